@@ -1,0 +1,50 @@
+# Each target sets up what it needs; a fresh clone needs only Python 3.11 or newer and make.
+PYTHON ?= python3
+# More arguments for pytest or the benchmark, for example: make test ARGS="-k hold tests/unit"
+ARGS ?=
+
+SHELL := /bin/sh
+PY := .venv/bin/python
+SETUP := $(PYTHON) tools/setup.py
+
+# Tests and the demo start many processes: let Python keep its compiled files whatever the caller's shell says.
+unexport PYTHONDONTWRITEBYTECODE PYTHONPATH PYTHONHOME
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check soak bench format lock clean setup-runtime setup-dev
+
+help:  ## show this list
+	@echo "make TARGET, where TARGET is one of"
+	@sed -n 's/^\([a-z]*\):.*  ## /  \1\t/p' Makefile
+
+demo: setup-runtime  ## a flow is killed in the middle, resumes, asks you, and finishes
+	@$(PY) -m holdfast.demo
+
+test: setup-dev  ## all tests but the soak, with the minutes of each folder
+	@$(PY) -m pytest -n 2 --dist loadgroup $(ARGS)
+
+check: setup-dev  ## format, lint, types and imports; changes nothing
+	@$(PY) tools/check.py
+
+soak: setup-dev  ## hundreds of crashes at random moments, and long property tests
+	@$(PY) -m pytest -n 2 --dist loadgroup -m soak --timeout 3600 --hypothesis-profile soak $(ARGS)
+
+bench: setup-runtime  ## the core's benchmark, as ratios to a floor measured in the same run
+	@$(PY) -m bench $(ARGS)
+
+format: setup-dev  ## format, and apply the linter's safe repairs
+	@$(PY) -m ruff check --fix-only --quiet .
+	@$(PY) -m ruff format .
+
+lock:  ## write requirements/*.lock anew; ARGS=--upgrade takes the newest versions
+	@$(SETUP) lock $(ARGS)
+
+clean:  ## remove the environment, caches and build output
+	rm -rf .venv .tools .setup.lock .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage build dist
+	find src tests tools bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+setup-runtime:
+	@$(SETUP) runtime
+
+setup-dev:
+	@$(SETUP) dev

@@ -1,0 +1,244 @@
+"""Every error that a caller can meet, as a map: what happened, to what, and what to do.
+
+    HoldfastError
+    ├── InputError                  the caller's data or flow is wrong; mend it and call again
+    │   ├── FlowInvalidError            the flow does not validate; lists every problem
+    │   ├── ValueNotStorableError       a value that could not be read back exactly
+    │   ├── ValueTooLargeError
+    │   ├── StateError                  an update that does not fit the state's declared type
+    │   ├── StateMutationError          a handler changed the state in place
+    │   ├── ExpressionError             a condition or template that cannot be read
+    │   ├── AnswerInvalidError          an answer that does not fit the hold
+    │   └── SettingsError               a store address or setting that means nothing
+    ├── NotFoundError               no such thing (or not in this tenant)
+    │   ├── RunNotFoundError
+    │   ├── CheckpointNotFoundError
+    │   ├── HoldNotFoundError
+    │   └── FlowNotFoundError
+    ├── ConflictError               somebody else was first, or the thing has moved on
+    │   ├── HoldDecidedError            names the winner
+    │   ├── RunEndedError
+    │   ├── RunBusyError                another worker has the run
+    │   ├── VersionMismatchError        the graph differs from the one the run was started on
+    │   └── LeaseLostError              another worker took the run over; stop quietly
+    ├── RunError                    the run itself went wrong; recorded on the run
+    │   ├── NodeFailedError
+    │   ├── NodeTimeoutError
+    │   ├── GuardrailError
+    │   ├── RoutingError                a router named a target that is not there
+    │   ├── StallError                  work remains but nothing can start
+    │   ├── LoopLimitError
+    │   ├── JoinUnsatisfiedError
+    │   ├── OutcomeUnknownError         an effect may or may not have happened
+    │   ├── ReplayMismatchError         sub-steps called in another order than recorded
+    │   ├── ScriptError                 ctx.step or ctx.ask where the node's class forbids it
+    │   └── RunCancelledError
+    ├── StoreError                  the store could not do it
+    │   ├── StoreBusyError              locked by somebody else; try again
+    │   ├── StoreFullError              no room on the disk
+    │   ├── StoreUnavailableError
+    │   ├── NotAStoreError              the file is not a Holdfast database
+    │   ├── SchemaTooNewError           written by a newer version
+    │   ├── CheckpointCorruptError      a record does not match its digest
+    │   └── BlobMissingError            a blob that a record names is gone or damaged
+    └── NotDone                     raised by a handler: the effect certainly did not happen
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class HoldfastError(Exception):
+    """The root. `code` is stable, `status` is the HTTP status, `retryable` says whether to call again."""
+
+    code: ClassVar[str] = "error"
+    status: ClassVar[int] = 500
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str, *, hint: str | None = None, **facts: object) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.facts = facts
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.hint}" if self.hint else self.message
+
+
+class InputError(HoldfastError):
+    code = "invalid_input"
+    status = 422
+
+
+class FlowInvalidError(InputError):
+    code = "flow_invalid"
+
+
+class ValueNotStorableError(InputError):
+    code = "value_not_storable"
+
+
+class ValueTooLargeError(InputError):
+    code = "value_too_large"
+    status = 413
+
+
+class StateError(InputError):
+    code = "state_mismatch"
+
+
+class StateMutationError(InputError):
+    code = "state_mutated"
+
+
+class ExpressionError(InputError):
+    code = "expression_invalid"
+
+
+class AnswerInvalidError(InputError):
+    code = "answer_invalid"
+
+
+class SettingsError(InputError):
+    code = "settings_invalid"
+
+
+class NotFoundError(HoldfastError):
+    code = "not_found"
+    status = 404
+
+
+class RunNotFoundError(NotFoundError):
+    code = "run_not_found"
+
+
+class CheckpointNotFoundError(NotFoundError):
+    code = "checkpoint_not_found"
+
+
+class HoldNotFoundError(NotFoundError):
+    code = "hold_not_found"
+
+
+class FlowNotFoundError(NotFoundError):
+    code = "flow_not_found"
+
+
+class ConflictError(HoldfastError):
+    code = "conflict"
+    status = 409
+
+
+class HoldDecidedError(ConflictError):
+    code = "hold_decided"
+
+
+class RunEndedError(ConflictError):
+    code = "run_ended"
+
+
+class RunBusyError(ConflictError):
+    code = "run_busy"
+    retryable = True
+
+
+class VersionMismatchError(ConflictError):
+    code = "version_mismatch"
+
+
+class LeaseLostError(ConflictError):
+    code = "lease_lost"
+
+
+class RunError(HoldfastError):
+    code = "run_error"
+
+
+class NodeFailedError(RunError):
+    code = "node_failed"
+
+
+class NodeTimeoutError(RunError):
+    code = "node_timeout"
+
+
+class GuardrailError(RunError):
+    code = "guardrail_violation"
+
+
+class RoutingError(RunError):
+    code = "routing"
+
+
+class StallError(RunError):
+    code = "stall"
+
+
+class LoopLimitError(RunError):
+    code = "loop_limit"
+
+
+class JoinUnsatisfiedError(RunError):
+    code = "join_unsatisfied"
+
+
+class OutcomeUnknownError(RunError):
+    code = "outcome_unknown"
+
+
+class ReplayMismatchError(RunError):
+    code = "replay_mismatch"
+
+
+class ScriptError(RunError):
+    code = "script"
+
+
+class RunCancelledError(RunError):
+    code = "run_cancelled"
+
+
+class StoreError(HoldfastError):
+    code = "store"
+    status = 503
+
+
+class StoreBusyError(StoreError):
+    code = "store_busy"
+    retryable = True
+
+
+class StoreFullError(StoreError):
+    code = "store_full"
+    status = 507
+    retryable = True
+
+
+class StoreUnavailableError(StoreError):
+    code = "store_unavailable"
+    retryable = True
+
+
+class NotAStoreError(StoreError):
+    code = "not_a_store"
+
+
+class SchemaTooNewError(StoreError):
+    code = "schema_too_new"
+
+
+class CheckpointCorruptError(StoreError):
+    code = "checkpoint_corrupt"
+    status = 500
+
+
+class BlobMissingError(StoreError):
+    code = "blob_missing"
+    status = 500
+
+
+class NotDone(HoldfastError):
+    """Raise it from a handler whose effect certainly did not happen: it may be tried again (D-15)."""
+
+    code = "not_done"

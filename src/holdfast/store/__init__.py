@@ -1,0 +1,1 @@
+"""Where runs are kept: one set of protocols, several stores behind it."""

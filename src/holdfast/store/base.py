@@ -1,0 +1,304 @@
+"""What a store must do. Stores keep columns and bytes; codec, compression and spill happen one floor up.
+
+Checked against PostgreSQL and MariaDB before it was fixed: nothing here needs UPDATE .. RETURNING
+(MariaDB has none: lock the run row with SELECT .. FOR UPDATE, or use LAST_INSERT_ID), a held
+connection between two calls, session state, or a second statement whose text depends on the answer
+of the first within a batch. Time is the store's own clock unless a clock is injected (D-33).
+
+Every method is one transaction, may be called twice with the same arguments, and on failure has
+changed nothing. All may raise StoreError (busy, full, unavailable).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Flag, auto
+from typing import Protocol
+
+import msgspec
+
+from holdfast.types.event import EventRow
+from holdfast.types.hold import Answer, HoldRow
+from holdfast.types.ids import HoldId, RunId
+from holdfast.types.record import InboxRow, Lease, Record, RunBatch, SettleAnswer
+from holdfast.types.status import HoldStatus, RunStatus
+
+
+class Capability(Flag):
+    """What a store can do beyond the common ground; the conformance suite asks for these."""
+
+    durable = auto()  # survives the end of the process
+    shared = auto()  # several processes at once
+    inline = auto()  # settle_now: a commit without waiting for anybody
+    notifies = auto()  # tells other processes at once, not by polling
+
+
+class NewRun(msgspec.Struct, kw_only=True):
+    """A run about to exist. Its record 0 is written with it, so that a checkpoint always exists (D-2)."""
+
+    id: RunId
+    tenant: str
+    flow: str
+    version: str
+    code: str
+    lane: str
+    priority: int
+    thread: str | None = None
+    instance_key: str | None = None
+    idempotency_key: str | None = None
+    parent_run: RunId | None = None
+    forked_from: str | None = None
+    supersedes: RunId | None = None
+    created_at: int
+    ready_at: int | None
+    first: list[Record]
+
+
+class RunRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A run as it stands."""
+
+    key: int
+    id: RunId
+    tenant: str
+    flow: str
+    version: str
+    code: str
+    status: RunStatus
+    lane: str
+    priority: int
+    term: int
+    worker: str | None
+    lease_until: int | None
+    head: int
+    event_seq: int
+    inbox_seq: int
+    ready_at: int | None
+    thread: str | None
+    instance_key: str | None
+    parent_run: RunId | None
+    forked_from: str | None
+    superseded_by: RunId | None
+    created_at: int
+    updated_at: int
+    ended_at: int | None
+    recoveries: int
+    error: str | None
+    horizon: int  # records below it were pruned; 0 for a whole journal
+
+
+class Claim(msgspec.Struct, frozen=True):
+    lease: Lease
+    run: RunRow
+
+
+class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
+    tenant: str | None = None
+    status: tuple[RunStatus, ...] = ()
+    flow: str | None = None
+    thread: str | None = None
+    version: str | None = None
+    created_after: int | None = None
+    created_before: int | None = None
+
+
+class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker can take on. `versions` None: any; `run`: exactly this one, whatever its lane."""
+
+    worker: str
+    ttl: int  # microseconds
+    limit: int = 1
+    lanes: tuple[str, ...] | None = None
+    versions: tuple[str, ...] | None = None
+    run: RunId | None = None
+
+
+class Runs(Protocol):
+    """Runs, leases and the journal's one way in."""
+
+    async def create(self, new: NewRun) -> tuple[RunRow, bool]:
+        """Write the run and its first records. (row, True), or the earlier run of the same tenant, flow and
+        idempotency key with False. With `supersedes`, the old run ends as cancelled in the same transaction
+        (its term grows, its open holds and timers close, `superseded_by` is set)."""
+        ...
+
+    async def get_run(self, run: RunId) -> RunRow | None: ...
+
+    async def find_runs(self, prefix: str) -> list[RunRow]:
+        """Runs whose id begins so (at most 10): checkpoint ids and short ids lead here."""
+        ...
+
+    async def list_runs(self, where: RunFilter, *, after: tuple[int, int] | None, limit: int) -> list[RunRow]:
+        """Newest first; `after` is (created_at, key) of the last row seen."""
+        ...
+
+    async def claim(self, want: ClaimRequest) -> list[Claim]:
+        """Take runs that are ready (ready_at <= now, no live lease, status not ended): term + 1, running.
+        Order: priority (higher first), then fair between tenants (the tenant with fewest running runs
+        first, then round-robin), then ready_at."""
+        ...
+
+    async def extend(self, leases: Sequence[Lease], ttl: int) -> list[bool]:
+        """True where the term is unchanged, even after expiry (D-33)."""
+        ...
+
+    async def settle(self, batches: Sequence[RunBatch]) -> list[SettleAnswer]:
+        """Append each run's range, all in one commit; a refused run never fails the others (D-6, D-8).
+        Checks term and head = first - 1; a range that is already there with the same term and digests
+        is accepted again. Ending a run (side.status ended) also ends its lease."""
+        ...
+
+    async def park(
+        self, lease: Lease, *, status: RunStatus, inbox_seen: int, ready_at: int | None
+    ) -> bool:
+        """Give the lease back, where the term is ours and no inbox row came meanwhile (D-29). `ready_at`
+        None: claimable only by the inbox or a timer; a moment: claimable from then on."""
+        ...
+
+    async def reclaim(self, *, limit: int, max_recoveries: int) -> list[RunRow]:
+        """Lapsed leases: term + 1, status resumable, claimable, recoveries + 1; a run over the bound fails
+        with the evidence in `error`. A run whose status is pending stays pending (nothing was done)."""
+        ...
+
+    async def delete_run(self, run: RunId) -> bool:
+        """The run with everything that belongs to it. Refused (False) while a lease is alive."""
+        ...
+
+
+class Journal(Protocol):
+    """Reading what was written."""
+
+    async def read(
+        self, run: RunId, *, first: int = 0, last: int | None = None, payloads: bool = True
+    ) -> list[Record]:
+        """Records by seq, without side; with payloads=False the payload is empty bytes."""
+        ...
+
+    async def listed(
+        self, run: RunId, *, node: str | None = None, before: int | None = None, limit: int = 0
+    ) -> list[Record]:
+        """Records that count as checkpoints, newest first, with an empty payload."""
+        ...
+
+    async def last_snapshot(self, run: RunId, at_most: int) -> int | None:
+        """The seq of the newest snapshot or created record not after `at_most`."""
+        ...
+
+    async def events(self, run: RunId, *, after: int, limit: int) -> list[Record | EventRow]:
+        """In order of number, from the first whose last event number is > after. Records carry event_from
+        and events; a record's events are numbered event_from .. event_from + events - 1."""
+        ...
+
+    async def feed(self, *, after: int, limit: int) -> list[tuple[int, RunId, int, int]]:
+        """Over all runs in commit order: (position, run, first event number, last event number)."""
+        ...
+
+    async def prune(self, run: RunId, *, horizon: int, replace: Record | None) -> int:
+        """Delete records before `horizon` (exclusive); `replace` rewrites the record at the horizon as a
+        self-contained snapshot. Answers how many were deleted."""
+        ...
+
+
+class Inbox(Protocol):
+    """What others tell a run. Each insert grows inbox_seq and makes a parked run claimable (D-29)."""
+
+    async def send(
+        self, run: RunId, kind: str, payload: bytes, *, dedupe: str | None = None, event: EventRow | None = None
+    ) -> bool:
+        """False where a row with this dedupe key exists already, or the run has ended (a `resume` message
+        to a failed run is accepted and sets it resumable). `event` is stored with the next event number."""
+        ...
+
+    async def pending(self, run: RunId) -> tuple[int, list[InboxRow]]:
+        """(inbox_seq, rows not yet consumed, oldest first)."""
+        ...
+
+    async def fire_timers(self, *, limit: int, run: RunId | None = None) -> int:
+        """Due timers become inbox rows of kind `timer` (payload: the token), each in its own transaction
+        or all in one; the timer row is gone with it (D-30). With `run`, only that run's."""
+        ...
+
+    async def next_timer(self) -> int | None:
+        """When the earliest timer is due."""
+        ...
+
+    async def report_late(self, run: RunId, seq: int, payload: bytes) -> None:
+        """Evidence from a worker that was fenced, kept beside the intent at `seq`, unfenced (D-17)."""
+        ...
+
+    async def late_reports(self, run: RunId) -> list[tuple[int, bytes]]: ...
+
+
+class Holds(Protocol):
+    async def hold(self, hold: HoldId) -> HoldRow | None: ...
+
+    async def holds(
+        self, *, run: RunId | None = None, status: HoldStatus | None = None, tenant: str | None = None,
+        limit: int = 100
+    ) -> list[HoldRow]:
+        """Oldest first."""
+        ...
+
+    async def answer(self, answer: Answer, *, event: EventRow) -> HoldRow | None:
+        """One compare-and-set on `pending`: the decision, the run's inbox row (kind `answer`), its event and
+        the wake-up in one transaction. None where the hold is not pending any more (or unknown)."""
+        ...
+
+
+class FlowRow(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    version: str
+    graph: bytes
+    created_at: int
+
+
+class Flows(Protocol):
+    async def put_flow(self, flow: FlowRow) -> None:
+        """Idempotent by (name, version)."""
+        ...
+
+    async def flow(self, name: str, version: str) -> FlowRow | None: ...
+
+    async def flows(self) -> list[FlowRow]: ...
+
+
+class BlobRows(Protocol):
+    """Blobs have rows, so that a settle can say what it names and the collector what is free (D-37).
+
+    Small blobs (up to 1 MiB) may live in the row itself (`data`)."""
+
+    async def put_blob(self, digest: bytes, size: int, data: bytes | None) -> None:
+        """Before the record that names it. Revives a condemned row."""
+        ...
+
+    async def blob(self, digest: bytes) -> tuple[int, bytes | None] | None: ...
+
+    async def condemn_blobs(self, *, older_than: int, limit: int) -> list[bytes]:
+        """Unreferenced rows older than that instant are marked and returned; a settle that names one is then
+        refused with put_blobs_again until it is put again."""
+        ...
+
+    async def drop_blobs(self, digests: Sequence[bytes]) -> None:
+        """Condemned rows only, after their objects were deleted."""
+        ...
+
+
+class Store(Runs, Journal, Inbox, Holds, Flows, BlobRows, Protocol):
+    """A whole store, opened by `store.open`."""
+
+    capabilities: Capability
+
+    def now(self) -> int:
+        """The store's clock, microseconds."""
+        ...
+
+    def settle_now(self, batches: Sequence[RunBatch]) -> list[SettleAnswer] | None:
+        """Where Capability.inline: like settle, at once in the caller's thread; None when somebody else has
+        the lock (nothing was written; go through settle)."""
+        ...
+
+    async def wait_change(self, timeout: float) -> bool:
+        """Until another process or thread wrote something that could concern a worker (a run became ready, an
+        inbox row came), or the time is over. May wake for nothing."""
+        ...
+
+    async def close(self) -> None: ...

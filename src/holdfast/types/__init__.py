@@ -1,0 +1,1 @@
+"""Leaf records: ids, statuses, values, journal records, holds, events, time. Stdlib and msgspec only."""

@@ -1,0 +1,48 @@
+"""Time is passed in. Instants inside the engine are integers: microseconds since the epoch, UTC."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+MICROS = 1_000_000
+
+
+class Clock(Protocol):
+    """What tells the time and lets it pass; tests pass one that they move by hand."""
+
+    def now(self) -> int:
+        """Microseconds since the epoch."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds on a clock that never goes back; leases' own margins are measured on it (D-33)."""
+        ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
+class SystemClock:
+    def now(self) -> int:
+        return time.time_ns() // 1000
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+def to_datetime(micros: int) -> datetime:
+    return datetime.fromtimestamp(micros // MICROS, UTC) + timedelta(microseconds=micros % MICROS)
+
+
+def to_micros(moment: datetime) -> int:
+    delta = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    return (delta.days * 86_400 + delta.seconds) * MICROS + delta.microseconds
+
+
+def micros(duration: timedelta) -> int:
+    return duration // timedelta(microseconds=1)

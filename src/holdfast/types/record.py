@@ -1,0 +1,143 @@
+"""The journal: what a record is, and what else is written in the transaction that appends it (D-1, D-2).
+
+A record has columns that can be read when its payload cannot (D-4), and a payload: the encoded body.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+import msgspec
+
+from holdfast.types.hold import HoldClosed, NewHold
+from holdfast.types.ids import RunId
+from holdfast.types.status import RunStatus
+
+
+class Kind(IntEnum):
+    """The closed set of journal records."""
+
+    created = 0
+    intent = 1
+    attempt = 2
+    substep = 3
+    asked = 4
+    chunk = 5
+    step = 6
+    snapshot = 7
+    end = 8
+
+
+class NewTimer(msgspec.Struct, frozen=True):
+    """Wakes the run: `token` names the wait that it belongs to (D-30)."""
+
+    token: str
+    fire_at: int
+
+
+class OutboxMessage(msgspec.Struct, frozen=True):
+    """Something to tell the outside after the commit."""
+
+    topic: str
+    key: str
+    payload: bytes
+
+
+class Side(msgspec.Struct, kw_only=True):
+    """What a record changes outside the journal, in the same transaction."""
+
+    status: RunStatus | None = None
+    error: str | None = None
+    holds: list[NewHold] = []
+    close_holds: list[HoldClosed] = []
+    close_all_holds: str | None = None
+    timers: list[NewTimer] = []
+    close_timers: list[str] = []
+    close_all_timers: bool = False
+    inbox_done: list[int] = []
+    outbox: list[OutboxMessage] = []
+    blobs: list[bytes] = []
+
+
+class Record(msgspec.Struct):
+    """One journal row, as a store keeps it. Stores never look into `payload`."""
+
+    seq: int
+    kind: int
+    at: int
+    term: int
+    node: str
+    visit: int
+    attempt: int
+    scope: str
+    effect: str
+    outcome: str
+    listed: bool
+    events: int
+    payload: bytes
+    digest: bytes
+    side: Side | None = None
+    # Set by the store on the way out: the number of the record's first event (D-3).
+    event_from: int = 0
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """The right of one worker to advance one run. `key` is the store's own short name of the run."""
+
+    run: RunId
+    key: int
+    term: int
+    worker: str
+
+
+class RunBatch(msgspec.Struct):
+    """A contiguous range of one run's records, settled as one (D-6)."""
+
+    lease: Lease
+    records: list[Record]
+
+    @property
+    def first(self) -> int:
+        return self.records[0].seq
+
+    @property
+    def last(self) -> int:
+        return self.records[-1].seq
+
+
+class Refusal(IntEnum):
+    """Why a range was not written. Everything but `put_blobs_again` means: the run is not ours any more."""
+
+    fenced = 1
+    head_moved = 2
+    inbox_taken = 3
+    put_blobs_again = 4
+
+
+class SettleAnswer(msgspec.Struct, frozen=True):
+    """Per run: written (refusal is None), with the number of the range's first event."""
+
+    run: RunId
+    refusal: Refusal | None = None
+    event_from: int = 0
+
+
+class InboxRow(msgspec.Struct, frozen=True):
+    """What others tell a run: an answer, a timer that fired, a cancel, a request to go on."""
+
+    id: int
+    kind: str
+    at: int
+    payload: bytes
+
+
+class Body(msgspec.Struct, array_like=True):
+    """Base of the payloads. Values inside are frozen values; the codec makes them exact."""
+
+
+Op = tuple[str, str, str, Any]
+"""(partition, key, operation, operand): `set`, `delete` or a reducer's name. The operand is what is stored."""
+
+Move = tuple[str, str, int, int]
+"""(what, scope, a, b): one elementary change of the position; see `model.position`."""

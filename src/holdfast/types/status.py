@@ -1,0 +1,76 @@
+"""The states of runs, checkpoints, holds and nodes, and the one table of a run's transitions."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class RunStatus(StrEnum):
+    pending = "pending"
+    running = "running"
+    waiting = "waiting"
+    pending_input = "pending_input"
+    resumable = "resumable"
+    completed = "completed"
+    failed = "failed"
+    cancelled = "cancelled"
+
+
+_R = RunStatus
+ENDED = frozenset({_R.completed, _R.failed, _R.cancelled})
+PARKED = frozenset({_R.waiting, _R.pending_input})
+
+# Which status may follow which. The service asks it, the database checks it, the docs print it.
+TRANSITIONS: dict[RunStatus, frozenset[RunStatus]] = {
+    _R.pending: frozenset({_R.running, _R.failed, _R.cancelled}),
+    _R.running: frozenset(
+        {_R.waiting, _R.pending_input, _R.resumable, _R.completed, _R.failed, _R.cancelled}
+    ),
+    _R.waiting: frozenset({_R.running, _R.cancelled}),
+    _R.pending_input: frozenset({_R.running, _R.cancelled}),
+    _R.resumable: frozenset({_R.running, _R.failed, _R.cancelled}),
+    _R.completed: frozenset(),
+    # Resuming a failed run runs its failed nodes again (G-36).
+    _R.failed: frozenset({_R.resumable}),
+    _R.cancelled: frozenset(),
+}
+
+
+def may_follow(old: RunStatus, new: RunStatus) -> bool:
+    return old == new or new in TRANSITIONS[old]
+
+
+class CheckpointStatus(StrEnum):
+    active = "active"
+    pending_input = "pending_input"
+    completed = "completed"
+    failed = "failed"
+
+
+class HoldStatus(StrEnum):
+    pending = "pending"
+    resolved = "resolved"
+    expired = "expired"
+    cancelled = "cancelled"
+
+
+class Effect(StrEnum):
+    pure = "pure"
+    read = "read"
+    write = "write"
+    external = "external"
+    human = "human"
+
+
+# Work of these classes may be repeated when its outcome is not known (DESIGN 6).
+REPEATABLE = frozenset({Effect.pure, Effect.read})
+
+
+class Outcome(StrEnum):
+    success = "success"
+    partial_success = "partial_success"
+    retry = "retry"
+    fail = "fail"
+    skipped = "skipped"
+    cancelled = "cancelled"
+    unknown = "unknown"

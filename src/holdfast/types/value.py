@@ -1,0 +1,133 @@
+"""Values that the state may hold: frozen in memory, and the same after a round trip through any store.
+
+Containers in the state are read-only. That lets a step hand them to a handler by reference, so that
+its cost does not depend on the size of what it does not touch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from typing import Any, Final, NoReturn
+from uuid import UUID
+
+import msgspec
+
+from holdfast.errors import StateMutationError, ValueNotStorableError
+
+MAX_DEPTH = 64
+SCALARS: Final = frozenset({str, int, float, bool, type(None), bytes})
+EXACT: Final = frozenset({Decimal, datetime, date, time, timedelta, UUID, complex})
+
+
+def _refuse(*_args: object, **_kwargs: object) -> NoReturn:
+    raise StateMutationError(
+        "The state is read-only inside a node.",
+        hint="Return the change instead, for instance `return {'items': [new_item]}` with an append reducer.",
+    )
+
+
+class FrozenDict(dict[Any, Any]):
+    __slots__ = ()
+    __setitem__ = __delitem__ = __ior__ = _refuse  # type: ignore[assignment]
+    update = setdefault = pop = popitem = clear = _refuse  # type: ignore[assignment]
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> dict[Any, Any]:
+        return thaw(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (dict, (dict(self),))
+
+
+class FrozenList(list[Any]):
+    __slots__ = ()
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse  # type: ignore[assignment]
+    append = extend = insert = pop = remove = clear = sort = reverse = _refuse  # type: ignore[assignment]
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> list[Any]:
+        return thaw(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (list, (list(self),))
+
+
+class BlobRef(msgspec.Struct, frozen=True):
+    """Stands for a large value that lives in the blob store under its content hash."""
+
+    digest: bytes
+    size: int
+
+
+Adopt = Callable[[object], bool]
+
+
+def _adopt_none(_value: object) -> bool:
+    return False
+
+
+def freeze(value: Any, adopt: Adopt = _adopt_none, where: str = "value", depth: int = 0) -> Any:
+    """The read-only form of a value. Always makes new containers, so that nothing is shared with the caller.
+
+    `adopt` says which instances of registered types (enums, frozen dataclasses, structs) may pass.
+    Raises ValueNotStorableError for anything that could not be read back as it is.
+    """
+    kind = type(value)
+    if kind in SCALARS or kind in EXACT:
+        return value
+    if depth > MAX_DEPTH:
+        raise ValueNotStorableError(
+            f"{where} is nested more than {MAX_DEPTH} levels deep (or contains itself).",
+            hint="Store a flatter value, or put it into an artifact as text.",
+        )
+    deeper = depth + 1
+    if kind is dict or kind is FrozenDict:
+        return FrozenDict(
+            {
+                _key(k, adopt, where): freeze(v, adopt, f"{where}[{k!r}]", deeper) if type(v) not in SCALARS else v
+                for k, v in value.items()
+            }
+        )
+    if kind is list or kind is FrozenList:
+        return FrozenList(
+            [
+                v if type(v) in SCALARS else freeze(v, adopt, f"{where}[{i}]", deeper)
+                for i, v in enumerate(value)
+            ]
+        )
+    if kind is tuple:
+        return tuple(freeze(v, adopt, f"{where}[{i}]", deeper) for i, v in enumerate(value))
+    if kind is set or kind is frozenset:
+        return frozenset(freeze(v, adopt, where, deeper) for v in value)
+    if kind is bytearray or kind is memoryview:
+        return bytes(value)
+    if kind is BlobRef or adopt(value):
+        return value
+    raise ValueNotStorableError(
+        f"{where} is a {kind.__module__}.{kind.__qualname__}, which the store cannot read back exactly.",
+        hint="Return plain data (text, numbers, lists, dicts, datetimes, Decimals, bytes), "
+        "or declare the type: an Enum, a frozen dataclass or a frozen msgspec Struct in `types=[...]` of the flow.",
+    )
+
+
+def _key(key: Any, adopt: Adopt, where: str) -> Any:
+    if type(key) in SCALARS:
+        return key
+    return freeze(key, adopt, f"a key of {where}", MAX_DEPTH - 8)
+
+
+def thaw(value: Any) -> Any:
+    """A mutable copy of a frozen value, all the way down."""
+    if isinstance(value, Mapping):
+        return {k: thaw(v) for k, v in value.items()}  # type: ignore[misc]
+    if isinstance(value, list):
+        return [thaw(v) for v in value]  # type: ignore[misc]
+    if type(value) is tuple:
+        return tuple(thaw(v) for v in value)  # type: ignore[misc]
+    return value
+
+
+def is_plain_instance(value: object) -> bool:
+    """Whether the value is of a kind that a registry may adopt at all."""
+    return isinstance(value, (Enum, msgspec.Struct)) or hasattr(type(value), "__dataclass_fields__")

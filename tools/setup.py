@@ -44,7 +44,7 @@ def main() -> int:
     parser.add_argument("--upgrade", action="store_true", help="with lock: take the newest versions allowed")
     asked = parser.parse_args()
     if sys.version_info < OLDEST_PYTHON:
-        stop(f"Holdfast needs Python 3.11 or newer; this is {sys.version.split()[0]}: make PYTHON=python3.11 ...")
+        stop(f"Holdfast needs Python 3.11 or newer, not {sys.version.split()[0]}: make PYTHON=python3.11 ...")
     with one_at_a_time():
         if asked.what == "lock":
             write_locks(upgrade=asked.upgrade)
@@ -76,7 +76,7 @@ def one_at_a_time() -> Iterator[None]:
         yield
 
 
-# --- the environment ------------------------------------------------------------------------------------------
+# --- the environment ------------------------------------------------------------------------------
 
 
 def set_up(layer: str) -> None:
@@ -90,7 +90,16 @@ def set_up(layer: str) -> None:
         say(f"making .venv with Python {sys.version.split()[0]}")
         uv("venv", "--quiet", "--clear", "--python", sys.executable, str(VENV))
     say(f"installing the {layer} requirements")
-    uv("pip", "sync", "--quiet", "--compile-bytecode", "--require-hashes", "--python", str(PYTHON), str(lock_file(layer)))
+    uv(
+        "pip",
+        "sync",
+        "--quiet",
+        "--compile-bytecode",
+        "--require-hashes",
+        "--python",
+        str(PYTHON),
+        str(lock_file(layer)),
+    )
     install_project()
     STAMP.write_text(json.dumps({"layer": layer, "digest": digest(layer), "python": python_identity()}))
 
@@ -125,8 +134,9 @@ def digest(layer: str) -> str:
     seen = hashlib.sha256()
     for name in LAYERS[: LAYERS.index(layer) + 1]:
         seen.update(lock_file(name).read_bytes())
-    for file in (Path(__file__), ROOT / "pyproject.toml", ROOT / "src/holdfast/_version.py"):
+    for file in (Path(__file__), ROOT / "src/holdfast/_version.py"):
         seen.update(file.read_bytes())
+    seen.update(entry_points(project_scripts()).encode())
     return seen.hexdigest()
 
 
@@ -138,7 +148,7 @@ def available_layers() -> list[str]:
     return [layer for layer in LAYERS if lock_file(layer).exists()]
 
 
-# --- the project itself, in place -----------------------------------------------------------------------------
+# --- the project itself, in place -----------------------------------------------------------------
 
 
 def install_project() -> None:
@@ -170,7 +180,9 @@ def install_project() -> None:
 
 
 def ask_python(code: str) -> str:
-    done = subprocess.run([str(PYTHON), "-I", "-c", code], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(
+        [str(PYTHON), "-I", "-c", code], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True
+    )
     return done.stdout.strip()
 
 
@@ -197,14 +209,20 @@ def script(target: str) -> str:
     )
 
 
-# --- locks ----------------------------------------------------------------------------------------------------
+# --- locks ----------------------------------------------------------------------------------------
 
 
 def write_locks(*, upgrade: bool) -> None:
     compile_lock("tools", "requirements/tools.in", upgrade=upgrade)
     compile_lock("runtime", "pyproject.toml", upgrade=upgrade)
     compile_lock(
-        "dev", "pyproject.toml", "--group", "dev", "--constraints", "requirements/runtime.lock", upgrade=upgrade
+        "dev",
+        "pyproject.toml",
+        "--group",
+        "dev",
+        "--constraints",
+        "requirements/runtime.lock",
+        upgrade=upgrade,
     )
 
 
@@ -218,7 +236,7 @@ def compile_lock(name: str, *sources: str, upgrade: bool) -> None:
         stop(f"{output} holds a registry address; remove the option or setting that put it there.")
 
 
-# --- uv -------------------------------------------------------------------------------------------------------
+# --- uv -------------------------------------------------------------------------------------------
 
 
 def uv(*arguments: str) -> None:
@@ -276,7 +294,10 @@ def uv_environment() -> dict[str, str]:
 
 
 def home_is_writable() -> bool:
-    home = Path(os.path.expanduser("~"))
+    try:
+        home = Path.home()
+    except RuntimeError:
+        return False
     return home.is_dir() and os.access(home, os.W_OK)
 
 

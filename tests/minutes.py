@@ -1,0 +1,39 @@
+"""Prints, after the tests, how long each folder under `tests/` took."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pytest
+
+
+class MinutesPerFolder:
+    def __init__(self) -> None:
+        self._seconds: defaultdict[str, float] = defaultdict(float)
+        self._tests: Counter[str] = Counter()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        folder = folder_of(report.nodeid)
+        self._seconds[folder] += report.duration
+        self._tests[folder] += report.when == "setup"
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if not self._seconds:
+            return
+        terminalreporter.section("minutes per folder (summed over workers)")
+        slowest_first = sorted(self._seconds.items(), key=lambda row: -row[1])
+        rows = [*slowest_first, ("total", sum(self._seconds.values()))]
+        counts = {**self._tests, "total": sum(self._tests.values())}
+        width = max(len(folder) for folder, _ in rows)
+        for folder, seconds in rows:
+            terminalreporter.line(f"{folder:{width}}  {seconds / 60:6.2f} min  {counts[folder]:5} tests")
+
+
+def folder_of(nodeid: str) -> str:
+    """The first folder below `tests/`, or `tests` for a test directly in it."""
+    parts = PurePosixPath(nodeid.partition("::")[0]).parts
+    below = parts[1:] if parts[:1] == ("tests",) else parts
+    return f"tests/{below[0]}" if len(below) > 1 else "tests"

@@ -1,0 +1,49 @@
+"""The condition language of edges and routers.
+
+    amount > 100 && (decision == 'approve' || input.vip)
+    score >= 0.8 ? 'publish' : 'review'
+
+An expression reads values by dotted path and compares them. It has no calls, loops, arithmetic or
+attributes, so evaluating one always ends, touches nothing, and costs about a microsecond.
+
+Meaning, where languages differ:
+
+* `&&`, `||`, `!` (or `and`, `or`, `not`) always give a boolean. `!` binds tighter than a comparison and
+  `not` looser, as in the languages they come from: `!a == b` is `(!a) == b`, `not a == b` is `!(a == b)`.
+* `==` compares int, float and Decimal by value; a float beside a Decimal counts as the decimal it is
+  written as, so Decimal('99.99') == 99.99. A boolean never equals a number. Lists equal tuples with equal
+  items. `!=` is always the opposite of `==`.
+* A path that leads nowhere equals nothing, not even another such path, with one exception: it `== null`.
+  So `x != null` asks "is there a value?".
+* `===` and `!==` are `==` and `!=` without that exception: a missing value is not null. They do not
+  separate 1 from 1.0.
+* `<`, `<=`, `>`, `>=` order numbers, strings, bytes and dates, each among themselves; anything else,
+  such as `'a' > 3`, is false and not an error.
+* `x in y` is `==` against each item of a list or key of a mapping, or a substring of a string; in anything
+  else it is false. `not in` is its opposite.
+* Comparisons do not chain: write `1 < x && x < 5`.
+"""
+
+from __future__ import annotations
+
+from holdfast.model.expr.errors import ExprSyntaxError
+from holdfast.model.expr.expr import MAX_DEPTH, MAX_LENGTH, Expr, compile_expr
+from holdfast.model.expr.resolve import PARTITIONS, Path, Resolve, mapping_resolver, partition_resolver, walk
+from holdfast.model.expr.values import MISSING, Missing, truthy
+
+__all__ = [
+    "MAX_DEPTH",
+    "MAX_LENGTH",
+    "MISSING",
+    "PARTITIONS",
+    "Expr",
+    "ExprSyntaxError",
+    "Missing",
+    "Path",
+    "Resolve",
+    "compile_expr",
+    "mapping_resolver",
+    "partition_resolver",
+    "truthy",
+    "walk",
+]

@@ -1,0 +1,137 @@
+"""The syntax tree of an expression, and its one canonical spelling."""
+
+from __future__ import annotations
+
+import enum
+from typing import TypeAlias, assert_never
+
+import msgspec
+
+from holdfast.model.expr.resolve import Path
+
+
+class Power(enum.IntEnum):
+    """How tightly each form binds; the parser and the printer share it so that they cannot disagree."""
+
+    CHOOSE = 1
+    ANY = 2
+    ALL = 3
+    NOT_WORD = 4
+    COMPARE = 5
+    NOT = 6
+    ATOM = 7
+
+
+class Literal(msgspec.Struct, frozen=True):
+    value: str | int | float | bool | None
+
+
+class Name(msgspec.Struct, frozen=True):
+    path: Path
+
+
+class Items(msgspec.Struct, frozen=True):
+    items: tuple[Node, ...]
+
+
+class Not(msgspec.Struct, frozen=True):
+    operand: Node
+
+
+class AllOf(msgspec.Struct, frozen=True):
+    """A flat chain: nesting two by two would let a long chain exhaust the stack."""
+
+    operands: tuple[Node, ...]
+
+
+class AnyOf(msgspec.Struct, frozen=True):
+    operands: tuple[Node, ...]
+
+
+class Compare(msgspec.Struct, frozen=True):
+    operator: str
+    left: Node
+    right: Node
+
+
+class Choose(msgspec.Struct, frozen=True):
+    test: Node
+    then: Node
+    otherwise: Node
+
+
+Node: TypeAlias = Literal | Name | Items | Not | AllOf | AnyOf | Compare | Choose
+
+
+def names_in(node: Node) -> frozenset[Path]:
+    if isinstance(node, Name):
+        return frozenset({node.path})
+    return frozenset[Path]().union(*(names_in(child) for child in _children(node)))
+
+
+def _children(node: Node) -> tuple[Node, ...]:
+    match node:
+        case Literal() | Name():
+            return ()
+        case Items(items):
+            return items
+        case Not(operand):
+            return (operand,)
+        case AllOf(operands) | AnyOf(operands):
+            return operands
+        case Compare(_, left, right):
+            return (left, right)
+        case Choose(test, then, otherwise):
+            return (test, then, otherwise)
+        case _:
+            assert_never(node)
+
+
+def spell(node: Node, within: int = Power.CHOOSE) -> str:
+    """Canonical text, in parentheses only where `within` binds tighter than the node itself."""
+    text, power = _spelling(node)
+    return text if power >= within else f"({text})"
+
+
+def _spelling(node: Node) -> tuple[str, int]:
+    match node:
+        case Literal(value):
+            return spell_literal(value), Power.ATOM
+        case Name(path):
+            return ".".join(path), Power.ATOM
+        case Items(items):
+            return f"[{', '.join(spell(item) for item in items)}]", Power.ATOM
+        case Not(operand):
+            return f"!{spell(operand, Power.NOT)}", Power.NOT
+        case AllOf(operands):
+            return " && ".join(spell(each, Power.COMPARE) for each in operands), Power.ALL
+        case AnyOf(operands):
+            return " || ".join(spell(each, Power.ALL) for each in operands), Power.ANY
+        case Compare(operator, left, right):
+            return f"{spell(left, Power.NOT)} {operator} {spell(right, Power.NOT)}", Power.COMPARE
+        case Choose(test, then, otherwise):
+            return f"{spell(test, Power.ANY)} ? {spell(then)} : {spell(otherwise)}", Power.CHOOSE
+        case _:
+            assert_never(node)
+
+
+def spell_literal(value: str | int | float | bool | None) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return f"'{''.join(map(_spell_character, value))}'"
+    return repr(value)
+
+
+_SHORT_ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def _spell_character(character: str) -> str:
+    if character in _SHORT_ESCAPES:
+        return _SHORT_ESCAPES[character]
+    # Control characters and Unicode's line breaks would make a one-line text look like two.
+    if character < " " or "\x7f" <= character <= "\x9f" or character in "\u2028\u2029":
+        return f"\\u{ord(character):04x}"
+    return character

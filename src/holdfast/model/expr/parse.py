@@ -1,0 +1,158 @@
+"""Tokens to tree: precedence climbing, a few stack frames for each level of nesting."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING, cast
+
+from holdfast.model.expr.errors import ExprSyntaxError
+from holdfast.model.expr.lex import END, LITERAL, NAME, OPERATOR, Token, tokenize
+from holdfast.model.expr.nodes import AllOf, AnyOf, Choose, Compare, Items, Literal, Name, Node, Not, Power
+
+if TYPE_CHECKING:
+    from holdfast.model.expr.resolve import Path
+
+_COMPARISONS = frozenset({"===", "!==", "==", "!=", ">=", "<=", ">", "<", "in"})
+_HINT_AFTER_NAME = {
+    "(": "functions cannot be called here",
+    "[": "write items.0 for the first item, not items[0]",
+}
+
+
+def parse(text: str, *, max_depth: int) -> Node:
+    return _Parser(text, max_depth).whole()
+
+
+class _Parser:
+    def __init__(self, text: str, max_depth: int) -> None:
+        self._text = text
+        self._tokens = tokenize(text)
+        self._position = 0
+        self._depth_left = max_depth
+
+    def whole(self) -> Node:
+        node = self._expression(Power.CHOOSE)
+        if self._next.kind != END:
+            raise self._fault("an operator or the end", _HINT_AFTER_NAME.get(self._next.source, ""))
+        return node
+
+    def _expression(self, power: int) -> Node:
+        node = self._operand(power)
+        if power <= Power.COMPARE:
+            node = self._comparison(node)
+        if power <= Power.ALL and self._sees("&&"):
+            node = self._all(node)
+        if power <= Power.ANY and self._sees("||"):
+            node = self._any(node)
+        if power <= Power.CHOOSE and self._sees("?"):
+            node = self._choice(node)
+        return node
+
+    def _operand(self, power: int) -> Node:
+        token = self._take()
+        if token.kind == NAME:
+            return Name(cast("Path", token.value))
+        if token.kind == LITERAL:
+            return Literal(cast("str | int | float | bool | None", token.value))
+        if token.value == "(" and token.kind == OPERATOR:
+            return self._group(token)
+        if token.value == "[" and token.kind == OPERATOR:
+            return self._list(token)
+        if token.value == "!":
+            return Not(self._nested(token, Power.NOT))
+        if token.value == "not" and power <= Power.NOT_WORD:
+            # Its canonical form may need parentheses too, and must fit the same bound: hence two levels.
+            return Not(self._nested(token, Power.COMPARE, levels=2))
+        self._position -= 1
+        raise self._fault("a value", "use ! here, or parentheses" if token.value == "not" else "")
+
+    def _comparison(self, left: Node) -> Node:
+        operator = self._take_comparison()
+        if operator is None:
+            return left
+        node = Compare(operator, left, self._expression(Power.NOT))
+        if self._next_is_comparison():
+            raise self._fault(
+                "an operator that joins conditions", "comparisons do not chain: join them with &&"
+            )
+        return node
+
+    def _take_comparison(self) -> str | None:
+        if not self._next_is_comparison():
+            return None
+        operator = cast("str", self._take().value)
+        if operator != "not":
+            return operator
+        self._expect("in")
+        return "not in"
+
+    def _next_is_comparison(self) -> bool:
+        token = self._next
+        return token.kind == OPERATOR and (token.value in _COMPARISONS or token.value == "not")
+
+    def _all(self, first: Node) -> Node:
+        operands = [first]
+        while self._accept("&&"):
+            operands.append(self._expression(Power.NOT_WORD))
+        flat = (each.operands if isinstance(each, AllOf) else (each,) for each in operands)
+        return AllOf(tuple(chain.from_iterable(flat)))
+
+    def _any(self, first: Node) -> Node:
+        operands = [first]
+        while self._accept("||"):
+            operands.append(self._expression(Power.ALL))
+        flat = (each.operands if isinstance(each, AnyOf) else (each,) for each in operands)
+        return AnyOf(tuple(chain.from_iterable(flat)))
+
+    def _choice(self, test: Node) -> Node:
+        token = self._take()
+        then = self._nested(token, Power.CHOOSE)
+        self._expect(":")
+        return Choose(test, then, self._nested(token, Power.CHOOSE))
+
+    def _group(self, opening: Token) -> Node:
+        node = self._nested(opening, Power.CHOOSE)
+        self._expect(")")
+        return node
+
+    def _list(self, opening: Token) -> Node:
+        items: list[Node] = []
+        while not self._accept("]"):
+            if items:
+                self._expect(",")
+            items.append(self._nested(opening, Power.CHOOSE))
+        return Items(tuple(items))
+
+    def _nested(self, opening: Token, power: int, levels: int = 1) -> Node:
+        if self._depth_left < levels:
+            raise ExprSyntaxError("nested too deeply", text=self._text, column=opening.column)
+        self._depth_left -= levels
+        node = self._expression(power)
+        self._depth_left += levels
+        return node
+
+    @property
+    def _next(self) -> Token:
+        return self._tokens[self._position]
+
+    def _take(self) -> Token:
+        token = self._tokens[self._position]
+        self._position += 1
+        return token
+
+    def _sees(self, operator: str) -> bool:
+        return self._next.kind == OPERATOR and self._next.value == operator
+
+    def _accept(self, operator: str) -> bool:
+        if not self._sees(operator):
+            return False
+        self._position += 1
+        return True
+
+    def _expect(self, operator: str) -> None:
+        if not self._accept(operator):
+            raise self._fault(repr(operator))
+
+    def _fault(self, expected: str, hint: str = "") -> ExprSyntaxError:
+        problem = f"expected {expected}, found {self._next.describe()}"
+        return ExprSyntaxError(problem, text=self._text, column=self._next.column, hint=hint)

@@ -1,0 +1,193 @@
+r"""Text with `{{path}}` placeholders, as in prompts, assignees and idempotency keys.
+
+A placeholder holds a dotted path of names and indices and nothing else: no calls, brackets, filters or
+names that begin with two underscores. The rest is plain text, with one escape: `\{{` stands for `{{`, and
+`\\{{` for a backslash before a placeholder. A backslash anywhere else, a single brace and a `}}` without
+an opening are themselves. A `{{` that is never closed is an error, because it is a typing slip far more
+often than a wish to show braces.
+
+What a placeholder puts in is never read as a template again.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date, time
+from typing import Final, cast
+
+import msgspec
+
+from holdfast.model.expr import MISSING, Path, Resolve
+
+_OPENING = re.compile(r"(\\*)\{\{")
+_PATH = re.compile(r"[^\W\d]\w*(?:\.(?:[^\W\d]\w*|[0-9]+))*")
+_EXAMPLE = "write a dotted path such as {{customer.name}} or {{items.0}}"
+
+
+class TemplateSyntaxError(ValueError):
+    """The text is not a template. `column` counts characters from 1 over the whole text."""
+
+    def __init__(self, problem: str, *, text: str, column: int, hint: str = "") -> None:
+        self.problem = problem
+        self.text = text
+        self.column = column
+        self.hint = hint
+        advice = f" ({hint})" if hint else ""
+        super().__init__(f"{problem} at column {column}{advice}")
+
+
+class TemplateRenderError(ValueError):
+    """A placeholder could not be filled: `path` names it, `column` says where it stands."""
+
+    def __init__(self, problem: str, *, path: Path, text: str, column: int, hint: str = "") -> None:
+        self.path = path
+        self.text = text
+        self.column = column
+        self.hint = hint
+        super().__init__(f"{{{{{'.'.join(path)}}}}} at column {column}: {problem}")
+
+
+class Placeholder(msgspec.Struct, frozen=True):
+    path: Path
+    column: int
+
+
+class Rendered(msgspec.Struct, frozen=True):
+    """The result, and the paths that led nowhere, in order of appearance without repeats."""
+
+    value: object
+    missing: tuple[Path, ...] = ()
+
+
+class Template:
+    """A compiled template. Immutable; equal to every template of the same text."""
+
+    __slots__ = ("names", "parts", "text")
+
+    text: Final[str]
+    parts: Final[tuple[str | Placeholder, ...]]
+    names: Final[frozenset[Path]]
+
+    def __init__(self, text: str, parts: tuple[str | Placeholder, ...]) -> None:
+        self.text = text
+        self.parts = parts
+        self.names = frozenset(part.path for part in parts if isinstance(part, Placeholder))
+
+    def render(self, resolve: Resolve, *, strict: bool = False) -> Rendered:
+        """Fill the placeholders.
+
+        A text that is exactly one placeholder gives the value itself, whatever its type; any other gives
+        text, with null as nothing. A path that leads nowhere gives the empty text and is listed in
+        `missing`; with `strict` it raises TemplateRenderError, as does a value that has no text form.
+        """
+        missing: dict[Path, None] = {}
+        found = [self._fill(part, resolve, missing, strict) for part in self.parts]
+        if len(self.parts) == 1 and isinstance(self.parts[0], Placeholder):
+            return Rendered(found[0], tuple(missing))
+        texts = map(self._text_of, self.parts, found)
+        return Rendered("".join(texts), tuple(missing))
+
+    def _fill(
+        self, part: str | Placeholder, resolve: Resolve, missing: dict[Path, None], strict: bool
+    ) -> object:
+        if isinstance(part, str):
+            return part
+        value = resolve(part.path)
+        if value is not MISSING:
+            return value
+        if strict:
+            hint = "give it a value before this point, or turn strict templates off"
+            raise TemplateRenderError(
+                "there is no such value", path=part.path, text=self.text, column=part.column, hint=hint
+            )
+        missing[part.path] = None
+        return ""
+
+    def _text_of(self, part: str | Placeholder, value: object) -> str:
+        if isinstance(part, str):
+            return part
+        try:
+            return as_text(value)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise TemplateRenderError(
+                f"its value cannot be shown as text: {error}",
+                path=part.path,
+                text=self.text,
+                column=part.column,
+            ) from error
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"compile_template({self.text!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return self.text == other.text if isinstance(other, Template) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+
+def compile_template(text: str) -> Template:
+    """Compile a template. Raises TemplateSyntaxError with the place of the first fault."""
+    parts: list[str | Placeholder] = []
+    plain = ""
+    position = 0
+    while (opening := _OPENING.search(text, position)) is not None:
+        plain += text[position : opening.start()] + "\\" * (len(opening[1]) // 2)
+        position = opening.end()
+        if len(opening[1]) % 2:
+            plain += "{{"
+            continue
+        if plain:
+            parts.append(plain)
+            plain = ""
+        placeholder, position = _placeholder(text, position)
+        parts.append(placeholder)
+    if plain := plain + text[position:]:
+        parts.append(plain)
+    return Template(text, tuple(parts))
+
+
+def _placeholder(text: str, start: int) -> tuple[Placeholder, int]:
+    end = text.find("}}", start)
+    if end < 0:
+        hint = r"close it with }}, or write \{{ to show two braces"
+        raise TemplateSyntaxError("'{{' is never closed", text=text, column=start - 1, hint=hint)
+    inside = text[start:end]
+    source = inside.strip()
+    column = start + 1 + len(inside) - len(inside.lstrip())
+    match = _PATH.match(source)
+    if match is None or match.end() < len(source):
+        at = column + (match.end() if match else 0)
+        found = repr(source[match.end() if match else 0 :][:20]) if source else "nothing"
+        raise TemplateSyntaxError(f"expected a path, found {found}", text=text, column=at, hint=_EXAMPLE)
+    path = tuple(source.split("."))
+    _refuse_private(path, text, column)
+    return Placeholder(path, column), end + 2
+
+
+def _refuse_private(path: Path, text: str, column: int) -> None:
+    for part in path:
+        if part.startswith("__"):
+            raise TemplateSyntaxError(f"{part!r} cannot be shown", text=text, column=column, hint=_EXAMPLE)
+        column += len(part) + 1
+
+
+def as_text(value: object) -> str:
+    """How a value reads inside text: null as nothing, booleans and containers as JSON, the rest as itself."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (date, time)):
+        return value.isoformat()
+    if isinstance(value, (list, tuple, dict, set, frozenset, bytes, bytearray, msgspec.Struct)):
+        return _json_text(cast("object", value))
+    return str(value)
+
+
+def _json_text(value: object) -> str:
+    text = msgspec.json.encode(value, enc_hook=str, order="deterministic").decode()
+    return text[1:-1] if isinstance(value, (bytes, bytearray)) else text

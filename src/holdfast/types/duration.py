@@ -1,0 +1,137 @@
+"""Lengths of time as people write them: seconds, "1h30m", "PT15M"."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from decimal import ROUND_HALF_EVEN, Context, Decimal
+from itertools import pairwise
+
+_MICROSECONDS = {
+    "w": 604_800_000_000,
+    "d": 86_400_000_000,
+    "h": 3_600_000_000,
+    "m": 60_000_000,
+    "s": 1_000_000,
+    "ms": 1_000,
+}
+_NUMBER = r"[0-9]+(?:\.[0-9]+)?"
+_PART = re.compile(rf"({_NUMBER})\s*(ms|[wdhms])(?![a-zA-Z])\s*")
+_BARE_NUMBER = re.compile(_NUMBER)
+_ISO_NUMBER = r"([0-9]+(?:[.,][0-9]+)?)"
+_ISO = re.compile(
+    rf"P(?=.)(?:{_ISO_NUMBER}W)?(?:{_ISO_NUMBER}D)?"
+    rf"(?:T(?=.)(?:{_ISO_NUMBER}H)?(?:{_ISO_NUMBER}M)?(?:{_ISO_NUMBER}S)?)?"
+)
+_ISO_UNITS = ("w", "d", "h", "m", "s")
+_ISO_CALENDAR = re.compile(r"P[0-9.,]+[YM]")
+_MAX_LENGTH = 100
+# Wide enough for the longest text, so that rounding happens once and the process's own context is not asked.
+_EXACT = Context(prec=2 * _MAX_LENGTH, rounding=ROUND_HALF_EVEN)
+
+EXAMPLES = 'examples: 90 (seconds), "250ms", "30m", "1h30m", "7d", "2w", "PT15M", "P1DT2H"'
+
+
+class DurationError(ValueError):
+    """The value is not a usable length of time. `column` is the first character not understood."""
+
+    def __init__(self, problem: str, *, text: str, column: int = 1, hint: str = EXAMPLES) -> None:
+        self.problem = problem
+        self.text = text
+        self.column = column
+        self.hint = hint
+        shown = text if len(text) <= _MAX_LENGTH else text[:_MAX_LENGTH] + "…"
+        super().__init__(f"{shown!r} is not a duration: {problem} ({hint})")
+
+
+def parse_duration(value: str | int | float | timedelta, *, allow_zero: bool = False) -> timedelta:
+    """Read a duration: seconds as a number (or its text), units from w to ms largest first, or ISO 8601.
+
+    Fractions of a microsecond are rounded. Years and months are refused: their length depends on the date.
+
+    Raises DurationError when the value is unreadable, negative, too long for a timedelta, or zero while
+    `allow_zero` is not set.
+    """
+    text = str(value)
+    try:
+        duration = _read(value)
+    except OverflowError:
+        raise DurationError("it is too long", text=text) from None
+    if duration < timedelta(0):
+        raise DurationError("it is negative", text=text)
+    if not duration and not allow_zero:
+        raise DurationError("it is zero", text=text)
+    return duration
+
+
+def format_duration(duration: timedelta) -> str:
+    """The short form, such as `1h 30m` or `250ms`; parse_duration reads it back exactly unless negative."""
+    left = duration // timedelta(microseconds=1)
+    if left == 0:
+        return "0s"
+    sign, left = ("-", -left) if left < 0 else ("", left)
+    parts: list[str] = []
+    for unit in ("d", "h", "m", "s"):
+        count, left = divmod(left, _MICROSECONDS[unit])
+        if count:
+            parts.append(f"{count}{unit}")
+    if left:
+        parts.append(f"{Decimal(left) / 1000}ms")
+    return sign + " ".join(parts)
+
+
+def _read(value: str | int | float | timedelta) -> timedelta:
+    if isinstance(value, timedelta):
+        return value
+    if isinstance(value, str):
+        return _read_text(value)
+    if isinstance(value, bool) or value != value:
+        raise DurationError("it is not a number of seconds", text=str(value))
+    return timedelta(seconds=value)
+
+
+def _read_text(text: str) -> timedelta:
+    if len(text) > _MAX_LENGTH:
+        raise DurationError(f"it has more than {_MAX_LENGTH} characters", text=text)
+    body = text.strip()
+    if _BARE_NUMBER.fullmatch(body):
+        return _total(text, [(body, "s")])
+    if body.startswith("P"):
+        return _read_iso(text, body)
+    return _read_units(text, body)
+
+
+def _read_units(text: str, body: str) -> timedelta:
+    parts: list[tuple[str, str]] = []
+    position = 0
+    while match := _PART.match(body, position):
+        parts.append((match[1], match[2]))
+        position = match.end()
+    if position < len(body) or not parts:
+        if body.startswith("-"):
+            raise DurationError("it is negative", text=text)
+        column = position + 1 + len(text) - len(text.lstrip())
+        raise DurationError("expected a number and one of w, d, h, m, s, ms", text=text, column=column)
+    return _total(text, parts)
+
+
+def _read_iso(text: str, body: str) -> timedelta:
+    match = _ISO.fullmatch(body)
+    if match is None:
+        if _ISO_CALENDAR.match(body):
+            raise DurationError("years and months have no fixed length", text=text)
+        raise DurationError("expected ISO 8601, such as PT15M or P1DT2H", text=text)
+    found = zip(match.groups(), _ISO_UNITS, strict=True)
+    return _total(text, [(number.replace(",", "."), unit) for number, unit in found if number is not None])
+
+
+def _total(text: str, parts: list[tuple[str, str]]) -> timedelta:
+    sizes = [_MICROSECONDS[unit] for _, unit in parts]
+    if any(size <= smaller for size, smaller in pairwise(sizes)):
+        raise DurationError("units must go from large to small, each once", text=text)
+    if any("." in number for number, _ in parts[:-1]):
+        raise DurationError("only the last number may have a fraction", text=text)
+    total = sum(
+        (_EXACT.multiply(Decimal(number), size) for (number, _), size in zip(parts, sizes, strict=True))
+    )
+    return timedelta(microseconds=int(_EXACT.to_integral_value(total)))

@@ -52,7 +52,7 @@ def parse_duration(value: str | int | float | timedelta, *, allow_zero: bool = F
     Raises DurationError when the value is unreadable, negative, too long for a timedelta, or zero while
     `allow_zero` is not set.
     """
-    text = str(value)
+    text = _shown(value)
     try:
         duration = _read(value)
     except OverflowError:
@@ -86,8 +86,15 @@ def _read(value: str | int | float | timedelta) -> timedelta:
     if isinstance(value, str):
         return _read_text(value)
     if isinstance(value, bool) or value != value:
-        raise DurationError("it is not a number of seconds", text=str(value))
+        raise DurationError("it is not a number of seconds", text=_shown(value))
     return timedelta(seconds=value)
+
+
+def _shown(value: str | int | float | timedelta) -> str:
+    """Python refuses to print integers of thousands of digits; the error about one must still appear."""
+    if isinstance(value, int) and value.bit_length() > 8 * _MAX_LENGTH:
+        return hex(value)
+    return str(value)
 
 
 def _read_text(text: str) -> timedelta:

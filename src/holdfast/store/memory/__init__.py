@@ -1,0 +1,27 @@
+"""The memory store: a real store for tests and trials, gone with its process.
+
+It keeps encoded bytes and copies of rows, never the objects it was given, so that a run behaves here as it
+does on a disk (D-12). All its methods may be called from any thread and any event loop.
+"""
+
+from __future__ import annotations
+
+from holdfast.store.base import Capability
+from holdfast.store.memory.blobs import Keeping
+from holdfast.store.memory.inbox import Telling
+from holdfast.store.memory.journal import Reading
+from holdfast.store.memory.runs import Running
+
+
+class MemoryStore(Running, Reading, Telling, Keeping):
+    capabilities = Capability.inline
+
+    async def wait_change(self, timeout: float) -> bool:
+        return await self._bell.wait(timeout)
+
+    async def close(self) -> None:
+        """Wakes who still waits. The data stays: a crash test drops the worker and keeps the store (D-12)."""
+        self._bell.ring()
+
+
+__all__ = ["MemoryStore"]

@@ -1,0 +1,68 @@
+"""Rows of blobs, and the stored flows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.store.memory.rows import Blob
+from holdfast.store.memory.tables import Tables
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holdfast.store.base import FlowRow
+
+
+class Keeping(Tables):
+    async def put_blob(self, digest: bytes, size: int, data: bytes | None) -> None:
+        with self._lock:
+            now = self._now()
+            blob = self._blobs.get(digest)
+            if blob is None:
+                self._blobs[bytes(digest)] = Blob(size, None if data is None else bytes(data), now)
+                return
+            # Its age starts again: whoever puts it is about to name it.
+            blob.put_at = now
+            blob.condemned = False
+            if data is not None:
+                blob.data = bytes(data)
+
+    async def blob(self, digest: bytes) -> tuple[int, bytes | None] | None:
+        with self._lock:
+            blob = self._blobs.get(digest)
+            return None if blob is None else (blob.size, blob.data)
+
+    async def condemn_blobs(self, *, older_than: int, limit: int) -> list[bytes]:
+        with self._lock:
+            free = [
+                (blob.put_at, digest)
+                for digest, blob in self._blobs.items()
+                if not blob.runs and blob.put_at < older_than
+            ]
+            chosen = [digest for _, digest in sorted(free)[:limit]]
+            for digest in chosen:
+                self._blobs[digest].condemned = True
+            return chosen
+
+    async def drop_blobs(self, digests: Sequence[bytes]) -> None:
+        with self._lock:
+            for digest in digests:
+                blob = self._blobs.get(digest)
+                if blob is not None and blob.condemned:
+                    del self._blobs[digest]
+
+    async def put_flow(self, flow: FlowRow) -> None:
+        with self._lock:
+            self._flows.setdefault((flow.name, flow.version), flow)
+
+    async def flow(self, name: str, version: str) -> FlowRow | None:
+        with self._lock:
+            return self._flows.get((name, version))
+
+    async def flows(self) -> list[FlowRow]:
+        with self._lock:
+            return sorted(self._flows.values(), key=_name_and_age)
+
+
+def _name_and_age(flow: FlowRow) -> tuple[str, int, str]:
+    return flow.name, flow.created_at, flow.version

@@ -1,0 +1,138 @@
+"""What others tell a run: messages, timers, answers to its holds, late evidence."""
+
+from __future__ import annotations
+
+from heapq import nsmallest
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from holdfast.store.memory.tables import Tables
+from holdfast.types.status import ENDED, HoldStatus, RunStatus
+
+if TYPE_CHECKING:
+    from holdfast.store.memory.rows import Run
+    from holdfast.types.event import EventRow
+    from holdfast.types.hold import Answer, HoldRow
+    from holdfast.types.ids import HoldId, RunId
+    from holdfast.types.record import InboxRow
+
+
+class Telling(Tables):
+    async def send(
+        self,
+        run: RunId,
+        kind: str,
+        payload: bytes,
+        *,
+        dedupe: str | None = None,
+        event: EventRow | None = None,
+    ) -> bool:
+        with self._lock:
+            found = self._ids.get(run)
+            if found is None or dedupe in found.dedupe or not _listens(found, kind):
+                return False
+            if dedupe is not None:
+                found.dedupe.add(dedupe)
+            now = self._now()
+            if found.status is RunStatus.failed:
+                self._revive(found, now)
+            self._add_inbox(found, kind, payload, now)
+            self._add_event(found, event)
+        self._bell.ring()
+        return True
+
+    def _revive(self, run: Run, now: int) -> None:
+        self._set_status(run, RunStatus.resumable, now)
+        run.ended_at = None
+        run.error = None
+        # Somebody looked at it and asked to go on: the bound on recoveries counts anew.
+        run.recoveries = 0
+
+    async def pending(self, run: RunId) -> tuple[int, list[InboxRow]]:
+        with self._lock:
+            found = self._ids.get(run)
+            return (0, []) if found is None else (found.inbox_seq, list(found.inbox.values()))
+
+    async def fire_timers(self, *, limit: int, run: RunId | None = None) -> int:
+        with self._lock:
+            now = self._now()
+            runs = self._keys.values() if run is None else filter(None, [self._ids.get(run)])
+            due = (
+                (at, found.key, token) for found in runs for token, at in found.timers.items() if at <= now
+            )
+            fired = nsmallest(limit, due)
+            for _, key, token in fired:
+                del self._keys[key].timers[token]
+                self._add_inbox(self._keys[key], "timer", token.encode(), now)
+        if fired:
+            self._bell.ring()
+        return len(fired)
+
+    async def next_timer(self) -> int | None:
+        with self._lock:
+            return min((at for run in self._keys.values() for at in run.timers.values()), default=None)
+
+    async def report_late(self, run: RunId, seq: int, payload: bytes) -> None:
+        with self._lock:
+            found = self._ids.get(run)
+            report = (seq, bytes(payload))
+            if found is not None and report not in found.late:
+                found.late.append(report)
+
+    async def late_reports(self, run: RunId) -> list[tuple[int, bytes]]:
+        with self._lock:
+            found = self._ids.get(run)
+            return [] if found is None else list(found.late)
+
+    async def hold(self, hold: HoldId) -> HoldRow | None:
+        with self._lock:
+            return self._holds.get(hold)
+
+    async def holds(
+        self,
+        *,
+        run: RunId | None = None,
+        status: HoldStatus | None = None,
+        tenant: str | None = None,
+        limit: int = 100,
+    ) -> list[HoldRow]:
+        with self._lock:
+            found = [
+                row
+                for row in self._holds.values()
+                if (run is None or row.run == run)
+                and (status is None or row.status is status)
+                and (tenant is None or row.tenant == tenant)
+            ]
+        return sorted(found, key=_asked_at)[:limit]
+
+    async def answer(self, answer: Answer, *, event: EventRow) -> HoldRow | None:
+        with self._lock:
+            row = self._holds.get(answer.hold)
+            if row is None or row.status is not HoldStatus.pending:
+                return None
+            decided = msgspec.structs.replace(
+                row,
+                status=HoldStatus.resolved,
+                version=row.version + 1,
+                resolution=bytes(answer.resolution),
+                resolved_by=answer.resolved_by,
+                resolved_at=answer.at,
+            )
+            self._holds[row.id] = decided
+            run = self._ids[row.run]
+            self._add_inbox(run, "answer", row.id.encode(), self._now())
+            self._add_event(run, event)
+        self._bell.ring()
+        return decided
+
+
+def _listens(run: Run, kind: str) -> bool:
+    if run.status is RunStatus.failed:
+        return kind == "resume" and run.superseded_by is None
+    return run.status not in ENDED
+
+
+def _asked_at(row: HoldRow) -> int:
+    return row.created_at

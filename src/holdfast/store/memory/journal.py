@@ -1,0 +1,111 @@
+"""Reading the journal, the events and the feed; pruning."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from heapq import merge
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from holdfast.errors import StoreError
+from holdfast.store.memory.rows import copy_record
+from holdfast.store.memory.tables import Tables
+from holdfast.types.event import EventRow
+from holdfast.types.record import Kind, Record
+
+if TYPE_CHECKING:
+    from holdfast.store.memory.rows import Run
+    from holdfast.types.ids import RunId
+
+SELF_CONTAINED = (Kind.created, Kind.snapshot)
+
+
+class Reading(Tables):
+    async def read(
+        self, run: RunId, *, first: int = 0, last: int | None = None, payloads: bool = True
+    ) -> list[Record]:
+        with self._lock:
+            found = self._ids.get(run)
+            if found is None:
+                return []
+            base = found.horizon
+            end = None if last is None else max(0, last + 1 - base)
+            chosen = found.records[max(0, first - base) : end]
+        return [_copy(record, payloads) for record in chosen]
+
+    async def listed(
+        self, run: RunId, *, node: str | None = None, before: int | None = None, limit: int = 0
+    ) -> list[Record]:
+        with self._lock:
+            found = self._ids.get(run)
+            records = [] if found is None else list(found.records)
+        matching = (
+            _copy(record, False)
+            for record in reversed(records)
+            if record.listed
+            and (node is None or record.node == node)
+            and (before is None or record.seq < before)
+        )
+        return list(islice(matching, limit if limit > 0 else None))
+
+    async def last_snapshot(self, run: RunId, at_most: int) -> int | None:
+        with self._lock:
+            found = self._ids.get(run)
+            if found is None:
+                return None
+            for record in reversed(found.records):
+                if record.seq <= at_most and record.kind in SELF_CONTAINED:
+                    return record.seq
+            return None
+
+    async def events(self, run: RunId, *, after: int, limit: int) -> list[Record | EventRow]:
+        with self._lock:
+            found = self._ids.get(run)
+            if found is None:
+                return []
+            records = found.records[bisect_right(found.records, after, key=_last_number) :]
+            others = found.events[bisect_right(found.events, after, key=_last_number) :]
+        numbered = (record for record in records if record.events)
+        rows = islice(merge(numbered, others, key=_last_number), limit)
+        return [_copy(row, True) if isinstance(row, Record) else row for row in rows]
+
+    async def feed(self, *, after: int, limit: int) -> list[tuple[int, RunId, int, int]]:
+        with self._lock:
+            start = bisect_right(self._feed, after, key=_position)
+            return self._feed[start : start + limit]
+
+    async def prune(self, run: RunId, *, horizon: int, replace: Record | None) -> int:
+        if replace is not None and replace.seq != horizon:
+            raise StoreError(f"The record that replaces {horizon} has seq {replace.seq}.", run=run)
+        with self._lock:
+            found = self._ids.get(run)
+            if found is None or not found.horizon <= horizon <= found.head:
+                return 0
+            if replace is not None:
+                self._replace(found, replace)
+            deleted = horizon - found.horizon
+            del found.records[:deleted]
+            return deleted
+
+    def _replace(self, run: Run, record: Record) -> None:
+        place = record.seq - run.horizon
+        kept = _copy(record, True)
+        # Its event numbers were given out when the record was first written.
+        kept.event_from = run.records[place].event_from
+        kept.side = None
+        run.records[place] = kept
+
+
+def _copy(record: Record, payload: bool) -> Record:
+    copied = copy_record(record)
+    if not payload:
+        copied.payload = b""
+    return copied
+
+
+def _last_number(row: Record | EventRow) -> int:
+    return row.number if isinstance(row, EventRow) else row.event_from + row.events - 1
+
+
+def _position(row: tuple[int, RunId, int, int]) -> int:
+    return row[0]

@@ -1,0 +1,222 @@
+"""Runs and leases."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from holdfast.errors import RunNotFoundError
+from holdfast.store.base import Claim
+from holdfast.store.memory.rows import Run
+from holdfast.store.memory.settle import Settling
+from holdfast.types.record import Lease
+from holdfast.types.status import ENDED, RunStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holdfast.store.base import ClaimRequest, NewRun, RunFilter, RunRow
+    from holdfast.types.ids import RunId
+
+FOUND_AT_MOST = 10
+
+
+class Running(Settling):
+    async def create(self, new: NewRun) -> tuple[RunRow, bool]:
+        with self._lock:
+            earlier = self._earlier(new)
+            if earlier is not None:
+                return earlier.row(), False
+            old = self._superseded(new)
+            run = self._new_run(new)
+            self._append_first(run, new.first)
+            self._add_run(run)
+            if old is not None:
+                self._supersede(old, run)
+            row = run.row()
+        self._bell.ring()
+        return row, True
+
+    def _earlier(self, new: NewRun) -> Run | None:
+        if new.idempotency_key is not None:
+            earlier = self._by_idempotency.get((new.tenant, new.flow, new.idempotency_key))
+            if earlier is not None:
+                return earlier
+        return self._ids.get(new.id)
+
+    def _superseded(self, new: NewRun) -> Run | None:
+        if new.supersedes is None:
+            return None
+        old = self._ids.get(new.supersedes)
+        if old is None:
+            raise RunNotFoundError(f"There is no run {new.supersedes} to supersede.", run=new.supersedes)
+        return old
+
+    def _new_run(self, new: NewRun) -> Run:
+        kept = msgspec.structs.replace(new, first=[])
+        run = Run(next(self._run_numbers), kept, new.id, new.tenant)
+        run.ready_at = new.ready_at
+        run.updated_at = new.created_at
+        return run
+
+    def _add_run(self, run: Run) -> None:
+        self._ids[run.id] = self._keys[run.key] = run
+        if run.new.idempotency_key is not None:
+            self._by_idempotency[run.tenant, run.new.flow, run.new.idempotency_key] = run
+        self._queue.push(run)
+
+    def _supersede(self, old: Run, by: Run) -> None:
+        old.superseded_by = by.id
+        old.term += 1
+        self._close_all_holds(old, f"superseded by {by.id}")
+        old.timers.clear()
+        if old.status not in ENDED:
+            self._set_status(old, RunStatus.cancelled, self._now())
+
+    async def get_run(self, run: RunId) -> RunRow | None:
+        with self._lock:
+            found = self._ids.get(run)
+            return None if found is None else found.row()
+
+    async def find_runs(self, prefix: str) -> list[RunRow]:
+        with self._lock:
+            found = sorted(run for run in self._ids if run.startswith(prefix))
+            return [self._ids[run].row() for run in found[:FOUND_AT_MOST]]
+
+    async def list_runs(self, where: RunFilter, *, after: tuple[int, int] | None, limit: int) -> list[RunRow]:
+        with self._lock:
+            found = [run for run in self._keys.values() if _matches(run, where)]
+            found.sort(key=_age, reverse=True)
+            older = (run for run in found if after is None or _age(run) < after)
+            return [run.row() for run, _ in zip(older, range(limit), strict=False)]
+
+    async def claim(self, want: ClaimRequest) -> list[Claim]:
+        with self._lock:
+            now = self._now()
+            if want.run is not None:
+                run = self._claimable(want.run, want, now)
+                return [] if run is None else [self._claim(run, want, now)]
+            claims: list[Claim] = []
+            while len(claims) < want.limit and (run := self._queue.best(want, now)) is not None:
+                claims.append(self._claim(run, want, now))
+            return claims
+
+    def _claimable(self, id: RunId, want: ClaimRequest, now: int) -> Run | None:  # noqa: A002
+        run = self._ids.get(id)
+        if run is None or run.status in ENDED or self._is_held(run, now):
+            return None
+        if want.versions is not None and run.new.version not in want.versions:
+            return None
+        return run
+
+    def _claim(self, run: Run, want: ClaimRequest, now: int) -> Claim:
+        run.term += 1
+        run.status = RunStatus.running
+        run.updated_at = now
+        self._take(run, want.worker, now + want.ttl)
+        return Claim(Lease(run.id, run.key, run.term, want.worker), run.row())
+
+    async def extend(self, leases: Sequence[Lease], ttl: int) -> list[bool]:
+        return self.extend_now(leases, ttl)
+
+    def extend_now(self, leases: Sequence[Lease], ttl: int) -> list[bool]:
+        with self._lock:
+            until = self._now() + ttl
+            return [self._extend(lease, until) for lease in leases]
+
+    def _extend(self, lease: Lease, until: int) -> bool:
+        run = self._owned(lease)
+        if run is None:
+            return False
+        run.lease_until = until
+        return True
+
+    def _owned(self, lease: Lease) -> Run | None:
+        run = self._keys.get(lease.key)
+        if run is None or run.id != lease.run:
+            return None
+        return run if run.term == lease.term and run.worker == lease.worker else None
+
+    async def park(self, lease: Lease, *, status: RunStatus, inbox_seen: int, ready_at: int | None) -> bool:
+        with self._lock:
+            run = self._owned(lease)
+            if run is None or run.inbox_seq != inbox_seen:
+                return False
+            self._set_status(run, status, self._now())
+            self._release(run)
+            if status not in ENDED:
+                run.ready_at = ready_at
+                self._queue.push(run)
+        if ready_at is not None:
+            self._bell.ring()
+        return True
+
+    async def reclaim(self, *, limit: int, max_recoveries: int) -> list[RunRow]:
+        with self._lock:
+            now = self._now()
+            lapsed = [run for run in self._leased.values() if not self._is_held(run, now)]
+            lapsed.sort(key=_lapsed_at)
+            for run in lapsed[:limit]:
+                self._recover(run, now, max_recoveries)
+            rows = [run.row() for run in lapsed[:limit]]
+        if rows:
+            self._bell.ring()
+        return rows
+
+    def _recover(self, run: Run, now: int, max_recoveries: int) -> None:
+        run.term += 1
+        run.recoveries += 1
+        worker = run.worker
+        self._release(run)
+        if run.recoveries > max_recoveries:
+            run.error = (
+                f"The run was recovered {max_recoveries} times and its worker was lost again "
+                f"(last worker {worker}, at record {run.head})."
+            )
+            self._set_status(run, RunStatus.failed, now)
+            return
+        if run.status is not RunStatus.pending:
+            self._set_status(run, RunStatus.resumable, now)
+        self._wake(run, now)
+
+    async def delete_run(self, run: RunId) -> bool:
+        with self._lock:
+            found = self._ids.get(run)
+            if found is None or self._is_held(found, self._now()):
+                return False
+            self._delete(found)
+            return True
+
+    def _delete(self, run: Run) -> None:
+        self._release(run)
+        del self._ids[run.id], self._keys[run.key]
+        if run.new.idempotency_key is not None:
+            del self._by_idempotency[run.tenant, run.new.flow, run.new.idempotency_key]
+        for hold in run.holds:
+            row = self._holds.pop(hold)
+            del self._hold_places[run.key, row.scope, row.node, row.visit, row.ordinal]
+        for digest in run.blobs:
+            self._blobs[digest].runs.discard(run.key)
+        self._feed = [row for row in self._feed if row[1] != run.id]
+
+
+def _age(run: Run) -> tuple[int, int]:
+    return run.new.created_at, run.key
+
+
+def _lapsed_at(run: Run) -> int:
+    return run.lease_until or 0
+
+
+def _matches(run: Run, where: RunFilter) -> bool:
+    new = run.new
+    return (
+        (where.tenant is None or where.tenant == run.tenant)
+        and (not where.status or run.status in where.status)
+        and (where.flow is None or where.flow == new.flow)
+        and (where.thread is None or where.thread == new.thread)
+        and (where.version is None or where.version == new.version)
+        and (where.created_after is None or new.created_at > where.created_after)
+        and (where.created_before is None or new.created_at < where.created_before)
+    )

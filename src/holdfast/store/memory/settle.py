@@ -1,0 +1,204 @@
+"""Appending to the journal: the one write of a step, and all that is written with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from holdfast.errors import BlobMissingError
+from holdfast.store.memory.rows import copy_record
+from holdfast.store.memory.tables import Tables, check_transition
+from holdfast.types.hold import HoldRow
+from holdfast.types.record import Refusal, SettleAnswer
+from holdfast.types.status import HoldStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from holdfast.store.memory.rows import Run
+    from holdfast.types.hold import NewHold
+    from holdfast.types.record import Lease, Record, RunBatch, Side
+
+
+class Settling(Tables):
+    async def settle(self, batches: Sequence[RunBatch]) -> list[SettleAnswer]:
+        return self.settle_now(batches)
+
+    def settle_now(self, batches: Sequence[RunBatch]) -> list[SettleAnswer]:
+        with self._lock:
+            if len(batches) > 1:
+                # A wrong transition raises: find it before the first run is written.
+                for batch in batches:
+                    self._check_batch(batch)
+            return [self._settle_one(batch) for batch in batches]
+
+    def _settle_one(self, batch: RunBatch) -> SettleAnswer:
+        lease = batch.lease
+        run = self._keys.get(lease.key)
+        if run is None or run.id != lease.run:
+            return SettleAnswer(lease.run, Refusal.fenced)
+        records = batch.records
+        answered = run.event_seq + 1
+        if records and records[0].seq <= run.head:
+            stored = _already_there(run, records)
+            if stored is None:
+                refusal = Refusal.head_moved if _owns(run, lease) else Refusal.fenced
+                return SettleAnswer(lease.run, refusal)
+            answered = stored.event_from
+            records = records[run.head + 1 - stored.seq :]
+            if not records:
+                return SettleAnswer(lease.run, None, answered)
+        if run.term != lease.term or run.worker != lease.worker:
+            return SettleAnswer(lease.run, Refusal.fenced)
+        refusal = self._refusal(run, records)
+        if refusal is not None:
+            return SettleAnswer(lease.run, refusal)
+        self._append(run, records)
+        return SettleAnswer(lease.run, None, answered)
+
+    def _refusal(self, run: Run, records: list[Record]) -> Refusal | None:
+        """Everything that could stop the range, before anything of it is written."""
+        expected = run.head
+        sides: list[Side] = []
+        for record in records:
+            expected += 1
+            if record.seq != expected:
+                return Refusal.head_moved
+            if record.side is not None:
+                sides.append(record.side)
+        return self._refusal_of_sides(run, sides) if sides else None
+
+    def _refusal_of_sides(self, run: Run, sides: list[Side]) -> Refusal | None:
+        consumed = [row for side in sides for row in side.inbox_done]
+        if len(set(consumed)) != len(consumed) or not all(row in run.inbox for row in consumed):
+            return Refusal.inbox_taken
+        if not self._blobs_stand(side.blobs for side in sides):
+            return Refusal.put_blobs_again
+        _check_statuses(run, sides)
+        return None
+
+    def _check_batch(self, batch: RunBatch) -> None:
+        run = self._keys.get(batch.lease.key)
+        if run is not None and _owns(run, batch.lease):
+            fresh = [record for record in batch.records if record.seq > run.head]
+            self._refusal(run, fresh)
+
+    def _blobs_stand(self, named: Iterable[list[bytes]]) -> bool:
+        for digests in named:
+            for digest in digests:
+                blob = self._blobs.get(digest)
+                if blob is None or blob.condemned:
+                    return False
+        return True
+
+    def _append(self, run: Run, records: list[Record]) -> None:
+        now = self._now()
+        before = number = run.event_seq
+        keep = run.records.append
+        for given in records:
+            record = copy_record(given)
+            assert type(record.payload) is bytes, "a buffer could change under the store"
+            record.event_from = number + 1
+            number += record.events
+            side = record.side
+            if side is not None:
+                record.side = None
+                self._write_side(run, side, now)
+            keep(record)
+        run.head = records[-1].seq
+        run.updated_at = now
+        if number > before:
+            run.event_seq = number
+            self._announce(run, before)
+
+    def _append_first(self, run: Run, records: list[Record]) -> None:
+        """The records a run is created with. There is no lease yet, and nobody to refuse."""
+        sides = [record.side for record in records if record.side is not None]
+        if not self._blobs_stand(side.blobs for side in sides):
+            raise BlobMissingError(
+                f"Run {run.id} names a blob that is not stored.",
+                hint="Put the blobs before the record that names them.",
+                run=run.id,
+            )
+        _check_statuses(run, sides)
+        if records:
+            self._append(run, records)
+
+    def _write_side(self, run: Run, side: Side, now: int) -> None:
+        for row in side.inbox_done:
+            run.inbox.pop(row, None)
+        self._write_timers(run, side)
+        for hold in side.holds:
+            self._open_hold(run, hold)
+        for closed in side.close_holds:
+            self._close_hold(run, closed.id, closed.status, closed.reason)
+        if side.close_all_holds is not None:
+            self._close_all_holds(run, side.close_all_holds)
+        run.outbox.extend(side.outbox)
+        for digest in side.blobs:
+            run.blobs.add(digest)
+            self._blobs[digest].runs.add(run.key)
+        if side.error is not None:
+            run.error = side.error
+        if side.status is not None:
+            self._set_status(run, side.status, now)
+
+    def _write_timers(self, run: Run, side: Side) -> None:
+        if side.close_all_timers:
+            run.timers.clear()
+        for token in side.close_timers:
+            run.timers.pop(token, None)
+        for timer in side.timers:
+            run.timers.setdefault(timer.token, timer.fire_at)
+
+    def _open_hold(self, run: Run, hold: NewHold) -> None:
+        place = (run.key, hold.scope, hold.node, hold.visit, hold.ordinal)
+        if hold.id in self._holds or place in self._hold_places:
+            return
+        self._hold_places[place] = hold.id
+        run.holds.append(hold.id)
+        self._holds[hold.id] = HoldRow(
+            run=run.id,
+            tenant=run.tenant,
+            flow=run.new.flow,
+            status=HoldStatus.pending,
+            version=1,
+            **msgspec.structs.asdict(hold),
+        )
+
+    def _close_all_holds(self, run: Run, reason: str) -> None:
+        for hold in run.holds:
+            self._close_hold(run, hold, HoldStatus.cancelled, reason)
+
+    def _close_hold(self, run: Run, hold: str, status: HoldStatus, reason: str) -> None:
+        row = self._holds.get(hold)  # pyright: ignore[reportArgumentType]
+        if row is not None and row.run == run.id and row.status is HoldStatus.pending:
+            self._holds[row.id] = msgspec.structs.replace(
+                row, status=status, version=row.version + 1, closed_reason=reason
+            )
+
+
+def _check_statuses(run: Run, sides: list[Side]) -> None:
+    status = run.status
+    for side in sides:
+        if side.status is not None:
+            check_transition(run, status, side.status)
+            status = side.status
+
+
+def _owns(run: Run, lease: Lease) -> bool:
+    return run.term == lease.term and run.worker == lease.worker
+
+
+def _already_there(run: Run, records: list[Record]) -> Record | None:
+    """The stored twin of the first record, where all that overlaps is the same (D-8)."""
+    base = run.horizon
+    first = records[0].seq - base
+    if first < 0:
+        return None
+    stored = run.records[first : first + len(records)]
+    for old, new in zip(stored, records, strict=False):
+        if old.seq != new.seq or old.term != new.term or old.digest != new.digest:
+            return None
+    return stored[0]

@@ -1,0 +1,111 @@
+"""The memory store's tables and the small changes that several of its methods share.
+
+One lock around each method is its transaction: a method checks everything before it changes anything.
+"""
+
+from __future__ import annotations
+
+import threading
+from itertools import count
+from typing import TYPE_CHECKING
+
+from holdfast.errors import StoreError
+from holdfast.store.memory.queue import ReadyQueue
+from holdfast.store.memory.wake import Bell
+from holdfast.types.clock import SystemClock
+from holdfast.types.event import EventRow
+from holdfast.types.record import InboxRow
+from holdfast.types.status import ENDED, RunStatus, may_follow
+
+if TYPE_CHECKING:
+    from holdfast.store.base import FlowRow
+    from holdfast.store.memory.rows import Blob, Run
+    from holdfast.types.clock import Clock
+    from holdfast.types.hold import HoldRow
+    from holdfast.types.ids import HoldId, RunId
+
+HoldPlace = tuple[int, str, str, int, int]
+"""(run key, scope, node, visit, ordinal): what makes a hold the same hold (D-28)."""
+
+
+class Tables:
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
+        self._now = self._clock.now
+        self._lock = threading.Lock()
+        self._bell = Bell(self._clock)
+        self._ids: dict[RunId, Run] = {}
+        self._keys: dict[int, Run] = {}
+        self._leased: dict[int, Run] = {}
+        self._queue = ReadyQueue(self._keys)
+        self._by_idempotency: dict[tuple[str, str, str], Run] = {}
+        self._feed: list[tuple[int, RunId, int, int]] = []
+        self._feed_position = 0
+        self._holds: dict[HoldId, HoldRow] = {}
+        self._hold_places: dict[HoldPlace, HoldId] = {}
+        self._blobs: dict[bytes, Blob] = {}
+        self._flows: dict[tuple[str, str], FlowRow] = {}
+        self._run_numbers = count(1)
+        self._inbox_numbers = count(1)
+
+    def now(self) -> int:
+        return self._now()
+
+    def _announce(self, run: Run, before: int) -> None:
+        """One row of the feed for what this transaction added to the run (D-3)."""
+        if run.event_seq > before:
+            self._feed_position += 1
+            self._feed.append((self._feed_position, run.id, before + 1, run.event_seq))
+
+    def _add_event(self, run: Run, event: EventRow | None) -> None:
+        if event is not None:
+            run.event_seq += 1
+            run.events.append(EventRow(run.event_seq, event.at, event.type, bytes(event.payload)))
+            self._announce(run, run.event_seq - 1)
+
+    def _add_inbox(self, run: Run, kind: str, payload: bytes, now: int) -> None:
+        row = InboxRow(next(self._inbox_numbers), kind, now, bytes(payload))
+        run.inbox[row.id] = row
+        run.inbox_seq += 1
+        run.updated_at = now
+        self._wake(run, now)
+
+    def _wake(self, run: Run, now: int) -> None:
+        if run.worker is None and run.status not in ENDED and (run.ready_at is None or run.ready_at > now):
+            run.ready_at = now
+            self._queue.push(run)
+
+    def _take(self, run: Run, worker: str, until: int) -> None:
+        self._release(run)
+        run.worker = worker
+        run.lease_until = until
+        run.ready_at = None
+        self._leased[run.key] = run
+        self._queue.taken(run.tenant)
+
+    def _release(self, run: Run) -> None:
+        if self._leased.pop(run.key, None) is not None:
+            self._queue.freed(run.tenant)
+        run.worker = None
+        run.lease_until = None
+
+    def _is_held(self, run: Run, now: int) -> bool:
+        return run.lease_until is not None and run.lease_until > now
+
+    def _set_status(self, run: Run, status: RunStatus, now: int) -> None:
+        check_transition(run, run.status, status)
+        run.status = status
+        run.updated_at = now
+        if status in ENDED:
+            self._release(run)
+            run.ready_at = None
+            run.ended_at = now
+
+
+def check_transition(run: Run, old: RunStatus, new: RunStatus) -> None:
+    if not may_follow(old, new):
+        raise StoreError(
+            f"Run {run.id} is {old}, and {new} may not follow it.",
+            hint="The table of a run's transitions is in holdfast.types.status.",
+            run=run.id,
+        )

@@ -239,8 +239,9 @@ class Holds(Protocol):
         ...
 
     async def answer(self, answer: Answer, *, event: EventRow) -> HoldRow | None:
-        """One compare-and-set on `pending`: the decision, the run's inbox row (kind `answer`), its event and
-        the wake-up in one transaction. None where the hold is not pending any more (or unknown)."""
+        """One compare-and-set on `pending`: the decision, the run's inbox row (kind `answer`, payload: the
+        hold's id), its event and the wake-up in one transaction. None where the hold is not pending any
+        more (or unknown)."""
         ...
 
 

@@ -193,3 +193,10 @@ def test_compiler_answers_cleanly_when_text_is_arbitrary(text):
     with contextlib.suppress(ExprSyntaxError):
         expr = compile_expr(text)
         assert compile_expr(str(expr)) == expr
+
+
+def test_canonical_text_fits_depth_bound_when_word_not_gains_parentheses():
+    deepest = "[" * (MAX_DEPTH - 2) + "not a == b" + "]" * (MAX_DEPTH - 2)
+    assert compile_expr(str(compile_expr(deepest))) == compile_expr(deepest)
+    with pytest.raises(ExprSyntaxError, match="nested too deeply"):
+        compile_expr(f"[{deepest}]")

@@ -1,0 +1,44 @@
+"""zstd where it pays: nothing small, nothing that does not shrink, and no bomb on the way back."""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+from holdfast.errors import CheckpointCorruptError
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+WORTH_TRYING: Final = 4096
+LEVEL: Final = 3
+MAX_DECOMPRESSED: Final = 256 * 2**20
+
+
+def squeeze(data: bytes) -> bytes | None:
+    """The compressed form, or None where it would save a tenth or less."""
+    if len(data) <= WORTH_TRYING:
+        return None
+    small = zstd.compress(data, LEVEL)
+    return small if len(small) * 10 < len(data) * 9 else None
+
+
+def expand(data: bytes | memoryview, limit: int = MAX_DECOMPRESSED) -> bytes:
+    """The inverse of `squeeze`. Raises CheckpointCorruptError, also for more than `limit` bytes."""
+    try:
+        stated = zstd.get_frame_info(data).decompressed_size
+        if stated is None or stated > limit:
+            raise CheckpointCorruptError(
+                f"A compressed record claims to hold {stated} bytes; {limit} are allowed."
+            )
+        # The frame's header can lie: never make more than it states.
+        reader = zstd.ZstdDecompressor()
+        whole = reader.decompress(data, max_length=stated + 1)
+        complete = reader.eof and len(whole) == stated and not reader.unused_data
+    except zstd.ZstdError as error:
+        raise CheckpointCorruptError(f"A compressed record cannot be read: {error}") from None
+    if not complete:
+        raise CheckpointCorruptError("A compressed record is cut off, or something follows it.")
+    return whole

@@ -1,0 +1,146 @@
+"""The envelope of every payload: one byte, then the body as MessagePack, compressed where it pays.
+
+    bits 7, 6   0 1: an envelope of ours
+    bit 5       the rest is a zstd frame
+    bits 4..0   version, 1 to 30 (31 is kept for a longer header)
+
+So a plain record of version 1 begins with "A" and a compressed one with "a". Values inside a body are
+what `codec.pack` made of them; `unseal` leaves them so, because only their reader knows the types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from holdfast.checkpoint.compress import expand, squeeze
+from holdfast.checkpoint.upcast import VERSION, upcast
+from holdfast.errors import (
+    CheckpointCorruptError,
+    SchemaTooNewError,
+    ValueNotStorableError,
+    ValueTooLargeError,
+)
+
+MAX_SIZE: Final = 256 * 2**20
+DIGEST_SIZE: Final = 16
+_MARK: Final = 0b0100_0000
+_MARK_BITS: Final = 0b1100_0000
+_ZSTD: Final = 0b0010_0000
+_VERSION_BITS: Final = 0b0001_1111
+_PLAIN_HEADER: Final = bytes([_MARK | VERSION])
+_ZSTD_HEADER: Final = bytes([_MARK | _ZSTD | VERSION])
+# Up to here neither a limit nor compression can matter.
+_SMALL: Final = 4096
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode_any: Final = msgspec.msgpack.Decoder().decode
+_decoders: Final[dict[Any, msgspec.msgpack.Decoder[Any]]] = {}
+
+T = TypeVar("T")
+
+
+def seal(body: msgspec.Struct, *, limit: int = MAX_SIZE) -> bytes:
+    """The payload of a body whose values are packed.
+
+    Raises ValueTooLargeError over `limit` encoded bytes, and ValueNotStorableError for text that is
+    none and for values that were not packed.
+    """
+    return wrap(encode_packed(body), limit=limit)
+
+
+def unseal(data: bytes, kind: type[T], *, limit: int = MAX_SIZE) -> T:
+    """The body in a payload, its values still packed.
+
+    Raises SchemaTooNewError for a version after ours, CheckpointCorruptError for anything that cannot
+    be read. A changed byte that still reads as a body is found by `record_digest`, not here.
+    """
+    version, content = unwrap(data, limit=limit)
+    try:
+        if version == VERSION:
+            return _decoder(kind).decode(content)
+        return msgspec.convert(upcast(kind.__name__, _decode_any(content), version), kind)
+    except (msgspec.MsgspecError, ValueError, TypeError, KeyError, RecursionError) as error:
+        raise CheckpointCorruptError(f"A {kind.__name__} record cannot be read: {error}") from error
+
+
+def encode_packed(packed: Any) -> bytes:
+    """Bytes of a body or of one packed value. Raises ValueNotStorableError."""
+    try:
+        return _encode(packed)
+    except UnicodeEncodeError:
+        place = next(_bad_texts(packed, type(packed).__name__), "A text")
+        raise ValueNotStorableError(
+            f"{place} has half of a surrogate pair, which is no character.",
+            hint="Decode it with errors='replace', or store it as bytes.",
+        ) from None
+    except (TypeError, OverflowError, RecursionError) as error:
+        raise ValueNotStorableError(f"A {type(packed).__name__} cannot be stored: {error}") from error
+
+
+def wrap(content: bytes, *, limit: int = MAX_SIZE) -> bytes:
+    """Encoded bytes with their header, compressed where it pays."""
+    size = len(content)
+    if size > limit:
+        raise ValueTooLargeError(
+            f"A value of {size:,} encoded bytes is over the limit of {limit:,}.",
+            hint="Store a file or an artifact and keep its reference in the state.",
+            size=size,
+            limit=limit,
+        )
+    small = squeeze(content) if size > _SMALL else None
+    return _PLAIN_HEADER + content if small is None else _ZSTD_HEADER + small
+
+
+def unwrap(data: bytes, *, limit: int = MAX_SIZE) -> tuple[int, bytes | memoryview]:
+    """(version, encoded bytes)."""
+    header = data[0] if data else 0
+    version = header & _VERSION_BITS
+    if header & _MARK_BITS != _MARK or version == 0:
+        raise CheckpointCorruptError("A payload does not begin like any that Holdfast writes.")
+    if version > VERSION:
+        raise SchemaTooNewError(
+            f"A payload has the version {version}; this Holdfast reads up to {VERSION}.",
+            hint="Upgrade Holdfast on this machine.",
+            version=version,
+        )
+    rest = memoryview(data)[1:]
+    return version, expand(rest, limit) if header & _ZSTD else rest
+
+
+def record_digest(
+    kind: int, at: int, node: str, scope: str, visit: int, outcome: str, payload: bytes
+) -> bytes:
+    """What a record is known by when it is settled twice (D-8), and checked by when it is read."""
+    # The lengths make the joined text unambiguous.
+    head = f"{kind},{at},{visit},{len(node)},{len(scope)},{len(outcome)};{node}{scope}{outcome}"
+    return sha256(head.encode("utf-8", "surrogatepass") + payload).digest()[:DIGEST_SIZE]
+
+
+def _decoder(kind: type[T]) -> msgspec.msgpack.Decoder[T]:
+    decoder = _decoders.get(kind)
+    if decoder is None:
+        decoder = _decoders[kind] = msgspec.msgpack.Decoder(kind)
+    return decoder
+
+
+def _bad_texts(value: Any, where: str) -> Iterator[str]:
+    """Where text is that cannot be encoded. Only walked after a refusal."""
+    if isinstance(value, str):
+        if not value.isascii() and "\ufffd" in value.encode("utf-8", "surrogatepass").decode(
+            "utf-8", "replace"
+        ):
+            yield where
+    elif isinstance(value, msgspec.Struct):
+        for name in value.__struct_fields__:
+            yield from _bad_texts(getattr(value, name), f"{where}.{name}")
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _bad_texts(key, f"{where} (the key {key!r})")
+            yield from _bad_texts(item, f"{where}[{key!r}]")
+    elif isinstance(value, (list, tuple)):
+        for i, item in enumerate(value):
+            yield from _bad_texts(item, f"{where}[{i}]")

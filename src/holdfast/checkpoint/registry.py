@@ -1,0 +1,129 @@
+"""The closed registry of types: only what a flow declared is ever built when a record is read.
+
+A registered type is known by a name, never by its module path: moving a class breaks nothing, and no
+text in a record can lead to an import. Reading fills the fields of the instance; it does not validate
+or compute anew, because what was stored is what must come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.checkpoint.shapes import shape_of
+from holdfast.errors import ValueNotStorableError
+from holdfast.types.value import EXACT, SCALARS, BlobRef, FrozenDict, FrozenList
+
+_LEAVES: Final = SCALARS | EXACT | {BlobRef}
+_MUTABLE: Final = {list: "a tuple", dict: "FrozenDict", set: "a frozenset", bytearray: "bytes"}
+
+
+class Registered(msgspec.Struct, frozen=True):
+    """How instances of one type are taken apart and put together."""
+
+    name: str
+    cls: type
+    take: Callable[[Any], Any]
+    make: Callable[[Any], Any]
+
+
+class TypeRegistry:
+    """Names and types, one to one. A name once used in a record has to stay registered."""
+
+    __slots__ = ("_by_name", "_by_type")
+
+    def __init__(self, *types: type) -> None:
+        self._by_name: dict[str, Registered] = {}
+        self._by_type: dict[type, Registered] = {}
+        for cls in types:
+            self.register(cls)
+
+    def register(self, cls: type, name: str | None = None, *, aliases: tuple[str, ...] = ()) -> None:
+        """Let instances of `cls` be stored under `name` (the class's own name by default).
+
+        `aliases` are names under which older records know it. Registering the same pair again changes
+        nothing. Raises ValueNotStorableError for a kind of type that cannot be kept, and for a name or
+        a type that is taken.
+        """
+        chosen = name or cls.__name__
+        known = self._by_type.get(cls)
+        if known is not None and known.name != chosen:
+            raise ValueNotStorableError(
+                f"{cls.__qualname__} is already registered as {known.name!r}, not {chosen!r}.",
+                hint=f"Keep the first name; to read records that say {chosen!r}, pass it in `aliases`.",
+            )
+        for one in (chosen, *aliases):
+            self._demand_free(one, cls)
+        entry = known or Registered(chosen, cls, *shape_of(cls))
+        self._by_type[cls] = entry
+        self._by_name.update(dict.fromkeys((chosen, *aliases), entry))
+
+    def _demand_free(self, name: str, cls: type) -> None:
+        holder = self._by_name.get(name)
+        if holder is not None and holder.cls is not cls:
+            raise ValueNotStorableError(
+                f"The name {name!r} belongs to {holder.cls.__module__}.{holder.cls.__qualname__} already.",
+                hint=f"Register {cls.__module__}.{cls.__qualname__} under a name of its own: `name=...`.",
+            )
+
+    def of_type(self, cls: type) -> Registered | None:
+        return self._by_type.get(cls)
+
+    def named(self, name: str) -> Registered:
+        """Raises ValueNotStorableError where no type has this name."""
+        entry = self._by_name.get(name)
+        if entry is None:
+            raise ValueNotStorableError(
+                f"The record holds a value of the type {name!r}, which is not registered here.",
+                hint=f"Declare it in `types=[...]` of the flow, or register its successor with aliases=({name!r},).",
+            )
+        return entry
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._by_name)
+
+    def adopt(self, value: object) -> bool:
+        """For `types.value.freeze`: whether the value may pass as it is.
+
+        Raises ValueNotStorableError for an instance of a registered type that holds something mutable
+        or unknown: a frozen dataclass around a list is not frozen.
+        """
+        entry = self._by_type.get(type(value))
+        if entry is None:
+            return False
+        if not isinstance(value, Enum):
+            for field, part in entry.take(value).items():
+                self._demand_frozen(part, f"{entry.name}.{field}")
+        return True
+
+    def _demand_frozen(self, part: Any, where: str) -> None:
+        kind = type(part)
+        if kind in _LEAVES:
+            return
+        if kind is tuple or kind is frozenset or kind is FrozenList:
+            for inner in part:
+                self._demand_frozen(inner, where)
+        elif kind is FrozenDict:
+            self._demand_frozen_map(part, where)
+        elif kind in _MUTABLE:
+            raise ValueNotStorableError(
+                f"{where} is a {kind.__name__}, which could be changed behind the state's back.",
+                hint=f"Declare the field as {_MUTABLE[kind]}.",
+            )
+        elif not self.adopt(part):
+            raise ValueNotStorableError(
+                f"{where} is a {kind.__module__}.{kind.__qualname__}, which is not registered.",
+                hint="Declare that type too in `types=[...]` of the flow.",
+            )
+
+    def _demand_frozen_map(self, part: Mapping[Any, Any], where: str) -> None:
+        for key, inner in part.items():
+            self._demand_frozen(key, f"a key of {where}")
+            self._demand_frozen(inner, f"{where}[{key!r}]")
+
+
+EMPTY: Final = TypeRegistry()
+"""Knows no type: enough for plain values."""

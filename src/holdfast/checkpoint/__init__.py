@@ -1,9 +1,28 @@
-"""Checkpoints as bytes: exact values, a closed registry of types, versioned envelopes, spilled blobs."""
+"""Checkpoints as bytes: exact values, a closed registry of types, versioned envelopes, spilled blobs.
+
+Writing: `freeze` (types.value) -> `pack` -> `spill` -> a body -> `seal`. Reading: `unseal` -> `unpack`,
+and `unspill` for what was a BlobRef.
+"""
 
 from __future__ import annotations
 
 from holdfast.checkpoint.codec import pack, unpack
-from holdfast.checkpoint.envelope import record_digest, seal, unseal
+from holdfast.checkpoint.envelope import MAX_SIZE, record_digest, seal, unseal
 from holdfast.checkpoint.registry import TypeRegistry
+from holdfast.checkpoint.spill import SPILL_OVER, Blob, spill, unspill
+from holdfast.checkpoint.upcast import VERSION
 
-__all__ = ["TypeRegistry", "pack", "record_digest", "seal", "unpack", "unseal"]
+__all__ = [
+    "MAX_SIZE",
+    "SPILL_OVER",
+    "VERSION",
+    "Blob",
+    "TypeRegistry",
+    "pack",
+    "record_digest",
+    "seal",
+    "spill",
+    "unpack",
+    "unseal",
+    "unspill",
+]

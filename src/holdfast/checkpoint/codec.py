@@ -7,9 +7,8 @@ types; reading a record's envelope does not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from operator import is_
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 from msgspec.msgpack import Ext
@@ -25,7 +24,8 @@ from holdfast.checkpoint.exact import (
     encode,
     pack_big_int,
 )
-from holdfast.checkpoint.registry import EMPTY, TypeRegistry
+from holdfast.checkpoint.locate import locate
+from holdfast.checkpoint.registry import EMPTY, TypeRegistry, kind_of
 from holdfast.errors import CheckpointCorruptError, HoldfastError, ValueNotStorableError
 from holdfast.types.value import SCALARS, FrozenDict, FrozenList
 
@@ -34,8 +34,8 @@ _INT_MAX: Final = 2**64 - 1
 # Exact whatever their value; text and numbers have to be looked at.
 _PASS: Final = frozenset({float, bool, type(None), bytes})
 _NESTED: Final = frozenset({TUPLE, FROZENSET, MAP, REGISTERED})
-_STR: Final = frozenset({str})
-_INT: Final = frozenset({int})
+_STR: Final[frozenset[type]] = frozenset({str})
+_INT: Final[frozenset[type]] = frozenset({int})
 
 
 def pack(value: Any, registry: TypeRegistry = EMPTY, where: str = "value") -> Any:
@@ -46,7 +46,7 @@ def pack(value: Any, registry: TypeRegistry = EMPTY, where: str = "value") -> An
     try:
         return _pack(value, registry)
     except ValueNotStorableError as error:
-        place = _locate(value, registry, where)
+        place = locate(value, lambda part: _is_refused(part, registry), where, lambda v: _take(v, registry))
         raise ValueNotStorableError(f"{place} cannot be stored. {error.message}", hint=error.hint) from None
 
 
@@ -65,7 +65,7 @@ def unpack(raw: Any, registry: TypeRegistry = EMPTY) -> Any:
 
 
 def _pack(value: Any, registry: TypeRegistry) -> Any:
-    kind = type(value)
+    kind = kind_of(value)
     if kind is str:
         if not value.isascii():
             _demand_text(value)
@@ -101,8 +101,10 @@ def _pack_dict(value: dict[Any, Any], registry: TypeRegistry) -> Any:
     for key, item in value.items():
         if (type(key) is not str or not key.isascii()) and _pack(key, registry) is not key:
             return _pack_map(value, registry)
-        kind = type(item)
-        if kind is str and item.isascii() or kind in _PASS or kind is int and _INT_MIN <= item <= _INT_MAX:
+        kind = kind_of(item)
+        if kind in _PASS or (kind is str and item.isascii()):
+            continue
+        if kind is int and _INT_MIN <= item <= _INT_MAX:
             continue
         packed = _pack(item, registry)
         if packed is not item:
@@ -117,7 +119,7 @@ def _pack_map(value: dict[Any, Any], registry: TypeRegistry) -> Ext:
 
 
 def _pack_list(value: list[Any] | tuple[Any, ...], registry: TypeRegistry) -> Any:
-    kinds = set(map(type, value))
+    kinds: frozenset[type] = frozenset(map(type, value))
     if kinds <= _PASS:
         return value
     # One C loop each for the two common kinds of long lists.
@@ -136,45 +138,35 @@ def _pack_frozenset(value: frozenset[Any], registry: TypeRegistry) -> Ext:
 
 
 def _pack_registered(value: Any, registry: TypeRegistry) -> Ext:
-    entry = registry.of_type(type(value))
+    kind = kind_of(value)
+    entry = registry.of_type(kind)
     if entry is None:
         raise ValueNotStorableError(
-            f"It is a {type(value).__module__}.{type(value).__qualname__}, which is not registered.",
+            f"It is a {kind.__module__}.{kind.__qualname__}, which is not registered.",
             hint="Return plain data, or declare the type in `types=[...]` of the flow.",
         )
     return Ext(REGISTERED, encode((entry.name, _pack(entry.take(value), registry))))
 
 
-def _locate(value: Any, registry: TypeRegistry, where: str) -> str:
-    """The innermost part that is refused. Only walked after a refusal."""
-    for label, part in _parts(value, registry):
-        try:
-            _pack(part, registry)
-        except ValueNotStorableError:
-            return _locate(part, registry, where + label)
-    return where
+def _is_refused(part: Any, registry: TypeRegistry) -> bool:
+    try:
+        _pack(part, registry)
+    except ValueNotStorableError:
+        return True
+    return False
 
 
-def _parts(value: Any, registry: TypeRegistry) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, dict):
-        for key, item in value.items():
-            yield f" (the key {key!r})", key
-            yield f"[{key!r}]", item
-    elif isinstance(value, (list, tuple)):
-        yield from ((f"[{i}]", item) for i, item in enumerate(value))
-    elif isinstance(value, frozenset):
-        yield from ((f" (the member {item!r})", item) for item in value)
-    elif (entry := registry.of_type(type(value))) is not None:
-        try:
-            taken = entry.take(value)
-        except ValueNotStorableError:
-            return
-        if isinstance(taken, dict):
-            yield from ((f".{name}", item) for name, item in taken.items())
+def _take(value: Any, registry: TypeRegistry) -> object:
+    kind = kind_of(value)
+    entry = registry.of_type(kind)
+    try:
+        return None if entry is None else entry.take(value)
+    except ValueNotStorableError:
+        return None
 
 
 def _unpack(raw: Any, registry: TypeRegistry) -> Any:
-    kind = type(raw)
+    kind = kind_of(raw)
     if kind is dict:
         return _unpack_dict(raw, registry)
     if kind is list:
@@ -235,4 +227,4 @@ def _unpack_nested(code: int, raw: Any, registry: TypeRegistry) -> Any:
 def _array(raw: Any) -> list[Any]:
     if type(raw) is not list:
         raise ValueError("an array was expected")
-    return raw
+    return cast("list[Any]", raw)

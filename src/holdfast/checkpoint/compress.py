@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Final
+from typing import Final, cast
 
 from holdfast.errors import CheckpointCorruptError
 
@@ -28,7 +28,8 @@ def squeeze(data: bytes) -> bytes | None:
 def expand(data: bytes | memoryview, limit: int = MAX_DECOMPRESSED) -> bytes:
     """The inverse of `squeeze`. Raises CheckpointCorruptError, also for more than `limit` bytes."""
     try:
-        stated = zstd.get_frame_info(data).decompressed_size
+        # None where the header does not say; `squeeze` always says.
+        stated = cast("int | None", zstd.get_frame_info(data).decompressed_size)
         if stated is None or stated > limit:
             raise CheckpointCorruptError(
                 f"A compressed record claims to hold {stated} bytes; {limit} are allowed."

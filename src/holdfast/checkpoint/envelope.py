@@ -10,13 +10,13 @@ what `codec.pack` made of them; `unseal` leaves them so, because only their read
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any, Final, TypeVar
 
 import msgspec
 
 from holdfast.checkpoint.compress import expand, squeeze
+from holdfast.checkpoint.locate import locate
 from holdfast.checkpoint.upcast import VERSION, upcast
 from holdfast.errors import (
     CheckpointCorruptError,
@@ -72,13 +72,22 @@ def encode_packed(packed: Any) -> bytes:
     try:
         return _encode(packed)
     except UnicodeEncodeError:
-        place = next(_bad_texts(packed, type(packed).__name__), "A text")
+        place = locate(packed, _is_no_text, type(packed).__name__)
         raise ValueNotStorableError(
             f"{place} has half of a surrogate pair, which is no character.",
             hint="Decode it with errors='replace', or store it as bytes.",
         ) from None
     except (TypeError, OverflowError, RecursionError) as error:
         raise ValueNotStorableError(f"A {type(packed).__name__} cannot be stored: {error}") from error
+
+
+def decode_packed(data: bytes, *, limit: int = MAX_SIZE) -> Any:
+    """The packed value in an envelope that holds nothing else. Raises as `unseal`."""
+    version, content = unwrap(data, limit=limit)
+    try:
+        return upcast("value", _decode_any(content), version)
+    except (msgspec.MsgspecError, ValueError, TypeError, KeyError, RecursionError) as error:
+        raise CheckpointCorruptError(f"A stored value cannot be read: {error}") from error
 
 
 def wrap(content: bytes, *, limit: int = MAX_SIZE) -> bytes:
@@ -127,20 +136,9 @@ def _decoder(kind: type[T]) -> msgspec.msgpack.Decoder[T]:
     return decoder
 
 
-def _bad_texts(value: Any, where: str) -> Iterator[str]:
-    """Where text is that cannot be encoded. Only walked after a refusal."""
-    if isinstance(value, str):
-        if not value.isascii() and "\ufffd" in value.encode("utf-8", "surrogatepass").decode(
-            "utf-8", "replace"
-        ):
-            yield where
-    elif isinstance(value, msgspec.Struct):
-        for name in value.__struct_fields__:
-            yield from _bad_texts(getattr(value, name), f"{where}.{name}")
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _bad_texts(key, f"{where} (the key {key!r})")
-            yield from _bad_texts(item, f"{where}[{key!r}]")
-    elif isinstance(value, (list, tuple)):
-        for i, item in enumerate(value):
-            yield from _bad_texts(item, f"{where}[{i}]")
+def _is_no_text(part: Any) -> bool:
+    try:
+        _encode(part)
+    except UnicodeEncodeError:
+        return True
+    return False

@@ -25,7 +25,7 @@ from collections.abc import Callable
 from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
 from struct import Struct
-from typing import Any, Final
+from typing import Any, Final, cast
 from uuid import UUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -86,7 +86,7 @@ def _zone(tz: tzinfo | None) -> Any:
     if tz is None:
         return None
     if type(tz) is timezone:
-        offset, *name = tz.__getinitargs__()  # type: ignore[attr-defined]
+        offset, *name = cast("tuple[timedelta, str]", tz.__getinitargs__())  # type: ignore[attr-defined]
         micros = offset // _MICROSECOND
         return [micros, name[0]] if name else micros
     if type(tz) is ZoneInfo and tz.key:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum, Flag
 from functools import cached_property
 from typing import Any, Final
@@ -23,7 +23,7 @@ FIELDS_SET: Final = "*set"
 """Beside a pydantic model's fields: which of them were given and not defaulted."""
 
 
-def shape_of(cls: type) -> Shape:
+def shape_of(cls: type[Any]) -> Shape:
     """Raises ValueNotStorableError for a type that is none of the kinds, or not frozen."""
     if issubclass(cls, Flag):
         return _take_value, lambda raw: _member(cls, lambda: cls(raw), raw)
@@ -39,7 +39,7 @@ def shape_of(cls: type) -> Shape:
         _demand(cls, bool(cls.model_config.get("frozen")), "model_config = ConfigDict(frozen=True)")  # type: ignore[attr-defined]
         return _pydantic(cls)
     raise ValueNotStorableError(
-        f"{cls.__module__}.{cls.__qualname__} is neither an Enum, a dataclass, a msgspec Struct nor a pydantic model.",
+        f"{cls.__module__}.{cls.__qualname__} is no Enum, dataclass, msgspec Struct or pydantic model.",
         hint="Store plain data instead, or wrap it in a frozen dataclass.",
     )
 
@@ -47,7 +47,7 @@ def shape_of(cls: type) -> Shape:
 def _demand(cls: type, frozen: bool, how: str) -> None:
     if not frozen:
         raise ValueNotStorableError(
-            f"{cls.__module__}.{cls.__qualname__} is not frozen, so a handler could change the state in place.",
+            f"{cls.__module__}.{cls.__qualname__} is not frozen, so a handler could change it in place.",
             hint=f"Declare it frozen: {how}.",
         )
 
@@ -108,10 +108,7 @@ def _dataclass(cls: Any) -> Shape:
     fields = dataclasses.fields(cls)
     names = tuple(f.name for f in fields)
     required = [f.name for f in fields if f.default is f.default_factory is dataclasses.MISSING]
-    allowed = {
-        *names,
-        *(n for c in cls.__mro__ for n, v in vars(c).items() if isinstance(v, cached_property)),
-    }
+    allowed = {*names, *_computed(cls)}
 
     def take(value: Any) -> dict[str, Any]:
         extra = getattr(value, "__dict__", {}).keys() - allowed
@@ -131,6 +128,11 @@ def _dataclass(cls: Any) -> Shape:
         return made
 
     return take, make
+
+
+def _computed(cls: type) -> Iterator[str]:
+    for base in cls.__mro__:
+        yield from (name for name, what in vars(base).items() if isinstance(what, cached_property))
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:

@@ -1,0 +1,87 @@
+"""Large values leave the record for the blob store, under the hash of what is stored there.
+
+Blobs go first: an orphan blob is garbage, a missing one is data loss (D-37). The address is the sha256 of
+the blob's bytes as they lie in the store, so that anybody can verify a blob without reading it.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any, Final
+
+import msgspec
+from msgspec.msgpack import Ext
+
+from holdfast.checkpoint.codec import unpack
+from holdfast.checkpoint.envelope import MAX_SIZE, decode_packed, encode_packed, wrap
+from holdfast.checkpoint.exact import pack_blob_ref
+from holdfast.checkpoint.registry import EMPTY, TypeRegistry, kind_of
+from holdfast.errors import BlobMissingError
+from holdfast.types.value import BlobRef
+
+SPILL_OVER: Final = 64 * 1024
+_SHORT: Final = frozenset({int, float, bool, type(None)})
+# The longest head of a text, a byte string or an extension.
+_HEAD: Final = 6
+# The longest character in UTF-8.
+_WIDEST: Final = 4
+
+
+class Blob(msgspec.Struct, frozen=True):
+    """Bytes to put into the blob store before the record that names them."""
+
+    ref: BlobRef
+    data: bytes
+
+
+def spill(packed: Any, threshold: int = SPILL_OVER, *, limit: int = MAX_SIZE) -> tuple[Any, list[Blob]]:
+    """What to seal in place of a packed value, and the blobs to put first.
+
+    Containers come back encoded (`msgspec.Raw`), because measuring is encoding and once is enough: the
+    answer is for `seal` and for nothing else. Raises ValueTooLargeError over `limit` encoded bytes.
+    """
+    if _is_surely_small(packed, threshold):
+        return packed, []
+    content = encode_packed(packed)
+    if len(content) <= threshold:
+        return msgspec.Raw(content), []
+    data = wrap(content, limit=limit)
+    ref = BlobRef(sha256(data).digest(), len(data))
+    return pack_blob_ref(ref), [Blob(ref, data)]
+
+
+def unspill(
+    ref: BlobRef, data: bytes | None, registry: TypeRegistry = EMPTY, *, limit: int = MAX_SIZE
+) -> Any:
+    """The frozen value behind a reference, given what the blob store has for it.
+
+    Raises BlobMissingError where that is nothing, or not what was put there.
+    """
+    if data is None:
+        raise _lost(ref, "is not in the store")
+    if len(data) != ref.size:
+        raise _lost(ref, f"has {len(data)} bytes instead of {ref.size}")
+    if sha256(data).digest() != ref.digest:
+        raise _lost(ref, "does not match its hash")
+    return unpack(decode_packed(data, limit=limit), registry)
+
+
+def _is_surely_small(packed: Any, threshold: int) -> bool:
+    """Known without looking inside: never a walk, whatever the size."""
+    kind = kind_of(packed)
+    if kind in _SHORT:
+        return True
+    if kind is str:
+        widest = len(packed) if packed.isascii() else len(packed) * _WIDEST
+        return widest + _HEAD <= threshold
+    if kind is bytes:
+        return len(packed) + _HEAD <= threshold
+    return kind is Ext and len(packed.data) + _HEAD <= threshold
+
+
+def _lost(ref: BlobRef, what: str) -> BlobMissingError:
+    return BlobMissingError(
+        f"The blob {ref.digest.hex()} {what}.",
+        hint="Restore it from a backup of the blob store, or resume from a checkpoint that does not need it.",
+        digest=ref.digest.hex(),
+    )

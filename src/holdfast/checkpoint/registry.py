@@ -21,7 +21,12 @@ kind_of: Final[Callable[[object], type[object]]] = type
 """`type`, but a checker knows what comes out."""
 
 _LEAVES: Final = SCALARS | EXACT | {BlobRef}
-_MUTABLE: Final = {list: "a tuple", dict: "FrozenDict", set: "a frozenset", bytearray: "bytes"}
+_MUTABLE: Final[dict[type[object], str]] = {
+    list: "a tuple",
+    dict: "FrozenDict",
+    set: "a frozenset",
+    bytearray: "bytes",
+}
 
 
 class Registered(msgspec.Struct, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import struct
-from datetime import timedelta, timezone
+from datetime import UTC, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -47,7 +47,7 @@ REGISTRY = TypeRegistry(Colour, Level, Rights, Point, Line)
 
 ZONES = st.one_of(
     st.none(),
-    st.sampled_from([ZoneInfo("Europe/Zurich"), ZoneInfo("America/New_York"), ZoneInfo("UTC"), timezone.utc]),
+    st.sampled_from([ZoneInfo("Europe/Zurich"), ZoneInfo("America/New_York"), ZoneInfo("UTC"), UTC]),
     st.builds(
         timezone, st.timedeltas(timedelta(hours=-23), timedelta(hours=23)), st.text("abcZ+", min_size=1)
     ),

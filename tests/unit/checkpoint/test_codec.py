@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import math
 import struct
 from datetime import datetime, timedelta, timezone, tzinfo
@@ -123,7 +124,7 @@ def test_codec_refuses_a_time_zone_that_has_no_stable_name():
 
 def test_reader_is_told_the_type_name_when_it_is_not_registered():
     raw = msgspec.msgpack.decode(msgspec.msgpack.encode(pack(Line(1), REGISTRY)))
-    with pytest.raises(ValueNotStorableError, match="'Line'.*types="):
+    with pytest.raises(ValueNotStorableError, match=r"'Line'.*types="):
         unpack(raw, TypeRegistry(Point))
 
 
@@ -169,10 +170,8 @@ def test_reader_answers_with_a_typed_error_or_a_value_when_bytes_are_flipped(val
         raw = msgspec.msgpack.decode(bytes(encoded))
     except (msgspec.MsgspecError, ValueError, TypeError):
         return
-    try:
+    with contextlib.suppress(HoldfastError):
         unpack(raw, REGISTRY)
-    except HoldfastError:
-        pass
 
 
 def test_codec_reads_infinities_as_infinities():

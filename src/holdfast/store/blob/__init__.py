@@ -1,0 +1,1 @@
+"""Where large values live when they leave the database."""

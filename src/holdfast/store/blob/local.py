@@ -1,0 +1,125 @@
+"""Blobs as files in a folder: named by their content, durable before anybody can name them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+
+from holdfast.errors import BlobMissingError, StoreError, StoreFullError, StoreUnavailableError
+
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+def content_address(data: bytes) -> bytes:
+    return sha256(data).digest()
+
+
+class LocalBlobs:
+    """`address` computes a blob's digest from its bytes; every read is checked against it.
+
+    The folder is made when the first blob comes. Several processes may share it.
+    """
+
+    def __init__(self, folder: str | Path, address: Callable[[bytes], bytes] = content_address) -> None:
+        self._folder = Path(folder)
+        self._address = address
+
+    async def put(self, digest: bytes, data: bytes) -> None:
+        """Durable when it returns. A blob that is there stays as it is."""
+        await asyncio.to_thread(self.put_now, digest, data)
+
+    async def get(self, digest: bytes) -> bytes:
+        """Raises BlobMissingError where the file is gone or not what was put."""
+        return await asyncio.to_thread(self.get_now, digest)
+
+    async def delete(self, digest: bytes) -> None:
+        await asyncio.to_thread(self.delete_now, digest)
+
+    def has(self, digest: bytes) -> bool:
+        return self._path(digest).is_file()
+
+    def put_now(self, digest: bytes, data: bytes) -> None:
+        path = self._path(digest)
+        try:
+            if path.is_file() and path.stat().st_size == len(data):
+                return
+            self._make_folder(path.parent)
+            _write_durably(path, data)
+        except OSError as error:
+            raise _translated(error, path) from error
+
+    def get_now(self, digest: bytes) -> bytes:
+        path = self._path(digest)
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError as error:
+            raise _missing(path, "gone") from error
+        except OSError as error:
+            raise _translated(error, path) from error
+        if self._address(data) != digest:
+            raise _missing(path, "damaged")
+        return data
+
+    def delete_now(self, digest: bytes) -> None:
+        """Deleting what is not there is no error."""
+        path = self._path(digest)
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise _translated(error, path) from error
+
+    def _path(self, digest: bytes) -> Path:
+        name = digest.hex()
+        return self._folder / name[:2] / name
+
+    def _make_folder(self, folder: Path) -> None:
+        if not folder.is_dir():
+            folder.mkdir(parents=True, exist_ok=True)
+            # The new names must survive a power cut as well as the file does.
+            _sync_folder(self._folder)
+            _sync_folder(self._folder.parent)
+
+
+def _write_durably(path: Path, data: bytes) -> None:
+    """Complete under its name or not there at all: a temporary name, fsync, rename, fsync of the folder."""
+    temporary = path.with_name(f"{path.name}.{os.urandom(6).hex()}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _missing(path: Path, what: str) -> BlobMissingError:
+    return BlobMissingError(
+        f"The blob {path.name} is {what}.",
+        hint=f"Restore {path} from a backup; the runs that name it cannot be read without it.",
+    )
+
+
+def _translated(error: OSError, path: Path) -> StoreError:
+    if error.errno in _NO_ROOM:
+        return StoreFullError(f"There is no room left for {path}; nothing was written.")
+    return StoreUnavailableError(
+        f"The blob file {path} cannot be used: {error.strerror}.",
+        hint="Check that this user may read and write its folder.",
+    )

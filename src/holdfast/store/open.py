@@ -1,0 +1,58 @@
+"""From an address to an open store."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from holdfast.errors import SettingsError
+from holdfast.store.base import Store
+from holdfast.types.clock import Clock
+
+FORMS = """The forms of a store's address are:
+  memory:                       in this process only, gone with it
+  sqlite:PATH                   a file, safe against power cuts (PATH may also stand alone if it ends in .db)
+  sqlite:PATH?sync=normal       faster; the last moments may be lost in a power cut, not in a crash
+  sqlite:PATH?busy_timeout=30   how many seconds a write waits for another process (default 10)"""
+
+
+async def open_store(address: str, *, clock: Clock | None = None, **settings: Any) -> Store:
+    """Open the store at that address, creating it where there is none.
+
+    `settings` are the same as after the `?`. Raises SettingsError for an address or setting that means
+    nothing, and StoreError (NotAStoreError, SchemaTooNewError, StoreUnavailableError) where it cannot be.
+    """
+    if address == "memory:":
+        return _open_memory(clock, settings)
+    if address.startswith("sqlite:"):
+        path, _, query = address.removeprefix("sqlite:").partition("?")
+        return await _open_sqlite(path, {**dict(parse_qsl(query, keep_blank_values=True)), **settings}, clock)
+    if address.endswith(".db") and ":" not in address:
+        return await _open_sqlite(address, settings, clock)
+    raise SettingsError(f"{address!r} is not the address of a store.", hint=FORMS)
+
+
+def _open_memory(clock: Clock | None, settings: dict[str, Any]) -> Store:
+    from holdfast.store.memory import MemoryStore
+
+    if settings:
+        raise SettingsError(f"The memory store has no setting {sorted(settings)[0]!r}.", hint=FORMS)
+    return MemoryStore(clock)
+
+
+async def _open_sqlite(path: str, given: dict[str, Any], clock: Clock | None) -> Store:
+    # Imported here: a program that keeps its runs elsewhere does not load the driver.
+    from holdfast.store.sql.sqlite import Settings, SqliteStore
+
+    if not path or path.startswith(":"):
+        raise SettingsError(f"{path!r} is not the path of a database file.", hint=FORMS)
+    if "path" in given:
+        raise SettingsError("The path stands in the address.", hint=FORMS)
+    try:
+        settings = msgspec.convert({**given, "path": path}, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        raise SettingsError(f"A setting of {path} means nothing: {error}.", hint=FORMS) from error
+    return await asyncio.to_thread(SqliteStore, settings, clock)

@@ -1,0 +1,1 @@
+"""Stores that keep runs in a database, one folder a dialect."""

@@ -1,0 +1,8 @@
+"""The SQLite store: durable on one machine, shared by the processes on it."""
+
+from __future__ import annotations
+
+from holdfast.store.sql.sqlite.connect import Settings
+from holdfast.store.sql.sqlite.store import SqliteStore
+
+__all__ = ["Settings", "SqliteStore"]

@@ -1,0 +1,183 @@
+"""Leases: taken, extended, given back, and taken away from workers that fell silent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from holdfast.store.base import Claim, ClaimRequest, RunRow
+from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
+from holdfast.store.sql.sqlite.runs import COLUMNS, run_row
+from holdfast.store.sql.sqlite.side import close_all
+from holdfast.types.record import Lease
+from holdfast.types.status import RunStatus
+
+Filters = dict[str, object]
+
+_LAST_IN_LINE = 1 << 60
+
+_READY = "worker IS NULL AND ready_at <= :now AND status NOT IN ('completed', 'failed', 'cancelled')"
+_SERVED = """
+(:lanes IS NULL OR lane IN (SELECT value FROM json_each(:lanes)))
+AND (:versions IS NULL OR version IN (SELECT value FROM json_each(:versions)))"""
+
+_ANY_READY = f"SELECT 1 FROM runs WHERE {_READY} AND {_SERVED} LIMIT 1"
+_NEXT_PRIORITY = f"""
+SELECT priority FROM runs INDEXED BY runs_ready
+WHERE {_READY} AND {_SERVED} AND (:below IS NULL OR priority < :below) ORDER BY priority DESC LIMIT 1"""
+_NEXT_TENANT = f"""
+SELECT tenant FROM runs INDEXED BY runs_ready
+WHERE {_READY} AND {_SERVED} AND priority = :priority AND tenant > :tenant ORDER BY tenant LIMIT 1"""
+_OF_TENANT = f"""
+SELECT ready_at, key FROM runs INDEXED BY runs_ready
+WHERE {_READY} AND {_SERVED} AND priority = :priority AND tenant = :tenant
+ ORDER BY ready_at, key
+LIMIT :limit"""
+_STANDING = """
+SELECT (SELECT count(*) FROM runs INDEXED BY runs_leased WHERE worker IS NOT NULL AND tenant = :tenant),
+       coalesce((SELECT turn FROM turns WHERE tenant = :tenant), 0)"""
+_SERVED_NOW = """
+INSERT INTO turns (tenant, turn) VALUES (?, (SELECT coalesce(max(turn), 0) + 1 FROM turns))
+ON CONFLICT (tenant) DO UPDATE SET turn = excluded.turn"""
+_NAMED = """
+SELECT key FROM runs WHERE id = :run AND (worker IS NULL OR lease_until <= :now)
+AND status NOT IN ('completed', 'failed', 'cancelled')
+AND (:versions IS NULL OR version IN (SELECT value FROM json_each(:versions)))"""
+_TAKE = f"""
+UPDATE runs SET term = term + 1, worker = ?, lease_until = ?, status = 'running', ready_at = NULL,
+                updated_at = ?
+WHERE key = ? RETURNING {COLUMNS}"""
+
+_EXTEND = "UPDATE runs SET lease_until = ? WHERE key = ? AND id = ? AND term = ? AND worker = ?"
+_PARK = """
+UPDATE runs SET status = ?, ready_at = ?, worker = NULL, lease_until = NULL, updated_at = ?
+WHERE key = ? AND id = ? AND term = ? AND worker = ? AND inbox_seq = ?"""
+
+_LAPSED = (
+    "SELECT key, recoveries, worker, lease_until FROM runs WHERE worker IS NOT NULL AND lease_until <= ?"
+)
+_RECLAIM = f"""
+UPDATE runs SET term = term + 1, recoveries = recoveries + 1, worker = NULL, lease_until = NULL, ready_at = ?,
+                status = CASE status WHEN 'pending' THEN status ELSE 'resumable' END, updated_at = ?
+WHERE key = ? RETURNING {COLUMNS}"""
+_GIVE_UP = f"""
+UPDATE runs SET term = term + 1, recoveries = recoveries + 1, worker = NULL, lease_until = NULL,
+                ready_at = NULL, status = 'failed', error = ?, ended_at = ?, updated_at = ?
+WHERE key = ? RETURNING {COLUMNS}"""
+
+
+def any_ready(cur: Cursor, now: int, want: ClaimRequest) -> bool:
+    """A look without the write lock: most claims of an idle worker end here."""
+    sql = _ANY_READY if want.run is None else _NAMED
+    return row(cur, sql, _filters(now, want)) is not None
+
+
+def claim(cur: Cursor, now: int, want: ClaimRequest) -> list[Claim]:
+    filters = _filters(now, want)
+    keys = (
+        _choose(cur, filters, want.limit) if want.run is None else [k for (k,) in rows(cur, _NAMED, filters)]
+    )
+    claims: list[Claim] = []
+    for key in keys:
+        (values,) = rows(cur, _TAKE, (want.worker, now + want.ttl, now, key))
+        run = run_row(values)
+        cur.execute(_SERVED_NOW, (run.tenant,))
+        claims.append(Claim(Lease(run.id, run.key, run.term, want.worker), run))
+    return claims
+
+
+def _filters(now: int, want: ClaimRequest) -> Filters:
+    return {
+        "now": now,
+        "run": want.run,
+        "lanes": None if want.lanes is None else msgspec.json.encode(want.lanes).decode(),
+        "versions": None if want.versions is None else msgspec.json.encode(want.versions).decode(),
+    }
+
+
+class _Tenant(msgspec.Struct):
+    """A tenant with ready runs of one priority. The least one is served next."""
+
+    name: str
+    running: int
+    turn: int
+    ready: list[Row]  # (ready_at, key), the next one last
+
+    def rank(self) -> tuple[int, int, Row]:
+        return self.running, self.turn, self.ready[-1]
+
+
+def _choose(cur: Cursor, filters: Filters, limit: int) -> list[int]:
+    """By priority; within one, fair between tenants. Reads a few rows per tenant, however many are ready."""
+    keys: list[int] = []
+    taken: dict[str, int] = {}
+    below: int | None = None
+    while len(keys) < limit:
+        found = row(cur, _NEXT_PRIORITY, filters | {"below": below})
+        if found is None:
+            break
+        below = found[0]
+        tenants = _tenants(cur, filters | {"priority": below, "limit": limit - len(keys)}, taken)
+        _serve(tenants, keys, taken, limit)
+    return keys
+
+
+def _serve(tenants: list[_Tenant], keys: list[int], taken: dict[str, int], limit: int) -> None:
+    """Each run taken counts as running, and sends its tenant to the end of the line."""
+    while tenants and len(keys) < limit:
+        served = min(tenants, key=_Tenant.rank)
+        keys.append(served.ready.pop()[1])
+        served.running += 1
+        served.turn = _LAST_IN_LINE + len(keys)
+        taken[served.name] = taken.get(served.name, 0) + 1
+        if not served.ready:
+            tenants.remove(served)
+
+
+def _tenants(cur: Cursor, level: Filters, taken: dict[str, int]) -> list[_Tenant]:
+    tenants: list[_Tenant] = []
+    found = row(cur, _NEXT_TENANT, level | {"tenant": ""})
+    while found is not None:
+        name = found[0]
+        ((running, turn),) = rows(cur, _STANDING, {"tenant": name})
+        ready = rows(cur, _OF_TENANT, level | {"tenant": name})
+        tenants.append(_Tenant(name, running + taken.get(name, 0), turn, ready[::-1]))
+        found = row(cur, _NEXT_TENANT, level | {"tenant": name})
+    return tenants
+
+
+def extend(cur: Cursor, now: int, leases: Sequence[Lease], ttl: int) -> list[bool]:
+    """Even after expiry, as long as nobody took the run (D-33)."""
+    extended: list[bool] = []
+    for lease in leases:
+        cur.execute(_EXTEND, (now + ttl, lease.key, lease.run, lease.term, lease.worker))
+        extended.append(cur.connection.changes() == 1)
+    return extended
+
+
+def park(
+    cur: Cursor, now: int, lease: Lease, status: RunStatus, inbox_seen: int, ready_at: int | None
+) -> bool:
+    cur.execute(_PARK, (status, ready_at, now, lease.key, lease.run, lease.term, lease.worker, inbox_seen))
+    return cur.connection.changes() == 1
+
+
+def any_lapsed(cur: Cursor, now: int) -> bool:
+    return row(cur, _LAPSED + " LIMIT 1", (now,)) is not None
+
+
+def reclaim(cur: Cursor, now: int, limit: int, max_recoveries: int) -> list[RunRow]:
+    reclaimed: list[RunRow] = []
+    for key, recoveries, worker, until in rows(cur, _LAPSED + " ORDER BY lease_until LIMIT ?", (now, limit)):
+        if recoveries < max_recoveries:
+            (values,) = rows(cur, _RECLAIM, (now, now, key))
+        else:
+            error = (
+                f"The run's worker fell silent {recoveries + 1} times (bound: {max_recoveries}); "
+                f"the last was {worker}, whose lease ended at {until} (microseconds since the epoch)."
+            )
+            (values,) = rows(cur, _GIVE_UP, (error, now, now, key))
+            close_all(cur, key, "the run failed")
+        reclaimed.append(run_row(values))
+    return reclaimed

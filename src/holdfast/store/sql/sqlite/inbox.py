@@ -1,0 +1,108 @@
+"""What others tell a run: messages, timers that fired, late evidence (D-17, D-29, D-30)."""
+
+from __future__ import annotations
+
+from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
+from holdfast.store.sql.sqlite.settle import ANNOUNCE
+from holdfast.types.event import EventRow
+from holdfast.types.ids import RunId
+from holdfast.types.record import InboxRow
+from holdfast.types.status import ENDED, RunStatus
+
+_PUT = "INSERT INTO inbox (run_key, kind, at, dedupe, payload) VALUES (?, ?, ?, ?, ?)"
+_WAKE = """
+UPDATE runs SET inbox_seq = inbox_seq + 1, updated_at = :now,
+                ready_at = iif(worker IS NULL, min(coalesce(ready_at, :now), :now), ready_at)
+WHERE key = :key"""
+# Somebody looked at it and asked to go on: the bound on recoveries counts anew.
+_REVIVE = "UPDATE runs SET status = 'resumable', ended_at = NULL, error = NULL, recoveries = 0 WHERE key = ?"
+_NUMBER = "UPDATE runs SET event_seq = event_seq + 1 WHERE key = ? RETURNING event_seq"
+_ADD_EVENT = "INSERT INTO events (key, at, type, payload) VALUES (?, ?, ?, ?)"
+_PENDING = """
+SELECT id, kind, at, payload FROM inbox WHERE run_key = ? AND done = 0 ORDER BY id"""
+_DUE = """
+SELECT timers.run_key, timers.token, runs.status FROM timers LEFT JOIN runs ON runs.key = timers.run_key
+WHERE timers.fire_at <= :now AND (:run IS NULL OR runs.id = :run) ORDER BY timers.fire_at LIMIT :limit"""
+_REPORT = """
+INSERT INTO late_reports (run_key, seq, payload)
+SELECT key, ?2, ?3 FROM runs WHERE id = ?1 AND NOT EXISTS (
+    SELECT 1 FROM late_reports WHERE run_key = runs.key AND seq = ?2 AND payload = ?3)"""
+_REPORTS = """
+SELECT seq, payload FROM late_reports WHERE run_key = (SELECT key FROM runs WHERE id = ?) ORDER BY number"""
+
+
+def send(
+    cur: Cursor,
+    now: int,
+    run: RunId,
+    kind: str,
+    payload: bytes,
+    dedupe: str | None,
+    event: EventRow | None,
+) -> bool:
+    found = row(cur, "SELECT key, status, superseded_by FROM runs WHERE id = ?", (run,))
+    if found is None:
+        return False
+    key, status, superseded_by = found
+    resumes = status == RunStatus.failed and kind == "resume" and superseded_by is None
+    if (status in ENDED and not resumes) or _known(cur, key, dedupe):
+        return False
+    if resumes:
+        cur.execute(_REVIVE, (key,))
+    put(cur, now, key, kind, payload, dedupe)
+    if event is not None:
+        add_event(cur, key, event)
+    return True
+
+
+def put(cur: Cursor, now: int, key: int, kind: str, payload: bytes, dedupe: str | None = None) -> None:
+    """The row, the run's inbox_seq and its wake-up: always together (D-29)."""
+    cur.execute(_PUT, (key, kind, now, dedupe, payload))
+    cur.execute(_WAKE, {"now": now, "key": key})
+
+
+def add_event(cur: Cursor, key: int, event: EventRow) -> None:
+    ((number,),) = rows(cur, _NUMBER, (key,))
+    cur.execute(_ADD_EVENT, (key << 32 | number, event.at, event.type, event.payload))
+    cur.execute(ANNOUNCE, (key, number, number))
+
+
+def _known(cur: Cursor, key: int, dedupe: str | None) -> bool:
+    if dedupe is None:
+        return False
+    return row(cur, "SELECT 1 FROM inbox WHERE run_key = ? AND dedupe = ?", (key, dedupe)) is not None
+
+
+def pending(cur: Cursor, run: RunId) -> tuple[int, list[InboxRow]]:
+    found = row(cur, "SELECT key, inbox_seq FROM runs WHERE id = ?", (run,))
+    if found is None:
+        return 0, []
+    key, inbox_seq = found
+    return inbox_seq, [InboxRow(*r) for r in rows(cur, _PENDING, (key,))]
+
+
+def due_timers(cur: Cursor, now: int, limit: int, run: RunId | None) -> list[Row]:
+    return rows(cur, _DUE, {"now": now, "run": run, "limit": limit})
+
+
+def fire_timers(cur: Cursor, now: int, limit: int, run: RunId | None) -> int:
+    fired = 0
+    for key, token, status in due_timers(cur, now, limit, run):
+        cur.execute("DELETE FROM timers WHERE run_key = ? AND token = ?", (key, token))
+        if status is not None and status not in ENDED:
+            put(cur, now, key, "timer", token.encode())
+            fired += 1
+    return fired
+
+
+def next_timer(cur: Cursor) -> int | None:
+    found = row(cur, "SELECT min(fire_at) FROM timers")
+    return None if found is None else found[0]
+
+
+def report_late(cur: Cursor, _now: int, run: RunId, seq: int, payload: bytes) -> None:
+    cur.execute(_REPORT, (run, seq, payload))
+
+
+def late_reports(cur: Cursor, run: RunId) -> list[tuple[int, bytes]]:
+    return [(seq, payload) for seq, payload in rows(cur, _REPORTS, (run,))]

@@ -1,0 +1,138 @@
+"""Reading the journal, the events and the feed; and pruning."""
+
+from __future__ import annotations
+
+from holdfast.errors import BlobMissingError, StoreError
+from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
+from holdfast.store.sql.sqlite.side import missing_blob, refer
+from holdfast.telemetry import crashpoint
+from holdfast.types.event import EventRow
+from holdfast.types.ids import RunId
+from holdfast.types.record import Kind, Record
+
+_LAST = 0xFFFF_FFFF
+_RECORD = (
+    "key & 0xffffffff, kind, at, term, node, visit, attempt, scope, effect, outcome, listed, events, "
+    "{payload}, digest, NULL, event_from"
+)
+_WHOLE = _RECORD.format(payload="payload")
+_BARE = _RECORD.format(payload="x''")
+_RANGE = "FROM journal WHERE key BETWEEN ? AND ?"
+
+_LAST_SNAPSHOT = f"""
+SELECT key & 0xffffffff {_RANGE} AND kind IN ({Kind.created:d}, {Kind.snapshot:d})
+ORDER BY key DESC LIMIT 1"""
+_EVENT_FROM = "SELECT event_from, events FROM journal WHERE key = ?"
+_WITH_EVENTS = f"SELECT {_WHOLE} {_RANGE} AND events > 0 ORDER BY key LIMIT ?"
+_EVENTS = (
+    "SELECT key & 0xffffffff, at, type, payload FROM events WHERE key BETWEEN ? AND ? ORDER BY key LIMIT ?"
+)
+_FEED = """
+SELECT feed.pos, runs.id, feed.first, feed.last FROM feed JOIN runs ON runs.key = feed.run_key
+WHERE feed.pos > ? ORDER BY feed.pos LIMIT ?"""
+_REPLACE = """
+UPDATE journal SET kind = ?, at = ?, term = ?, node = ?, visit = ?, attempt = ?, scope = ?, effect = ?,
+                   outcome = ?, listed = ?, events = ?, digest = ?, payload = ?
+WHERE key = ?"""
+
+
+def _record(values: Row) -> Record:
+    record = Record(*values)
+    record.listed = bool(record.listed)
+    return record
+
+
+def _key(cur: Cursor, run: RunId) -> int | None:
+    found = row(cur, "SELECT key FROM runs WHERE id = ?", (run,))
+    return None if found is None else found[0]
+
+
+def read(cur: Cursor, run: RunId, first: int, last: int | None, payloads: bool) -> list[Record]:
+    key = _key(cur, run)
+    if key is None:
+        return []
+    sql = f"SELECT {_WHOLE if payloads else _BARE} {_RANGE} ORDER BY key"
+    bounds = (key << 32 | max(first, 0), key << 32 | (_LAST if last is None else last))
+    return [_record(r) for r in rows(cur, sql, bounds)]
+
+
+def listed(cur: Cursor, run: RunId, node: str | None, before: int | None, limit: int) -> list[Record]:
+    key = _key(cur, run)
+    if key is None:
+        return []
+    sql = f"SELECT {_BARE} {_RANGE} AND listed AND (? IS NULL OR node = ?) ORDER BY key DESC LIMIT ?"
+    last = key << 32 | _LAST if before is None else (key << 32 | before) - 1
+    return [_record(r) for r in rows(cur, sql, (key << 32, last, node, node, limit or -1))]
+
+
+def last_snapshot(cur: Cursor, run: RunId, at_most: int) -> int | None:
+    key = _key(cur, run)
+    if key is None or at_most < 0:
+        return None
+    found = row(cur, _LAST_SNAPSHOT, (key << 32, key << 32 | at_most))
+    return None if found is None else found[0]
+
+
+def events(cur: Cursor, run: RunId, after: int, limit: int) -> list[Record | EventRow]:
+    found = row(cur, "SELECT key, horizon, head FROM runs WHERE id = ?", (run,))
+    if found is None:
+        return []
+    key, horizon, head = found
+    base = key << 32
+    first = base | _first_after(cur, base, horizon, head, after)
+    numbered: list[tuple[int, Record | EventRow]] = [
+        (record.event_from, record)
+        for record in map(_record, rows(cur, _WITH_EVENTS, (first, base | _LAST, limit)))
+    ]
+    numbered += [(r[0], EventRow(*r)) for r in rows(cur, _EVENTS, (base | after + 1, base | _LAST, limit))]
+    numbered.sort(key=lambda pair: pair[0])
+    return [event for _, event in numbered[:limit]]
+
+
+def _first_after(cur: Cursor, base: int, low: int, high: int, after: int) -> int:
+    """The first seq whose last event number is > after. Numbers grow with seq, so halving finds it
+    without an index that every settle would have to keep."""
+    while low < high:
+        middle = (low + high) // 2
+        found = row(cur, _EVENT_FROM, (base | middle,))
+        if found is not None and found[0] + found[1] - 1 > after:
+            high = middle
+        else:
+            low = middle + 1
+    return max(low, 0)
+
+
+def feed(cur: Cursor, after: int, limit: int) -> list[tuple[int, RunId, int, int]]:
+    return [(pos, RunId(run), first, last) for pos, run, first, last in rows(cur, _FEED, (after, limit))]
+
+
+def prune(cur: Cursor, _now: int, run: RunId, horizon: int, replace: Record | None) -> int:
+    found = row(cur, "SELECT key, horizon, head FROM runs WHERE id = ?", (run,))
+    if found is None or not found[1] <= horizon <= found[2]:
+        return 0
+    key = found[0]
+    if replace is not None:
+        _rewrite(cur, key, horizon, replace)
+    cur.execute("DELETE FROM journal WHERE key BETWEEN ? AND ?", (key << 32, (key << 32 | horizon) - 1))
+    deleted = cur.connection.changes()
+    cur.execute("UPDATE runs SET horizon = ? WHERE key = ?", (horizon, key))
+    crashpoint("inside_prune")
+    return deleted
+
+
+def _rewrite(cur: Cursor, key: int, horizon: int, r: Record) -> None:
+    """The record keeps its place and its first event number; of a side only the blobs count."""
+    if r.seq != horizon:
+        raise StoreError(f"The record that replaces {horizon} has seq {r.seq}.")
+    if r.side is not None:
+        missing = missing_blob(cur, [r.side])
+        if missing is not None:
+            raise BlobMissingError(
+                f"The blob {missing.hex()} of the snapshot at {horizon} is not in the store."
+            )
+        refer(cur, key, r.side)
+    cur.execute(
+        _REPLACE,
+        (r.kind, r.at, r.term, r.node, r.visit, r.attempt, r.scope, r.effect, r.outcome, r.listed, r.events,
+         r.digest, r.payload, key << 32 | horizon),
+    )  # fmt: skip

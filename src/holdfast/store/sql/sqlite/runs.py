@@ -1,0 +1,140 @@
+"""Runs: made, found, listed and deleted."""
+
+from __future__ import annotations
+
+from holdfast.errors import BlobMissingError, RunNotFoundError
+from holdfast.store.base import NewRun, RunFilter, RunRow
+from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
+from holdfast.store.sql.sqlite.settle import ANNOUNCE, append
+from holdfast.store.sql.sqlite.side import apply_side, check_transitions, close_all, missing_blob
+from holdfast.types.ids import RunId
+from holdfast.types.status import ENDED, RunStatus
+
+FIELDS = RunRow.__struct_fields__
+COLUMNS = ", ".join(FIELDS)
+BY_ID = f"SELECT {COLUMNS} FROM runs WHERE id = ?"
+
+_INSERT = """
+INSERT INTO runs (id, tenant, flow, version, code, lane, priority, thread, instance_key, idempotency_key,
+                  parent_run, forked_from, created_at, updated_at, ready_at, head, event_seq)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING key"""
+_EARLIER = f"SELECT {COLUMNS} FROM runs WHERE tenant = ? AND flow = ? AND idempotency_key = ?"
+_SUPERSEDE = """
+UPDATE runs SET status = 'cancelled', worker = NULL, lease_until = NULL, ready_at = NULL,
+                ended_at = ?, updated_at = ?
+WHERE key = ?"""
+
+_OF_RUN = ("inbox", "timers", "holds", "late_reports", "outbox", "blob_refs")
+
+
+def run_row(values: Row) -> RunRow:
+    fields = dict(zip(FIELDS, values, strict=True))
+    fields["status"] = RunStatus(fields["status"])
+    return RunRow(**fields)
+
+
+def run_key(cur: Cursor, run: RunId) -> int | None:
+    found = row(cur, "SELECT key FROM runs WHERE id = ?", (run,))
+    return None if found is None else found[0]
+
+
+def create(cur: Cursor, now: int, new: NewRun) -> tuple[RunRow, bool]:
+    earlier = _earlier(cur, new)
+    if earlier is not None:
+        return run_row(earlier), False
+    sides = [r.side for r in new.first if r.side is not None]
+    missing = missing_blob(cur, sides)
+    if missing is not None:
+        raise BlobMissingError(
+            f"The blob {missing.hex()} that run {new.id} begins with is not in the store.",
+            hint="Put the blob again, then create the run.",
+        )
+    key = _insert(cur, now, new)
+    check_transitions(cur, key, sides)
+    for side in sides:
+        apply_side(cur, now, key, side)
+    if new.supersedes is not None:
+        _supersede(cur, now, new.supersedes, new.id)
+    created = row(cur, BY_ID, (new.id,))
+    assert created is not None
+    return run_row(created), True
+
+
+def _earlier(cur: Cursor, new: NewRun) -> Row | None:
+    if new.idempotency_key is not None:
+        earlier = row(cur, _EARLIER, (new.tenant, new.flow, new.idempotency_key))
+        if earlier is not None:
+            return earlier
+    return row(cur, BY_ID, (new.id,))
+
+
+def _insert(cur: Cursor, now: int, new: NewRun) -> int:
+    events = sum(r.events for r in new.first)
+    head = new.first[-1].seq if new.first else -1
+    inserted = row(
+        cur,
+        _INSERT,
+        (new.id, new.tenant, new.flow, new.version, new.code, new.lane, new.priority, new.thread,
+         new.instance_key, new.idempotency_key, new.parent_run, new.forked_from, new.created_at, now,
+         new.ready_at, head, events),
+    )  # fmt: skip
+    key: int = inserted[0] if inserted else 0
+    append(cur, key, new.first, 1)
+    if events:
+        cur.execute(ANNOUNCE, (key, 1, events))
+    return key
+
+
+def _supersede(cur: Cursor, now: int, old: RunId, new: RunId) -> None:
+    found = row(cur, "SELECT key, status FROM runs WHERE id = ?", (old,))
+    if found is None:
+        raise RunNotFoundError(f"There is no run {old} to supersede.")
+    key, status = found
+    if status not in ENDED:
+        cur.execute(_SUPERSEDE, (now, now, key))
+    close_all(cur, key, f"superseded by run {new}")
+    cur.execute("UPDATE runs SET superseded_by = ?, term = term + 1 WHERE key = ?", (new, key))
+
+
+def get(cur: Cursor, run: RunId) -> RunRow | None:
+    found = row(cur, BY_ID, (run,))
+    return None if found is None else run_row(found)
+
+
+def find(cur: Cursor, prefix: str) -> list[RunRow]:
+    sql = f"SELECT {COLUMNS} FROM runs WHERE id >= ? AND id < ? ORDER BY id LIMIT 10"
+    return [run_row(r) for r in rows(cur, sql, (prefix, prefix + "\U0010ffff"))]
+
+
+def select(cur: Cursor, where: RunFilter, after: tuple[int, int] | None, limit: int) -> list[RunRow]:
+    """Newest first. The text depends only on which filters are given."""
+    conditions: list[tuple[str, tuple[object, ...]]] = []
+    for column in ("tenant", "flow", "thread", "version"):
+        value = getattr(where, column)
+        if value is not None:
+            conditions.append((f"{column} = ?", (value,)))
+    if where.status:
+        conditions.append((f"status IN ({', '.join('?' * len(where.status))})", where.status))
+    if where.created_after is not None:
+        conditions.append(("created_at > ?", (where.created_after,)))
+    if where.created_before is not None:
+        conditions.append(("created_at < ?", (where.created_before,)))
+    if after is not None:
+        conditions.append(("(created_at, key) < (?, ?)", after))
+    text = " AND ".join(condition for condition, _ in conditions) or "1"
+    args = [value for _, values in conditions for value in values]
+    sql = f"SELECT {COLUMNS} FROM runs WHERE {text} ORDER BY created_at DESC, key DESC LIMIT ?"
+    return [run_row(r) for r in rows(cur, sql, (*args, limit))]
+
+
+def delete(cur: Cursor, now: int, run: RunId) -> bool:
+    found = row(cur, "SELECT key, lease_until FROM runs WHERE id = ?", (run,))
+    if found is None or (found[1] is not None and found[1] > now):
+        return False
+    key = found[0]
+    for table in ("journal", "events"):
+        cur.execute(f"DELETE FROM {table} WHERE key BETWEEN ? AND ?", (key << 32, key << 32 | 0xFFFF_FFFF))
+    for table in _OF_RUN:
+        cur.execute(f"DELETE FROM {table} WHERE run_key = ?", (key,))
+    cur.execute("DELETE FROM runs WHERE key = ?", (key,))
+    return True

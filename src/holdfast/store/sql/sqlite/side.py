@@ -1,0 +1,130 @@
+"""What a record changes outside the journal, in the record's transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from holdfast.errors import StoreError
+from holdfast.store.sql.sqlite.connect import Cursor, row
+from holdfast.types.hold import NewHold
+from holdfast.types.record import Lease, Record, Refusal, Side
+from holdfast.types.status import ENDED, RunStatus, may_follow
+
+_OPEN_HOLD = """
+INSERT INTO holds (id, run_key, seq, node, scope, visit, ordinal, type, prompt, options, assignee, priority,
+                   context, schema, created_at, expires_at, expiry_action, request_hash)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"""
+_CLOSE_HOLD = """
+UPDATE holds SET status = ?, closed_reason = ?, version = version + 1
+WHERE id = ? AND run_key = ? AND status = 'pending'"""
+_CLOSE_ALL_HOLDS = """
+UPDATE holds SET status = 'cancelled', closed_reason = ?, version = version + 1
+WHERE run_key = ? AND status = 'pending'"""
+_OPEN_TIMER = "INSERT INTO timers (run_key, token, fire_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+_CLOSE_TIMER = "DELETE FROM timers WHERE run_key = ? AND token = ?"
+_CLOSE_ALL_TIMERS = "DELETE FROM timers WHERE run_key = ?"
+_TAKE = "UPDATE inbox SET done = 1 WHERE id = ? AND run_key = ?"
+_TELL = "INSERT INTO outbox (run_key, at, topic, key, payload) VALUES (?, ?, ?, ?, ?)"
+_REFER = "INSERT INTO blob_refs (run_key, digest) VALUES (?, ?) ON CONFLICT DO NOTHING"
+_END = """
+UPDATE runs SET status = ?, error = coalesce(?, error), ended_at = ?, worker = NULL, lease_until = NULL,
+                ready_at = NULL
+WHERE key = ?"""
+_CHANGE_STATUS = "UPDATE runs SET status = coalesce(?, status), error = coalesce(?, error) WHERE key = ?"
+
+
+def refused(cur: Cursor, lease: Lease, records: Sequence[Record]) -> Refusal | None:
+    """Whether the records' sides could not be applied. Asked before anything of the run is written.
+
+    Raises StoreError for a change of status that no run may make: that is a mistake in the caller.
+    """
+    sides = [r.side for r in records if r.side is not None]
+    wanted = [number for side in sides for number in side.inbox_done]
+    if len(set(wanted)) != len(wanted) or not all(_is_waiting(cur, lease.key, number) for number in wanted):
+        return Refusal.inbox_taken
+    if missing_blob(cur, sides) is not None:
+        return Refusal.put_blobs_again
+    check_transitions(cur, lease.key, sides)
+    return None
+
+
+def missing_blob(cur: Cursor, sides: Sequence[Side]) -> bytes | None:
+    """The first blob that is named but not there, or condemned (D-37)."""
+    for side in sides:
+        for digest in side.blobs:
+            found = row(cur, "SELECT condemned FROM blobs WHERE digest = ?", (digest,))
+            if found is None or found[0]:
+                return digest
+    return None
+
+
+def check_transitions(cur: Cursor, key: int, sides: Sequence[Side]) -> None:
+    changes = [side.status for side in sides if side.status is not None]
+    if not changes:
+        return
+    found = row(cur, "SELECT status FROM runs WHERE key = ?", (key,))
+    status = RunStatus.pending if found is None else RunStatus(found[0])
+    for new in changes:
+        if not may_follow(status, new):
+            raise StoreError(f"A run that is {status} cannot become {new}.")
+        status = new
+
+
+def apply_side(cur: Cursor, now: int, key: int, side: Side) -> None:
+    refer(cur, key, side)
+    _apply_holds(cur, key, side)
+    _apply_timers(cur, key, side)
+    for number in side.inbox_done:
+        cur.execute(_TAKE, (number, key))
+    for message in side.outbox:
+        cur.execute(_TELL, (key, now, message.topic, message.key, message.payload))
+    if side.status in ENDED:
+        cur.execute(_END, (side.status, side.error, now, key))
+    elif side.status is not None or side.error is not None:
+        cur.execute(_CHANGE_STATUS, (side.status, side.error, key))
+
+
+def refer(cur: Cursor, key: int, side: Side) -> None:
+    for digest in side.blobs:
+        cur.execute(_REFER, (key, digest))
+
+
+def close_all(cur: Cursor, key: int, reason: str) -> None:
+    """A run ends from outside: its open holds and timers end with it (CA-3)."""
+    cur.execute(_CLOSE_ALL_HOLDS, (reason, key))
+    cur.execute(_CLOSE_ALL_TIMERS, (key,))
+
+
+def _is_waiting(cur: Cursor, key: int, number: int) -> bool:
+    return (
+        row(cur, "SELECT 1 FROM inbox WHERE id = ? AND run_key = ? AND done = 0", (number, key)) is not None
+    )
+
+
+def _apply_holds(cur: Cursor, key: int, side: Side) -> None:
+    for hold in side.holds:
+        _open_hold(cur, key, hold)
+    for closed in side.close_holds:
+        cur.execute(_CLOSE_HOLD, (closed.status, closed.reason, closed.id, key))
+    if side.close_all_holds is not None:
+        cur.execute(_CLOSE_ALL_HOLDS, (side.close_all_holds, key))
+
+
+def _open_hold(cur: Cursor, key: int, h: NewHold) -> None:
+    options = None if h.options is None else msgspec.json.encode(h.options)
+    cur.execute(
+        _OPEN_HOLD,
+        (h.id, key, h.seq, h.node, h.scope, h.visit, h.ordinal, h.type, h.prompt, options, h.assignee,
+         h.priority, h.context, h.schema, h.created_at, h.expires_at, h.expiry_action, h.request_hash),
+    )  # fmt: skip
+
+
+def _apply_timers(cur: Cursor, key: int, side: Side) -> None:
+    if side.close_all_timers:
+        cur.execute(_CLOSE_ALL_TIMERS, (key,))
+    for token in side.close_timers:
+        cur.execute(_CLOSE_TIMER, (key, token))
+    for timer in side.timers:
+        cur.execute(_OPEN_TIMER, (key, timer.token, timer.fire_at))

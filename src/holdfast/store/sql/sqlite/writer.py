@@ -1,0 +1,232 @@
+"""The one way to write: at once in the caller's thread when nobody else is writing, else through one thread.
+
+The thread takes everything that queued meanwhile into one transaction, so that many writers share one flush.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Any, Final, TypeVar
+
+import apsw
+import msgspec
+
+from holdfast.store.sql.sqlite.connect import Connection, Cursor, Settings, connect
+from holdfast.store.sql.sqlite.faults import closed, translated
+from holdfast.telemetry import log
+
+T = TypeVar("T")
+
+Work = Callable[[Cursor, int], T]
+"""Writes inside an open transaction; the second argument is the store's time. May be called again after a
+rollback, so it keeps nothing of its own between calls."""
+
+
+class Busy:
+    """The answer of `try_now` when somebody else is writing."""
+
+
+BUSY: Final = Busy()
+
+
+def transact(cur: Cursor, work: Work[T], now: Callable[[], int]) -> T:
+    """BEGIN IMMEDIATE, the work, COMMIT; on any failure nothing of it is kept (D-8)."""
+    cur.execute("BEGIN IMMEDIATE")
+    try:
+        result = work(cur, now())
+        cur.execute("COMMIT")
+    except BaseException:
+        _roll_back(cur)
+        raise
+    return result
+
+
+def _roll_back(cur: Cursor) -> None:
+    """After an I/O error SQLite may have rolled back by itself."""
+    if cur.connection.in_transaction:
+        try:
+            cur.execute("ROLLBACK")
+        except apsw.Error:
+            log.warning("rolling back failed", exc_info=True)
+
+
+class Job(msgspec.Struct, eq=False):
+    work: Work[Any]
+    future: asyncio.Future[Any]
+    loop: asyncio.AbstractEventLoop
+    wakes: bool
+    result: Any = None
+    error: BaseException | None = None
+
+
+class Writer:
+    """Owns the writing connection. `woken` is called after a commit that could concern a worker."""
+
+    def __init__(self, settings: Settings, now: Callable[[], int], woken: Callable[[], None]) -> None:
+        self._settings = settings
+        self._now = now
+        self._woken = woken
+        self._conn = connect(settings)
+        self._conn.set_busy_timeout(0)
+        self._cur = self._conn.cursor()
+        self._in_use = threading.Lock()  # whoever has it has the connection
+        self._gate = threading.Lock()  # guards the start of the thread and the end of the queue
+        self._queue: SimpleQueue[Job | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._arriving = 0
+        self._closed = False
+
+    async def write(self, work: Work[T], *, wakes: bool = False) -> T:
+        """One transaction: inline when nothing else is going on, else grouped by the thread."""
+        # One turn of the loop lets calls made together (a gather of many creates) be seen together.
+        self._arriving += 1
+        try:
+            await asyncio.sleep(0)
+        finally:
+            self._arriving -= 1
+        if self._arriving == 0:
+            result = self.try_now(work, wakes=wakes)
+            if not isinstance(result, Busy):
+                return result
+        return await self.submit(work, wakes=wakes)
+
+    def try_now(self, work: Work[T], *, wakes: bool = False) -> T | Busy:
+        """The same at once in this thread; BUSY, and nothing written, where that would mean to wait."""
+        if self._closed:
+            raise closed(self._settings.path)
+        if not self._queue.empty() or not self._in_use.acquire(False):
+            return BUSY
+        try:
+            result = transact(self._cur, work, self._now)
+        except apsw.BusyError:
+            return BUSY
+        except apsw.Error as error:
+            raise self._translated(error) from error
+        finally:
+            self._in_use.release()
+        if wakes:
+            self._woken()
+        return result
+
+    async def submit(self, work: Work[T], *, wakes: bool = False) -> T:
+        """Through the thread, which waits for other processes as long as the settings say."""
+        loop = asyncio.get_running_loop()
+        job = Job(work, loop.create_future(), loop, wakes)
+        with self._gate:
+            if self._closed:
+                raise closed(self._settings.path)
+            self._queue.put(job)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._serve, name="holdfast-writer", daemon=True)
+                self._thread.start()
+        return await job.future
+
+    def glance(self, query: Callable[[Cursor], T]) -> T | None:
+        """A look through the writing connection; None while it is in use."""
+        if self._closed or not self._in_use.acquire(False):
+            return None
+        try:
+            return query(self._cur)
+        except apsw.Error:
+            return None  # the next call that needs an answer will say what is wrong
+        finally:
+            self._in_use.release()
+
+    def close(self) -> None:
+        """Finishes what is queued. Blocks: call it from a thread."""
+        with self._gate:
+            if self._closed:
+                return
+            self._closed = True
+            thread = self._thread
+            self._queue.put(None)
+        if thread is not None:
+            thread.join()
+        with self._in_use:
+            self._conn.close()
+
+    def abandon(self) -> None:
+        """In a forked child: the connection is the parent's, and a thread of it may have held the locks."""
+        self._closed = True
+        self._gate = threading.Lock()
+        self._in_use = threading.Lock()
+
+    def _translated(self, error: apsw.Error) -> Exception:
+        return translated(error, self._settings.path, _system_errno(self._conn))
+
+    # The thread.
+
+    def _serve(self) -> None:
+        open_ = True
+        while open_:
+            jobs, open_ = self._take()
+            if jobs:
+                with self._in_use:
+                    self._conn.set_busy_timeout(self._settings.busy_ms)
+                    try:
+                        self._together(jobs)
+                    finally:
+                        self._conn.set_busy_timeout(0)
+                self._deliver(jobs)
+
+    def _take(self) -> tuple[list[Job], bool]:
+        """Everything that is queued, waiting for the first; False once the store closes."""
+        jobs: list[Job] = []
+        job = self._queue.get()
+        while job is not None:
+            jobs.append(job)
+            try:
+                job = self._queue.get_nowait()
+            except Empty:
+                return jobs, True
+        return jobs, False
+
+    def _together(self, jobs: list[Job]) -> None:
+        """All in one transaction; where one of them fails by itself, each in its own."""
+        try:
+            results = transact(self._cur, lambda cur, now: [job.work(cur, now) for job in jobs], self._now)
+        except (apsw.BusyError, apsw.FullError, apsw.IOError) as error:
+            fault = self._translated(error)
+            for job in jobs:
+                job.error = fault
+        except Exception as error:
+            if len(jobs) > 1:
+                for job in jobs:
+                    self._together([job])
+            else:
+                jobs[0].error = self._translated(error) if isinstance(error, apsw.Error) else error
+        else:
+            for job, result in zip(jobs, results, strict=True):
+                job.result = result
+
+    def _deliver(self, jobs: list[Job]) -> None:
+        """One call into each event loop, however many futures wait there."""
+        if any(job.wakes and job.error is None for job in jobs):
+            self._woken()
+        by_loop: dict[asyncio.AbstractEventLoop, list[Job]] = {}
+        for job in jobs:
+            by_loop.setdefault(job.loop, []).append(job)
+        for loop, of_loop in by_loop.items():
+            with contextlib.suppress(RuntimeError):  # that loop is closed: nobody waits for the answer
+                loop.call_soon_threadsafe(_resolve, of_loop)
+
+
+def _resolve(jobs: list[Job]) -> None:
+    for job in jobs:
+        if job.future.done():
+            continue  # its caller was cancelled
+        if job.error is None:
+            job.future.set_result(job.result)
+        else:
+            job.future.set_exception(job.error)
+
+
+def _system_errno(conn: Connection) -> int:
+    try:
+        return conn.system_errno
+    except apsw.Error:
+        return 0

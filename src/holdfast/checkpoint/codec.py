@@ -25,7 +25,8 @@ from holdfast.checkpoint.exact import (
     pack_big_int,
 )
 from holdfast.checkpoint.locate import locate
-from holdfast.checkpoint.registry import EMPTY, TypeRegistry, kind_of
+from holdfast.checkpoint.registry import EMPTY, TypeRegistry
+from holdfast.checkpoint.shapes import kind_of
 from holdfast.errors import CheckpointCorruptError, HoldfastError, ValueNotStorableError
 from holdfast.types.value import SCALARS, FrozenDict, FrozenList
 

@@ -13,12 +13,9 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.checkpoint.shapes import shape_of
+from holdfast.checkpoint.shapes import kind_of, shape_of
 from holdfast.errors import ValueNotStorableError
 from holdfast.types.value import EXACT, SCALARS, BlobRef, FrozenDict, FrozenList
-
-kind_of: Final[Callable[[object], type[object]]] = type
-"""`type`, but a checker knows what comes out."""
 
 _LEAVES: Final = SCALARS | EXACT | {BlobRef}
 _MUTABLE: Final[dict[type[object], str]] = {

@@ -1,0 +1,252 @@
+"""Dataflow: a node starts when every incoming edge has fired or is dead; dead edges cascade.
+
+Order of work inside one decision is fixed (forward edges, then dead ones, then loops; first in, first
+out), so that the same position and message always give the same moves.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from holdfast.engine.decision import Decision
+from holdfast.model.expr import truthy
+from holdfast.model.graph import EdgeKind, Graph, JoinKind, NodeKind
+from holdfast.model.position import MOVES, Exec, NotAListError, Position, Scope, open_child, resolver
+from holdfast.types.record import Move
+
+
+class Problem(Exception):
+    """The graph cannot go on from here: becomes a failure of the run."""
+
+    def __init__(self, code: str, message: str, node: str) -> None:
+        super().__init__(message)
+        self.code, self.message, self.node = code, message, node
+
+
+def chosen_edges(
+    graph: Graph, scope: Scope, execution: Exec, *, routes: list[int] | None, failed: bool, extra: dict[str, Any]
+) -> list[int]:
+    """Which out-edges of a settled node fire. User code has chosen already (`routes`, D-26)."""
+    fired: list[int] = []
+    otherwise: list[int] = []
+    conditional = False
+    resolve = None
+    for e in graph.out[execution.node]:
+        kind = graph.edges[e].kind
+        if failed or kind is EdgeKind.failure:
+            if failed and kind is EdgeKind.failure:
+                fired.append(e)
+        elif kind is EdgeKind.always:
+            fired.append(e)
+        elif kind is EdgeKind.otherwise:
+            otherwise.append(e)
+        elif kind is EdgeKind.chosen:
+            if routes and e in routes:
+                fired.append(e)
+                conditional = True
+        else:
+            condition = graph.conditions[e]
+            if resolve is None:
+                resolve = resolver(scope.tree, execution.frame, extra)
+            if condition is not None and truthy(condition.evaluate(resolve)):
+                fired.append(e)
+                conditional = True
+    if otherwise and not conditional:
+        fired += otherwise
+    return fired
+
+
+class Flow:
+    """The cascade that one settled node, or one opened scope, sets off in its scope."""
+
+    def __init__(self, decision: Decision, scope: Scope, moves: list[Move], frame: int = 0) -> None:
+        self.decision = decision
+        self.pos: Position = decision.pos
+        self.scope = scope
+        self.graph = self.pos.scope_graph(decision.graph, scope)
+        self.moves = moves
+        self.frame = frame
+        self.todo: deque[tuple[str, int]] = deque()
+        self.opened: list[Exec] = []
+
+    def do(self, what: str, a: int, b: int = 0) -> None:
+        MOVES[what](self.graph, self.pos, self.scope, a, b, self.frame)
+        self.moves.append((what, self.scope.path, a, b))
+
+    def begin(self) -> None:
+        """A fresh scope: its first nodes start."""
+        starts = self.graph.starts
+        if len(starts) > 1:
+            for node in starts:
+                child = self.scope.tree.next_id
+                self.do("N", 0, child)
+                self.do("Z", node, child)
+                self._started(node)
+        else:
+            for node in starts:
+                self.start(node)
+        self.run()
+
+    def settle(self, node: int, fired: list[int]) -> None:
+        """A node is done and these of its edges fire."""
+        out = self.graph.out[node]
+        loops = [e for e in out if self.graph.edges[e].loop is not None]
+        branches = len(fired) > 1
+        for e in fired:
+            frame = self.frame
+            if branches:
+                frame = self.scope.tree.next_id
+                self.do("N", self.frame, frame)
+            self.do("F", e, frame)
+            if self.graph.edges[e].loop is None:
+                self.todo.append(("fired", e))
+        self.todo.extend(("dead", e) for e in out if e not in fired and e not in loops)
+        self.todo.extend(("back" if e in fired else "stay", e) for e in loops)
+        self.run()
+
+    def run(self) -> None:
+        while self.todo:
+            what, e = self.todo.popleft()
+            if what == "fired":
+                self._arrived(e, fired=True)
+            elif what == "dead":
+                self._kill(e)
+            else:
+                self._back(e, fired=what == "back")
+
+    def _kill(self, e: int) -> None:
+        if self.scope.open_loops:
+            for header in self.graph.loop_exits.get(e, ()):
+                if header in self.scope.open_loops:
+                    self.do("P", e, header)
+                    return
+        self.do("D", e)
+        self._arrived(e, fired=False)
+
+    def _arrived(self, e: int, *, fired: bool) -> None:
+        node = self.graph.target[e]
+        if node < 0:
+            return
+        if self.graph.indegree[node] == 1:
+            if fired:
+                self.start(node)
+            else:
+                self.skip(node)
+            return
+        self._joined(node, e, fired=fired)
+
+    def _joined(self, node: int, e: int, *, fired: bool) -> None:
+        scope, policy = self.scope, self.graph.nodes[node].join
+        started = (scope.path, node) in self.pos.execs or node in scope.early or node not in scope.waiting
+        if started:
+            # Its join was decided without this edge.
+            if fired:
+                self.do("T", e)
+            return
+        count = sum(1 for other in self.graph.into[node] if other in scope.tokens)
+        left = scope.waiting[node]
+        need = {JoinKind.all: count + left, JoinKind.any: 1, JoinKind.quorum: policy.count}[policy.kind]
+        if count and count >= need:
+            self.start(node)
+        elif left == 0:
+            if count == 0:
+                self.skip(node)
+            else:
+                self._unsatisfied(node, count, need)
+        elif policy.timeout is not None and fired and count == 1:
+            self.opened.append(Exec(scope.path, node, self.visit(node) + 1, 0, self.pos.head, phase="join"))
+
+    def _unsatisfied(self, node: int, count: int, need: int) -> None:
+        name = self.graph.nodes[node].id
+        raise Problem(
+            "join_unsatisfied", f"{name!r} needs {need} incoming branches, but only {count} can still arrive", name
+        )
+
+    def visit(self, node: int) -> int:
+        return self.scope.visits.get(node, 0)
+
+    def start(self, node: int) -> None:
+        name = self.graph.nodes[node].id
+        if (self.scope.path, node) in self.pos.execs:
+            raise Problem("stall", f"{name!r} would start again while it is still running", name)
+        cap = self.graph.spec.max_visits
+        if cap and self.visit(node) >= cap:
+            raise Problem("loop_limit", f"{name!r} was visited {cap} times, the flow's limit", name)
+        try:
+            self.do("S", node, self.visit(node) + 1)
+        except NotAListError as wrong:
+            raise Problem("node_failed", str(wrong), name) from None
+        self._started(node)
+        policy = self.graph.nodes[node].join
+        if policy.cancel_losers and node in self.scope.early:
+            self._cancel_losers(node)
+
+    def _started(self, node: int) -> None:
+        execution = self.pos.execs[(self.scope.path, node)]
+        kind = self.graph.nodes[node].kind
+        if kind is NodeKind.task or kind is NodeKind.guardrail:
+            self.decision.starts.append(execution)
+        self.opened.append(execution)
+
+    def skip(self, node: int) -> None:
+        self.do("K", node)
+        self.todo.extend(("stay" if self.graph.edges[e].loop is not None else "dead", e) for e in self.graph.out[node])
+
+    def _cancel_losers(self, winner: int) -> None:
+        """Whatever still runs only to reach this join is not needed any more."""
+        upstream = self.graph.upstream(winner)
+        for key in [k for k in self.pos.execs if k[0] == self.scope.path and k[1] in upstream]:
+            self.decision.cancels.append(self.pos.execs[key])
+            self.decision.starts = [s for s in self.decision.starts if (s.scope, s.node) != key]
+            self.do("A", key[1])
+            self.todo.extend(("dead", e) for e in self.graph.out[key[1]])
+
+    def _back(self, e: int, *, fired: bool) -> None:
+        header = self.graph.target[e]
+        state = self.scope.open_loops.get(header)
+        if state is None:
+            return
+        self.do("B", e, int(fired))
+        loop = self.graph.loops[header]
+        if len(state.decided) < len(loop.edges):
+            return
+        if state.fired and self._may_turn(state.fired[0]):
+            self.do("L", header, state.fired[0])
+            self.start(header)
+            return
+        for unused in state.fired:
+            frame = self.scope.tokens.pop(unused, None)
+            if frame is not None:
+                self.scope.tokens[unused] = frame
+                self.do("T", unused)
+        dead = [x for x in state.dead_exits if x not in state.fired_exits]
+        self.do("Q", header)
+        self.todo.extend(("dead", x) for x in dead)
+
+    def _may_turn(self, e: int) -> bool:
+        edge = self.graph.edges[e]
+        taken = self.scope.loop_counts.get(e, 0)
+        if edge.loop is None or taken < edge.loop:
+            return True
+        if edge.on_limit == "continue":
+            return False
+        raise Problem(
+            "loop_limit",
+            f"the loop from {edge.source!r} back to {edge.target!r} was taken {taken} times, its limit",
+            edge.source,
+        )
+
+    def open_children(self, execution: Exec) -> list[Scope]:
+        """The next children of a map (as many as may run at once), or the one of a sub-flow."""
+        node = self.graph.nodes[execution.node]
+        total = len(execution.items or ())
+        limit = node.map.concurrency if node.map and node.map.concurrency else total
+        fresh: list[Scope] = []
+        while execution.opened < total and execution.opened - len(execution.results) < limit:
+            index = execution.opened
+            before = set(self.pos.scopes)
+            open_child(self.decision.graph, self.pos, self.scope, execution.node, index)
+            self.moves.append(("O", self.scope.path, execution.node, index))
+            fresh += [self.pos.scopes[p] for p in self.pos.scopes.keys() - before]
+        return fresh

@@ -1,0 +1,86 @@
+"""What the engine answers: records to append, in order, and what the worker does next."""
+
+from __future__ import annotations
+
+
+
+
+from holdfast.model.graph import Graph, Node
+from holdfast.model.position import Exec, Position, Scope
+from holdfast.types.record import Body, Kind, Record, Side
+
+
+class Decision:
+    """Records are drafts: the worker seals their bodies. The position has already been advanced by them."""
+
+    __slots__ = ("cancels", "ended", "graph", "now", "pos", "probes", "records", "starts")
+
+    def __init__(self, graph: Graph, pos: Position, now: int) -> None:
+        self.graph = graph
+        self.pos = pos
+        # Time never goes back within a run (D-5).
+        self.now = now if now > pos.at else pos.at
+        self.records: list[tuple[Record, Body]] = []
+        self.starts: list[Exec] = []
+        self.cancels: list[Exec] = []
+        self.probes: list[Exec] = []
+        self.ended = False
+
+    def draft(
+        self,
+        kind: Kind,
+        body: Body,
+        *,
+        node: str = "",
+        execution: Exec | None = None,
+        effect: str = "",
+        outcome: str = "",
+        listed: bool = False,
+        side: Side | None = None,
+    ) -> Record:
+        """A record that follows the last one; its payload is sealed later."""
+        record = Record(
+            self.pos.head + 1,
+            kind,
+            self.now,
+            0,
+            node,
+            execution.visit if execution else 0,
+            execution.attempt if execution else 0,
+            execution.scope if execution else "",
+            effect,
+            outcome,
+            listed,
+            0,
+            b"",
+            b"",
+            side,
+        )
+        self.records.append((record, body))
+        return record
+
+
+def scope_of(pos: Position, execution: Exec) -> Scope:
+    return pos.scopes[execution.scope]
+
+
+def node_of(graph: Graph, pos: Position, execution: Exec) -> Node:
+    scope = pos.scopes[execution.scope]
+    return pos.scope_graph(graph, scope).nodes[execution.node]
+
+
+def lists_checkpoint(graph: Graph, node: Node, moment: str) -> bool:
+    """One precedence, for fresh and resumed runs alike (D-10): the node's own setting, else the flow's."""
+    setting = node.checkpoint
+    if setting is None:
+        policy = graph.spec.checkpoints
+        setting = graph.spec.checkpoint_when if policy == "every_node" else "none"
+    return setting in (moment, "both")
+
+
+def side_of(record: Record) -> Side:
+    if record.side is None:
+        record.side = Side()
+    return record.side
+
+

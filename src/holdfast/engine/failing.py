@@ -1,0 +1,299 @@
+"""Failure, doubt, cancel, resume, recovery, and the end of a run."""
+
+from __future__ import annotations
+
+from holdfast.engine import asking, settling
+from holdfast.engine.dataflow import Problem
+from holdfast.engine.decision import Decision, node_of
+from holdfast.engine.messages import CancelAsked, Finished, Recovered, ResumeAsked, Stopped
+from holdfast.engine.retry import wait_before
+from holdfast.model.apply import apply_record
+from holdfast.model.bodies import AttemptBody, EndBody, ErrorInfo, StepBody
+from holdfast.model.graph import InDoubt, Node, NodeKind
+from holdfast.model.position import PARENTS, Exec, Scope, wipe_scope
+from holdfast.types.record import Kind, NewTimer, Side
+from holdfast.types.status import REPEATABLE, RunStatus
+from holdfast.types.value import FrozenDict
+
+
+def failed(decision: Decision, execution: Exec, message: Finished) -> None:
+    """An attempt ended badly: try again, ask, or give up (D-15)."""
+    node = node_of(decision.graph, decision.pos, execution)
+    assert message.error is not None
+    if message.unknown and not node.idempotency_key:
+        _in_doubt(decision, execution, node, message.error)
+    elif message.retryable and execution.failures + 1 < node.retry.attempts:
+        _retry(decision, execution, node, message.error)
+    else:
+        give_up(decision, execution, message.error, message=message)
+
+
+def _retry(decision: Decision, execution: Exec, node: Node, error: ErrorInfo) -> None:
+    failures = execution.failures + 1
+    pause = wait_before(node.retry, failures, decision.pos.run, execution.scope, node.id, execution.visit)
+    wake = decision.now + pause
+    token = f"retry:{execution.scope}{node.id}.{execution.visit}.{failures}"
+    body = AttemptBody("retry", error, wake, token)
+    side = Side(timers=[NewTimer(token, wake)])
+    record = decision.draft(
+        Kind.attempt, body, node=node.id, execution=execution, effect=node.effect, outcome="retry", side=side
+    )
+    record.attempt = execution.attempt + 1
+    apply_record(decision.graph, decision.pos, record, body)
+
+
+def _in_doubt(decision: Decision, execution: Exec, node: Node, error: ErrorInfo | None) -> None:
+    policy = node.in_doubt or decision.graph.spec.in_doubt
+    if policy is InDoubt.retry:
+        restart(decision, execution, "in_doubt")
+    elif policy is InDoubt.fail:
+        unknown = error or ErrorInfo(
+            "outcome_unknown", "OutcomeUnknownError", f"node {node.id!r} started, and how it ended is not known"
+        )
+        give_up(decision, execution, unknown)
+    elif policy is InDoubt.probe:
+        execution.error = error
+        decision.probes.append(execution)
+    else:
+        asking.ask_doubt(decision, execution, error)
+
+
+def restart(decision: Decision, execution: Exec, reason: str, *, inbox: int = 0) -> None:
+    """The node runs again. Only `retry` counts against its attempts; a crash or a wait does not."""
+    pos = decision.pos
+    node = node_of(decision.graph, pos, execution)
+    body = AttemptBody(reason)
+    side = Side(inbox_done=[inbox] if inbox else [])
+    if execution.token:
+        side.close_timers.append(execution.token)
+    asking.close_holds(pos, execution, side, "superseded")
+    open_side = side if side.inbox_done or side.close_timers or side.close_holds else None
+    record = decision.draft(
+        Kind.attempt, body, node=node.id, execution=execution, effect=node.effect, side=open_side
+    )
+    if reason != "woke":
+        record.attempt = execution.attempt + 1
+    apply_record(decision.graph, pos, record, body)
+    for hold in [h for h, w in pos.holds.items() if (w.scope, w.node) == (execution.scope, execution.node)]:
+        del pos.holds[hold]
+    decision.starts.append(execution)
+
+
+def give_up(
+    decision: Decision, execution: Exec, error: ErrorInfo, *, message: Finished | None = None, inbox: int = 0
+) -> None:
+    """No attempt is left. What follows is the node's `on_failure`."""
+    pos = decision.pos
+    scope = pos.scopes[execution.scope]
+    graph = pos.scope_graph(decision.graph, scope)
+    node = graph.nodes[execution.node]
+    ended = message or Finished(scope=execution.scope, node=execution.node, visit=execution.visit, inbox=inbox)
+    ended.error = error
+    ended.ops = []
+    if node.on_failure == "skip":
+        ended.outcome = "skipped"
+        settling.settle(decision, execution, ended)
+    elif node.on_failure.startswith("route:") or graph.walk:
+        ended.outcome = "fail"
+        settling.settle(decision, execution, ended, failed=not graph.walk)
+    else:
+        _abort(decision, scope, execution, node, ended)
+
+
+def _abort(decision: Decision, scope: Scope, execution: Exec, node: Node, ended: Finished) -> None:
+    owner = _owner_that_copes(decision, scope)
+    assert ended.error is not None
+    side = Side(inbox_done=[ended.inbox] if ended.inbox else [])
+    asking.close_holds(decision.pos, execution, side, "the node failed")
+    if execution.token:
+        side.close_timers.append(execution.token)
+    body = StepBody([], [], ended.duration, None, False, ended.usage, ended.error, ended.notes, None)
+    record = decision.draft(
+        Kind.step, body, node=node.id, execution=execution, effect=node.effect, outcome="fail", listed=True,
+        side=side if side.inbox_done or side.close_holds or side.close_timers else None,
+    )
+    apply_record(decision.graph, decision.pos, record, body)
+    if owner is not None:
+        _hand_up(decision, scope, owner, ended.error)
+
+
+def _owner_that_copes(decision: Decision, scope: Scope) -> Exec | None:
+    """The nearest map or sub-flow around this scope that does something else than abort."""
+    pos = decision.pos
+    while scope.owner is not None:
+        owner = pos.execs[scope.owner]
+        node = node_of(decision.graph, pos, owner)
+        collects = node.map is not None and node.map.on_item_failure == "collect"
+        if collects or node.on_failure != "abort" or node.retry.attempts > 1:
+            return owner
+        scope = pos.scopes[scope.owner[0]]
+    return None
+
+
+def _hand_up(decision: Decision, scope: Scope, owner: Exec, error: ErrorInfo) -> None:
+    """The child's failure becomes its owner's affair; the rest of the child is dropped."""
+    pos = decision.pos
+    pos.failing, pos.failed_node = None, ""
+    child = _child_below(decision, scope, owner)
+    node = node_of(decision.graph, pos, owner)
+    body = AttemptBody("child_failed", error)
+    record = decision.draft(Kind.attempt, body, node=node.id, execution=owner, effect=node.effect)
+    pos.head = record.seq
+    decision.cancels += wipe(decision, child, body)
+    if node.map is not None and node.map.on_item_failure == "collect":
+        owner.results[child.index] = failed_item(error)
+        collected = StepBody([], body.moves, 0)
+        settling.go_on_with_owner(decision, owner, collected)
+        return
+    finished = Finished(
+        scope=owner.scope, node=owner.node, visit=owner.visit, error=error, retryable=node.retry.attempts > 1
+    )
+    failed(decision, owner, finished)
+
+
+def failed_item(error: ErrorInfo) -> FrozenDict:
+    """What stands in a map's results for an item that failed, where failures are collected."""
+    return FrozenDict({"failed": error.message, "type": error.type})
+
+
+def _child_below(decision: Decision, scope: Scope, owner: Exec) -> Scope:
+    while scope.owner != (owner.scope, owner.node):
+        assert scope.owner is not None
+        scope = decision.pos.scopes[scope.owner[0]]
+    return scope
+
+
+def wipe(decision: Decision, scope: Scope, body: AttemptBody) -> list[Exec]:
+    """Drop a scope with everything in it. Answers the executions that were under way."""
+    dropped = [e for e in decision.pos.execs.values() if e.scope.startswith(scope.path)]
+    decision.starts = [s for s in decision.starts if not s.scope.startswith(scope.path)]
+    owner = scope.owner
+    assert owner is not None
+    body.moves.append(("W", owner[0], owner[1], scope.index))
+    around = decision.pos.scopes[owner[0]]
+    wipe_scope(decision.pos.scope_graph(decision.graph, around), decision.pos, around, owner[1], scope.index)
+    return dropped
+
+
+def fail_run(decision: Decision, problem: Problem) -> None:
+    """The graph itself cannot go on (a stall, a limit, an unsatisfied join)."""
+    kind = "".join(part.title() for part in problem.code.split("_")) + "Error"
+    error = ErrorInfo(problem.code, kind, problem.message)
+    body = AttemptBody("failing", error)
+    record = decision.draft(Kind.attempt, body, node=problem.node, outcome="fail", listed=True)
+    apply_record(decision.graph, decision.pos, record, body)
+
+
+def end_run(decision: Decision, status: str, error: ErrorInfo | None, *, inbox: list[int] | None = None) -> None:
+    pos = decision.pos
+    body = EndBody(status, error, pos.failed_node)
+    side = Side(
+        status=RunStatus(status),
+        error=None if error is None else f"{error.type}: {error.message}",
+        close_all_holds=f"the run {status}" if status != "completed" else "the run ended",
+        close_all_timers=True,
+        inbox_done=inbox or [],
+    )
+    record = decision.draft(Kind.end, body, node=pos.failed_node, outcome=status, listed=True, side=side)
+    apply_record(decision.graph, pos, record, body)
+    decision.ended = True
+
+
+def stopped(decision: Decision, _message: Stopped) -> None:
+    """Every handler has come to rest: the run ends as it must."""
+    pos = decision.pos
+    if pos.cancelling is not None:
+        _mark_unknown(decision)
+        reason = ErrorInfo("run_cancelled", "RunCancelledError", pos.cancelling)
+        inbox, pos.cancel_rows = pos.cancel_rows, []
+        end_run(decision, "cancelled", reason, inbox=inbox)
+    elif pos.failing is not None:
+        end_run(decision, "failed", pos.failing)
+
+
+def _mark_unknown(decision: Decision) -> None:
+    """Open effects of a cancelled run: nobody knows how they ended, and the history says so (D-32)."""
+    for execution in list(decision.pos.execs.values()):
+        if execution.intent < 0 and not execution.step_intents:
+            continue
+        node = node_of(decision.graph, decision.pos, execution)
+        error = ErrorInfo("outcome_unknown", "OutcomeUnknownError", "the run was cancelled while this was under way")
+        body = StepBody([], [], 0, error=error)
+        record = decision.draft(
+            Kind.step, body, node=node.id, execution=execution, effect=node.effect, outcome="unknown", listed=True
+        )
+        apply_record(decision.graph, decision.pos, record, body)
+
+
+def cancel_asked(decision: Decision, message: CancelAsked) -> None:
+    cancel_run(decision, message.reason, message.inbox)
+
+
+def cancel_run(decision: Decision, reason: str, inbox: int) -> None:
+    """From here on nothing starts; the worker stops what runs and says `Stopped`."""
+    decision.pos.cancelling = reason
+    if inbox:
+        decision.pos.cancel_rows.append(inbox)
+    decision.starts = []
+
+
+def resume_asked(decision: Decision, message: ResumeAsked) -> None:
+    """A failed run goes on: its failed nodes run again, nothing that settled does (G-35, G-36)."""
+    pos = decision.pos
+    inbox = message.inbox
+    broken = [e for e in pos.execs.values() if e.phase in ("failed", "asked", "doubt", "delay")]
+    if pos.failing is None:
+        asking.consume(decision, inbox)
+        return
+    unmendable = pos.failing if not any(e.phase == "failed" for e in broken) else None
+    for execution in broken:
+        node = node_of(decision.graph, pos, execution)
+        body = AttemptBody("resumed")
+        side = Side(inbox_done=[inbox]) if inbox else None
+        inbox = 0
+        record = decision.draft(
+            Kind.attempt, body, node=node.id, execution=execution, effect=node.effect, side=side
+        )
+        record.attempt = execution.attempt + 1
+        apply_record(decision.graph, pos, record, body)
+        if node.kind is NodeKind.task or node.kind is NodeKind.guardrail:
+            decision.starts.append(execution)
+        else:
+            settling.open_exec(decision, execution)
+    if unmendable is not None:
+        asking.consume(decision, inbox)
+        pos.failing = unmendable
+        return
+    recovered(decision, Recovered())
+
+
+def recovered(decision: Decision, message: Recovered) -> None:
+    """Judge what was under way when the last worker let go of the run."""
+    pos = decision.pos
+    for execution in list(pos.execs.values()):
+        if execution.phase != "work" or execution in decision.starts:
+            continue
+        node = node_of(decision.graph, pos, execution)
+        if node.kind in PARENTS or node.kind is NodeKind.hold:
+            continue
+        _recover(decision, execution, node, message)
+
+
+def _recover(decision: Decision, execution: Exec, node: Node, message: Recovered) -> None:
+    late = message.late.get(execution.intent)
+    if late is not None:
+        # A worker that lost the run while the handler ran has told how it ended (D-17).
+        settling.finished(decision, late)
+        return
+    doubtful = [name for name, seq in execution.step_intents.items() if seq >= 0]
+    if execution.intent >= 0 and node.effect not in REPEATABLE and not node.idempotency_key:
+        _in_doubt(decision, execution, node, None)
+    elif doubtful:
+        asking.ask_doubt(decision, execution, None, substep=doubtful[0])
+    elif any(not sub.done for sub in execution.subs.values()):
+        return
+    elif execution.chunks or execution.subs or execution.intent >= 0:
+        restart(decision, execution, "restarted")
+    else:
+        decision.starts.append(execution)
+

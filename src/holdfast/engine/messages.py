@@ -1,0 +1,72 @@
+"""What the engine is told. The worker reports on handlers; the inbox brings what others said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from holdfast.model.bodies import ErrorInfo, Usage
+from holdfast.types.record import Op
+
+
+class Finished(msgspec.Struct, kw_only=True):
+    """A handler ended. `unknown`: an effect whose outcome nobody knows (D-15)."""
+
+    scope: str
+    node: int
+    visit: int
+    ops: list[Op] = []
+    output: Any = None
+    promoted: bool = False
+    outcome: str = "success"
+    routes: list[int] | None = None
+    reroute: str | None = None
+    error: ErrorInfo | None = None
+    retryable: bool = False
+    unknown: bool = False
+    duration: int = 0
+    usage: Usage | None = None
+    notes: Any = None
+    probe: str | None = None  # what a probe found: "happened" or "not_happened"
+    label: str = ""
+    suggested: tuple[str, ...] = ()
+    inbox: int = 0
+
+
+class Answered(msgspec.Struct, kw_only=True):
+    hold: str
+    resolution: Any
+    by: str
+    at: int
+    inbox: int = 0
+
+
+class TimerFired(msgspec.Struct, kw_only=True):
+    token: str
+    inbox: int = 0
+
+
+class CancelAsked(msgspec.Struct, kw_only=True):
+    reason: str
+    by: str = ""
+    inbox: int = 0
+
+
+class ResumeAsked(msgspec.Struct, kw_only=True):
+    """Run the failed nodes again."""
+
+    inbox: int = 0
+
+
+class Recovered(msgspec.Struct, kw_only=True):
+    """A worker has loaded this run. Work that may have been under way is judged by its effect class."""
+
+    late: dict[int, Any] = {}
+
+
+class Stopped(msgspec.Struct, kw_only=True):
+    """All handlers of a run that fails or is being cancelled have come to rest."""
+
+
+Message = Finished | Answered | TimerFired | CancelAsked | ResumeAsked | Recovered | Stopped

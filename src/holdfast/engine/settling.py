@@ -1,0 +1,247 @@
+"""A handler ended: its step is settled, its edges fire, what became ready starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.engine import asking, failing
+from holdfast.engine.dataflow import Flow, Problem, chosen_edges
+from holdfast.engine.decision import Decision, lists_checkpoint, node_of, side_of
+from holdfast.engine.messages import Finished
+from holdfast.engine.walk import walk_on
+from holdfast.model.apply import end_frame, settle_exec
+from holdfast.model.bodies import AttemptBody, StepBody
+from holdfast.model.expr import MISSING as EXPR_MISSING
+from holdfast.model.expr import walk as walk_path
+from holdfast.model.graph import Graph, Node, NodeKind
+from holdfast.model.position import PARENTS, Exec, Position, Scope, child_result
+from holdfast.types.record import Kind, Op
+from holdfast.types.value import FrozenDict, FrozenList
+
+
+def finished(decision: Decision, message: Finished) -> None:
+    """The one door for ends of handlers. A message about an execution that is gone is ignored."""
+    pos = decision.pos
+    execution = pos.execs.get((message.scope, message.node))
+    if execution is None or execution.visit != message.visit or execution.phase == "failed":
+        return
+    if message.error is None:
+        settle(decision, execution, message)
+    else:
+        failing.failed(decision, execution, message)
+
+
+def settle(decision: Decision, execution: Exec, message: Finished, *, failed: bool = False) -> None:
+    """Write the step, then let the graph move on from it."""
+    pos = decision.pos
+    scope = pos.scopes[execution.scope]
+    graph = pos.scope_graph(decision.graph, scope)
+    node = graph.nodes[execution.node]
+    body = StepBody(
+        message.ops,
+        [],
+        message.duration,
+        message.output,
+        message.promoted,
+        message.usage,
+        message.error,
+        message.notes,
+        message.routes,
+    )
+    record = decision.draft(
+        Kind.step,
+        body,
+        node=node.id,
+        execution=execution,
+        effect=node.effect,
+        outcome=message.outcome,
+        listed=lists_checkpoint(graph, node, "after"),
+    )
+    if message.inbox:
+        side_of(record).inbox_done.append(message.inbox)
+    _close_rows(pos, execution, record)
+    pos.head, pos.at = record.seq, record.at
+    settle_exec(decision.graph, pos, execution, record, body)
+    opened = _move_on(decision, graph, scope, execution, message, body, failed=failed)
+    if graph.walk:
+        body.walk = FrozenDict(scope.walk)
+    end_frame(pos, record, execution, body)
+    finish_scopes(decision, scope, body)
+    for fresh in opened:
+        open_exec(decision, fresh)
+
+
+def _move_on(
+    decision: Decision, graph: Graph, scope: Scope, execution: Exec, message: Finished, body: StepBody, *, failed: bool
+) -> list[Exec]:
+    only = graph.only[execution.node]
+    if only >= 0 and not failed and message.reroute is None:
+        return _go(decision, graph, scope, execution, only, body)
+    flow = Flow(decision, scope, body.moves, execution.frame)
+    try:
+        if graph.walk:
+            walk_on(flow, execution, message)
+        else:
+            fired = _fired(graph, scope, execution, message, failed=failed)
+            flow.settle(execution.node, fired)
+    except Problem as problem:
+        failing.fail_run(decision, problem)
+    return flow.opened
+
+
+def _fired(graph: Graph, scope: Scope, execution: Exec, message: Finished, *, failed: bool) -> list[int]:
+    if message.reroute is not None:
+        target = graph.index[message.reroute]
+        return [e for e in graph.out[execution.node] if graph.target[e] == target][:1]
+    extra: dict[str, Any] = {"outcome": message.outcome, "output": message.output}
+    return chosen_edges(graph, scope, execution, routes=message.routes, failed=failed, extra=extra)
+
+
+def _go(
+    decision: Decision, graph: Graph, scope: Scope, execution: Exec, edge: int, body: StepBody
+) -> list[Exec]:
+    """The common case, kept short: one edge, one target, nothing to join."""
+    target = graph.target[edge]
+    visit = scope.visits.get(target, 0) + 1
+    path = scope.path
+    body.moves.append(("G", path, edge, visit))
+    scope.visits[target] = visit
+    scope.active += 1
+    pos = decision.pos
+    started = pos.execs[(path, target)] = Exec(path, target, visit, execution.frame, pos.head)
+    decision.starts.append(started)
+    return [started] if graph.needs_opening[target] else []
+
+
+def _close_rows(pos: Position, execution: Exec, record: Any) -> None:
+    """Timers and holds that this execution waited for are closed in the same transaction."""
+    if execution.token:
+        side_of(record).close_timers.append(execution.token)
+    if pos.holds:
+        asking.close_holds(pos, execution, side_of(record), "superseded")
+
+
+def open_exec(decision: Decision, execution: Exec) -> None:
+    """What a started node needs before (or instead of) a handler: a hold, a timer, children."""
+    pos = decision.pos
+    if execution.phase == "join":
+        asking.arm_join(decision, execution)
+        return
+    if (execution.scope, execution.node) not in pos.execs:
+        return
+    node = node_of(decision.graph, pos, execution)
+    graph = pos.scope_graph(decision.graph, pos.scopes[execution.scope])
+    if lists_checkpoint(graph, node, "before"):
+        before = decision.draft(
+            Kind.attempt, AttemptBody("before"), node=node.id, execution=execution, effect=node.effect, listed=True
+        )
+        pos.head = before.seq
+    if node.kind is NodeKind.hold:
+        asking.ask_node(decision, execution, node)
+    elif node.kind is NodeKind.timer:
+        asking.sleep(decision, execution, node)
+    elif node.kind in PARENTS:
+        open_children(decision, execution)
+
+
+def open_children(decision: Decision, execution: Exec) -> None:
+    """A map or sub-flow starts: its children open in a record of its own."""
+    pos = decision.pos
+    scope = pos.scopes[execution.scope]
+    node = node_of(decision.graph, pos, execution)
+    body = AttemptBody("children")
+    record = decision.draft(Kind.attempt, body, node=node.id, execution=execution, effect=node.effect)
+    pos.head = record.seq
+    opened = _start_children(decision, scope, execution, body.moves)
+    if not execution.items:
+        complete_parent(decision, execution)
+    for fresh in opened:
+        open_exec(decision, fresh)
+
+
+def _start_children(decision: Decision, scope: Scope, execution: Exec, moves: list[Any]) -> list[Exec]:
+    flow = Flow(decision, scope, moves)
+    opened: list[Exec] = []
+    for child in flow.open_children(execution):
+        inner = Flow(decision, child, moves)
+        try:
+            inner.begin()
+        except Problem as problem:
+            failing.fail_run(decision, problem)
+        opened += inner.opened
+    return opened
+
+
+def finish_scopes(decision: Decision, scope: Scope, body: StepBody) -> None:
+    """After a step: is its scope done? Then its owner goes on, or the run ends."""
+    pos = decision.pos
+    if scope.active or pos.failing is not None:
+        return
+    if any(edge >= 0 for edge in scope.tokens):
+        failing.fail_run(decision, _stall(pos, decision.graph, scope))
+        return
+    scope.tree.finish()
+    body.moves.append(("C", scope.path, 0, 0))
+    if scope.owner is None:
+        failing.end_run(decision, "completed", None)
+        return
+    owner = pos.execs[scope.owner]
+    owner.results[scope.index] = child_result(scope)
+    del pos.scopes[scope.path]
+    go_on_with_owner(decision, owner, body)
+
+
+def go_on_with_owner(decision: Decision, owner: Exec, body: StepBody) -> None:
+    if len(owner.results) == len(owner.items or ()):
+        complete_parent(decision, owner)
+        return
+    opened = _start_children(decision, decision.pos.scopes[owner.scope], owner, body.moves)
+    for fresh in opened:
+        open_exec(decision, fresh)
+
+
+def complete_parent(decision: Decision, owner: Exec) -> None:
+    """All children are done: the map or sub-flow itself settles."""
+    node = node_of(decision.graph, decision.pos, owner)
+    results = [owner.results[i] for i in range(len(owner.items or ()))]
+    ops: list[Op] = []
+    if node.map is not None:
+        ops = [("scratch", node.map.into, "set", FrozenList([_item_value(r) for r in results]))]
+    elif node.subflow is not None:
+        ops = _subflow_ops(node, results[0])
+    settle(
+        decision,
+        owner,
+        Finished(
+            scope=owner.scope, node=owner.node, visit=owner.visit, ops=ops,
+            duration=max(0, decision.now - decision.pos.at),
+        ),
+    )
+
+
+def _item_value(result: Any) -> Any:
+    if isinstance(result, FrozenDict) and "failed" in result:
+        return result
+    output = result["output"]
+    return output if output is not None else result["state"]
+
+
+def _subflow_ops(node: Node, result: Any) -> list[Op]:
+    assert node.subflow is not None
+    if node.subflow.outputs is None:
+        return [("artifacts", node.output_as or node.id, "set", result["artifacts"] or result["state"])]
+    ops: list[Op] = []
+    for field, path in node.subflow.outputs.items():
+        value = walk_path(result, tuple(path.split(".")))
+        if value is EXPR_MISSING:
+            value = walk_path(result["state"], tuple(path.split(".")))
+        ops.append(("scratch", field, "set", None if value is EXPR_MISSING else value))
+    return ops
+
+
+def _stall(pos: Position, graph: Graph, scope: Scope) -> Problem:
+    inner = pos.scope_graph(graph, scope)
+    waiting = sorted({inner.nodes[inner.target[e]].id for e in scope.tokens if e >= 0})
+    return Problem("stall", f"work remains but nothing can start: {', '.join(waiting)} still waits", waiting[0])
+
+

@@ -1,0 +1,42 @@
+"""`step`: where a run stands, what came in, and the time give the decision. Pure: no await, clock or store.
+
+The position is advanced in place by exactly the records that the decision holds; a reader who applies
+those records (`model.apply`) to a copy of the old position arrives at the same place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.engine import asking, failing, settling
+from holdfast.engine.decision import Decision
+from holdfast.engine.messages import (
+    Answered,
+    CancelAsked,
+    Finished,
+    Message,
+    Recovered,
+    ResumeAsked,
+    Stopped,
+    TimerFired,
+)
+from holdfast.model.graph import Graph
+from holdfast.model.position import Position
+
+
+def step(graph: Graph, pos: Position, inbox: Sequence[Message], now: int) -> Decision:
+    decision = Decision(graph, pos, now)
+    for message in inbox:
+        _HANDLERS[type(message)](decision, message)
+    return decision
+
+
+_HANDLERS = {
+    Finished: settling.finished,
+    Answered: asking.answered,
+    TimerFired: asking.timer_fired,
+    CancelAsked: failing.cancel_asked,
+    ResumeAsked: failing.resume_asked,
+    Recovered: failing.recovered,
+    Stopped: failing.stopped,
+}

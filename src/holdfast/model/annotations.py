@@ -1,0 +1,198 @@
+"""What a state's annotations say: which values a field takes, which reducer it has, which types it names."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import types
+import typing
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from enum import Enum
+from typing import Annotated, Any, Final, Literal, NotRequired, Required, Union, get_args, get_origin
+
+import msgspec
+
+from holdfast.model.reducers import ReducerMark
+from holdfast.types.value import SCALARS
+
+Check = Callable[[Any], Any]
+"""Answers the value as it is to be stored; raises msgspec.ValidationError."""
+
+_UNIONS: Final = (Union, types.UnionType)
+_NONE: Final = type(None)
+# A text is not bytes: reading it as base64 would change its meaning.
+_NATIVE: Final = (bytes, bytearray)
+
+
+def field_types(cls: type) -> dict[str, Any]:
+    """Annotations with their extras. A class made inside a function may name what only that function knows."""
+    try:
+        return typing.get_type_hints(cls, include_extras=True)
+    except NameError:
+        pass
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame is not None:
+        try:
+            return typing.get_type_hints(cls, localns=dict(frame.f_locals), include_extras=True)
+        except NameError:
+            frame = frame.f_back
+    return dict.fromkeys(_own_annotations(cls), Any)
+
+
+def _own_annotations(cls: type) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        found.update(base.__dict__.get("__annotations__", {}))
+    return found
+
+
+def split_annotation(annotation: Any) -> tuple[Any, ReducerMark | None]:
+    """The type without its reducer. Other extras, such as msgspec.Meta, stay."""
+    if get_origin(annotation) in (Required, NotRequired):
+        return split_annotation(get_args(annotation)[0])
+    if get_origin(annotation) is not Annotated:
+        return annotation, None
+    inner, *extras = get_args(annotation)
+    marks = [extra for extra in extras if isinstance(extra, ReducerMark)]
+    kept = [extra for extra in extras if not isinstance(extra, ReducerMark)]
+    bare, nested = split_annotation(inner)
+    for extra in kept:
+        bare = Annotated[bare, extra]
+    return bare, marks[-1] if marks else nested
+
+
+def plain_types(annotation: Any) -> frozenset[type]:
+    """Scalar types that fit as they are, so that the common value needs no converting."""
+    if annotation is Any or annotation is object:
+        return SCALARS
+    if annotation is None:
+        return frozenset({_NONE})
+    if get_origin(annotation) in _UNIONS:
+        return frozenset[type]().union(*(plain_types(part) for part in get_args(annotation)))
+    return frozenset({annotation}) if annotation in _SIMPLE else frozenset()
+
+
+_SIMPLE: Final = (str, int, float, bool, bytes, _NONE)
+
+
+def checker(annotation: Any) -> Check | None:
+    """Compiled once per field; None where anything goes."""
+    if annotation is Any or annotation is object:
+        return None
+    try:
+        holder = msgspec.defstruct("Holder", [("value", annotation)])
+        msgspec.json.Decoder(holder)
+    except TypeError:
+        return None  # a union that msgspec cannot tell apart: freezing is the only check
+
+    def check(value: Any) -> Any:
+        found = msgspec.convert(
+            {"value": value}, holder, builtin_types=_NATIVE, dec_hook=_instance
+        ).value
+        if isinstance(value, dict) and isinstance(found, dict) and len(found) != len(value):  # type: ignore[arg-type]
+            unknown = ", ".join(sorted(map(repr, value.keys() - found.keys())))  # type: ignore[union-attr]
+            raise msgspec.ValidationError(f"Unknown keys {unknown}")
+        if type(value) is Decimal and type(found) is float:
+            raise msgspec.ValidationError("Expected `float`, got `Decimal`, which has more digits")
+        return found
+
+    return check
+
+
+def _instance(kind: type, value: Any) -> Any:
+    if isinstance(value, kind):
+        return value
+    raise TypeError(f"Expected `{kind.__name__}`, got `{type(value).__name__}`")
+
+
+def item_type(annotation: Any) -> Any:
+    """What a list or tuple of this type holds."""
+    for part in _members(annotation):
+        if get_origin(part) in (list, tuple) and get_args(part):
+            return get_args(part)[0]
+    return Any
+
+
+def _members(annotation: Any) -> tuple[Any, ...]:
+    return get_args(annotation) if get_origin(annotation) in _UNIONS else (annotation,)
+
+
+def named_types(annotation: Any) -> Iterator[type]:
+    """Classes that instances of this annotation may be, and that a store has to know by name."""
+    seen: set[Any] = set()
+    todo = [annotation]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, type) and is_record(part):
+            if part not in seen:
+                seen.add(part)
+                yield part
+                todo.extend(_parts(part))
+        elif get_origin(part) is not Literal:
+            todo.extend(get_args(part))
+
+
+def is_record(cls: type) -> bool:
+    """Whether a registry may hold it: an enum, a dataclass, a struct, a pydantic model."""
+    return (
+        issubclass(cls, (Enum, msgspec.Struct)) or dataclasses.is_dataclass(cls) or is_pydantic(cls)
+    ) and get_origin(cls) is None
+
+
+def is_pydantic(cls: Any) -> bool:
+    return hasattr(cls, "__pydantic_validator__") and hasattr(cls, "model_fields")
+
+
+def is_frozen(cls: Any) -> bool:
+    if issubclass(cls, Enum):
+        return True
+    if issubclass(cls, msgspec.Struct):
+        return cls.__struct_config__.frozen
+    if dataclasses.is_dataclass(cls):
+        return bool(cls.__dataclass_params__.frozen)  # type: ignore[attr-defined]
+    return bool(cls.model_config.get("frozen"))
+
+
+def _parts(cls: type) -> list[Any]:
+    if issubclass(cls, Enum):
+        return []
+    return [split_annotation(annotation)[0] for annotation in field_types(cls).values()]
+
+
+def type_text(annotation: Any, within: tuple[type, ...] = ()) -> str:
+    """The same text for the same type in every process: it is part of the graph's fingerprint.
+
+    Classes appear by name and content and never by module, because a script's own module is `__main__`
+    in one process and a proper name in another.
+    """
+    if annotation is None or annotation is _NONE:
+        return "None"
+    if get_origin(annotation) in _UNIONS:
+        return " | ".join(sorted(type_text(part, within) for part in get_args(annotation)))
+    if get_origin(annotation) is Literal:
+        return f"Literal[{', '.join(map(repr, get_args(annotation)))}]"
+    if get_origin(annotation) is Annotated:
+        inner, *extras = get_args(annotation)
+        return f"Annotated[{type_text(inner, within)}, {', '.join(map(_extra_text, extras))}]"
+    if get_origin(annotation) is not None:
+        inside = ", ".join("..." if part is ... else type_text(part, within) for part in get_args(annotation))
+        return f"{_name(get_origin(annotation))}[{inside}]"
+    if isinstance(annotation, type) and is_record(annotation) and annotation not in within:
+        return _name(annotation) + _content(annotation, (*within, annotation))
+    return _name(annotation)
+
+
+def _extra_text(extra: Any) -> str:
+    return repr(extra) if isinstance(extra, msgspec.Meta) else type(extra).__name__
+
+
+def _content(cls: Any, within: tuple[type, ...]) -> str:
+    if issubclass(cls, Enum):
+        return f"({', '.join(f'{name}={member.value!r}' for name, member in cls.__members__.items())})"
+    parts = ", ".join(f"{name}: {type_text(part, within)}" for name, part in field_types(cls).items())
+    return f"{{{parts}}}"
+
+
+def _name(what: Any) -> str:
+    return getattr(what, "__qualname__", None) or getattr(what, "__name__", None) or str(what)

@@ -1,0 +1,233 @@
+"""One record more: how each kind changes where a run stands. The worker and every reader use this."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.errors import CheckpointCorruptError
+from holdfast.model.bodies import (
+    AskedBody,
+    AttemptBody,
+    ChunkBody,
+    CreatedBody,
+    EndBody,
+    IntentBody,
+    StepBody,
+    SubstepBody,
+)
+from holdfast.model.frames import Delta
+from holdfast.model.graph import Graph
+from holdfast.model.position import (
+    Exec,
+    OpenHold,
+    Position,
+    Sub,
+    apply_moves,
+    finish_exec,
+    new_scope,
+)
+from holdfast.types.record import Kind, Record
+from holdfast.types.value import FrozenDict
+
+
+def apply_record(graph: Graph, pos: Position, record: Record, body: Any) -> None:
+    """Advance `pos` by one record. Raises CheckpointCorruptError where the record does not follow."""
+    if record.seq != pos.head + 1:
+        raise CheckpointCorruptError(
+            f"run {pos.run}: record {record.seq} does not follow record {pos.head}"
+        )
+    pos.head = record.seq
+    pos.at = max(pos.at, record.at)
+    _APPLY[record.kind](graph, pos, record, body)
+
+
+def _created(graph: Graph, pos: Position, _record: Record, body: CreatedBody) -> None:
+    values = {
+        "input": body.input if isinstance(body.input, FrozenDict) else FrozenDict({"input": body.input}),
+        "scratch": dict(body.scratch),
+        "artifacts": dict(body.artifacts),
+    }
+    pos.scopes[""] = new_scope("", "", values)
+    apply_moves(graph, pos, body.moves)
+
+
+def _exec(graph: Graph, pos: Position, record: Record) -> Exec:
+    scope = pos.scopes.get(record.scope)
+    found = None
+    if scope is not None:
+        inner = pos.scope_graph(graph, scope)
+        found = pos.execs.get((record.scope, inner.index.get(record.node, -1)))
+    if found is None:
+        raise CheckpointCorruptError(
+            f"run {pos.run}: record {record.seq} is about node {record.node!r}, which is not running there"
+        )
+    return found
+
+
+def _intent(graph: Graph, pos: Position, record: Record, body: IntentBody) -> None:
+    execution = _exec(graph, pos, record)
+    if body.ordinal < 0:
+        execution.intent = record.seq
+    else:
+        execution.step_intents[body.name] = record.seq
+
+
+def _attempt(graph: Graph, pos: Position, record: Record, body: AttemptBody) -> None:
+    if body.moves:
+        apply_moves(graph, pos, body.moves)
+    if body.reason in ("ignored", "join_timeout", "children"):
+        return
+    if body.reason in ("before", "join_timer"):
+        if body.token:
+            pos.timers[body.token] = (record.scope, graph_index(graph, pos, record))
+        return
+    if body.reason == "failing":
+        pos.failing, pos.failed_node = body.error, record.node
+        return
+    execution = _exec(graph, pos, record)
+    if body.reason == "withdrawn":
+        execution.intent = -1
+        return
+    if body.reason == "resumed":
+        pos.failing, pos.failed_node, pos.status = None, "", "running"
+    if body.reason == "child_failed":
+        return
+    if body.reason == "retry":
+        execution.failures += 1
+    execution.attempt = record.attempt
+    execution.error = body.error
+    execution.intent = -1
+    execution.step_intents = {}
+    execution.wake_at = body.wake_at
+    execution.chunks = 0
+    if execution.token:
+        pos.timers.pop(execution.token, None)
+    execution.token = body.token
+    execution.phase = "delay" if body.wake_at is not None else "work"
+    if body.token:
+        pos.timers[body.token] = (record.scope, execution.node)
+
+
+def graph_index(graph: Graph, pos: Position, record: Record) -> int:
+    return pos.scope_graph(graph, pos.scopes[record.scope]).node_index(record.node)
+
+
+def _substep(graph: Graph, pos: Position, record: Record, body: SubstepBody) -> None:
+    execution = _exec(graph, pos, record)
+    execution.subs[body.ordinal] = Sub(body.name, body.value, body.error, body.hold)
+    execution.step_intents.pop(body.ordinal, None)
+    if body.hold:
+        open_hold = pos.holds.pop(body.hold, None)
+        if open_hold is not None and open_hold.token:
+            pos.timers.pop(open_hold.token, None)
+        if execution.phase == "doubt":
+            execution.phase = "work"
+
+
+def _asked(graph: Graph, pos: Position, record: Record, body: AskedBody) -> None:
+    execution = _exec(graph, pos, record)
+    why, _, key = body.key.partition(":")
+    pos.holds[body.hold] = OpenHold(
+        record.scope, execution.node, why, key, body.ordinal, body.on_timeout, body.token
+    )
+    if body.token:
+        pos.timers[body.token] = (record.scope, execution.node)
+    if why == "node":
+        execution.phase = "asked"
+    elif why == "ask":
+        execution.subs[key] = Sub(body.prompt, None, None, body.hold, done=False)
+    else:
+        execution.phase = "doubt"
+
+
+def _chunk(graph: Graph, pos: Position, record: Record, body: ChunkBody) -> None:
+    _exec(graph, pos, record).chunks += len(body.items)
+
+
+def _step(graph: Graph, pos: Position, record: Record, body: StepBody) -> None:
+    execution = _exec(graph, pos, record)
+    settle_exec(graph, pos, execution, record, body)
+    apply_moves(graph, pos, body.moves, execution.frame)
+    if body.walk is not None:
+        pos.scopes[record.scope].walk = dict(body.walk)
+    end_frame(pos, record, execution, body)
+
+
+def settle_exec(graph: Graph, pos: Position, execution: Exec, record: Record, body: StepBody) -> None:
+    """What a settled step changes before its edges fire. Also used by the engine on the way there."""
+    scope = pos.scopes[record.scope]
+    ops = body.ops
+    if body.output is not None:
+        scope.output = body.output
+    delta = Delta(record.seq, execution.node, execution.visit, scope.index, ops)
+    if record.outcome == "fail" and body.error is not None and not body.moves:
+        _failed(pos, execution, record, body)
+        return
+    finish_exec(pos, scope, execution, delta)
+    _close_waits(pos, execution)
+    _count(pos, body)
+
+
+def _failed(pos: Position, execution: Exec, record: Record, body: StepBody) -> None:
+    """A failure that nothing handles: the execution stays, so that a resume can run it again (G-36)."""
+    execution.phase = "failed"
+    execution.error = body.error
+    execution.intent = -1
+    _close_waits(pos, execution)
+    if pos.failing is None:
+        pos.failing, pos.failed_node = body.error, record.node
+
+
+def end_frame(pos: Position, record: Record, execution: Exec, body: StepBody) -> None:
+    """A branch that fired nothing is at its end."""
+    scope = pos.scopes.get(record.scope)
+    if scope is None or execution.frame == 0 or execution.phase == "failed":
+        return
+    if not any(move[0] in "GFN" and move[1] == record.scope for move in body.moves):
+        scope.tree.end(execution.frame)
+
+
+def _close_waits(pos: Position, execution: Exec) -> None:
+    if execution.token:
+        pos.timers.pop(execution.token, None)
+    if pos.holds:
+        mine = [
+            hold for hold, waiting in pos.holds.items()
+            if waiting.node == execution.node and waiting.scope == execution.scope
+        ]
+        for hold in mine:
+            token = pos.holds.pop(hold).token
+            pos.timers.pop(token, None)
+
+
+def _count(pos: Position, body: StepBody) -> None:
+    totals = pos.totals
+    totals["steps"] = totals.get("steps", 0) + 1
+    totals["duration"] = totals.get("duration", 0) + body.duration
+    if body.usage is not None:
+        totals["tokens"] = totals.get("tokens", 0) + body.usage.tokens
+        totals["cost"] = totals.get("cost", 0) + body.usage.cost
+
+
+def _snapshot(_graph: Graph, _pos: Position, _record: Record, _body: Any) -> None:
+    """A snapshot changes nothing: it only makes loading short."""
+
+
+def _end(_graph: Graph, pos: Position, _record: Record, body: EndBody) -> None:
+    pos.status = body.status
+    pos.holds.clear()
+    pos.timers.clear()
+    pos.cancelling = None
+
+
+_APPLY = {
+    Kind.created: _created,
+    Kind.intent: _intent,
+    Kind.attempt: _attempt,
+    Kind.substep: _substep,
+    Kind.asked: _asked,
+    Kind.chunk: _chunk,
+    Kind.step: _step,
+    Kind.snapshot: _snapshot,
+    Kind.end: _end,
+}

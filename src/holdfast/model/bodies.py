@@ -1,0 +1,121 @@
+"""The payloads of journal records, one for each kind of the closed set (D-1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from holdfast.types.record import Body, Kind, Move, Op
+
+
+class ErrorInfo(msgspec.Struct, frozen=True, array_like=True):
+    """An error as it is stored: never an exception object."""
+
+    code: str
+    type: str
+    message: str
+    detail: str = ""
+
+
+class Usage(msgspec.Struct, frozen=True, array_like=True):
+    """What a node's work cost."""
+
+    tokens: int = 0
+    cost: float = 0.0
+
+
+class CreatedBody(Body):
+    flow: str
+    version: str
+    code: str
+    input: Any
+    scratch: Any
+    artifacts: Any
+    moves: list[Move]
+    mode: str
+    options: dict[str, Any] = {}
+    lineage: dict[str, Any] = {}
+    base: Any = None  # of a fork: the whole position, self-contained (D-35)
+
+
+class IntentBody(Body):
+    ordinal: int
+    name: str
+    key: str
+    facts: Any = None
+
+
+class AttemptBody(Body):
+    """A further attempt of a node, or a start that no settled node caused."""
+
+    reason: str  # retry, restarted, resumed, join_timeout, before, withdrawn, in_doubt
+    error: ErrorInfo | None = None
+    wake_at: int | None = None
+    token: str = ""
+    moves: list[Move] = []
+
+
+class SubstepBody(Body):
+    ordinal: str
+    name: str
+    value: Any = None
+    error: ErrorInfo | None = None
+    hold: str = ""
+
+
+class AskedBody(Body):
+    hold: str
+    ordinal: int
+    type: str
+    prompt: str
+    options: Any
+    assignee: str | None
+    priority: str
+    context: Any
+    schema: Any
+    expires_at: int | None
+    key: str = ""
+    token: str = ""
+    on_timeout: str | None = None
+
+
+class ChunkBody(Body):
+    items: list[tuple[str, Any]]
+
+
+class StepBody(Body):
+    ops: list[Op]
+    moves: list[Move]
+    duration: int
+    output: Any = None
+    promoted: bool = False
+    usage: Usage | None = None
+    error: ErrorInfo | None = None
+    notes: Any = None
+    routes: list[int] | None = None
+    walk: Any = None
+
+
+class SnapshotBody(Body):
+    position: Any
+    segments: Any = None
+
+
+class EndBody(Body):
+    status: str
+    error: ErrorInfo | None = None
+    node: str = ""
+
+
+BODY_TYPES: dict[Kind, type[Body]] = {
+    Kind.created: CreatedBody,
+    Kind.intent: IntentBody,
+    Kind.attempt: AttemptBody,
+    Kind.substep: SubstepBody,
+    Kind.asked: AskedBody,
+    Kind.chunk: ChunkBody,
+    Kind.step: StepBody,
+    Kind.snapshot: SnapshotBody,
+    Kind.end: EndBody,
+}

@@ -1,0 +1,48 @@
+"""What validation says: every problem at once, each with its place, its rule and how to mend it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+import msgspec
+
+from holdfast.errors import FlowInvalidError
+
+
+class Severity(StrEnum):
+    error = "error"
+    warning = "warning"
+    hint = "hint"
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """`rule` is stable and can be tested for; `fix` says what to write instead."""
+
+    rule: str
+    severity: Severity = Severity.error
+    message: str
+    node: str | None = None
+    edge: str | None = None
+    fix: str | None = None
+
+    def __str__(self) -> str:
+        place = f"node {self.node!r}: " if self.node is not None else ""
+        if self.edge is not None:
+            place = f"edge {self.edge!r}: "
+        advice = f" Fix: {self.fix}" if self.fix else ""
+        return f"{place}{self.message}{advice} [{self.rule}]"
+
+
+def errors_in(problems: Iterable[Problem]) -> list[Problem]:
+    return [problem for problem in problems if problem.severity is Severity.error]
+
+
+def demand_valid(flow: str, problems: list[Problem]) -> None:
+    """Raises FlowInvalidError that lists every error; `facts["problems"]` has warnings and hints too."""
+    errors = errors_in(problems)
+    if not errors:
+        return
+    count = "1 error" if len(errors) == 1 else f"{len(errors)} errors"
+    lines = "\n".join(f"  - {problem}" for problem in errors)
+    raise FlowInvalidError(f"flow {flow!r} has {count}:\n{lines}", flow=flow, problems=problems)

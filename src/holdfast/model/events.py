@@ -1,0 +1,189 @@
+"""Events are derived from records: nothing is written twice, and a reader can always tell the story again.
+
+A record reserves as many event numbers as it has events (D-3); `count_events` must therefore never
+change for a stored record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from holdfast.model.bodies import (
+    AskedBody,
+    AttemptBody,
+    ChunkBody,
+    CreatedBody,
+    EndBody,
+    StepBody,
+    SubstepBody,
+)
+from holdfast.model.graph import Graph
+from holdfast.types.ids import RunId, checkpoint_id
+from holdfast.types.record import Kind, Move, Record
+
+Told = tuple[str, str, str, dict[str, Any]]
+"""(type, node, scope, data)"""
+
+_MOVE_EVENTS = {"G": 2, "F": 1, "S": 1, "Z": 1, "K": 1, "L": 1, "A": 1}
+_SILENT = frozenset({"before", "ignored", "children", "join_timer"})
+
+
+def count_moves(moves: list[Move]) -> int:
+    return sum(_MOVE_EVENTS.get(move[0], 0) for move in moves)
+
+
+def count_events(kind: int, body: Any, *, listed: bool) -> int:
+    extra = 1 if listed else 0
+    if kind == Kind.step:
+        moves = body.moves
+        if len(moves) == 1 and moves[0][0] == "G":
+            return 3 + extra
+        return 1 + count_moves(moves) + extra
+    if kind == Kind.intent or kind == Kind.snapshot:
+        return 0
+    if kind == Kind.attempt:
+        return (0 if body.reason in _SILENT else 1) + count_moves(body.moves) + extra
+    if kind == Kind.chunk:
+        return len(body.items)
+    if kind == Kind.created:
+        return 1 + count_moves(body.moves) + extra
+    return 1 + extra
+
+
+_STEP = {"success": "node.completed", "skipped": "node.skipped_failure", "fail": "node.failed", "unknown": "node.unknown"}
+_ATTEMPT = {
+    "retry": "node.retried",
+    "restarted": "node.restarted",
+    "resumed": "node.resumed",
+    "in_doubt": "node.restarted",
+    "woke": "node.woke",
+    "sleep": "timer.started",
+    "join_timeout": "join.timed_out",
+    "withdrawn": "node.withdrawn",
+    "failing": "run.failing",
+    "child_failed": "node.child_failed",
+}
+
+
+def derive_events(graph: Graph, run: RunId, record: Record, body: Any) -> Iterator[Told]:
+    """The events of one record, in order; as many as `count_events` said."""
+    tell = _TELL.get(record.kind)
+    if tell is not None:
+        yield from tell(graph, run, record, body)
+    if record.listed and record.kind not in (Kind.intent, Kind.snapshot, Kind.chunk):
+        status = _checkpoint_status(record)
+        data = {"checkpoint_id": _id(run, record, body), "status": status, "node_id": record.node, "seq": record.seq}
+        yield ("checkpoint.created", record.node, record.scope, data)
+
+
+def _id(run: RunId, record: Record, body: Any) -> str:
+    return body.hold if record.kind == Kind.asked else checkpoint_id(run, record.seq)
+
+
+def _checkpoint_status(record: Record) -> str:
+    if record.kind == Kind.asked:
+        return "pending_input"
+    if record.kind == Kind.end:
+        return {"completed": "completed", "failed": "failed"}.get(record.outcome, "active")
+    return "failed" if record.outcome == "fail" else "active"
+
+
+def _moves(graph: Graph, moves: list[Move], record: Record) -> Iterator[Told]:
+    for what, scope, a, b in moves:
+        inner = _graph_at(graph, scope)
+        if what in ("G", "F"):
+            edge = inner.edges[a]
+            yield ("edge.taken", edge.source, scope, {"edge": edge.id, "from": edge.source, "to": edge.target})
+        if what in ("G", "S", "Z"):
+            node = inner.nodes[inner.target[a] if what == "G" else a].id
+            visit = b if what != "Z" else 1
+            yield ("node.started", node, scope, {"visit": visit, "attempt": 1})
+        elif what == "K":
+            yield ("node.skipped", inner.nodes[a].id, scope, {})
+        elif what == "L":
+            yield ("loop.turned", inner.nodes[a].id, scope, {"edge": inner.edges[b].id})
+        elif what == "A":
+            yield ("node.abandoned", inner.nodes[a].id, scope, {})
+
+
+def _graph_at(graph: Graph, scope: str) -> Graph:
+    """The graph of a scope path: `send.1[0]/pay.1[2]/` names the nodes whose children we are in."""
+    for part in scope.split("/")[:-1]:
+        name = part.rpartition("[")[0].rpartition(".")[0]
+        node = graph.nodes[graph.index[name]]
+        body = node.map.body if node.map else node.subflow.body if node.subflow else ""
+        graph = graph.subgraphs[body]
+    return graph
+
+
+def _created(graph: Graph, _run: RunId, record: Record, body: CreatedBody) -> Iterator[Told]:
+    data = {"flow": body.flow, "version": body.version, **({"lineage": body.lineage} if body.lineage else {})}
+    yield ("run.created", "", "", data)
+    yield from _moves(graph, body.moves, record)
+
+
+def _step(graph: Graph, _run: RunId, record: Record, body: StepBody) -> Iterator[Told]:
+    data: dict[str, Any] = {"visit": record.visit, "attempt": record.attempt, "duration_us": body.duration}
+    data["outcome"] = record.outcome
+    if body.error is not None:
+        data["error"] = {"code": body.error.code, "type": body.error.type, "message": body.error.message}
+    if body.usage is not None:
+        data["usage"] = {"tokens": body.usage.tokens, "cost": body.usage.cost}
+    if body.notes is not None:
+        data["notes"] = body.notes
+    yield (_STEP.get(record.outcome, "node.completed"), record.node, record.scope, data)
+    yield from _moves(graph, body.moves, record)
+
+
+def _attempt(graph: Graph, _run: RunId, record: Record, body: AttemptBody) -> Iterator[Told]:
+    if body.reason not in _SILENT:
+        data: dict[str, Any] = {"visit": record.visit, "attempt": record.attempt, "reason": body.reason}
+        if body.error is not None:
+            data["error"] = {"code": body.error.code, "type": body.error.type, "message": body.error.message}
+        if body.wake_at is not None:
+            data["wake_at"] = body.wake_at
+        yield (_ATTEMPT.get(body.reason, "node.attempted"), record.node, record.scope, data)
+    yield from _moves(graph, body.moves, record)
+
+
+def _substep(_graph: Graph, _run: RunId, record: Record, body: SubstepBody) -> Iterator[Told]:
+    kind = "hold.answered" if body.hold else "node.step_done"
+    yield (kind, record.node, record.scope, {"step": body.name, "ordinal": body.ordinal, "hold": body.hold})
+
+
+def _asked(_graph: Graph, _run: RunId, record: Record, body: AskedBody) -> Iterator[Told]:
+    data = {
+        "checkpoint_id": body.hold,
+        "entity_id": record.node,
+        "type": body.type,
+        "prompt": body.prompt,
+        "options": body.options,
+        "assignee": body.assignee,
+        "is_resumed": False,
+    }
+    yield ("hold.opened", record.node, record.scope, data)
+
+
+def _chunk(_graph: Graph, _run: RunId, record: Record, body: ChunkBody) -> Iterator[Told]:
+    for kind, data in body.items:
+        told = {"kind": kind, "data": data, "visit": record.visit, "attempt": record.attempt}
+        yield ("node.emitted", record.node, record.scope, told)
+
+
+def _end(_graph: Graph, _run: RunId, record: Record, body: EndBody) -> Iterator[Told]:
+    data: dict[str, Any] = {"status": body.status}
+    if body.error is not None:
+        data["error"] = {"code": body.error.code, "type": body.error.type, "message": body.error.message}
+    yield (f"run.{body.status}", record.node, "", data)
+
+
+_TELL = {
+    Kind.created: _created,
+    Kind.step: _step,
+    Kind.attempt: _attempt,
+    Kind.substep: _substep,
+    Kind.asked: _asked,
+    Kind.chunk: _chunk,
+    Kind.end: _end,
+}

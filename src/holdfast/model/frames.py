@@ -1,0 +1,272 @@
+"""What a node sees: the state at its fork plus the steps that led to it, and nothing of its siblings (D-24).
+
+Frame 0 of a scope is its root: steps are applied to the scope's values at once. A fork gives each live
+out-edge a frame of its own with an overlay; a join applies the steps of the incoming frames, each
+once, in canonical order, to what the frames have in common. So a merge does not depend on who was first.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.types.record import Op
+from holdfast.types.reduce import GROWS, reduce
+from holdfast.types.value import FrozenList
+
+
+class _Sentinel(msgspec.Struct, frozen=True):
+    name: str
+
+    def __bool__(self) -> bool:
+        return False
+
+
+MISSING: Final = _Sentinel("missing")
+DELETED: Final = _Sentinel("deleted")
+
+Values = dict[str, dict[str, Any]]
+"""Partition -> key -> value."""
+
+
+class Delta(msgspec.Struct, frozen=True, array_like=True):
+    """One settled step inside a fork: its place in canonical order, and what it changed."""
+
+    seq: int
+    node: int
+    visit: int
+    index: int
+    ops: list[Op]
+
+
+class Frame(msgspec.Struct):
+    id: int
+    parent: int = -1
+    kids: int = 0
+    ended: bool = False
+    steps: list[Delta] = []
+    over: Values = {}
+    owned: set[tuple[str, str]] = set()
+
+
+class FrameTree(msgspec.Struct):
+    """The frames of one scope. `values` belongs to frame 0."""
+
+    values: Values
+    frames: dict[int, Frame] = {}
+    next_id: int = 1
+
+    @classmethod
+    def rooted(cls, values: Values) -> FrameTree:
+        return cls(values, {0: Frame(0, over=values)})
+
+    def read(self, frame_id: int, partition: str, key: str) -> Any:
+        """The value that this frame sees, or MISSING."""
+        while frame_id >= 0:
+            frame = self.frames[frame_id]
+            inside = frame.over.get(partition)
+            if inside is not None and key in inside:
+                value = inside[key]
+                return MISSING if value is DELETED else value
+            frame_id = frame.parent
+        return MISSING
+
+    def see(self, frame_id: int, partition: str) -> dict[str, Any]:
+        """All of one partition as this frame sees it. The root's own dict is not copied: read it only."""
+        frame = self.frames[frame_id]
+        if frame.parent < 0:
+            return frame.over.setdefault(partition, {})
+        chain: list[dict[str, Any]] = []
+        while True:
+            inside = frame.over.get(partition)
+            if inside:
+                chain.append(inside)
+            if frame.parent < 0:
+                break
+            frame = self.frames[frame.parent]
+        seen: dict[str, Any] = {}
+        for inside in reversed(chain):
+            seen.update(inside)
+        return {k: v for k, v in seen.items() if v is not DELETED}
+
+    def settle(self, frame_id: int, delta: Delta) -> None:
+        """Apply a step's changes where its frame can see them."""
+        frame = self.frames[frame_id]
+        if frame.parent >= 0:
+            frame.steps.append(delta)
+        if delta.ops:
+            self._apply(frame, delta.ops)
+
+    def _apply(self, frame: Frame, ops: list[Op]) -> None:
+        for partition, key, op, operand in ops:
+            inside = frame.over.get(partition)
+            if inside is None:
+                inside = frame.over[partition] = {}
+            if op == "set":
+                inside[key] = operand
+                if frame.owned:
+                    frame.owned.discard((partition, key))
+            elif op == "delete":
+                if frame.parent < 0:
+                    inside.pop(key, None)
+                else:
+                    inside[key] = DELETED
+            elif op == "avg":
+                self._average(frame, partition, key, operand)
+            else:
+                inside[key] = self._reduced(frame, partition, key, op, operand)
+
+    def _reduced(self, frame: Frame, partition: str, key: str, op: str, operand: Any) -> Any:
+        old = self.read(frame.id, partition, key)
+        if old is MISSING or old is None:
+            # The first write sets. A list is copied: it will grow in place, and the record keeps its own.
+            if op == "append" and not isinstance(operand, list):
+                operand = [operand]
+            return FrozenList(operand) if isinstance(operand, list) else operand
+        if op in GROWS and (partition, key) in frame.owned and type(old) is FrozenList:
+            # Ours alone: growing in place keeps the cost of a step independent of the list's length.
+            list[Any].extend(old, operand if isinstance(operand, (list, tuple)) else (operand,))  # type: ignore[arg-type]
+            return old
+        new = reduce(op, old, operand)
+        if type(new) is FrozenList:
+            frame.owned.add((partition, key))
+        return new
+
+    def _average(self, frame: Frame, partition: str, key: str, operand: Any) -> None:
+        aux = f"{partition}.{key}"
+        kept = self.read(frame.id, "aux", aux)
+        if kept is MISSING:
+            first = self.read(frame.id, partition, key)
+            kept = (0, 0) if first is MISSING or first is None else (first, 1)
+        total, count = kept[0] + operand, kept[1] + 1
+        frame.over.setdefault("aux", {})[aux] = (total, count)
+        frame.over.setdefault(partition, {})[key] = total / count
+
+    def fork(self, frame_id: int, child: int) -> None:
+        """A new frame that sees what `frame_id` sees now; the parent stands still while it has children."""
+        self.frames[frame_id].kids += 1
+        self.frames[child] = Frame(child, frame_id, steps=[], over={}, owned=set())
+        self.next_id = max(self.next_id, child + 1)
+
+    def join(self, ids: list[int]) -> int:
+        """One frame that has seen all of these, each step once. Answers its id."""
+        if len(ids) == 1:
+            return ids[0]
+        common = self._common(ids)
+        merged = canonical([self._path(i, common) for i in ids])
+        for i in ids:
+            if i != common:
+                self._drop(i, common)
+        base = self.frames[common]
+        if base.kids == 0:
+            return self._collapse(base, merged)
+        child = self.next_id
+        self.fork(common, child)
+        frame = self.frames[child]
+        for delta in merged:
+            frame.steps.append(delta)
+            self._apply(frame, delta.ops)
+        return child
+
+    def _collapse(self, base: Frame, merged: list[Delta]) -> int:
+        for delta in merged:
+            if base.parent >= 0:
+                base.steps.append(delta)
+            self._apply(base, delta.ops)
+        return base.id
+
+    def end(self, frame_id: int) -> None:
+        """The branch leads no further; its steps are kept for the end of the scope."""
+        self.frames[frame_id].ended = True
+
+    def discard(self, frame_id: int) -> None:
+        """The branch lost: what it did is not part of the state."""
+        if frame_id != 0:
+            self._drop(frame_id, 0)
+
+    def finish(self) -> None:
+        """Everything that ended comes together: the scope's final state."""
+        leaves = [i for i, frame in self.frames.items() if frame.kids == 0 and i != 0]
+        if leaves:
+            merged = canonical([self._path(i, 0) for i in leaves])
+            self.frames = {0: self.frames[0]}
+            self.frames[0].kids = 0
+            self._collapse(self.frames[0], merged)
+
+    def merged(self) -> Values:
+        """What the whole scope has come to so far, over all branches: for looking, not for running."""
+        leaves = [i for i, frame in self.frames.items() if frame.kids == 0 and i != 0]
+        root = self.frames[0]
+        copy = FrameTree.rooted({p: dict(inside) for p, inside in root.over.items()})
+        if leaves:
+            copy._collapse(copy.frames[0], canonical([self._path(i, 0) for i in leaves]))
+        return copy.values
+
+    def _path(self, frame_id: int, common: int) -> list[Delta]:
+        parts: list[list[Delta]] = []
+        while frame_id != common:
+            frame = self.frames[frame_id]
+            if frame.steps:
+                parts.append(frame.steps)
+            frame_id = frame.parent
+        return [delta for part in reversed(parts) for delta in part]
+
+    def _common(self, ids: list[int]) -> int:
+        first = self.frames[ids[0]].parent
+        if first >= 0 and all(self.frames[i].parent == first for i in ids):
+            return first
+        lines = [self._line(i) for i in ids]
+        shared = set(lines[0]).intersection(*lines[1:])
+        return next(i for i in lines[0] if i in shared)
+
+    def _line(self, frame_id: int) -> list[int]:
+        line: list[int] = []
+        while frame_id >= 0:
+            line.append(frame_id)
+            frame_id = self.frames[frame_id].parent
+        return line
+
+    def _drop(self, frame_id: int, upto: int) -> None:
+        """Remove a consumed frame, and ancestors that stood only for it."""
+        while frame_id != upto and frame_id != 0:
+            frame = self.frames.pop(frame_id)
+            parent = self.frames[frame.parent]
+            parent.kids -= 1
+            if parent.kids > 0:
+                return
+            frame_id = frame.parent
+
+
+def canonical(paths: list[list[Delta]]) -> list[Delta]:
+    """Merge causal sequences: what came before stays before; otherwise by (node, visit, index), never by seq."""
+    if len(paths) == 1:
+        return paths[0]
+    by_seq: dict[int, Delta] = {}
+    followers: dict[int, list[int]] = {}
+    waits: dict[int, int] = {}
+    for path in paths:
+        before = -1
+        for delta in path:
+            by_seq[delta.seq] = delta
+            waits.setdefault(delta.seq, 0)
+            if before >= 0 and delta.seq not in followers.setdefault(before, []):
+                followers[before].append(delta.seq)
+                waits[delta.seq] += 1
+            before = delta.seq
+    ready = [_order(by_seq[seq]) for seq, count in waits.items() if count == 0]
+    heapify(ready)
+    merged: list[Delta] = []
+    while ready:
+        *_, seq = heappop(ready)
+        merged.append(by_seq[seq])
+        for following in followers.get(seq, ()):
+            waits[following] -= 1
+            if waits[following] == 0:
+                heappush(ready, _order(by_seq[following]))
+    return merged
+
+
+def _order(delta: Delta) -> tuple[int, int, int, int]:
+    return (delta.node, delta.visit, delta.index, delta.seq)

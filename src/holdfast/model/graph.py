@@ -1,0 +1,329 @@
+"""The compiled form of a flow version: nodes, edges, policies. Every front end lowers to it.
+
+A graph is data: it can be stored, fingerprinted and shown without the code of its handlers.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from holdfast.errors import FlowInvalidError
+from holdfast.model.expr import Expr, compile_expr
+from holdfast.types.hold import Option
+from holdfast.types.status import Effect
+
+START = "__START__"
+END = "__END__"
+SENTINELS = frozenset({START, END, "__CONDITIONAL__", "__DISCOVERY__"})
+
+
+class NodeKind(StrEnum):
+    task = "task"
+    hold = "hold"
+    timer = "timer"
+    map = "map"
+    subflow = "subflow"
+    guardrail = "guardrail"
+
+
+class EdgeKind(StrEnum):
+    always = "always"
+    when = "when"  # an expression that the engine evaluates
+    chosen = "chosen"  # Python code of the source node chooses; its choice is recorded
+    otherwise = "otherwise"  # fires when no other conditional edge of the source does
+    failure = "failure"  # fires when the source fails
+
+
+class Backoff(StrEnum):
+    fixed = "fixed"
+    linear = "linear"
+    exponential = "exponential"
+
+
+class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """`attempts` counts the first one too; times are microseconds."""
+
+    attempts: int = 1
+    backoff: Backoff = Backoff.exponential
+    delay: int = 1_000_000
+    cap: int | None = 60_000_000
+    jitter: float = 0.0
+    retry_on: tuple[str, ...] = ()
+
+
+class JoinKind(StrEnum):
+    all = "all"
+    any = "any"
+    quorum = "quorum"
+
+
+class JoinPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    kind: JoinKind = JoinKind.all
+    count: int = 1
+    timeout: int | None = None
+    cancel_losers: bool = False
+
+
+class InDoubt(StrEnum):
+    ask = "ask"
+    retry = "retry"
+    fail = "fail"
+    probe = "probe"
+
+
+class HoldSpec(msgspec.Struct, frozen=True, kw_only=True):
+    type: str = "approval"
+    prompt: str = ""
+    options: tuple[Option, ...] | None = None
+    assignee: str | None = None
+    priority: str = "normal"
+    timeout: int | None = None
+    on_timeout: str | None = None
+    bind: str = "decision"
+    context: dict[str, str] = {}
+    schema: dict[str, Any] | None = None
+
+
+class TimerSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """Either a fixed time or an expression that gives seconds or an instant."""
+
+    duration: int | None = None
+    until: str | None = None
+
+
+class MapSpec(msgspec.Struct, frozen=True, kw_only=True):
+    over: str
+    body: str
+    into: str
+    concurrency: int = 0
+    on_item_failure: str = "fail"
+
+
+class SubflowSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """`inputs`: child input field -> expression over the parent; `outputs`: parent field -> child path."""
+
+    body: str
+    inputs: dict[str, str] | None = None
+    outputs: dict[str, str] | None = None
+
+
+class GuardSpec(msgspec.Struct, frozen=True, kw_only=True):
+    on_violation: str = "block"
+    reroute: str | None = None
+
+
+class WalkSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """What only the walk traversal reads."""
+
+    goal_gate: bool = False
+    retry_target: str | None = None
+    fallback_retry_target: str | None = None
+    max_visits: int = 0
+    terminal: bool = False
+    routing: bool = False
+
+
+class Node(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    kind: NodeKind = NodeKind.task
+    effect: Effect = Effect.external
+    script: bool = False
+    retry: RetryPolicy = RetryPolicy()
+    timeout: int | None = None
+    on_failure: str = "abort"
+    join: JoinPolicy = JoinPolicy()
+    idempotency_key: str | None = None
+    in_doubt: InDoubt | None = None
+    checkpoint: str | None = None
+    output_as: str | None = None
+    memory: str | None = None
+    breakpoint: bool = False
+    hold: HoldSpec | None = None
+    timer: TimerSpec | None = None
+    map: MapSpec | None = None
+    subflow: SubflowSpec | None = None
+    guard: GuardSpec | None = None
+    walk: WalkSpec | None = None
+    version: str | None = None
+    metadata: dict[str, Any] = {}
+
+
+class Edge(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    source: str
+    target: str
+    kind: EdgeKind = EdgeKind.always
+    when: str | None = None
+    loop: int | None = None  # a loop edge, with the number of times that it may be taken
+    on_limit: str = "fail"
+    label: str = ""
+    weight: int = 0
+
+
+class GraphSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """What is stored and fingerprinted."""
+
+    name: str
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+    traversal: str = "dataflow"
+    start: tuple[str, ...] = ()
+    reducers: dict[str, str] = {}
+    fields: dict[str, Any] | None = None
+    defaults: dict[str, Any] = {}
+    in_doubt: InDoubt = InDoubt.ask
+    checkpoints: str = "every_node"
+    checkpoint_when: str = "after"
+    memory: str = "live"
+    mode: str = "barrier"
+    lane: str = "default"
+    priority: int = 0
+    max_visits: int = 0
+    max_goal_jumps: int = 10
+    retry_target: str | None = None
+    fallback_retry_target: str | None = None
+    code_change: str = "allow"
+    allow_uncheckpointed: bool = False
+    subgraphs: tuple[GraphSpec, ...] = ()
+
+
+class Loop(msgspec.Struct, frozen=True):
+    """A header with the loop edges that lead back to it and the nodes between."""
+
+    header: int
+    edges: tuple[int, ...]
+    body: frozenset[int]
+    exits: frozenset[int]
+
+
+class Graph:
+    """A spec with its topology worked out once: who follows whom, what a loop's body is."""
+
+    def __init__(self, spec: GraphSpec) -> None:
+        self.spec = spec
+        self.name = spec.name
+        self.nodes = spec.nodes
+        self.edges = spec.edges
+        self.index = {node.id: i for i, node in enumerate(spec.nodes)}
+        self.walk = spec.traversal == "walk"
+        try:
+            self.source = tuple(self.index[e.source] for e in spec.edges)
+            self.target = tuple(-1 if e.target == END else self.index[e.target] for e in spec.edges)
+        except KeyError as missing:
+            raise FlowInvalidError(
+                f"flow {spec.name!r}: an edge names the node {missing}, which does not exist"
+            ) from None
+        self.out: tuple[tuple[int, ...], ...] = self._out_edges()
+        self.indegree = self._indegree()
+        self.starts = tuple(self.index[name] for name in spec.start)
+        # The common node: exactly one unconditional edge leads on. Kept apart so that a step can be short.
+        self.only = tuple(self._only_edge(edges) for edges in self.out)
+
+    def _out_edges(self) -> tuple[tuple[int, ...], ...]:
+        out: list[list[int]] = [[] for _ in self.nodes]
+        for e, source in enumerate(self.source):
+            out[source].append(e)
+        return tuple(tuple(edges) for edges in out)
+
+    def _only_edge(self, edges: tuple[int, ...]) -> int:
+        if len(edges) != 1 or self.walk:
+            return -1
+        edge = self.edges[edges[0]]
+        target = self.target[edges[0]]
+        if edge.kind is not EdgeKind.always or edge.loop is not None or target < 0:
+            return -1
+        if self.indegree[target] != 1 or target in self.loops or edges[0] in self.loop_exits:
+            return -1
+        if self.nodes[target].kind not in (NodeKind.task, NodeKind.guardrail):
+            return -1
+        return edges[0]
+
+    def _indegree(self) -> tuple[int, ...]:
+        """Forward edges only: a loop edge never keeps its header waiting. Being a start counts as one."""
+        counts = [0] * len(self.nodes)
+        for e, target in enumerate(self.target):
+            if target >= 0 and self.edges[e].loop is None:
+                counts[target] += 1
+        return tuple(counts)
+
+    @cached_property
+    def into(self) -> tuple[tuple[int, ...], ...]:
+        """Forward edges into each node."""
+        into: list[list[int]] = [[] for _ in self.nodes]
+        for e, target in enumerate(self.target):
+            if target >= 0 and self.edges[e].loop is None:
+                into[target].append(e)
+        return tuple(tuple(edges) for edges in into)
+
+    @cached_property
+    def loops(self) -> dict[int, Loop]:
+        """By header."""
+        by_header: dict[int, list[int]] = {}
+        for e, edge in enumerate(self.edges):
+            if edge.loop is not None and not self.walk:
+                by_header.setdefault(self.target[e], []).append(e)
+        return {header: self._loop(header, edges) for header, edges in by_header.items()}
+
+    def _loop(self, header: int, edges: list[int]) -> Loop:
+        after = self._reach({header}, forward=True)
+        before = self._reach({self.source[e] for e in edges}, forward=False)
+        body = frozenset((after & before) | {header})
+        exits = frozenset(
+            e
+            for e, source in enumerate(self.source)
+            if source in body and self.target[e] not in body and self.edges[e].loop is None
+        )
+        return Loop(header, tuple(edges), body, exits)
+
+    def _reach(self, start: set[int], *, forward: bool) -> set[int]:
+        near, far = (self.source, self.target) if forward else (self.target, self.source)
+        steps: dict[int, list[int]] = {}
+        for e in range(len(self.edges)):
+            if self.edges[e].loop is None and self.target[e] >= 0:
+                steps.setdefault(near[e], []).append(far[e])
+        seen, todo = set(start), list(start)
+        while todo:
+            for following in steps.get(todo.pop(), ()):
+                if following not in seen:
+                    seen.add(following)
+                    todo.append(following)
+        return seen
+
+    @cached_property
+    def loop_exits(self) -> dict[int, tuple[int, ...]]:
+        """For each edge that leaves a loop's body: the headers of those loops, innermost first."""
+        exits: dict[int, list[Loop]] = {}
+        for loop in self.loops.values():
+            for e in loop.exits:
+                exits.setdefault(e, []).append(loop)
+        return {
+            e: tuple(loop.header for loop in sorted(loops, key=lambda loop: len(loop.body)))
+            for e, loops in exits.items()
+        }
+
+    @cached_property
+    def needs_opening(self) -> tuple[bool, ...]:
+        """Nodes whose start is itself listed as a checkpoint."""
+        default = self.spec.checkpoint_when if self.spec.checkpoints == "every_node" else "none"
+        return tuple((node.checkpoint or default) in ("before", "both") for node in self.nodes)
+
+    def upstream(self, node: int) -> set[int]:
+        """Every node from which this one can be reached, without itself."""
+        return self._reach({node}, forward=False) - {node}
+
+    @cached_property
+    def conditions(self) -> tuple[Expr | None, ...]:
+        return tuple(compile_expr(e.when) if e.when is not None else None for e in self.edges)
+
+    @cached_property
+    def subgraphs(self) -> dict[str, Graph]:
+        return {spec.name: Graph(spec) for spec in self.spec.subgraphs}
+
+    def node_index(self, name: str) -> int:
+        if name not in self.index:
+            raise FlowInvalidError(f"flow {self.name!r} has no node {name!r}")
+        return self.index[name]

@@ -1,0 +1,80 @@
+"""Crash points and logging: what can be watched, and where a test may pull the plug.
+
+Crash points are named and inert in production (D-39). A test process arms one with `arm`, or by
+`HOLDFAST_CRASH=name` / `name:3` (the third time it is reached); reaching it ends the process at
+once, with no clean-up, as a power cut would.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from typing import Final
+
+log: Final = logging.getLogger("holdfast")
+
+CRASH_POINTS: Final = (
+    "after_claim",
+    "after_intent",
+    "after_handler",
+    "after_substep",
+    "after_blob_put",
+    "inside_settle",
+    "after_settle",
+    "before_park",
+    "after_park",
+    "after_answer",
+    "after_timer_fired",
+    "after_publish",
+    "during_backoff",
+    "inside_snapshot",
+    "inside_prune",
+    "inside_fork",
+    "lease_lost_mid_handler",
+    "lease_lost_before_commit",
+)
+
+_armed: dict[str, Callable[[], None]] = {}
+
+
+def crashpoint(name: str) -> None:
+    """Marks a place where dying must do no harm."""
+    if _armed:
+        hit = _armed.get(name)
+        if hit is not None:
+            hit()
+
+
+def arm(name: str, hit: Callable[[], None] | None = None, *, nth: int = 1) -> None:
+    """From now on the nth time that `name` is reached calls `hit` (default: the process dies)."""
+    if name not in CRASH_POINTS:
+        raise ValueError(f"{name!r} is not a crash point; they are: {', '.join(CRASH_POINTS)}")
+    action = hit or _die
+    left = nth
+
+    def count() -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            action()
+
+    _armed[name] = count
+
+
+def disarm() -> None:
+    _armed.clear()
+
+
+def _die() -> None:
+    os._exit(137)
+
+
+def _arm_from_environment() -> None:
+    wanted = os.environ.get("HOLDFAST_CRASH")
+    if wanted:
+        name, _, nth = wanted.partition(":")
+        arm(name, nth=int(nth or 1))
+
+
+_arm_from_environment()

@@ -1,0 +1,44 @@
+"""The suite that every store must pass. It is public: the author of a store runs it too.
+
+Needs pytest and anyio. Each module holds one topic as a class of tests; a store's author makes a fixture
+`kit` and a subclass per topic:
+
+    from holdfast.testing.conformance.settle import SettleSuite
+
+    @pytest.fixture
+    async def kit(tmp_path):
+        kit = StoreKit(partial(open_my_store, tmp_path))
+        await kit.start()
+        yield kit
+        await kit.stop()
+
+    class TestSettle(SettleSuite): ...
+
+`ALL` names the topics' modules; `tests/conformance` runs them over the stores in this repository. Tests of
+something that a store does not claim in its `capabilities` are skipped.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+ALL = (
+    "blobs",
+    "claims",
+    "durable",
+    "events",
+    "holds",
+    "inbox",
+    "journal",
+    "leases",
+    "reclaim",
+    "runs",
+    "settle",
+    "sides",
+    "timers",
+    "values",
+    "wake",
+)
+
+# Without it a failing assertion in the suite would not show its values.
+pytest.register_assert_rewrite(*(f"{__name__}.{topic}" for topic in ALL))

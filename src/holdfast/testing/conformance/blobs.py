@@ -1,0 +1,126 @@
+"""Rows of blobs: put before they are named, collected when nothing names them; stored flows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from holdfast.store.base import FlowRow
+from holdfast.types.clock import MICROS
+from holdfast.types.record import Refusal, Side
+
+if TYPE_CHECKING:
+    from holdfast.testing.conformance.kit import StoreKit
+
+GRACE = 24 * 3600 * MICROS
+A, B, C = (bytes([n]) * 32 for n in (1, 2, 3))
+
+
+async def condemn(kit: StoreKit, limit: int = 99) -> list[bytes]:
+    return await kit.store.condemn_blobs(older_than=kit.clock.now() - GRACE, limit=limit)
+
+
+@pytest.mark.anyio
+class BlobSuite:
+    async def test_blob_is_kept_with_or_without_its_data(self, kit: StoreKit) -> None:
+        await kit.store.put_blob(A, 3, b"abc")
+        await kit.store.put_blob(B, 10**10, None)
+        assert await kit.store.blob(A) == (3, b"abc")
+        assert await kit.store.blob(B) == (10**10, None)
+        assert await kit.store.blob(C) is None
+
+    @pytest.mark.covers("CORE-STORE-11")
+    async def test_blob_is_kept_once_when_put_twice(self, kit: StoreKit) -> None:
+        for _ in range(2):
+            await kit.store.put_blob(A, 3, b"abc")
+        assert await kit.store.blob(A) == (3, b"abc")
+        kit.clock.advance(days=2)
+        assert await condemn(kit) == [A]
+
+    @pytest.mark.covers("D-37")
+    async def test_unnamed_blob_is_condemned_after_the_grace_period(self, kit: StoreKit) -> None:
+        await kit.store.put_blob(A, 1, b"a")
+        kit.clock.advance(hours=23)
+        assert await condemn(kit) == []
+        kit.clock.advance(hours=2)
+        assert await condemn(kit) == [A]
+
+    @pytest.mark.covers("D-37")
+    async def test_collector_that_died_finds_its_condemned_blobs_again(self, kit: StoreKit) -> None:
+        await kit.store.put_blob(A, 1, b"a")
+        kit.clock.advance(days=2)
+        assert await condemn(kit) == [A]
+        assert await condemn(kit) == [A]
+        for _ in range(2):
+            await kit.store.drop_blobs([A])
+        assert await condemn(kit) == []
+        assert await kit.store.blob(A) is None
+
+    @pytest.mark.covers("D-37")
+    async def test_named_blob_is_never_condemned(self, kit: StoreKit) -> None:
+        lease = await kit.claimed()
+        await kit.store.put_blob(A, 1, b"a")
+        await kit.written(lease, kit.record(1, side=Side(blobs=[A])))
+        await kit.store.put_blob(B, 1, b"b")
+        kit.clock.advance(days=365)
+        assert await condemn(kit) == [B]
+        await kit.store.drop_blobs([A, B])
+        assert await kit.store.blob(A) == (1, b"a")
+        assert await kit.store.blob(B) is None
+
+    @pytest.mark.covers("D-37")
+    async def test_condemned_blob_must_be_put_again_before_it_is_named(self, kit: StoreKit) -> None:
+        lease = await kit.claimed()
+        await kit.store.put_blob(A, 1, b"a")
+        kit.clock.advance(days=2)
+        assert await condemn(kit) == [A]
+        naming = kit.record(1, side=Side(blobs=[A]))
+        assert (await kit.settle(lease, naming)).refusal is Refusal.put_blobs_again
+        await kit.store.put_blob(A, 1, b"a")
+        assert (await kit.settle(lease, naming)).refusal is None
+        # Revived: the collector that had condemned it can no longer drop it.
+        await kit.store.drop_blobs([A])
+        assert await kit.store.blob(A) == (1, b"a")
+
+    @pytest.mark.covers("D-37")
+    async def test_putting_again_starts_the_grace_period_anew(self, kit: StoreKit) -> None:
+        await kit.store.put_blob(A, 1, b"a")
+        kit.clock.advance(hours=23)
+        await kit.store.put_blob(A, 1, b"a")
+        kit.clock.advance(hours=23)
+        assert await condemn(kit) == []
+
+    async def test_blob_is_free_when_the_last_run_that_names_it_is_deleted(self, kit: StoreKit) -> None:
+        await kit.store.put_blob(A, 1, b"a")
+        runs = [(await kit.created(first=[kit.record(0, term=0, side=Side(blobs=[A]))])).id for _ in range(2)]
+        kit.clock.advance(days=2)
+        await kit.store.delete_run(runs[0])
+        assert await condemn(kit) == []
+        await kit.store.delete_run(runs[1])
+        assert await condemn(kit) == [A]
+
+    async def test_collector_obeys_its_limit(self, kit: StoreKit) -> None:
+        for digest in (A, B, C):
+            await kit.store.put_blob(digest, 1, b"x")
+        kit.clock.advance(days=2)
+        chosen = await condemn(kit, limit=2)
+        assert len(chosen) == 2
+        await kit.store.drop_blobs(chosen)
+        assert len(await condemn(kit)) == 1
+
+
+@pytest.mark.anyio
+class FlowSuite:
+    @pytest.mark.covers("CORE-STORE-11")
+    async def test_flow_is_kept_once_by_name_and_version(self, kit: StoreKit) -> None:
+        flow = FlowRow(name="späť", version="v1", graph=b"\x00graph", created_at=5)
+        for _ in range(2):
+            await kit.store.put_flow(flow)
+        later = FlowRow(name="späť", version="v1", graph=b"other", created_at=9)
+        await kit.store.put_flow(later)
+        newer = FlowRow(name="späť", version="v2", graph=b"", created_at=6)
+        await kit.store.put_flow(newer)
+        assert await kit.store.flow("späť", "v1") == flow
+        assert await kit.store.flow("späť", "v3") is None
+        assert sorted(await kit.store.flows(), key=lambda row: row.version) == [flow, newer]

@@ -1,0 +1,199 @@
+"""What the suite's tests work with: a store under a clock, and short ways to make runs, records and races."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pytest
+
+from holdfast.store.base import Capability, ClaimRequest, NewRun
+from holdfast.testing.clock import FakeClock
+from holdfast.types.clock import MICROS
+from holdfast.types.event import EventRow
+from holdfast.types.hold import Answer, NewHold
+from holdfast.types.ids import derived_id, new_run_id
+from holdfast.types.record import Kind, Record, RunBatch, Side
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from holdfast.store.base import Claim, RunRow, Store
+    from holdfast.types.clock import Clock
+    from holdfast.types.hold import HoldRow
+    from holdfast.types.ids import HoldId, RunId
+    from holdfast.types.record import Lease, SettleAnswer
+
+    Opener = Callable[[Clock], Awaitable[Store]]
+
+T = TypeVar("T")
+TTL = 60 * MICROS
+
+
+class StoreKit:
+    """`opener` opens the store under test; called again it gives another handle on the same data.
+
+    A store in memory gives the same object again. `address` is what another process opens it by.
+    """
+
+    store: Store
+
+    def __init__(self, opener: Opener, *, address: str | None = None) -> None:
+        self._opener = opener
+        self.address = address
+        self.clock = FakeClock()
+
+    async def start(self) -> None:
+        self.store = await self._opener(self.clock)
+
+    async def stop(self) -> None:
+        await self.store.close()
+
+    async def another(self) -> Store:
+        return await self._opener(self.clock)
+
+    def needs(self, capability: Capability) -> None:
+        if capability not in self.store.capabilities:
+            pytest.skip(f"this store does not claim {capability.name}")
+
+    # -- making rows
+
+    def new_run(self, **given: Any) -> NewRun:
+        fields: dict[str, Any] = {
+            "id": new_run_id(),
+            "tenant": "default",
+            "flow": "refund",
+            "version": "v1",
+            "code": "c1",
+            "lane": "main",
+            "priority": 0,
+            "created_at": self.clock.now(),
+            "ready_at": self.clock.now(),
+            "first": [self.record(0, kind=Kind.created, term=0)],
+        }
+        return NewRun(**{**fields, **given})
+
+    def record(self, seq: int, *, side: Side | None = None, **given: Any) -> Record:
+        payload = given.get("payload", f"record {seq}".encode())
+        fields: dict[str, Any] = {
+            "seq": seq,
+            "kind": Kind.step,
+            "at": self.clock.now(),
+            "term": 1,
+            "node": "work",
+            "visit": 1,
+            "attempt": 1,
+            "scope": "",
+            "effect": "pure",
+            "outcome": "success",
+            "listed": True,
+            "events": 1,
+            "payload": payload,
+            "digest": sha256(b"%d:" % seq + payload).digest(),
+            "side": side,
+        }
+        return Record(**{**fields, **given})
+
+    def new_hold(self, seq: int = 1, **given: Any) -> NewHold:
+        fields: dict[str, Any] = {
+            "id": derived_id(new_run_id(), seq),
+            "seq": seq,
+            "node": "approve",
+            "scope": "",
+            "visit": 1,
+            "ordinal": 0,
+            "type": "decision",
+            "prompt": "Refund?",
+            "options": None,
+            "assignee": None,
+            "priority": "normal",
+            "context": b"{}",
+            "schema": None,
+            "created_at": self.clock.now(),
+            "expires_at": None,
+            "expiry_action": None,
+            "request_hash": "h",
+        }
+        return NewHold(**{**fields, **given})
+
+    def event(self, kind: str = "note", payload: bytes = b"{}") -> EventRow:
+        return EventRow(0, self.clock.now(), kind, payload)
+
+    # -- short ways
+
+    async def created(self, **given: Any) -> RunRow:
+        row, fresh = await self.store.create(self.new_run(**given))
+        assert fresh
+        return row
+
+    async def claimed(self, **given: Any) -> Lease:
+        """A new run with a lease on it (term 1, head 0)."""
+        row = await self.created(**given)
+        return (await self.claim(row.id)).lease
+
+    async def claim(self, run: RunId, worker: str = "worker-1") -> Claim:
+        (claim,) = await self.store.claim(ClaimRequest(worker=worker, ttl=TTL, run=run))
+        return claim
+
+    async def settle(self, lease: Lease, *records: Record) -> SettleAnswer:
+        (answer,) = await self.store.settle([RunBatch(lease, list(records))])
+        return answer
+
+    async def written(self, lease: Lease, *records: Record) -> SettleAnswer:
+        answer = await self.settle(lease, *records)
+        assert answer.refusal is None
+        return answer
+
+    async def row(self, run: RunId) -> RunRow:
+        row = await self.store.get_run(run)
+        assert row is not None
+        return row
+
+    async def asked(self, lease: Lease, hold: NewHold | None = None, seq: int = 1) -> HoldId:
+        """The run asks, at the next record."""
+        hold = hold or self.new_hold(seq)
+        await self.written(lease, self.record(seq, kind=Kind.asked, term=lease.term, side=Side(holds=[hold])))
+        return hold.id
+
+    async def hold(self, hold: HoldId) -> HoldRow:
+        row = await self.store.hold(hold)
+        assert row is not None
+        return row
+
+    def answer(self, hold: HoldId, resolution: bytes = b'"approve"', by: str = "ada") -> Answer:
+        return Answer(hold=hold, resolution=resolution, resolved_by=by, at=self.clock.now())
+
+    async def taken_over(self, lease: Lease) -> Lease:
+        """Time passes, the lease lapses, another worker has the run: `lease` is old now."""
+        self.clock.advance(seconds=TTL // MICROS + 1)
+        await self.store.reclaim(limit=10, max_recoveries=10)
+        return (await self.claim(lease.run, "worker-2")).lease
+
+    # -- races
+
+    async def race(self, contenders: int, act: Callable[[Store, int], Awaitable[T]]) -> list[T]:
+        """Each contender on a thread, an event loop and a handle of its own; all start at once."""
+        start = threading.Barrier(contenders)
+        loop = asyncio.get_running_loop()
+        # A pool of their own: the loop's has too few threads on a small machine, and all must start.
+        with ThreadPoolExecutor(contenders) as pool:
+            racing = [
+                loop.run_in_executor(pool, self._contend, start, act, number) for number in range(contenders)
+            ]
+            return list(await asyncio.gather(*racing))
+
+    def _contend(self, start: threading.Barrier, act: Callable[[Store, int], Awaitable[T]], number: int) -> T:
+        async def contend() -> T:
+            handle = await self.another()
+            try:
+                # Blocking is meant: the loop has nothing else to run, and all must start together.
+                start.wait(30)
+                return await act(handle, number)
+            finally:
+                if handle is not self.store:
+                    await handle.close()
+
+        return asyncio.run(contend())

@@ -1,0 +1,203 @@
+"""Runs: creating once, finding, listing, superseding, deleting."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from holdfast.store.base import ClaimRequest, RunFilter
+from holdfast.testing.conformance.kit import TTL, StoreKit
+from holdfast.types.ids import RunId, new_run_id
+from holdfast.types.record import NewTimer, Refusal, Side
+from holdfast.types.status import HoldStatus, RunStatus
+
+if TYPE_CHECKING:
+    from holdfast.store.base import NewRun, RunRow, Store
+
+UNKNOWN = RunId("00000000-0000-4000-8000-000000000000")
+
+
+@pytest.mark.anyio
+class RunSuite:
+    @pytest.mark.covers("D-2", "RS-STORE-1")
+    async def test_run_stands_as_given_with_its_first_record_when_created(self, kit: StoreKit) -> None:
+        new = kit.new_run(thread="t", instance_key="i", priority=3, ready_at=7)
+        row, fresh = await kit.store.create(new)
+        assert fresh
+        assert await kit.store.get_run(new.id) == row
+        given = (new.id, "default", "refund", "v1", "c1", "main", 3, "t", "i", 7)
+        assert given == (
+            row.id, row.tenant, row.flow, row.version, row.code, row.lane, row.priority, row.thread,
+            row.instance_key, row.ready_at,
+        )  # fmt: skip
+        assert (row.status, row.term, row.worker, row.lease_until) == (RunStatus.pending, 0, None, None)
+        assert (row.head, row.event_seq, row.inbox_seq, row.horizon) == (0, 1, 0, 0)
+        (record,) = await kit.store.read(new.id)
+        assert (record.payload, record.digest, record.event_from) == (b"record 0", new.first[0].digest, 1)
+
+    @pytest.mark.covers("CORE-STORE-11")
+    async def test_run_is_created_once_when_create_is_called_twice(self, kit: StoreKit) -> None:
+        new = kit.new_run()
+        first, _ = await kit.store.create(new)
+        assert await kit.store.create(new) == (first, False)
+        assert len(await kit.store.read(new.id)) == 1
+        assert len(await kit.store.feed(after=0, limit=10)) == 1
+
+    async def test_idempotency_key_finds_the_earlier_run_of_its_tenant_and_flow(self, kit: StoreKit) -> None:
+        first = await kit.created(idempotency_key="k")
+        again, fresh = await kit.store.create(kit.new_run(idempotency_key="k"))
+        assert (again.id, fresh) == (first.id, False)
+        assert (await kit.created(idempotency_key="k", tenant="other")).id != first.id
+        assert (await kit.created(idempotency_key="k", flow="other")).id != first.id
+        assert (await kit.created(idempotency_key="l")).id != first.id
+        assert len(await _ids(kit.store, RunFilter())) == 4
+
+    async def test_one_run_exists_when_creators_race_with_one_key(self, kit: StoreKit) -> None:
+        async def create(store: Store, _number: int) -> tuple[RunRow, bool]:
+            return await store.create(kit.new_run(idempotency_key="k"))
+
+        answers = await kit.race(6, create)
+        assert sum(fresh for _, fresh in answers) == 1
+        assert len({row.id for row, _ in answers}) == 1
+
+    @pytest.mark.covers("RS-STORE-18", "RS-STORE-20")
+    async def test_all_runs_are_kept_when_ten_threads_create_at_once(self, kit: StoreKit) -> None:
+        async def create(store: Store, _number: int) -> RunId:
+            return (await store.create(kit.new_run()))[0].id
+
+        created = await kit.race(10, create)
+        assert set(await _ids(kit.store, RunFilter())) == set(created)
+
+    @pytest.mark.covers("RS-STORE-5", "RS-STORE-17", "G-3")
+    async def test_store_and_caller_share_nothing(self, kit: StoreKit) -> None:
+        new = kit.new_run(first=[kit.record(0, term=0, side=Side(timers=[NewTimer("t", 1)]))])
+        await kit.store.create(new)
+        assert new.first[0].side == Side(timers=[NewTimer("t", 1)])
+        assert new.first[0].event_from == 0
+        new.first[0].payload = b"changed"
+        new.flow = "changed"
+        (record,) = await kit.store.read(new.id)
+        record.payload = b"changed too"
+        (record,) = await kit.store.read(new.id)
+        assert record.payload == b"record 0"
+        assert (await kit.row(new.id)).flow == "refund"
+
+    @pytest.mark.covers("D-35")
+    async def test_superseded_run_ends_with_its_holds_timers_and_lease(self, kit: StoreKit) -> None:
+        lease = await kit.claimed()
+        hold = await kit.asked(lease)
+        await kit.written(lease, kit.record(2, side=Side(timers=[NewTimer("t", kit.clock.now())])))
+        newer = await kit.created(supersedes=lease.run)
+        old = await kit.row(lease.run)
+        assert (old.status, old.superseded_by) == (RunStatus.cancelled, newer.id)
+        assert old.term > lease.term
+        assert (old.worker, old.ready_at) == (None, None)
+        assert old.ended_at is not None
+        assert (await kit.hold(hold)).status is HoldStatus.cancelled
+        assert await kit.store.fire_timers(limit=10) == 0
+        assert (await kit.settle(lease, kit.record(3))).refusal is Refusal.fenced
+
+    async def test_supersession_is_done_once_when_create_is_called_twice(self, kit: StoreKit) -> None:
+        old = await kit.created()
+        new = kit.new_run(supersedes=old.id)
+        await kit.store.create(new)
+        before = await kit.row(old.id)
+        assert (await kit.store.create(new))[1] is False
+        assert await kit.row(old.id) == before
+
+    @pytest.mark.covers("RS-STORE-2", "G-1")
+    async def test_unknown_run_reads_as_nothing(self, kit: StoreKit) -> None:
+        assert await kit.store.get_run(UNKNOWN) is None
+        assert await kit.store.read(UNKNOWN) == []
+        assert await kit.store.listed(UNKNOWN) == []
+        assert await kit.store.last_snapshot(UNKNOWN, 9) is None
+        assert await kit.store.events(UNKNOWN, after=0, limit=9) == []
+        assert await kit.store.pending(UNKNOWN) == (0, [])
+        assert await kit.store.send(UNKNOWN, "cancel", b"") is False
+        assert await kit.store.claim(ClaimRequest(worker="w", ttl=TTL, run=UNKNOWN)) == []
+        assert await kit.store.prune(UNKNOWN, horizon=1, replace=None) == 0
+
+    async def test_runs_are_found_by_the_beginning_of_their_id(self, kit: StoreKit) -> None:
+        for number in range(12):
+            await kit.created(id=RunId(f"abcdef00-0000-4000-8000-0000000000{number:02}"))
+        other = await kit.created(id=RunId("bbbbbbbb-0000-4000-8000-000000000000"))
+        assert [row.id for row in await kit.store.find_runs("bbbb")] == [other.id]
+        assert [row.id for row in await kit.store.find_runs(other.id)] == [other.id]
+        assert len(await kit.store.find_runs("abcdef00-0000-4000")) == 10
+        # A prefix is text: no character in it is a pattern.
+        assert await kit.store.find_runs("%") == []
+        assert await kit.store.find_runs("bbbb_bbb") == []
+        assert await kit.store.find_runs("BBBB") == []
+
+    @pytest.mark.covers("RS-STORE-8", "RS-STORE-9", "RS-STORE-11", "RS-STORE-16", "R-4")
+    async def test_runs_are_listed_newest_first_page_by_page(self, kit: StoreKit) -> None:
+        assert await kit.store.list_runs(RunFilter(), after=None, limit=10) == []
+        # Several share an instant: the cursor must not lose or repeat one of them.
+        created = [(await kit.created(created_at=1000 + number // 3)).id for number in range(8)]
+        await kit.claim(created[0])
+        seen: list[RunId] = []
+        after: tuple[int, int] | None = None
+        while page := await kit.store.list_runs(RunFilter(), after=after, limit=3):
+            assert len(page) <= 3
+            seen += [row.id for row in page]
+            after = (page[-1].created_at, page[-1].key)
+        assert seen == created[::-1]
+
+    @pytest.mark.covers("RS-STORE-10", "RS-STORE-12", "RS-STORE-15")
+    async def test_runs_are_filtered_by_each_field_and_by_all_together(self, kit: StoreKit) -> None:
+        plain = await kit.created(created_at=1000)
+        special = await kit.created(
+            created_at=2000, tenant="acme", flow="order", thread="t1", version="v2", lane="other"
+        )
+        lease = (await kit.claim(special.id)).lease
+        await kit.written(lease, kit.record(1, side=Side(status=RunStatus.completed)))
+        completed = (RunStatus.completed,)
+        for where in (
+            RunFilter(tenant="acme"),
+            RunFilter(status=completed),
+            RunFilter(status=(RunStatus.failed, RunStatus.completed)),
+            RunFilter(flow="order"),
+            RunFilter(thread="t1"),
+            RunFilter(version="v2"),
+            RunFilter(created_after=1500),
+            RunFilter(tenant="acme", status=completed, flow="order", thread="t1", created_before=2500),
+        ):
+            assert await _ids(kit.store, where) == [special.id], where
+        assert await _ids(kit.store, RunFilter(created_before=1500)) == [plain.id]
+        assert await _ids(kit.store, RunFilter(tenant="acme", flow="refund")) == []
+
+    @pytest.mark.covers("RS-STORE-6", "RS-STORE-7", "CORE-STORE-11")
+    async def test_deleted_run_is_gone_with_everything(self, kit: StoreKit) -> None:
+        new = _full_run(kit)
+        await kit.store.create(new)
+        await kit.store.send(new.id, "note", b"", event=kit.event())
+        await kit.store.report_late(new.id, 0, b"late")
+        other = await kit.created()
+        assert await kit.store.delete_run(new.id) is True
+        assert await kit.store.delete_run(new.id) is False
+        assert await kit.store.get_run(new.id) is None
+        assert await kit.store.read(new.id) == []
+        assert await kit.store.events(new.id, after=0, limit=10) == []
+        assert await kit.store.holds() == []
+        assert await kit.store.next_timer() is None
+        assert await kit.store.pending(new.id) == (0, [])
+        assert await kit.store.late_reports(new.id) == []
+        assert [row[1] for row in await kit.store.feed(after=0, limit=10)] == [other.id]
+        assert (await kit.store.create(_full_run(kit)))[1] is True
+
+    async def test_run_is_not_deleted_while_its_lease_lives(self, kit: StoreKit) -> None:
+        lease = await kit.claimed()
+        assert await kit.store.delete_run(lease.run) is False
+        assert await kit.store.get_run(lease.run) is not None
+        kit.clock.advance(seconds=61)
+        assert await kit.store.delete_run(lease.run) is True
+
+
+def _full_run(kit: StoreKit) -> NewRun:
+    side = Side(holds=[kit.new_hold(0)], timers=[NewTimer("t", 1)])
+    return kit.new_run(idempotency_key="k", id=new_run_id(), first=[kit.record(0, term=0, side=side)])
+
+
+async def _ids(store: Store, where: RunFilter) -> list[RunId]:
+    return [row.id for row in await store.list_runs(where, after=None, limit=100)]

@@ -1,0 +1,51 @@
+"""The stores that the conformance suite runs over: a new one is a name here and an opener."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from holdfast.store.open import open_store
+from holdfast.testing.conformance.kit import StoreKit
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from holdfast.store.base import Store
+    from holdfast.types.clock import Clock
+
+STORES = ("memory", "sqlite")
+
+
+def memory_kit(_folder: Path) -> StoreKit:
+    stores: list[Store] = []
+
+    async def the_one(clock: Clock) -> Store:
+        # Another handle on a store in memory is the store itself.
+        if not stores:
+            stores.append(await open_store("memory:", clock=clock))
+        return stores[0]
+
+    return StoreKit(the_one)
+
+
+def sqlite_kit(folder: Path) -> StoreKit:
+    address = f"sqlite:{folder / 'runs.db'}"
+
+    async def opened(clock: Clock) -> Store:
+        return await open_store(address, clock=clock)
+
+    return StoreKit(opened, address=address)
+
+
+KITS = {"memory": memory_kit, "sqlite": sqlite_kit}
+
+
+@pytest.fixture(params=STORES)
+async def kit(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[StoreKit]:
+    kit = KITS[request.param](tmp_path)
+    await kit.start()
+    yield kit
+    await kit.stop()

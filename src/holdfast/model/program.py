@@ -69,6 +69,7 @@ class Program:
         routers: dict[str, list[Router]],
         schema: Schema,
         registry: Any = None,
+        types: tuple[type, ...] = (),
         children: dict[str, Program] | None = None,
     ) -> None:
         self.graph = graph
@@ -78,6 +79,8 @@ class Program:
         self.routers = routers
         self.schema = schema
         self.registry = registry
+        # What the flow's state may hold besides plain data; a worker makes its registry of them.
+        self.types = types
         self.children = children or {}
 
     def at(self, path: str) -> Program:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from operator import is_
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
@@ -81,12 +81,6 @@ def make_field(
         required=required,
         default=default,
     )
-
-
-class Extra(Protocol):
-    """A field that the flow binds itself: a hold's decision, a map's results."""
-
-    def __iter__(self) -> Iterable[str]: ...
 
 
 class StateSchema:

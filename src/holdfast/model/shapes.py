@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, is_typeddict
+from typing import Annotated, Any, is_typeddict
 
 import msgspec
 
@@ -206,21 +206,15 @@ def construct(cls: Any, names: Any, scratch: dict[str, Any]) -> Any:
 
 def _builds_directly(cls: Any, all_init: bool) -> bool:
     """No slots, no __post_init__, no constructor or __new__ of its own."""
-    made = cls.__dict__.get("__init__")
-    generated = getattr(made, "__qualname__", "").endswith("__create_fn__.<locals>.__init__") or _is_generated(cls)
+    code = getattr(cls.__init__, "__code__", None)
     return (
         all_init
-        and generated
+        and code is not None
+        and code.co_filename == "<string>"  # written by the dataclass decorator
         and not hasattr(cls, "__post_init__")
-        and "__slots__" not in cls.__dict__
+        and all("__slots__" not in base.__dict__ for base in cls.__mro__)
         and cls.__new__ is object.__new__
-        and hasattr(cls, "__dict__")
     )
-
-
-def _is_generated(cls: Any) -> bool:
-    code = getattr(cls.__init__, "__code__", None)
-    return code is not None and code.co_filename == "<string>"
 
 
 def _dataclass_default(field: dataclasses.Field[Any]) -> Callable[[], Any] | None:
@@ -247,8 +241,7 @@ def _pydantic_default(info: Any) -> Callable[[], Any]:
 
 def _pydantic_check(name: str, info: Any) -> Check:
     # Only a flow whose state is a pydantic model needs the library, and then it is there.
-    from pydantic import TypeAdapter  # noqa: PLC0415
-    from typing import Annotated
+    from pydantic import TypeAdapter
 
     adapter: Any = TypeAdapter(Annotated[info.annotation, info])
 

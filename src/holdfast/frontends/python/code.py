@@ -1,0 +1,119 @@
+"""What can be told from a function's source: the fingerprint of its code (D-34), and sub-steps in it (D-20)."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable
+from functools import partial
+from hashlib import sha256
+from types import CodeType
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from holdfast.frontends.python.functions import context_name
+
+_SUBSTEPS: Final = frozenset({"step", "ask"})
+_FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+# Reading and parsing source is slow, and one function may serve thousands of nodes.
+_trees: WeakKeyDictionary[CodeType, _FunctionNode | None] = WeakKeyDictionary()
+
+
+def code_fingerprint(fn: Callable[..., Any], version: str | None = None) -> str:
+    """The declared version, else a hash of the source without comments, docstrings, decorators and layout.
+
+    Without source (a lambda, the console) the compiled code stands in.
+    """
+    if version is not None:
+        return f"v:{version}"
+    inner = innermost(fn)
+    tree = source_of(inner)
+    if tree is not None:
+        return "c1-" + _digest(_normalised(tree))
+    code = getattr(inner, "__code__", None)
+    if code is not None:
+        return "b1-" + _digest(_code_text(code))
+    return "n1-" + _digest(f"{type(inner).__module__}.{getattr(inner, '__qualname__', type(inner).__qualname__)}")
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:24]
+
+
+def innermost(fn: Callable[..., Any]) -> Any:
+    """Under partials, wrappers and bound methods: where the code is."""
+    while True:
+        if isinstance(fn, partial):
+            fn = fn.func
+        elif hasattr(fn, "__wrapped__"):
+            fn = fn.__wrapped__  # type: ignore[attr-defined]
+        elif inspect.ismethod(fn):
+            fn = fn.__func__
+        elif not hasattr(fn, "__code__") and hasattr(type(fn), "__call__") and hasattr(type(fn).__call__, "__code__"):
+            return type(fn).__call__
+        else:
+            return fn
+
+
+def source_of(fn: Any) -> _FunctionNode | None:
+    code = getattr(fn, "__code__", None)
+    if code is None or code.co_name == "<lambda>":
+        return None
+    if code not in _trees:
+        _trees[code] = _parse(fn)
+    return _trees[code]
+
+
+def _parse(fn: Any) -> _FunctionNode | None:
+    try:
+        body = ast.parse(textwrap.dedent(inspect.getsource(fn))).body
+    except (OSError, TypeError, SyntaxError, ValueError):
+        return None
+    return body[0] if len(body) == 1 and isinstance(body[0], _FunctionNode) else None
+
+
+def _normalised(tree: _FunctionNode) -> str:
+    kept = _strip(tree)
+    kept.decorator_list = []
+    return ast.unparse(kept)
+
+
+def _strip(tree: _FunctionNode) -> _FunctionNode:
+    """A copy without docstrings."""
+    copy = ast.parse(ast.unparse(tree)).body[0]
+    assert isinstance(copy, _FunctionNode)
+    for node in ast.walk(copy):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            if ast.get_docstring(node, clean=False) is not None:
+                node.body = node.body[1:] or [ast.Pass()]
+    return copy
+
+
+def _code_text(code: CodeType) -> str:
+    parts = [code.co_code.hex(), repr(code.co_names)]
+    parts += [_code_text(const) if isinstance(const, CodeType) else _constant(const) for const in code.co_consts]
+    return "\n".join(parts)
+
+
+def _constant(value: Any) -> str:
+    if isinstance(value, frozenset):
+        return f"frozenset({sorted(map(repr, value))})"  # type: ignore[arg-type]
+    return repr(value)
+
+
+def visible_substeps(fn: Callable[..., Any]) -> list[str]:
+    """The calls of ctx.step and ctx.ask that the source shows, as `ctx.step (line 3)`."""
+    name = context_name(fn)
+    tree = source_of(innermost(fn)) if name is not None else None
+    if tree is None:
+        return []
+    return [
+        f"{name}.{node.func.attr} (line {node.lineno} of the function)"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in _SUBSTEPS
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id == name
+    ]

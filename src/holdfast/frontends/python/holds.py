@@ -1,0 +1,73 @@
+"""A hold as it is declared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from holdfast.frontends.python.policies import Duration, Reader
+from holdfast.model.graph import HoldSpec
+from holdfast.types.hold import Option
+
+
+def hold_spec(
+    read: Reader,
+    *,
+    prompt: str,
+    options: Sequence[str | Option | Mapping[str, str]] | None,
+    assignee: str | None,
+    timeout: Duration | None,
+    on_timeout: str | Mapping[str, str] | None,
+    priority: str,
+    type: str,
+    bind: str,
+    context: Mapping[str, str] | None,
+    schema: Any,
+) -> HoldSpec:
+    return HoldSpec(
+        type=type,
+        prompt=prompt,
+        options=None if options is None else tuple(_option(read, option) for option in options),
+        assignee=assignee,
+        priority=priority,
+        timeout=read.duration(timeout, "timeout"),
+        on_timeout=_action(on_timeout),
+        bind=bind,
+        context=dict(context or {}),
+        schema=_schema(read, schema),
+    )
+
+
+def _option(read: Reader, given: str | Option | Mapping[str, str]) -> Option:
+    """A bare text is both id and label."""
+    if isinstance(given, Option):
+        return given
+    if isinstance(given, str):
+        return Option(given, given)
+    try:
+        return Option(**{"label": given.get("id", ""), **given})
+    except (TypeError, AttributeError):
+        read.wrong("hold-option", f"{given!r} is not an option", 'write "approve", or {"id": ..., "label": ...}')
+        return Option("?", "?")
+
+
+def _action(given: str | Mapping[str, str] | None) -> str | None:
+    if given is None or isinstance(given, str):
+        return given
+    target = given.get("target")
+    return f"{given.get('action', '')}:{target}" if target else given.get("action", "")
+
+
+def _schema(read: Reader, given: Any) -> dict[str, Any] | None:
+    """A JSON Schema, or a type that one can be made of."""
+    if given is None or isinstance(given, dict):
+        return given  # type: ignore[return-value]
+    if hasattr(given, "model_json_schema"):
+        return given.model_json_schema()
+    try:
+        return msgspec.json.schema(given)
+    except TypeError as error:
+        read.wrong("hold-schema", f"no schema can be made of {given!r}: {error}")
+        return None

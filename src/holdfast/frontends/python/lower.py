@@ -1,0 +1,195 @@
+"""From what a builder collected to a graph with its code."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.errors import StateError
+from holdfast.frontends.python.code import code_fingerprint, visible_substeps
+from holdfast.model.diagnostics import Problem, Severity
+from holdfast.model.fingerprint import graph_fingerprint
+from holdfast.model.graph import Edge, EdgeKind, Graph, GraphSpec, InDoubt, Node
+from holdfast.model.program import Handler, Program
+from holdfast.model.schema import StateSchema
+from holdfast.model.validate import validate
+from holdfast.types.status import REPEATABLE
+
+if TYPE_CHECKING:
+    from holdfast.frontends.python.builder import FlowBuilder
+
+
+class Lowered(msgspec.Struct, frozen=True, kw_only=True):
+    builder: Any
+    spec: GraphSpec
+    schema: StateSchema
+    problems: list[Problem]
+    children: dict[str, Lowered]
+
+    def program(self) -> Program:
+        """Only of a flow without errors."""
+        return Program(
+            Graph(self.spec),
+            version=graph_fingerprint(self.spec),
+            code=self._code(),
+            handlers=dict(self.builder.handlers),
+            routers={name: list(routers) for name, routers in self.builder.routers.items()},
+            schema=self.schema,
+            children={name: child.program() for name, child in self.children.items()},
+            types=self._types(),
+        )
+
+    def _code(self) -> dict[str, str]:
+        """By node; routers, probes and reducers beside them; sub-flows as `child/node`."""
+        code = {name: handler.code for name, handler in self.builder.handlers.items()}
+        for name, handler in self.builder.handlers.items():
+            if handler.probe is not None:
+                code[f"{name}:probe"] = code_fingerprint(handler.probe)
+        for name, routers in self.builder.routers.items():
+            for i, router in enumerate(routers):
+                code[f"{name}:router{i}"] = code_fingerprint(router.fn)
+        for name, fn in self.schema.custom.items():
+            code[f"reducer:{name}"] = code_fingerprint(fn)
+        for name, child in self.children.items():
+            code |= {f"{name}/{part}": mark for part, mark in child._code().items()}
+        return code
+
+    def _types(self) -> tuple[type, ...]:
+        types = list(self.schema.types)
+        for child in self.children.values():
+            types += child._types()
+        return tuple(dict.fromkeys(types))
+
+
+def lower(builder: FlowBuilder, within: tuple[FlowBuilder, ...] = ()) -> Lowered:
+    problems = list(builder.found)
+    inside = (*within, builder)
+    children = {
+        name: lower(child, inside) for name, child in builder.children.items() if child not in inside
+    }
+    problems += _circles(builder, inside)
+    schema = _schema(builder, problems)
+    nodes = tuple(builder.nodes)
+    edges = (*builder.edges, *_implied_edges(builder))
+    spec = GraphSpec(
+        name=builder.name,
+        nodes=nodes,
+        edges=edges,
+        start=_starts(builder, edges),
+        reducers=schema.reducers,
+        fields=schema.describe(),
+        defaults=schema.defaults,
+        subgraphs=tuple(child.spec for child in children.values()),
+        **builder.settings,
+    )
+    problems += schema.problems()
+    problems += validate(spec, deep=False)
+    problems += _handler_problems(builder)
+    for name, child in children.items():
+        problems += [
+            msgspec.structs.replace(problem, message=f"(in sub-flow {name!r}) {problem.message}")
+            for problem in child.problems
+        ]
+    return Lowered(builder=builder, spec=spec, schema=schema, problems=problems, children=children)
+
+
+def _circles(builder: FlowBuilder, inside: tuple[FlowBuilder, ...]) -> list[Problem]:
+    return [
+        Problem(
+            rule="subflow-cycle",
+            message=f"the sub-flow {name!r} contains itself: {' > '.join([flow.name for flow in inside] + [name])}",
+            fix="use a loop inside one flow",
+        )
+        for name, child in builder.children.items()
+        if child in inside
+    ]
+
+
+def _schema(builder: FlowBuilder, problems: list[Problem]) -> StateSchema:
+    bound = _bound_names(builder.nodes)
+    try:
+        return StateSchema(builder.state, types=builder.types, extra=bound, reducers=builder.reducers)
+    except StateError as error:
+        problems.append(Problem(rule="state-type", message=str(error)))
+        return StateSchema(None, types=builder.types, extra=bound, reducers=builder.reducers)
+
+
+def _bound_names(nodes: list[Node]) -> tuple[str, ...]:
+    """Fields that the flow itself fills: decisions, results of maps, outputs of sub-flows."""
+    names: list[str] = []
+    for node in nodes:
+        if node.hold is not None:
+            names.append(node.hold.bind)
+        if node.map is not None:
+            names.append(node.map.into)
+        if node.subflow is not None:
+            names += node.subflow.outputs or ()
+    return tuple(dict.fromkeys(names))
+
+
+def _implied_edges(builder: FlowBuilder) -> list[Edge]:
+    """Ways that a node's policy names: failure routes, reroutes of guardrails, branches of timeouts."""
+    edges: list[Edge] = []
+    for node in builder.nodes:
+        if node.on_failure.startswith("route:"):
+            edges.append(_implied(builder, node, node.on_failure[6:], EdgeKind.failure, ":failed"))
+        if node.guard is not None and node.guard.reroute is not None:
+            edges.append(_implied(builder, node, node.guard.reroute, EdgeKind.chosen, ":rerouted"))
+        if node.hold is not None and (node.hold.on_timeout or "").startswith("branch:"):
+            edges.append(_implied(builder, node, (node.hold.on_timeout or "")[7:], EdgeKind.chosen, ":expired"))
+    return edges
+
+
+def _implied(builder: FlowBuilder, node: Node, target: str, kind: EdgeKind, what: str) -> Edge:
+    return Edge(id=builder.free_id(node.id, target, what), source=node.id, target=target, kind=kind)
+
+
+def _starts(builder: FlowBuilder, edges: tuple[Edge, ...]) -> tuple[str, ...]:
+    if builder.first is not None:
+        return tuple(dict.fromkeys(builder.first))
+    reached = {edge.target for edge in edges if edge.loop is None}
+    return tuple(dict.fromkeys(node.id for node in builder.nodes if node.id not in reached))
+
+
+def _handler_problems(builder: FlowBuilder) -> list[Problem]:
+    problems: list[Problem] = []
+    undeclared = set(builder.undeclared)
+    for node in builder.nodes:
+        handler = builder.handlers.get(node.id)
+        if handler is None:
+            continue
+        problems += _substep_problems(node, handler)
+        if node.in_doubt is InDoubt.probe and handler.probe is None:
+            problems.append(
+                Problem(rule="probe", message="in_doubt='probe' without a probe", node=node.id,
+                        fix="pass probe=fn, which finds out whether the effect happened")
+            )  # fmt: skip
+        if node.id in undeclared and node.effect not in REPEATABLE:
+            problems.append(_effect_hint(node))
+    return problems
+
+
+def _effect_hint(node: Node) -> Problem:
+    return Problem(
+        rule="effect-undeclared",
+        severity=Severity.hint,
+        node=node.id,
+        message=f"it declares no effect and counts as {node.effect}: after a crash in it a person is asked",
+        fix='declare effect="pure" or effect="read" if it may simply run again',
+    )
+
+
+def _substep_problems(node: Node, handler: Handler) -> list[Problem]:
+    if node.script or node.effect in REPEATABLE:
+        return []
+    return [
+        Problem(
+            rule="substep-in-effect",
+            node=node.id,
+            message=f"its class is {node.effect}, but its code calls {call}, and code around sub-steps runs again",
+            fix="declare it with @flow.script and give the sub-step the effect: "
+            f'ctx.step(name, fn, effect="{node.effect}")',
+        )
+        for call in visible_substeps(handler.fn)
+    ]

@@ -1,0 +1,118 @@
+"""Policies as a person writes them. They are read when the flow is compiled, so that a slip is reported
+together with all others and not raised at the first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypeAlias, TypeVar
+
+from holdfast.model.diagnostics import Problem
+from holdfast.model.graph import Backoff, JoinKind, JoinPolicy, RetryPolicy
+from holdfast.types.duration import DurationError, parse_duration
+
+Duration: TypeAlias = str | int | float | timedelta
+
+_MICROSECOND = timedelta(microseconds=1)
+CLASS = "class:"
+"""In a policy's `retry_on`: an error class, which the handler knows, and not a text to look for."""
+
+
+@dataclass(frozen=True)
+class Retry:
+    """`attempts` counts the first one too. `retry_on`: error classes, or texts that the message contains."""
+
+    attempts: int = 3
+    backoff: str = "exponential"
+    delay: Duration = "1s"
+    cap: Duration | None = "60s"
+    jitter: float = 0.0
+    retry_on: Sequence[type[BaseException] | str] = ()
+
+
+@dataclass(frozen=True)
+class Join:
+    kind: str = "all"
+    count: int = 1
+    timeout: Duration | None = None
+    cancel_losers: bool = False
+
+
+def all_of(*, timeout: Duration | None = None) -> Join:
+    """Wait for every live branch, at most for `timeout`."""
+    return Join("all", timeout=timeout)
+
+
+def any_of(*, timeout: Duration | None = None, cancel_losers: bool = False) -> Join:
+    """Go on with the first branch that arrives."""
+    return Join("any", timeout=timeout, cancel_losers=cancel_losers)
+
+
+def quorum(count: int, timeout: Duration | None = None, cancel_losers: bool = False) -> Join:
+    """Go on when `count` branches have arrived."""
+    return Join("quorum", count, timeout, cancel_losers)
+
+
+class Reader:
+    """Reads what one node or edge declares, and keeps what is wrong with it."""
+
+    def __init__(self, report: Callable[[Problem], None], *, node: str | None = None) -> None:
+        self._report = report
+        self._node = node
+
+    def wrong(self, rule: str, message: str, fix: str | None = None) -> None:
+        self._report(Problem(rule=rule, message=message, node=self._node, fix=fix))
+
+    def duration(self, value: Duration | None, what: str, *, zero: bool = False) -> int | None:
+        """Microseconds."""
+        if value is None:
+            return None
+        try:
+            return parse_duration(value, allow_zero=zero) // _MICROSECOND
+        except DurationError as error:
+            self.wrong("duration", f"{what}: {error}")
+        except (TypeError, ValueError):
+            self.wrong("duration", f"{what}: {value!r} is not a duration", 'write for instance "30s"')
+        return None
+
+    def choice(self, kind: type[_E], value: _E | str, what: str, default: _E) -> _E:
+        """A member of an enum by its name."""
+        try:
+            return kind(value)
+        except ValueError:
+            names = ", ".join(str(member) for member in kind)  # type: ignore[attr-defined]
+            self.wrong(what.replace(" ", "-"), f"{what} {value!r} is none of {names}", f"use one of {names}")
+            return default
+
+    def retry(self, given: Retry | int | None) -> RetryPolicy:
+        if given is None:
+            return RetryPolicy()
+        policy = Retry(given) if isinstance(given, int) else given
+        delay = self.duration(policy.delay, "retry delay", zero=True)
+        return RetryPolicy(
+            attempts=policy.attempts,
+            backoff=self.choice(Backoff, policy.backoff, "back-off", Backoff.exponential),
+            delay=1_000_000 if delay is None else delay,
+            cap=self.duration(policy.cap, "retry cap"),
+            jitter=float(policy.jitter),
+            retry_on=tuple(on if isinstance(on, str) else CLASS + on.__qualname__ for on in policy.retry_on),
+        )
+
+    def join(self, given: Join | str) -> JoinPolicy:
+        policy = Join(given) if isinstance(given, str) else given
+        return JoinPolicy(
+            kind=self.choice(JoinKind, policy.kind, "join", JoinKind.all),
+            count=policy.count,
+            timeout=self.duration(policy.timeout, "join timeout"),
+            cancel_losers=policy.cancel_losers,
+        )
+
+
+_E = TypeVar("_E")
+
+
+def retry_classes(given: Retry | int | None) -> tuple[type[BaseException], ...]:
+    if not isinstance(given, Retry):
+        return ()
+    return tuple(on for on in given.retry_on if not isinstance(on, str))

@@ -79,7 +79,7 @@ def events(cur: Cursor, run: RunId, after: int, limit: int) -> list[Record | Eve
         return []
     key, horizon, head = found
     base = key << 32
-    first = base | _first_after(cur, base, horizon, head, after)
+    first = base | _first_after(cur, base, horizon, head + 1, after)
     numbered: list[tuple[int, Record | EventRow]] = [
         (record.event_from, record)
         for record in map(_record, rows(cur, _WITH_EVENTS, (first, base | _LAST, limit)))
@@ -90,8 +90,8 @@ def events(cur: Cursor, run: RunId, after: int, limit: int) -> list[Record | Eve
 
 
 def _first_after(cur: Cursor, base: int, low: int, high: int, after: int) -> int:
-    """The first seq whose last event number is > after. Numbers grow with seq, so halving finds it
-    without an index that every settle would have to keep."""
+    """The first seq below `high` whose last event number is > after, else `high`. Numbers grow with seq, so
+    halving finds it without an index that every settle would have to keep."""
     while low < high:
         middle = (low + high) // 2
         found = row(cur, _EVENT_FROM, (base | middle,))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.errors import BlobMissingError, RunNotFoundError
 from holdfast.store.base import NewRun, RunFilter, RunRow
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
-from holdfast.store.sql.sqlite.settle import ANNOUNCE, append
+from holdfast.store.sql.sqlite.settle import append
 from holdfast.store.sql.sqlite.side import apply_side, check_transitions, close_all, missing_blob
 from holdfast.types.ids import RunId
 from holdfast.types.status import ENDED, RunStatus
@@ -79,9 +79,8 @@ def _insert(cur: Cursor, now: int, new: NewRun) -> int:
          new.ready_at, head, events),
     )  # fmt: skip
     key: int = inserted[0] if inserted else 0
-    append(cur, key, new.first, 1)
-    if events:
-        cur.execute(ANNOUNCE, (key, 1, events))
+    if new.first:
+        append(cur, key, new.first, 0)
     return key
 
 

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
+from holdfast.store.sql.sqlite.connect import Cursor, Row, rows
 from holdfast.store.sql.sqlite.side import apply_side, refused
 from holdfast.telemetry import crashpoint
-from holdfast.types.record import Lease, Record, Refusal, RunBatch, SettleAnswer
+from holdfast.types.record import Record, Refusal, RunBatch, SettleAnswer
 
-# Fence, head and numbering in one statement: no row means that the range needs a closer look.
-ADVANCE = """
-UPDATE runs SET head = ?, event_seq = event_seq + ?, updated_at = ?
-WHERE key = ? AND term = ? AND head = ? AND worker = ?
-RETURNING event_seq"""
+_STANDING = "SELECT term, head, event_seq, worker FROM runs WHERE key = ? AND id = ?"
 
 APPEND = """
 INSERT INTO journal (key, kind, at, term, node, visit, attempt, scope, effect, outcome, listed, events,
@@ -22,7 +18,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 
 ANNOUNCE = "INSERT INTO feed (run_key, first, last) VALUES (?, ?, ?)"
 
-_STANDING = "SELECT term, head, worker FROM runs WHERE key = ? AND id = ?"
+_ADVANCE = "UPDATE runs SET head = ?, event_seq = ?, updated_at = ? WHERE key = ?"
 _EXISTING = "SELECT term, digest, event_from FROM journal WHERE key BETWEEN ? AND ? ORDER BY key"
 
 
@@ -34,28 +30,41 @@ def settle(cur: Cursor, now: int, batches: Sequence[RunBatch]) -> list[SettleAns
 
 
 def _settle_run(cur: Cursor, now: int, batch: RunBatch) -> SettleAnswer:
-    records = batch.records
-    events = 0
-    for record in records:
-        if record.side is not None:
-            return _settle_carefully(cur, now, batch.lease, records)
-        events += record.events
-    lease = batch.lease
-    advanced = cur.execute(
-        ADVANCE, (records[-1].seq, events, now, lease.key, lease.term, records[0].seq - 1, lease.worker)
-    ).fetchall()
-    if not advanced:
-        return _settle_carefully(cur, now, lease, records)
-    first = advanced[0][0] - events + 1
-    append(cur, lease.key, records, first)
-    if events:
-        cur.execute(ANNOUNCE, (lease.key, first, first + events - 1))
-    return SettleAnswer(lease.run, None, first)
+    """Everything is checked before anything is written, so that a refusal needs no rollback."""
+    lease, records = batch.lease, batch.records
+    found = cur.execute(_STANDING, (lease.key, lease.run)).fetchall()
+    if not found:
+        return SettleAnswer(lease.run, Refusal.fenced)
+    term, head, event_seq, worker = found[0]
+    owned = term == lease.term and worker == lease.worker
+    answered = event_seq + 1
+    if records[0].seq <= head:
+        already = _already_there(cur, lease.key, records, head)
+        if already is None:
+            return SettleAnswer(lease.run, Refusal.head_moved if owned else Refusal.fenced)
+        known, answered = already
+        records = records[known:]
+        if not records:
+            return SettleAnswer(lease.run, None, answered)
+    if not owned:
+        return SettleAnswer(lease.run, Refusal.fenced)
+    if records[0].seq != head + 1 or records[-1].seq != head + len(records):
+        return SettleAnswer(lease.run, Refusal.head_moved)
+    sides = [record.side for record in records if record.side is not None]
+    refusal = refused(cur, lease.key, sides) if sides else None
+    if refusal is not None:
+        return SettleAnswer(lease.run, refusal)
+    last = append(cur, lease.key, records, event_seq)
+    cur.execute(_ADVANCE, (records[-1].seq, last, now, lease.key))
+    for side in sides:
+        apply_side(cur, now, lease.key, side)
+    return SettleAnswer(lease.run, None, answered)
 
 
-def append(cur: Cursor, key: int, records: Sequence[Record], number: int) -> None:
-    """Journal rows, their events numbered from `number` on."""
+def append(cur: Cursor, key: int, records: Sequence[Record], last: int) -> int:
+    """Journal rows and their line in the feed. Events are numbered after `last`; answers the new last one."""
     base = key << 32
+    first = number = last + 1
     values: list[Row] = []
     for r in records:
         values.append(
@@ -67,54 +76,17 @@ def append(cur: Cursor, key: int, records: Sequence[Record], number: int) -> Non
         cur.execute(APPEND, values[0])
     else:
         cur.executemany(APPEND, values)
-
-
-def _settle_carefully(cur: Cursor, now: int, lease: Lease, records: list[Record]) -> SettleAnswer:
-    """Ranges with a side, repeats, and refusals: everything is checked before anything is written."""
-    standing = row(cur, _STANDING, (lease.key, lease.run))
-    if standing is None:
-        return SettleAnswer(lease.run, Refusal.fenced)
-    term, head, worker = standing
-    already = _already_there(cur, lease.key, records, head)
-    if already is None:
-        return SettleAnswer(lease.run, Refusal.fenced if term != lease.term else Refusal.head_moved)
-    known, event_from = already
-    rest = records[known:]
-    if not rest:
-        return SettleAnswer(lease.run, None, event_from)
-    if term != lease.term or worker != lease.worker:
-        return SettleAnswer(lease.run, Refusal.fenced)
-    if head != rest[0].seq - 1:
-        return SettleAnswer(lease.run, Refusal.head_moved)
-    refusal = refused(cur, lease, rest)
-    if refusal is not None:
-        return SettleAnswer(lease.run, refusal)
-    first = _write(cur, now, lease, rest)
-    return SettleAnswer(lease.run, None, event_from if known else first)
+    if number > first:
+        cur.execute(ANNOUNCE, (key, first, number - 1))
+    return number - 1
 
 
 def _already_there(cur: Cursor, key: int, records: list[Record], head: int) -> tuple[int, int] | None:
     """How many of the range were written before, and the number of its first event; None if they differ."""
     first, last = records[0].seq, min(records[-1].seq, head)
-    if last < first:
-        return 0, 0
     base = key << 32
     existing = rows(cur, _EXISTING, (base | first, base | last))
     if len(existing) != last - first + 1:
         return None
     same = all((r.term, r.digest) == e[:2] for r, e in zip(records, existing, strict=False))
     return (len(existing), existing[0][2]) if same else None
-
-
-def _write(cur: Cursor, now: int, lease: Lease, records: list[Record]) -> int:
-    events = sum(r.events for r in records)
-    where = (lease.key, lease.term, records[0].seq - 1, lease.worker)
-    ((reached,),) = rows(cur, ADVANCE, (records[-1].seq, events, now, *where))
-    first = reached - events + 1
-    append(cur, lease.key, records, first)
-    if events:
-        cur.execute(ANNOUNCE, (lease.key, first, reached))
-    for record in records:
-        if record.side is not None:
-            apply_side(cur, now, lease.key, record.side)
-    return first

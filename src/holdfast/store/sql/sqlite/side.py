@@ -9,7 +9,7 @@ import msgspec
 from holdfast.errors import StoreError
 from holdfast.store.sql.sqlite.connect import Cursor, row
 from holdfast.types.hold import NewHold
-from holdfast.types.record import Lease, Record, Refusal, Side
+from holdfast.types.record import Refusal, Side
 from holdfast.types.status import ENDED, RunStatus, may_follow
 
 _OPEN_HOLD = """
@@ -35,18 +35,17 @@ WHERE key = ?"""
 _CHANGE_STATUS = "UPDATE runs SET status = coalesce(?, status), error = coalesce(?, error) WHERE key = ?"
 
 
-def refused(cur: Cursor, lease: Lease, records: Sequence[Record]) -> Refusal | None:
-    """Whether the records' sides could not be applied. Asked before anything of the run is written.
+def refused(cur: Cursor, key: int, sides: Sequence[Side]) -> Refusal | None:
+    """Why the sides could not be applied. Asked before anything of the run is written.
 
     Raises StoreError for a change of status that no run may make: that is a mistake in the caller.
     """
-    sides = [r.side for r in records if r.side is not None]
     wanted = [number for side in sides for number in side.inbox_done]
-    if len(set(wanted)) != len(wanted) or not all(_is_waiting(cur, lease.key, number) for number in wanted):
+    if len(set(wanted)) != len(wanted) or not all(_is_waiting(cur, key, number) for number in wanted):
         return Refusal.inbox_taken
     if missing_blob(cur, sides) is not None:
         return Refusal.put_blobs_again
-    check_transitions(cur, lease.key, sides)
+    check_transitions(cur, key, sides)
     return None
 
 

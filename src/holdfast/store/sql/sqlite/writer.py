@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+from collections import deque
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeVar
@@ -77,18 +78,18 @@ class Writer:
         self._gate = threading.Lock()  # guards the start of the thread and the end of the queue
         self._queue: SimpleQueue[Job | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._arriving = 0
+        self._arriving: deque[None] = deque()  # its ends may be used from several threads
         self._closed = False
 
     async def write(self, work: Work[T], *, wakes: bool = False) -> T:
         """One transaction: inline when nothing else is going on, else grouped by the thread."""
         # One turn of the loop lets calls made together (a gather of many creates) be seen together.
-        self._arriving += 1
+        self._arriving.append(None)
         try:
             await asyncio.sleep(0)
         finally:
-            self._arriving -= 1
-        if self._arriving == 0:
+            self._arriving.pop()
+        if not self._arriving:
             result = self.try_now(work, wakes=wakes)
             if not isinstance(result, Busy):
                 return result

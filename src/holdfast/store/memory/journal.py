@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import StoreError
 from holdfast.store.memory.rows import copy_record
-from holdfast.store.memory.tables import Tables
+from holdfast.store.memory.settle import Settling
 from holdfast.types.event import EventRow
 from holdfast.types.record import Kind, Record
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SELF_CONTAINED = (Kind.created, Kind.snapshot)
 
 
-class Reading(Tables):
+class Reading(Settling):
     async def read(
         self, run: RunId, *, first: int = 0, last: int | None = None, payloads: bool = True
     ) -> list[Record]:
@@ -88,6 +88,9 @@ class Reading(Tables):
             return deleted
 
     def _replace(self, run: Run, record: Record) -> None:
+        if record.side is not None:
+            self._need_blobs(run, [record.side])
+            self._refer(run, record.side)
         place = record.seq - run.horizon
         kept = _copy(record, True)
         # Its event numbers were given out when the record was first written.

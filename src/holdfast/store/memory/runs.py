@@ -92,6 +92,7 @@ class Running(Settling):
             return [run.row() for run, _ in zip(older, range(limit), strict=False)]
 
     async def claim(self, want: ClaimRequest) -> list[Claim]:
+        self._bell.looked()
         with self._lock:
             now = self._now()
             if want.run is not None:

@@ -65,6 +65,7 @@ class Settling(Tables):
             expected += 1
             if record.seq != expected:
                 return Refusal.head_moved
+            assert type(record.payload) is bytes, "a buffer could change under the store"
             if record.side is not None:
                 sides.append(record.side)
         return self._refusal_of_sides(run, sides) if sides else None
@@ -92,13 +93,25 @@ class Settling(Tables):
                     return False
         return True
 
+    def _need_blobs(self, run: Run, sides: list[Side]) -> None:
+        if not self._blobs_stand(side.blobs for side in sides):
+            raise BlobMissingError(
+                f"Run {run.id} names a blob that is not stored.",
+                hint="Put the blobs before the record that names them.",
+                run=run.id,
+            )
+
+    def _refer(self, run: Run, side: Side) -> None:
+        for digest in side.blobs:
+            run.blobs.add(digest)
+            self._blobs[digest].runs.add(run.key)
+
     def _append(self, run: Run, records: list[Record]) -> None:
         now = self._now()
         before = number = run.event_seq
         keep = run.records.append
         for given in records:
             record = copy_record(given)
-            assert type(record.payload) is bytes, "a buffer could change under the store"
             record.event_from = number + 1
             number += record.events
             side = record.side
@@ -115,12 +128,7 @@ class Settling(Tables):
     def _append_first(self, run: Run, records: list[Record]) -> None:
         """The records a run is created with. There is no lease yet, and nobody to refuse."""
         sides = [record.side for record in records if record.side is not None]
-        if not self._blobs_stand(side.blobs for side in sides):
-            raise BlobMissingError(
-                f"Run {run.id} names a blob that is not stored.",
-                hint="Put the blobs before the record that names them.",
-                run=run.id,
-            )
+        self._need_blobs(run, sides)
         _check_statuses(run, sides)
         if records:
             self._append(run, records)
@@ -136,9 +144,7 @@ class Settling(Tables):
         if side.close_all_holds is not None:
             self._close_all_holds(run, side.close_all_holds)
         run.outbox.extend(side.outbox)
-        for digest in side.blobs:
-            run.blobs.add(digest)
-            self._blobs[digest].runs.add(run.key)
+        self._refer(run, side)
         if side.error is not None:
             run.error = side.error
         if side.status is not None:

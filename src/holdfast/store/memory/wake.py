@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from holdfast.types.clock import SystemClock
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from holdfast.types.clock import Clock
 
 Loop = asyncio.AbstractEventLoop
+Task = asyncio.Task[Any]
 
 
 class Bell:
@@ -21,8 +22,9 @@ class Bell:
         self._lock = threading.Lock()
         self._changes = 0
         self._waiting: set[asyncio.Future[None]] = set()
-        # What a loop had heard when its last wait ended: a change between two waits is not missed.
-        self._heard: WeakKeyDictionary[Loop, int] = WeakKeyDictionary()
+        # What a task had heard when it last looked for work, and a loop when its last wait ended (a task may
+        # be new for each wait): a change between looking and waiting is not missed.
+        self._heard: WeakKeyDictionary[Task | Loop, int] = WeakKeyDictionary()
 
     def ring(self) -> None:
         with self._lock:
@@ -33,18 +35,31 @@ class Bell:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(_finish, future)
 
+    def looked(self) -> None:
+        """The current task is about to look for work: what comes from now on is new to it."""
+        task = asyncio.current_task()
+        if task is not None:
+            with self._lock:
+                self._heard[task] = self._changes
+
     async def wait(self, timeout: float) -> bool:
         loop = asyncio.get_running_loop()
+        task = asyncio.current_task()
         future: asyncio.Future[None] = loop.create_future()
         with self._lock:
             before = self._heard.setdefault(loop, self._changes)
-            if before == self._changes:
+            if task is not None:
+                before = self._heard.get(task, before)
+            waits = before == self._changes
+            if waits:
                 self._waiting.add(future)
-        if before == self._changes:
+        if waits:
             await self._sleep(future, timeout)
         with self._lock:
             self._waiting.discard(future)
             self._heard[loop] = self._changes
+            if task is not None:
+                self._heard[task] = self._changes
             return self._changes != before
 
     async def _sleep(self, future: asyncio.Future[None], timeout: float) -> None:

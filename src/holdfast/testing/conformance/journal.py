@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.types.record import Kind, RunBatch
+from holdfast.errors import BlobMissingError
+from holdfast.types.record import Kind, Record, RunBatch, Side
 
 if TYPE_CHECKING:
     from holdfast.testing.conformance.kit import StoreKit
@@ -115,6 +116,27 @@ class JournalSuite:
         assert await kit.store.prune(lease.run, horizon=2, replace=None) == 0
         assert await kit.store.read(lease.run) == before
         assert (await kit.row(lease.run)).horizon == 4
+
+    @pytest.mark.covers("D-37", "D-27")
+    async def test_snapshot_that_replaces_the_pruned_part_protects_its_blobs(self, kit: StoreKit) -> None:
+        lease = await long_run(kit)
+        snapshot = kit.record(4, kind=Kind.snapshot, payload=b"all so far", side=Side(blobs=[b"d"]))
+        with pytest.raises(BlobMissingError):
+            await kit.store.prune(lease.run, horizon=4, replace=snapshot)
+        assert len(await kit.store.read(lease.run)) == 10
+        await kit.store.put_blob(b"d", 1, b"x")
+        assert await kit.store.prune(lease.run, horizon=4, replace=snapshot) == 4
+        kit.clock.advance(days=9)
+        assert await kit.store.condemn_blobs(older_than=kit.clock.now(), limit=9) == []
+
+    async def test_kept_events_keep_their_numbers_when_the_rest_is_pruned(
+        self, kit: StoreKit
+    ) -> None:
+        lease = await long_run(kit)
+        await kit.store.prune(lease.run, horizon=4, replace=kit.record(4, kind=Kind.snapshot))
+        rows = await kit.store.events(lease.run, after=0, limit=99)
+        assert [row.event_from for row in rows if isinstance(row, Record)] == [5, 6, 7, 8, 9, 10]
+        assert len(await kit.store.events(lease.run, after=7, limit=99)) == 3
 
     async def test_pruned_run_goes_on(self, kit: StoreKit) -> None:
         lease = await long_run(kit)

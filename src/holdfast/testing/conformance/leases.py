@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from holdfast.errors import HoldfastError
 from holdfast.store.base import Capability, ClaimRequest
 from holdfast.testing.conformance.kit import TTL
 from holdfast.types.record import Lease, Refusal, RunBatch, Side
@@ -113,6 +114,13 @@ class LeaseSuite:
         assert await park(kit.store, lease) is True
         before = await kit.row(lease.run)
         assert await park(kit.store, lease, status=RunStatus.pending_input) is False
+        assert await kit.row(lease.run) == before
+
+    async def test_status_that_no_run_parks_in_is_an_error(self, kit: StoreKit) -> None:
+        lease = await kit.claimed()
+        before = await kit.row(lease.run)
+        with pytest.raises(HoldfastError):
+            await park(kit.store, lease, status=RunStatus.pending)
         assert await kit.row(lease.run) == before
 
     async def test_parked_run_is_claimable_from_the_moment_it_named(self, kit: StoreKit) -> None:

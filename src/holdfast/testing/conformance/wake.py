@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from holdfast.store.base import ClaimRequest
+from holdfast.testing.conformance.kit import TTL
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
@@ -43,6 +46,18 @@ class WakeSuite:
         await kit.race(1, lambda store, _number: store.send(run, "note", b""))
         began = time.monotonic()
         assert await asyncio.wait_for(kit.store.wait_change(LONG), LONG) is True
+        assert time.monotonic() - began < LONG / 3
+
+    async def test_worker_hears_of_a_run_that_came_after_it_looked(self, kit: StoreKit) -> None:
+        await _quiet(kit.store)
+        other = asyncio.create_task(kit.store.wait_change(LONG))
+        await asyncio.sleep(0.05)
+        assert await kit.store.claim(ClaimRequest(worker="w", ttl=TTL)) == []
+        await kit.race(1, lambda store, _number: store.create(kit.new_run()))
+        # Another waiter hears it first: that must not take it away from this one.
+        assert await asyncio.wait_for(other, LONG) is True
+        began = time.monotonic()
+        assert await kit.store.wait_change(LONG) is True
         assert time.monotonic() - began < LONG / 3
 
 

@@ -32,3 +32,7 @@ def locked(file: Path) -> Iterator[apsw.Connection]:
 def pragma(file: Path, name: str) -> Any:
     with plain(file) as conn:
         return conn.pragma(name)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())

@@ -8,7 +8,7 @@ from holdfast.errors import NotAStoreError, SchemaTooNewError, SettingsError, St
 from holdfast.store.memory import MemoryStore
 from holdfast.store.open import open_store
 from holdfast.store.sql.sqlite import SqliteStore
-from tests.unit.store.sqlite_files import plain, pragma
+from tests.unit.store.sqlite_files import names, plain, pragma
 
 pytestmark = pytest.mark.anyio
 
@@ -32,11 +32,15 @@ async def test_address_that_means_nothing_is_refused_with_the_forms(address: str
         await open_store(address)
 
 
-@pytest.mark.parametrize("query", ["sync=off", "sync=", "fsync=1", "busy_timeout=soon", "busy_timeout=-1", "path=x"])
-async def test_setting_that_means_nothing_is_refused_before_a_file_is_made(tmp_path: Path, query: str) -> None:
+@pytest.mark.parametrize(
+    "query", ["sync=off", "sync=", "fsync=1", "busy_timeout=soon", "busy_timeout=-1", "path=x"]
+)
+async def test_setting_that_means_nothing_is_refused_before_a_file_is_made(
+    tmp_path: Path, query: str
+) -> None:
     with pytest.raises(SettingsError):
         await open_store(f"sqlite:{tmp_path}/runs.db?{query}")
-    assert not list(tmp_path.iterdir())
+    assert names(tmp_path) == []
 
 
 async def test_memory_store_refuses_settings() -> None:
@@ -62,7 +66,7 @@ async def test_file_that_is_no_database_is_refused_and_left_as_it_is(tmp_path: P
     with pytest.raises(NotAStoreError, match=r"notes\.db"):
         await open_store(str(file))
     assert file.read_bytes() == content
-    assert [f.name for f in tmp_path.iterdir()] == ["notes.db"]
+    assert names(tmp_path) == ["notes.db"]
 
 
 @pytest.mark.parametrize("mode", ["delete", "wal"])

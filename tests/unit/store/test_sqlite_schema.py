@@ -27,7 +27,8 @@ async def _store_file(tmp_path: Path) -> Path:
 def _schema(file: Path) -> str:
     with plain(file) as conn:
         statements = conn.execute(
-            "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' ORDER BY type, name"
+            "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' "
+            "ORDER BY type, name"
         ).fetchall()
     return "".join(f"{sql};\n\n" for (sql,) in statements)
 
@@ -49,7 +50,9 @@ async def test_each_migration_is_recorded_once_when_the_file_is_opened_again(tmp
 
 async def test_all_tables_are_strict(tmp_path: Path) -> None:
     with plain(await _store_file(tmp_path)) as conn:
-        loose = conn.execute("SELECT name FROM pragma_table_list WHERE NOT strict AND name NOT LIKE 'sqlite_%'")
+        loose = conn.execute(
+            "SELECT name FROM pragma_table_list WHERE NOT strict AND name NOT LIKE 'sqlite_%'"
+        )
         assert loose.fetchall() == []
 
 
@@ -64,8 +67,8 @@ async def test_database_allows_the_transitions_of_the_table_and_no_other(tmp_pat
 def _change(conn: apsw.Connection, old: str, new: str) -> bool:
     run = f"{old}-{new}"
     conn.execute(
-        "INSERT INTO runs (id, status, head, event_seq, updated_at, priority, lane, tenant, flow, version, code, "
-        "created_at) VALUES (?, ?, 0, 0, 0, 0, '', '', '', '', '', 0)",
+        "INSERT INTO runs (id, status, head, event_seq, updated_at, priority, lane, tenant, flow, version, "
+        "code, created_at) VALUES (?, ?, 0, 0, 0, 0, '', '', '', '', '', 0)",
         (run, old),
     )
     try:
@@ -117,7 +120,7 @@ async def test_store_opens_when_its_creator_died_before_wal_was_switched_on(
     assert pragma(file, "journal_mode") == "wal"
 
 
-async def test_one_schema_results_when_processes_create_the_file_at_once(tmp_path: Path) -> None:
+def test_one_schema_results_when_processes_create_the_file_at_once(tmp_path: Path) -> None:
     file = tmp_path / "runs.db"
     script = (
         "import asyncio, sys; from holdfast.store.open import open_store\n"

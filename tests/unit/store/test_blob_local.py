@@ -128,3 +128,23 @@ async def test_large_blob_is_collected_with_its_file_only_when_nothing_refers_to
     await kit.store.drop_blobs([LARGE_DIGEST])
     assert await kit.store.blob(LARGE_DIGEST) is None
     assert _files(tmp_path / "runs.db-blobs") == []
+
+
+async def test_large_blob_is_written_again_when_the_collector_took_its_file_meanwhile(
+    kit: StoreKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await kit.store.put_blob(LARGE_DIGEST, len(LARGE), LARGE)
+    await kit.store.condemn_blobs(older_than=kit.clock.now() + 1, limit=10)
+    real = LocalBlobs.put
+    puts: list[bytes] = []
+
+    async def put(blobs: LocalBlobs, digest: bytes, data: bytes) -> None:
+        await real(blobs, digest, data)
+        puts.append(digest)
+        if len(puts) == 1:
+            await kit.store.drop_blobs([digest])
+
+    monkeypatch.setattr(LocalBlobs, "put", put)
+    await kit.store.put_blob(LARGE_DIGEST, len(LARGE), LARGE)
+    assert puts == [LARGE_DIGEST] * 2
+    assert await kit.store.blob(LARGE_DIGEST) == (len(LARGE), LARGE)

@@ -69,12 +69,16 @@ async def test_file_that_is_no_database_is_refused_and_left_as_it_is(tmp_path: P
     assert names(tmp_path) == ["notes.db"]
 
 
+@pytest.mark.parametrize("number", [0, 1, 7])
 @pytest.mark.parametrize("mode", ["delete", "wal"])
-async def test_database_of_somebody_else_is_refused_and_left_as_it_is(tmp_path: Path, mode: str) -> None:
+async def test_database_of_somebody_else_is_refused_and_left_as_it_is(
+    tmp_path: Path, mode: str, number: int
+) -> None:
     file = tmp_path / "other.db"
     with plain(file) as conn:
         conn.execute(f"PRAGMA journal_mode = {mode}").fetchall()
         conn.execute("CREATE TABLE runs (id TEXT)")
+        conn.execute(f"PRAGMA user_version = {number}")
     before = file.read_bytes()
     with pytest.raises(NotAStoreError):
         await open_store(str(file))

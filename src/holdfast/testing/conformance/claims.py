@@ -98,6 +98,23 @@ class ClaimSuite:
             served.append((await kit.row(run)).tenant)
         assert [sorted(served[n : n + 2]) for n in (0, 2, 4, 6)] == [["a", "b"]] * 4
 
+    async def test_tenant_with_fewer_running_runs_goes_first(self, kit: StoreKit) -> None:
+        await kit.claimed(tenant="busy")
+        # Served last, but nothing of it runs any more.
+        lease = await kit.claimed(tenant="idle")
+        await kit.written(lease, kit.record(1, side=Side(status=RunStatus.completed)))
+        await kit.created(tenant="busy", ready_at=1)
+        waiting = await kit.created(tenant="idle", ready_at=2)
+        assert await claim(kit.store) == [waiting.id]
+
+    async def test_tenant_that_was_served_last_waits_its_turn(self, kit: StoreKit) -> None:
+        lease = await kit.claimed(tenant="a")
+        await kit.written(lease, kit.record(1, side=Side(status=RunStatus.completed)))
+        first = await kit.created(tenant="a", ready_at=1)
+        second = await kit.created(tenant="b", ready_at=2)
+        assert await claim(kit.store) == [second.id]
+        assert await claim(kit.store) == [first.id]
+
     @pytest.mark.covers("R-35")
     async def test_each_run_has_one_winner_when_claimers_race(self, kit: StoreKit) -> None:
         runs = {(await kit.created()).id for _ in range(12)}

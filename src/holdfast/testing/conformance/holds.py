@@ -55,8 +55,10 @@ class HoldSuite:
         same_place = kit.new_hold(3, prompt="Again?")
         await kit.written(lease, kit.record(2, side=Side(holds=[again])))
         await kit.written(lease, kit.record(3, side=Side(holds=[same_place])))
+        elsewhere = kit.new_hold(4, id=hold.id, visit=2)
+        await kit.written(lease, kit.record(4, side=Side(holds=[elsewhere])))
         (row,) = await kit.store.holds()
-        assert (row.id, row.seq, row.prompt) == (hold.id, 1, "Refund?")
+        assert (row.id, row.seq, row.visit, row.prompt) == (hold.id, 1, 1, "Refund?")
 
     @pytest.mark.covers("D-28")
     async def test_answered_hold_stays_answered_when_asked_again(self, kit: StoreKit) -> None:

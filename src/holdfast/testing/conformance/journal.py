@@ -129,9 +129,7 @@ class JournalSuite:
         kit.clock.advance(days=9)
         assert await kit.store.condemn_blobs(older_than=kit.clock.now(), limit=9) == []
 
-    async def test_kept_events_keep_their_numbers_when_the_rest_is_pruned(
-        self, kit: StoreKit
-    ) -> None:
+    async def test_kept_events_keep_their_numbers_when_the_rest_is_pruned(self, kit: StoreKit) -> None:
         lease = await long_run(kit)
         await kit.store.prune(lease.run, horizon=4, replace=kit.record(4, kind=Kind.snapshot))
         rows = await kit.store.events(lease.run, after=0, limit=99)

@@ -28,7 +28,7 @@ class ReclaimSuite:
         lease = await kit.claimed()
         kit.clock.advance(seconds=59)
         assert await reclaim(kit) == []
-        kit.clock.advance(seconds=2)
+        kit.clock.advance(seconds=1)
         (row,) = await reclaim(kit)
         assert row == await kit.row(lease.run)
         assert (row.status, row.term, row.recoveries) == (RunStatus.resumable, 2, 1)
@@ -94,8 +94,11 @@ class ReclaimSuite:
         assert (await kit.row(pending.id)).status is RunStatus.pending
         assert (await kit.row(lease.run)).status is RunStatus.waiting
 
-    async def test_reaper_obeys_its_limit(self, kit: StoreKit) -> None:
-        for _ in range(5):
-            await kit.claimed()
+    async def test_reaper_obeys_its_limit_longest_lapsed_first(self, kit: StoreKit) -> None:
+        leases = [await kit.claimed() for _ in range(5)]
+        await kit.store.extend(leases[:4], 2 * TTL)
+        kit.clock.advance(seconds=121)
+        assert [row.id for row in await reclaim(kit, limit=1)] == [leases[4].run]
+        await kit.claimed()
         kit.clock.advance(seconds=61)
         assert [len(await reclaim(kit, limit=2)) for _ in range(4)] == [2, 2, 1, 0]

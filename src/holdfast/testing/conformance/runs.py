@@ -192,6 +192,7 @@ class RunSuite:
         assert await kit.store.get_run(lease.run) is not None
         kit.clock.advance(seconds=61)
         assert await kit.store.delete_run(lease.run) is True
+        assert await kit.store.reclaim(limit=9, max_recoveries=9) == []
 
 
 def _full_run(kit: StoreKit) -> NewRun:

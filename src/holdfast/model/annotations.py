@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import sys
 import types
 import typing
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from enum import Enum
-from typing import Annotated, Any, Final, Literal, NotRequired, Required, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, NotRequired, Required, Union, cast, get_args, get_origin
 
 import msgspec
 
@@ -25,8 +26,8 @@ _NONE: Final = type(None)
 _NATIVE: Final = (bytes, bytearray)
 
 
-def field_types(cls: type) -> dict[str, Any]:
-    """Annotations with their extras. A class made inside a function may name what only that function knows."""
+def field_types(cls: Any) -> dict[str, Any]:
+    """Annotations with their extras. A class made in a function may name what only that function knows."""
     try:
         return typing.get_type_hints(cls, include_extras=True)
     except NameError:
@@ -40,10 +41,10 @@ def field_types(cls: type) -> dict[str, Any]:
     return dict.fromkeys(_own_annotations(cls), Any)
 
 
-def _own_annotations(cls: type) -> dict[str, Any]:
+def _own_annotations(cls: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
-        found.update(base.__dict__.get("__annotations__", {}))
+        found.update(inspect.get_annotations(base))
     return found
 
 
@@ -81,23 +82,28 @@ def checker(annotation: Any) -> Check | None:
     if annotation is Any or annotation is object:
         return None
     try:
-        holder = msgspec.defstruct("Holder", [("value", annotation)])
+        holder: Any = msgspec.defstruct("Holder", [("value", annotation)])
         msgspec.json.Decoder(holder)
     except TypeError:
         return None  # a union that msgspec cannot tell apart: freezing is the only check
 
     def check(value: Any) -> Any:
-        found = msgspec.convert(
-            {"value": value}, holder, builtin_types=_NATIVE, dec_hook=_instance
-        ).value
-        if isinstance(value, dict) and isinstance(found, dict) and len(found) != len(value):  # type: ignore[arg-type]
-            unknown = ", ".join(sorted(map(repr, value.keys() - found.keys())))  # type: ignore[union-attr]
-            raise msgspec.ValidationError(f"Unknown keys {unknown}")
-        if type(value) is Decimal and type(found) is float:
-            raise msgspec.ValidationError("Expected `float`, got `Decimal`, which has more digits")
+        held = msgspec.convert({"value": value}, holder, builtin_types=_NATIVE, dec_hook=_instance)
+        found: Any = held.value
+        _demand_whole(value, found)
         return found
 
     return check
+
+
+def _demand_whole(given: Any, found: Any) -> None:
+    """Converting must not lose anything: keys that a TypedDict does not have, digits of a Decimal."""
+    if isinstance(found, dict) and isinstance(given, dict):
+        lost = cast("dict[Any, Any]", given).keys() - cast("dict[Any, Any]", found).keys()
+        if lost:
+            raise msgspec.ValidationError(f"Unknown keys {', '.join(sorted(map(repr, lost)))}")
+    if type(given) is Decimal and type(found) is float:
+        raise msgspec.ValidationError("Expected `float`, got `Decimal`, which has more digits")
 
 
 def _instance(kind: type, value: Any) -> Any:
@@ -133,7 +139,7 @@ def named_types(annotation: Any) -> Iterator[type]:
             todo.extend(get_args(part))
 
 
-def is_record(cls: type) -> bool:
+def is_record(cls: Any) -> bool:
     """Whether a registry may hold it: an enum, a dataclass, a struct, a pydantic model."""
     return (
         issubclass(cls, (Enum, msgspec.Struct)) or dataclasses.is_dataclass(cls) or is_pydantic(cls)
@@ -154,7 +160,7 @@ def is_frozen(cls: Any) -> bool:
     return bool(cls.model_config.get("frozen"))
 
 
-def _parts(cls: type) -> list[Any]:
+def _parts(cls: Any) -> list[Any]:
     if issubclass(cls, Enum):
         return []
     return [split_annotation(annotation)[0] for annotation in field_types(cls).values()]

@@ -100,7 +100,8 @@ class StateSchema:
         self.state: Any = state
         self.open = state is None
         self._shape: Shape = shape_of(state)
-        self.build: Callable[[dict[str, Any]], Any] = self._shape.build
+        # Straight to the shape: a step calls it once, and it is short.
+        self.build = self._shape.build
         marks = dict(reducers or {})
         self.fields: dict[str, Field] = {
             part.name: make_field(
@@ -167,7 +168,9 @@ class StateSchema:
                     self._frozen(field, field.default())
                 except InputError as error:
                     found.append(
-                        Problem(rule="state-default", message=f"the default of {name!r} does not fit: {error}")
+                        Problem(
+                            rule="state-default", message=f"the default of {name!r} does not fit: {error}"
+                        )
                     )
         return found
 

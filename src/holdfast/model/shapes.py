@@ -191,9 +191,13 @@ def shape_of(cls: Any) -> Shape:
     if isinstance(cls, type) and dataclasses.is_dataclass(cls):
         return DataclassShape(cls)
     raise StateError(
-        f"{getattr(cls, '__qualname__', repr(cls))} cannot describe a state.",
+        f"{_shown(cls)} cannot describe a state.",
         hint="Use a dataclass, a msgspec Struct, a TypedDict or a pydantic model.",
     )
+
+
+def _shown(cls: Any) -> str:
+    return getattr(cls, "__qualname__", None) or repr(cls)
 
 
 def construct(cls: Any, names: Any, scratch: dict[str, Any]) -> Any:
@@ -243,7 +247,8 @@ def _pydantic_check(name: str, info: Any) -> Check:
     # Only a flow whose state is a pydantic model needs the library, and then it is there.
     from pydantic import TypeAdapter
 
-    adapter: Any = TypeAdapter(Annotated[info.annotation, info])
+    adapt: Any = TypeAdapter
+    adapter = adapt(Annotated[info.annotation, info])  # pyright: ignore[reportInvalidTypeForm]
 
     def check(value: Any) -> Any:
         try:
@@ -259,7 +264,8 @@ def _pydantic_text(error: Any) -> str:
     if parts is None:
         return str(error)
     return "; ".join(
-        f"{'.'.join(map(str, part['loc']))}: {part['msg']}" if part["loc"] else part["msg"] for part in parts()
+        f"{'.'.join(map(str, part['loc']))}: {part['msg']}" if part["loc"] else part["msg"]
+        for part in parts()
     )
 
 

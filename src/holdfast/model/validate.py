@@ -1,10 +1,53 @@
-"""Every problem of a graph at once (placeholder)."""
+"""Every problem of a graph at once, each with its place and how to mend it.
+
+Each rule is linear in the size of the graph: ten thousand nodes take a fraction of a second.
+"""
 
 from __future__ import annotations
 
-from holdfast.model.diagnostics import Problem
+from collections.abc import Mapping
+
+import msgspec
+
+from holdfast.model.checks.conflicts import check_conflicts
+from holdfast.model.checks.cycles import check_cycles
+from holdfast.model.checks.kinds import check_conditions, check_kinds
+from holdfast.model.checks.policies import check_flow, check_policies
+from holdfast.model.checks.structure import check_structure
+from holdfast.model.checks.view import View, bound_names
+from holdfast.model.diagnostics import Problem, Severity
 from holdfast.model.graph import GraphSpec
 
+__all__ = ["Problem", "Severity", "bound_names", "validate"]
 
-def validate(spec: GraphSpec, *, deep: bool = True) -> list[Problem]:
-    return []
+_RULES = (
+    check_structure,
+    check_cycles,
+    check_flow,
+    check_conditions,
+    check_policies,
+    check_kinds,
+    check_conflicts,
+)
+
+
+def validate(
+    spec: GraphSpec, *, writes: Mapping[str, frozenset[str]] | None = None, deep: bool = True
+) -> list[Problem]:
+    """`writes`: which fields a node's code is known to set. `deep`: look into sub-flows too."""
+    view = View(spec, writes or {})
+    for rule in _RULES:
+        rule(view)
+    problems = view.problems
+    if deep:
+        for child in spec.subgraphs:
+            problems += inside(child.name, validate(child))
+    return problems
+
+
+def inside(name: str, problems: list[Problem]) -> list[Problem]:
+    """The same problems, said of a sub-flow."""
+    return [
+        msgspec.structs.replace(problem, message=f"(in sub-flow {name!r}) {problem.message}")
+        for problem in problems
+    ]

@@ -1,4 +1,4 @@
-"""What can be told from a function's source: the fingerprint of its code (D-34), and sub-steps in it (D-20)."""
+"""What a function's source tells: the fingerprint of its code (D-34), sub-steps in it (D-20), fields it sets."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ def code_fingerprint(fn: Callable[..., Any], version: str | None = None) -> str:
     code = getattr(inner, "__code__", None)
     if code is not None:
         return "b1-" + _digest(_code_text(code))
-    return "n1-" + _digest(f"{type(inner).__module__}.{getattr(inner, '__qualname__', type(inner).__qualname__)}")
+    return "n1-" + _digest(
+        f"{type(inner).__module__}.{getattr(inner, '__qualname__', type(inner).__qualname__)}"
+    )
 
 
 def _digest(text: str) -> str:
@@ -50,7 +52,7 @@ def innermost(fn: Callable[..., Any]) -> Any:
             fn = fn.__wrapped__  # type: ignore[attr-defined]
         elif inspect.ismethod(fn):
             fn = fn.__func__
-        elif not hasattr(fn, "__code__") and hasattr(type(fn), "__call__") and hasattr(type(fn).__call__, "__code__"):
+        elif not hasattr(fn, "__code__") and hasattr(type(fn).__call__, "__code__"):
             return type(fn).__call__
         else:
             return fn
@@ -84,15 +86,18 @@ def _strip(tree: _FunctionNode) -> _FunctionNode:
     copy = ast.parse(ast.unparse(tree)).body[0]
     assert isinstance(copy, _FunctionNode)
     for node in ast.walk(copy):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            if ast.get_docstring(node, clean=False) is not None:
-                node.body = node.body[1:] or [ast.Pass()]
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            continue
+        if ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
     return copy
 
 
 def _code_text(code: CodeType) -> str:
     parts = [code.co_code.hex(), repr(code.co_names)]
-    parts += [_code_text(const) if isinstance(const, CodeType) else _constant(const) for const in code.co_consts]
+    parts += [
+        _code_text(const) if isinstance(const, CodeType) else _constant(const) for const in code.co_consts
+    ]
     return "\n".join(parts)
 
 
@@ -117,3 +122,22 @@ def visible_substeps(fn: Callable[..., Any]) -> list[str]:
         and isinstance(node.func.value, ast.Name)
         and node.func.value.id == name
     ]
+
+
+def visible_writes(fn: Callable[..., Any]) -> frozenset[str]:
+    """The fields that the function's own `return {...}` statements name."""
+    tree = source_of(innermost(fn))
+    names: set[str] = set()
+    todo: list[ast.AST] = list(tree.body) if tree is not None else []
+    while todo:
+        node = todo.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            continue
+        if isinstance(node, ast.Return) and isinstance(node.value, ast.Dict):
+            names.update(
+                key.value
+                for key in node.value.keys
+                if isinstance(key, ast.Constant) and isinstance(key.value, str)
+            )
+        todo.extend(ast.iter_child_nodes(node))
+    return frozenset(names)

@@ -10,7 +10,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class NodeHandle(str, Generic[P, R]):
+class NodeHandle(str, Generic[P, R]):  # noqa: SLOT000  (it carries the function's name and doc)
     """The node's id, so that it goes wherever an id goes (edges, routers, `route:`).
 
     A node made of a function stays callable as that function: a test can call it without a run.

@@ -21,7 +21,7 @@ def hold_spec(
     timeout: Duration | None,
     on_timeout: str | Mapping[str, str] | None,
     priority: str,
-    type: str,
+    type: str,  # noqa: A002
     bind: str,
     context: Mapping[str, str] | None,
     schema: Any,
@@ -49,7 +49,9 @@ def _option(read: Reader, given: str | Option | Mapping[str, str]) -> Option:
     try:
         return Option(**{"label": given.get("id", ""), **given})
     except (TypeError, AttributeError):
-        read.wrong("hold-option", f"{given!r} is not an option", 'write "approve", or {"id": ..., "label": ...}')
+        read.wrong(
+            "hold-option", f"{given!r} is not an option", 'write "approve", or {"id": ..., "label": ...}'
+        )
         return Option("?", "?")
 
 

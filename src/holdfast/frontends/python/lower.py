@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import msgspec
 
 from holdfast.errors import StateError
-from holdfast.frontends.python.code import code_fingerprint, visible_substeps
+from holdfast.frontends.python.code import code_fingerprint, visible_substeps, visible_writes
+from holdfast.frontends.python.collect import Collector
 from holdfast.model.diagnostics import Problem, Severity
 from holdfast.model.fingerprint import graph_fingerprint
 from holdfast.model.graph import Edge, EdgeKind, Graph, GraphSpec, InDoubt, Node
 from holdfast.model.program import Handler, Program
 from holdfast.model.schema import StateSchema
-from holdfast.model.validate import validate
+from holdfast.model.validate import bound_names, inside, validate
 from holdfast.types.status import REPEATABLE
-
-if TYPE_CHECKING:
-    from holdfast.frontends.python.builder import FlowBuilder
 
 
 class Lowered(msgspec.Struct, frozen=True, kw_only=True):
-    builder: Any
+    builder: Collector
     spec: GraphSpec
     schema: StateSchema
     problems: list[Problem]
@@ -62,13 +58,11 @@ class Lowered(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys(types))
 
 
-def lower(builder: FlowBuilder, within: tuple[FlowBuilder, ...] = ()) -> Lowered:
+def lower(builder: Collector, within: tuple[Collector, ...] = ()) -> Lowered:
     problems = list(builder.found)
-    inside = (*within, builder)
-    children = {
-        name: lower(child, inside) for name, child in builder.children.items() if child not in inside
-    }
-    problems += _circles(builder, inside)
+    around = (*within, builder)
+    children = {name: lower(child, around) for name, child in builder.children.items() if child not in around}
+    problems += _circles(builder, around)
     schema = _schema(builder, problems)
     nodes = tuple(builder.nodes)
     edges = (*builder.edges, *_implied_edges(builder))
@@ -84,30 +78,27 @@ def lower(builder: FlowBuilder, within: tuple[FlowBuilder, ...] = ()) -> Lowered
         **builder.settings,
     )
     problems += schema.problems()
-    problems += validate(spec, deep=False)
+    problems += validate(spec, writes=_writes(builder), deep=False)
     problems += _handler_problems(builder)
     for name, child in children.items():
-        problems += [
-            msgspec.structs.replace(problem, message=f"(in sub-flow {name!r}) {problem.message}")
-            for problem in child.problems
-        ]
+        problems += inside(name, child.problems)
     return Lowered(builder=builder, spec=spec, schema=schema, problems=problems, children=children)
 
 
-def _circles(builder: FlowBuilder, inside: tuple[FlowBuilder, ...]) -> list[Problem]:
+def _circles(builder: Collector, around: tuple[Collector, ...]) -> list[Problem]:
     return [
         Problem(
             rule="subflow-cycle",
-            message=f"the sub-flow {name!r} contains itself: {' > '.join([flow.name for flow in inside] + [name])}",
+            message=f"the sub-flow {name!r} contains itself: {' > '.join([*(f.name for f in around), name])}",
             fix="use a loop inside one flow",
         )
         for name, child in builder.children.items()
-        if child in inside
+        if child in around
     ]
 
 
-def _schema(builder: FlowBuilder, problems: list[Problem]) -> StateSchema:
-    bound = _bound_names(builder.nodes)
+def _schema(builder: Collector, problems: list[Problem]) -> StateSchema:
+    bound = bound_names(builder.nodes)
     try:
         return StateSchema(builder.state, types=builder.types, extra=bound, reducers=builder.reducers)
     except StateError as error:
@@ -115,44 +106,33 @@ def _schema(builder: FlowBuilder, problems: list[Problem]) -> StateSchema:
         return StateSchema(None, types=builder.types, extra=bound, reducers=builder.reducers)
 
 
-def _bound_names(nodes: list[Node]) -> tuple[str, ...]:
-    """Fields that the flow itself fills: decisions, results of maps, outputs of sub-flows."""
-    names: list[str] = []
-    for node in nodes:
-        if node.hold is not None:
-            names.append(node.hold.bind)
-        if node.map is not None:
-            names.append(node.map.into)
-        if node.subflow is not None:
-            names += node.subflow.outputs or ()
-    return tuple(dict.fromkeys(names))
-
-
-def _implied_edges(builder: FlowBuilder) -> list[Edge]:
+def _implied_edges(builder: Collector) -> list[Edge]:
     """Ways that a node's policy names: failure routes, reroutes of guardrails, branches of timeouts."""
     edges: list[Edge] = []
     for node in builder.nodes:
         if node.on_failure.startswith("route:"):
             edges.append(_implied(builder, node, node.on_failure[6:], EdgeKind.failure, ":failed"))
-        if node.guard is not None and node.guard.reroute is not None:
+        if node.guard is not None and node.guard.on_violation == "reroute" and node.guard.reroute is not None:
             edges.append(_implied(builder, node, node.guard.reroute, EdgeKind.chosen, ":rerouted"))
         if node.hold is not None and (node.hold.on_timeout or "").startswith("branch:"):
-            edges.append(_implied(builder, node, (node.hold.on_timeout or "")[7:], EdgeKind.chosen, ":expired"))
+            edges.append(
+                _implied(builder, node, (node.hold.on_timeout or "")[7:], EdgeKind.chosen, ":expired")
+            )
     return edges
 
 
-def _implied(builder: FlowBuilder, node: Node, target: str, kind: EdgeKind, what: str) -> Edge:
+def _implied(builder: Collector, node: Node, target: str, kind: EdgeKind, what: str) -> Edge:
     return Edge(id=builder.free_id(node.id, target, what), source=node.id, target=target, kind=kind)
 
 
-def _starts(builder: FlowBuilder, edges: tuple[Edge, ...]) -> tuple[str, ...]:
+def _starts(builder: Collector, edges: tuple[Edge, ...]) -> tuple[str, ...]:
     if builder.first is not None:
         return tuple(dict.fromkeys(builder.first))
     reached = {edge.target for edge in edges if edge.loop is None}
     return tuple(dict.fromkeys(node.id for node in builder.nodes if node.id not in reached))
 
 
-def _handler_problems(builder: FlowBuilder) -> list[Problem]:
+def _handler_problems(builder: Collector) -> list[Problem]:
     problems: list[Problem] = []
     undeclared = set(builder.undeclared)
     for node in builder.nodes:
@@ -187,9 +167,17 @@ def _substep_problems(node: Node, handler: Handler) -> list[Problem]:
         Problem(
             rule="substep-in-effect",
             node=node.id,
-            message=f"its class is {node.effect}, but its code calls {call}, and code around sub-steps runs again",
+            message=f"its class is {node.effect}, but it calls {call}, and code around sub-steps runs again",
             fix="declare it with @flow.script and give the sub-step the effect: "
             f'ctx.step(name, fn, effect="{node.effect}")',
         )
         for call in visible_substeps(handler.fn)
     ]
+
+
+def _writes(builder: Collector) -> dict[str, frozenset[str]]:
+    return {
+        name: visible_writes(handler.fn)
+        for name, handler in builder.handlers.items()
+        if "item" not in handler.takes
+    }

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import StrEnum
 from typing import TypeAlias, TypeVar
 
 from holdfast.model.diagnostics import Problem
@@ -54,6 +55,9 @@ def quorum(count: int, timeout: Duration | None = None, cancel_losers: bool = Fa
     return Join("quorum", count, timeout, cancel_losers)
 
 
+_E = TypeVar("_E", bound=StrEnum)
+
+
 class Reader:
     """Reads what one node or edge declares, and keeps what is wrong with it."""
 
@@ -81,7 +85,7 @@ class Reader:
         try:
             return kind(value)
         except ValueError:
-            names = ", ".join(str(member) for member in kind)  # type: ignore[attr-defined]
+            names = ", ".join(kind)
             self.wrong(what.replace(" ", "-"), f"{what} {value!r} is none of {names}", f"use one of {names}")
             return default
 
@@ -107,9 +111,6 @@ class Reader:
             timeout=self.duration(policy.timeout, "join timeout"),
             cancel_losers=policy.cancel_losers,
         )
-
-
-_E = TypeVar("_E")
 
 
 def retry_classes(given: Retry | int | None) -> tuple[type[BaseException], ...]:

@@ -1,0 +1,106 @@
+"""What a flow collects while it is written down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from holdfast.frontends.python.functions import SignatureProblem, takes_of
+from holdfast.frontends.python.handle import node_id
+from holdfast.frontends.python.policies import Reader
+from holdfast.model.diagnostics import Problem
+from holdfast.model.graph import Edge, InDoubt, Node
+from holdfast.model.program import Handler, Router
+from holdfast.model.reducers import ReducerMark, as_mark
+from holdfast.types.status import Effect
+
+
+class Collector:
+    """Settings, nodes, edges, code, and what was wrong with any of them."""
+
+    def __init__(
+        self,
+        name: str,
+        state: Any = None,
+        *,
+        effect: str = "external",
+        in_doubt: str = "ask",
+        checkpoints: str = "every_node",
+        checkpoint_when: str = "after",
+        mode: str = "barrier",
+        lane: str = "default",
+        priority: int = 0,
+        memory: str = "live",
+        types: Iterable[type] = (),
+        reducers: Mapping[str, ReducerMark | str | Callable[[Any, Any], Any]] | None = None,
+        code_change: str = "allow",
+        allow_uncheckpointed: bool = False,
+        traversal: str = "dataflow",
+        max_visits: int = 0,
+        max_goal_jumps: int = 10,
+        retry_target: str | None = None,
+        fallback_retry_target: str | None = None,
+    ) -> None:
+        self.name = name
+        self.state = state
+        self.found: list[Problem] = []
+        read = Reader(self.found.append)
+        self.default_effect = read.choice(Effect, effect, "effect", Effect.external)
+        self.settings: dict[str, Any] = {
+            "in_doubt": read.choice(InDoubt, in_doubt, "in-doubt policy", InDoubt.ask),
+            "checkpoints": checkpoints,
+            "checkpoint_when": checkpoint_when,
+            "mode": mode,
+            "lane": lane,
+            "priority": priority,
+            "memory": memory,
+            "code_change": code_change,
+            "allow_uncheckpointed": allow_uncheckpointed,
+            "traversal": traversal,
+            "max_visits": max_visits,
+            "max_goal_jumps": max_goal_jumps,
+            "retry_target": None if retry_target is None else node_id(retry_target),
+            "fallback_retry_target": None
+            if fallback_retry_target is None
+            else node_id(fallback_retry_target),
+        }
+        self.types = tuple(types)
+        self.reducers = {name: as_mark(given) for name, given in (reducers or {}).items()}
+        self.nodes: list[Node] = []
+        self.edges: list[Edge] = []
+        self.handlers: dict[str, Handler] = {}
+        self.routers: dict[str, list[Router]] = {}
+        self.children: dict[str, Collector] = {}
+        self.first: list[str] | None = None
+        self.undeclared: list[str] = []
+        self.edge_ids: set[str] = set()
+        self.revision = 0
+
+    def takes_of(self, name: str, fn: Callable[..., Any], first: str = "state") -> tuple[str, ...]:
+        try:
+            return takes_of(fn, first)
+        except SignatureProblem as problem:
+            self.wrong("signature", f"{getattr(fn, '__name__', fn)!r} cannot be called: {problem}", node=name)
+            return (first,)
+
+    def wrong(self, rule: str, message: str, *, node: str | None = None, fix: str | None = None) -> None:
+        self.found.append(Problem(rule=rule, message=message, node=node, fix=fix))
+
+    def free_id(self, source: str, target: str, what: str = "") -> str:
+        base = f"{node_id(source)}->{node_id(target)}{what}"
+        name, count = base, 1
+        while name in self.edge_ids:
+            count += 1
+            name = f"{base}#{count}"
+        return name
+
+    def stamp(self) -> int:
+        """Grows with every declaration, here and in sub-flows."""
+        seen: dict[int, Collector] = {}
+        todo: list[Collector] = [self]
+        while todo:
+            flow = todo.pop()
+            if id(flow) not in seen:
+                seen[id(flow)] = flow
+                todo.extend(flow.children.values())
+        return sum(flow.revision for flow in seen.values())

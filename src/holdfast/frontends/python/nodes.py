@@ -1,0 +1,228 @@
+"""How nodes are declared: decorators for functions, calls for holds and timers."""
+
+# The options of a node are named as users think of them: id, type, breakpoint.
+# ruff: noqa: A002
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar, overload
+
+from holdfast.frontends.python.code import code_fingerprint
+from holdfast.frontends.python.collect import Collector
+from holdfast.frontends.python.functions import is_coroutine
+from holdfast.frontends.python.handle import NodeHandle, node_id
+from holdfast.frontends.python.holds import hold_spec
+from holdfast.frontends.python.policies import Duration, Join, Reader, Retry, retry_classes
+from holdfast.model.graph import GuardSpec, InDoubt, Node, NodeKind, TimerSpec, WalkSpec
+from holdfast.model.program import Handler
+from holdfast.types.hold import Option
+from holdfast.types.status import Effect
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_OPTIONS = frozenset(
+    {
+        "retry", "timeout", "on_failure", "join", "idempotency_key", "in_doubt", "checkpoint", "output_as",
+        "version", "memory", "breakpoint", "walk", "metadata", "probe",
+    }
+)  # fmt: skip
+
+
+class Nodes(Collector):
+    @overload
+    def node(self, fn: Callable[P, R], /) -> NodeHandle[P, R]: ...
+    @overload
+    def node(
+        self,
+        *,
+        id: str | None = None,
+        effect: str | None = None,
+        retry: Retry | int | None = None,
+        timeout: Duration | None = None,
+        on_failure: str = "abort",
+        idempotency_key: str | None = None,
+        in_doubt: str | None = None,
+        probe: Callable[..., Any] | None = None,
+        join: Join | str = "all",
+        checkpoint: str | None = None,
+        output_as: str | None = None,
+        version: str | None = None,
+        memory: str | None = None,
+        breakpoint: bool = False,
+        walk: WalkSpec | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Callable[[Callable[P, R]], NodeHandle[P, R]]: ...
+    def node(self, fn: Callable[..., Any] | None = None, **options: Any) -> Any:
+        """Make a function a node. Without `effect` it has the flow's default class, `external`.
+
+        The function takes the state, the context, both or neither, and returns a dict of changes (or any
+        other value, which is its output).
+        """
+        return self._decorate(fn, options, script=False)
+
+    @overload
+    def script(self, fn: Callable[P, R], /) -> NodeHandle[P, R]: ...
+    @overload
+    def script(
+        self,
+        *,
+        id: str | None = None,
+        effect: str = "read",
+        retry: Retry | int | None = None,
+        timeout: Duration | None = None,
+        on_failure: str = "abort",
+        join: Join | str = "all",
+        checkpoint: str | None = None,
+        output_as: str | None = None,
+        version: str | None = None,
+        memory: str | None = None,
+        breakpoint: bool = False,
+        walk: WalkSpec | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Callable[[Callable[P, R]], NodeHandle[P, R]]: ...
+    def script(self, fn: Callable[..., Any] | None = None, **options: Any) -> Any:
+        """Make a function a node of sub-steps (`ctx.step`) and questions (`ctx.ask`).
+
+        The code around them runs again after a crash, so it is `read` (the default) or `pure`; what
+        touches the outside stands in a sub-step with a class of its own.
+        """
+        return self._decorate(fn, options, script=True)
+
+    def _decorate(self, fn: Callable[..., Any] | None, options: dict[str, Any], *, script: bool) -> Any:
+        def decorate(inner: Callable[..., Any]) -> NodeHandle[..., Any]:
+            return self.task(inner, dict(options), script=script)
+
+        return decorate if fn is None else decorate(fn)
+
+    def task(
+        self, fn: Callable[..., Any], options: dict[str, Any], *, script: bool, first: str = "state"
+    ) -> Any:
+        name = options.pop("id", None) or getattr(fn, "__name__", type(fn).__name__)
+        effect = options.pop("effect", None) or (Effect.read if script else None)
+        if effect is None:
+            self.undeclared.append(name)
+        policies = self.policies(name, options)
+        self._add(
+            Node(id=name, effect=self._effect(name, effect), script=script, **policies), fn, options, first
+        )
+        return NodeHandle(name, fn)
+
+    def _effect(self, name: str, effect: str | None) -> Effect:
+        if effect is None:
+            return self.default_effect
+        return Reader(self.found.append, node=name).choice(Effect, effect, "effect", Effect.external)
+
+    def policies(self, name: str, options: dict[str, Any]) -> dict[str, Any]:
+        """Fields that nodes of all kinds share."""
+        read = Reader(self.found.append, node=name)
+        doubt = options.get("in_doubt") or ("probe" if options.get("probe") is not None else None)
+        return {
+            "retry": read.retry(options.get("retry")),
+            "timeout": read.duration(options.get("timeout"), "timeout"),
+            "on_failure": options.get("on_failure", "abort"),
+            "join": read.join(options.get("join", "all")),
+            "idempotency_key": options.get("idempotency_key"),
+            "in_doubt": None
+            if doubt is None
+            else read.choice(InDoubt, doubt, "in-doubt policy", InDoubt.ask),
+            "checkpoint": options.get("checkpoint"),
+            "output_as": options.get("output_as"),
+            "version": options.get("version"),
+            "memory": options.get("memory"),
+            "breakpoint": options.get("breakpoint", False),
+            "walk": options.get("walk"),
+            "metadata": dict(options.get("metadata") or {}),
+        }
+
+    def _add(
+        self, node: Node, fn: Callable[..., Any] | None, options: Mapping[str, Any], first: str = "state"
+    ) -> None:
+        unknown = sorted(options.keys() - _OPTIONS)
+        if unknown:
+            self.wrong("option", f"unknown options {', '.join(unknown)}", node=node.id)
+        self.revision += 1
+        self.nodes.append(node)
+        if fn is not None:
+            self.handlers.setdefault(
+                node.id,
+                Handler(
+                    fn=fn,
+                    is_async=is_coroutine(fn),
+                    takes=self.takes_of(node.id, fn, first),
+                    retry_on=retry_classes(options.get("retry")),
+                    probe=options.get("probe"),
+                    code=code_fingerprint(fn, node.version),
+                ),
+            )
+
+    def hold(
+        self,
+        id: str,
+        *,
+        prompt: str,
+        options: Sequence[str | Option | Mapping[str, str]] | None = None,
+        assignee: str | None = None,
+        timeout: Duration | None = None,
+        on_timeout: str | Mapping[str, str] | None = None,
+        priority: str = "normal",
+        type: str = "approval",
+        bind: str = "decision",
+        context: Mapping[str, str] | None = None,
+        schema: Any = None,
+        **policies: Any,
+    ) -> NodeHandle[..., Any]:
+        """A node at which a person decides. The decision is put into the state's field `bind`."""
+        asked = hold_spec(
+            Reader(self.found.append, node=id),
+            prompt=prompt, options=options, assignee=assignee, timeout=timeout, on_timeout=on_timeout,
+            priority=priority, type=type, bind=bind, context=context, schema=schema,
+        )  # fmt: skip
+        return self.plain(
+            Node(id=id, kind=NodeKind.hold, effect=Effect.human, hold=asked, **self.policies(id, policies)),
+            policies,
+        )
+
+    def plain(self, node: Node, policies: Mapping[str, Any]) -> NodeHandle[..., Any]:
+        self._add(node, None, policies)
+        return NodeHandle(node.id)
+
+    def timer(
+        self, id: str, duration: Duration | None = None, *, until: str | None = None, **policies: Any
+    ) -> NodeHandle[..., Any]:
+        """Wait for a fixed time, or until what an expression gives: seconds or an instant."""
+        length = Reader(self.found.append, node=id).duration(duration, "duration", zero=True)
+        if length is None and duration is not None:
+            length = 0  # reported already
+        spec = TimerSpec(duration=length, until=until)
+        node = Node(id=id, kind=NodeKind.timer, effect=Effect.pure, timer=spec, **self.policies(id, policies))
+        return self.plain(node, policies)
+
+    def guardrail(
+        self,
+        id: str | Callable[..., Any] | None = None,
+        *,
+        on_violation: str = "block",
+        reroute: str | None = None,
+        effect: str = "pure",
+        **policies: Any,
+    ) -> Any:
+        """Make a function a check of the state: None or True passes, a `Violation` does not."""
+
+        def decorate(fn: Callable[P, R]) -> NodeHandle[P, R]:
+            name = id if isinstance(id, str) else fn.__name__
+            guard = GuardSpec(
+                on_violation=on_violation, reroute=None if reroute is None else node_id(reroute)
+            )
+            node = Node(
+                id=name,
+                kind=NodeKind.guardrail,
+                effect=self._effect(name, effect),
+                guard=guard,
+                **self.policies(name, policies),
+            )
+            self._add(node, fn, policies)
+            return NodeHandle(name, fn)
+
+        return decorate(id) if callable(id) and not isinstance(id, str) else decorate

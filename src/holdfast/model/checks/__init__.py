@@ -1,0 +1,3 @@
+"""The rules of validation, a file for each kind. `holdfast.model.validate` asks them all."""
+
+from __future__ import annotations

@@ -1,0 +1,145 @@
+"""Cycles go through declared loop edges, each with a cap."""
+
+from __future__ import annotations
+
+from holdfast.model.checks.view import View
+from holdfast.model.graph import Edge, EdgeKind
+
+Steps = dict[str, list[str]]
+
+
+def check_cycles(view: View) -> None:
+    if view.walk:
+        return
+    _undeclared(view)
+    _loops(view)
+
+
+def _undeclared(view: View) -> None:
+    """One report for each knot of undeclared cycles, naming one of them."""
+    steps = _steps(view, view.forward)
+    for knot in knots(steps):
+        if len(knot) == 1 and knot[0] not in steps[knot[0]]:
+            continue
+        cycle = _cycle_in(knot, steps)
+        view.error(
+            "cycle",
+            f"a cycle without a declared loop: {' -> '.join([*cycle, cycle[0]])}",
+            node=cycle[0],
+            fix=f"declare the way back: flow.loop({cycle[-1]}, {cycle[0]}, when=..., max=...)",
+        )
+
+
+def _loops(view: View) -> None:
+    loops = [edge for edge in view.sound_edges if edge.loop is not None]
+    if not loops:
+        return
+    steps = _steps(view, view.sound_edges)
+    knot_of = {name: i for i, knot in enumerate(knots(steps)) for name in knot}
+    ahead = _steps(view, view.forward)
+    for edge in loops:
+        _cap(view, edge)
+        same = knot_of[edge.source] == knot_of[edge.target]
+        if not same or not _reaches(ahead, edge.target, edge.source, knot_of):
+            view.error(
+                "loop-open",
+                f"it is declared as a loop, but no way leads from {edge.target!r} back to {edge.source!r}",
+                edge=edge.id,
+                fix="use flow.edge for a way forward",
+            )
+
+
+def _cap(view: View, edge: Edge) -> None:
+    if edge.loop is not None and edge.loop < 1:
+        view.error("loop-cap", f"max is {edge.loop}", edge=edge.id, fix="let the loop be taken at least once")
+    if edge.on_limit not in ("fail", "continue"):
+        view.error("loop-limit", f"on_limit {edge.on_limit!r} is neither fail nor continue", edge=edge.id)
+    elif edge.kind is EdgeKind.always and edge.on_limit == "fail":
+        view.warn(
+            "loop-endless",
+            f"it has no condition, so it is taken until its cap of {edge.loop} fails the run",
+            edge=edge.id,
+            fix='give it when=..., or on_limit="continue" to go round a fixed number of times',
+        )
+
+
+def _steps(view: View, edges: list[Edge]) -> Steps:
+    steps: Steps = {name: [] for name in view.nodes}
+    for edge in edges:
+        steps[edge.source].append(edge.target)
+    return steps
+
+
+def _reaches(steps: Steps, source: str, target: str, knot_of: dict[str, int]) -> bool:
+    """Only inside the knot: what is outside cannot lead back."""
+    seen, todo, knot = {source}, [source], knot_of[source]
+    while todo:
+        here = todo.pop()
+        if here == target:
+            return True
+        for following in steps[here]:
+            if following not in seen and knot_of[following] == knot:
+                seen.add(following)
+                todo.append(following)
+    return False
+
+
+def knots(steps: Steps) -> list[list[str]]:
+    """Strongly connected components (Tarjan), without recursion: a flow may be ten thousand nodes long."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    path: list[str] = []
+    on_path: set[str] = set()
+    found: list[list[str]] = []
+    for root in steps:
+        if root in index:
+            continue
+        work = [(root, iter(steps[root]))]
+        index[root] = low[root] = len(index)
+        path.append(root)
+        on_path.add(root)
+        while work:
+            here, following = work[-1]
+            fresh = next((other for other in following if _visit(here, other, index, low, on_path)), None)
+            if fresh is not None:
+                index[fresh] = low[fresh] = len(index)
+                path.append(fresh)
+                on_path.add(fresh)
+                work.append((fresh, iter(steps[fresh])))
+                continue
+            work.pop()
+            if work:
+                low[work[-1][0]] = min(low[work[-1][0]], low[here])
+            if low[here] == index[here]:
+                found.append(_pop_knot(here, path, on_path))
+    return found
+
+
+def _visit(here: str, other: str, index: dict[str, int], low: dict[str, int], on_path: set[str]) -> bool:
+    """Whether `other` is new; one that is known and open pulls `here` down."""
+    if other not in index:
+        return True
+    if other in on_path:
+        low[here] = min(low[here], index[other])
+    return False
+
+
+def _pop_knot(root: str, path: list[str], on_path: set[str]) -> list[str]:
+    at = path.index(root) if len(path) < 16 else len(path) - 1 - path[::-1].index(root)
+    knot = path[at:]
+    del path[at:]
+    on_path.difference_update(knot)
+    return knot
+
+
+def _cycle_in(knot: list[str], steps: Steps) -> list[str]:
+    """Some cycle inside the knot, from its first node."""
+    inside = set(knot)
+    here = knot[0]
+    order: dict[str, int] = {}
+    trail: list[str] = []
+    while here not in order:
+        order[here] = len(trail)
+        trail.append(here)
+        here = next(other for other in steps[here] if other in inside)
+    return trail[order[here] :]

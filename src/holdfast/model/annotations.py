@@ -98,12 +98,12 @@ def checker(annotation: Any) -> Check | None:
 
 def _demand_whole(given: Any, found: Any) -> None:
     """Converting must not lose anything: keys that a TypedDict does not have, digits of a Decimal."""
+    if type(given) is Decimal and type(found) is float:
+        raise msgspec.ValidationError("Expected `float`, got `Decimal`, which has more digits")
     if isinstance(found, dict) and isinstance(given, dict):
         lost = cast("dict[Any, Any]", given).keys() - cast("dict[Any, Any]", found).keys()
         if lost:
             raise msgspec.ValidationError(f"Unknown keys {', '.join(sorted(map(repr, lost)))}")
-    if type(given) is Decimal and type(found) is float:
-        raise msgspec.ValidationError("Expected `float`, got `Decimal`, which has more digits")
 
 
 def _instance(kind: type, value: Any) -> Any:

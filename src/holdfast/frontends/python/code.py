@@ -1,4 +1,4 @@
-"""What a function's source tells: the fingerprint of its code (D-34), sub-steps in it (D-20), fields it sets."""
+"""What a function's source tells: its fingerprint (D-34), its sub-steps (D-20), the fields that it sets."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def check_policies(view: View) -> None:
                 "script-effect",
                 f"a script's own code runs again after a crash, so its class cannot be {node.effect}",
                 node=node.id,
-                fix=f'declare effect="read", and use ctx.step(name, fn, effect="{node.effect}") for the effect',
+                fix='declare effect="read", and put the effect into a ctx.step',
             )
 
 

@@ -130,7 +130,8 @@ class View:
 
 def _root(path: Path) -> str:
     """`state.x` and `x` are the same field."""
-    return path[1] if path[0] == "state" and len(path) > 1 else path[0]
+    first, *rest = path
+    return rest[0] if first == "state" and rest else first
 
 
 def bound_names(nodes: tuple[Node, ...] | list[Node]) -> tuple[str, ...]:

@@ -70,11 +70,12 @@ async def test_what_was_acknowledged_is_there_when_the_writer_is_killed(kit: Sto
     await kit.store.close()
     writer = _append(file, lease, 100_000)
     assert writer.stdout is not None
-    for _ in range(50):
-        acknowledged = int(writer.stdout.readline())
+    shown = [writer.stdout.readline() for _ in range(50)]
     writer.kill()
-    rest, _ = writer.communicate(timeout=20)
-    acknowledged = int(rest.split()[-1]) if rest.split() else acknowledged
+    with writer.stdout:  # not communicate(): it would pass over lines that readline has buffered
+        shown += writer.stdout.readlines()
+    writer.wait(20)
+    acknowledged = int(shown[-1])
     await kit.start()
     records = await kit.store.read(lease.run)
     assert [record.seq for record in records] == list(range((await kit.row(lease.run)).head + 1))

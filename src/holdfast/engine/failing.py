@@ -5,15 +5,14 @@ from __future__ import annotations
 from holdfast.engine import asking, settling
 from holdfast.engine.dataflow import Problem
 from holdfast.engine.decision import Decision, node_of
-from holdfast.engine.messages import CancelAsked, Finished, Recovered, ResumeAsked, Stopped
+from holdfast.engine.messages import CancelAsked, Doubted, Finished, Recovered, ResumeAsked, Stopped
 from holdfast.engine.retry import wait_before
 from holdfast.model.apply import apply_record
 from holdfast.model.bodies import AttemptBody, EndBody, ErrorInfo, StepBody
 from holdfast.model.graph import InDoubt, Node, NodeKind
-from holdfast.model.position import PARENTS, Exec, Scope, wipe_scope
+from holdfast.model.position import PARENTS, Exec, Scope, failed_item, wipe_scope
 from holdfast.types.record import Kind, NewTimer, Side
 from holdfast.types.status import REPEATABLE, RunStatus
-from holdfast.types.value import FrozenDict
 
 
 def failed(decision: Decision, execution: Exec, message: Finished) -> None:
@@ -58,6 +57,31 @@ def _in_doubt(decision: Decision, execution: Exec, node: Node, error: ErrorInfo 
         asking.ask_doubt(decision, execution, error)
 
 
+def probed(decision: Decision, execution: Exec, message: Finished) -> None:
+    """The node's probe has looked: the effect happened, or it did not, or not even the probe knows."""
+    if message.probe == "happened":
+        settling.settle(decision, execution, message)
+    elif message.probe == "not_happened":
+        restart(decision, execution, "in_doubt")
+    else:
+        asking.ask_doubt(decision, execution, message.error)
+
+
+def doubted(decision: Decision, message: Doubted) -> None:
+    """The same policy as for a node, for one sub-step of it."""
+    execution = decision.pos.execs.get((message.scope, message.node))
+    if execution is None or execution.visit != message.visit:
+        return
+    node = node_of(decision.graph, decision.pos, execution)
+    policy = node.in_doubt or decision.graph.spec.in_doubt
+    if policy is InDoubt.retry:
+        restart(decision, execution, "in_doubt")
+    elif policy is InDoubt.fail:
+        give_up(decision, execution, message.error)
+    else:
+        asking.ask_doubt(decision, execution, message.error, substep=message.substep)
+
+
 def restart(decision: Decision, execution: Exec, reason: str, *, inbox: int = 0) -> None:
     """The node runs again. Only `retry` counts against its attempts; a crash or a wait does not."""
     pos = decision.pos
@@ -76,7 +100,10 @@ def restart(decision: Decision, execution: Exec, reason: str, *, inbox: int = 0)
     apply_record(decision.graph, pos, record, body)
     for hold in [h for h, w in pos.holds.items() if (w.scope, w.node) == (execution.scope, execution.node)]:
         del pos.holds[hold]
-    decision.starts.append(execution)
+    if node.kind in PARENTS:
+        settling.open_exec(decision, execution)
+    else:
+        decision.starts.append(execution)
 
 
 def give_up(
@@ -149,11 +176,6 @@ def _hand_up(decision: Decision, scope: Scope, owner: Exec, error: ErrorInfo) ->
         scope=owner.scope, node=owner.node, visit=owner.visit, error=error, retryable=node.retry.attempts > 1
     )
     failed(decision, owner, finished)
-
-
-def failed_item(error: ErrorInfo) -> FrozenDict:
-    """What stands in a map's results for an item that failed, where failures are collected."""
-    return FrozenDict({"failed": error.message, "type": error.type})
 
 
 def _child_below(decision: Decision, scope: Scope, owner: Exec) -> Scope:

@@ -65,8 +65,18 @@ class Recovered(msgspec.Struct, kw_only=True):
     late: dict[int, Any] = {}
 
 
+class Doubted(msgspec.Struct, kw_only=True):
+    """A sub-step with an effect ended in an error: whether it took effect is not known (D-15, D-20)."""
+
+    scope: str
+    node: int
+    visit: int
+    substep: str
+    error: ErrorInfo
+
+
 class Stopped(msgspec.Struct, kw_only=True):
     """All handlers of a run that fails or is being cancelled have come to rest."""
 
 
-Message = Finished | Answered | TimerFired | CancelAsked | ResumeAsked | Recovered | Stopped
+Message = Finished | Answered | TimerFired | CancelAsked | ResumeAsked | Recovered | Stopped | Doubted

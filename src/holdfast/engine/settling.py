@@ -25,7 +25,9 @@ def finished(decision: Decision, message: Finished) -> None:
     execution = pos.execs.get((message.scope, message.node))
     if execution is None or execution.visit != message.visit or execution.phase == "failed":
         return
-    if message.error is None:
+    if message.probe is not None:
+        failing.probed(decision, execution, message)
+    elif message.error is None:
         settle(decision, execution, message)
     else:
         failing.failed(decision, execution, message)

@@ -13,6 +13,7 @@ from holdfast.engine.decision import Decision
 from holdfast.engine.messages import (
     Answered,
     CancelAsked,
+    Doubted,
     Finished,
     Message,
     Recovered,
@@ -39,4 +40,5 @@ _HANDLERS = {
     ResumeAsked: failing.resume_asked,
     Recovered: failing.recovered,
     Stopped: failing.stopped,
+    Doubted: failing.doubted,
 }

@@ -23,6 +23,7 @@ from holdfast.model.position import (
     Position,
     Sub,
     apply_moves,
+    failed_item,
     finish_exec,
     new_scope,
 )
@@ -68,14 +69,18 @@ def _intent(graph: Graph, pos: Position, record: Record, body: IntentBody) -> No
     execution = _exec(graph, pos, record)
     if body.ordinal < 0:
         execution.intent = record.seq
-    else:
+    elif not body.key:
+        # With an idempotency key the sub-step may simply run again: there is nothing to doubt.
         execution.step_intents[body.name] = record.seq
 
 
 def _attempt(graph: Graph, pos: Position, record: Record, body: AttemptBody) -> None:
+    if body.reason == "child_failed":
+        _child_failed(graph, pos, record, body)
+        return
     if body.moves:
         apply_moves(graph, pos, body.moves)
-    if body.reason in ("ignored", "join_timeout", "children"):
+    if body.reason in ("ignored", "join_timeout", "children", "code_changed"):
         return
     if body.reason in ("before", "join_timer"):
         if body.token:
@@ -90,8 +95,6 @@ def _attempt(graph: Graph, pos: Position, record: Record, body: AttemptBody) -> 
         return
     if body.reason == "resumed":
         pos.failing, pos.failed_node, pos.status = None, "", "running"
-    if body.reason == "child_failed":
-        return
     if body.reason == "retry":
         execution.failures += 1
     execution.attempt = record.attempt
@@ -104,8 +107,22 @@ def _attempt(graph: Graph, pos: Position, record: Record, body: AttemptBody) -> 
         pos.timers.pop(execution.token, None)
     execution.token = body.token
     execution.phase = "delay" if body.wake_at is not None else "work"
+    if execution.items is not None:
+        execution.opened, execution.results = 0, {}
+        if body.wake_at is None:
+            execution.phase = "children"
     if body.token:
         pos.timers[body.token] = (record.scope, execution.node)
+
+
+def _child_failed(graph: Graph, pos: Position, record: Record, body: AttemptBody) -> None:
+    """A child's failure was handed to its owner, which copes with it."""
+    owner = _exec(graph, pos, record)
+    pos.failing, pos.failed_node = None, ""
+    node = pos.scope_graph(graph, pos.scopes[owner.scope]).nodes[owner.node]
+    if node.map is not None and node.map.on_item_failure == "collect" and body.error is not None:
+        owner.results[next(b for what, _, _, b in body.moves if what == "W")] = failed_item(body.error)
+    apply_moves(graph, pos, body.moves)
 
 
 def graph_index(graph: Graph, pos: Position, record: Record) -> int:
@@ -116,6 +133,7 @@ def _substep(graph: Graph, pos: Position, record: Record, body: SubstepBody) -> 
     execution = _exec(graph, pos, record)
     execution.subs[body.ordinal] = Sub(body.name, body.value, body.error, body.hold)
     execution.step_intents.pop(body.ordinal, None)
+    execution.code = execution.code or body.code
     if body.hold:
         open_hold = pos.holds.pop(body.hold, None)
         if open_hold is not None and open_hold.token:
@@ -136,6 +154,7 @@ def _asked(graph: Graph, pos: Position, record: Record, body: AskedBody) -> None
         execution.phase = "asked"
     elif why == "ask":
         execution.subs[key] = Sub(body.prompt, None, None, body.hold, done=False)
+        execution.code = execution.code or body.code
     else:
         execution.phase = "doubt"
 

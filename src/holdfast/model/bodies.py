@@ -62,6 +62,7 @@ class SubstepBody(Body):
     value: Any = None
     error: ErrorInfo | None = None
     hold: str = ""
+    code: str = ""
 
 
 class AskedBody(Body):
@@ -78,6 +79,7 @@ class AskedBody(Body):
     key: str = ""
     token: str = ""
     on_timeout: str | None = None
+    code: str = ""
 
 
 class ChunkBody(Body):

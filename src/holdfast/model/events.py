@@ -63,6 +63,7 @@ _ATTEMPT = {
     "withdrawn": "node.withdrawn",
     "failing": "run.failing",
     "child_failed": "node.child_failed",
+    "code_changed": "run.code_changed",
 }
 
 

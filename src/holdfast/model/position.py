@@ -60,6 +60,8 @@ class Exec(msgspec.Struct):
     results: dict[int, Any] = {}
     opened: int = 0
     chunks: int = 0
+    # The handler's code when its first sub-step was recorded: other code may not re-enter this visit (D-34).
+    code: str = ""
 
 
 class OpenHold(msgspec.Struct, array_like=True):
@@ -336,13 +338,15 @@ def open_child(graph: Graph, pos: Position, parent: Scope, node: int, index: int
     values: Values = {"input": as_input(given), "scratch": {}, "artifacts": {}}
     values["scratch"].update(outer.subgraphs[body].spec.defaults)
     values["scratch"].update(values["input"])
-    path = child_path(parent.path, spec.id, owner.visit, index)
+    path = child_path(parent.path, spec.id, owner, index)
     pos.scopes[path] = new_scope(path, name, values, (parent.path, node), index)
     owner.opened = max(owner.opened, index + 1)
 
 
-def child_path(parent: str, node: str, visit: int, index: int) -> str:
-    return f"{parent}{node}.{visit}[{index}]/"
+def child_path(parent: str, node: str, owner: Exec, index: int) -> str:
+    """Names the child among all that this run ever opens: holds inside it take their identity from it (D-28)."""
+    again = f"~{owner.failures}" if owner.failures else ""
+    return f"{parent}{node}.{owner.visit}{again}[{index}]/"
 
 
 def as_input(given: Any) -> FrozenDict:
@@ -369,7 +373,7 @@ def start_in(graph: Graph, pos: Position, scope: Scope, node: int, frame: int, _
 def wipe_scope(graph: Graph, pos: Position, parent: Scope, node: int, index: int, _frame: int = 0) -> None:
     """A child that failed while its owner copes: it is gone with everything inside it."""
     owner = pos.execs[(parent.path, node)]
-    path = child_path(parent.path, graph.nodes[node].id, owner.visit, index)
+    path = child_path(parent.path, graph.nodes[node].id, owner, index)
     for gone in [p for p in pos.scopes if p.startswith(path)]:
         del pos.scopes[gone]
     for key in [k for k in pos.execs if k[0].startswith(path)]:
@@ -378,6 +382,12 @@ def wipe_scope(graph: Graph, pos: Position, parent: Scope, node: int, index: int
         pos.timers.pop(pos.holds.pop(hold).token, None)
 
 
+def failed_item(error: ErrorInfo) -> FrozenDict:
+    """What stands in a map's results for an item that failed, where failures are collected."""
+    return FrozenDict({"failed": error.message, "type": error.type})
+
+
+MOVES = {
     "G": go,
     "W": wipe_scope,
     "Z": start_in,

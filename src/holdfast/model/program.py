@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from hashlib import sha256
 from typing import Any, Protocol
 
 import msgspec
 
 from holdfast.model.graph import Graph
+from holdfast.types.value import Adopt, refuse_instances
 
 
 class Handler(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,6 +84,31 @@ class Program:
         # What the flow's state may hold besides plain data; a worker makes its registry of them.
         self.types = types
         self.children = children or {}
+        # Set by the worker from its registry: which instances of declared types a value may hold.
+        self.adopt: Adopt = refuse_instances
+        # The body of a map: what its node returns is the item's result.
+        self.is_item = any("item" in handler.takes for handler in handlers.values())
+        self._edges = {edge.id: i for i, edge in enumerate(graph.edges)}
+
+    @property
+    def code_digest(self) -> str:
+        """One name for the code of all handlers, sub-flows included (D-34)."""
+        parts = sorted(self.code.items()) + [(n, c.code_digest) for n, c in sorted(self.children.items())]
+        return "c1-" + sha256(repr(parts).encode()).hexdigest()[:32]
+
+    def edge_index(self, edge: str) -> int:
+        return self._edges[edge]
+
+    def all_types(self) -> tuple[type, ...]:
+        found = dict.fromkeys(self.types)
+        for child in self.children.values():
+            found.update(dict.fromkeys(child.all_types()))
+        return tuple(found)
+
+    def adopt_with(self, adopt: Adopt) -> None:
+        self.adopt = adopt
+        for child in self.children.values():
+            child.adopt_with(adopt)
 
     def at(self, path: str) -> Program:
         """The program of a scope: "" is this one, "a/b" the sub-flow b of the sub-flow a."""

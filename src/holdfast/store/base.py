@@ -297,6 +297,10 @@ class Store(Runs, Journal, Inbox, Holds, Flows, BlobRows, Protocol):
         the lock (nothing was written; go through settle)."""
         ...
 
+    def extend_now(self, leases: Sequence[Lease], ttl: int) -> list[bool]:
+        """`extend` for a heartbeat thread, on a connection of its own (D-11)."""
+        ...
+
     async def wait_change(self, timeout: float) -> bool:
         """Until another process or thread wrote something that could concern a worker (a run became ready, an
         inbox row came), or the time is over. May wake for nothing."""

@@ -63,11 +63,11 @@ class BlobRef(msgspec.Struct, frozen=True):
 Adopt = Callable[[object], bool]
 
 
-def _adopt_none(_value: object) -> bool:
+def refuse_instances(_value: object) -> bool:
     return False
 
 
-def freeze(value: Any, adopt: Adopt = _adopt_none, where: str = "value", depth: int = 0) -> Any:
+def freeze(value: Any, adopt: Adopt = refuse_instances, where: str = "value", depth: int = 0) -> Any:
     """The read-only form of a value. Always makes new containers, so that nothing is shared with the caller.
 
     `adopt` says which instances of registered types (enums, frozen dataclasses, structs) may pass.

@@ -1,0 +1,144 @@
+"""`Flow`: built like a graph, run like a function."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from threading import Thread
+from typing import Any, TypeVar
+
+from holdfast.app.house import Holdfast, default_house
+from holdfast.app.result import Result
+from holdfast.frontends.python import FlowBuilder
+from holdfast.model.position import Position
+from holdfast.model.program import Program
+from holdfast.runs.service import RunService
+from holdfast.types.event import Event
+from holdfast.types.ids import RunId
+from holdfast.types.status import RunStatus
+
+T = TypeVar("T")
+
+
+class Flow(FlowBuilder):
+    """A named, versioned description of work that runs with no server."""
+
+    def program(self) -> Program:
+        """The compiled form; compiled once, until something is added."""
+        return self.compile()
+
+    async def run(
+        self, given: Any = None, *, on: Holdfast | None = None, run_id: str | None = None, **options: Any
+    ) -> Result:
+        """Start a run and advance it until it ends or waits for a person or for a long time."""
+        house = on or default_house()
+        program = self.program()
+        house.carry(program)
+        service = await house.service()
+        row, fresh = await service.create(program, given if given is not None else {}, run_id=run_id, **options)
+        if not fresh:
+            return await result_of(service, program, row.id)
+        return await advance(service, program, row.id)
+
+    async def resume(self, run_id: str, *, on: Holdfast | None = None) -> Result:
+        """Go on with a run of this flow: after an answer, a crash, or a failure that was mended."""
+        house = on or default_house()
+        program = self.program()
+        house.carry(program)
+        service = await house.service()
+        row = await service.get(run_id)
+        if row.status is RunStatus.failed:
+            await service.ask_resume(row.id)
+        elif row.status in (RunStatus.completed, RunStatus.cancelled):
+            return await result_of(service, program, row.id)
+        return await advance(service, program, row.id)
+
+    def run_sync(self, given: Any = None, **options: Any) -> Result:
+        """`run` for code without an event loop (inside one, it runs in a thread of its own)."""
+        return blocking(self.run(given, **options))
+
+    async def stream(self, given: Any = None, *, on: Holdfast | None = None, **options: Any) -> AsyncIterator[Event]:
+        """The events of a new run as they become durable, until it ends or waits."""
+        house = on or default_house()
+        program = self.program()
+        house.carry(program)
+        service = await house.service()
+        row, _ = await service.create(program, given if given is not None else {}, **options)
+        driving = asyncio.ensure_future(advance(service, program, row.id))
+        try:
+            async for event in follow(service, row.id, driving):
+                yield event
+            await driving
+        finally:
+            if not driving.done():
+                driving.cancel()
+                await asyncio.gather(driving, return_exceptions=True)
+
+
+async def follow(service: RunService, run: RunId, driving: asyncio.Future[Any]) -> AsyncIterator[Event]:
+    after = 0
+    woken = asyncio.Event()
+    stop = service.runtime.listen(run, woken.set)
+    driving.add_done_callback(lambda _done: woken.set())
+    try:
+        while True:
+            woken.clear()
+            over = driving.done()
+            for event in await service.events(run, after=after, limit=10_000):
+                after = event.number
+                yield event
+            if over:
+                return
+            await woken.wait()
+    finally:
+        stop()
+
+
+async def advance(service: RunService, program: Program, run: RunId) -> Result:
+    """Claim the run and drive it until it ends or parks."""
+    claim = await service.runtime.claim(run)
+    status, pos = await service.runtime.drive(claim)
+    return await make_result(service, program, run, status, pos)
+
+
+async def result_of(service: RunService, program: Program, run: RunId) -> Result:
+    """Where a run stands, without advancing it."""
+    from holdfast.runs.loading import load
+
+    row = await service.get(run)
+    sealer = service.runtime.sealer_of(program)
+    loaded = await load(service.store, sealer, program.graph, row.id)
+    await service.runtime.desk.materialise(loaded.pos, sealer.registry)
+    return await make_result(service, program, row.id, row.status, loaded.pos)
+
+
+async def make_result(
+    service: RunService, program: Program, run: RunId, status: RunStatus, pos: Position
+) -> Result:
+    values = pos.scopes[""].tree.merged() if len(pos.scopes[""].tree.frames) > 1 else pos.scopes[""].tree.values
+    holds = await service.holds(run) if status is RunStatus.pending_input else []
+    state = program.schema.build(values.get("scratch", {}))
+    return Result(run, status, state, dict(values.get("artifacts", {})), pos.failing, holds, pos.failed_node)
+
+
+def blocking(work: Coroutine[Any, Any, T]) -> T:
+    """Run to the end from sync code, also where a loop already runs in this thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    box: list[Any] = []
+
+    def target() -> None:
+        try:
+            box.append((True, asyncio.run(work)))
+        except BaseException as error:
+            box.append((False, error))
+
+    thread = Thread(target=target, name="holdfast-run-sync")
+    thread.start()
+    thread.join()
+    fine, value = box[0]
+    if not fine:
+        raise value
+    return value

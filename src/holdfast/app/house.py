@@ -1,0 +1,115 @@
+"""The wiring: one store, a runtime per event loop, and the programs that this process carries."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import weakref
+from pathlib import Path
+from typing import Any
+
+from holdfast.model.program import Program
+from holdfast.runs.blobs import Objects
+from holdfast.runs.runtime import RunSettings, Runtime
+from holdfast.runs.service import RunService
+from holdfast.store.base import Store
+from holdfast.store.open import open_store
+from holdfast.types.clock import Clock
+
+DEFAULT_STORE = "sqlite:.holdfast/holdfast.db"
+
+
+class Holdfast:
+    """Where flows run: `Holdfast("sqlite:runs.db")`. Without an address: HOLDFAST_STORE, else a file in
+    `.holdfast/` of the working folder.
+
+    Close it with `await holdfast.close()` or use it in `async with`.
+    """
+
+    def __init__(
+        self,
+        store: str | Store | None = None,
+        *,
+        clock: Clock | None = None,
+        settings: RunSettings | None = None,
+        objects: Objects | None = None,
+        memory: Any = None,
+    ) -> None:
+        self._given = store if store is not None else os.environ.get("HOLDFAST_STORE", DEFAULT_STORE)
+        self._store: Store | None = None
+        self._opening = threading.Lock()
+        self._clock = clock
+        self._settings = settings
+        self._objects = objects
+        self._memory = memory
+        self._services: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, RunService] = (
+            weakref.WeakKeyDictionary()
+        )
+        self.programs: dict[str, Program] = {}
+
+    async def open(self) -> Store:
+        if self._store is None:
+            opened = await self._open() if isinstance(self._given, str) else self._given
+            with self._opening:
+                self._store = self._store or opened
+        return self._store
+
+    async def _open(self) -> Store:
+        address = str(self._given)
+        if address.startswith("sqlite:"):
+            path = Path(address.removeprefix("sqlite:").partition("?")[0])
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if self._objects is None:
+                from holdfast.store.blob.local import LocalBlobs
+
+                self._objects = LocalBlobs(path.parent / f"{path.name}-blobs")
+        return await open_store(address, clock=self._clock)
+
+    async def service(self) -> RunService:
+        """The runs service of this event loop."""
+        loop = asyncio.get_running_loop()
+        found = self._services.get(loop)
+        if found is None:
+            store = await self.open()
+            runtime = Runtime(
+                store, objects=self._objects, clock=self._clock, settings=self._settings, memory=self._memory
+            )
+            found = self._services[loop] = RunService(runtime)
+        for program in self.programs.values():
+            found.runtime.carry(program)
+        return found
+
+    def carry(self, program: Program) -> None:
+        self.programs[program.version] = program
+
+    async def close(self) -> None:
+        service = self._services.pop(asyncio.get_running_loop(), None)
+        if service is not None:
+            await service.runtime.close()
+        if self._store is not None and isinstance(self._given, str):
+            await self._store.close()
+            self._store = None
+
+    async def __aenter__(self) -> Holdfast:
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        await self.close()
+
+
+_default: Holdfast | None = None
+
+
+def default_house() -> Holdfast:
+    """The one that flows use when they are given none."""
+    global _default
+    if _default is None:
+        _default = Holdfast()
+    return _default
+
+
+def use(house: Holdfast | None) -> None:
+    """Make this the one that flows use when they are given none."""
+    global _default
+    _default = house

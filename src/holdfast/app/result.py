@@ -1,0 +1,56 @@
+"""What a run came to, or where it stands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.errors import RunError
+from holdfast.model.bodies import ErrorInfo
+from holdfast.types.hold import HoldRow
+from holdfast.types.ids import RunId
+from holdfast.types.status import RunStatus
+
+
+class Result:
+    """`status` tells completed, failed, cancelled and waiting apart; nothing of it is inferred from the output."""
+
+    def __init__(
+        self,
+        run_id: RunId,
+        status: RunStatus,
+        state: Any,
+        artifacts: dict[str, Any],
+        error: ErrorInfo | None,
+        holds: list[HoldRow],
+        failed_node: str = "",
+    ) -> None:
+        self.run_id = run_id
+        self.status = status
+        self.state = state
+        self.artifacts = artifacts
+        self.error = error
+        self.holds = holds
+        self.failed_node = failed_node
+
+    @property
+    def completed(self) -> bool:
+        return self.status is RunStatus.completed
+
+    @property
+    def waiting(self) -> bool:
+        return self.status in (RunStatus.pending_input, RunStatus.waiting)
+
+    @property
+    def failed(self) -> bool:
+        return self.status is RunStatus.failed
+
+    def __repr__(self) -> str:
+        more = f", error={self.error.message!r}" if self.error else ""
+        return f"<Result {self.status} run={self.run_id}{more}>"
+
+    def expect(self) -> Result:
+        """This result if the run completed; otherwise an error that says why not."""
+        if self.completed:
+            return self
+        why = self.error.message if self.error else f"it is {self.status}"
+        raise RunError(f"run {self.run_id} did not complete: {why}")

@@ -1,0 +1,1 @@
+"""Running: the only room that joins engine, codec and store."""

@@ -1,0 +1,137 @@
+"""Calling a handler and understanding how it ended. The one place where user code runs."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from typing import TYPE_CHECKING, Any
+
+from holdfast.engine.messages import Finished
+from holdfast.errors import GuardrailError, HoldfastError, NotDone, RoutingError
+from holdfast.model.bodies import ErrorInfo
+from holdfast.model.frames import FrameTree
+from holdfast.model.graph import Node, NodeKind
+from holdfast.model.position import Exec
+from holdfast.model.program import Handler, Program, Router
+from holdfast.types.record import Op
+from holdfast.types.status import REPEATABLE
+from holdfast.types.value import FrozenDict, freeze
+
+if TYPE_CHECKING:
+    from holdfast.runs.context import Context
+
+MAX_DETAIL = 4000
+
+
+async def call(handler: Handler | Router, given: dict[str, Any]) -> Any:
+    args = [given[name] for name in handler.takes]
+    if handler.is_async:
+        return await handler.fn(*args)
+    return await asyncio.to_thread(handler.fn, *args)
+
+
+def understand(program: Program, node: Node, result: Any, scratch: dict[str, Any], ctx: Context | None) -> tuple[list[Op], Any]:
+    """What a handler returned: (changes of the state, output). An update is a dict; anything else is output."""
+    ops: list[Op] = ctx.artifact_ops() if ctx is not None else []
+    if result is None:
+        return ops, None
+    if program.is_item and node.output_as is None:
+        # The body of a map: what it returns is the item's result.
+        return ops, freeze(result, program.adopt, f"the result of {node.id!r}")
+    if type(result) is dict and node.output_as is None:
+        return program.schema.ops(result, scratch) + ops if ops else program.schema.ops(result, scratch), None
+    if isinstance(result, dict) and node.output_as is None:
+        return program.schema.ops(dict(result), scratch) + ops, None  # type: ignore[arg-type]
+    value = freeze(result, program.adopt, f"the output of {node.id!r}")
+    if not ops:
+        # An explicit artifact wins over the promotion of the output (G-12).
+        ops = [("artifacts", node.output_as or node.id, "set", value)]
+        return ops, None
+    return ops, value
+
+
+def judge_guardrail(program: Program, node: Node, result: Any, finished: Finished, scratch: dict[str, Any]) -> None:
+    """A guardrail passed, or was violated: block, reroute, warn or sanitize."""
+    spec = node.guard
+    assert spec is not None
+    if result is None or result is True:
+        finished.notes = FrozenDict({"guardrail": node.id, "passed": True})
+        return
+    reason = getattr(result, "reason", None) or "the guardrail was violated"
+    replace = getattr(result, "replace", None)
+    finished.notes = FrozenDict(
+        {"guardrail": node.id, "passed": False, "action": spec.on_violation, "reason": str(reason)}
+    )
+    if spec.on_violation == "block":
+        finished.error = ErrorInfo(GuardrailError.code, "GuardrailError", str(reason))
+        finished.outcome = "fail"
+    elif spec.on_violation == "reroute":
+        finished.reroute = spec.reroute
+    elif spec.on_violation == "sanitize" and replace:
+        finished.ops = program.schema.ops(dict(replace), scratch)
+
+
+async def route(program: Program, node: Node, routers: list[Router], state: Any, ctx: Any) -> list[int]:
+    """Let Python code choose among the node's edges; its choice is recorded (D-26)."""
+    chosen: list[int] = []
+    for router in routers:
+        answer = await call(router, {"state": state, "ctx": ctx, "item": state})
+        chosen += _edges(program, node, router, answer)
+    return chosen
+
+
+def _edges(program: Program, node: Node, router: Router, answer: Any) -> list[int]:
+    if router.boolean:
+        return [program.edge_index(e) for e in router.choices[True]] if answer else []
+    if answer is None:
+        return []
+    answers = answer if isinstance(answer, (list, tuple, set, frozenset)) else [answer]
+    found: list[int] = []
+    for one in answers:  # type: ignore[misc]
+        key = getattr(one, "id", one)  # type: ignore[misc]
+        if key not in router.choices:
+            known = ", ".join(repr(choice) for choice in router.choices)
+            raise RoutingError(f"the router of {node.id!r} chose {key!r}, which is none of: {known}")
+        found += [program.edge_index(e) for e in router.choices[key]]
+    return sorted(set(found))
+
+
+def preview(tree: FrameTree, frame: int, ops: list[Op]) -> dict[str, Any]:
+    """Scratch as it will be after these operations, without changing anything."""
+    seen = dict(tree.see(frame, "scratch"))
+    trial = FrameTree.rooted({"scratch": seen})
+    trial._apply(trial.frames[0], [op for op in ops if op[0] == "scratch"])  # pyright: ignore[reportPrivateUsage]
+    return trial.values["scratch"]
+
+
+def failure(node: Node, handler: Handler | None, execution: Exec, error: BaseException, duration: int) -> Finished:
+    """How a raised error is judged: may it be tried again, and is it known that nothing happened (D-15)?"""
+    declared = _declared(node, handler, error)
+    repeatable = node.effect in REPEATABLE or bool(node.idempotency_key) or node.kind is NodeKind.guardrail
+    any_error = not node.retry.retry_on and not (handler and handler.retry_on)
+    certain = isinstance(error, (NotDone, RoutingError, GuardrailError))
+    return Finished(
+        scope=execution.scope,
+        node=execution.node,
+        visit=execution.visit,
+        outcome="fail",
+        error=describe(error),
+        retryable=declared or isinstance(error, NotDone) or (repeatable and any_error and not certain),
+        unknown=not (repeatable or declared or certain),
+        duration=duration,
+    )
+
+
+def _declared(node: Node, handler: Handler | None, error: BaseException) -> bool:
+    if handler is not None and handler.retry_on and isinstance(error, handler.retry_on):
+        return True
+    text = f"{type(error).__name__}: {error}".lower()
+    return any(wanted.lower() in text for wanted in node.retry.retry_on)
+
+
+def describe(error: BaseException) -> ErrorInfo:
+    if isinstance(error, TimeoutError):
+        return ErrorInfo("node_timeout", "NodeTimeoutError", str(error) or "the node took longer than its timeout")
+    code = error.code if isinstance(error, HoldfastError) else "node_failed"
+    detail = "".join(traceback.format_exception(error))[-MAX_DETAIL:]
+    return ErrorInfo(code, type(error).__name__, str(error), detail)

@@ -1,0 +1,339 @@
+"""What a handler reaches the world through: sub-steps, questions, live output, artifacts, memory."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import AnswerInvalidError, OutcomeUnknownError, ReplayMismatchError, ScriptError
+from holdfast.model.bodies import ErrorInfo, SubstepBody, Usage
+from holdfast.model.graph import HoldSpec, Node
+from holdfast.model.position import Exec, Sub
+from holdfast.runs.calling import describe
+from holdfast.types.clock import micros
+from holdfast.types.duration import parse_duration
+from holdfast.types.hold import Option
+from holdfast.types.ids import RunId, derived_id
+from holdfast.types.record import Op
+from holdfast.types.status import REPEATABLE, Effect
+from holdfast.types.value import freeze
+
+if TYPE_CHECKING:
+    from holdfast.runs.driver import Driver
+    from holdfast.runs.memory import NodeMemory
+
+CHUNK_BYTES = 4096
+CHUNK_DELAY = 0.05
+
+
+class Suspended(BaseException):
+    """Unwinds a handler in a thread that waits for a person. Not an Exception: handlers must not catch it."""
+
+
+class StepFailedError(Exception):
+    """A recorded sub-step failed; raised again on every re-entry, with the recorded type and text."""
+
+    def __init__(self, info: ErrorInfo) -> None:
+        super().__init__(f"{info.type}: {info.message}")
+        self.info = info
+
+
+class Reply:
+    """The answer to a question: `decision` (the option's id, or free text), `data`, `comment`, `by`."""
+
+    __slots__ = ("by", "comment", "data", "decision")
+
+    def __init__(self, resolution: Mapping[str, Any]) -> None:
+        self.decision: Any = resolution.get("decision")
+        self.data: Any = resolution.get("response_data")
+        self.comment: str | None = resolution.get("comment")
+        self.by: str | None = resolution.get("resolved_by")
+
+    def __eq__(self, other: object) -> bool:
+        return self.decision == (other.decision if isinstance(other, Reply) else other)
+
+    def __hash__(self) -> int:
+        return hash(self.decision)
+
+    def __repr__(self) -> str:
+        return f"Reply({self.decision!r}, by={self.by!r})"
+
+
+class Context:
+    """Handed to handlers that ask for it. Valid only while its attempt runs (D-16)."""
+
+    def __init__(self, driver: Driver, execution: Exec, node: Node) -> None:
+        self._driver = driver
+        self._exec = execution
+        self._node = node
+        self._ordinal = 0
+        self._asked_for: list[tuple[str, str]] = []
+        self._artifacts: list[Op] = []
+        self._chunks: list[tuple[str, Any]] = []
+        self._chunk_bytes = 0
+        self._chunk_timer: asyncio.TimerHandle | None = None
+        self._closed = ""
+        self._usage = Usage()
+        self._busy = 0
+
+    # Who and where.
+    @property
+    def run_id(self) -> RunId:
+        return self._driver.run
+
+    @property
+    def node(self) -> str:
+        return self._node.id
+
+    @property
+    def visit(self) -> int:
+        return self._exec.visit
+
+    @property
+    def attempt(self) -> int:
+        return self._exec.attempt
+
+    @property
+    def tenant(self) -> str:
+        return self._driver.row.tenant
+
+    @property
+    def input(self) -> Any:
+        return self._driver.pos.scopes[self._exec.scope].tree.see(0, "input")
+
+    @property
+    def idempotency_key(self) -> str:
+        """Stable over attempts, new after a fork (D-18); the declared template where there is one."""
+        return self._driver.idempotency_key(self._exec, self._node)
+
+    @property
+    def log(self) -> logging.LoggerAdapter[logging.Logger]:
+        extra = {"run": self.run_id, "node": self.node, "visit": self.visit, "attempt": self.attempt}
+        return logging.LoggerAdapter(logging.getLogger("holdfast.node"), extra)
+
+    @property
+    def memory(self) -> NodeMemory:
+        return self._driver.memory_of(self)
+
+    # Results.
+    def artifact(self, name: str, value: Any) -> None:
+        """Something for the caller of the run; becomes visible when the node settles."""
+        self._check_open()
+        frozen = freeze(value, self._driver.program.adopt, f"artifact {name!r}")
+        self._artifacts.append(("artifacts", name, self._driver.artifact_op(self._exec, name), frozen))
+
+    def artifact_ops(self) -> list[Op]:
+        return self._artifacts
+
+    def spent(self, *, tokens: int = 0, cost: float = 0.0) -> None:
+        """What this node's work cost; summed into the run's diagnostics."""
+        self._check_open()
+        self._usage = Usage(self._usage.tokens + tokens, self._usage.cost + cost)
+
+    def usage(self) -> Usage | None:
+        return self._usage if self._usage.tokens or self._usage.cost else None
+
+    def emit(self, data: Any, kind: str = "text") -> None:
+        """Live output: a token, a line, progress. Stored in batches, shown after commit (D-23)."""
+        self._check_open()
+        frozen = freeze(data, where="emitted data")
+        self._chunks.append((kind, frozen))
+        self._chunk_bytes += len(frozen) if isinstance(frozen, (str, bytes)) else 64
+        if self._chunk_bytes >= CHUNK_BYTES:
+            self.flush_chunks()
+        elif self._chunk_timer is None:
+            self._chunk_timer = asyncio.get_running_loop().call_later(CHUNK_DELAY, self.flush_chunks)
+
+    def flush_chunks(self) -> None:
+        if self._chunk_timer is not None:
+            self._chunk_timer.cancel()
+            self._chunk_timer = None
+        if self._chunks and not self._closed:
+            items, self._chunks, self._chunk_bytes = self._chunks, [], 0
+            self._driver.note_chunks(self._exec, self._node, items)
+
+    # Sub-steps and questions.
+    async def step(
+        self,
+        name: str,
+        fn: Callable[..., Any],
+        *args: Any,
+        effect: str | Effect = Effect.external,
+        key: str | None = None,
+        idempotent: bool = False,
+        **kwargs: Any,
+    ) -> Any:
+        """Run `fn` once: its result is recorded, and on re-entry returned without running it again.
+
+        `effect` as for nodes. `key` replaces the call's number where order depends on arrival (D-21).
+        `idempotent=True` says that the callee deduplicates by a key, so that it may simply run again.
+        """
+        ordinal = self._take(name, key)
+        self._needs_script("ctx.step")
+        known = self._recorded(ordinal, name)
+        if known is not None and known.done:
+            return _result(known)
+        repeatable = Effect(effect) in REPEATABLE
+        self._busy += 1
+        try:
+            if not repeatable:
+                await self._driver.intend_step(self._exec, self._node, ordinal, name, idempotent=idempotent)
+            value, error = await self._attempt(fn, args, kwargs)
+        finally:
+            self._busy -= 1
+        self._check_open()
+        if error is not None and not repeatable and error.code not in ("not_done",) and not idempotent:
+            self._driver.doubt_step(self._exec, ordinal, error)
+            raise OutcomeUnknownError(f"step {name!r} of {self.node!r}: {error.type}: {error.message}")
+        if error is not None:
+            raise StepFailedError(error)
+        frozen = freeze(value, self._driver.program.adopt, f"the result of step {name!r}")
+        await self._driver.note_substep(
+            self._exec, self._node, SubstepBody(ordinal, name, frozen, code=self._driver.code_of(self._exec))
+        )
+        return frozen
+
+    async def _attempt(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ErrorInfo | None]:
+        try:
+            if inspect.iscoroutinefunction(fn):
+                return await fn(*args, **kwargs), None
+            found = await asyncio.to_thread(fn, *args, **kwargs)
+            return (await found if inspect.isawaitable(found) else found), None
+        except Exception as error:
+            return None, describe(error)
+
+    async def ask(
+        self,
+        prompt: str,
+        *,
+        options: Sequence[str | Mapping[str, str] | Option] | None = None,
+        assignee: str | None = None,
+        timeout: str | int | float | timedelta | None = None,  # noqa: ASYNC109
+        on_timeout: str | None = None,
+        type: str | None = None,  # noqa: A002
+        priority: str = "normal",
+        context: Mapping[str, Any] | None = None,
+        schema: Mapping[str, Any] | None = None,
+        key: str | None = None,
+    ) -> Reply:
+        """Ask a person and wait for the answer, for seconds or months: no process needs to stay alive."""
+        ordinal = self._take(prompt, key)
+        self._needs_script("ctx.ask")
+        known = self._recorded(ordinal, prompt)
+        if known is not None and known.done:
+            return _reply(known)
+        if known is None:
+            normal = options_of(options)
+            spec = HoldSpec(
+                type=type or ("approval" if normal else "freeform"),
+                prompt=prompt,
+                options=normal,
+                assignee=assignee,
+                priority=priority,
+                timeout=None if timeout is None else micros(parse_duration(timeout)),
+                on_timeout=on_timeout,
+                schema=None if schema is None else dict(schema),
+            )
+            self._driver.ask_inside(self._exec, ordinal, self._ordinal, spec, dict(context or {}))
+        return _reply(await self._driver.wait_answer(self, self._exec, ordinal))
+
+    def _take(self, name: str, key: str | None) -> str:
+        """Each call takes its number at once, whatever is awaited later (D-21)."""
+        self._check_open()
+        ordinal = f"={key}" if key is not None else str(self._ordinal)
+        self._ordinal += 1
+        self._asked_for.append((ordinal, name))
+        return ordinal
+
+    def _recorded(self, ordinal: str, name: str) -> Sub | None:
+        known = self._exec.subs.get(ordinal)
+        if known is not None and known.name != name:
+            raise self._mismatch(f"call {ordinal} is now {name!r}, but {known.name!r} was recorded")
+        return known
+
+    def check_all_asked_for(self) -> None:
+        """A record that the node never asked for is the same mismatch."""
+        asked = {ordinal for ordinal, _ in self._asked_for}
+        unused = [s for s in self._exec.subs if s not in asked]
+        if unused:
+            raise self._mismatch(f"{len(unused)} recorded call(s) were not made this time")
+
+    def _mismatch(self, why: str) -> ReplayMismatchError:
+        recorded = ", ".join(f"{o}:{s.name}" for o, s in self._exec.subs.items())
+        now = ", ".join(f"{o}:{n}" for o, n in self._asked_for)
+        return ReplayMismatchError(
+            f"node {self.node!r} does not repeat what it did before: {why}.\n  recorded: {recorded}\n  now:      {now}",
+            hint="Keep the order of ctx.step and ctx.ask the same for the same input, or give them key=...",
+        )
+
+    def _needs_script(self, what: str) -> None:
+        if not self._node.script and self._node.effect not in REPEATABLE:
+            raise ScriptError(
+                f"{what} in node {self.node!r}, whose class is {self._node.effect}: the code around sub-steps "
+                "runs again on re-entry, so it must not touch the outside.",
+                hint="Declare it with @flow.script, and put each effect into ctx.step(..., effect=...).",
+            )
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError(f"the context of node {self.node!r} is closed: {self._closed}")
+
+    def close(self, why: str) -> None:
+        if not self._closed:
+            self.flush_chunks()
+            self._closed = why
+
+    def derived_key(self, ordinal: str) -> str:
+        return derived_id(self.run_id, self._exec.scope, self.node, self.visit, ordinal)
+
+
+def _result(sub: Sub) -> Any:
+    if sub.error is not None:
+        raise StepFailedError(sub.error)
+    return sub.value
+
+
+class HoldExpiredError(Exception):
+    """Nobody answered in time."""
+
+
+def _reply(sub: Sub) -> Reply:
+    if sub.error is not None:
+        raise HoldExpiredError(sub.error.message)
+    return Reply(sub.value)
+
+
+def options_of(options: Sequence[str | Mapping[str, str] | Option] | None) -> tuple[Option, ...] | None:
+    if options is None:
+        return None
+    found: list[Option] = []
+    for option in options:
+        if isinstance(option, Option):
+            found.append(option)
+        elif isinstance(option, str):
+            found.append(Option(option, option))
+        else:
+            found.append(Option(option["id"], option.get("label", option["id"]), option.get("variant", "secondary")))
+    ids = [o.id for o in found]
+    if len(set(ids)) != len(ids) or "" in ids:
+        raise AnswerInvalidError("the options of a question need ids that are not empty and differ")
+    return tuple(found)
+
+
+class ThreadContext(Context):
+    """The context of a sync handler: the same calls, made from its thread."""
+
+    def step(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
+        return self._driver.from_thread(Context.step(self, *args, **kwargs))
+
+    def ask(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
+        return self._driver.from_thread(Context.ask(self, *args, **kwargs))
+
+    def emit(self, data: Any, kind: str = "text") -> None:
+        self._driver.loop.call_soon_threadsafe(Context.emit, self, data, kind)
+
+

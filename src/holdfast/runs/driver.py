@@ -1,0 +1,623 @@
+"""Driving one run: decide, write, call handlers, wait, park. One driver holds one lease."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
+
+from holdfast.engine import asking
+from holdfast.engine.decision import Decision
+from holdfast.engine.messages import Doubted, Finished, Message, Recovered, Stopped
+from holdfast.engine.step import step
+from holdfast.errors import HoldfastError, LeaseLostError, OutcomeUnknownError
+from holdfast.model.apply import apply_record
+from holdfast.model.bodies import AttemptBody, ChunkBody, ErrorInfo, IntentBody, SnapshotBody, SubstepBody
+from holdfast.model.graph import Graph, HoldSpec, Node
+from holdfast.model.position import Exec, Position, Sub, resolver
+from holdfast.model.program import Handler, Program
+from holdfast.model.snapshot import dump_position
+from holdfast.model.template import compile_template
+from holdfast.runs import calling, mail
+from holdfast.runs.context import Context, Suspended, ThreadContext
+from holdfast.runs.loading import Loaded
+from holdfast.store.base import Claim
+from holdfast.telemetry import crashpoint, log
+from holdfast.types.ids import RunId, derived_id
+from holdfast.types.record import Body, Kind
+from holdfast.types.status import REPEATABLE, Effect, RunStatus
+from holdfast.types.value import FrozenDict
+
+if TYPE_CHECKING:
+    from holdfast.runs.memory import NodeMemory
+    from holdfast.runs.runtime import Runtime
+
+SNAPSHOT_RECORDS = 200
+SLOW = 50_000  # microseconds: work that took longer is flushed at once (D-9)
+
+
+class Driver:
+    """Owns the position of one run in memory, from claim to park or end."""
+
+    def __init__(self, runtime: Runtime, program: Program, claim: Claim, loaded: Loaded) -> None:
+        self.runtime = runtime
+        self.program = program
+        self.graph: Graph = program.graph
+        self.row = claim.run
+        self.lease = claim.lease
+        self.run: RunId = claim.run.id
+        self.pos: Position = loaded.pos
+        self.since_snapshot = loaded.since_snapshot
+        self.loop = asyncio.get_running_loop()
+        self.recorder = runtime.recorder
+        self.queue = runtime.recorder.open(self.lease, loaded.pos.head, self.lost)
+        self.strict = False
+        self.tasks: dict[tuple[str, int], asyncio.Task[Finished | Doubted | None]] = {}
+        self.contexts: dict[tuple[str, int], Context] = {}
+        self.answers: dict[tuple[str, int, str], asyncio.Future[Sub]] = {}
+        self.done: list[Message] = []
+        self.awake = asyncio.Event()
+        self.box = mail.Box(self)
+        self.is_lost = False
+        self.draining = False
+        self.suspending: set[tuple[str, int]] = set()
+        self.task: asyncio.Task[Any] | None = None
+        self.inline = False
+        self.hurry = False
+
+    # ------------------------------------------------------------------ the loop
+    async def drive(self) -> RunStatus:
+        """Until the run ends or waits. Raises LeaseLostError where another worker took it over."""
+        self.task = asyncio.current_task()
+        try:
+            return await self._drive()
+        except asyncio.CancelledError:
+            if self.is_lost:
+                raise self.queue.poison or LeaseLostError(f"run {self.run} is not ours any more") from None
+            await asyncio.shield(self._release())
+            raise
+        finally:
+            await self._stop_handlers(set())
+            self.recorder.close(self.queue)
+
+    async def _drive(self) -> RunStatus:
+        messages = await self.box.first(self.row.inbox_seq)
+        clock = self.runtime.clock
+        while True:
+            decision = step(self.graph, self.pos, messages, clock.now())
+            await self._write(decision)
+            if decision.ended:
+                await self.recorder.committed(self.queue, self.pos.head)
+                return RunStatus(self.pos.status)
+            if self.pos.failing is not None or self.pos.cancelling is not None:
+                messages = await self._come_to_rest()
+                continue
+            if decision.cancels:
+                await self._stop_handlers({(e.scope, e.node) for e in decision.cancels})
+            starts = decision.starts
+            if self.draining:
+                if await self._drained(starts):
+                    return RunStatus.resumable
+                starts = []
+            if len(starts) == 1 and not self.tasks and self._may_run_inline(starts[0]):
+                messages = await self._run_inline(starts[0])
+            else:
+                for execution in starts:
+                    self._spawn(execution)
+                messages = []
+            if not messages:
+                found = await self._next(decision)
+                if isinstance(found, RunStatus):
+                    return found
+                messages = found
+            elif self.queue.full:
+                await self.recorder.committed(self.queue, self.pos.head)
+
+    def _may_run_inline(self, execution: Exec) -> bool:
+        """Alone and with nothing to wait for besides: no task of its own is needed."""
+        pos = self.pos
+        return not pos.holds and not pos.timers and not self._node(execution).script
+
+    async def _run_inline(self, execution: Exec) -> list[Message]:
+        self.inline = True
+        try:
+            message = await self._run(execution)
+        finally:
+            self.inline = False
+        if self.box.urgent:
+            return [*([message] if message else []), *await self.box.take()]
+        return [message] if message is not None else []
+
+    # ------------------------------------------------------------------ writing
+    async def _write(self, decision: Decision) -> None:
+        records = decision.records
+        if records:
+            await self._seal(records)
+            self.since_snapshot += len(records)
+        if decision.starts and self.pos.failing is None and self.pos.cancelling is None:
+            self._intend(decision.starts)
+        if decision.probes:
+            for execution in decision.probes:
+                self._spawn(execution, probe=True)
+        if self.strict and records:
+            await self.recorder.committed(self.queue, self.pos.head)
+        elif self.hurry:
+            self.hurry = False
+            self.recorder.hurry()
+        if self.since_snapshot >= SNAPSHOT_RECORDS and not decision.ended:
+            await self._snapshot()
+
+    async def _seal(self, records: list[tuple[Any, Body]]) -> None:
+        sealer, term = self.runtime.sealer_of(self.program), self.lease.term
+        append, queue = self.recorder.append, self.queue
+        fresh = None
+        for record, body in records:
+            blobs = sealer.seal(record, body, term)
+            if blobs:
+                fresh = blobs if fresh is None else fresh + blobs
+        if fresh:
+            await self.runtime.desk.put(fresh)
+            queue.blobs += fresh
+        for record, _ in records:
+            append(queue, record)
+
+    def _note(self, kind: Kind, body: Body, execution: Exec, node: Node, *, effect: str = "", outcome: str = "") -> int:
+        """A record that the handler's context writes while it runs."""
+        decision = Decision(self.graph, self.pos, self.runtime.clock.now())
+        record = decision.draft(
+            kind, body, node=node.id, execution=execution, effect=effect or node.effect, outcome=outcome
+        )
+        apply_record(self.graph, self.pos, record, body)
+        self._append_now(decision)
+        return record.seq
+
+    def _append_now(self, decision: Decision) -> None:
+        sealer, term = self.runtime.sealer_of(self.program), self.lease.term
+        for record, body in decision.records:
+            blobs = sealer.seal(record, body, term)
+            if blobs:
+                # Called from a handler: the blobs are put by the recorder before the record is written.
+                self.runtime.put_soon(self.queue, blobs)
+            self.recorder.append(self.queue, record)
+            self.since_snapshot += 1
+
+    def _intend(self, starts: list[Exec]) -> None:
+        """Intents travel in the settle that made their nodes ready (D-14)."""
+        for execution in starts:
+            node = self._node(execution)
+            if node.effect in REPEATABLE or execution.intent >= 0:
+                continue
+            key = self.idempotency_key(execution, node) if node.idempotency_key else ""
+            self._note(Kind.intent, IntentBody(-1, node.id, key), execution, node)
+
+    async def _snapshot(self) -> None:
+        """So that loading stays short: an index of where the run stands (D-27)."""
+        if self.pos.failing is not None or self.pos.cancelling is not None:
+            return
+        decision = Decision(self.graph, self.pos, self.runtime.clock.now())
+        body = SnapshotBody(dump_position(self.pos))
+        record = decision.draft(Kind.snapshot, body)
+        self.pos.head = record.seq
+        await self._seal(decision.records)
+        crashpoint("inside_snapshot")
+        self.since_snapshot = 0
+
+    # ------------------------------------------------------------------ handlers
+    def _node(self, execution: Exec) -> Node:
+        scope = self.pos.scopes[execution.scope]
+        return (self.graph if scope.graph == "" else self.pos.scope_graph(self.graph, scope)).nodes[execution.node]
+
+    def _spawn(self, execution: Exec, *, probe: bool = False) -> None:
+        key = (execution.scope, execution.node)
+        waiting = [k for k in self.answers if k[:2] == key]
+        if key in self.tasks:
+            for answer in waiting:
+                sub = execution.subs[answer[2]]
+                if sub.done and not self.answers[answer].done():
+                    self.answers[answer].set_result(sub)
+            return
+        work = self._probe(execution) if probe else self._run(execution)
+        task = self.loop.create_task(work)
+        self.tasks[key] = task
+        task.add_done_callback(lambda finished: self._ended(key, finished))
+
+    def _ended(self, key: tuple[str, int], task: asyncio.Task[Finished | Doubted | None]) -> None:
+        if self.tasks.get(key) is task:
+            del self.tasks[key]
+        self.suspending.discard(key)
+        if not task.cancelled() and task.exception() is None:
+            message = task.result()
+            if message is not None:
+                self.done.append(message)
+        elif not task.cancelled():
+            self.done.append(self._broken(key, task.exception()))
+        self.awake.set()
+
+    def _broken(self, key: tuple[str, int], error: BaseException | None) -> Finished:
+        """An error of ours inside a handler's task: a failure of the node, never a silent stop."""
+        execution = self.pos.execs[key]
+        info = ErrorInfo("internal", type(error).__name__, str(error))
+        return Finished(scope=key[0], node=key[1], visit=execution.visit, outcome="fail", error=info)
+
+    async def _run(self, execution: Exec) -> Finished | Doubted | None:
+        """Call a node's handler and report how it ended."""
+        pos = self.pos
+        scope = pos.scopes[execution.scope]
+        program = self.program if scope.graph == "" else self.program.at(scope.graph)
+        node = program.graph.nodes[execution.node]
+        handler = program.handlers.get(node.id)
+        if execution.intent >= 0:
+            await self.recorder.committed(self.queue, execution.intent)
+            crashpoint("after_intent")
+            await self._lease_margin()
+        started = time.perf_counter_ns()
+        ctx: Context | None = None
+        scratch = scope.tree.see(execution.frame, "scratch")
+        try:
+            if handler is None:
+                raise HoldfastError(
+                    f"no code for node {node.id!r} of flow {self.graph.name!r} is loaded here",
+                    hint="Start a worker that carries this version of the flow.",
+                )
+            state = program.schema.build(scratch)
+            if handler.takes == ("state",) and handler.is_async and node.timeout is None:
+                result = await handler.fn(state)
+            else:
+                ctx = self._context(execution, node, handler)
+                result = await self._call(node, handler, ctx, state, scope.tree.see(0, "input"))
+            program.schema.unchanged(state, scratch)
+            if ctx is not None:
+                ctx.check_all_asked_for()
+            crashpoint("after_handler")
+            return await self._success(program, node, execution, result, scratch, ctx, started)
+        except Suspended:
+            return None
+        except asyncio.CancelledError:
+            return self._cancelled(execution, ctx)
+        except OutcomeUnknownError as error:
+            return self._doubt(execution, error) or calling.failure(node, handler, execution, error, _since(started))
+        except Exception as error:
+            return calling.failure(node, handler, execution, error, _since(started))
+        finally:
+            if ctx is not None:
+                ctx.close("its attempt has ended")
+                self.contexts.pop((execution.scope, execution.node), None)
+
+    def _context(self, execution: Exec, node: Node, handler: Handler) -> Context:
+        ctx = (Context if handler.is_async else ThreadContext)(self, execution, node)
+        self.contexts[(execution.scope, execution.node)] = ctx
+        return ctx
+
+    async def _call(self, node: Node, handler: Handler, ctx: Context, state: Any, given: Any) -> Any:
+        item = given["item"] if isinstance(given, dict) and set(given) == {"item"} else given  # type: ignore[arg-type]
+        args = {"state": state, "ctx": ctx, "item": item}
+        if node.timeout is None:
+            return await calling.call(handler, args)
+        try:
+            async with asyncio.timeout(node.timeout / 1e6):
+                return await calling.call(handler, args)
+        except TimeoutError:
+            ctx.close("its timeout passed")
+            raise TimeoutError(f"node {node.id!r} took longer than {node.timeout / 1e6:g} s") from None
+
+    async def _success(
+        self, program: Program, node: Node, execution: Exec, result: Any, scratch: dict[str, Any],
+        ctx: Context | None, started: int,
+    ) -> Finished:
+        finished = Finished(
+            scope=execution.scope, node=execution.node, visit=execution.visit, duration=_since(started)
+        )
+        if ctx is not None:
+            finished.usage = ctx.usage()
+        if node.guard is not None:
+            calling.judge_guardrail(program, node, result, finished, scratch)
+            return finished
+        finished.ops, finished.output = calling.understand(program, node, result, scratch, ctx)
+        routers = program.routers.get(node.id)
+        if routers:
+            tree = self.pos.scopes[execution.scope].tree
+            after = program.schema.build(calling.preview(tree, execution.frame, finished.ops))
+            finished.routes = await calling.route(program, node, routers, after, ctx)
+        if finished.duration > SLOW or finished.usage is not None:
+            self.hurry = True
+        return finished
+
+    def _doubt(self, execution: Exec, error: OutcomeUnknownError) -> Doubted | None:
+        if not execution.step_intents:
+            return None
+        substep, _ = next(iter(execution.step_intents.items()))
+        info = ErrorInfo(error.code, type(error).__name__, error.message)
+        return Doubted(
+            scope=execution.scope, node=execution.node, visit=execution.visit, substep=substep, error=info
+        )
+
+    def _cancelled(self, execution: Exec, ctx: Context | None) -> Finished | None:
+        """The handler was stopped: by a park (it waits for a person), a cancel, a lost lease, or from outside."""
+        if (execution.scope, execution.node) in self.suspending or self.pos.cancelling is not None:
+            return None
+        if self.pos.failing is not None or self.box.urgent:
+            return None
+        raise asyncio.CancelledError
+
+    async def _probe(self, execution: Exec) -> Finished | None:
+        """Find out whether an effect happened, by the node's own probe."""
+        program = self.program.at(self.pos.scopes[execution.scope].graph)
+        node = program.graph.nodes[execution.node]
+        handler = program.handlers[node.id]
+        scratch = self.pos.scopes[execution.scope].tree.see(execution.frame, "scratch")
+        ctx = Context(self, execution, node)
+        state = program.schema.build(scratch)
+        assert handler.probe is not None
+        try:
+            found = handler.probe(*_probe_args(handler, state, ctx))
+            if asyncio.iscoroutine(found):
+                found = await found
+        except Exception as error:
+            info = calling.describe(error)
+            return Finished(
+                scope=execution.scope, node=execution.node, visit=execution.visit, outcome="fail", error=info,
+                probe="unknown",
+            )
+        finished = Finished(scope=execution.scope, node=execution.node, visit=execution.visit)
+        if found is None or found is False:
+            finished.probe = "not_happened"
+        else:
+            finished.probe = "happened"
+            if found is not True:
+                finished.ops, finished.output = calling.understand(program, node, found, scratch, ctx)
+        return finished
+
+    # ------------------------------------------------------------------ for contexts
+    def idempotency_key(self, execution: Exec, node: Node) -> str:
+        if node.idempotency_key:
+            tree = self.pos.scopes[execution.scope].tree
+            shown = compile_template(node.idempotency_key).render(resolver(tree, execution.frame), strict=True)
+            return str(shown.value)
+        return derived_id(self.run, execution.scope, node.id, execution.visit, -1)
+
+    def code_of(self, execution: Exec) -> str:
+        program = self.program.at(self.pos.scopes[execution.scope].graph)
+        return program.code.get(program.graph.nodes[execution.node].id, "")
+
+    def artifact_op(self, execution: Exec, name: str) -> str:
+        graph = self.pos.scope_graph(self.graph, self.pos.scopes[execution.scope])
+        return graph.spec.reducers.get(f"artifacts.{name}", "set")
+
+    async def intend_step(self, execution: Exec, node: Node, ordinal: str, name: str, *, idempotent: bool) -> None:
+        key = derived_id(self.run, execution.scope, node.id, execution.visit, ordinal) if idempotent else ""
+        body = IntentBody(0, ordinal, key, FrozenDict({"step": name}))
+        seq = self._note(Kind.intent, body, execution, node, effect=Effect.external)
+        await self.recorder.committed(self.queue, seq)
+        crashpoint("after_intent")
+
+    async def note_substep(self, execution: Exec, node: Node, body: SubstepBody) -> None:
+        self._note(Kind.substep, body, execution, node, outcome="success")
+        crashpoint("after_substep")
+        if self.queue.full or self.strict:
+            await self.recorder.committed(self.queue, self.pos.head)
+
+    def doubt_step(self, execution: Exec, ordinal: str, error: ErrorInfo) -> None:
+        execution.error = error
+
+    def note_chunks(self, execution: Exec, node: Node, items: list[tuple[str, Any]]) -> None:
+        if (execution.scope, execution.node) in self.pos.execs and not self.is_lost:
+            self._note(Kind.chunk, ChunkBody(items), execution, node)
+            self.recorder.hurry()
+
+    def ask_inside(self, execution: Exec, key: str, ordinal: int, spec: HoldSpec, context: dict[str, Any]) -> None:
+        decision = Decision(self.graph, self.pos, self.runtime.clock.now())
+        frozen = FrozenDict(context)
+        asking.ask_inside(decision, execution, key, ordinal, spec, frozen)
+        decision.records[-1][1].code = self.code_of(execution)  # type: ignore[attr-defined]
+        self._append_now(decision)
+        self.recorder.hurry()
+
+    async def wait_answer(self, ctx: Context, execution: Exec, key: str) -> Sub:
+        """The handler stands still here, until an answer comes or the driver parks the run."""
+        await self.recorder.committed(self.queue, self.pos.head)
+        if isinstance(ctx, ThreadContext):
+            raise Suspended
+        where = (execution.scope, execution.node, key)
+        answer: asyncio.Future[Sub] = self.loop.create_future()
+        self.answers[where] = answer
+        self.awake.set()
+        try:
+            return await answer
+        finally:
+            self.answers.pop(where, None)
+
+    def from_thread(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result()
+
+    def memory_of(self, ctx: Context) -> NodeMemory:
+        return self.runtime.memory_for(ctx)
+
+    # ------------------------------------------------------------------ waiting
+    async def _next(self, decision: Decision) -> list[Message] | RunStatus:
+        """What comes next: a handler that ended, mail, a timer. Or nothing for long: then the run parks."""
+        hot_since = self.runtime.clock.monotonic()
+        while True:
+            if self.done:
+                messages, self.done = self.done, []
+                return messages
+            if self.box.urgent or (not self._working() and not self.awake.is_set()):
+                messages = await self.box.take()
+                if messages:
+                    return messages
+            self.awake.clear()
+            if self._working():
+                await self._wait(self._next_wake())
+                continue
+            if self.done:
+                continue
+            pause = self.runtime.hot_wait(self.pos, self._next_wake(), hot_since)
+            if pause > 0:
+                await self._wait(pause)
+                await self.runtime.store.fire_timers(limit=100, run=self.run)
+                self.box.urgent = True
+                continue
+            parked = await self._park()
+            if parked is not None:
+                return parked
+            self.box.urgent = True
+
+    def _working(self) -> bool:
+        """Whether some handler does more than wait for an answer."""
+        blocked = {key[:2] for key in self.answers}
+        return any(key not in blocked for key in self.tasks)
+
+    def _next_wake(self) -> float | None:
+        """Seconds until the next known wake time."""
+        times = [e.wake_at for e in self.pos.execs.values() if e.wake_at is not None and e.phase == "delay"]
+        return max(0.0, (min(times) - self.runtime.clock.now()) / 1e6) if times else None
+
+    async def _wait(self, seconds: float | None) -> None:
+        """Until something happens, or the time is over (on the runtime's clock)."""
+        if seconds is None:
+            await self.awake.wait()
+            return
+        waiting = self.loop.create_task(self.awake.wait())
+        sleeping = self.loop.create_task(self.runtime.clock.sleep(seconds))
+        done, pending = await asyncio.wait({waiting, sleeping}, return_when=asyncio.FIRST_COMPLETED)
+        for task in pending:
+            task.cancel()
+        if sleeping in done:
+            crashpoint("during_backoff")
+            if await self.runtime.store.fire_timers(limit=100, run=self.run):
+                self.box.urgent = True
+
+    async def _park(self) -> RunStatus | None:
+        """Let go of the run, durably. None where mail came meanwhile (D-29)."""
+        await self._suspend_all()
+        if self.done:
+            return None
+        if not self.pos.holds and not self.pos.timers:
+            await self._write(self._stalled())
+            return None
+        await self.recorder.committed(self.queue, self.pos.head)
+        crashpoint("before_park")
+        status = RunStatus.pending_input if self.pos.holds else RunStatus.waiting
+        parked = await self.runtime.store.park(
+            self.lease, status=status, inbox_seen=self.box.seen, ready_at=None
+        )
+        if not parked:
+            return await self._not_parked()
+        crashpoint("after_park")
+        return status
+
+    async def _not_parked(self) -> None:
+        row = await self.runtime.store.get_run(self.run)
+        if row is None or row.term != self.lease.term:
+            self.is_lost = True
+            raise LeaseLostError(f"run {self.run} is not ours any more")
+
+    def _stalled(self) -> Decision:
+        from holdfast.engine.dataflow import Problem
+        from holdfast.engine.failing import fail_run
+
+        decision = Decision(self.graph, self.pos, self.runtime.clock.now())
+        names = ", ".join(sorted(self._node(e).id for e in self.pos.execs.values())) or "no node"
+        fail_run(decision, Problem("stall", f"work remains but nothing can start ({names})", ""))
+        self.done.append(Recovered())
+        return decision
+
+    async def _suspend_all(self) -> None:
+        """Handlers that wait for a person are unwound; they are entered again when the answer is there."""
+        keys = {key[:2] for key in self.answers}
+        self.suspending |= keys
+        await self._stop_handlers(keys)
+
+    async def _stop_handlers(self, keys: set[tuple[str, int]]) -> None:
+        """Cancel these handlers (all, if the set is empty) and wait until they are gone."""
+        wanted = [task for key, task in self.tasks.items() if not keys or key in keys]
+        for task in wanted:
+            task.cancel()
+        if wanted:
+            await asyncio.wait(wanted, timeout=self.runtime.grace)
+
+    async def _come_to_rest(self) -> list[Message]:
+        """Nothing new starts. On a cancel everything stops; on a failure effects under way may finish."""
+        if self.pos.cancelling is not None:
+            await self._stop_handlers(set())
+        else:
+            repeatable = {
+                key for key in self.tasks if self._node(self.pos.execs[key]).effect in REPEATABLE
+            } if self.tasks else set[tuple[str, int]]()
+            if repeatable:
+                await self._stop_handlers(repeatable)
+            while self.tasks and not self.done:
+                self.awake.clear()
+                await self.awake.wait()
+        messages, self.done = self.done, []
+        if messages and self.pos.cancelling is None:
+            return messages
+        return [*[m for m in messages if isinstance(m, Finished) and m.error is None], Stopped()]
+
+    # ------------------------------------------------------------------ leases
+    async def _lease_margin(self) -> None:
+        """An effect is not started on a lease that may lapse under it (D-17)."""
+        if not await self.runtime.safe_margin(self.lease):
+            self.lost()
+            raise LeaseLostError(f"run {self.run} is not ours any more")
+
+    def lost(self) -> None:
+        """Another worker has the run: stop at once, publish nothing (D-7)."""
+        if self.is_lost:
+            return
+        self.is_lost = True
+        if self.task is not None and self.task is not asyncio.current_task():
+            self.task.cancel()
+
+    def mail_came(self) -> None:
+        """From the attendant: somebody told this run something."""
+        self.box.urgent = True
+        self.awake.set()
+
+    def interrupt(self) -> None:
+        """A cancel request: do not wait for the handler that runs inline."""
+        self.box.urgent = True
+        self.awake.set()
+        if self.inline and self.task is not None:
+            self.task.cancel()
+
+    def drain(self) -> None:
+        self.draining = True
+        self.awake.set()
+
+    async def _drained(self, starts: list[Exec]) -> bool:
+        """Give the run back: handlers that run may finish, nothing new starts (D-14)."""
+        for execution in starts:
+            if execution.intent >= 0:
+                self._note(Kind.attempt, AttemptBody("withdrawn"), execution, self._node(execution))
+        if self.tasks and not all(key in {k[:2] for k in self.answers} for key in self.tasks):
+            return False
+        await self._release()
+        return True
+
+    async def _release(self) -> None:
+        """Claimable again at once, by anybody."""
+        try:
+            await self._suspend_all()
+            await self.recorder.committed(self.queue, self.pos.head)
+            row = await self.runtime.store.get_run(self.run)
+            if row is not None:
+                await self.runtime.store.park(
+                    self.lease, status=RunStatus.resumable, inbox_seen=row.inbox_seq,
+                    ready_at=self.runtime.store.now(),
+                )
+        except HoldfastError as error:
+            log.warning("run %s could not be released, its lease will lapse: %s", self.run, error)
+
+
+def _since(started: int) -> int:
+    return (time.perf_counter_ns() - started) // 1000
+
+
+def _probe_args(handler: Handler, state: Any, ctx: Context) -> list[Any]:
+    import inspect
+
+    assert handler.probe is not None
+    names = list(inspect.signature(handler.probe).parameters)
+    return [ctx if name == "ctx" else state for name in names[:2]]
+

@@ -1,0 +1,67 @@
+"""From the journal to a position: the newest snapshot, and the records after it (D-27)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.errors import CheckpointCorruptError, CheckpointNotFoundError
+from holdfast.model.apply import apply_record
+from holdfast.model.bodies import CreatedBody, SnapshotBody
+from holdfast.model.graph import Graph
+from holdfast.model.position import Position
+from holdfast.model.snapshot import load_position
+from holdfast.runs.sealing import Sealer
+from holdfast.store.base import Store
+from holdfast.types.ids import RunId
+from holdfast.types.record import Kind, Record
+
+
+class Loaded:
+    """A position, and what it cost to get there."""
+
+    __slots__ = ("pos", "since_snapshot")
+
+    def __init__(self, pos: Position, since_snapshot: int) -> None:
+        self.pos = pos
+        self.since_snapshot = since_snapshot
+
+
+async def load(store: Store, sealer: Sealer, graph: Graph, run: RunId, *, upto: int | None = None) -> Loaded:
+    """Where the run stands after record `upto` (default: its last). No user code runs."""
+    last = upto if upto is not None else 1 << 31
+    first = await store.last_snapshot(run, last)
+    if first is None:
+        raise CheckpointNotFoundError(f"run {run} has no checkpoint at or before {upto}")
+    records = await store.read(run, first=first, last=upto)
+    pos = start_from(graph, sealer, run, records[0])
+    for record in records[1:]:
+        apply_record(graph, pos, record, open_body(sealer, run, record))
+    if upto is not None and pos.head != upto:
+        raise CheckpointNotFoundError(f"run {run} has no record {upto}; its last is {pos.head}")
+    return Loaded(pos, len(records) - 1)
+
+
+def open_body(sealer: Sealer, run: RunId, record: Record) -> Any:
+    try:
+        return sealer.open(record)
+    except CheckpointCorruptError as error:
+        raise CheckpointCorruptError(f"run {run}: {error.message}", hint=error.hint, **error.facts) from error
+
+
+def start_from(graph: Graph, sealer: Sealer, run: RunId, record: Record) -> Position:
+    """The position that a created or snapshot record stands for."""
+    body = open_body(sealer, run, record)
+    if isinstance(body, SnapshotBody):
+        pos = load_position(body.position)
+        pos.head, pos.at = record.seq, max(pos.at, record.at)
+        return pos
+    if not isinstance(body, CreatedBody) or record.kind != Kind.created:
+        raise CheckpointCorruptError(f"run {run}: record {record.seq} is no place to start from")
+    if body.base is not None:
+        pos = load_position(body.base)
+        pos.run, pos.head, pos.at = run, record.seq, record.at
+        return pos
+    pos = Position(run)
+    pos.head = record.seq - 1
+    apply_record(graph, pos, record, body)
+    return pos

@@ -1,0 +1,212 @@
+"""The recorder orders records in memory and commits them in batches (D-6 to D-11).
+
+`append` never waits. `committed` is the barrier. A batch carries one contiguous range per run; at most
+one batch per run is in flight. A refused range poisons the run in this process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from holdfast.checkpoint import Blob
+from holdfast.errors import LeaseLostError, StoreError
+from holdfast.store.base import Capability, Store
+from holdfast.telemetry import crashpoint, log
+from holdfast.types.record import Lease, Record, Refusal, RunBatch, SettleAnswer
+
+MAX_RECORDS = 64
+MAX_BYTES = 1 << 20
+MAX_DELAY = 0.02
+RETRY_DELAYS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+
+
+class RunQueue:
+    """One run's records on their way to the store."""
+
+    __slots__ = ("blobs", "committed", "lease", "on_lost", "pending", "poison", "size", "waiters")
+
+    def __init__(self, lease: Lease, head: int, on_lost: Callable[[], None]) -> None:
+        self.lease = lease
+        self.pending: list[Record] = []
+        self.size = 0
+        self.committed = head
+        self.waiters: list[tuple[int, asyncio.Future[None]]] = []
+        self.poison: Exception | None = None
+        self.on_lost = on_lost
+        self.blobs: list[Blob] = []
+
+    @property
+    def full(self) -> bool:
+        return len(self.pending) >= MAX_RECORDS or self.size >= MAX_BYTES
+
+
+class Recorder:
+    def __init__(self, store: Store, put_blobs: Callable[[list[Blob]], object] | None = None) -> None:
+        self.store = store
+        self.inline = Capability.inline in store.capabilities
+        self.queues: set[RunQueue] = set()
+        self.flush_later = True
+        self._waiting: list[RunQueue] = []
+        self._flight: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._put_blobs = put_blobs
+        self.published: Callable[[RunQueue, list[Record]], None] | None = None
+
+    def open(self, lease: Lease, head: int, on_lost: Callable[[], None]) -> RunQueue:
+        queue = RunQueue(lease, head, on_lost)
+        self.queues.add(queue)
+        return queue
+
+    def close(self, queue: RunQueue) -> None:
+        self.queues.discard(queue)
+        if queue in self._waiting:
+            self._waiting.remove(queue)
+
+    def append(self, queue: RunQueue, record: Record) -> None:
+        """Order a record. It is written with the next commit, at the latest after MAX_DELAY."""
+        if queue.poison is not None:
+            raise queue.poison
+        if not queue.pending:
+            self._waiting.append(queue)
+            if self._timer is None and self.flush_later:
+                self._timer = asyncio.get_running_loop().call_later(MAX_DELAY, self._due)
+        queue.pending.append(record)
+        queue.size += len(record.payload)
+
+    async def committed(self, queue: RunQueue, seq: int) -> None:
+        """Until everything up to `seq` is durable. Raises LeaseLostError where the run is not ours any more."""
+        while queue.committed < seq:
+            if queue.poison is not None:
+                raise queue.poison
+            if self._flight is None and self.inline and len(self.queues) == 1 and self._commit_now():
+                continue
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            queue.waiters.append((seq, waiter))
+            self._take_off()
+            await waiter
+        if queue.poison is not None:
+            raise queue.poison
+
+    def hurry(self) -> None:
+        """Do not wait for the timer: something is worth showing or keeping now."""
+        if self._waiting:
+            self._take_off()
+
+    def _due(self) -> None:
+        """The oldest waiting record has waited long enough."""
+        self._timer = None
+        if self._waiting:
+            self._take_off()
+
+    def _commit_now(self) -> bool:
+        """The only run commits in place: a hop to another thread would cost more than the commit."""
+        flying = self._load()
+        if not flying:
+            return False
+        batches = [RunBatch(queue.lease, records) for queue, records in flying]
+        try:
+            answers = self.store.settle_now(batches)
+        except StoreError:
+            answers = None
+        if answers is None:
+            self._unload(flying)
+            return False
+        self._landed(flying, answers)
+        return True
+
+    def _load(self) -> list[tuple[RunQueue, list[Record]]]:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        crashpoint("lease_lost_before_commit")
+        flying: list[tuple[RunQueue, list[Record]]] = []
+        for queue in self._waiting:
+            if queue.pending and queue.poison is None:
+                flying.append((queue, queue.pending))
+                queue.pending, queue.size = [], 0
+        self._waiting = []
+        return flying
+
+    def _unload(self, flying: list[tuple[RunQueue, list[Record]]]) -> None:
+        for queue, records in flying:
+            queue.pending = records + queue.pending
+            if queue not in self._waiting:
+                self._waiting.append(queue)
+
+    def _take_off(self) -> None:
+        if self._flight is None:
+            self._flight = asyncio.get_running_loop().create_task(self._fly())
+
+    async def _fly(self) -> None:
+        try:
+            while True:
+                flying = self._load()
+                if not flying:
+                    return
+                batches = [RunBatch(queue.lease, records) for queue, records in flying]
+                try:
+                    answers = await self._settle(batches)
+                except StoreError as error:
+                    self._crashed(flying, error)
+                    continue
+                await self._put_again(flying, answers)
+                self._landed(flying, answers)
+        finally:
+            self._flight = None
+
+    async def _settle(self, batches: list[RunBatch]) -> list[SettleAnswer]:
+        """Settling is idempotent, so a failed call is simply made again (D-8)."""
+        for pause in RETRY_DELAYS:
+            try:
+                return await self.store.settle(batches)
+            except StoreError as error:
+                if not error.retryable:
+                    raise
+                log.warning("checkpoint not written, trying again: %s", error)
+                await asyncio.sleep(pause)
+        return await self.store.settle(batches)
+
+    async def _put_again(self, flying: list[tuple[RunQueue, list[Record]]], answers: list[SettleAnswer]) -> None:
+        """The collector was faster than us: put the blobs once more and settle that run again."""
+        for i, (queue, records) in enumerate(flying):
+            if answers[i].refusal is Refusal.put_blobs_again and queue.blobs and self._put_blobs is not None:
+                await self._put_blobs(queue.blobs)  # type: ignore[misc]
+                answers[i] = (await self.store.settle([RunBatch(queue.lease, records)]))[0]
+
+    def _landed(self, flying: list[tuple[RunQueue, list[Record]]], answers: list[SettleAnswer]) -> None:
+        for (queue, records), answer in zip(flying, answers, strict=True):
+            if answer.refusal is None:
+                queue.committed = records[-1].seq
+                queue.blobs.clear()
+                if self.published is not None:
+                    self.published(queue, records)
+            else:
+                self._poison(queue, LeaseLostError(f"run {queue.lease.run} is not ours any more ({answer.refusal.name})"))
+            self._wake(queue)
+        crashpoint("after_settle")
+
+    def _crashed(self, flying: list[tuple[RunQueue, list[Record]]], error: StoreError) -> None:
+        """The store could not write. Nothing past this point may be seen: the runs stop here."""
+        for queue, _ in flying:
+            self._poison(queue, error)
+            self._wake(queue)
+
+    def _poison(self, queue: RunQueue, error: Exception) -> None:
+        queue.poison = error
+        queue.pending, queue.size = [], 0
+        queue.on_lost()
+
+    def _wake(self, queue: RunQueue) -> None:
+        if not queue.waiters:
+            return
+        waiters, queue.waiters = queue.waiters, []
+        for seq, waiter in waiters:
+            if waiter.done():
+                continue
+            if queue.poison is not None:
+                waiter.set_exception(queue.poison)
+            elif queue.committed >= seq:
+                waiter.set_result(None)
+            else:
+                queue.waiters.append((seq, waiter))

@@ -1,0 +1,268 @@
+"""What the drivers of one event loop share: store, recorder, codec, clock, heartbeat, attendant."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from holdfast.checkpoint import Blob, TypeRegistry
+from holdfast.engine.messages import Finished
+from holdfast.errors import FlowNotFoundError, HoldfastError, RunBusyError, StoreError, VersionMismatchError
+from holdfast.model.position import Position
+from holdfast.model.program import Program
+from holdfast.runs.blobs import BlobDesk, Objects
+from holdfast.runs.context import Context
+from holdfast.runs.driver import Driver
+from holdfast.runs.loading import load
+from holdfast.runs.memory import MemoryStore, NodeMemory, StoredMemory
+from holdfast.runs.recorder import Recorder, RunQueue
+from holdfast.runs.sealing import Sealer
+from holdfast.store.base import Claim, ClaimRequest, Store
+from holdfast.telemetry import crashpoint, log
+from holdfast.types.clock import Clock, SystemClock
+from holdfast.types.ids import RunId, new_id
+from holdfast.types.record import Lease, Record
+from holdfast.types.status import RunStatus
+
+
+class RunSettings(msgspec.Struct, kw_only=True):
+    """Times in seconds. The hot waits: how long a run is kept in memory before it parks."""
+
+    lease_ttl: float = 30.0
+    lease_margin: float = 2.0
+    hot_timer: float = 30.0
+    hot_hold: float = 0.0
+    grace: float = 10.0
+    poll: float = 1.0
+
+
+class Runtime:
+    """Bound to one event loop. Programs are registered by graph fingerprint; runs are pinned to theirs (D-34)."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        objects: Objects | None = None,
+        clock: Clock | None = None,
+        settings: RunSettings | None = None,
+        memory: MemoryStore | None = None,
+    ) -> None:
+        self.store = store
+        self.clock: Clock = clock or SystemClock()
+        self.settings = settings or RunSettings()
+        self.desk = BlobDesk(store, objects)
+        self.recorder = Recorder(store, self.desk.put)
+        self.recorder.published = self._published
+        self.worker = f"{socket.gethostname()}:{os.getpid()}:{new_id()[:8]}"
+        self.programs: dict[str, Program] = {}
+        self.drivers: dict[RunId, Driver] = {}
+        self.memory: MemoryStore = memory or StoredMemory(store)
+        self.grace = self.settings.grace
+        self._sealers: dict[int, Sealer] = {}
+        self._leased: dict[RunId, float] = {}
+        self._heart: threading.Thread | None = None
+        self._stop = threading.Event()
+        self._attendant: asyncio.Task[None] | None = None
+        self._loop = asyncio.get_running_loop()
+        self._listeners: dict[RunId, list[Callable[[], None]]] = {}
+
+    # ------------------------------------------------------------------ programs
+    def carry(self, program: Program) -> None:
+        """This process can run that version."""
+        if program.version not in self.programs:
+            self.programs[program.version] = program
+            self.sealer_of(program)
+
+    def sealer_of(self, program: Program) -> Sealer:
+        sealer = self._sealers.get(id(program))
+        if sealer is None:
+            registry = TypeRegistry(*program.all_types())
+            program.adopt_with(registry.adopt)
+            sealer = self._sealers[id(program)] = Sealer(registry)
+        return sealer
+
+    def program_for(self, version: str, flow: str) -> Program:
+        program = self.programs.get(version)
+        if program is not None:
+            return program
+        other = [p for p in self.programs.values() if p.graph.name == flow]
+        if other:
+            raise VersionMismatchError(
+                f"this run was started on version {version} of flow {flow!r}, and only "
+                f"{', '.join(p.version for p in other)} is loaded here.",
+                hint="Load the code of the old version (or declare a migration); the run keeps its place meanwhile.",
+                flow=flow,
+                version=version,
+            )
+        raise FlowNotFoundError(
+            f"no flow {flow!r} is loaded here.",
+            hint="Import the module that defines it, or name its file.",
+            flow=flow,
+        )
+
+    # ------------------------------------------------------------------ driving
+    async def claim(self, run: RunId) -> Claim:
+        """This run, now. Raises RunBusyError where somebody else has it."""
+        claims = await self.store.claim(
+            ClaimRequest(worker=self.worker, ttl=self._ttl, run=run)
+        )
+        if not claims:
+            raise RunBusyError(
+                f"run {run} is being advanced by another worker.",
+                hint="Wait for it, or try again after its lease has lapsed.",
+                run=run,
+            )
+        return claims[0]
+
+    async def drive(self, claim: Claim) -> tuple[RunStatus, Position]:
+        """Advance a claimed run until it ends or waits."""
+        crashpoint("after_claim")
+        self._keep(claim.lease)
+        try:
+            program = self.program_for(claim.run.version, claim.run.flow)
+            sealer = self.sealer_of(program)
+            loaded = await load(self.store, sealer, program.graph, claim.run.id)
+            await self.desk.materialise(loaded.pos, sealer.registry)
+            driver = Driver(self, program, claim, loaded)
+            driver.strict = program.graph.spec.mode == "strict"
+            self.drivers[claim.run.id] = driver
+            self._attend()
+            status = await driver.drive()
+            return status, driver.pos
+        except (VersionMismatchError, FlowNotFoundError):
+            await self._give_back(claim)
+            raise
+        finally:
+            self.drivers.pop(claim.run.id, None)
+            self._leased.pop(claim.run.id, None)
+            self._tell(claim.run.id)
+
+    async def _give_back(self, claim: Claim) -> None:
+        """Nobody here can serve this run: it keeps its place for somebody who can."""
+        row = await self.store.get_run(claim.run.id)
+        if row is not None:
+            await self.store.park(
+                claim.lease, status=RunStatus.resumable, inbox_seen=row.inbox_seq, ready_at=self.store.now()
+            )
+
+    @property
+    def _ttl(self) -> int:
+        return int(self.settings.lease_ttl * 1e6)
+
+    def hot_wait(self, pos: Position, next_wake: float | None, since: float) -> float:
+        """How long to stay in memory with nothing to do, in seconds; 0: park."""
+        settings = self.settings
+        if next_wake is not None and next_wake <= settings.hot_timer:
+            return max(next_wake, 0.0005)
+        if pos.holds and settings.hot_hold:
+            return max(0.0, settings.hot_hold - (self.clock.monotonic() - since))
+        return 0.0
+
+    def put_soon(self, queue: RunQueue, blobs: list[Blob]) -> None:
+        """Blobs of a record that is written from inside a handler; the settle that misses them puts them."""
+        queue.blobs += blobs
+
+    async def late_results(self, driver: Driver) -> dict[int, Any]:
+        """What a fenced worker reported about effects that were under way (D-17)."""
+        reports = await self.store.late_reports(driver.run)
+        return {seq: msgspec.convert(msgspec.json.decode(raw), Finished) for seq, raw in reports}
+
+    def memory_for(self, ctx: Context) -> NodeMemory:
+        return NodeMemory(self.memory, ctx)
+
+    # ------------------------------------------------------------------ leases
+    def _keep(self, lease: Lease) -> None:
+        self._leased[lease.run] = self.clock.monotonic()
+        if self._heart is None:
+            self._heart = threading.Thread(target=self._beat, name="holdfast-heartbeat", daemon=True)
+            self._heart.start()
+
+    def _beat(self) -> None:
+        """A thread and connection of its own: a handler that blocks the loop must not cost the lease (D-11)."""
+        while not self._stop.wait(self.settings.lease_ttl / 3):
+            drivers = list(self.drivers.values())
+            if not drivers:
+                continue
+            try:
+                held = self.store.extend_now([d.lease for d in drivers], self._ttl)
+            except StoreError as error:
+                log.warning("heartbeat failed, trying again: %s", error)
+                continue
+            now = self.clock.monotonic()
+            for driver, ours in zip(drivers, held, strict=True):
+                if ours:
+                    self._leased[driver.run] = now
+                else:
+                    self._loop.call_soon_threadsafe(driver.lost)
+
+    async def safe_margin(self, lease: Lease) -> bool:
+        """Whether the lease lasts a while yet on our own clock; if not, it is extended first (D-17)."""
+        held = self._leased.get(lease.run, 0.0)
+        if self.clock.monotonic() - held < self.settings.lease_ttl - self.settings.lease_margin:
+            return True
+        extended = (await self.store.extend([lease], self._ttl))[0]
+        if extended:
+            self._leased[lease.run] = self.clock.monotonic()
+        return extended
+
+    # ------------------------------------------------------------------ the attendant
+    def _attend(self) -> None:
+        if self._attendant is None or self._attendant.done():
+            self._attendant = self._loop.create_task(self._watch())
+
+    async def _watch(self) -> None:
+        """Looks after the runs in memory: mail from other processes, timers that are due."""
+        while self.drivers:
+            try:
+                await self.store.wait_change(self.settings.poll)
+                await self.store.fire_timers(limit=100)
+                for driver in list(self.drivers.values()):
+                    await self._look(driver)
+            except HoldfastError as error:
+                log.warning("the store did not answer: %s", error)
+                await asyncio.sleep(self.settings.poll)
+
+    async def _look(self, driver: Driver) -> None:
+        row = await self.store.get_run(driver.run)
+        if row is None or row.inbox_seq == driver.box.seen:
+            return
+        _, rows = await self.store.pending(driver.run)
+        if any(r.kind == "cancel" for r in rows):
+            driver.interrupt()
+        elif rows:
+            driver.mail_came()
+
+    # ------------------------------------------------------------------ publishing
+    def listen(self, run: RunId, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call `listener` after each commit of that run; answers how to stop."""
+        self._listeners.setdefault(run, []).append(listener)
+
+        def stop() -> None:
+            self._listeners.get(run, []).remove(listener)
+
+        return stop
+
+    def _published(self, queue: RunQueue, _records: list[Record]) -> None:
+        if self._listeners:
+            self._tell(queue.lease.run)
+        crashpoint("after_publish")
+
+    def _tell(self, run: RunId) -> None:
+        for listener in self._listeners.get(run, ()):
+            listener()
+
+    async def close(self) -> None:
+        """Give back what we hold; the store stays open."""
+        for driver in list(self.drivers.values()):
+            driver.drain()
+        self._stop.set()
+        if self._attendant is not None:
+            self._attendant.cancel()
+            await asyncio.gather(self._attendant, return_exceptions=True)

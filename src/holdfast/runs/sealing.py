@@ -1,0 +1,132 @@
+"""Between a record's body in memory and its payload in the store: exact values, spill, digest, event count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from holdfast.checkpoint import Blob, TypeRegistry, pack, record_digest, seal, spill, unpack, unseal
+from holdfast.errors import CheckpointCorruptError
+from holdfast.model.bodies import (
+    BODY_TYPES,
+    AskedBody,
+    ChunkBody,
+    CreatedBody,
+    IntentBody,
+    SnapshotBody,
+    StepBody,
+    SubstepBody,
+)
+from holdfast.model.events import count_events
+from holdfast.types.record import Body, Kind, Record, Side
+
+_ANY_FIELDS: dict[type[Body], tuple[str, ...]] = {
+    CreatedBody: ("input", "scratch", "artifacts", "options", "lineage", "base"),
+    IntentBody: ("facts",),
+    SubstepBody: ("value",),
+    AskedBody: ("options", "context", "schema"),
+    StepBody: ("output", "notes", "walk"),
+    SnapshotBody: ("position", "segments"),
+}
+_SPILLS = frozenset({CreatedBody, SubstepBody, StepBody})
+
+
+class Sealer:
+    """Seals and opens bodies with one registry of types."""
+
+    def __init__(self, registry: TypeRegistry) -> None:
+        self.registry = registry
+
+    def seal(self, record: Record, body: Any, term: int) -> list[Blob]:
+        """Fill in payload, digest, term and event count. Answers the blobs to put before the record."""
+        blobs: list[Blob] = []
+        packed = self._packed(body, blobs)
+        record.payload = payload = seal(packed)
+        record.term = term
+        record.events = count_events(record.kind, body, listed=record.listed)
+        record.digest = record_digest(
+            record.kind, record.at, record.node, record.scope, record.visit, record.outcome, payload
+        )
+        if blobs:
+            if record.side is None:
+                record.side = Side()
+            record.side.blobs = [blob.ref.digest for blob in blobs]
+        return blobs
+
+    def _packed(self, body: Any, blobs: list[Blob]) -> Any:
+        kind = type(body)
+        if kind is StepBody:
+            return self._packed_step(body, blobs)
+        if kind is ChunkBody:
+            return ChunkBody([(what, pack(data, self.registry)) for what, data in body.items])
+        fields = _ANY_FIELDS.get(kind)
+        if fields is None:
+            return body
+        changed = {name: self._value(getattr(body, name), kind, blobs) for name in fields}
+        return msgspec.structs.replace(body, **changed)
+
+    def _packed_step(self, body: StepBody, blobs: list[Blob]) -> StepBody:
+        registry = self.registry
+        ops: list[Any] = []
+        for partition, key, op, operand in body.ops:
+            value, spilled = spill(pack(operand, registry))
+            if spilled:
+                blobs += spilled
+            ops.append((partition, key, op, value))
+        output = body.output
+        if output is not None:
+            output = self._value(output, StepBody, blobs)
+        return StepBody(
+            ops, body.moves, body.duration, output, body.promoted, body.usage, body.error,
+            None if body.notes is None else pack(body.notes, registry),
+            body.routes,
+            None if body.walk is None else pack(body.walk, registry),
+        )
+
+    def _value(self, value: Any, kind: type[Body], blobs: list[Blob]) -> Any:
+        if value is None:
+            return None
+        packed = pack(value, self.registry)
+        if kind not in _SPILLS:
+            return packed
+        if kind is CreatedBody and isinstance(packed, dict):
+            # Each field on its own: a later set of one of them then shares nothing it does not need.
+            return {key: self._spilled(part, blobs) for key, part in packed.items()}  # type: ignore[misc]
+        return self._spilled(packed, blobs)
+
+    def _spilled(self, packed: Any, blobs: list[Blob]) -> Any:
+        value, spilled = spill(packed)
+        blobs += spilled
+        return value
+
+    def open(self, record: Record) -> Any:
+        """The body of a stored record. Raises CheckpointCorruptError where it does not match its digest."""
+        expected = record_digest(
+            record.kind, record.at, record.node, record.scope, record.visit, record.outcome, record.payload
+        )
+        if expected != record.digest:
+            raise CheckpointCorruptError(
+                f"record {record.seq} ({Kind(record.kind).name} of node {record.node!r}) does not match its digest "
+                f"{record.digest.hex()}: it was damaged after it was written.",
+                hint="The record is kept as it is. Fork from an earlier checkpoint, or restore a backup.",
+                seq=record.seq,
+                digest=record.digest.hex(),
+            )
+        return self.unpack_body(unseal(record.payload, BODY_TYPES[Kind(record.kind)]))
+
+    def unpack_body(self, body: Any) -> Any:
+        registry = self.registry
+        if type(body) is StepBody:
+            body.ops = [(p, k, o, unpack(v, registry)) for p, k, o, v in body.ops]
+        elif type(body) is ChunkBody:
+            body.items = [(what, unpack(data, registry)) for what, data in body.items]
+        for name in _ANY_FIELDS.get(type(body), ()):
+            value = getattr(body, name)
+            if value is not None:
+                setattr(body, name, unpack(value, registry))
+        return body
+
+
+Opener = Callable[[Record], Any]

@@ -1,0 +1,210 @@
+"""What can be asked of runs from outside: create, look, answer, cancel, resume. Never journal records (D-2)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+
+from holdfast.engine.begin import begin
+from holdfast.errors import (
+    AnswerInvalidError,
+    HoldDecidedError,
+    HoldNotFoundError,
+    RunEndedError,
+    RunNotFoundError,
+)
+from holdfast.model.fingerprint import encode_graph
+from holdfast.model.program import Program
+from holdfast.runs.runtime import Runtime
+from holdfast.store.base import FlowRow, NewRun, RunFilter, RunRow
+from holdfast.telemetry import crashpoint
+from holdfast.types.event import Event, EventRow
+from holdfast.types.hold import Answer, HoldRow
+from holdfast.types.ids import DEFAULT_TENANT, HoldId, RunId, new_run_id
+from holdfast.types.record import Record
+from holdfast.types.status import ENDED, HoldStatus, RunStatus
+
+MAX_TEXT = 200
+
+
+class RunService:
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+        self.store = runtime.store
+        self._stored: set[str] = set()
+
+    # ------------------------------------------------------------------ creating
+    async def create(
+        self,
+        program: Program,
+        given: Any,
+        *,
+        run_id: str | None = None,
+        tenant: str = DEFAULT_TENANT,
+        thread: str | None = None,
+        instance_key: str | None = None,
+        idempotency_key: str | None = None,
+        lane: str | None = None,
+        priority: int | None = None,
+        mode: str | None = None,
+    ) -> tuple[RunRow, bool]:
+        """A new run, durable when this returns. (row, False) where the idempotency key names an earlier one."""
+        self.runtime.carry(program)
+        spec = program.graph.spec
+        start, scratch = program.schema.start(given)
+        run = RunId(run_id) if run_id else new_run_id()
+        now = self.store.now()
+        decision = begin(
+            program.graph, run, version=program.version, code=program.code_digest, given=start, scratch=scratch,
+            mode=mode or spec.mode, now=now,
+        )
+        sealer = self.runtime.sealer_of(program)
+        records: list[Record] = []
+        for record, body in decision.records:
+            blobs = sealer.seal(record, body, 0)
+            if blobs:
+                await self.runtime.desk.put(blobs)
+            records.append(record)
+        await self._store_flow(program)
+        new = NewRun(
+            id=run, tenant=tenant, flow=program.graph.name, version=program.version, code=program.code_digest,
+            lane=lane or spec.lane, priority=spec.priority if priority is None else priority, thread=thread,
+            instance_key=instance_key, idempotency_key=idempotency_key, created_at=now, ready_at=now,
+            first=records,
+        )
+        return await self.store.create(new)
+
+    async def _store_flow(self, program: Program) -> None:
+        if program.version not in self._stored:
+            row = FlowRow(
+                name=program.graph.name, version=program.version, graph=encode_graph(program.graph.spec),
+                created_at=self.store.now(),
+            )
+            await self.store.put_flow(row)
+            self._stored.add(program.version)
+
+    # ------------------------------------------------------------------ looking
+    async def get(self, run: str) -> RunRow:
+        row = await self.store.get_run(RunId(run))
+        if row is None:
+            found = await self.store.find_runs(run) if len(run) >= 4 else []
+            if len(found) == 1:
+                return found[0]
+            more = f" {len(found)} runs begin so: write more of its id." if found else ""
+            raise RunNotFoundError(
+                f"there is no run {run!r} in this store.{more}", hint="`holdfast runs` lists them.", run=run
+            )
+        return row
+
+    async def list(self, where: RunFilter, *, limit: int = 50) -> list[RunRow]:
+        return await self.store.list_runs(where, after=None, limit=limit)
+
+    async def holds(self, run: RunId | None = None, *, open_only: bool = True) -> list[HoldRow]:
+        return await self.store.holds(run=run, status=HoldStatus.pending if open_only else None)
+
+    # ------------------------------------------------------------------ telling
+    async def answer(
+        self, hold: str, decision: str | None, *, data: Any = None, comment: str | None = None, by: str = "user:local"
+    ) -> HoldRow:
+        """Decide a hold, once. Invalid: the hold stays pending, nothing is consumed."""
+        row = await self.store.hold(HoldId(hold))
+        if row is None:
+            raise HoldNotFoundError(f"there is no hold {hold!r} in this store.", hold=hold)
+        _check_answer(row, decision)
+        if row.status is not HoldStatus.pending:
+            raise _decided(row)
+        now = self.store.now()
+        resolution = {"decision": decision, "response_data": data, "comment": comment, "resolved_by": by}
+        encoded = msgspec.json.encode(resolution)
+        event = EventRow(
+            0, now, "hold.resolved", msgspec.json.encode({"hold": hold, "decision": decision, "by": by})
+        )
+        won = await self.store.answer(
+            Answer(hold=HoldId(hold), resolution=encoded, resolved_by=by, at=now), event=event
+        )
+        if won is None:
+            raise _decided(await self.store.hold(HoldId(hold)) or row)
+        crashpoint("after_answer")
+        return won
+
+    async def cancel(self, run: str, *, reason: str = "cancelled", by: str = "user:local") -> RunRow:
+        """Ask a run to stop. Whoever holds it does; with no holder any worker claims it and does the same."""
+        row = await self.get(run)
+        if row.status is RunStatus.cancelled:
+            return row
+        body = msgspec.json.encode({"reason": reason, "by": by})
+        event = EventRow(0, self.store.now(), "run.cancel_requested", body)
+        if row.status in ENDED or not await self.store.send(row.id, "cancel", body, dedupe="cancel", event=event):
+            row = await self.get(run)
+            if row.status in ENDED and row.status is not RunStatus.cancelled:
+                raise RunEndedError(f"run {row.id} has already {row.status}.", run=row.id, status=row.status)
+        return await self.get(run)
+
+    async def ask_resume(self, run: str) -> RunRow:
+        """A failed run may go on; a parked or abandoned one is made claimable; a finished one stays as it is."""
+        row = await self.get(run)
+        if row.status in (RunStatus.completed, RunStatus.cancelled):
+            return row
+        await self.store.send(row.id, "resume", b"")
+        return await self.get(run)
+
+    # ------------------------------------------------------------------ events
+    async def events(self, run: str, *, after: int = 0, limit: int = 1000) -> list[Event]:
+        """The stored log from a cursor: nothing twice, nothing missing (D-3)."""
+        from holdfast.runs.history import tell_events
+
+        return await tell_events(self, await self.get(run), after=after, limit=limit)
+
+    async def stream(self, run: str, *, after: int = 0, poll: float = 0.5) -> AsyncIterator[Event]:
+        """Events as they commit, until the run ends or parks for good with nothing more to tell."""
+        import asyncio
+
+        woken = asyncio.Event()
+        row = await self.get(run)
+        stop = self.runtime.listen(row.id, woken.set)
+        try:
+            while True:
+                woken.clear()
+                row = await self.get(run)
+                for event in await self.events(run, after=after):
+                    after = event.number
+                    yield event
+                if row.status in ENDED and after >= row.event_seq:
+                    return
+                try:
+                    async with asyncio.timeout(poll):
+                        await woken.wait()
+                except TimeoutError:
+                    pass
+        finally:
+            stop()
+
+
+def _check_answer(row: HoldRow, decision: str | None) -> None:
+    if row.options:
+        ids = [option.id for option in row.options]
+        if decision not in ids:
+            raise AnswerInvalidError(
+                f"{decision!r} is not one of the answers to this hold.",
+                hint=f"Choose one of: {', '.join(ids)}.",
+                options=ids,
+            )
+    elif not decision or not decision.strip():
+        raise AnswerInvalidError("an answer must not be empty.", hint="An empty reply never approves.")
+    elif row.type != "freeform" and len(decision) > MAX_TEXT:
+        raise AnswerInvalidError(f"an answer has at most {MAX_TEXT} characters.")
+
+
+def _decided(row: HoldRow) -> HoldDecidedError:
+    said: dict[str, Any] = msgspec.json.decode(row.resolution) if row.resolution else {}
+    who = f"{said.get('decision')!r} by {row.resolved_by}" if row.resolution else str(row.status)
+    return HoldDecidedError(
+        f"hold {row.id} is already decided: {who}.",
+        hold=row.id,
+        status=row.status,
+        decision=said.get("decision"),
+        resolved_by=row.resolved_by,
+        resolved_at=row.resolved_at,
+    )

@@ -1,0 +1,18 @@
+"""Reading without the flow's code: values of declared types come back as plain data (R-39 needs no user code)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.checkpoint.registry import Registered, TypeRegistry
+
+
+class LenientRegistry(TypeRegistry):
+    """For looking only: a type that is not known here is shown by what it holds. Never for writing back."""
+
+    def named(self, name: str) -> Registered:
+        return Registered(name, object, _as_is, _as_is)
+
+
+def _as_is(value: Any) -> Any:
+    return value

@@ -9,7 +9,6 @@ import msgspec
 from holdfast.store.base import Claim, ClaimRequest, RunRow
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
 from holdfast.store.sql.sqlite.runs import COLUMNS, run_row
-from holdfast.store.sql.sqlite.side import close_all
 from holdfast.types.record import Lease
 from holdfast.types.status import RunStatus
 
@@ -177,7 +176,7 @@ def reclaim(cur: Cursor, now: int, limit: int, max_recoveries: int) -> list[RunR
                 f"The run's worker fell silent {recoveries + 1} times (bound: {max_recoveries}); "
                 f"the last was {worker}, whose lease ended at {until} (microseconds since the epoch)."
             )
+            # Its holds and timers stay: the journal still has them open, and an operator may resume the run.
             (values,) = rows(cur, _GIVE_UP, (error, now, now, key))
-            close_all(cur, key, "the run failed")
         reclaimed.append(run_row(values))
     return reclaimed

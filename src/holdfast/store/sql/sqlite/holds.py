@@ -9,7 +9,7 @@ from holdfast.store.sql.sqlite.inbox import add_event, put
 from holdfast.types.event import EventRow
 from holdfast.types.hold import Answer, HoldRow, Option
 from holdfast.types.ids import HoldId, RunId
-from holdfast.types.status import ENDED, HoldStatus
+from holdfast.types.status import HoldStatus
 
 _FIELDS = HoldRow.__struct_fields__
 _OF_RUN = {"run": "runs.id", "tenant": "runs.tenant", "flow": "runs.flow"}
@@ -19,7 +19,7 @@ _BY_ID = f"SELECT {_COLUMNS} {_FROM} WHERE holds.id = ?"
 _DECIDE = """
 UPDATE holds SET status = 'resolved', version = version + 1, resolution = ?, resolved_by = ?, resolved_at = ?
 WHERE id = ? AND status = 'pending'"""
-_RUN_OF = f"SELECT holds.run_key, runs.status {_FROM} WHERE holds.id = ? AND holds.status = 'pending'"
+_RUN_OF = f"SELECT holds.run_key {_FROM} WHERE holds.id = ? AND holds.status = 'pending'"
 
 _read_options = msgspec.json.Decoder(tuple[Option, ...]).decode
 
@@ -50,7 +50,7 @@ def select(
 def answer(cur: Cursor, now: int, answer: Answer, event: EventRow) -> HoldRow | None:
     """The decision, the run's inbox row (its payload is the hold's id), the event and the wake-up."""
     found = row(cur, _RUN_OF, (answer.hold,))
-    if found is None or found[1] in ENDED:
+    if found is None:
         return None
     cur.execute(_DECIDE, (answer.resolution, answer.resolved_by, answer.at, answer.hold))
     put(cur, now, found[0], "answer", answer.hold.encode())

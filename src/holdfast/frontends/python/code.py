@@ -6,18 +6,30 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, lru_cache, partial
 from hashlib import sha256
 from types import CodeType
 from typing import Any, Final
-from weakref import WeakKeyDictionary
 
 from holdfast.frontends.python.functions import context_name
 
 _SUBSTEPS: Final = frozenset({"step", "ask"})
 _FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
-# Reading and parsing source is slow, and one function may serve thousands of nodes.
-_trees: WeakKeyDictionary[CodeType, _FunctionNode | None] = WeakKeyDictionary()
+
+
+class Source:
+    """A parsed function, with what was told from it kept: one function may serve thousands of nodes."""
+
+    def __init__(self, tree: _FunctionNode) -> None:
+        self.tree = tree
+
+    @cached_property
+    def digest(self) -> str:
+        return _digest(_normalised(self.tree))
+
+    @cached_property
+    def writes(self) -> frozenset[str]:
+        return _returned_keys(self.tree)
 
 
 def code_fingerprint(fn: Callable[..., Any], version: str | None = None) -> str:
@@ -28,9 +40,9 @@ def code_fingerprint(fn: Callable[..., Any], version: str | None = None) -> str:
     if version is not None:
         return f"v:{version}"
     inner = innermost(fn)
-    tree = source_of(inner)
-    if tree is not None:
-        return "c1-" + _digest(_normalised(tree))
+    source = source_of(inner)
+    if source is not None:
+        return "c1-" + source.digest
     code = getattr(inner, "__code__", None)
     if code is not None:
         return "b1-" + _digest(_code_text(code))
@@ -58,21 +70,21 @@ def innermost(fn: Callable[..., Any]) -> Any:
             return fn
 
 
-def source_of(fn: Any) -> _FunctionNode | None:
+def source_of(fn: Any) -> Source | None:
     code = getattr(fn, "__code__", None)
     if code is None or code.co_name == "<lambda>":
         return None
-    if code not in _trees:
-        _trees[code] = _parse(fn)
-    return _trees[code]
+    return _read(code, code.co_filename)
 
 
-def _parse(fn: Any) -> _FunctionNode | None:
+@lru_cache(maxsize=4096)
+def _read(code: CodeType, _file: str) -> Source | None:
+    """Code objects of two files can be equal, so the file is part of the key."""
     try:
-        body = ast.parse(textwrap.dedent(inspect.getsource(fn))).body
+        body = ast.parse(textwrap.dedent(inspect.getsource(code))).body
     except (OSError, TypeError, SyntaxError, ValueError):
         return None
-    return body[0] if len(body) == 1 and isinstance(body[0], _FunctionNode) else None
+    return Source(body[0]) if len(body) == 1 and isinstance(body[0], _FunctionNode) else None
 
 
 def _normalised(tree: _FunctionNode) -> str:
@@ -108,14 +120,14 @@ def _constant(value: Any) -> str:
 
 
 def visible_substeps(fn: Callable[..., Any]) -> list[str]:
-    """The calls of ctx.step and ctx.ask that the source shows, as `ctx.step (line 3)`."""
+    """The calls of ctx.step and ctx.ask that the source shows, as `ctx.step (line 3 of the function)`."""
     name = context_name(fn)
-    tree = source_of(innermost(fn)) if name is not None else None
-    if tree is None:
+    source = source_of(innermost(fn)) if name is not None else None
+    if source is None:
         return []
     return [
         f"{name}.{node.func.attr} (line {node.lineno} of the function)"
-        for node in ast.walk(tree)
+        for node in ast.walk(source.tree)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr in _SUBSTEPS
@@ -126,18 +138,19 @@ def visible_substeps(fn: Callable[..., Any]) -> list[str]:
 
 def visible_writes(fn: Callable[..., Any]) -> frozenset[str]:
     """The fields that the function's own `return {...}` statements name."""
-    tree = source_of(innermost(fn))
+    source = source_of(innermost(fn))
+    return source.writes if source is not None else frozenset()
+
+
+def _returned_keys(tree: _FunctionNode) -> frozenset[str]:
     names: set[str] = set()
-    todo: list[ast.AST] = list(tree.body) if tree is not None else []
+    todo: list[ast.AST] = list(tree.body)
     while todo:
         node = todo.pop()
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
             continue
         if isinstance(node, ast.Return) and isinstance(node.value, ast.Dict):
-            names.update(
-                key.value
-                for key in node.value.keys
-                if isinstance(key, ast.Constant) and isinstance(key.value, str)
-            )
+            keys = [key.value for key in node.value.keys if isinstance(key, ast.Constant)]
+            names.update(key for key in keys if isinstance(key, str))
         todo.extend(ast.iter_child_nodes(node))
     return frozenset(names)

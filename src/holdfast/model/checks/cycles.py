@@ -125,11 +125,11 @@ def _visit(here: str, other: str, index: dict[str, int], low: dict[str, int], on
 
 
 def _pop_knot(root: str, path: list[str], on_path: set[str]) -> list[str]:
-    at = path.index(root) if len(path) < 16 else len(path) - 1 - path[::-1].index(root)
-    knot = path[at:]
-    del path[at:]
+    knot: list[str] = []
+    while not knot or knot[-1] != root:
+        knot.append(path.pop())
     on_path.difference_update(knot)
-    return knot
+    return knot[::-1]
 
 
 def _cycle_in(knot: list[str], steps: Steps) -> list[str]:

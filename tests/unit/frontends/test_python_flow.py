@@ -301,6 +301,14 @@ def test_subflow_brings_its_graph_types_and_code():
     assert "receipt" in program.schema.fields  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("body", [lambda: 1, lambda ctx: 1, lambda item: 1])
+def test_map_over_a_function_is_known_as_the_body_of_an_item_whatever_it_takes(body):
+    flow = FlowBuilder("fan", effect="pure")
+    flow.map("each", over="urls", body=body, into="pages")
+    program = flow.compile()
+    assert (program.is_item, program.children["each.item"].is_item) == (False, True)
+
+
 def test_flow_starts_at_every_node_without_incoming_edges_when_start_is_not_called():
     flow = FlowBuilder("starts", effect="pure")
     a, b, c = (flow.node(id=name)(lambda: None) for name in "abc")

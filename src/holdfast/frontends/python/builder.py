@@ -64,6 +64,7 @@ class FlowBuilder(Nodes, Edges):
     ) -> FlowBuilder:
         fn: Callable[..., Any] = getattr(body, "fn", None) or body
         child = FlowBuilder(f"{id}.item", effect=self.default_effect, types=self.types)
+        child.is_item = True
         child.task(fn, {**options, "effect": effect}, script=False, first="item")
         return child
 

@@ -75,6 +75,8 @@ class Collector:
         self.undeclared: list[str] = []
         self.edge_ids: set[str] = set()
         self.revision = 0
+        # The body of a map, made of a function: what it returns is the item's result.
+        self.is_item = False
 
     def takes_of(self, name: str, fn: Callable[..., Any], first: str = "state") -> tuple[str, ...]:
         try:

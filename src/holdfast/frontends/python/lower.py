@@ -25,7 +25,7 @@ class Lowered(msgspec.Struct, frozen=True, kw_only=True):
 
     def program(self) -> Program:
         """Only of a flow without errors."""
-        return Program(
+        program = Program(
             Graph(self.spec),
             version=graph_fingerprint(self.spec),
             code=self._code(),
@@ -35,6 +35,9 @@ class Lowered(msgspec.Struct, frozen=True, kw_only=True):
             children={name: child.program() for name, child in self.children.items()},
             types=self._types(),
         )
+        # Told, and not only seen: a body that takes nothing, or only the context, is one too.
+        program.is_item = self.builder.is_item
+        return program
 
     def _code(self) -> dict[str, str]:
         """By node; routers, probes and reducers beside them; sub-flows as `child/node`."""

@@ -261,6 +261,7 @@ class Driver:
                     hint="Start a worker that carries this version of the flow.",
                 )
             state = program.schema.build(scratch)
+            crashpoint("lease_lost_mid_handler")
             if handler.takes == ("state",) and handler.is_async and node.timeout is None:
                 result = await handler.fn(state)
             else:

@@ -301,6 +301,10 @@ class Store(Runs, Journal, Inbox, Holds, Flows, BlobRows, Protocol):
         """`extend` for a heartbeat thread, on a connection of its own (D-11)."""
         ...
 
+    def read_now(self, run: RunId, *, first: int, last: int) -> list[Record]:
+        """Where Capability.inline: `read` at once in the caller's thread."""
+        ...
+
     async def wait_change(self, timeout: float) -> bool:
         """Until another process or thread wrote something that could concern a worker (a run became ready, an
         inbox row came), or the time is over. May wake for nothing."""

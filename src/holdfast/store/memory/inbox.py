@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.store.memory.tables import Tables
+from holdfast.telemetry import crashpoint
 from holdfast.types.status import ENDED, HoldStatus, RunStatus
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class Telling(Tables):
                 del self._keys[key].timers[token]
                 self._add_inbox(self._keys[key], "timer", token.encode(), now)
         if fired:
+            crashpoint("after_timer_fired")
             self._bell.ring()
         return len(fired)
 

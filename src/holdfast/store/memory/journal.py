@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from holdfast.errors import StoreError
 from holdfast.store.memory.rows import copy_record
 from holdfast.store.memory.settle import Settling
+from holdfast.telemetry import crashpoint
 from holdfast.types.event import EventRow
 from holdfast.types.record import Kind, Record
 
@@ -81,6 +82,7 @@ class Reading(Settling):
             found = self._ids.get(run)
             if found is None or not found.horizon <= horizon <= found.head:
                 return 0
+            crashpoint("inside_prune")
             if replace is not None:
                 self._replace(found, replace)
             deleted = horizon - found.horizon

@@ -9,6 +9,7 @@ import msgspec
 from holdfast.errors import BlobMissingError
 from holdfast.store.memory.rows import copy_record
 from holdfast.store.memory.tables import Tables, check_transition
+from holdfast.telemetry import crashpoint
 from holdfast.types.hold import HoldRow
 from holdfast.types.record import Refusal, SettleAnswer
 from holdfast.types.status import HoldStatus
@@ -31,6 +32,8 @@ class Settling(Tables):
                 # A wrong transition raises: find it before the first run is written.
                 for batch in batches:
                     self._check_batch(batch)
+            # Before the first change: dying in the middle of a settle leaves nothing of it, as on a disk.
+            crashpoint("inside_settle")
             return [self._settle_one(batch) for batch in batches]
 
     def _settle_one(self, batch: RunBatch) -> SettleAnswer:

@@ -22,6 +22,7 @@ from holdfast.store.sql.sqlite.migrate import prepare
 from holdfast.store.sql.sqlite.reader import Readers
 from holdfast.store.sql.sqlite.settle import settle
 from holdfast.store.sql.sqlite.writer import Busy, Writer, transact
+from holdfast.telemetry import crashpoint
 from holdfast.types.clock import Clock, SystemClock
 from holdfast.types.event import EventRow
 from holdfast.types.hold import Answer, HoldRow
@@ -154,6 +155,9 @@ class SqliteStore:
     ) -> list[Record]:
         return self._read(partial(journal.read, run=run, first=first, last=last, payloads=payloads))
 
+    def read_now(self, run: RunId, *, first: int, last: int) -> list[Record]:
+        return self._read(partial(journal.read, run=run, first=first, last=last, payloads=True))
+
     async def listed(
         self, run: RunId, *, node: str | None = None, before: int | None = None, limit: int = 0
     ) -> list[Record]:
@@ -191,7 +195,10 @@ class SqliteStore:
     async def fire_timers(self, *, limit: int, run: RunId | None = None) -> int:
         if not self._read(partial(inbox.due_timers, now=self._now(), limit=1, run=run)):
             return 0
-        return await self._write(partial(inbox.fire_timers, limit=limit, run=run), wakes=True)
+        fired = await self._write(partial(inbox.fire_timers, limit=limit, run=run), wakes=True)
+        if fired:
+            crashpoint("after_timer_fired")
+        return fired
 
     async def next_timer(self) -> int | None:
         return self._read(inbox.next_timer)

@@ -7,6 +7,7 @@ once, in canonical order, to what the frames have in common. So a merge does not
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ import msgspec
 
 from holdfast.types.record import Op
 from holdfast.types.reduce import GROWS, reduce
-from holdfast.types.value import FrozenList
+from holdfast.types.value import BlobRef, FrozenList
 
 
 class _Sentinel(msgspec.Struct, frozen=True):
@@ -29,6 +30,38 @@ DELETED: Final = _Sentinel("deleted")
 
 Values = dict[str, dict[str, Any]]
 """Partition -> key -> value."""
+
+
+class Segment:
+    """A long list that grew step by step and was not loaded yet: its items lie in the journal (D-27).
+
+    `prefix`, then what records `first` to `last` added, then `tail` (what was added since loading).
+    """
+
+    __slots__ = ("count", "first", "last", "load", "prefix", "tail")
+
+    def __init__(
+        self, prefix: list[Any], first: int, last: int, count: int, load: Callable[[Segment], list[Any]]
+    ) -> None:
+        self.prefix, self.first, self.last, self.count = prefix, first, last, count
+        self.tail: list[Any] = []
+        self.load = load
+
+    def whole(self) -> FrozenList:
+        return FrozenList([*self.prefix, *self.load(self), *self.tail])
+
+    def grow(self, operand: Any) -> None:
+        self.tail.extend(operand if isinstance(operand, (list, tuple)) else (operand,))  # type: ignore[arg-type]
+
+    def __len__(self) -> int:
+        return self.count + len(self.tail)
+
+
+class Growth(msgspec.Struct, array_like=True):
+    """Where a growing list of the root frame comes from: what it was, and the first record that added to it."""
+
+    prefix: list[Any]
+    first: int
 
 
 class Delta(msgspec.Struct, frozen=True, array_like=True):
@@ -57,6 +90,10 @@ class FrameTree(msgspec.Struct):
     values: Values
     frames: dict[int, Frame] = {}
     next_id: int = 1
+    # Of the root frame only: lists that grow, values that lie in the blob store, lists not loaded yet.
+    grown: dict[tuple[str, str], Growth] = {}
+    refs: dict[tuple[str, str], BlobRef] = {}
+    lazy: set[tuple[str, str]] = set()
 
     @classmethod
     def rooted(cls, values: Values) -> FrameTree:
@@ -69,12 +106,31 @@ class FrameTree(msgspec.Struct):
             inside = frame.over.get(partition)
             if inside is not None and key in inside:
                 value = inside[key]
+                if type(value) is Segment:
+                    return self.fill(partition, key)
                 return MISSING if value is DELETED else value
             frame_id = frame.parent
         return MISSING
 
-    def see(self, frame_id: int, partition: str) -> dict[str, Any]:
-        """All of one partition as this frame sees it. The root's own dict is not copied: read it only."""
+    def fill(self, partition: str, key: str) -> Any:
+        """Load a list that was left in the journal."""
+        inside = self.frames[0].over[partition]
+        if type(inside[key]) is Segment:
+            inside[key] = inside[key].whole()
+            self.lazy.discard((partition, key))
+            if (partition, key) in self.grown:
+                self.frames[0].owned.add((partition, key))
+        return inside[key]
+
+    def fill_all(self) -> None:
+        for partition, key in list(self.lazy):
+            self.fill(partition, key)
+
+    def see(self, frame_id: int, partition: str, *, lazily: bool = False) -> dict[str, Any]:
+        """All of one partition as this frame sees it. The root's own dict is not copied: read it only.
+        With `lazily` it may hold Segments."""
+        if self.lazy and not lazily:
+            self.fill_all()
         frame = self.frames[frame_id]
         if frame.parent < 0:
             return frame.over.setdefault(partition, {})
@@ -97,9 +153,10 @@ class FrameTree(msgspec.Struct):
         if frame.parent >= 0:
             frame.steps.append(delta)
         if delta.ops:
-            self._apply(frame, delta.ops)
+            self._apply(frame, delta.ops, delta.seq)
 
-    def _apply(self, frame: Frame, ops: list[Op]) -> None:
+    def _apply(self, frame: Frame, ops: list[Op], seq: int = -1) -> None:
+        """`seq`: the record in whose order these operations stand; -1 where a join merged several."""
         for partition, key, op, operand in ops:
             inside = frame.over.get(partition)
             if inside is None:
@@ -108,17 +165,37 @@ class FrameTree(msgspec.Struct):
                 inside[key] = operand
                 if frame.owned:
                     frame.owned.discard((partition, key))
+                if (self.grown or self.refs) and frame.parent < 0:
+                    self._forget(partition, key)
             elif op == "delete":
                 if frame.parent < 0:
                     inside.pop(key, None)
+                    self._forget(partition, key)
                 else:
                     inside[key] = DELETED
             elif op == "avg":
                 self._average(frame, partition, key, operand)
             else:
-                inside[key] = self._reduced(frame, partition, key, op, operand)
+                inside[key] = self._reduced(frame, partition, key, op, operand, seq)
 
-    def _reduced(self, frame: Frame, partition: str, key: str, op: str, operand: Any) -> Any:
+    def _forget(self, partition: str, key: str) -> None:
+        self.grown.pop((partition, key), None)
+        self.refs.pop((partition, key), None)
+        self.lazy.discard((partition, key))
+
+    def _reduced(self, frame: Frame, partition: str, key: str, op: str, operand: Any, seq: int) -> Any:
+        if frame.parent < 0:
+            if op in GROWS and seq >= 0:
+                held = frame.over[partition].get(key)
+                if type(held) is Segment:
+                    held.grow(operand)
+                    return held
+                if (partition, key) not in self.grown and (held is None or type(held) is FrozenList):
+                    self.grown[(partition, key)] = Growth(list(held or ()), seq)
+            elif self.grown or self.refs:
+                self._forget(partition, key)
+            if self.refs:
+                self.refs.pop((partition, key), None)
         old = self.read(frame.id, partition, key)
         if old is MISSING or old is None:
             # The first write sets. A list is copied: it will grow in place, and the record keeps its own.
@@ -199,6 +276,7 @@ class FrameTree(msgspec.Struct):
         """What the whole scope has come to so far, over all branches: for looking, not for running."""
         leaves = [i for i, frame in self.frames.items() if frame.kids == 0 and i != 0]
         root = self.frames[0]
+        self.fill_all()
         copy = FrameTree.rooted({p: dict(inside) for p, inside in root.over.items()})
         if leaves:
             copy._collapse(copy.frames[0], canonical([self._path(i, 0) for i in leaves]))

@@ -37,6 +37,7 @@ class Router(msgspec.Struct, frozen=True, kw_only=True):
 class Schema(Protocol):
     """What the state of a flow may hold."""
 
+    adopt: Adopt
     defaults: dict[str, Any]
     reducers: dict[str, str]
 
@@ -107,6 +108,7 @@ class Program:
 
     def adopt_with(self, adopt: Adopt) -> None:
         self.adopt = adopt
+        self.schema.adopt = adopt
         for child in self.children.values():
             child.adopt_with(adopt)
 

@@ -1,77 +1,136 @@
-"""A position as plain data, for snapshot records and forks; and back."""
+"""A position as plain data, for snapshot records and forks; and back.
+
+A snapshot is an index, not a copy (D-27): a list that grew step by step is named by the records that
+hold its items, a large value by its blob. A fork's snapshot is self-contained: it is dumped `whole`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
-from holdfast.model.frames import DELETED
+from holdfast.model.frames import DELETED, FrameTree, Growth, Segment
 from holdfast.model.position import Position
 
 _DELETED = ("holdfast", "deleted")
+_SEGMENT = "holdfast:segment"
+SEGMENT_ITEMS = 64
+
+How = tuple[bool, bool]
+"""(whole, by reference)"""
+
+Loader = Callable[[str, str, str, Segment], list[Any]]
+"""(scope, partition, key, segment) -> the items that its records added."""
 
 
-def dump_position(pos: Position) -> dict[str, Any]:
-    """Values stay as they are (frozen); everything around them becomes dicts and lists."""
-    plain = _plain(pos)
+def dump_position(pos: Position, *, whole: bool = True, by_ref: bool = False) -> dict[str, Any]:
+    """Values stay as they are (frozen); everything around them becomes dicts and lists.
+
+    `whole`: with every list written out. `by_ref`: large values as references to their blobs.
+    """
+    plain = _plain(pos, (whole, by_ref))
     plain["execs"] = list(plain["execs"].values())
     for key in ("cancelling", "cancel_rows"):
         plain.pop(key)
     return plain
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, how: How) -> Any:
     if isinstance(value, msgspec.Struct):
         if value is DELETED:
             return _DELETED
-        return {name: _field(name, getattr(value, name)) for name in value.__struct_fields__}
+        if isinstance(value, FrameTree):
+            return _plain_tree(value, how)
+        return {name: _plain(getattr(value, name), how) for name in value.__struct_fields__}
     if type(value) is dict:
-        return {k: _plain(v) for k, v in value.items()}  # type: ignore[misc]
+        return {k: _plain(v, how) for k, v in value.items()}  # type: ignore[misc]
     if type(value) is list:
-        return [_plain(v) for v in value]  # type: ignore[misc]
+        return [_plain(v, how) for v in value]  # type: ignore[misc]
     return value
 
 
-def _field(name: str, value: Any) -> Any:
-    # Overlays are built anew from their steps, and nobody owns a list that was just loaded.
-    if name == "owned":
-        return []
-    return _plain(value)
+def _plain_tree(tree: FrameTree, how: How) -> dict[str, Any]:
+    if how[0]:
+        tree.fill_all()
+    frames = {number: _plain_frame(tree, number, how) for number in tree.frames}
+    return {"frames": frames, "next_id": tree.next_id}
 
 
-def load_position(plain: dict[str, Any]) -> Position:
-    given = _thawed(plain)
-    given["execs"] = {(e["scope"], e["node"]): e for e in given["execs"]}
-    given["timers"] = {k: tuple(v) for k, v in given["timers"].items()}
+def _plain_frame(tree: FrameTree, number: int, how: How) -> dict[str, Any]:
+    frame = tree.frames[number]
+    over = {
+        partition: {key: _plain_value(tree, number, partition, key, v, how) for key, v in inside.items()}
+        for partition, inside in frame.over.items()
+    }
+    return {
+        "id": frame.id,
+        "parent": frame.parent,
+        "kids": frame.kids,
+        "ended": frame.ended,
+        "steps": [_plain(delta, how) for delta in frame.steps],
+        "over": over,
+    }
+
+
+def _plain_value(tree: FrameTree, frame: int, partition: str, key: str, value: Any, how: How) -> Any:
+    if value is DELETED:
+        return _DELETED
+    if frame != 0:
+        return value
+    if how[1] and (partition, key) in tree.refs:
+        return tree.refs[(partition, key)]
+    growth = tree.grown.get((partition, key))
+    if not how[0] and growth is not None and len(value) > SEGMENT_ITEMS:
+        return (_SEGMENT, tuple(growth.prefix), growth.first, len(value))
+    return value
+
+
+def load_position(plain: dict[str, Any], *, upto: int = 0, load: Loader | None = None) -> Position:
+    """`upto` is the record of the snapshot; `load` finds the items of a list that was left in the journal."""
+    given = dict(plain)
+    executions = [dict(e) for e in plain["execs"]]
+    given["execs"] = {(e["scope"], e["node"]): e for e in executions}
+    given["timers"] = {k: tuple(v) for k, v in plain["timers"].items()}
+    scopes = {path: dict(scope) for path, scope in plain["scopes"].items()}
+    trees = {path: scope.pop("tree") for path, scope in scopes.items()}
+    given["scopes"] = {
+        path: {**scope, "tree": {"values": {}}, "walk": dict(scope["walk"])} for path, scope in scopes.items()
+    }
     pos = msgspec.convert(given, Position)
-    for scope in pos.scopes.values():
-        tree = scope.tree
-        for frame in tree.frames.values():
-            for inside in frame.over.values():
-                for key, value in inside.items():
-                    if value == _DELETED:
-                        inside[key] = DELETED
-        tree.values = tree.frames[0].over
+    for path, tree in trees.items():
+        pos.scopes[path].tree = _load_tree(path, tree, upto, load)
     return pos
 
 
-def _thawed(plain: dict[str, Any]) -> dict[str, Any]:
-    """Containers of the position itself must be mutable again; the values inside stay frozen."""
-    out = {k: v for k, v in plain.items()}
-    out["execs"] = [dict(e) for e in plain["execs"]]
-    out["scopes"] = {path: _thawed_scope(scope) for path, scope in plain["scopes"].items()}
-    return out
-
-
-def _thawed_scope(scope: Any) -> dict[str, Any]:
-    out = dict(scope)
-    tree = dict(scope["tree"])
-    tree["values"] = {}
-    tree["frames"] = {
-        number: {**frame, "over": {p: dict(inside) for p, inside in frame["over"].items()}}
-        for number, frame in scope["tree"]["frames"].items()
+def _load_tree(path: str, plain: Any, upto: int, load: Loader | None) -> FrameTree:
+    frames = {
+        number: {**frame, "over": {p: dict(inside) for p, inside in frame["over"].items()}, "owned": []}
+        for number, frame in plain["frames"].items()
     }
-    out["tree"] = tree
-    out["walk"] = dict(scope["walk"])
-    return out
+    tree = msgspec.convert({"values": {}, "frames": frames, "next_id": plain["next_id"]}, FrameTree)
+    tree.values = tree.frames[0].over
+    for number, frame in tree.frames.items():
+        for partition, inside in frame.over.items():
+            for key, value in inside.items():
+                if value == _DELETED:
+                    inside[key] = DELETED
+                elif number == 0 and _is_segment(value):
+                    _load_segment(tree, path, partition, key, value, upto, load)
+    return tree
+
+
+def _is_segment(value: Any) -> bool:
+    return type(value) is tuple and len(value) == 4 and value[0] == _SEGMENT  # type: ignore[arg-type]
+
+
+def _load_segment(
+    tree: FrameTree, path: str, partition: str, key: str, marker: Any, upto: int, load: Loader | None
+) -> None:
+    _, prefix, first, count = marker
+    assert load is not None
+    segment = Segment(list(prefix), first, upto, count, lambda s: load(path, partition, key, s))
+    tree.frames[0].over[partition][key] = segment
+    tree.grown[(partition, key)] = Growth(list(prefix), first)
+    tree.lazy.add((partition, key))

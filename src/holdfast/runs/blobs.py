@@ -61,8 +61,9 @@ class BlobDesk:
         """Fetch what the present state still refers to: not every blob that its history ever named."""
         for scope in pos.scopes.values():
             for frame in scope.tree.frames.values():
-                for inside in frame.over.values():
-                    await self._fill(inside, registry)
+                for partition, inside in frame.over.items():
+                    refs = scope.tree.refs if frame.parent < 0 else {}
+                    await self._fill(partition, inside, refs, registry)
             if isinstance(scope.output, BlobRef):
                 scope.output = await self.fetch(scope.output, registry)
         for execution in pos.execs.values():
@@ -70,7 +71,10 @@ class BlobDesk:
                 if isinstance(sub.value, BlobRef):
                     sub.value = await self.fetch(sub.value, registry)
 
-    async def _fill(self, inside: dict[str, Any], registry: TypeRegistry) -> None:
+    async def _fill(
+        self, partition: str, inside: dict[str, Any], refs: dict[tuple[str, str], BlobRef], registry: TypeRegistry
+    ) -> None:
         for key, value in inside.items():
             if isinstance(value, BlobRef):
                 inside[key] = await self.fetch(value, registry)
+                refs[(partition, key)] = value

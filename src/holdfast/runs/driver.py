@@ -49,6 +49,9 @@ class Driver:
         self.run: RunId = claim.run.id
         self.pos: Position = loaded.pos
         self.since_snapshot = loaded.since_snapshot
+        self.bytes_since = 0
+        self.snapshot_size = 0
+        self.sealer = runtime.sealer_of(program)
         self.loop = asyncio.get_running_loop()
         self.recorder = runtime.recorder
         self.queue = runtime.recorder.open(self.lease, loaded.pos.head, self.lost)
@@ -131,36 +134,39 @@ class Driver:
 
     # ------------------------------------------------------------------ writing
     async def _write(self, decision: Decision) -> None:
-        records = decision.records
-        if records:
-            await self._seal(records)
-            self.since_snapshot += len(records)
+        if decision.records:
+            self._append_all(decision)
         if decision.starts and self.pos.failing is None and self.pos.cancelling is None:
             self._intend(decision.starts)
         if decision.probes:
             for execution in decision.probes:
                 self._spawn(execution, probe=True)
-        if self.strict and records:
+        if self.strict and decision.records:
             await self.recorder.committed(self.queue, self.pos.head)
         elif self.hurry:
             self.hurry = False
             self.recorder.hurry()
         if self.since_snapshot >= SNAPSHOT_RECORDS and not decision.ended:
-            await self._snapshot()
+            self._snapshot()
 
-    async def _seal(self, records: list[tuple[Any, Body]]) -> None:
-        sealer, term = self.runtime.sealer_of(self.program), self.lease.term
+    def _append_all(self, decision: Decision) -> None:
+        """Seal the drafts and order them, all at once: records of one decision are written together."""
+        sealer, term = self.sealer, self.lease.term
         append, queue = self.recorder.append, self.queue
-        fresh = None
-        for record, body in records:
-            blobs = sealer.seal(record, body, term)
-            if blobs:
-                fresh = blobs if fresh is None else fresh + blobs
-        if fresh:
-            await self.runtime.desk.put(fresh)
-            queue.blobs += fresh
-        for record, _ in records:
-            append(queue, record)
+        for record, body in decision.records:
+            append(queue, record, sealer.seal(record, body, term))
+            self.since_snapshot += 1
+            self.bytes_since += len(record.payload)
+        if sealer.spilled:
+            self._note_spilled()
+
+    def _note_spilled(self) -> None:
+        """Where large values lie, so that a snapshot can name them instead of copying them."""
+        for path, partition, key, operand, ref in self.sealer.spilled:
+            scope = self.pos.scopes.get(path)
+            if scope is not None and scope.tree.frames[0].over.get(partition, {}).get(key) is operand:
+                scope.tree.refs[(partition, key)] = ref
+        self.sealer.spilled.clear()
 
     def _note(self, kind: Kind, body: Body, execution: Exec, node: Node, *, effect: str = "", outcome: str = "") -> int:
         """A record that the handler's context writes while it runs."""
@@ -169,18 +175,8 @@ class Driver:
             kind, body, node=node.id, execution=execution, effect=effect or node.effect, outcome=outcome
         )
         apply_record(self.graph, self.pos, record, body)
-        self._append_now(decision)
+        self._append_all(decision)
         return record.seq
-
-    def _append_now(self, decision: Decision) -> None:
-        sealer, term = self.runtime.sealer_of(self.program), self.lease.term
-        for record, body in decision.records:
-            blobs = sealer.seal(record, body, term)
-            if blobs:
-                # Called from a handler: the blobs are put by the recorder before the record is written.
-                self.runtime.put_soon(self.queue, blobs)
-            self.recorder.append(self.queue, record)
-            self.since_snapshot += 1
 
     def _intend(self, starts: list[Exec]) -> None:
         """Intents travel in the settle that made their nodes ready (D-14)."""
@@ -191,17 +187,20 @@ class Driver:
             key = self.idempotency_key(execution, node) if node.idempotency_key else ""
             self._note(Kind.intent, IntentBody(-1, node.id, key), execution, node)
 
-    async def _snapshot(self) -> None:
-        """So that loading stays short: an index of where the run stands (D-27)."""
-        if self.pos.failing is not None or self.pos.cancelling is not None:
+    def _snapshot(self) -> None:
+        """So that loading stays short: an index of where the run stands (D-27).
+
+        Not before as many bytes were written as the last one took, so that snapshots never outweigh the journal.
+        """
+        if self.bytes_since < self.snapshot_size or self.pos.failing is not None or self.pos.cancelling is not None:
             return
         decision = Decision(self.graph, self.pos, self.runtime.clock.now())
-        body = SnapshotBody(dump_position(self.pos))
+        body = SnapshotBody(dump_position(self.pos, whole=False, by_ref=True))
         record = decision.draft(Kind.snapshot, body)
         self.pos.head = record.seq
-        await self._seal(decision.records)
+        self._append_all(decision)
         crashpoint("inside_snapshot")
-        self.since_snapshot = 0
+        self.since_snapshot, self.bytes_since, self.snapshot_size = 0, 0, len(record.payload)
 
     # ------------------------------------------------------------------ handlers
     def _node(self, execution: Exec) -> Node:
@@ -411,7 +410,7 @@ class Driver:
         frozen = FrozenDict(context)
         asking.ask_inside(decision, execution, key, ordinal, spec, frozen)
         decision.records[-1][1].code = self.code_of(execution)  # type: ignore[attr-defined]
-        self._append_now(decision)
+        self._append_all(decision)
         self.recorder.hurry()
 
     async def wait_answer(self, ctx: Context, execution: Exec, key: str) -> Sub:

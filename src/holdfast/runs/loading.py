@@ -8,12 +8,14 @@ from holdfast.errors import CheckpointCorruptError, CheckpointNotFoundError
 from holdfast.model.apply import apply_record
 from holdfast.model.bodies import CreatedBody, SnapshotBody
 from holdfast.model.graph import Graph
+from holdfast.model.frames import Segment
 from holdfast.model.position import Position
-from holdfast.model.snapshot import load_position
+from holdfast.model.snapshot import Loader, load_position
 from holdfast.runs.sealing import Sealer
 from holdfast.store.base import Store
 from holdfast.types.ids import RunId
 from holdfast.types.record import Kind, Record
+from holdfast.types.reduce import GROWS
 
 
 class Loaded:
@@ -33,7 +35,7 @@ async def load(store: Store, sealer: Sealer, graph: Graph, run: RunId, *, upto: 
     if first is None:
         raise CheckpointNotFoundError(f"run {run} has no checkpoint at or before {upto}")
     records = await store.read(run, first=first, last=upto)
-    pos = start_from(graph, sealer, run, records[0])
+    pos = start_from(graph, sealer, run, records[0], segment_loader(store, sealer, run))
     for record in records[1:]:
         apply_record(graph, pos, record, open_body(sealer, run, record))
     if upto is not None and pos.head != upto:
@@ -48,11 +50,27 @@ def open_body(sealer: Sealer, run: RunId, record: Record) -> Any:
         raise CheckpointCorruptError(f"run {run}: {error.message}", hint=error.hint, **error.facts) from error
 
 
-def start_from(graph: Graph, sealer: Sealer, run: RunId, record: Record) -> Position:
+def segment_loader(store: Store, sealer: Sealer, run: RunId) -> Loader:
+    """Finds what records added to a list: called when somebody reads it, not when the run is loaded."""
+
+    def load_items(scope: str, partition: str, key: str, segment: Segment) -> list[Any]:
+        found: list[Any] = []
+        for record in store.read_now(run, first=segment.first, last=segment.last):
+            if record.kind != Kind.step or record.scope != scope:
+                continue
+            for p, k, op, operand in open_body(sealer, run, record).ops:
+                if p == partition and k == key and op in GROWS:
+                    found += operand if isinstance(operand, (list, tuple)) else (operand,)
+        return found
+
+    return load_items
+
+
+def start_from(graph: Graph, sealer: Sealer, run: RunId, record: Record, load: Loader | None = None) -> Position:
     """The position that a created or snapshot record stands for."""
     body = open_body(sealer, run, record)
     if isinstance(body, SnapshotBody):
-        pos = load_position(body.position)
+        pos = load_position(body.position, upto=record.seq, load=load)
         pos.head, pos.at = record.seq, max(pos.at, record.at)
         return pos
     if not isinstance(body, CreatedBody) or record.kind != Kind.created:

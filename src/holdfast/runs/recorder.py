@@ -7,7 +7,7 @@ one batch per run is in flight. A refused range poisons the run in this process.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from holdfast.checkpoint import Blob
 from holdfast.errors import LeaseLostError, StoreError
@@ -24,7 +24,7 @@ RETRY_DELAYS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 class RunQueue:
     """One run's records on their way to the store."""
 
-    __slots__ = ("blobs", "committed", "lease", "on_lost", "pending", "poison", "size", "waiters")
+    __slots__ = ("blobs", "committed", "fresh", "lease", "on_lost", "pending", "poison", "size", "waiters")
 
     def __init__(self, lease: Lease, head: int, on_lost: Callable[[], None]) -> None:
         self.lease = lease
@@ -34,6 +34,8 @@ class RunQueue:
         self.waiters: list[tuple[int, asyncio.Future[None]]] = []
         self.poison: Exception | None = None
         self.on_lost = on_lost
+        # Blobs that pending records name: first those not put yet, then all until their records are durable.
+        self.fresh: list[Blob] = []
         self.blobs: list[Blob] = []
 
     @property
@@ -42,7 +44,7 @@ class RunQueue:
 
 
 class Recorder:
-    def __init__(self, store: Store, put_blobs: Callable[[list[Blob]], object] | None = None) -> None:
+    def __init__(self, store: Store, put_blobs: Callable[[list[Blob]], Awaitable[None]] | None = None) -> None:
         self.store = store
         self.inline = Capability.inline in store.capabilities
         self.queues: set[RunQueue] = set()
@@ -63,8 +65,8 @@ class Recorder:
         if queue in self._waiting:
             self._waiting.remove(queue)
 
-    def append(self, queue: RunQueue, record: Record) -> None:
-        """Order a record. It is written with the next commit, at the latest after MAX_DELAY."""
+    def append(self, queue: RunQueue, record: Record, blobs: Sequence[Blob] = ()) -> None:
+        """Order a record. It is written with the next commit, at the latest after MAX_DELAY; its blobs before."""
         if queue.poison is not None:
             raise queue.poison
         if not queue.pending:
@@ -73,6 +75,8 @@ class Recorder:
                 self._timer = asyncio.get_running_loop().call_later(MAX_DELAY, self._due)
         queue.pending.append(record)
         queue.size += len(record.payload)
+        if blobs:
+            queue.fresh += blobs
 
     async def committed(self, queue: RunQueue, seq: int) -> None:
         """Until everything up to `seq` is durable. Raises LeaseLostError where the run is not ours any more."""
@@ -101,6 +105,8 @@ class Recorder:
 
     def _commit_now(self) -> bool:
         """The only run commits in place: a hop to another thread would cost more than the commit."""
+        if any(queue.fresh for queue in self._waiting):
+            return False
         flying = self._load()
         if not flying:
             return False
@@ -146,6 +152,7 @@ class Recorder:
                     return
                 batches = [RunBatch(queue.lease, records) for queue, records in flying]
                 try:
+                    await self._put_first(flying)
                     answers = await self._settle(batches)
                 except StoreError as error:
                     self._crashed(flying, error)
@@ -154,6 +161,14 @@ class Recorder:
                 self._landed(flying, answers)
         finally:
             self._flight = None
+
+    async def _put_first(self, flying: list[tuple[RunQueue, list[Record]]]) -> None:
+        """Blobs go first: an orphan blob is garbage, a missing blob is data loss."""
+        for queue, _ in flying:
+            if queue.fresh and self._put_blobs is not None:
+                await self._put_blobs(queue.fresh)
+                queue.blobs += queue.fresh
+                queue.fresh = []
 
     async def _settle(self, batches: list[RunBatch]) -> list[SettleAnswer]:
         """Settling is idempotent, so a failed call is simply made again (D-8)."""
@@ -171,7 +186,7 @@ class Recorder:
         """The collector was faster than us: put the blobs once more and settle that run again."""
         for i, (queue, records) in enumerate(flying):
             if answers[i].refusal is Refusal.put_blobs_again and queue.blobs and self._put_blobs is not None:
-                await self._put_blobs(queue.blobs)  # type: ignore[misc]
+                await self._put_blobs(queue.blobs)
                 answers[i] = (await self.store.settle([RunBatch(queue.lease, records)]))[0]
 
     def _landed(self, flying: list[tuple[RunQueue, list[Record]]], answers: list[SettleAnswer]) -> None:

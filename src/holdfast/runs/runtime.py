@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.checkpoint import Blob, TypeRegistry
+from holdfast.checkpoint import TypeRegistry
 from holdfast.engine.messages import Finished
 from holdfast.errors import FlowNotFoundError, HoldfastError, RunBusyError, StoreError, VersionMismatchError
 from holdfast.model.position import Position
@@ -164,10 +164,6 @@ class Runtime:
         if pos.holds and settings.hot_hold:
             return max(0.0, settings.hot_hold - (self.clock.monotonic() - since))
         return 0.0
-
-    def put_soon(self, queue: RunQueue, blobs: list[Blob]) -> None:
-        """Blobs of a record that is written from inside a handler; the settle that misses them puts them."""
-        queue.blobs += blobs
 
     async def late_results(self, driver: Driver) -> dict[int, Any]:
         """What a fenced worker reported about effects that were under way (D-17)."""

@@ -21,6 +21,7 @@ from holdfast.model.bodies import (
 )
 from holdfast.model.events import count_events
 from holdfast.types.record import Body, Kind, Record, Side
+from holdfast.types.value import BlobRef
 
 _ANY_FIELDS: dict[type[Body], tuple[str, ...]] = {
     CreatedBody: ("input", "scratch", "artifacts", "options", "lineage", "base"),
@@ -38,11 +39,13 @@ class Sealer:
 
     def __init__(self, registry: TypeRegistry) -> None:
         self.registry = registry
+        # Values that left a record for the blob store: the driver notes where they lie, for snapshots.
+        self.spilled: list[tuple[str, str, str, Any, BlobRef]] = []
 
     def seal(self, record: Record, body: Any, term: int) -> list[Blob]:
         """Fill in payload, digest, term and event count. Answers the blobs to put before the record."""
         blobs: list[Blob] = []
-        packed = self._packed(body, blobs)
+        packed = self._packed(record, body, blobs)
         record.payload = payload = seal(packed)
         record.term = term
         record.events = count_events(record.kind, body, listed=record.listed)
@@ -55,25 +58,31 @@ class Sealer:
             record.side.blobs = [blob.ref.digest for blob in blobs]
         return blobs
 
-    def _packed(self, body: Any, blobs: list[Blob]) -> Any:
+    def _packed(self, record: Record, body: Any, blobs: list[Blob]) -> Any:
         kind = type(body)
         if kind is StepBody:
-            return self._packed_step(body, blobs)
+            return self._packed_step(record, body, blobs)
         if kind is ChunkBody:
             return ChunkBody([(what, pack(data, self.registry)) for what, data in body.items])
         fields = _ANY_FIELDS.get(kind)
         if fields is None:
             return body
-        changed = {name: self._value(getattr(body, name), kind, blobs) for name in fields}
+        changed = {
+            name: self._value(getattr(body, name), None if name == "base" else kind, blobs) for name in fields
+        }
         return msgspec.structs.replace(body, **changed)
 
-    def _packed_step(self, body: StepBody, blobs: list[Blob]) -> StepBody:
+    def _packed_step(self, record: Record, body: StepBody, blobs: list[Blob]) -> StepBody:
         registry = self.registry
         ops: list[Any] = []
         for partition, key, op, operand in body.ops:
-            value, spilled = spill(pack(operand, registry))
-            if spilled:
-                blobs += spilled
+            value = pack(operand, registry)
+            if op == "set":
+                # What a reducer meets must be at hand when it is applied again: only plain sets may leave.
+                value, spilled = spill(value)
+                if spilled:
+                    blobs += spilled
+                    self.spilled.append((record.scope, partition, key, operand, spilled[0].ref))
             ops.append((partition, key, op, value))
         output = body.output
         if output is not None:
@@ -85,7 +94,7 @@ class Sealer:
             None if body.walk is None else pack(body.walk, registry),
         )
 
-    def _value(self, value: Any, kind: type[Body], blobs: list[Blob]) -> Any:
+    def _value(self, value: Any, kind: type[Body] | None, blobs: list[Blob]) -> Any:
         if value is None:
             return None
         packed = pack(value, self.registry)

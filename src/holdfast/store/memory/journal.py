@@ -29,10 +29,14 @@ class Reading(Settling):
             found = self._ids.get(run)
             if found is None:
                 return []
-            base = found.horizon
-            end = None if last is None else max(0, last + 1 - base)
-            chosen = found.records[max(0, first - base) : end]
+            chosen = _between(found, first, last)
         return [_copy(record, payloads) for record in chosen]
+
+    def read_now(self, run: RunId, *, first: int, last: int) -> list[Record]:
+        with self._lock:
+            found = self._ids.get(run)
+            chosen = [] if found is None else _between(found, first, last)
+        return [_copy(record, True) for record in chosen]
 
     async def listed(
         self, run: RunId, *, node: str | None = None, before: int | None = None, limit: int = 0
@@ -99,6 +103,12 @@ class Reading(Settling):
         kept.event_from = run.records[place].event_from
         kept.side = None
         run.records[place] = kept
+
+
+def _between(run: Run, first: int, last: int | None) -> list[Record]:
+    base = run.horizon
+    end = None if last is None else max(0, last + 1 - base)
+    return run.records[max(0, first - base) : end]
 
 
 def _copy(record: Record, payload: bool) -> Record:

@@ -59,11 +59,20 @@ def arm(name: str, hit: Callable[[], None] | None = None, *, nth: int = 1) -> No
         if left == 0:
             action()
 
-    _armed[name] = count
+    arm_each(name, count)
 
 
-def disarm() -> None:
-    _armed.clear()
+def arm_each(name: str, hit: Callable[[], None]) -> None:
+    """From now on `hit` is called each time that `name` is reached."""
+    _armed[name] = hit
+
+
+def disarm(name: str | None = None) -> None:
+    """Without a name: all of them."""
+    if name is None:
+        _armed.clear()
+    else:
+        _armed.pop(name, None)
 
 
 def _die() -> None:

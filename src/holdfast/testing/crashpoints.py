@@ -1,0 +1,160 @@
+"""Pulling the plug on purpose: in a child process, or on a worker in this one whose store is kept.
+
+A child is armed by its environment, `env | crashpoints.environment("after_settle", 3)`, and dies with exit code
+137 at the third settle. For the memory store, which dies with its process, `until_crash` lets the worker die
+alone and keeps the store object (D-12):
+
+    crash = until_crash(lambda store: refund.run({...}, on=Holdfast(store)), store, "after_handler")
+    assert isinstance(crash, Crash)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, NoReturn, TypeVar, cast
+
+from holdfast import telemetry
+from holdfast.errors import StoreUnavailableError
+from holdfast.store.base import Store
+from holdfast.telemetry import CRASH_POINTS
+
+__all__ = ["CRASH_POINTS", "EXIT_CODE", "Armed", "Crash", "armed", "environment", "until_crash"]
+
+T = TypeVar("T")
+
+EXIT_CODE: Final = 137
+
+# A dead worker's tasks are kept as they are: collecting them would run their `finally` blocks, and the
+# dead run nothing.
+_graveyard: list[object] = []
+
+
+class Crash(BaseException):
+    """A worker died here. Not an Exception: what mends errors must not mend this."""
+
+    def __init__(self, point: str) -> None:
+        super().__init__(point)
+        self.point = point
+
+
+class Armed:
+    """One armed point: whether and how often it was passed."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.passed = 0
+        self.reached = False
+
+
+def environment(name: str, nth: int = 1) -> dict[str, str]:
+    """What a child's environment needs so that it dies the nth time it reaches `name`."""
+    _known(name)
+    return {"HOLDFAST_CRASH": f"{name}:{nth}"}
+
+
+@contextmanager
+def armed(name: str, *, nth: int = 1, hit: Callable[[], None] | None = None) -> Iterator[Armed]:
+    """Inside the block the nth pass through `name` raises `Crash`, or calls `hit` where one is given.
+
+    With nth=0 nothing happens but counting.
+    """
+    _known(name)
+    found = Armed(name)
+
+    def passed() -> None:
+        found.passed += 1
+        if found.passed == nth:
+            found.reached = True
+            if hit is None:
+                raise Crash(name)
+            hit()
+
+    # Disarmed by name: blocks may be nested, one for each point.
+    telemetry.arm_each(name, passed)
+    try:
+        yield found
+    finally:
+        telemetry.disarm(name)
+
+
+def until_crash(
+    work: Callable[[Store], Coroutine[Any, Any, T]], store: Store, name: str, *, nth: int = 1
+) -> T | Crash:
+    """Run `work` in an event loop of its own until it ends or reaches the point.
+
+    At the point everything of that worker stops for good, as in a process that died: its tasks are never
+    run again, and what it still holds of the store refuses. The store itself goes on: its leases lapse.
+    """
+    mortal = _Mortal(store)
+    loop = asyncio.new_event_loop()
+    loop.set_exception_handler(lambda _loop, _context: None)
+
+    def die() -> NoReturn:
+        mortal.dead = True
+        loop.stop()
+        raise Crash(name)
+
+    task = loop.create_task(work(cast("Store", mortal)))
+    with armed(name, nth=nth, hit=die) as point:
+        try:
+            result = loop.run_until_complete(task)
+        except BaseException:
+            if not point.reached:
+                raise
+    if not point.reached:
+        _finish(loop)
+        return result  # pyright: ignore[reportPossiblyUnboundVariable]
+    _graveyard.append((asyncio.all_tasks(loop), task, mortal))
+    loop.close()
+    return Crash(name)
+
+
+def _finish(loop: asyncio.AbstractEventLoop) -> None:
+    left = asyncio.all_tasks(loop)
+    for task in left:
+        task.cancel()
+    loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+    loop.run_until_complete(loop.shutdown_default_executor())
+    loop.close()
+
+
+class _Mortal:
+    """A worker's hold on a store, which ends with the worker."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.dead = False
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._store, name)
+        if inspect.iscoroutinefunction(found):
+            return self._awaited(found)
+        return self._called(found, name) if callable(found) else found
+
+    def _awaited(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            self._check()
+            return await method(*args, **kwargs)
+
+        return call
+
+    def _called(self, method: Callable[..., Any], name: str) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if self.dead and name == "extend_now":
+                raise SystemExit  # the heartbeat's thread ends without a word
+            self._check()
+            return method(*args, **kwargs)
+
+        return call
+
+    def _check(self) -> None:
+        if self.dead:
+            raise StoreUnavailableError("this worker is dead")
+
+
+def _known(name: str) -> None:
+    if name not in CRASH_POINTS:
+        raise ValueError(f"{name!r} is not a crash point; they are: {', '.join(CRASH_POINTS)}")

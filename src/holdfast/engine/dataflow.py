@@ -54,7 +54,26 @@ def chosen_edges(
                 conditional = True
     if otherwise and not conditional:
         fired += otherwise
-    return fired
+    return _loop_first(graph, scope, fired) if graph.loops else fired
+
+
+def _loop_first(graph: Graph, scope: Scope, fired: list[int]) -> list[int]:
+    """While a loop turns, unconditional ways out of it wait: `loop(a, a, when=...)` and `edge(a, b)` read as
+    "again while it holds, then b". A loop edge that has reached its limit and may be passed by does not fire."""
+    kept = [e for e in fired if not _used_up(graph, scope, e)]
+    turning = {graph.target[e] for e in kept if graph.edges[e].loop is not None}
+    if not turning:
+        return kept
+    return [
+        e
+        for e in kept
+        if graph.edges[e].kind is not EdgeKind.always or not turning.intersection(graph.loop_exits.get(e, ()))
+    ]
+
+
+def _used_up(graph: Graph, scope: Scope, e: int) -> bool:
+    edge = graph.edges[e]
+    return edge.loop is not None and edge.on_limit == "continue" and scope.loop_counts.get(e, 0) >= edge.loop
 
 
 class Flow:

@@ -49,6 +49,10 @@ class Schema(Protocol):
         """The state as a handler sees it. Cheap: no copies of values."""
         ...
 
+    def build_lazily(self, scratch: dict[str, Any], absent: frozenset[str], load: Callable[[str], Any]) -> Any:
+        """Like `build`, but these fields are fetched when somebody reads them; None where that cannot be."""
+        ...
+
     def unchanged(self, state: Any, scratch: dict[str, Any]) -> None:
         """Raises StateMutationError where the handler assigned to the state instead of returning."""
         ...

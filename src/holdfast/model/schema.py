@@ -102,6 +102,7 @@ class StateSchema:
         self._shape: Shape = shape_of(state)
         # Straight to the shape: a step calls it once, and it is short.
         self.build = self._shape.build
+        self.build_lazily = self._shape.build_lazily
         marks = dict(reducers or {})
         self.fields: dict[str, Field] = {
             part.name: make_field(

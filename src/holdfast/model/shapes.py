@@ -7,6 +7,7 @@ handler sees.
 from __future__ import annotations
 
 import dataclasses
+import weakref
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Annotated, Any, is_typeddict
@@ -18,6 +19,8 @@ from holdfast.model.annotations import Check, field_types, is_pydantic
 from holdfast.types.value import FrozenDict
 
 _ABSENT = object()
+# Of lazily built dataclass instances: what is left out, and who fetches it.
+_LOADERS: dict[int, tuple[frozenset[str], Callable[[str], Any]]] = {}
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,9 +45,72 @@ class Shape:
     def build(self, scratch: dict[str, Any]) -> Any:
         return FrozenDict(scratch)
 
+    def build_lazily(self, scratch: dict[str, Any], absent: frozenset[str], load: Callable[[str], Any]) -> Any:
+        """Like `build`, with these fields left out until somebody reads them. None where that cannot be."""
+        return LazyDict(scratch, absent, load)
+
     def changed(self, state: Any, scratch: dict[str, Any]) -> list[str]:
         """Names whose value is not the one that `build` put there. A FrozenDict refuses changes itself."""
         return []
+
+
+class LazyDict(FrozenDict):
+    """A state whose long lists are fetched when they are looked at."""
+
+    __slots__ = ("_absent", "_load")
+
+    def __init__(self, scratch: dict[str, Any], absent: frozenset[str], load: Callable[[str], Any]) -> None:
+        super().__init__(scratch)
+        self._absent = set(absent)
+        self._load = load
+
+    def __missing__(self, key: str) -> Any:
+        if key not in self._absent:
+            raise KeyError(key)
+        value = self._load(key)
+        self._absent.discard(key)
+        dict[Any, Any].__setitem__(self, key, value)
+        return value
+
+    def _all(self) -> LazyDict:
+        for key in list(self._absent):
+            self[key]
+        return self
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return self[key] if key in self else default
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._absent or super().__contains__(key)
+
+    def __iter__(self) -> Any:
+        return super(LazyDict, self._all()).__iter__()
+
+    def __len__(self) -> int:
+        return super().__len__() + len(self._absent)
+
+    def __eq__(self, other: object) -> bool:
+        return super(LazyDict, self._all()).__eq__(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def keys(self) -> Any:
+        return super(LazyDict, self._all()).keys()
+
+    def values(self) -> Any:
+        return super(LazyDict, self._all()).values()
+
+    def items(self) -> Any:
+        return super(LazyDict, self._all()).items()
+
+    def copy(self) -> dict[Any, Any]:
+        return dict(self.items())
+
+    def __or__(self, other: Any) -> Any:
+        return self.copy() | other
+
+    def __repr__(self) -> str:
+        return super(LazyDict, self._all()).__repr__()
 
 
 class MappingShape(Shape):
@@ -89,6 +155,29 @@ class DataclassShape(Shape):
     def build(self, scratch: dict[str, Any]) -> Any:
         return construct(self.cls, (field.name for field in self._fields), scratch)
 
+    def build_lazily(self, scratch: dict[str, Any], absent: frozenset[str], load: Callable[[str], Any]) -> Any:
+        # A class-level default would be found before __getattr__ is asked.
+        if not self._direct or any(hasattr(self.cls, name) for name in absent) or hasattr(self.cls, "__getattr__"):
+            return None
+        state = object.__new__(self._lazy_cls)
+        state.__dict__.update(scratch)
+        _LOADERS[id(state)] = (absent, load)
+        weakref.finalize(state, _LOADERS.pop, id(state), None)
+        return state
+
+    @cached_property
+    def _lazy_cls(self) -> Any:
+        """The user's class, which also fetches what is not there yet."""
+
+        def fetch(state: Any, name: str) -> Any:
+            absent, load = _LOADERS.get(id(state), (frozenset[str](), None))
+            if load is None or name not in absent:
+                raise AttributeError(name)
+            value = state.__dict__[name] = load(name)
+            return value
+
+        return type(self.cls.__name__, (self.cls,), {"__getattr__": fetch, "__module__": self.cls.__module__})
+
     def changed(self, state: Any, scratch: dict[str, Any]) -> list[str]:
         if not self._direct:
             return _unlike(state, self.build(scratch), self._names)
@@ -125,6 +214,9 @@ class StructShape(Shape):
             except TypeError:
                 pass  # a required field is not there: say which
         return construct(self.cls, self._names, scratch)
+
+    def build_lazily(self, scratch: dict[str, Any], absent: frozenset[str], load: Callable[[str], Any]) -> Any:
+        return None
 
     def changed(self, state: Any, scratch: dict[str, Any]) -> list[str]:
         return _unlike(state, self.build(scratch), self._names)
@@ -172,6 +264,9 @@ class PydanticShape(Shape):
         object.__setattr__(state, "__pydantic_extra__", None)
         object.__setattr__(state, "__pydantic_private__", None)
         return state
+
+    def build_lazily(self, scratch: dict[str, Any], absent: frozenset[str], load: Callable[[str], Any]) -> Any:
+        return None
 
     def changed(self, state: Any, scratch: dict[str, Any]) -> list[str]:
         held = state.__dict__

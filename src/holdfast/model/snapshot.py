@@ -43,7 +43,8 @@ def _plain(value: Any, how: How) -> Any:
             return _DELETED
         if isinstance(value, FrameTree):
             return _plain_tree(value, how)
-        return {name: _plain(getattr(value, name), how) for name in value.__struct_fields__}
+        fields = {name: _plain(getattr(value, name), how) for name in value.__struct_fields__}
+        return list(fields.values()) if value.__struct_config__.array_like else fields
     if type(value) is dict:
         return {k: _plain(v, how) for k, v in value.items()}  # type: ignore[misc]
     if type(value) is list:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.engine.messages import Finished
 from holdfast.errors import GuardrailError, HoldfastError, NotDone, RoutingError
 from holdfast.model.bodies import ErrorInfo
-from holdfast.model.frames import FrameTree
+from holdfast.model.frames import FrameTree, Segment
 from holdfast.model.graph import Node, NodeKind
 from holdfast.model.position import Exec
 from holdfast.model.program import Handler, Program, Router
@@ -21,6 +21,24 @@ if TYPE_CHECKING:
     from holdfast.runs.context import Context
 
 MAX_DETAIL = 4000
+
+
+def build_state(program: Program, tree: FrameTree, scratch: dict[str, Any]) -> Any:
+    """The state of a run that was loaded: its long lists stay in the journal until the handler reads them."""
+    absent = frozenset(key for key, value in scratch.items() if type(value) is Segment)
+    if not absent:
+        return program.schema.build(scratch)
+    present = {key: value for key, value in scratch.items() if key not in absent}
+    state = program.schema.build_lazily(present, absent, lambda key: tree.fill("scratch", key))
+    if state is None:
+        for key in absent:
+            scratch[key] = tree.fill("scratch", key)
+        state = program.schema.build(scratch)
+    return state
+
+
+def loaded_part(scratch: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in scratch.items() if type(value) is not Segment}
 
 
 async def call(handler: Handler | Router, given: dict[str, Any]) -> Any:

@@ -101,17 +101,22 @@ async def route(program: Program, node: Node, routers: list[Router], state: Any,
 def _edges(program: Program, node: Node, router: Router, answer: Any) -> list[int]:
     if router.boolean:
         return [program.edge_index(e) for e in router.choices[True]] if answer else []
-    if answer is None:
-        return []
     answers = answer if isinstance(answer, (list, tuple, set, frozenset)) else [answer]
     found: list[int] = []
     for one in answers:  # type: ignore[misc]
-        key = getattr(one, "id", one)  # type: ignore[misc]
-        if key not in router.choices:
+        key = one if _known(router, one) else getattr(one, "id", one)  # type: ignore[misc]
+        if not _known(router, key):
             known = ", ".join(repr(choice) for choice in router.choices)
             raise RoutingError(f"the router of {node.id!r} chose {key!r}, which is none of: {known}")
         found += [program.edge_index(e) for e in router.choices[key]]
     return sorted(set(found))
+
+
+def _known(router: Router, choice: Any) -> bool:
+    try:
+        return choice in router.choices
+    except TypeError:  # not hashable, so certainly not one of them
+        return False
 
 
 def preview(tree: FrameTree, frame: int, ops: list[Op]) -> dict[str, Any]:

@@ -1,0 +1,108 @@
+"""python -m bench [--only A,B] [--quick] [--json]"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import platform
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import apsw
+import msgspec
+
+from bench.counts import row_n
+from bench.graphs import row_g
+from bench.growth import row_b, row_e
+from bench.lines import HEADING, Line, tell
+from bench.measure import Plan
+from bench.start import row_i
+from bench.steps import row_a, row_c, row_d
+from bench.waits import row_f
+
+ROWS: dict[str, Callable[[Plan], list[Line]]] = {
+    "A": row_a,
+    "B": row_b,
+    "C": row_c,
+    "D": row_d,
+    "E": row_e,
+    "F": row_f,
+    "G": row_g,
+    "N": row_n,
+    "I": row_i,
+}
+RESULTS = Path(__file__).parent / "results" / "latest.json"
+
+
+def main() -> int:
+    options = arguments()
+    wanted = [name.strip().upper() for name in options.only.split(",")] if options.only else list(ROWS)
+    unknown = [name for name in wanted if name not in ROWS]
+    if unknown:
+        print(f"no row {', '.join(unknown)}; there are {', '.join(ROWS)}", file=sys.stderr)
+        return 2
+    lines = measured(wanted, Plan(options.quick), quiet=options.json)
+    report = describe(lines, quick=options.quick)
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")
+    if options.json:
+        print(RESULTS.read_text())
+    else:
+        print(summary(lines))
+    return 0
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench", description="The core's benchmark (bench/README.md)."
+    )
+    parser.add_argument("--only", metavar="ROWS", help=f"some of {','.join(ROWS)}")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds")
+    parser.add_argument(
+        "--json", action="store_true", help="JSON on standard output, the table on standard error"
+    )
+    return parser.parse_args()
+
+
+def measured(wanted: list[str], plan: Plan, *, quiet: bool) -> list[Line]:
+    lines: list[Line] = []
+    print(HEADING, file=sys.stderr if quiet else sys.stdout)
+    for name in wanted:
+        began = perf_counter()
+        try:
+            found = ROWS[name](plan)
+        except Exception as error:  # one broken row must not hide the others
+            traceback.print_exc()
+            found = [
+                Line(row=name, name="could not be measured", value=None, unit="", note=repr(error)[:200])
+            ]
+        found[-1].note += f"  ({perf_counter() - began:.1f} s)"
+        tell(found, quiet=quiet)
+        lines += found
+    return lines
+
+
+def summary(lines: list[Line]) -> str:
+    verdicts = [line.verdict for line in lines]
+    missed, absent = verdicts.count("MISSED"), verdicts.count("absent")
+    return f"{verdicts.count('ok')} targets met, {missed} missed, {absent} not measured. Written to {RESULTS.name}."
+
+
+def describe(lines: list[Line], *, quick: bool) -> dict[str, Any]:
+    return {
+        "at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "quick": quick,
+        "python": platform.python_version(),
+        "sqlite": apsw.sqlite_lib_version(),
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "lines": [{**msgspec.structs.asdict(line), "verdict": line.verdict} for line in lines],
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

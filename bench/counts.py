@@ -1,0 +1,143 @@
+"""Row N: counts, which no noise can touch. Each is the difference between a longer run and a shorter one."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import apsw
+
+from bench.flows import Count, Grow, Looped, count_up, grow, ring_of
+from bench.lines import Line
+from bench.measure import Plan, folder, stored
+from holdfast import Flow, Holdfast
+
+SHORT, LONG = 100, 300
+
+
+def done(flow: Flow, steps: int, after: Callable[[int], None] | None = None) -> None:
+    """A run of so many steps in a file of its own; `after` is told how much that stored."""
+
+    async def run() -> None:
+        async with Holdfast(f"sqlite:{place}/h.db") as house:
+            (await flow.run({"limit": steps}, on=house)).expect()
+
+    with folder() as place:
+        asyncio.run(run())
+        if after is not None:
+            after(stored(place))
+
+
+def calls_per_step(mode: str, short: int = SHORT, long: int = LONG) -> float:
+    """Calls of Python and C functions in all threads."""
+    flow = ring_of(1, mode)
+    done(flow, short)
+    return (_calls(flow, long) - _calls(flow, short)) / (long - short)
+
+
+def _calls(flow: Flow, steps: int) -> int:
+    seen = 0
+
+    def count(_frame: Any, event: str, _argument: Any) -> None:
+        nonlocal seen
+        if event in {"call", "c_call"}:
+            seen += 1
+
+    before = sys.getprofile()
+    threading.setprofile(count)
+    sys.setprofile(count)
+    try:
+        done(flow, steps)
+    finally:
+        sys.setprofile(before)
+        threading.setprofile(None)
+    return seen
+
+
+def commits_per_step(mode: str, short: int = SHORT, long: int = LONG) -> float:
+    """Transactions that wrote something; with synchronous=FULL each is one flush of the log."""
+    flow = ring_of(1, mode)
+    return (_commits(flow, long) - _commits(flow, short)) / (long - short)
+
+
+def _commits(flow: Flow, steps: int) -> int:
+    seen = 0
+
+    def committing() -> bool:
+        nonlocal seen
+        seen += 1
+        return False  # True would turn it into a rollback
+
+    def opened(conn: apsw.Connection) -> None:
+        conn.set_commit_hook(committing)
+
+    apsw.connection_hooks.append(opened)
+    try:
+        done(flow, steps)
+    finally:
+        apsw.connection_hooks.remove(opened)
+    return seen
+
+
+def flushes_per_step(mode: str) -> float | None:
+    """fsync and fdatasync as the kernel sees them; None where there is no strace."""
+    if shutil.which("strace") is None:
+        return None
+    return (_flushes(mode, LONG) - _flushes(mode, SHORT)) / (LONG - SHORT)
+
+
+def _flushes(mode: str, steps: int) -> int:
+    program = f"from bench.counts import done, ring_of; done(ring_of(1, {mode!r}), {steps})"
+    command = ["strace", "-f", "-c", "-e", "trace=fsync,fdatasync", sys.executable, "-c", program]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    columns = [line.split() for line in told.splitlines() if line.endswith((" fsync", " fdatasync"))]
+    return sum(int(row[3]) for row in columns)  # share, seconds, microseconds each, calls
+
+
+def bytes_per_step(flow: Flow, short: int = 1_000, long: int = 5_000) -> float:
+    """What a step leaves in the file."""
+    sizes: list[int] = []
+    for steps in (short, long):
+        done(flow, steps, sizes.append)
+    return (sizes[1] - sizes[0]) / (long - short)
+
+
+def loop_among(nodes: int) -> Flow:
+    """One node that loops, in a graph of so many."""
+    return Looped("among", Count, count_up, after=nodes - 1).flow
+
+
+def bytes_per_byte_appended(short: int = 200, long: int = 1_000) -> float:
+    """Bytes stored for each byte of a list that grows by 1,000 bytes a step."""
+    sizes: list[int] = []
+    for steps in (short, long):
+        done(Looped("grow", Grow, grow).flow, steps, sizes.append)
+    return (sizes[1] - sizes[0]) / (long - short) / 1000
+
+
+def row_n(_plan: Plan) -> list[Line]:
+    lines: list[Line] = []
+    for mode, flushes in (("strict", 1.05), ("barrier", 0.2)):
+        lines += [
+            _counted(f"Python calls a step, SQLite {mode}", calls_per_step(mode), "calls", 300),
+            _counted(f"commits a step, SQLite {mode}", commits_per_step(mode), "commits", flushes),
+            _counted(f"flushes a step by strace, SQLite {mode}", flushes_per_step(mode), "flushes", flushes),
+        ]
+    one = bytes_per_step(loop_among(1))
+    hundred, ring = bytes_per_step(loop_among(100)), bytes_per_step(ring_of(100))
+    return [
+        *lines,
+        _counted("stored for 1 KB appended, steps 200 to 1,000", bytes_per_byte_appended(), "KB", 1.5),
+        _counted("stored a step, graph of 1 node", one, "bytes", None),
+        _counted("stored a step, among 100 nodes by 1", hundred / one, "x", 1.1),
+        _counted("stored a step, round of 100 nodes by 1", ring / one, "x", 1.1),
+    ]
+
+
+def _counted(name: str, value: float | None, unit: str, most: float | None) -> Line:
+    return Line(row="N", name=name, value=value, unit=unit, most=most)

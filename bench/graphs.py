@@ -1,0 +1,63 @@
+"""Row G: what the size of a graph costs."""
+
+from __future__ import annotations
+
+import asyncio
+from statistics import median
+from time import perf_counter
+
+from bench.flows import Count, Looped, count_up, siblings
+from bench.lines import Line
+from bench.measure import Measure, Plan, interleaved, line, ratios
+from holdfast import Flow, Holdfast
+
+STEPS = 200
+
+
+def row_g(plan: Plan) -> list[Line]:
+    return asyncio.run(_row_g(plan))
+
+
+async def _row_g(plan: Plan) -> list[Line]:
+    small, large = (Looped("sized", Count, count_up, after=nodes - 1) for nodes in (10, 10_000))
+    began = perf_counter()
+    large.flow.compile()
+    compiling = [perf_counter() - began]
+    few, many = siblings(100), siblings(1_000)
+    async with Holdfast("memory:") as house:
+        steps = await interleaved(plan.few, small=looping(small, house), large=looping(large, house))
+        fans = await interleaved(plan.few, few=whole(few, house), many=whole(many, house))
+    return [
+        line(
+            "G",
+            "a step among 10,000 nodes by one among 10",
+            ratios(steps["large"], steps["small"]),
+            "x",
+            most=1.3,
+        ),
+        line("G", "1,000 ready siblings by 100", ratios(fans["many"], fans["few"]), "x", most=13),
+        line("G", "1,000 ready siblings, each", fans["many"], "us", scale=1e3),
+        line("G", "compiling a graph of 10,000 nodes", compiling, "s"),
+    ]
+
+
+def looping(looped: Looped, house: Holdfast) -> Measure:
+    """Seconds for a step inside the loop; creating and ending the run are left out."""
+
+    async def measure() -> float:
+        looped.times.clear()
+        (await looped.flow.run({"limit": STEPS}, on=house)).expect()
+        times = looped.times
+        return median([after - before for before, after in zip(times, times[1:], strict=False)])
+
+    return measure
+
+
+def whole(flow: Flow, house: Holdfast) -> Measure:
+    async def measure() -> float:
+        flow.compile()
+        began = perf_counter()
+        (await flow.run({}, on=house)).expect()
+        return perf_counter() - began
+
+    return measure

@@ -1,0 +1,45 @@
+"""Row I: what it takes to start."""
+
+from __future__ import annotations
+
+import importlib.util
+import resource
+import subprocess
+import sys
+
+from bench.lines import Line
+from bench.measure import Plan, line
+
+
+def row_i(plan: Plan) -> list[Line]:
+    lines = [
+        line("I", "an empty interpreter, CPU", cpu_of("-c", "pass", times=plan.rounds), "ms", scale=1e3),
+        line(
+            "I",
+            "import holdfast, CPU",
+            cpu_of("-c", "import holdfast", times=plan.rounds),
+            "ms",
+            scale=1e3,
+            most=150,
+        ),
+    ]
+    name = "holdfast --help, CPU"
+    if importlib.util.find_spec("holdfast.cli.main") is None:
+        return [*lines, Line(row="I", name=name, value=None, unit="ms", most=200)]
+    program = "import sys; from holdfast.cli.main import main; sys.argv = ['holdfast', '--help']; main()"
+    return [*lines, line("I", name, cpu_of("-c", program, times=plan.rounds), "ms", scale=1e3, most=200)]
+
+
+def cpu_of(*arguments: str, times: int) -> list[float]:
+    """CPU seconds of the interpreter with these arguments; the first start, which fills caches, is left out."""
+    found: list[float] = []
+    for _ in range(times + 1):
+        before = _children()
+        subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
+        found.append(_children() - before)
+    return found[1:]
+
+
+def _children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime

@@ -1,10 +1,100 @@
-"""Holdfast: durable workflows for AI agents, code and people."""
+"""Holdfast: durable graphs of work. Agents, tools, code and people that survive anything.
+
+The public names. They are loaded when they are first used, so that `import holdfast` costs little.
+"""
 
 from __future__ import annotations
 
-from holdfast._version import __version__
-from holdfast.app.flow import Flow
-from holdfast.app.house import Holdfast, use
-from holdfast.app.result import Result
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["Flow", "Holdfast", "Result", "__version__", "use"]
+from holdfast._version import __version__
+
+if TYPE_CHECKING:
+    from holdfast.app.flow import Flow
+    from holdfast.app.house import Holdfast, use
+    from holdfast.app.result import Result
+    from holdfast.app.worker import Worker
+    from holdfast.errors import (
+        AnswerInvalidError,
+        ConflictError,
+        FlowInvalidError,
+        HoldDecidedError,
+        HoldfastError,
+        InputError,
+        LeaseLostError,
+        NotDone,
+        NotFoundError,
+        OutcomeUnknownError,
+        RunBusyError,
+        RunEndedError,
+        RunError,
+        RunNotFoundError,
+        StoreError,
+        VersionMismatchError,
+    )
+    from holdfast.frontends.python import Join, NodeHandle, Retry, all_of, any_of, quorum
+    from holdfast.model.guard import Violation
+    from holdfast.model.reducers import (
+        append,
+        avg,
+        concat,
+        first,
+        last,
+        longest,
+        max_,
+        merge,
+        min_,
+        reducer,
+        sum_,
+    )
+    from holdfast.model.schema import DELETE
+    from holdfast.runs.context import Context, Reply
+    from holdfast.runs.runtime import RunSettings
+    from holdfast.types.event import Event
+    from holdfast.types.status import Effect, RunStatus
+
+_HOMES = {
+    "holdfast.app.flow": ("Flow",),
+    "holdfast.app.house": ("Holdfast", "use"),
+    "holdfast.app.result": ("Result",),
+    "holdfast.app.worker": ("Worker",),
+    "holdfast.errors": (
+        "AnswerInvalidError", "ConflictError", "FlowInvalidError", "HoldDecidedError", "HoldfastError", "InputError",
+        "LeaseLostError", "NotDone", "NotFoundError", "OutcomeUnknownError", "RunBusyError", "RunEndedError",
+        "RunError", "RunNotFoundError", "StoreError", "VersionMismatchError",
+    ),
+    "holdfast.frontends.python": ("Join", "NodeHandle", "Retry", "all_of", "any_of", "quorum"),
+    "holdfast.model.guard": ("Violation",),
+    "holdfast.model.reducers": (
+        "append", "avg", "concat", "first", "last", "longest", "max_", "merge", "min_", "reducer", "sum_",
+    ),
+    "holdfast.model.schema": ("DELETE",),
+    "holdfast.runs.context": ("Context", "Reply"),
+    "holdfast.runs.runtime": ("RunSettings",),
+    "holdfast.types.event": ("Event",),
+    "holdfast.types.status": ("Effect", "RunStatus"),
+}  # fmt: skip
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "DELETE", "AnswerInvalidError", "ConflictError", "Context", "Effect", "Event", "Flow", "FlowInvalidError",
+    "HoldDecidedError", "Holdfast", "HoldfastError", "InputError", "Join", "LeaseLostError", "NodeHandle", "NotDone",
+    "NotFoundError", "OutcomeUnknownError", "Reply", "Result", "Retry", "RunBusyError", "RunEndedError", "RunError",
+    "RunNotFoundError", "RunSettings", "RunStatus", "StoreError", "VersionMismatchError", "Violation", "Worker",
+    "__version__", "all_of", "any_of", "append", "avg", "concat", "first", "last", "longest", "max_", "merge", "min_",
+    "quorum", "reducer", "sum_", "use",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,76 @@
+"""The `holdfast` command: every error becomes one or two sentences and an exit code (docs/reference/cli.md)."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import NoReturn
+
+from holdfast.errors import HoldfastError, RunError, StoreError
+
+
+class Exit(IntEnum):
+    ok = 0
+    run_failed = 1
+    bad_input = 2
+    run_waits = 3
+    store_trouble = 4
+    broken = 5
+    interrupted = 130
+
+
+def main(argv: Sequence[str] | None = None) -> NoReturn:
+    """The console script."""
+    sys.exit(run(list(sys.argv[1:] if argv is None else argv)))
+
+
+def run(argv: list[str]) -> int:
+    """The same without leaving the process; answers the exit code."""
+    from holdfast.cli.commands import app
+    from holdfast.cli.screen import complain
+
+    try:
+        code: object = app(_spelled_out(argv), prog_name="holdfast", standalone_mode=False)
+        return code if isinstance(code, int) else Exit.ok
+    except KeyboardInterrupt:
+        complain("Interrupted.")
+        return Exit.interrupted
+    except BrokenPipeError:
+        # Whoever read our output has seen enough (`holdfast runs | head -1`).
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.ok
+    except Exception as error:
+        if os.environ.get("HOLDFAST_DEBUG"):
+            raise
+        return _explain(error)
+
+
+def _spelled_out(argv: list[str]) -> list[str]:
+    """`--json=FORM` as two options: the option parser knows flags and values, but no flag with a value."""
+    found: list[str] = []
+    for word in argv:
+        name, equals, form = word.partition("=")
+        found += ["--json", "--form", form] if name == "--json" and equals else [word]
+    return found
+
+
+def _explain(error: Exception) -> Exit:
+    from holdfast.cli.screen import complain
+
+    usage = getattr(error, "format_message", None)
+    if usage is not None:
+        complain(f"{usage()} See --help.")
+        return Exit.bad_input
+    if isinstance(error, HoldfastError):
+        complain(str(error))
+        return _code_of(error)
+    complain(f"Something unexpected went wrong: {type(error).__name__}: {error}. HOLDFAST_DEBUG=1 shows where.")
+    return Exit.broken
+
+
+def _code_of(error: HoldfastError) -> Exit:
+    if isinstance(error, StoreError):
+        return Exit.store_trouble
+    return Exit.run_failed if isinstance(error, RunError) else Exit.bad_input

@@ -1,0 +1,83 @@
+"""The store that a command works on, and where the code of its flows was last seen."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from holdfast.app.house import DEFAULT_STORE, Holdfast
+from holdfast.errors import FlowNotFoundError, SettingsError, StoreUnavailableError
+from holdfast.runs.runtime import RunSettings
+from holdfast.types.duration import DurationError, parse_duration
+
+DEFAULT_LEASE = 10.0
+
+
+def address_of(store: str | None) -> str:
+    return store or os.environ.get("HOLDFAST_STORE") or DEFAULT_STORE
+
+
+def open_house(store: str | None, *, must_exist: bool) -> Holdfast:
+    """`must_exist`: looking at a store that is not there is a slip, not a wish for a new one."""
+    address = address_of(store)
+    file = _file_of(address)
+    if must_exist and file is not None and not file.exists():
+        raise StoreUnavailableError(
+            f"there is no store at {address}.",
+            hint="`holdfast run` makes one; --store or HOLDFAST_STORE names another.",
+        )
+    return Holdfast(f"sqlite:{address}" if address == str(file) else address, settings=_settings())
+
+
+def _settings() -> RunSettings:
+    """A short lease: after a crash, the next `holdfast resume` has to wait until it lapses."""
+    text = os.environ.get("HOLDFAST_LEASE")
+    try:
+        seconds = parse_duration(text).total_seconds() if text else DEFAULT_LEASE
+    except DurationError as error:
+        raise SettingsError(f"HOLDFAST_LEASE: {error}.") from error
+    return RunSettings(lease_ttl=seconds, lease_margin=min(2.0, seconds / 4), poll=0.2)
+
+
+def _file_of(address: str) -> Path | None:
+    if address.startswith("sqlite:"):
+        return Path(address.removeprefix("sqlite:").partition("?")[0])
+    return Path(address) if address.endswith(".db") and ":" not in address else None
+
+
+def remember_source(store: str | None, version: str, spec: str) -> None:
+    """So that `resume RUN` finds the code again without being told. A hint only: losing it loses nothing."""
+    place = _sources_file(store)
+    if place is None:
+        return
+    known = _sources(place)
+    if known.get(version) != spec:
+        known[version] = spec
+        fresh = place.with_name(f"{place.name}.{os.getpid()}")
+        fresh.write_bytes(msgspec.json.format(msgspec.json.encode(known), indent=2))
+        fresh.replace(place)
+
+
+def recall_source(store: str | None, flow: str, version: str) -> str:
+    place = _sources_file(store)
+    spec = _sources(place).get(version) if place is not None else None
+    if spec is None:
+        raise FlowNotFoundError(
+            f"where the code of flow {flow!r} ({version}) is, is not known here.",
+            hint="Name it: holdfast resume RUN path/to/file.py.",
+        )
+    return spec
+
+
+def _sources_file(store: str | None) -> Path | None:
+    file = _file_of(address_of(store))
+    return None if file is None else file.with_name(f"{file.name}-flows.json")
+
+
+def _sources(place: Path) -> dict[str, str]:
+    try:
+        return msgspec.json.decode(place.read_bytes(), type=dict[str, str])
+    except (OSError, msgspec.DecodeError):
+        return {}

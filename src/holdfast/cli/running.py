@@ -1,0 +1,159 @@
+"""`run`, `resume`, `answer`, `cancel`: the commands that change something."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from holdfast.app.flow import Flow, follow
+from holdfast.app.result import Result
+from holdfast.cli.driving import drive
+from holdfast.cli.locating import absolute, load_flow
+from holdfast.cli.main import Exit
+from holdfast.cli.opening import open_house, recall_source, remember_source
+from holdfast.cli.screen import note, print_json, say, to_json
+from holdfast.cli.telling import command, event_line, exit_for, hold_json, result_json, tell_result
+from holdfast.errors import HoldNotFoundError, InputError, RunEndedError, RunNotFoundError, StateError
+from holdfast.runs.service import RunService
+from holdfast.store.base import RunRow
+from holdfast.types.event import Event
+from holdfast.types.hold import HoldRow
+from holdfast.types.ids import RunId
+from holdfast.types.status import RunStatus
+
+
+class Manner(msgspec.Struct, frozen=True):
+    """How a command shows what happens."""
+
+    store: str | None
+    watch: bool
+    json: bool
+
+
+async def run_flow(spec: str, given: Any, options: dict[str, Any], manner: Manner) -> Exit:
+    flow = load_flow(spec)
+    program = flow.program()
+    async with open_house(manner.store, must_exist=False) as house:
+        service = await house.service()
+        try:
+            row, fresh = await service.create(program, {} if given is None else given, **options)
+        except StateError as error:
+            raise StateError(f"the input does not fit flow {flow.name!r}: {error.message}", hint=error.hint) from error
+        remember_source(manner.store, program.version, absolute(spec))
+        if not fresh:
+            note(f"A run with this idempotency key exists already: {row.id}.")
+        return await _go_on(service, flow, row, manner)
+
+
+async def resume_run(run: str, spec: str | None, manner: Manner) -> Exit:
+    async with open_house(manner.store, must_exist=True) as house:
+        service = await house.service()
+        row = await service.get(run)
+        if row.status in (RunStatus.completed, RunStatus.cancelled):
+            raise RunEndedError(
+                f"run {row.id} has {'been ' if row.status is RunStatus.cancelled else ''}{row.status} "
+                "and cannot go on.",
+                hint=f"`{command('show', row.id[:8], manner.store)}` shows how it ended.",
+            )
+        flow = load_flow(spec or recall_source(manner.store, row.flow, row.version))
+        if row.status is RunStatus.failed:
+            await service.ask_resume(row.id)
+        remember_source(manner.store, flow.program().version, absolute(spec)) if spec else None
+        return await _go_on(service, flow, row, manner)
+
+
+async def _go_on(service: RunService, flow: Flow, row: RunRow, manner: Manner) -> Exit:
+    program = flow.program()
+    service.runtime.carry(program)
+    service.runtime.program_for(row.version, row.flow)
+    if not manner.json:
+        note(f"run {row.id}")
+    driving = asyncio.ensure_future(drive(service, program, row.id))
+    if manner.watch:
+        await _watch(service, row.id, driving, manner)
+    result: Result = await driving
+    if manner.json:
+        print_json(result_json(result))
+    else:
+        tell_result(result, manner.store)
+    return exit_for(result.status)
+
+
+async def _watch(service: RunService, run: RunId, driving: asyncio.Future[Result], manner: Manner) -> None:
+    async for event in follow(service, run, driving):
+        _show_event(event, manner)
+
+
+def _show_event(event: Event, manner: Manner) -> None:
+    if manner.json:
+        print(to_json(event).decode(), flush=True)
+        return
+    line = event_line(event)
+    if line is not None:
+        say(line, style=_style(event.type))
+
+
+def _style(kind: str) -> str:
+    if "fail" in kind or "unknown" in kind:
+        return "red"
+    if kind.startswith("hold"):
+        return "yellow"
+    return "green" if kind.endswith("completed") else ""
+
+
+async def answer_hold(
+    which: str, decision: str, *, data: Any, comment: str | None, by: str, go_on: bool, manner: Manner
+) -> Exit:
+    async with open_house(manner.store, must_exist=True) as house:
+        service = await house.service()
+        hold = await _find_hold(service, which)
+        decided = await service.answer(hold.id, decision, data=data, comment=comment, by=by)
+        if not go_on:
+            _tell_answer(decided, decision, manner)
+            return Exit.ok
+    return await resume_run(hold.run, None, manner)
+
+
+def _tell_answer(decided: HoldRow, decision: str, manner: Manner) -> None:
+    if manner.json:
+        print_json(hold_json(decided))
+        return
+    say(f"Recorded: {decision!r} for {decided.node!r} of run {decided.run}.")
+    note(f"A worker goes on with the run, or you do: {command('resume', decided.run[:8], manner.store)}")
+
+
+async def _find_hold(service: RunService, which: str) -> HoldRow:
+    """A hold's own id, or a run with exactly one open hold."""
+    hold = await service.store.hold(which)  # type: ignore[arg-type]
+    if hold is not None:
+        return hold
+    try:
+        row = await service.get(which)
+    except RunNotFoundError:
+        raise HoldNotFoundError(
+            f"{which!r} is neither a hold nor a run in this store.", hint="`holdfast runs --status pending_input` lists them."
+        ) from None
+    holds = await service.holds(row.id)
+    if len(holds) == 1:
+        return holds[0]
+    if holds:
+        names = "; ".join(f"{hold.id} ({hold.prompt})" for hold in holds)
+        raise InputError(f"run {row.id} has {len(holds)} open holds.", hint=f"Name the one you answer: {names}.")
+    raise HoldNotFoundError(f"run {row.id} ({row.status}) has no open hold.")
+
+
+async def cancel_run(run: str, *, reason: str, by: str, manner: Manner) -> Exit:
+    """Asks; where nobody has the run and its code is known, also does it."""
+    async with open_house(manner.store, must_exist=True) as house:
+        service = await house.service()
+        row = await service.cancel(run, reason=reason, by=by)
+        if manner.json:
+            print_json({"run_id": row.id, "status": str(row.status)})
+        elif row.status is RunStatus.cancelled:
+            say(f"Run {row.id} is cancelled.")
+        else:
+            say(f"Asked run {row.id} to stop; whoever advances it next does so.")
+            note(f"With no worker alive: {command('resume', row.id[:8], manner.store)}")
+        return Exit.ok

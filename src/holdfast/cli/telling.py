@@ -1,0 +1,123 @@
+"""Results, holds and events in words, and in JSON."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import msgspec
+
+from holdfast.app.result import Result
+from holdfast.cli.main import Exit
+from holdfast.cli.screen import brief, fields, note, say
+from holdfast.types.clock import to_datetime
+from holdfast.types.event import Event
+from holdfast.types.hold import HoldRow
+from holdfast.types.status import RunStatus
+
+_EXITS = {
+    RunStatus.completed: Exit.ok,
+    RunStatus.failed: Exit.run_failed,
+    RunStatus.cancelled: Exit.run_failed,
+    RunStatus.resumable: Exit.interrupted,
+}
+_QUIET = frozenset({"checkpoint.created", "edge.taken"})
+
+
+def exit_for(status: RunStatus) -> Exit:
+    return _EXITS.get(status, Exit.run_waits)
+
+
+def clock_time(micros: int | None) -> str:
+    return "" if micros is None else f"{to_datetime(micros).astimezone():%Y-%m-%d %H:%M:%S}"
+
+
+def tell_result(result: Result, store: str | None) -> None:
+    fields(
+        [
+            ("run", result.run_id),
+            ("status", str(result.status)),
+            ("error", _error_text(result)),
+            ("state", brief(result.state)),
+            ("artifacts", brief(result.artifacts) if result.artifacts else ""),
+        ]
+    )
+    for hold in result.holds:
+        tell_hold(hold, store)
+    if result.failed or result.status is RunStatus.resumable:
+        note(f"Go on with: {command('resume', result.run_id, store)}")
+
+
+def _error_text(result: Result) -> str:
+    if result.error is None:
+        return ""
+    where = f"node {result.failed_node}: " if result.failed_node else ""
+    return f"{where}{result.error.type}: {result.error.message}"
+
+
+def tell_hold(hold: HoldRow, store: str | None) -> None:
+    say()
+    say(hold.prompt, style="bold yellow")
+    if hold.assignee:
+        say(f"for {hold.assignee}", style="dim")
+    choices = [option.id for option in hold.options] if hold.options else ["'your answer'"]
+    for choice in choices:
+        say(f"  {command('answer', f'{hold.run[:8]} {choice}', store)}")
+
+
+def command(verb: str, rest: str, store: str | None) -> str:
+    """What a person types next, for the same store."""
+    named = f" --store {store}" if store and store != os.environ.get("HOLDFAST_STORE") else ""
+    return f"holdfast {verb} {rest}{named}"
+
+
+def result_json(result: Result) -> dict[str, Any]:
+    error = result.error
+    return {
+        "run_id": result.run_id,
+        "status": str(result.status),
+        "state": result.state,
+        "artifacts": result.artifacts,
+        "error": None if error is None else {"code": error.code, "type": error.type, "message": error.message},
+        "failed_node": result.failed_node or None,
+        "holds": [hold_json(hold) for hold in result.holds],
+    }
+
+
+def hold_json(hold: HoldRow) -> dict[str, Any]:
+    said: dict[str, Any] | None = msgspec.json.decode(hold.resolution) if hold.resolution else None
+    return {
+        "id": hold.id,
+        "run_id": hold.run,
+        "node": hold.node,
+        "status": str(hold.status),
+        "type": hold.type,
+        "prompt": hold.prompt,
+        "options": None if hold.options is None else [msgspec.to_builtins(option) for option in hold.options],
+        "assignee": hold.assignee,
+        "created_at": hold.created_at,
+        "expires_at": hold.expires_at,
+        "resolution": said,
+        "resolved_by": hold.resolved_by,
+        "resolved_at": hold.resolved_at,
+    }
+
+
+def event_line(event: Event) -> str | None:
+    """One line a person reads while the run goes on; None where there is nothing to see."""
+    if event.type in _QUIET:
+        return None
+    data = event.data
+    where = f"{event.scope}{event.node}" if event.node else ""
+    return f"{to_datetime(event.at).astimezone():%H:%M:%S.%f}"[:-3] + f"  {event.type:18} {where:16} {_detail(data)}".rstrip()
+
+
+def _detail(data: dict[str, Any]) -> str:
+    error: Any = data.get("error")
+    if error:
+        return f"{error['type']}: {error['message']}"
+    for key in ("prompt", "decision", "data", "status"):
+        if data.get(key):
+            return str(data[key])
+    duration = data.get("duration_us")
+    return f"{duration / 1000:.1f} ms" if isinstance(duration, int) else ""

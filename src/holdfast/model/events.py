@@ -92,7 +92,7 @@ def _checkpoint_status(record: Record) -> str:
 
 def _moves(graph: Graph, moves: list[Move], record: Record) -> Iterator[Told]:
     for what, scope, a, b in moves:
-        inner = _graph_at(graph, scope)
+        inner = graph_at(graph, scope)
         if what in ("G", "F"):
             edge = inner.edges[a]
             yield ("edge.taken", edge.source, scope, {"edge": edge.id, "from": edge.source, "to": edge.target})
@@ -108,7 +108,7 @@ def _moves(graph: Graph, moves: list[Move], record: Record) -> Iterator[Told]:
             yield ("node.abandoned", inner.nodes[a].id, scope, {})
 
 
-def _graph_at(graph: Graph, scope: str) -> Graph:
+def graph_at(graph: Graph, scope: str) -> Graph:
     """The graph of a scope path: `send.1[0]/pay.1[2]/` names the nodes whose children we are in."""
     for part in scope.split("/")[:-1]:
         name = part.rpartition("[")[0].rpartition(".")[0]

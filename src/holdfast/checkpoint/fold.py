@@ -1,0 +1,283 @@
+"""What happened on the way to a checkpoint: one pass over the journal, beside the position that `model.apply` keeps.
+
+The position knows only what a worker needs to go on. This fold keeps what a person asks for: what ran, how
+often and how long, what was bypassed, which edges wait, what a hold asked.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from holdfast.model.bodies import (
+    AskedBody,
+    AttemptBody,
+    CreatedBody,
+    ErrorInfo,
+    IntentBody,
+    SnapshotBody,
+    StepBody,
+    SubstepBody,
+)
+from holdfast.model.events import graph_at
+from holdfast.model.graph import END, START, Graph
+from holdfast.types.record import Kind, Move, Record
+
+HISTORY = "history"
+"""The key under which the snapshot of a fork or of a pruned run carries what happened before it."""
+
+MEMORY = "memory."
+"""Sub-steps that read or write memory are named so."""
+
+
+class Execution(msgspec.Struct, kw_only=True):
+    """One settled execution of one node. `run` names the source where a fork brought it along."""
+
+    node: str
+    scope: str
+    visit: int
+    attempt: int
+    effect: str
+    outcome: str
+    seq: int
+    at: int
+    duration: int = 0
+    output: Any = None
+    tokens: int = 0
+    cost: float = 0.0
+    error: dict[str, str] | None = None
+    settled: bool = True
+    readable: bool = True
+    run: str = ""
+
+    @property
+    def label(self) -> str:
+        return self.scope + self.node
+
+
+class History(msgspec.Struct, kw_only=True):
+    """Nodes inside maps and sub-flows are named with their scope: `send.1[0]/pay`."""
+
+    executions: list[Execution] = []
+    skipped: list[str] = []
+    # Edge -> node that it leads to, which as far as the journal knows has not started.
+    pending: dict[str, str] = {}
+    asked: dict[str, dict[str, Any]] = {}
+    # Sub-steps under way whose callee knows them by a key of this run: a fork has other keys (D-18, D-35).
+    keyed: dict[str, dict[str, int]] = {}
+    retries: dict[str, int] = {}
+    guardrails: dict[str, dict[str, Any]] = {}
+    reads: list[dict[str, Any]] = []
+    writes: list[dict[str, Any]] = []
+    checkpoints: int = 0
+    # What a fork's patch said about diagnostics.
+    noted: dict[str, Any] = {}
+
+    def dump(self) -> dict[str, Any]:
+        """Plain data whose values are storable as they are."""
+        plain = {name: getattr(self, name) for name in self.__struct_fields__}
+        plain["executions"] = [msgspec.structs.asdict(e) for e in self.executions]
+        return plain
+
+
+def load_history(plain: Any) -> History:
+    return msgspec.convert(dict(plain), History)
+
+
+def fold(graph: Graph, history: History, record: Record, body: Any) -> None:
+    """Advance by one record. `body` None: the record is damaged, only its columns count."""
+    history.checkpoints += record.listed
+    if body is None:
+        _unreadable(history, record)
+        return
+    tell = _FOLD.get(record.kind)
+    if tell is not None:
+        tell(graph, history, record, body)
+
+
+def begin(record: Record, body: Any) -> History:
+    """The history that a first record stands for: empty, or what a fork or a pruned run brought along."""
+    plain: Any = None
+    if isinstance(body, SnapshotBody):
+        plain = body.position.get(HISTORY)
+    elif isinstance(body, CreatedBody) and body.base is not None:
+        plain = body.base.get(HISTORY)
+    return History() if plain is None else load_history(plain)
+
+
+def _unreadable(history: History, record: Record) -> None:
+    if record.kind == Kind.step:
+        history.executions.append(_execution(record, readable=False))
+
+
+def _execution(record: Record, **more: Any) -> Execution:
+    return Execution(
+        node=record.node, scope=record.scope, visit=record.visit, attempt=record.attempt, effect=record.effect,
+        outcome=record.outcome, seq=record.seq, at=record.at, **more,
+    )
+
+
+def _created(graph: Graph, history: History, _record: Record, body: CreatedBody) -> None:
+    if body.base is None:
+        _moves(graph, history, body.moves)
+
+
+def _step(graph: Graph, history: History, record: Record, body: StepBody) -> None:
+    failed = record.outcome == "fail" and body.error is not None and not body.moves
+    execution = _execution(
+        record, duration=body.duration, output=output_of(record, body), error=error_of(body.error),
+        settled=not failed and record.outcome != "unknown",
+    )
+    if body.usage is not None:
+        execution.tokens, execution.cost = body.usage.tokens, body.usage.cost
+    history.executions.append(execution)
+    label = execution.label
+    if body.notes is not None and "guardrail" in body.notes:
+        history.guardrails[label] = {**body.notes, "latency": body.duration}
+    _left_behind(history, label)
+    if not failed:
+        history.retries.pop(label, None)
+    for hold in [h for h, asked in history.asked.items() if asked["scope"] + asked["node"] == label]:
+        del history.asked[hold]
+    _moves(graph, history, body.moves)
+
+
+def output_of(record: Record, body: StepBody) -> Any:
+    """What the node produced: its value, or its update of the state as it returned it."""
+    if body.output is not None:
+        return body.output
+    ops = body.ops
+    if len(ops) == 1 and ops[0][0] == "artifacts":
+        return ops[0][3]
+    return {key: operand for partition, key, _, operand in ops if partition == "scratch"} or None
+
+
+def error_of(error: ErrorInfo | None) -> dict[str, str] | None:
+    return None if error is None else {"code": error.code, "type": error.type, "message": error.message}
+
+
+def _attempt(graph: Graph, history: History, record: Record, body: AttemptBody) -> None:
+    label = record.scope + record.node
+    if body.reason == "retry":
+        history.retries[label] = history.retries.get(label, 0) + 1
+    if body.reason not in ("before", "join_timer", "children"):
+        _left_behind(history, label)
+    _moves(graph, history, body.moves)
+
+
+def _intent(_graph: Graph, history: History, record: Record, body: IntentBody) -> None:
+    label = record.scope + record.node
+    _started(history, label)
+    if body.ordinal >= 0 and body.key:
+        history.keyed.setdefault(label, {})[body.name] = record.seq
+
+
+def _substep(_graph: Graph, history: History, record: Record, body: SubstepBody) -> None:
+    label = record.scope + record.node
+    _started(history, label)
+    history.keyed.get(label, {}).pop(body.ordinal, None)
+    if body.hold:
+        history.asked.pop(body.hold, None)
+    if body.name.startswith(MEMORY):
+        _memory(history, body)
+
+
+def _memory(history: History, body: SubstepBody) -> None:
+    into = history.reads if body.name == "memory.read" else history.writes
+    traces = body.value if isinstance(body.value, (list, tuple)) else [body.value]
+    into += [dict(trace) for trace in traces if isinstance(trace, dict)]  # type: ignore[misc]
+
+
+def _asked(_graph: Graph, history: History, record: Record, body: AskedBody) -> None:
+    _started(history, record.scope + record.node)
+    kept = ("ordinal", "type", "prompt", "options", "assignee", "priority", "context", "schema", "expires_at")
+    asked = {name: getattr(body, name) for name in (*kept, "key", "on_timeout", "code")}
+    where = {"node": record.node, "scope": record.scope, "visit": record.visit, "at": record.at}
+    history.asked[body.hold] = {**asked, **where}
+
+
+def _end(_graph: Graph, history: History, _record: Record, _body: Any) -> None:
+    history.asked.clear()
+
+
+def _started(history: History, label: str) -> None:
+    """The journal shows that the node began: the edges that led to it wait no longer."""
+    if history.pending:
+        for edge in [e for e, target in history.pending.items() if target == label]:
+            del history.pending[edge]
+
+
+def _left_behind(history: History, label: str) -> None:
+    _started(history, label)
+    history.keyed.pop(label, None)
+
+
+def _moves(graph: Graph, history: History, moves: list[Move]) -> None:
+    for what, scope, a, b in moves:
+        if what in _MOVE:
+            _MOVE[what](history, graph_at(graph, scope), scope, a, b)
+
+
+def _fired(history: History, graph: Graph, scope: str, edge: int, _b: int) -> None:
+    target = graph.edges[edge].target
+    if target != END:
+        history.pending[scope + graph.edges[edge].id] = scope + target
+
+
+def _went(history: History, graph: Graph, scope: str, edge: int, b: int) -> None:
+    _fired(history, graph, scope, edge, b)
+    _unskip(history, scope + graph.edges[edge].target)
+
+
+def _began(history: History, graph: Graph, scope: str, node: int, _b: int) -> None:
+    label = scope + graph.nodes[node].id
+    _unskip(history, label)
+    if label not in history.pending.values():
+        history.pending[f"{scope}{START}->{graph.nodes[node].id}"] = label
+
+
+def _dropped(history: History, graph: Graph, scope: str, edge: int, _b: int) -> None:
+    history.pending.pop(scope + graph.edges[edge].id, None)
+
+
+def _abandoned(history: History, graph: Graph, scope: str, node: int, _b: int) -> None:
+    _left_behind(history, scope + graph.nodes[node].id)
+
+
+def _skipped(history: History, graph: Graph, scope: str, node: int, _b: int) -> None:
+    label = scope + graph.nodes[node].id
+    if label not in history.skipped:
+        history.skipped.append(label)
+
+
+def _turned(history: History, graph: Graph, scope: str, header: int, _edge: int) -> None:
+    """Inside a loop that turns, nothing is bypassed for good."""
+    inside = {scope + graph.nodes[n].id for n in graph.loops[header].body}
+    history.skipped = [label for label in history.skipped if label not in inside]
+
+
+def _unskip(history: History, label: str) -> None:
+    if label in history.skipped:
+        history.skipped.remove(label)
+
+
+_MOVE = {
+    "G": _went,
+    "F": _fired,
+    "S": _began,
+    "Z": _began,
+    "K": _skipped,
+    "T": _dropped,
+    "A": _abandoned,
+    "L": _turned,
+}
+_FOLD = {
+    Kind.created: _created,
+    Kind.intent: _intent,
+    Kind.attempt: _attempt,
+    Kind.substep: _substep,
+    Kind.asked: _asked,
+    Kind.step: _step,
+    Kind.end: _end,
+}

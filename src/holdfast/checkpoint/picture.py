@@ -1,0 +1,99 @@
+"""A checkpoint as a complete picture of a run at one record: what the journal folds to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from holdfast.checkpoint.fold import Execution
+from holdfast.checkpoint.interface import as_interface
+from holdfast.types.ids import CheckpointId, RunId
+from holdfast.types.record import Kind, Record
+from holdfast.types.status import CheckpointStatus
+
+
+class CheckpointMeta(msgspec.Struct, frozen=True, kw_only=True):
+    """What a list shows: read from columns alone, no state is loaded."""
+
+    id: CheckpointId
+    run: RunId
+    flow: str
+    version: str
+    node: str
+    seq: int
+    at: int
+    status: CheckpointStatus
+    # Bytes that this checkpoint added to the store: a checkpoint is a delta.
+    state_size: int
+    has_memory_snapshot: bool
+
+
+class PendingInput(msgspec.Struct, frozen=True, kw_only=True):
+    """A hold that was open at the checkpoint, with everything that the person was shown."""
+
+    hold: str
+    node: str
+    scope: str
+    visit: int
+    type: str
+    prompt: str
+    options: Any
+    assignee: str | None
+    priority: str
+    context: Any
+    schema: Any
+    expires_at: int | None
+    asked_at: int
+
+
+class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """Times are microseconds since the epoch. `state` is what nodes see; `visited` are completed nodes in order."""
+
+    id: CheckpointId
+    run: RunId
+    seq: int
+    node: str
+    at: int
+    status: CheckpointStatus
+    parent: CheckpointId | None
+    lineage: dict[str, Any]
+    flow: str
+    version: str
+    code: str
+    schema_version: int
+    input: Any
+    state: Any
+    artifacts: Any
+    diagnostics: dict[str, Any]
+    executions: list[Execution]
+    visited: list[str]
+    skipped: list[str]
+    pending_edges: list[str]
+    visits: dict[str, int]
+    retries: dict[str, int]
+    loops: dict[str, int]
+    goal_gates: dict[str, bool]
+    artifact_refs: dict[str, str]
+    memory: dict[str, Any] | None
+    pending_input: list[PendingInput]
+
+    @property
+    def node_results(self) -> dict[str, Execution]:
+        """The last completed execution of each node; `executions` has them all."""
+        return {e.label: e for e in self.executions if e.settled}
+
+    def as_interface(self) -> dict[str, Any]:
+        """The published interface (docs/reference/checkpoint.schema.json): camelCase, JSON-safe, milliseconds."""
+        return as_interface(self)
+
+
+def checkpoint_status(record: Record) -> CheckpointStatus:
+    """From columns alone. A pruned run's horizon is a snapshot with the columns of the record it replaced."""
+    if record.kind == Kind.asked or (record.kind == Kind.snapshot and record.effect == "human" and not record.outcome):
+        return CheckpointStatus.pending_input
+    if record.outcome == "completed":
+        return CheckpointStatus.completed
+    if record.outcome in ("fail", "failed"):
+        return CheckpointStatus.failed
+    return CheckpointStatus.active

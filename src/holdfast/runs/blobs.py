@@ -9,7 +9,7 @@ from holdfast.errors import BlobMissingError
 from holdfast.model.position import Position
 from holdfast.store.base import Store
 from holdfast.telemetry import crashpoint
-from holdfast.types.value import BlobRef
+from holdfast.types.value import BlobRef, FrozenDict
 
 IN_ROW = 1 << 20
 
@@ -63,7 +63,11 @@ class BlobDesk:
             for frame in scope.tree.frames.values():
                 for partition, inside in frame.over.items():
                     refs = scope.tree.refs if frame.parent < 0 else {}
-                    await self._fill(partition, inside, refs, registry)
+                    filled = await self._filled(partition, inside, refs, registry)
+                    if filled:
+                        # The input is frozen, so it is made anew; values only, the keys stay as they are.
+                        frozen = isinstance(inside, FrozenDict)
+                        frame.over[partition] = FrozenDict({**inside, **filled}) if frozen else {**inside, **filled}
             if isinstance(scope.output, BlobRef):
                 scope.output = await self.fetch(scope.output, registry)
         for execution in pos.execs.values():
@@ -71,10 +75,13 @@ class BlobDesk:
                 if isinstance(sub.value, BlobRef):
                     sub.value = await self.fetch(sub.value, registry)
 
-    async def _fill(
+    async def _filled(
         self, partition: str, inside: dict[str, Any], refs: dict[tuple[str, str], BlobRef], registry: TypeRegistry
-    ) -> None:
+    ) -> dict[str, Any]:
+        """The values that lay elsewhere, by key."""
+        filled: dict[str, Any] = {}
         for key, value in inside.items():
             if isinstance(value, BlobRef):
-                inside[key] = await self.fetch(value, registry)
+                filled[key] = await self.fetch(value, registry)
                 refs[(partition, key)] = value
+        return filled

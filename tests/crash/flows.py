@@ -1,0 +1,267 @@
+"""A dozen small flows: between them they pass every place where a worker can die.
+
+Effects go to `WORLD`. Those with an idempotency key find out there whether they happened before, as a bank
+would; those without are asked about after a crash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+from holdfast import Context, Flow, NotDone, Retry, append
+from tests.crash.world import World
+
+WORLD = World(Path("world.jsonl"))
+
+FLOWS: dict[str, Flow] = {}
+GIVEN: dict[str, dict[str, Any]] = {}
+
+# In the script flow a doubtful sub-step is named by its number.
+SCRIPT_STEPS = {"0": "reserve", "1": "charge", "3": "ship"}
+
+
+def settle_in(world: World) -> None:
+    """Let the effects of this process happen there."""
+    global WORLD
+    WORLD = world
+
+
+def flow(name: str, given: dict[str, Any] | None = None, **options: Any) -> Flow:
+    made = FLOWS[name] = Flow(name, **options)
+    GIVEN[name] = given or {"n": 1}
+    return made
+
+
+def once(ctx: Context, update: dict[str, Any]) -> dict[str, Any]:
+    """An effect that nobody repeats for us: it happens, and what it returns is what a person could look up."""
+    WORLD.happens(f"{ctx.node}/{ctx.visit}", ctx.run_id, key=ctx.idempotency_key, update=update)
+    return update
+
+
+def keyed(ctx: Context, update: dict[str, Any]) -> dict[str, Any]:
+    """An effect on a system that knows our key: asking again finds the first answer."""
+    known = WORLD.find(ctx.run_id, ctx.idempotency_key)
+    return known["update"] if known else once(ctx, update)
+
+
+def chain(target: Flow, length: int, make: Callable[[int], Callable[..., Any]], **options: Any) -> None:
+    nodes = [target.node(id=f"{target.name}{i}", **_numbered(options, i))(make(i)) for i in range(length)]
+    target.chain(*nodes)
+
+
+def _numbered(options: dict[str, Any], i: int) -> dict[str, Any]:
+    return {key: value.format(i=i) if isinstance(value, str) else value for key, value in options.items()}
+
+
+# --------------------------------------------------------------------------- chains
+def _add(i: int) -> Callable[..., Any]:
+    async def add(s: dict[str, Any]) -> dict[str, Any]:
+        return {"n": s["n"] * 3 + i}
+
+    return add
+
+
+def _once(i: int) -> Callable[..., Any]:
+    async def act(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
+        return once(ctx, {f"did{i}": s["n"] + i})
+
+    return act
+
+
+def _keyed(i: int) -> Callable[..., Any]:
+    def act(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
+        return keyed(ctx, {f"did{i}": s["n"] + i})
+
+    return act
+
+
+chain(flow("pure", effect="pure"), 5, _add)
+chain(flow("bare"), 3, _once, effect="write")
+chain(flow("keyed"), 3, _keyed, effect="external", idempotency_key="{{{{n}}}}-step-{i}")
+chain(flow("strict", mode="strict"), 3, _once, effect="external")
+
+# --------------------------------------------------------------------------- branches
+split = flow("split", effect="read")
+
+
+@split.node()
+async def look(s: dict[str, Any]) -> dict[str, Any]:
+    return {"seen": s["n"] + 1}
+
+
+@split.node(effect="write")
+async def left(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    return once(ctx, {"left": s["seen"] * 2})
+
+
+@split.node()
+async def right(s: dict[str, Any]) -> dict[str, Any]:
+    return {"right": s["seen"] * 5}
+
+
+@split.node(effect="external")
+async def both(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    return once(ctx, {"both": s["left"] + s["right"]})
+
+
+split.edge(look, left)
+split.edge(look, right)
+split.edge(left, both)
+split.edge(right, both)
+
+
+# --------------------------------------------------------------------------- a loop, long enough for a snapshot
+@dataclass
+class Counting:
+    n: int
+    log: Annotated[list[int], append] = field(default_factory=list)
+    done: str = ""
+
+
+loop = flow("loop", {"n": 0}, effect="pure", state=Counting)
+
+
+@loop.node()
+async def turn(s: Counting) -> dict[str, Any]:
+    return {"n": s.n + 1, "log": s.n}
+
+
+@loop.node(effect="write")
+async def after_loop(s: Counting, ctx: Context) -> dict[str, Any]:
+    return once(ctx, {"done": f"after {s.n}"})
+
+
+loop.start(turn)
+loop.loop(turn, turn, when="n < 230", max=300)
+loop.edge(turn, after_loop, when="n >= 230")
+
+# --------------------------------------------------------------------------- a map, a sub-flow with a question
+spread = flow("map", {"items": [1, 2, 3, 4]}, effect="read")
+
+
+async def each(item: int, ctx: Context) -> int:
+    WORLD.happens(f"item {item}", ctx.run_id, key=ctx.idempotency_key, value=item * 10)
+    return item * 10
+
+
+spread.map("each", over="items", body=each, into="found", concurrency=2, effect="write")
+
+inner = Flow("inner", effect="read")
+inner_ask = inner.hold("confirm", prompt="Really {{n}}?", options=["yes", "no"])
+
+
+@inner.node(effect="write")
+async def inside(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    return once(ctx, {"inside": f"{s['n']} {s['decision']}"})
+
+
+inner.edge(inner_ask, inside)
+outer = flow("sub", effect="read")
+outer_sub = outer.subflow("child", inner, inputs={"n": "n"}, outputs={"inside": "state.inside"})
+
+
+@outer.node(effect="write")
+async def around(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    return once(ctx, {"around": f"after {s['inside']}"})
+
+
+outer.edge(outer_sub, around)
+
+# --------------------------------------------------------------------------- a script
+told = flow("script", effect="read")
+
+
+@told.script
+async def talk(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    def act(name: str, value: Any) -> Any:
+        WORLD.happens(name, ctx.run_id, key=f"{ctx.run_id}/{name}", value=value)
+        return value
+
+    room = await ctx.step("reserve", act, "reserve", s["n"] + 1)
+    paid = await ctx.step("charge", act, "charge", room * 2)
+    said = await ctx.ask("Ship it?", options=["ship", "stop"])
+    sent = await ctx.step("ship", act, "ship", f"{said.decision} {paid}")
+    return {"room": room, "paid": paid, "sent": sent}
+
+
+# --------------------------------------------------------------------------- time
+again = flow("retry")
+
+
+@again.node(effect="write", retry=Retry(9, delay="30ms"))
+async def refused_twice(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    if ctx.attempt <= 2:
+        raise NotDone("come back later")
+    return once(ctx, {"accepted": s["n"]})
+
+
+waits = flow("timer", effect="pure")
+short = waits.timer("short", "20ms")
+
+
+@waits.node(effect="write")
+async def between(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    return once(ctx, {"between": s["n"]})
+
+
+waits.chain(short, between, waits.timer("long", "200ms"))
+
+# --------------------------------------------------------------------------- live output, large values
+chatty = flow("emit", effect="read")
+
+
+@chatty.node
+async def say(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    for i in range(12):
+        ctx.emit("word " * 200 + str(i))
+    return {"said": s["n"]}
+
+
+@chatty.node(effect="write")
+async def said(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    return once(ctx, {"end": s["said"]})
+
+
+chatty.edge(say, said)
+
+big = flow("big", {"n": 1, "given": "g" * 70_000}, effect="pure")
+
+
+@big.node
+async def grow(s: dict[str, Any]) -> dict[str, Any]:
+    return {"large": _noise(100_000), "huge": _noise(1_500_000)}
+
+
+@big.node(effect="write")
+async def weigh(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    whole = s["given"].encode() + s["large"] + s["huge"]
+    return once(ctx, {"weight": hashlib.sha256(whole).hexdigest(), "large": None})
+
+
+big.edge(grow, weigh)
+
+
+def _noise(size: int) -> bytes:
+    """Bytes that no compression makes small."""
+    return hashlib.shake_128(str(size).encode()).digest(size)
+
+
+HELD = flow("hold", effect="read")
+first_hold = HELD.hold("first", prompt="One?", options=["approve", "reject"], bind="one")
+second_hold = HELD.hold("second", prompt="Two?", type="freeform", bind="two")
+
+
+@HELD.node(effect="external")
+async def decided(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    return once(ctx, {"decided": f"{s['one']} {s['two']}"})
+
+
+HELD.edge(first_hold, decided)
+HELD.edge(second_hold, decided)
+
+# What the person says to each question; in-doubt holds are answered by what the world shows.
+SAYS = {"confirm": "yes", "talk": "ship", "first": "approve", "second": "in words"}

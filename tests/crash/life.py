@@ -1,0 +1,128 @@
+"""The whole life of one run: started, advanced, asked about and answered, until it ends.
+
+May be left at any point and begun again by another process: it goes on from what the store holds. What it
+has been told is acknowledged (created, events, answers) is said aloud, so that it can be held against what
+is there in the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable
+from typing import Any
+
+from holdfast import Holdfast, RunBusyError, RunSettings
+from holdfast.app.flow import result_of
+from holdfast.runs.service import RunService
+from holdfast.types.hold import HoldRow
+from holdfast.types.ids import derived_id
+from holdfast.types.status import ENDED, RunStatus
+from tests.crash import flows
+
+Say = Callable[..., None]
+
+# Leases are short, so that a run whose worker died is soon free; waits of over 0.1 s are parked.
+SETTINGS = RunSettings(lease_ttl=0.3, lease_margin=0.05, hot_timer=0.1, poll=0.05)
+
+
+async def live(house: Holdfast, name: str, run: str, say: Say, pause: Callable[[float], Any]) -> None:
+    """Until the run has ended; then says what it came to."""
+    service = await house.service()
+    await begin(house, service, name, run, say)
+    watching = asyncio.ensure_future(watch(service, run, say))
+    try:
+        while (await service.get(run)).status not in ENDED:
+            await advance(house, service, name, run, say, pause)
+        await asyncio.wait_for(watching, 10)
+    finally:
+        watching.cancel()
+    await report(service, name, run, say)
+
+
+async def begin(house: Holdfast, service: RunService, name: str, run: str, say: Say) -> None:
+    program = flows.FLOWS[name].program()
+    house.carry(program)
+    if await service.store.get_run(run) is None:  # type: ignore[arg-type]
+        await service.create(program, flows.GIVEN[name], run_id=run)
+        say("created", run)
+
+
+async def watch(service: RunService, run: str, say: Say) -> None:
+    async for event in service.stream(run, poll=0.05):
+        say("event", event.number, event.type)
+
+
+async def advance(
+    house: Holdfast, service: RunService, name: str, run: str, say: Say, pause: Callable[[float], Any]
+) -> None:
+    try:
+        result = await flows.FLOWS[name].resume(run, on=house)
+    except RunBusyError:
+        await pause(0.05)
+        return
+    if result.status is RunStatus.pending_input:
+        for hold in result.holds:
+            await answer(service, hold, say)
+    elif result.status is RunStatus.waiting:
+        await pause(0.05)
+        await service.store.fire_timers(limit=10)
+
+
+async def answer(service: RunService, hold: HoldRow, say: Say) -> None:
+    if hold.type == "in_doubt":
+        decision, data = truth(hold)
+        say("doubt", hold.id, decision)
+    else:
+        decision, data = flows.SAYS[hold.node], None
+    await service.answer(hold.id, decision, data=data)
+    say("answer", hold.id, decision)
+
+
+def truth(hold: HoldRow) -> tuple[str, dict[str, Any] | None]:
+    """What a careful person finds out: whether the effect is there, and what it gave."""
+    context = json.loads(hold.context)
+    if context.get("substep"):
+        key = f"{hold.run}/{flows.SCRIPT_STEPS[context['substep']]}"
+    else:
+        key = derived_id(hold.run, hold.scope, hold.node, hold.visit, -1)
+    line = flows.WORLD.find(hold.run, key)
+    if line is None:
+        return "not_happened", None
+    return "happened", {name: line[name] for name in ("update", "value") if name in line}
+
+
+async def report(service: RunService, name: str, run: str, say: Say) -> None:
+    """What the run came to, and everything that the store tells about it."""
+    row = await service.get(run)
+    result = await result_of(service, flows.FLOWS[name].program(), row.id)
+    events = await service.events(run, limit=100_000)
+    holds = await service.holds(row.id, open_only=False)
+    say(
+        "end",
+        status=str(row.status),
+        state=plain(result.state),
+        artifacts=plain(result.artifacts),
+        error=repr(result.error),
+        events=[[event.number, event.type] for event in events],
+        event_seq=row.event_seq,
+        head=row.head,
+        holds={hold.id: _said(hold) for hold in holds},
+    )
+
+
+def plain(value: Any) -> Any:
+    """As JSON; what is large by its digest."""
+    text = json.dumps(value, default=_plain_object, sort_keys=True)
+    if isinstance(value, dict):
+        return {key: plain(inner) for key, inner in value.items()}
+    return text if len(text) < 500 else hashlib.sha256(text.encode()).hexdigest()
+
+
+def _plain_object(value: Any) -> Any:
+    return vars(value) if hasattr(value, "__dict__") else repr(value)
+
+
+def _said(hold: HoldRow) -> str | None:
+    return json.loads(hold.resolution)["decision"] if hold.resolution else None

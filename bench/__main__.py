@@ -90,7 +90,8 @@ def measured(wanted: list[str], plan: Plan, *, quiet: bool) -> list[Line]:
 def summary(lines: list[Line]) -> str:
     verdicts = [line.verdict for line in lines]
     missed, absent = verdicts.count("MISSED"), verdicts.count("absent")
-    return f"{verdicts.count('ok')} targets met, {missed} missed, {absent} not measured. Written to {RESULTS.name}."
+    counts = f"{verdicts.count('ok')} targets met, {missed} missed, {absent} not measured"
+    return f"{counts}. Written to {RESULTS.name}."
 
 
 def describe(lines: list[Line], *, quick: bool) -> dict[str, Any]:

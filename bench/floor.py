@@ -110,7 +110,8 @@ class Sketch:
             await self.append_together(run, seq, update)
 
     def load(self, name: str) -> tuple[int, int, Update]:
-        run, head = self._conn.execute("SELECT id, head FROM run WHERE name = ?", (name,)).fetchall()[0]
+        found: Any = self._conn.execute("SELECT id, head FROM run WHERE name = ?", (name,)).fetchall()
+        run, head = found[0]
         state: Update = {}
         where = (run << 32, run << 32 | head)
         for (body,) in self._conn.execute("SELECT body FROM log WHERE key BETWEEN ? AND ?", where):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from statistics import median
 from time import perf_counter
 
@@ -48,7 +49,7 @@ def looping(looped: Looped, house: Holdfast) -> Measure:
         looped.times.clear()
         (await looped.flow.run({"limit": STEPS}, on=house)).expect()
         times = looped.times
-        return median([after - before for before, after in zip(times, times[1:], strict=False)])
+        return median([after - before for before, after in pairwise(times)])
 
     return measure
 

@@ -25,7 +25,7 @@ async def _row_b(plan: Plan, steps: int) -> list[Line]:
     means: list[float] = []
     kept: list[float] = []
     step: list[float] = []
-    for _ in range(plan.rounds if steps <= 1_000 else plan.few):
+    for _ in range(plan.some if steps <= 1_000 else plan.few):
         looped = Looped("grow", Grow, grow)
         with folder() as place:
             async with Holdfast(f"sqlite:{place}/h.db") as house:
@@ -38,7 +38,7 @@ async def _row_b(plan: Plan, steps: int) -> list[Line]:
     most = 1.2 if steps == 10_000 else None
     return [
         line("B", f"last step by first, {steps:,} steps, medians", medians, "x", most=most),
-        # Medians do not see what happens every few hundred steps (snapshots, checkpoints of the log); means do.
+        # Medians do not see what happens every few hundred steps (snapshots, checkpoints); means do.
         line("B", f"last step by first, {steps:,} steps, means", means, "x"),
         line("B", f"a step, {steps:,} steps, mean", step, "us", scale=1e6),
         line("B", f"stored for 1 KB appended, {steps:,} steps", kept, "KB", most=1.4),
@@ -52,7 +52,7 @@ def row_e(plan: Plan) -> list[Line]:
 
 async def _row_e(plan: Plan, steps: int, most: float) -> list[Line]:
     """Each round resumes a run of its own: a run can be finished only once."""
-    rounds = plan.rounds if steps <= 1_000 else plan.few
+    rounds = plan.some if steps <= 1_000 else plan.few
     opened: list[float] = []
     resumed: list[float] = []
     for _ in range(rounds):
@@ -65,8 +65,10 @@ async def _row_e(plan: Plan, steps: int, most: float) -> list[Line]:
                 ready = perf_counter()
                 result = await looped.flow.resume(run, on=house)
                 resumed.append(perf_counter() - ready)
+                length = len(result.expect().state.messages)
             opened.append(ready - began)
-            result.expect()
+            if length != steps:
+                raise AssertionError(f"{length} messages came back instead of {steps}")
             if len(looped.times) != 1:
                 raise AssertionError(f"{len(looped.times)} steps were done instead of one")
     return [

@@ -7,6 +7,7 @@ import gc
 import statistics
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import apsw
@@ -24,7 +25,11 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def rounds(self) -> int:
-        return 5 if self.quick else 9
+        return 9 if self.quick else 21
+
+    @property
+    def some(self) -> int:
+        return 4 if self.quick else 9
 
     @property
     def few(self) -> int:
@@ -104,7 +109,7 @@ def ends(times: list[float], share: float = 0.05) -> tuple[list[float], list[flo
 
     The very first ten are left out: they pay for what is done once.
     """
-    took = [after - before for before, after in zip(times, times[1:], strict=False)][10:]
+    took = [after - before for before, after in pairwise(times)][10:]
     count = max(5, int(len(took) * share))
     return took[:count], took[-count:]
 

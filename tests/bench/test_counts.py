@@ -1,0 +1,35 @@
+"""The counts that no noise can touch, with small sizes: these may hold up a change."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench import counts
+
+
+@pytest.mark.covers("CORE-SPEED-10")
+def test_strict_step_flushes_once_when_it_settles() -> None:
+    assert counts.commits_per_step("strict", 10, 40) == 1
+
+
+@pytest.mark.covers("CORE-SPEED-10")
+def test_barrier_steps_share_flushes_when_they_are_pure() -> None:
+    assert counts.commits_per_step("barrier", 20, 400) < 0.2
+
+
+@pytest.mark.covers("CORE-SPEED-11")
+@pytest.mark.parametrize("mode", ["strict", "barrier"])
+def test_step_makes_few_calls_when_it_runs_on_sqlite(mode: str) -> None:
+    assert 50 < counts.calls_per_step(mode, 20, 120) <= 300
+
+
+@pytest.mark.covers("CORE-SPEED-12")
+def test_store_keeps_only_what_was_added_when_a_list_grows() -> None:
+    assert 0.5 < counts.bytes_per_byte_appended(250, 700) <= 1.5
+
+
+@pytest.mark.covers("CORE-SPEED-12")
+def test_step_stores_no_more_when_the_graph_is_larger() -> None:
+    one = counts.bytes_per_step(counts.loop_among(1), 250, 1250)
+    hundred = counts.bytes_per_step(counts.loop_among(100), 250, 1250)
+    assert hundred <= 1.1 * one

@@ -1,0 +1,1 @@
+"""`python -m holdfast.demo`: a process is killed in the middle of its work, and nothing is lost."""

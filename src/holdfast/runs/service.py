@@ -17,6 +17,9 @@ from holdfast.errors import (
 )
 from holdfast.model.fingerprint import encode_graph
 from holdfast.model.program import Program
+from holdfast.checkpoint.picture import Checkpoint, CheckpointMeta
+from holdfast.runs import pictures
+from holdfast.runs.history import tell_events
 from holdfast.runs.runtime import Runtime
 from holdfast.store.base import FlowRow, NewRun, RunFilter, RunRow
 from holdfast.telemetry import crashpoint
@@ -150,11 +153,26 @@ class RunService:
         await self.store.send(row.id, "resume", b"")
         return await self.get(run)
 
+    # ------------------------------------------------------------------ checkpoints
+    async def checkpoints(
+        self, run: str, *, limit: int = 50, node: str | None = None, before: int | None = None
+    ) -> list[CheckpointMeta]:
+        """Metadata, newest first; no state is loaded. `limit` 0: all."""
+        return await pictures.list_checkpoints(self, run, limit=limit, node=node, before=before)
+
+    async def checkpoint(self, ref: str, seq: int | None = None) -> Checkpoint:
+        """The complete picture: by checkpoint id, or by run and record. Raises CheckpointNotFoundError."""
+        row, found = await pictures.resolve(self, ref, seq)
+        return await pictures.make_checkpoint(self, row, found)
+
+    async def latest(self, run: str, node: str | None = None) -> Checkpoint:
+        """The newest checkpoint of a run (and node), by sequence."""
+        row, seq = await pictures.latest_seq(self, run, node)
+        return await pictures.make_checkpoint(self, row, seq)
+
     # ------------------------------------------------------------------ events
     async def events(self, run: str, *, after: int = 0, limit: int = 1000) -> list[Event]:
         """The stored log from a cursor: nothing twice, nothing missing (D-3)."""
-        from holdfast.runs.history import tell_events
-
         return await tell_events(self, await self.get(run), after=after, limit=limit)
 
     async def stream(self, run: str, *, after: int = 0, poll: float = 0.5) -> AsyncIterator[Event]:

@@ -80,6 +80,8 @@ class Record(msgspec.Struct):
     side: Side | None = None
     # Set by the store on the way out: the number of the record's first event (D-3).
     event_from: int = 0
+    # Also set by the store on the way out: the payload's length, known without reading it.
+    size: int = 0
 
 
 class Lease(msgspec.Struct, frozen=True):

@@ -113,6 +113,7 @@ def _between(run: Run, first: int, last: int | None) -> list[Record]:
 
 def _copy(record: Record, payload: bool) -> Record:
     copied = copy_record(record)
+    copied.size = len(record.payload)
     if not payload:
         copied.payload = b""
     return copied

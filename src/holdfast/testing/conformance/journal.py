@@ -62,7 +62,7 @@ class JournalSuite:
         await kit.written(lease, given)
         (record,) = await kit.store.read(lease.run, first=1, payloads=False)
         assert record.payload == b""
-        given.payload, given.event_from = b"", 2
+        given.size, given.payload, given.event_from = len(given.payload), b"", 2
         assert record == given
 
     @pytest.mark.covers("R-4", "G-1", "RS-STORE-8", "RS-STORE-9")

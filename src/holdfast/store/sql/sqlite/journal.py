@@ -13,7 +13,7 @@ from holdfast.types.record import Kind, Record
 _LAST = 0xFFFF_FFFF
 _RECORD = (
     "key & 0xffffffff, kind, at, term, node, visit, attempt, scope, effect, outcome, listed, events, "
-    "{payload}, digest, NULL, event_from"
+    "{payload}, digest, NULL, event_from, length(payload)"
 )
 _WHOLE = _RECORD.format(payload="payload")
 _BARE = _RECORD.format(payload="x''")

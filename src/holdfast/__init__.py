@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from holdfast.runs.context import Context, Reply
     from holdfast.runs.runtime import RunSettings
     from holdfast.types.event import Event
+    from holdfast.types.outcome import Outcome
     from holdfast.types.status import Effect, RunStatus
 
 _HOMES = {
@@ -73,6 +74,7 @@ _HOMES = {
     "holdfast.runs.context": ("Context", "Reply"),
     "holdfast.runs.runtime": ("RunSettings",),
     "holdfast.types.event": ("Event",),
+    "holdfast.types.outcome": ("Outcome",),
     "holdfast.types.status": ("Effect", "RunStatus"),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -80,7 +82,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "DELETE", "AnswerInvalidError", "ConflictError", "Context", "Effect", "Event", "Flow", "FlowInvalidError",
     "HoldDecidedError", "Holdfast", "HoldfastError", "InputError", "Join", "LeaseLostError", "NodeHandle", "NotDone",
-    "NotFoundError", "OutcomeUnknownError", "Reply", "Result", "Retry", "RunBusyError", "RunEndedError", "RunError",
+    "NotFoundError", "Outcome", "OutcomeUnknownError", "Reply", "Result", "Retry", "RunBusyError", "RunEndedError", "RunError",
     "RunNotFoundError", "RunSettings", "RunStatus", "StoreError", "VersionMismatchError", "Violation", "Worker",
     "__version__", "all_of", "any_of", "append", "avg", "concat", "first", "last", "longest", "max_", "merge", "min_",
     "quorum", "reducer", "sum_", "use",

@@ -1,18 +1,88 @@
-"""Flows run through the public face, on every store that needs no server."""
+"""Flows run through the public face, on every store that needs no server.
+
+Whatever a test here does, one invariant is checked after it: where each run stood in memory is where a
+reader of its journal finds it, from the first record on and from the newest snapshot on.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from holdfast import Holdfast
+from holdfast import Flow, Holdfast
+from holdfast.model.apply import apply_record
+from holdfast.model.position import Position
+from holdfast.model.snapshot import dump_position
+from holdfast.runs.loading import load, start_from
+from holdfast.runs.runtime import Runtime
+from holdfast.store.base import Claim
+from holdfast.types.ids import RunId
+from holdfast.types.status import RunStatus
+
+Positions = dict[RunId, Position]
+
+
+@pytest.fixture
+def positions(monkeypatch: pytest.MonkeyPatch) -> Positions:
+    """Where each run stood in memory when its driver let go of it."""
+    seen: Positions = {}
+    drive = Runtime.drive
+
+    async def remember(self: Runtime, claim: Claim) -> tuple[RunStatus, Position]:
+        seen.pop(claim.run.id, None)
+        status, pos = await drive(self, claim)
+        seen[claim.run.id] = pos
+        return status, pos
+
+    monkeypatch.setattr(Runtime, "drive", remember)
+    return seen
 
 
 @pytest.fixture(params=["memory", "sqlite"])
-async def house(request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: str) -> AsyncIterator[Holdfast]:
+async def house(
+    request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: str, positions: Positions
+) -> AsyncIterator[Holdfast]:
     """Where the flows of a test run: once in memory, once in a SQLite file."""
     address = "memory:" if request.param == "memory" else f"sqlite:{tmp_path / 'h.db'}"
     async with Holdfast(address) as opened:
         yield opened
+        for run, live in positions.items():
+            await assert_replays(opened, run, live)
+
+
+async def assert_replays(house: Holdfast, run: RunId, live: Position) -> None:
+    """Folding the journal leads to where the run stood in memory."""
+    service = await house.service()
+    runtime = service.runtime
+    row = await service.get(run)
+    program = runtime.program_for(row.version, row.flow)
+    sealer = runtime.sealer_of(program)
+    records = await service.store.read(run, first=0, last=live.head)
+    folded = start_from(program.graph, sealer, run, records[0])
+    for record in records[1:]:
+        apply_record(program.graph, folded, record, sealer.open(record))
+    await runtime.desk.materialise(folded, sealer.registry)
+    expected = dump_position(live)
+    assert dump_position(folded) == expected
+    short = await load(service.store, sealer, program.graph, run, upto=live.head)
+    await runtime.desk.materialise(short.pos, sealer.registry)
+    assert dump_position(short.pos) == expected
+
+
+async def visits_of(house: Holdfast, run: str, node: str) -> int:
+    """How often a node settled in this run."""
+    service = await house.service()
+    records = await service.store.read(RunId(run), first=0, last=None)
+    return sum(1 for record in records if record.node == node and record.kind == 6)
+
+
+def node(flow: Flow, name: str, update: dict[str, Any] | None = None, **options: Any) -> str:
+    """A node that returns a fixed update."""
+
+    async def handler() -> Any:
+        return dict(update) if update is not None else None
+
+    return flow.node(id=name, **options)(handler)

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from holdfast.engine.decision import Decision
+from holdfast.engine.decision import Decision, side_of
 from holdfast.model.expr import truthy
 from holdfast.model.graph import EdgeKind, Graph, JoinKind, NodeKind
-from holdfast.model.position import MOVES, Exec, NotAListError, Position, Scope, open_child, resolver
-from holdfast.types.record import Move
+from holdfast.model.position import MOVES, PARENTS_END, Exec, Position, Scope, join_token, open_child, resolver
+from holdfast.types.hold import HoldClosed
+from holdfast.types.ids import HoldId
+from holdfast.types.record import Move, Side
+from holdfast.types.status import HoldStatus
 
 
 class Problem(Exception):
@@ -111,18 +114,42 @@ class Flow:
         """A node is done and these of its edges fire."""
         out = self.graph.out[node]
         loops = [e for e in out if self.graph.edges[e].loop is not None]
-        branches = len(fired) > 1
-        for e in fired:
+        live = self._live(fired, loops)
+        branches = len(live) > 1
+        for e in live:
             frame = self.frame
             if branches:
                 frame = self.scope.tree.next_id
                 self.do("N", self.frame, frame)
-            self.do("F", e, frame)
-            if self.graph.edges[e].loop is None:
-                self.todo.append(("fired", e))
-        self.todo.extend(("dead", e) for e in out if e not in fired and e not in loops)
-        self.todo.extend(("back" if e in fired else "stay", e) for e in loops)
+            self._fire(e, frame)
+        self.todo.extend(("dead", e) for e in out if e not in live and self.graph.edges[e].loop is None)
+        self.todo.extend(("back", e) for e in loops if e in live)
+        self.todo.extend(("stay", e) for e in loops if e not in live)
         self.run()
+
+    def _live(self, fired: list[int], loops: list[int]) -> dict[int, None]:
+        """What really fires: whoever goes round once more does not leave the loop by an exit of its own."""
+        if not loops:
+            return dict.fromkeys(fired)
+        chosen = set(fired)
+        back = [e for e in loops if e in chosen and self._may_turn(e)]
+        # Only one loop can be gone round at a time: the one that was declared first.
+        again = {self.graph.target[e] for e in back[:1]}
+        back = [e for e in back if self.graph.target[e] in again]
+        exits = self.graph.loop_exits
+        return dict.fromkeys(
+            e
+            for e in fired
+            if (e in back if self.graph.edges[e].loop is not None else not again.intersection(exits.get(e, ())))
+        )
+
+    def _fire(self, e: int, frame: int) -> None:
+        if self.scope.open_loops and any(h in self.scope.open_loops for h in self.graph.loop_exits.get(e, ())):
+            self.do("E", e, frame)
+            return
+        self.do("F", e, frame)
+        if self.graph.edges[e].loop is None:
+            self.todo.append(("fired", e))
 
     def run(self) -> None:
         while self.todo:
@@ -157,13 +184,12 @@ class Flow:
 
     def _joined(self, node: int, e: int, *, fired: bool) -> None:
         scope, policy = self.scope, self.graph.nodes[node].join
-        started = (scope.path, node) in self.pos.execs or node in scope.early or node not in scope.waiting
-        if started:
+        if node in scope.early or node not in scope.waiting:
             # Its join was decided without this edge.
             if fired:
                 self.do("T", e)
             return
-        count = sum(1 for other in self.graph.into[node] if other in scope.tokens)
+        count = scope.arrived.get(node, 0)
         left = scope.waiting[node]
         need = {JoinKind.all: count + left, JoinKind.any: 1, JoinKind.quorum: policy.count}[policy.kind]
         if count and count >= need:
@@ -192,12 +218,13 @@ class Flow:
         cap = self.graph.spec.max_visits
         if cap and self.visit(node) >= cap:
             raise Problem("loop_limit", f"{name!r} was visited {cap} times, the flow's limit", name)
-        try:
-            self.do("S", node, self.visit(node) + 1)
-        except NotAListError as wrong:
-            raise Problem("node_failed", str(wrong), name) from None
-        self._started(node)
         policy = self.graph.nodes[node].join
+        if policy.timeout is not None:
+            token = join_token(self.scope.path, name, self.visit(node) + 1)
+            if token in self.pos.join_wakes:
+                self._side().close_timers.append(token)
+        self.do("S", node, self.visit(node) + 1)
+        self._started(node)
         if policy.cancel_losers and node in self.scope.early:
             self._cancel_losers(node)
 
@@ -210,16 +237,37 @@ class Flow:
 
     def skip(self, node: int) -> None:
         self.do("K", node)
-        self.todo.extend(("stay" if self.graph.edges[e].loop is not None else "dead", e) for e in self.graph.out[node])
+        self.todo.extend(self._no_way(node))
 
     def _cancel_losers(self, winner: int) -> None:
         """Whatever still runs only to reach this join is not needed any more."""
         upstream = self.graph.upstream(winner)
         for key in [k for k in self.pos.execs if k[0] == self.scope.path and k[1] in upstream]:
-            self.decision.cancels.append(self.pos.execs[key])
-            self.decision.starts = [s for s in self.decision.starts if (s.scope, s.node) != key]
-            self.do("A", key[1])
-            self.todo.extend(("dead", e) for e in self.graph.out[key[1]])
+            self._abandon(key[1])
+            self.todo.extend(self._no_way(key[1]))
+
+    def _abandon(self, node: int) -> None:
+        """Stop an execution and all that runs or waits inside it."""
+        execution = self.pos.execs[(self.scope.path, node)]
+        inside = tuple(f"{self.scope.path}{self.graph.nodes[node].id}.{execution.visit}{x}" for x in PARENTS_END)
+        gone = [execution, *(e for e in self.pos.execs.values() if e.scope.startswith(inside))]
+        keys = {(e.scope, e.node) for e in gone}
+        side = self._side()
+        for hold, waiting in self.pos.holds.items():
+            if (waiting.scope, waiting.node) in keys:
+                side.close_holds.append(HoldClosed(HoldId(hold), HoldStatus.cancelled, "its branch is not needed"))
+        side.close_timers += [token for token, key in self.pos.timers.items() if key in keys]
+        self.decision.cancels += gone
+        self.decision.starts = [s for s in self.decision.starts if (s.scope, s.node) not in keys]
+        self.do("A", node)
+
+    def _side(self) -> Side:
+        return side_of(self.decision.records[-1][0])
+
+    def _no_way(self, node: int) -> list[tuple[str, int]]:
+        return [
+            ("stay" if self.graph.edges[e].loop is not None else "dead", e) for e in self.graph.out[node]
+        ]
 
     def _back(self, e: int, *, fired: bool) -> None:
         header = self.graph.target[e]
@@ -230,18 +278,18 @@ class Flow:
         loop = self.graph.loops[header]
         if len(state.decided) < len(loop.edges):
             return
-        if state.fired and self._may_turn(state.fired[0]):
+        if state.fired:
+            # What still runs in the body lost its join: the next time round begins without it.
+            for node in [n for p, n in self.pos.execs if p == self.scope.path and n in loop.body]:
+                self._abandon(node)
+            self.todo = deque(step for step in self.todo if self.graph.source[step[1]] not in loop.body)
             self.do("L", header, state.fired[0])
             self.start(header)
             return
-        for unused in state.fired:
-            frame = self.scope.tokens.pop(unused, None)
-            if frame is not None:
-                self.scope.tokens[unused] = frame
-                self.do("T", unused)
-        dead = [x for x in state.dead_exits if x not in state.fired_exits]
         self.do("Q", header)
-        self.todo.extend(("dead", x) for x in dead)
+        for e, frame in state.held.items():
+            self._fire(e, frame)
+        self.todo.extend(("dead", x) for x in state.dead_exits)
 
     def _may_turn(self, e: int) -> bool:
         edge = self.graph.edges[e]
@@ -264,8 +312,6 @@ class Flow:
         fresh: list[Scope] = []
         while execution.opened < total and execution.opened - len(execution.results) < limit:
             index = execution.opened
-            before = set(self.pos.scopes)
-            open_child(self.decision.graph, self.pos, self.scope, execution.node, index)
+            fresh.append(open_child(self.decision.graph, self.pos, self.scope, execution.node, index))
             self.moves.append(("O", self.scope.path, execution.node, index))
-            fresh += [self.pos.scopes[p] for p in self.pos.scopes.keys() - before]
         return fresh

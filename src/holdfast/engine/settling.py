@@ -10,11 +10,11 @@ from holdfast.engine.decision import Decision, lists_checkpoint, node_of, side_o
 from holdfast.engine.messages import Finished
 from holdfast.engine.walk import walk_on
 from holdfast.model.apply import end_frame, settle_exec
-from holdfast.model.bodies import AttemptBody, StepBody
+from holdfast.model.bodies import AttemptBody, ErrorInfo, StepBody
 from holdfast.model.expr import MISSING as EXPR_MISSING
 from holdfast.model.expr import walk as walk_path
 from holdfast.model.graph import Graph, Node, NodeKind
-from holdfast.model.position import PARENTS, Exec, Position, Scope, child_result
+from holdfast.model.position import PARENTS, Exec, NotAListError, Position, Scope, child_inputs, child_result
 from holdfast.types.record import Kind, Op
 from holdfast.types.value import FrozenDict, FrozenList
 
@@ -154,11 +154,21 @@ def open_children(decision: Decision, execution: Exec) -> None:
     body = AttemptBody("children")
     record = decision.draft(Kind.attempt, body, node=node.id, execution=execution, effect=node.effect)
     pos.head = record.seq
+    if execution.items is None:
+        _no_list(decision, scope, execution)
+        return
     opened = _start_children(decision, scope, execution, body.moves)
     if not execution.items:
         complete_parent(decision, execution)
     for fresh in opened:
         open_exec(decision, fresh)
+
+
+def _no_list(decision: Decision, scope: Scope, execution: Exec) -> None:
+    try:
+        child_inputs(decision.pos.scope_graph(decision.graph, scope), scope, execution)
+    except NotAListError as wrong:
+        failing.give_up(decision, execution, ErrorInfo("node_failed", "NotAListError", str(wrong)))
 
 
 def _start_children(decision: Decision, scope: Scope, execution: Exec, moves: list[Any]) -> list[Exec]:
@@ -179,7 +189,7 @@ def finish_scopes(decision: Decision, scope: Scope, body: StepBody) -> None:
     pos = decision.pos
     if scope.active or pos.failing is not None:
         return
-    if any(edge >= 0 for edge in scope.tokens):
+    if scope.tokens or scope.open_loops:
         failing.fail_run(decision, _stall(pos, decision.graph, scope))
         return
     scope.tree.finish()
@@ -243,7 +253,7 @@ def _subflow_ops(node: Node, result: Any) -> list[Op]:
 
 def _stall(pos: Position, graph: Graph, scope: Scope) -> Problem:
     inner = pos.scope_graph(graph, scope)
-    waiting = sorted({inner.nodes[inner.target[e]].id for e in scope.tokens if e >= 0})
+    waiting = sorted({inner.nodes[inner.target[e]].id for e in scope.tokens} or {inner.nodes[h].id for h in scope.open_loops})
     return Problem("stall", f"work remains but nothing can start: {', '.join(waiting)} still waits", waiting[0])
 
 

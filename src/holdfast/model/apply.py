@@ -72,6 +72,7 @@ def _intent(graph: Graph, pos: Position, record: Record, body: IntentBody) -> No
     elif not body.key:
         # With an idempotency key the sub-step may simply run again: there is nothing to doubt.
         execution.step_intents[body.name] = record.seq
+        execution.step_names[body.name] = body.facts["step"] if body.facts else ""
 
 
 def _attempt(graph: Graph, pos: Position, record: Record, body: AttemptBody) -> None:
@@ -80,11 +81,16 @@ def _attempt(graph: Graph, pos: Position, record: Record, body: AttemptBody) -> 
         return
     if body.moves:
         apply_moves(graph, pos, body.moves)
-    if body.reason in ("ignored", "join_timeout", "children", "code_changed"):
+    if body.reason in ("ignored", "join_timeout", "children", "before"):
         return
-    if body.reason in ("before", "join_timer"):
-        if body.token:
-            pos.timers[body.token] = (record.scope, graph_index(graph, pos, record))
+    if body.reason == "code_changed":
+        pos.code = body.token
+        for hold in [h for h, waiting in pos.holds.items() if waiting.why == "code"]:
+            del pos.holds[hold]
+        return
+    if body.reason == "join_timer":
+        pos.timers[body.token] = (record.scope, graph_index(graph, pos, record))
+        pos.join_wakes[body.token] = body.wake_at or 0
         return
     if body.reason == "failing":
         pos.failing, pos.failed_node = body.error, record.node
@@ -93,16 +99,24 @@ def _attempt(graph: Graph, pos: Position, record: Record, body: AttemptBody) -> 
     if body.reason == "withdrawn":
         execution.intent = -1
         return
+    if body.reason == "not_happened":
+        _clear_doubt(pos, execution, body.token)
+        return
     if body.reason == "resumed":
         pos.failing, pos.failed_node, pos.status = None, "", "running"
     if body.reason == "retry":
         execution.failures += 1
+    if body.reason in ("restarted", "in_doubt", "woke"):
+        _close_waits(pos, execution)
+    if body.reason in ("retry", "resumed"):
+        # What failed inside is tried again; an answer, and a question that nobody answered, stand.
+        execution.subs = {k: sub for k, sub in execution.subs.items() if sub.error is None or sub.hold}
     execution.attempt = record.attempt
     execution.error = body.error
     execution.intent = -1
-    execution.step_intents = {}
+    execution.step_intents, execution.step_names = {}, {}
     execution.wake_at = body.wake_at
-    execution.chunks = 0
+    execution.chunks, execution.emitted = 0, False
     if execution.token:
         pos.timers.pop(execution.token, None)
     execution.token = body.token
@@ -113,6 +127,17 @@ def _attempt(graph: Graph, pos: Position, record: Record, body: AttemptBody) -> 
             execution.phase = "children"
     if body.token:
         pos.timers[body.token] = (record.scope, execution.node)
+
+
+def _clear_doubt(pos: Position, execution: Exec, key: str) -> None:
+    """One sub-step certainly did not happen; others may still be in doubt."""
+    execution.step_intents.pop(key, None)
+    execution.step_names.pop(key, None)
+    execution.phase = "work"
+    for hold, waiting in list(pos.holds.items()):
+        if waiting.why == "doubt_step" and waiting.key == key and waiting.node == execution.node:
+            if waiting.scope == execution.scope:
+                del pos.holds[hold]
 
 
 def _child_failed(graph: Graph, pos: Position, record: Record, body: AttemptBody) -> None:
@@ -133,6 +158,7 @@ def _substep(graph: Graph, pos: Position, record: Record, body: SubstepBody) -> 
     execution = _exec(graph, pos, record)
     execution.subs[body.ordinal] = Sub(body.name, body.value, body.error, body.hold)
     execution.step_intents.pop(body.ordinal, None)
+    execution.step_names.pop(body.ordinal, None)
     execution.code = execution.code or body.code
     if body.hold:
         open_hold = pos.holds.pop(body.hold, None)
@@ -143,10 +169,13 @@ def _substep(graph: Graph, pos: Position, record: Record, body: SubstepBody) -> 
 
 
 def _asked(graph: Graph, pos: Position, record: Record, body: AskedBody) -> None:
-    execution = _exec(graph, pos, record)
     why, _, key = body.key.partition(":")
+    if why == "code":
+        pos.holds[body.hold] = OpenHold("", -1, why, key)
+        return
+    execution = _exec(graph, pos, record)
     pos.holds[body.hold] = OpenHold(
-        record.scope, execution.node, why, key, body.ordinal, body.on_timeout, body.token
+        record.scope, execution.node, why, key, body.ordinal, body.on_timeout, body.token, body.expires_at
     )
     if body.token:
         pos.timers[body.token] = (record.scope, execution.node)
@@ -160,15 +189,18 @@ def _asked(graph: Graph, pos: Position, record: Record, body: AskedBody) -> None
 
 
 def _chunk(graph: Graph, pos: Position, record: Record, body: ChunkBody) -> None:
-    _exec(graph, pos, record).chunks += len(body.items)
+    execution = _exec(graph, pos, record)
+    if not body.inside:
+        execution.chunks += len(body.items)
+    execution.emitted = True
 
 
 def _step(graph: Graph, pos: Position, record: Record, body: StepBody) -> None:
     execution = _exec(graph, pos, record)
     settle_exec(graph, pos, execution, record, body)
-    apply_moves(graph, pos, body.moves, execution.frame)
     if body.walk is not None:
         pos.scopes[record.scope].walk = dict(body.walk)
+    apply_moves(graph, pos, body.moves, execution.frame)
     end_frame(pos, record, execution, body)
 
 
@@ -179,7 +211,7 @@ def settle_exec(graph: Graph, pos: Position, execution: Exec, record: Record, bo
     if body.output is not None:
         scope.output = body.output
     delta = Delta(record.seq, execution.node, execution.visit, scope.index, ops)
-    if record.outcome == "fail" and body.error is not None and not body.moves:
+    if body.halts:
         _failed(pos, execution, record, body)
         return
     finish_exec(pos, scope, execution, delta)
@@ -202,7 +234,7 @@ def end_frame(pos: Position, record: Record, execution: Exec, body: StepBody) ->
     scope = pos.scopes.get(record.scope)
     if scope is None or execution.frame == 0 or execution.phase == "failed":
         return
-    if not any(move[0] in "GFN" and move[1] == record.scope for move in body.moves):
+    if not any(move[0] in "GFNE" and move[1] == record.scope for move in body.moves):
         scope.tree.end(execution.frame)
 
 
@@ -236,6 +268,7 @@ def _end(_graph: Graph, pos: Position, _record: Record, body: EndBody) -> None:
     pos.status = body.status
     pos.holds.clear()
     pos.timers.clear()
+    pos.join_wakes.clear()
     pos.cancelling = None
 
 

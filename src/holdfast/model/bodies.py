@@ -83,7 +83,10 @@ class AskedBody(Body):
 
 
 class ChunkBody(Body):
+    """Live output. `inside`: of a sub-step, which is not repeated when the node is entered again."""
+
     items: list[tuple[str, Any]]
+    inside: bool = False
 
 
 class StepBody(Body):
@@ -97,6 +100,8 @@ class StepBody(Body):
     notes: Any = None
     routes: list[int] | None = None
     walk: Any = None
+    # A failure that nothing handles: the execution stays, and the run fails.
+    halts: bool = False
 
 
 class SnapshotBody(Body):

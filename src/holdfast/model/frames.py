@@ -165,6 +165,7 @@ class FrameTree(msgspec.Struct):
                 inside[key] = operand
                 if frame.owned:
                     frame.owned.discard((partition, key))
+                self._forget_average(frame, partition, key)
                 if (self.grown or self.refs) and frame.parent < 0:
                     self._forget(partition, key)
             elif op == "delete":
@@ -173,6 +174,7 @@ class FrameTree(msgspec.Struct):
                     self._forget(partition, key)
                 else:
                     inside[key] = DELETED
+                self._forget_average(frame, partition, key)
             elif op == "avg":
                 self._average(frame, partition, key, operand)
             else:
@@ -221,6 +223,17 @@ class FrameTree(msgspec.Struct):
         frame.over.setdefault("aux", {})[aux] = (total, count)
         frame.over.setdefault(partition, {})[key] = total / count
 
+    def _forget_average(self, frame: Frame, partition: str, key: str) -> None:
+        """A set begins a new mean."""
+        at = frame
+        while "aux" not in at.over:
+            if at.parent < 0:
+                return
+            at = self.frames[at.parent]
+        aux = f"{partition}.{key}"
+        if self.read(frame.id, "aux", aux) is not MISSING:
+            frame.over.setdefault("aux", {})[aux] = DELETED
+
     def fork(self, frame_id: int, child: int) -> None:
         """A new frame that sees what `frame_id` sees now; the parent stands still while it has children."""
         self.frames[frame_id].kids += 1
@@ -256,7 +269,13 @@ class FrameTree(msgspec.Struct):
 
     def end(self, frame_id: int) -> None:
         """The branch leads no further; its steps are kept for the end of the scope."""
-        self.frames[frame_id].ended = True
+        if frame_id in self.frames:
+            self.frames[frame_id].ended = True
+
+    def expose(self, frame_id: int) -> None:
+        """Somebody keeps what this frame sees: its lists are grown by copying from now on."""
+        for i in self._line(frame_id):
+            self.frames[i].owned.clear()
 
     def discard(self, frame_id: int) -> None:
         """The branch lost: what it did is not part of the state."""
@@ -322,15 +341,15 @@ def canonical(paths: list[list[Delta]]) -> list[Delta]:
     if len(paths) == 1:
         return paths[0]
     by_seq: dict[int, Delta] = {}
-    followers: dict[int, list[int]] = {}
+    followers: dict[int, dict[int, None]] = {}
     waits: dict[int, int] = {}
     for path in paths:
         before = -1
         for delta in path:
             by_seq[delta.seq] = delta
             waits.setdefault(delta.seq, 0)
-            if before >= 0 and delta.seq not in followers.setdefault(before, []):
-                followers[before].append(delta.seq)
+            if before >= 0 and delta.seq not in followers.setdefault(before, {}):
+                followers[before][delta.seq] = None
                 waits[delta.seq] += 1
             before = delta.seq
     ready = [_order(by_seq[seq]) for seq, count in waits.items() if count == 0]

@@ -49,8 +49,9 @@ class Exec(msgspec.Struct):
     failures: int = 0
     phase: str = "work"
     intent: int = -1
-    # Open intents of sub-steps: ordinal -> seq of the intent.
+    # Open intents of sub-steps: ordinal -> seq of the intent; and what those steps are called.
     step_intents: dict[str, int] = {}
+    step_names: dict[str, str] = {}
     subs: dict[str, Sub] = {}
     wake_at: int | None = None
     token: str = ""
@@ -59,6 +60,8 @@ class Exec(msgspec.Struct):
     items: list[Any] | None = None
     results: dict[int, Any] = {}
     opened: int = 0
+    # Live output of this attempt: whether there is some, and how much of it by the code around the sub-steps.
+    emitted: bool = False
     chunks: int = 0
     # The handler's code when its first sub-step was recorded: other code may not re-enter this visit (D-34).
     code: str = ""
@@ -69,11 +72,12 @@ class OpenHold(msgspec.Struct, array_like=True):
 
     scope: str
     node: int
-    why: str  # node, ask, doubt, doubt_step
+    why: str  # node, ask, doubt, doubt_step; code: changed code is to run (of no node)
     key: str = ""
     ordinal: int = 0
     on_timeout: str | None = None
     token: str = ""
+    expires_at: int | None = None
 
 
 class LoopState(msgspec.Struct, array_like=True):
@@ -82,7 +86,8 @@ class LoopState(msgspec.Struct, array_like=True):
     decided: list[int] = []
     fired: list[int] = []
     dead_exits: list[int] = []
-    fired_exits: list[int] = []
+    # Exits that fired this time round, with their frames: they wait for the loop's end.
+    held: dict[int, int] = {}
 
 
 class Scope(msgspec.Struct):
@@ -95,6 +100,7 @@ class Scope(msgspec.Struct):
     index: int = 0
     tokens: dict[int, int] = {}
     waiting: dict[int, int] = {}
+    arrived: dict[int, int] = {}
     early: list[int] = []
     visits: dict[int, int] = {}
     loop_counts: dict[int, int] = {}
@@ -114,11 +120,15 @@ class Position(msgspec.Struct):
     execs: dict[ExecKey, Exec] = {}
     holds: dict[str, OpenHold] = {}
     timers: dict[str, ExecKey] = {}
+    # When joins with a time limit give up waiting, by the token of their timer.
+    join_wakes: dict[str, int] = {}
     failing: ErrorInfo | None = None
     failed_node: str = ""
     cancelling: str | None = None
     cancel_rows: list[int] = []
     totals: dict[str, float] = {}
+    # The code that this run was last advanced with, where it is not the one it was started with (D-34).
+    code: str = ""
 
     def scope_graph(self, graph: Graph, scope: Scope) -> Graph:
         return graph if scope.graph == "" else _nested(graph, scope.graph)
@@ -150,11 +160,7 @@ def apply_moves(graph: Graph, pos: Position, moves: list[Move], frame: int = 0) 
 def fire(graph: Graph, _pos: Position, scope: Scope, edge: int, frame: int, _frame: int) -> None:
     """The edge carries a token: a frame on its way to the target."""
     scope.tokens[edge] = frame
-    _decide(graph, scope, edge)
-    if scope.open_loops:
-        for header in graph.loop_exits.get(edge, ()):
-            if header in scope.open_loops:
-                scope.open_loops[header].fired_exits.append(edge)
+    _decide(graph, scope, edge, 1)
 
 
 def fork(_graph: Graph, _pos: Position, scope: Scope, frame: int, child: int, _frame: int) -> None:
@@ -163,10 +169,10 @@ def fork(_graph: Graph, _pos: Position, scope: Scope, frame: int, child: int, _f
 
 def dead(graph: Graph, _pos: Position, scope: Scope, edge: int, _b: int, _frame: int) -> None:
     """The edge will not fire (this time round)."""
-    _decide(graph, scope, edge)
+    _decide(graph, scope, edge, 0)
 
 
-def _decide(graph: Graph, scope: Scope, edge: int) -> None:
+def _decide(graph: Graph, scope: Scope, edge: int, fired: int) -> None:
     target = graph.target[edge]
     if target < 0:
         scope.tokens.pop(edge, None)
@@ -176,9 +182,12 @@ def _decide(graph: Graph, scope: Scope, edge: int) -> None:
     if graph.indegree[target] > 1 and not graph.walk:
         left = scope.waiting.get(target, graph.indegree[target]) - 1
         scope.waiting[target] = left
+        if fired:
+            scope.arrived[target] = scope.arrived.get(target, 0) + 1
         if left == 0 and target in scope.early:
             scope.early.remove(target)
             del scope.waiting[target]
+            scope.arrived.pop(target, None)
 
 
 def start(graph: Graph, pos: Position, scope: Scope, node: int, visit: int, _frame: int) -> None:
@@ -202,15 +211,30 @@ def _begin(graph: Graph, pos: Position, scope: Scope, node: int, visit: int, fra
     scope.visits[node] = visit
     if scope.waiting.get(node) == 0:
         del scope.waiting[node]
+        scope.arrived.pop(node, None)
     elif node in scope.waiting:
         scope.early.append(node)
     scope.active += 1
     if node in graph.loops and node not in scope.open_loops:
         scope.open_loops[node] = LoopState()
+        for edge in graph.loops[node].edges:
+            scope.loop_counts.pop(edge, None)
+    if pos.join_wakes:
+        token = join_token(scope.path, graph.nodes[node].id, visit)
+        pos.timers.pop(token, None)
+        pos.join_wakes.pop(token, None)
     execution = pos.execs[(scope.path, node)] = Exec(scope.path, node, visit, frame, pos.head)
     if graph.nodes[node].kind in PARENTS:
         execution.phase = "children"
-        execution.items = child_inputs(graph, scope, execution)
+        try:
+            execution.items = child_inputs(graph, scope, execution)
+        except NotAListError:
+            # The engine finds it without items and makes this a failure of the node.
+            execution.items = None
+
+
+def join_token(path: str, node: str, visit: int) -> str:
+    return f"join:{path}{node}.{visit}"
 
 
 def go(graph: Graph, pos: Position, scope: Scope, edge: int, visit: int, frame: int) -> None:
@@ -223,6 +247,7 @@ def go(graph: Graph, pos: Position, scope: Scope, edge: int, visit: int, frame: 
 
 def skip(_graph: Graph, _pos: Position, scope: Scope, node: int, _b: int, _frame: int) -> None:
     scope.waiting.pop(node, None)
+    scope.arrived.pop(node, None)
 
 
 def drop(_graph: Graph, _pos: Position, scope: Scope, edge: int, _b: int, _frame: int) -> None:
@@ -237,23 +262,37 @@ def hold_exit(graph: Graph, _pos: Position, scope: Scope, edge: int, header: int
     scope.open_loops[header].dead_exits.append(edge)
 
 
+def hold_fired_exit(graph: Graph, _pos: Position, scope: Scope, edge: int, frame: int, _frame: int) -> None:
+    """An edge out of a loop has fired: it counts if this is the loop's last time round."""
+    header = next(h for h in graph.loop_exits[edge] if h in scope.open_loops)
+    scope.open_loops[header].held[edge] = frame
+
+
 def back_edge(graph: Graph, _pos: Position, scope: Scope, edge: int, fired: int, _frame: int) -> None:
     state = scope.open_loops[graph.target[edge]]
-    state.decided.append(edge)
-    if fired:
+    if edge not in state.decided:
+        state.decided.append(edge)
+    if fired and edge not in state.fired:
         state.fired.append(edge)
 
 
-def turn(graph: Graph, _pos: Position, scope: Scope, header: int, edge: int, _frame: int) -> None:
+def turn(graph: Graph, pos: Position, scope: Scope, header: int, edge: int, _frame: int) -> None:
     """The loop goes round once more: inside its body everything is undecided again."""
     loop = graph.loops[header]
     scope.loop_counts[edge] = scope.loop_counts.get(edge, 0) + 1
-    scope.open_loops[header] = LoopState(fired_exits=scope.open_loops[header].fired_exits)
-    for node in loop.body:
+    _forget_exits(scope, header)
+    scope.open_loops[header] = LoopState()
+    for node in sorted(loop.body):
         scope.waiting.pop(node, None)
+        scope.arrived.pop(node, None)
+        if pos.join_wakes:
+            token = join_token(scope.path, graph.nodes[node].id, scope.visits.get(node, 0) + 1)
+            pos.timers.pop(token, None)
+            pos.join_wakes.pop(token, None)
         if node in scope.early:
             scope.early.remove(node)
         if node != header:
+            _forget_exits(scope, node)
             scope.open_loops.pop(node, None)
             inside = sum(1 for e in graph.into[node] if graph.source[e] in loop.body)
             if inside != graph.indegree[node]:
@@ -263,8 +302,15 @@ def turn(graph: Graph, _pos: Position, scope: Scope, header: int, edge: int, _fr
             scope.tree.discard(scope.tokens.pop(edge_in))
 
 
+def _forget_exits(scope: Scope, header: int) -> None:
+    state = scope.open_loops.get(header)
+    if state is not None:
+        for frame in state.held.values():
+            scope.tree.discard(frame)
+
+
 def leave(_graph: Graph, _pos: Position, scope: Scope, header: int, _b: int, _frame: int) -> None:
-    """The loop has ended."""
+    """The loop has ended. What becomes of its exits is said by the moves that follow."""
     scope.open_loops.pop(header, None)
 
 
@@ -277,14 +323,19 @@ def close(_graph: Graph, pos: Position, scope: Scope, _a: int, _b: int, _frame: 
 
 
 def abandon(graph: Graph, pos: Position, scope: Scope, node: int, _b: int, _frame: int) -> None:
-    """A running execution that nobody needs any more (its join was won by others)."""
-    execution = pos.execs.pop((scope.path, node), None)
-    if execution is not None:
-        scope.active -= 1
-        scope.tree.discard(execution.frame)
+    """A running execution that nobody needs any more (its join was won by others, its loop went on)."""
+    execution = pos.execs.pop((scope.path, node))
+    scope.active -= 1
+    scope.tree.discard(execution.frame)
+    pos.timers.pop(execution.token, None)
+    wipe_inside(pos, f"{scope.path}{graph.nodes[node].id}.{execution.visit}", PARENTS_END)
+    for hold in [h for h, open_hold in pos.holds.items() if (open_hold.scope, open_hold.node) == (scope.path, node)]:
+        pos.timers.pop(pos.holds.pop(hold).token, None)
 
 
 PARENTS = frozenset({NodeKind.map, NodeKind.subflow})
+# What follows a parent's visit in the paths of its children (see `child_path`).
+PARENTS_END = ("[", "~")
 
 
 def child_inputs(graph: Graph, scope: Scope, execution: Exec) -> list[Any]:
@@ -298,6 +349,7 @@ def child_inputs(graph: Graph, scope: Scope, execution: Exec) -> list[Any]:
             raise NotAListError(f"map node {node.id!r} goes over {node.map.over!r}, which is {kind}, not a list")
         return list(found)  # type: ignore[arg-type]
     assert node.subflow is not None
+    scope.tree.expose(execution.frame)
     if node.subflow.inputs is None:
         return [FrozenDict(scope.tree.see(execution.frame, "scratch"))]
     given = {name: compile_expr(text).evaluate(resolve) for name, text in node.subflow.inputs.items()}
@@ -327,7 +379,7 @@ def resolver(tree: FrameTree, frame: int, extra: dict[str, Any] | None = None) -
     return resolve
 
 
-def open_child(graph: Graph, pos: Position, parent: Scope, node: int, index: int) -> None:
+def open_child(graph: Graph, pos: Position, parent: Scope, node: int, index: int) -> Scope:
     """A sub-flow, or one item of a map: a scope inside this one, with values of its own."""
     owner = pos.execs[(parent.path, node)]
     outer = pos.scope_graph(graph, parent)
@@ -339,8 +391,9 @@ def open_child(graph: Graph, pos: Position, parent: Scope, node: int, index: int
     values["scratch"].update(outer.subgraphs[body].spec.defaults)
     values["scratch"].update(values["input"])
     path = child_path(parent.path, spec.id, owner, index)
-    pos.scopes[path] = new_scope(path, name, values, (parent.path, node), index)
+    child = pos.scopes[path] = new_scope(path, name, values, (parent.path, node), index)
     owner.opened = max(owner.opened, index + 1)
+    return child
 
 
 def child_path(parent: str, node: str, owner: Exec, index: int) -> str:
@@ -373,13 +426,20 @@ def start_in(graph: Graph, pos: Position, scope: Scope, node: int, frame: int, _
 def wipe_scope(graph: Graph, pos: Position, parent: Scope, node: int, index: int, _frame: int = 0) -> None:
     """A child that failed while its owner copes: it is gone with everything inside it."""
     owner = pos.execs[(parent.path, node)]
-    path = child_path(parent.path, graph.nodes[node].id, owner, index)
-    for gone in [p for p in pos.scopes if p.startswith(path)]:
+    wipe_inside(pos, child_path(parent.path, graph.nodes[node].id, owner, index))
+
+
+def wipe_inside(pos: Position, path: str, follows: tuple[str, ...] = ("",)) -> None:
+    """Forget every scope whose path begins so, with what runs and waits in it."""
+    starts = tuple(path + end for end in follows)
+    for gone in [p for p in pos.scopes if p.startswith(starts)]:
         del pos.scopes[gone]
-    for key in [k for k in pos.execs if k[0].startswith(path)]:
+    for key in [k for k in pos.execs if k[0].startswith(starts)]:
         pos.timers.pop(pos.execs.pop(key).token, None)
-    for hold in [h for h, waiting in pos.holds.items() if waiting.scope.startswith(path)]:
+    for hold in [h for h, waiting in pos.holds.items() if waiting.scope.startswith(starts)]:
         pos.timers.pop(pos.holds.pop(hold).token, None)
+    for token in [t for t, (scope, _) in pos.timers.items() if t in pos.join_wakes and scope.startswith(starts)]:
+        del pos.timers[token], pos.join_wakes[token]
 
 
 def failed_item(error: ErrorInfo) -> FrozenDict:
@@ -398,6 +458,7 @@ MOVES = {
     "K": skip,
     "T": drop,
     "P": hold_exit,
+    "E": hold_fired_exit,
     "B": back_edge,
     "L": turn,
     "Q": leave,

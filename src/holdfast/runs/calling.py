@@ -13,6 +13,7 @@ from holdfast.model.frames import FrameTree, Segment
 from holdfast.model.graph import Node, NodeKind
 from holdfast.model.position import Exec
 from holdfast.model.program import Handler, Program, Router
+from holdfast.types.outcome import FAIL, Outcome
 from holdfast.types.record import Op
 from holdfast.types.status import REPEATABLE
 from holdfast.types.value import FrozenDict, freeze
@@ -66,6 +67,16 @@ def understand(program: Program, node: Node, result: Any, scratch: dict[str, Any
         ops = [("artifacts", node.output_as or node.id, "set", value)]
         return ops, None
     return ops, value
+
+
+def take_outcome(node: Node, told: Outcome, finished: Finished) -> Any:
+    """What the handler said about where to go; answers its update. A failure is one that it reports itself."""
+    finished.outcome, finished.label, finished.suggested = told.status, told.label, tuple(told.suggested)
+    if told.status == FAIL:
+        reason = told.reason or f"{node.id!r} reported a failure"
+        finished.error = ErrorInfo("node_failed", "NodeFailedError", reason)
+        finished.retryable = node.retry.attempts > 1
+    return None if told.update is None else dict(told.update)
 
 
 def judge_guardrail(program: Program, node: Node, result: Any, finished: Finished, scratch: dict[str, Any]) -> None:

@@ -63,7 +63,7 @@ class Sealer:
         if kind is StepBody:
             return self._packed_step(record, body, blobs)
         if kind is ChunkBody:
-            return ChunkBody([(what, pack(data, self.registry)) for what, data in body.items])
+            return ChunkBody([(what, pack(data, self.registry)) for what, data in body.items], body.inside)
         fields = _ANY_FIELDS.get(kind)
         if fields is None:
             return body
@@ -92,6 +92,7 @@ class Sealer:
             None if body.notes is None else pack(body.notes, registry),
             body.routes,
             None if body.walk is None else pack(body.walk, registry),
+            body.halts,
         )
 
     def _value(self, value: Any, kind: type[Body] | None, blobs: list[Blob]) -> Any:

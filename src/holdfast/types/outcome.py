@@ -1,0 +1,24 @@
+"""What a handler may return instead of a plain update when it also says where to go next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+FAIL = "fail"
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """`status`: success, partial_success, fail, or a word of your own, which conditions read as `outcome`.
+
+    `label` prefers the edge of that label, `suggested` names nodes to go to: both count in the walk
+    traversal only. `update` are changes of the state, as a handler would return them.
+    """
+
+    status: str = "success"
+    update: Mapping[str, Any] | None = None
+    label: str = ""
+    suggested: Sequence[str] = ()
+    reason: str = ""

@@ -12,7 +12,9 @@ from holdfast.app.result import Result
 from holdfast.frontends.python import FlowBuilder
 from holdfast.model.position import Position
 from holdfast.model.program import Program
+from holdfast.runs.calling import build_state
 from holdfast.runs.service import RunService
+from holdfast.store.base import RunRow
 from holdfast.types.event import Event
 from holdfast.types.ids import RunId
 from holdfast.types.status import RunStatus
@@ -35,10 +37,12 @@ class Flow(FlowBuilder):
         program = self.program()
         house.carry(program)
         service = await house.service()
-        row, fresh = await service.create(program, given if given is not None else {}, run_id=run_id, **options)
-        if not fresh:
-            return await result_of(service, program, row.id)
-        return await advance(service, program, row.id)
+        started = await service.start(program, given if given is not None else {}, run_id=run_id, **options)
+        if isinstance(started, RunRow):
+            return await result_of(service, program, started.id)
+        claim, pos = started
+        status, pos = await service.runtime.drive(claim, pos)
+        return await make_result(service, program, claim.run.id, status, pos)
 
     async def resume(self, run_id: str, *, on: Holdfast | None = None) -> Result:
         """Go on with a run of this flow: after an answer, a crash, or a failure that was mended."""
@@ -115,9 +119,10 @@ async def result_of(service: RunService, program: Program, run: RunId) -> Result
 async def make_result(
     service: RunService, program: Program, run: RunId, status: RunStatus, pos: Position
 ) -> Result:
-    values = pos.scopes[""].tree.merged() if len(pos.scopes[""].tree.frames) > 1 else pos.scopes[""].tree.values
+    tree = pos.scopes[""].tree
+    values = tree.merged() if len(tree.frames) > 1 else tree.values
     holds = await service.holds(run) if status is RunStatus.pending_input else []
-    state = program.schema.build(values.get("scratch", {}))
+    state = build_state(program, tree, values.get("scratch", {}))
     return Result(run, status, state, dict(values.get("artifacts", {})), pos.failing, holds, pos.failed_node)
 
 

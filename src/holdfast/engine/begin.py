@@ -22,7 +22,7 @@ def begin(
     decision = Decision(graph, pos, now)
     body = CreatedBody(graph.name, version, code, given, dict(scratch), {}, [], mode, options or {})
     record = decision.draft(Kind.created, body, listed=True)
-    pos.head, pos.at = record.seq, record.at
+    pos.head, pos.at, pos.mode = record.seq, record.at, mode
     scope = pos.scopes[""] = new_scope("", "", {"input": given, "scratch": dict(scratch), "artifacts": {}})
     flow = Flow(decision, scope, body.moves)
     try:

@@ -48,6 +48,7 @@ def _created(graph: Graph, pos: Position, _record: Record, body: CreatedBody) ->
         "scratch": dict(body.scratch),
         "artifacts": dict(body.artifacts),
     }
+    pos.mode = body.mode
     pos.scopes[""] = new_scope("", "", values)
     apply_moves(graph, pos, body.moves)
 

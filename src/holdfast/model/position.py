@@ -116,6 +116,7 @@ class Position(msgspec.Struct):
     head: int = -1
     at: int = 0
     status: str = "running"
+    mode: str = "barrier"
     scopes: dict[str, Scope] = {}
     execs: dict[ExecKey, Exec] = {}
     holds: dict[str, OpenHold] = {}

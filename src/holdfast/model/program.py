@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from hashlib import sha256
 from typing import Any, Protocol
 
@@ -95,7 +96,7 @@ class Program:
         self.is_item = any("item" in handler.takes for handler in handlers.values())
         self._edges = {edge.id: i for i, edge in enumerate(graph.edges)}
 
-    @property
+    @cached_property
     def code_digest(self) -> str:
         """One name for the code of all handlers, sub-flows included (D-34)."""
         parts = sorted(self.code.items()) + [(n, c.code_digest) for n, c in sorted(self.children.items())]

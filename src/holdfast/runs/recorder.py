@@ -24,7 +24,7 @@ RETRY_DELAYS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 class RunQueue:
     """One run's records on their way to the store."""
 
-    __slots__ = ("blobs", "committed", "fresh", "lease", "on_lost", "pending", "poison", "size", "waiters")
+    __slots__ = ("blobs", "committed", "fresh", "lazy", "lease", "on_lost", "pending", "poison", "size", "waiters")
 
     def __init__(self, lease: Lease, head: int, on_lost: Callable[[], None]) -> None:
         self.lease = lease
@@ -37,10 +37,12 @@ class RunQueue:
         # Blobs that pending records name: first those not put yet, then all until their records are durable.
         self.fresh: list[Blob] = []
         self.blobs: list[Blob] = []
+        # The `exit` mode: no commits in the background, only where something waits for one (D-10).
+        self.lazy = False
 
     @property
     def full(self) -> bool:
-        return len(self.pending) >= MAX_RECORDS or self.size >= MAX_BYTES
+        return not self.lazy and (len(self.pending) >= MAX_RECORDS or self.size >= MAX_BYTES)
 
 
 class Recorder:
@@ -48,7 +50,6 @@ class Recorder:
         self.store = store
         self.inline = Capability.inline in store.capabilities
         self.queues: set[RunQueue] = set()
-        self.flush_later = True
         self._waiting: list[RunQueue] = []
         self._flight: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -71,7 +72,7 @@ class Recorder:
             raise queue.poison
         if not queue.pending:
             self._waiting.append(queue)
-            if self._timer is None and self.flush_later:
+            if self._timer is None and not queue.lazy:
                 self._timer = asyncio.get_running_loop().call_later(MAX_DELAY, self._due)
         queue.pending.append(record)
         queue.size += len(record.payload)
@@ -94,7 +95,7 @@ class Recorder:
 
     def hurry(self) -> None:
         """Do not wait for the timer: something is worth showing or keeping now."""
-        if self._waiting:
+        if any(not queue.lazy for queue in self._waiting):
             self._take_off()
 
     def _due(self) -> None:

@@ -12,14 +12,13 @@ from typing import Any
 import msgspec
 
 from holdfast.checkpoint import TypeRegistry
-from holdfast.engine.messages import Finished
 from holdfast.errors import FlowNotFoundError, HoldfastError, RunBusyError, StoreError, VersionMismatchError
 from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs.blobs import BlobDesk, Objects
 from holdfast.runs.context import Context
 from holdfast.runs.driver import Driver
-from holdfast.runs.loading import load
+from holdfast.runs.loading import Loaded, load
 from holdfast.runs.memory import MemoryStore, NodeMemory, StoredMemory
 from holdfast.runs.recorder import Recorder, RunQueue
 from holdfast.runs.sealing import Sealer
@@ -111,7 +110,7 @@ class Runtime:
     async def claim(self, run: RunId) -> Claim:
         """This run, now. Raises RunBusyError where somebody else has it."""
         claims = await self.store.claim(
-            ClaimRequest(worker=self.worker, ttl=self._ttl, run=run)
+            ClaimRequest(worker=self.worker, ttl=self.ttl, run=run)
         )
         if not claims:
             raise RunBusyError(
@@ -121,17 +120,17 @@ class Runtime:
             )
         return claims[0]
 
-    async def drive(self, claim: Claim) -> tuple[RunStatus, Position]:
-        """Advance a claimed run until it ends or waits."""
+    async def drive(self, claim: Claim, fresh: Position | None = None) -> tuple[RunStatus, Position]:
+        """Advance a claimed run until it ends or waits. `fresh`: the position of a run that was just created."""
         crashpoint("after_claim")
         self._keep(claim.lease)
         try:
             program = self.program_for(claim.run.version, claim.run.flow)
             sealer = self.sealer_of(program)
-            loaded = await load(self.store, sealer, program.graph, claim.run.id)
-            await self.desk.materialise(loaded.pos, sealer.registry)
+            loaded = Loaded(fresh, 1) if fresh is not None else await self._load(sealer, program, claim)
             driver = Driver(self, program, claim, loaded)
-            driver.strict = program.graph.spec.mode == "strict"
+            driver.strict = loaded.pos.mode == "strict"
+            driver.queue.lazy = loaded.pos.mode == "exit"
             self.drivers[claim.run.id] = driver
             self._attend()
             status = await driver.drive()
@@ -144,6 +143,11 @@ class Runtime:
             self._leased.pop(claim.run.id, None)
             self._tell(claim.run.id)
 
+    async def _load(self, sealer: Sealer, program: Program, claim: Claim) -> Loaded:
+        loaded = await load(self.store, sealer, program.graph, claim.run.id)
+        await self.desk.materialise(loaded.pos, sealer.registry)
+        return loaded
+
     async def _give_back(self, claim: Claim) -> None:
         """Nobody here can serve this run: it keeps its place for somebody who can."""
         row = await self.store.get_run(claim.run.id)
@@ -153,7 +157,7 @@ class Runtime:
             )
 
     @property
-    def _ttl(self) -> int:
+    def ttl(self) -> int:
         return int(self.settings.lease_ttl * 1e6)
 
     def hot_wait(self, pos: Position, next_wake: float | None, since: float) -> float:
@@ -164,11 +168,6 @@ class Runtime:
         if pos.holds and settings.hot_hold:
             return max(0.0, settings.hot_hold - (self.clock.monotonic() - since))
         return 0.0
-
-    async def late_results(self, driver: Driver) -> dict[int, Any]:
-        """What a fenced worker reported about effects that were under way (D-17)."""
-        reports = await self.store.late_reports(driver.run)
-        return {seq: msgspec.convert(msgspec.json.decode(raw), Finished) for seq, raw in reports}
 
     def memory_for(self, ctx: Context) -> NodeMemory:
         return NodeMemory(self.memory, ctx)
@@ -187,7 +186,7 @@ class Runtime:
             if not drivers:
                 continue
             try:
-                held = self.store.extend_now([d.lease for d in drivers], self._ttl)
+                held = self.store.extend_now([d.lease for d in drivers], self.ttl)
             except StoreError as error:
                 log.warning("heartbeat failed, trying again: %s", error)
                 continue
@@ -203,7 +202,7 @@ class Runtime:
         held = self._leased.get(lease.run, 0.0)
         if self.clock.monotonic() - held < self.settings.lease_ttl - self.settings.lease_margin:
             return True
-        extended = (await self.store.extend([lease], self._ttl))[0]
+        extended = (await self.store.extend([lease], self.ttl))[0]
         if extended:
             self._leased[lease.run] = self.clock.monotonic()
         return extended
@@ -256,8 +255,10 @@ class Runtime:
 
     async def close(self) -> None:
         """Give back what we hold; the store stays open."""
-        for driver in list(self.drivers.values()):
+        drivers = list(self.drivers.values())
+        for driver in drivers:
             driver.drain()
+        await asyncio.gather(*(driver.gone(self.settings.grace) for driver in drivers))
         self._stop.set()
         if self._attendant is not None:
             self._attendant.cancel()

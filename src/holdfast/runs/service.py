@@ -21,12 +21,13 @@ from holdfast.checkpoint.picture import Checkpoint, CheckpointMeta
 from holdfast.runs import pictures
 from holdfast.runs.history import tell_events
 from holdfast.runs.runtime import Runtime
-from holdfast.store.base import FlowRow, NewRun, RunFilter, RunRow
+from holdfast.model.position import Position
+from holdfast.store.base import Claim, FlowRow, NewRun, RunFilter, RunRow
 from holdfast.telemetry import crashpoint
 from holdfast.types.event import Event, EventRow
 from holdfast.types.hold import Answer, HoldRow
 from holdfast.types.ids import DEFAULT_TENANT, HoldId, RunId, new_run_id
-from holdfast.types.record import Record
+from holdfast.types.record import Lease, Record
 from holdfast.types.status import ENDED, HoldStatus, RunStatus
 
 MAX_TEXT = 200
@@ -39,7 +40,25 @@ class RunService:
         self._stored: set[str] = set()
 
     # ------------------------------------------------------------------ creating
-    async def create(
+    async def create(self, program: Program, given: Any, **options: Any) -> tuple[RunRow, bool]:
+        """A new run, durable when this returns, for any worker to take (options as for `_prepare`).
+
+        (row, False) where the idempotency key names an earlier one."""
+        new, _ = await self._prepare(program, given, **options)
+        return await self.store.create(new)
+
+    async def start(self, program: Program, given: Any, **options: Any) -> tuple[Claim, Position] | RunRow:
+        """Create a run and claim it in one transaction, for a caller who drives it at once. Where the
+        idempotency key names an earlier run: that run's row."""
+        new, pos = await self._prepare(program, given, **options)
+        new.claimed_by = self.runtime.worker
+        new.lease_until = new.created_at + self.runtime.ttl
+        row, fresh = await self.store.create(new)
+        if not fresh:
+            return row
+        return Claim(Lease(row.id, row.key, row.term, self.runtime.worker), row), pos
+
+    async def _prepare(
         self,
         program: Program,
         given: Any,
@@ -52,15 +71,15 @@ class RunService:
         lane: str | None = None,
         priority: int | None = None,
         mode: str | None = None,
-    ) -> tuple[RunRow, bool]:
-        """A new run, durable when this returns. (row, False) where the idempotency key names an earlier one."""
+    ) -> tuple[NewRun, Position]:
         self.runtime.carry(program)
         spec = program.graph.spec
         start, scratch = program.schema.start(given)
         run = RunId(run_id) if run_id else new_run_id()
         now = self.store.now()
+        code = program.code_digest
         decision = begin(
-            program.graph, run, version=program.version, code=program.code_digest, given=start, scratch=scratch,
+            program.graph, run, version=program.version, code=code, given=start, scratch=scratch,
             mode=mode or spec.mode, now=now,
         )
         sealer = self.runtime.sealer_of(program)
@@ -72,12 +91,12 @@ class RunService:
             records.append(record)
         await self._store_flow(program)
         new = NewRun(
-            id=run, tenant=tenant, flow=program.graph.name, version=program.version, code=program.code_digest,
+            id=run, tenant=tenant, flow=program.graph.name, version=program.version, code=code,
             lane=lane or spec.lane, priority=spec.priority if priority is None else priority, thread=thread,
             instance_key=instance_key, idempotency_key=idempotency_key, created_at=now, ready_at=now,
             first=records,
         )
-        return await self.store.create(new)
+        return new, decision.pos
 
     async def _store_flow(self, program: Program) -> None:
         if program.version not in self._stored:

@@ -52,6 +52,9 @@ class NewRun(msgspec.Struct, kw_only=True):
     created_at: int
     ready_at: int | None
     first: list[Record]
+    # Created and claimed in one transaction, by whoever is about to drive it: term 1, running.
+    claimed_by: str | None = None
+    lease_until: int | None = None
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):

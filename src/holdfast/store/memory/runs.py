@@ -32,6 +32,9 @@ class Running(Settling):
             run = self._new_run(new)
             self._append_first(run, new.first)
             self._add_run(run)
+            if new.claimed_by is not None:
+                run.term, run.status = 1, RunStatus.running
+                self._take(run, new.claimed_by, new.lease_until or 0)
             if old is not None:
                 self._supersede(old, run)
             row = run.row()

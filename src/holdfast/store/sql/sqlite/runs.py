@@ -16,8 +16,9 @@ BY_ID = f"SELECT {COLUMNS} FROM runs WHERE id = ?"
 
 _INSERT = """
 INSERT INTO runs (id, tenant, flow, version, code, lane, priority, thread, instance_key, idempotency_key,
-                  parent_run, forked_from, created_at, updated_at, ready_at, head, event_seq)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING key"""
+                  parent_run, forked_from, created_at, updated_at, ready_at, head, event_seq,
+                  status, term, worker, lease_until)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING key"""
 _EARLIER = f"SELECT {COLUMNS} FROM runs WHERE tenant = ? AND flow = ? AND idempotency_key = ?"
 _SUPERSEDE = """
 UPDATE runs SET status = 'cancelled', worker = NULL, lease_until = NULL, ready_at = NULL,
@@ -76,12 +77,19 @@ def _insert(cur: Cursor, now: int, new: NewRun) -> int:
         _INSERT,
         (new.id, new.tenant, new.flow, new.version, new.code, new.lane, new.priority, new.thread,
          new.instance_key, new.idempotency_key, new.parent_run, new.forked_from, new.created_at, now,
-         new.ready_at, head, events),
+         new.ready_at, head, events, *_lease(new)),
     )  # fmt: skip
     key: int = inserted[0] if inserted else 0
     if new.first:
         append(cur, key, new.first, 0)
     return key
+
+
+def _lease(new: NewRun) -> tuple[str, int, str | None, int | None]:
+    """status, term, worker, lease_until"""
+    if new.claimed_by is None:
+        return RunStatus.pending, 0, None, None
+    return RunStatus.running, 1, new.claimed_by, new.lease_until
 
 
 def _supersede(cur: Cursor, now: int, old: RunId, new: RunId) -> None:

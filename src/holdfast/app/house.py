@@ -9,6 +9,8 @@ import weakref
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from holdfast.model.program import Program
 from holdfast.runs.blobs import Objects
 from holdfast.runs.runtime import RunSettings, Runtime
@@ -71,14 +73,19 @@ class Holdfast:
         loop = asyncio.get_running_loop()
         found = self._services.get(loop)
         if found is None:
-            store = await self.open()
-            runtime = Runtime(
-                store, objects=self._objects, clock=self._clock, settings=self._settings, memory=self._memory
-            )
-            found = self._services[loop] = RunService(runtime)
+            found = self._services[loop] = await self.new_service()
         for program in self.programs.values():
             found.runtime.carry(program)
         return found
+
+    async def new_service(self) -> RunService:
+        """One with a runtime of its own, for a worker: whoever asks for it closes that runtime."""
+        store = await self.open()
+        settings = msgspec.structs.replace(self._settings) if self._settings else None
+        runtime = Runtime(store, objects=self._objects, clock=self._clock, settings=settings, memory=self._memory)
+        for program in self.programs.values():
+            runtime.carry(program)
+        return RunService(runtime)
 
     def carry(self, program: Program) -> None:
         self.programs[program.version] = program

@@ -51,7 +51,7 @@ async def show_run(run: str, *, store: str | None, json: bool) -> Exit:
         row = await service.get(run)
         told = await _tell(service, row)
     if json:
-        print_json(told)
+        print_json({name: value for name, value in told.items() if name != "rows"})
         return Exit.ok
     fields(
         [
@@ -72,12 +72,12 @@ async def show_run(run: str, *, store: str | None, json: bool) -> Exit:
     )
     say()
     table(("seq", "time", "record", "node", "visit", "attempt", "effect", "outcome"), _cells(told["records"]))
-    for hold in await_open(told["rows"]):
+    for hold in _open(told["rows"]):
         tell_hold(hold, store)
     return Exit.ok
 
 
-def await_open(holds: list[Any]) -> list[Any]:
+def _open(holds: list[Any]) -> list[Any]:
     return [hold for hold in holds if hold.status is HoldStatus.pending]
 
 

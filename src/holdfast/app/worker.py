@@ -1,0 +1,64 @@
+"""`holdfast.Worker`: a worker of these flows, on this house."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.app.flow import Flow
+from holdfast.app.house import Holdfast, default_house
+from holdfast.runs.worker import Worker as RunWorker
+
+
+class Worker:
+    """Advances runs that others start, resume or answer.
+
+        async with Worker(refund, invoice, on=house):      # in the background of a program
+            ...
+        await Worker(refund, on=house).serve()             # until stop()
+
+    `lanes`: only runs of these; None: all. The other options are those of `holdfast.runs.worker.Worker`.
+    """
+
+    def __init__(
+        self,
+        *flows: Flow,
+        on: Holdfast | None = None,
+        lanes: Sequence[str] | None = None,
+        concurrency: int = 10,
+        **options: Any,
+    ) -> None:
+        self.house = on or default_house()
+        for flow in flows:
+            self.house.carry(flow.program())
+        self._options: dict[str, Any] = {
+            "lanes": None if lanes is None else tuple(lanes), "concurrency": concurrency, **options
+        }  # fmt: skip
+        self._worker: RunWorker | None = None
+
+    async def _made(self) -> RunWorker:
+        if self._worker is None:
+            self._worker = RunWorker(await self.house.new_service(), **self._options)
+        return self._worker
+
+    async def serve(self) -> None:
+        """Until `stop`."""
+        await (await self._made()).serve()
+
+    async def stop(self) -> None:
+        """Take nothing more, let steps finish for a while, give the rest back."""
+        if self._worker is not None:
+            await self._worker.stop()
+
+    async def run_until_idle(self) -> None:
+        """For tests: work until nothing is ready and nothing is under way."""
+        await (await self._made()).run_until_idle()
+
+    async def __aenter__(self) -> Worker:
+        await (await self._made()).__aenter__()
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        await self.stop()
+        if self._worker is not None:
+            await self._worker.runtime.close()

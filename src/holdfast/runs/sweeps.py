@@ -1,0 +1,75 @@
+"""What any number of workers may do at once for all runs: free the runs of the dead, fire timers that are due."""
+
+from __future__ import annotations
+
+from holdfast.errors import StoreError
+from holdfast.store.base import RunRow, Store
+from holdfast.telemetry import log
+from holdfast.types.clock import MICROS, Clock
+from holdfast.types.status import RunStatus
+
+BATCH = 100
+
+
+class Reaper:
+    """Runs whose worker fell silent become resumable; after `max_recoveries` times they fail, with the evidence."""
+
+    def __init__(self, store: Store, clock: Clock, *, every: float = 10.0, max_recoveries: int = 5) -> None:
+        self.store = store
+        self.clock = clock
+        self.every = every
+        self.max_recoveries = max_recoveries
+
+    async def sweep(self) -> list[RunRow]:
+        found: list[RunRow] = []
+        while True:
+            rows = await self.store.reclaim(limit=BATCH, max_recoveries=self.max_recoveries)
+            found += rows
+            if len(rows) < BATCH:
+                break
+        for row in found:
+            what = f"failed: {row.error}" if row.status is RunStatus.failed else f"is {row.status} again"
+            log.warning("the worker of run %s fell silent; the run %s", row.id, what)
+        return found
+
+    async def serve(self) -> None:
+        """Until cancelled."""
+        while True:
+            try:
+                await self.sweep()
+            except StoreError as error:
+                log.warning("the reaper could not reach the store: %s", error)
+            await self.clock.sleep(self.every)
+
+
+class TimerSweep:
+    """Timers of parked runs that are due become mail to their runs (D-30)."""
+
+    def __init__(self, store: Store, clock: Clock, *, every: float = 1.0) -> None:
+        self.store = store
+        self.clock = clock
+        self.every = every
+
+    async def sweep(self) -> int:
+        total = 0
+        while True:
+            fired = await self.store.fire_timers(limit=BATCH)
+            total += fired
+            if fired < BATCH:
+                return total
+
+    async def serve(self) -> None:
+        """Until cancelled. Sleeps until the next timer is due, but never longer than `every`."""
+        while True:
+            pause = self.every
+            try:
+                await self.sweep()
+                pause = self._pause(await self.store.next_timer())
+            except StoreError as error:
+                log.warning("timers could not be read: %s", error)
+            await self.clock.sleep(pause)
+
+    def _pause(self, due: int | None) -> float:
+        if due is None:
+            return self.every
+        return min(self.every, max(0.001, (due - self.store.now()) / MICROS))

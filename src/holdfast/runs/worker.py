@@ -1,0 +1,219 @@
+"""A worker: claims runs that are ready, drives each in a task, and looks after the house while it lives."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from holdfast.errors import LeaseLostError, StoreError
+from holdfast.runs.driver import Driver
+from holdfast.runs.service import RunService
+from holdfast.runs.sweeps import Reaper, TimerSweep
+from holdfast.store.base import Claim, ClaimRequest
+from holdfast.telemetry import log
+from holdfast.types.ids import RunId
+
+FIRST_PAUSE: Final = 0.1
+LONGEST_PAUSE: Final = 5.0
+_TICK: Final = 0.05
+
+
+class Worker:
+    """Advances runs of the flow versions that its process carries, in its lanes (None: all).
+
+    At most `concurrency` runs have work under way; runs that only wait for a person are kept in memory for
+    `hot_hold` seconds, at most `hot_limit` of them, and count for nothing. The settings of the runtime are
+    the worker's own: give it a service that nobody else drives runs with.
+
+        async with Worker(service):     # works in the background, drains at the end
+        await worker.serve()            # until somebody calls stop()
+        await worker.run_until_idle()   # for tests: returns when nothing more can be done now
+    """
+
+    def __init__(
+        self,
+        service: RunService,
+        *,
+        lanes: tuple[str, ...] | None = None,
+        concurrency: int = 10,
+        hot_hold: float = 30.0,
+        hot_limit: int = 100,
+        grace: float | None = None,
+        max_recoveries: int = 5,
+        poll: float = 1.0,
+    ) -> None:
+        self.runtime = service.runtime
+        self.store = service.store
+        self.lanes = lanes
+        self.concurrency = concurrency
+        self.hot_limit = hot_limit
+        self.grace = self.runtime.settings.grace if grace is None else grace
+        self.poll = poll
+        self.runtime.settings.hot_hold = hot_hold
+        clock = self.runtime.clock
+        self.reaper = Reaper(
+            self.store, clock, every=self.runtime.settings.lease_ttl / 3, max_recoveries=max_recoveries
+        )
+        self.timers = TimerSweep(self.store, clock, every=poll)
+        self._runs: dict[RunId, asyncio.Task[None]] = {}
+        self._freed = asyncio.Event()
+        self._stopping = False
+        self._interruptible = False
+        self._claiming: asyncio.Task[None] | None = None
+        self._serving: asyncio.Task[None] | None = None
+
+    # ------------------------------------------------------------------ living
+    async def serve(self) -> None:
+        """Until `stop`. A store that is busy or away is waited for."""
+        self._stopping = False
+        sweeps = [asyncio.create_task(sweep.serve()) for sweep in (self.reaper, self.timers)]
+        self._claiming = asyncio.create_task(self._claim_forever())
+        try:
+            await asyncio.wait([self._claiming])
+        finally:
+            for task in (*sweeps, self._claiming):
+                task.cancel()
+            await asyncio.gather(*sweeps, self._claiming, return_exceptions=True)
+            await self._drain()
+
+    async def stop(self) -> None:
+        """Take nothing more; what runs may finish its step within `grace`, then it is given back."""
+        self._stopping = True
+        if self._claiming is not None and self._interruptible:
+            # Never in the middle of a claim: a lease that nobody knows of would have to lapse.
+            self._claiming.cancel()
+        if self._serving is not None:
+            await self._serving
+            self._serving = None
+
+    async def __aenter__(self) -> Worker:
+        self._serving = asyncio.create_task(self.serve())
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        await self.stop()
+
+    async def run_until_idle(self) -> None:
+        """Work until nothing is ready and nothing is under way; runs that wait for a person are parked."""
+        if self._serving is not None:
+            raise RuntimeError("this worker already serves; run_until_idle is for one that does not")
+        settings = self.runtime.settings
+        hot, settings.hot_hold = settings.hot_hold, 0.0
+        try:
+            while await self._work_once():
+                pass
+        finally:
+            settings.hot_hold = hot
+            await self._drain()
+
+    async def _work_once(self) -> bool:
+        await self.timers.sweep()
+        await self.reaper.sweep()
+        taken = await self._claim()
+        if self._runs:
+            await asyncio.wait(self._runs.values(), timeout=_TICK, return_when=asyncio.FIRST_COMPLETED)
+        return bool(taken or self._runs)
+
+    # ------------------------------------------------------------------ claiming
+    async def _claim_forever(self) -> None:
+        pause = FIRST_PAUSE
+        while not self._stopping:
+            try:
+                taken = await self._claim()
+                pause = FIRST_PAUSE
+            except StoreError as error:
+                log.warning("the store did not answer, trying again in %.1f s: %s", pause, error)
+                await self._interruptibly(self.runtime.clock.sleep, pause)
+                pause = min(pause * 2, LONGEST_PAUSE)
+                continue
+            if not taken and not self._stopping:
+                await self._rest()
+
+    async def _rest(self) -> None:
+        """Until there may be something to claim: a slot came free, or the store changed."""
+        if self._free() > 0:
+            await self._interruptibly(self._change, self.poll)
+        else:
+            self._freed.clear()
+            await self._interruptibly(self._slot, self.poll)
+
+    async def _change(self, seconds: float) -> None:
+        try:
+            await self.store.wait_change(seconds)
+        except StoreError as error:
+            log.warning("the store did not answer: %s", error)
+            await asyncio.sleep(seconds)
+
+    async def _slot(self, seconds: float) -> None:
+        """Also looks again after a while: a run that begins to wait for a person frees its slot in silence."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._freed.wait()
+        except TimeoutError:
+            pass
+
+    async def _interruptibly(self, wait: Callable[[float], Awaitable[None]], seconds: float) -> None:
+        self._interruptible = True
+        try:
+            await wait(seconds)
+        finally:
+            self._interruptible = False
+
+    async def _claim(self) -> int:
+        free, versions = self._free(), tuple(self.runtime.programs)
+        if free <= 0 or not versions:
+            return 0
+        want = ClaimRequest(
+            worker=self.runtime.worker,
+            ttl=int(self.runtime.settings.lease_ttl * 1e6),
+            limit=free,
+            lanes=self.lanes,
+            versions=versions,
+        )
+        claims = await self.store.claim(want)
+        for claim in claims:
+            self._runs[claim.run.id] = asyncio.create_task(self._drive(claim))
+        return len(claims)
+
+    def _free(self) -> int:
+        working = len(self._runs) - self._resting()
+        return min(self.concurrency - working, self.concurrency + self.hot_limit - len(self._runs))
+
+    def _resting(self) -> int:
+        drivers = self.runtime.drivers
+        return sum(1 for run in self._runs if run in drivers and _only_waits(drivers[run]))
+
+    # ------------------------------------------------------------------ driving
+    async def _drive(self, claim: Claim) -> None:
+        run = claim.run.id
+        try:
+            await self.runtime.drive(claim)
+        except LeaseLostError:
+            log.info("run %s went on elsewhere", run)
+        except StoreError as error:
+            log.warning("run %s stops here until its lease lapses: %s", run, error)
+        except Exception:
+            log.exception("run %s stops here until its lease lapses", run)
+        finally:
+            del self._runs[run]
+            self._freed.set()
+
+    async def _drain(self) -> None:
+        deadline = asyncio.get_running_loop().time() + self.grace
+        while self._runs and asyncio.get_running_loop().time() < deadline:
+            for run in self._runs:
+                driver = self.runtime.drivers.get(run)
+                if driver is not None and not driver.draining:
+                    driver.drain()
+            await asyncio.wait(self._runs.values(), timeout=_TICK, return_when=asyncio.FIRST_COMPLETED)
+        late = list(self._runs.values())
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+
+
+def _only_waits(driver: Driver) -> bool:
+    """Whether the run has nothing to do until a person answers."""
+    waiting = {key[:2] for key in driver.answers}
+    return bool(driver.pos.holds) and not driver.inline and all(key in waiting for key in driver.tasks)

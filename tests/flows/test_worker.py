@@ -1,0 +1,352 @@
+"""Workers: who gets which run, what happens when one dies or stops."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+from holdfast import Flow, Holdfast, RunSettings, Worker
+from holdfast.runs.sweeps import Reaper, TimerSweep
+from holdfast.store.base import ClaimRequest
+from holdfast.testing.clock import FakeClock
+from holdfast.types.ids import RunId
+from holdfast.types.status import RunStatus
+
+pytestmark = pytest.mark.anyio
+SECOND = 1_000_000
+
+
+class Seen:
+    """What handlers did, seen from outside."""
+
+    def __init__(self) -> None:
+        self.order: list[str] = []
+        self.now = 0
+        self.most = 0
+
+
+def counting(seen: Seen, pause: float = 0.0) -> Flow:
+    flow = Flow("counting", effect="pure")
+
+    @flow.node
+    async def count(s: dict) -> dict:
+        seen.now += 1
+        seen.most = max(seen.most, seen.now)
+        seen.order.append(s["name"])
+        await asyncio.sleep(pause)
+        seen.now -= 1
+        return {"done": True}
+
+    return flow
+
+
+def asking() -> Flow:
+    flow = Flow("asking", effect="pure")
+    flow.hold("approve", prompt="Go on?", options=["yes", "no"])
+    after = flow.node(id="after")(_nothing)
+    flow.edge("approve", after)
+    return flow
+
+
+async def _nothing(s: dict) -> dict:
+    return {"after": True}
+
+
+async def put(house: Holdfast, flow: Flow, name: str = "", **options: object) -> RunId:
+    service = await house.service()
+    row, _ = await service.create(flow.program(), {"name": name}, **options)
+    return row.id
+
+
+async def status(house: Holdfast, run: RunId) -> RunStatus:
+    return (await (await house.service()).get(run)).status
+
+
+async def until(house: Holdfast, run: RunId, wanted: RunStatus, *, patience: float = 5.0) -> None:
+    async with asyncio.timeout(patience):
+        while await status(house, run) is not wanted:
+            await asyncio.sleep(0.01)
+
+
+async def dead_worker_has(house: Holdfast, run: RunId, ttl: int = SECOND) -> None:
+    """A worker that took the run and will never be heard of again."""
+    store = await house.open()
+    assert await store.claim(ClaimRequest(worker="dead", ttl=ttl, run=run))
+
+
+async def test_worker_completes_every_run_when_many_are_ready(house: Holdfast) -> None:
+    seen = Seen()
+    flow = counting(seen)
+    runs = [await put(house, flow, str(i)) for i in range(20)]
+
+    await Worker(flow, on=house, concurrency=3).run_until_idle()
+
+    assert {await status(house, run) for run in runs} == {RunStatus.completed}
+    assert Counter(seen.order) == Counter(str(i) for i in range(20))
+
+
+async def test_worker_stays_within_its_concurrency_when_more_is_ready(house: Holdfast) -> None:
+    seen = Seen()
+    flow = counting(seen, pause=0.01)
+    for i in range(9):
+        await put(house, flow, str(i))
+
+    await Worker(flow, on=house, concurrency=3).run_until_idle()
+
+    assert seen.most == 3
+
+
+@pytest.mark.covers("R-35")
+async def test_workers_never_both_advance_a_run_when_they_compete(house: Holdfast) -> None:
+    seen = Seen()
+    flow = counting(seen, pause=0.002)
+    runs = [await put(house, flow, str(i)) for i in range(30)]
+
+    await asyncio.gather(*(Worker(flow, on=house, concurrency=4).run_until_idle() for _ in range(3)))
+
+    assert {await status(house, run) for run in runs} == {RunStatus.completed}
+    assert Counter(seen.order) == Counter(str(i) for i in range(30))
+
+
+async def test_worker_leaves_other_lanes_alone_when_it_has_lanes(house: Holdfast) -> None:
+    flow = counting(Seen())
+    slow, fast = await put(house, flow, lane="slow"), await put(house, flow, lane="fast")
+
+    await Worker(flow, on=house, lanes=["fast"]).run_until_idle()
+
+    assert (await status(house, slow), await status(house, fast)) == (RunStatus.pending, RunStatus.completed)
+
+
+async def test_worker_leaves_runs_of_flows_that_it_does_not_carry(house: Holdfast) -> None:
+    other, mine = asking(), counting(Seen())
+    theirs = await put(house, other)
+    worker = Worker(mine, on=house)
+
+    await worker.run_until_idle()
+
+    assert await status(house, theirs) is RunStatus.pending
+
+
+async def test_worker_takes_the_higher_priority_first_when_both_are_ready(house: Holdfast) -> None:
+    seen = Seen()
+    flow = counting(seen)
+    for name, priority in (("low", 1), ("high", 9), ("middle", 5)):
+        await put(house, flow, name, priority=priority)
+
+    await Worker(flow, on=house, concurrency=1).run_until_idle()
+
+    assert seen.order == ["high", "middle", "low"]
+
+
+async def test_worker_serves_tenants_in_turn_when_one_has_many_runs(house: Holdfast) -> None:
+    seen = Seen()
+    flow = counting(seen)
+    for i in range(5):
+        await put(house, flow, f"big{i}", tenant="big")
+    await put(house, flow, "small", tenant="small")
+
+    await Worker(flow, on=house, concurrency=1).run_until_idle()
+
+    assert seen.order.index("small") <= 1
+
+
+@pytest.mark.covers("R-34")
+async def test_reaper_makes_a_run_resumable_when_its_worker_died() -> None:
+    clock = FakeClock()
+    async with Holdfast("memory:", clock=clock) as house:
+        flow = counting(Seen())
+        run = await put(house, flow)
+        await dead_worker_has(house, run)
+        reaper = Reaper(await house.open(), clock)
+
+        assert await reaper.sweep() == []
+        clock.advance(seconds=2)
+        assert [row.id for row in await reaper.sweep()] == [run]
+        assert await status(house, run) is RunStatus.resumable
+
+        await Worker(flow, on=house).run_until_idle()
+        assert await status(house, run) is RunStatus.completed
+
+
+async def test_reaper_fails_a_run_with_the_evidence_when_it_keeps_killing_workers() -> None:
+    clock = FakeClock()
+    async with Holdfast("memory:", clock=clock) as house:
+        run = await put(house, counting(Seen()))
+        reaper = Reaper(await house.open(), clock, max_recoveries=2)
+        for _ in range(3):
+            await dead_worker_has(house, run)
+            clock.advance(seconds=2)
+            await reaper.sweep()
+
+        row = await (await house.service()).get(run)
+        assert row.status is RunStatus.failed
+        assert "dead" in (row.error or "")
+        assert row.recoveries == 3
+
+
+async def test_worker_takes_over_when_another_died_while_it_serves(house: Holdfast) -> None:
+    flow = counting(Seen())
+    run = await put(house, flow)
+    await dead_worker_has(house, run, ttl=SECOND // 20)
+    house._settings = RunSettings(lease_ttl=0.3, lease_margin=0.05)
+
+    async with Worker(flow, on=house, poll=0.02):
+        await until(house, run, RunStatus.completed)
+
+
+async def test_worker_goes_on_when_the_answer_comes_while_the_run_is_in_memory(house: Holdfast) -> None:
+    flow = asking()
+    run = await put(house, flow)
+    service = await house.service()
+
+    async with Worker(flow, on=house, poll=0.02) as worker:
+        holds = []
+        async with asyncio.timeout(5):
+            while not holds:
+                holds = await service.holds(run)
+                await asyncio.sleep(0.01)
+        assert worker._worker is not None
+        assert run in worker._worker.runtime.drivers
+        await service.answer(holds[0].id, "yes")
+        await until(house, run, RunStatus.completed)
+
+
+async def test_worker_parks_a_waiting_run_when_the_hot_time_is_over(house: Holdfast) -> None:
+    flow = asking()
+    run = await put(house, flow)
+    service = await house.service()
+
+    async with Worker(flow, on=house, poll=0.02, hot_hold=0.05):
+        await until(house, run, RunStatus.pending_input)
+        (hold,) = await service.holds(run)
+        await service.answer(hold.id, "yes")
+        await until(house, run, RunStatus.completed)
+
+
+async def test_waiting_runs_leave_their_slot_to_others_while_they_are_in_memory(house: Holdfast) -> None:
+    asks, counts = asking(), counting(Seen())
+    waiting = [await put(house, asks) for _ in range(3)]
+    async with Worker(asks, counts, on=house, concurrency=1, poll=0.02):
+        run = await put(house, counts)
+        await until(house, run, RunStatus.completed)
+        assert {await status(house, w) for w in waiting} == {RunStatus.running}
+
+
+async def test_stopping_worker_lets_the_step_finish_and_gives_the_run_back(house: Holdfast) -> None:
+    flow = Flow("two", effect="pure")
+    began, may_end = asyncio.Event(), asyncio.Event()
+    calls: list[str] = []
+
+    @flow.node
+    async def one(s: dict) -> dict:
+        calls.append("one")
+        began.set()
+        await may_end.wait()
+        return {"one": True}
+
+    @flow.node
+    async def two(s: dict) -> dict:
+        calls.append("two")
+        return {"two": True}
+
+    flow.edge(one, two)
+    run = await put(house, flow)
+    async with Worker(flow, on=house, poll=0.02) as worker:
+        await began.wait()
+        stopping = asyncio.create_task(worker.stop())
+        await asyncio.sleep(0.06)
+        may_end.set()
+        await stopping
+        assert await status(house, run) is RunStatus.resumable
+    assert calls == ["one"]
+
+    await Worker(flow, on=house).run_until_idle()
+    assert calls == ["one", "two"]
+    assert await status(house, run) is RunStatus.completed
+
+
+async def test_stopping_worker_gives_the_run_back_when_the_step_outlasts_the_grace(house: Holdfast) -> None:
+    flow = Flow("endless", effect="pure")
+    began = asyncio.Event()
+
+    @flow.node
+    async def endless(s: dict) -> dict:
+        began.set()
+        await asyncio.sleep(3600)
+        return {}
+
+    run = await put(house, flow)
+    async with Worker(flow, on=house, grace=0.05, poll=0.02):
+        await began.wait()
+
+    row = await (await house.service()).get(run)
+    assert (row.status, row.worker) == (RunStatus.resumable, None)
+
+
+async def test_worker_ends_a_driver_quietly_when_its_lease_was_taken(caplog: pytest.LogCaptureFixture) -> None:
+    flow = Flow("slow", effect="pure")
+    began, may_end = asyncio.Event(), asyncio.Event()
+
+    @flow.node
+    async def slow(s: dict) -> dict:
+        began.set()
+        await may_end.wait()
+        return {}
+
+    clock = FakeClock()
+    async with Holdfast("memory:", clock=clock) as house:
+        run = await put(house, flow)
+        store = await house.open()
+        async with Worker(flow, on=house, poll=0.02) as worker:
+            await began.wait()
+            clock.advance(minutes=5)
+            assert await store.claim(ClaimRequest(worker="other", ttl=600 * SECOND, run=run))
+            may_end.set()
+            async with asyncio.timeout(5):
+                while worker._worker._runs:
+                    await asyncio.sleep(0.01)
+        assert (await (await house.service()).get(run)).worker == "other"
+    assert not [r for r in caplog.records if r.levelname == "ERROR"]
+
+
+async def test_worker_goes_on_when_the_store_comes_back(house: Holdfast, monkeypatch: pytest.MonkeyPatch) -> None:
+    from holdfast.errors import StoreUnavailableError
+
+    flow = counting(Seen())
+    store = await house.open()
+    real, failures = store.claim, []
+
+    async def flaky(want: ClaimRequest) -> object:
+        if len(failures) < 2:
+            failures.append(want)
+            raise StoreUnavailableError("the disk is away")
+        return await real(want)
+
+    monkeypatch.setattr(store, "claim", flaky)
+    service = await house.service()
+    row, _ = await service.create(flow.program(), {"name": "x"})
+    async with Worker(flow, on=house, poll=0.02):
+        await until(house, row.id, RunStatus.completed)
+    assert len(failures) == 2
+
+
+async def test_timer_sweep_wakes_a_parked_run_when_its_time_has_come() -> None:
+    clock = FakeClock()
+    async with Holdfast("memory:", clock=clock, settings=RunSettings(hot_timer=0)) as house:
+        flow = Flow("sleepy", effect="pure")
+        rest = flow.timer("rest", "1h")
+        after = flow.node(id="after")(_nothing)
+        flow.edge(rest, after)
+        run = await put(house, flow)
+        worker = Worker(flow, on=house)
+        await worker.run_until_idle()
+        assert await status(house, run) is RunStatus.waiting
+
+        sweep = TimerSweep(await house.open(), clock)
+        assert await sweep.sweep() == 0
+        clock.advance(hours=1)
+        assert await sweep.sweep() == 1
+        await worker.run_until_idle()
+        assert await status(house, run) is RunStatus.completed

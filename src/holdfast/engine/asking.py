@@ -10,13 +10,13 @@ import msgspec
 from holdfast.engine import failing, settling
 from holdfast.engine.dataflow import Flow, Problem
 from holdfast.engine.decision import Decision, node_of, side_of
-from holdfast.engine.messages import Answered, Finished, TimerFired
+from holdfast.engine.messages import Answered, CodeChanged, Finished, Proven, Recovered, TimerFired
 from holdfast.model.apply import apply_record
 from holdfast.model.bodies import AskedBody, AttemptBody, ErrorInfo, SubstepBody
 from holdfast.model.expr import MISSING as EXPR_MISSING
 from holdfast.model.expr import compile_expr
 from holdfast.model.graph import HoldSpec, Node
-from holdfast.model.position import Exec, OpenHold, Position, resolver
+from holdfast.model.position import Exec, OpenHold, Position, join_token, resolver
 from holdfast.model.template import compile_template
 from holdfast.types.clock import to_micros
 from holdfast.types.hold import HoldClosed, NewHold, Option
@@ -32,20 +32,28 @@ DOUBT_OPTIONS = (
     Option("not_happened", "It did not happen: run it again", "secondary"),
     Option("fail", "Give up: fail the node", "danger"),
 )
+CODE_OPTIONS = (
+    Option("accept", "Go on with the changed code", "primary"),
+    Option("refuse", "Stop: the run fails and can be resumed with the old code", "danger"),
+)
+# Doubts and repeated questions take places of their own beside the questions of a node.
+DOUBT = 1_000_000
+AGAIN = 2_000_000
 
 
 def ask(
-    decision: Decision, execution: Exec, node: Node, spec: HoldSpec, *, why: str, ordinal: int, prompt: str,
-    context: dict[str, Any],
+    decision: Decision, execution: Exec | None, node: str, spec: HoldSpec, *, why: str, ordinal: int, prompt: str,
+    context: dict[str, Any], code: str = "",
 ) -> None:
     """Open a hold by an `asked` record of its own; asking again finds the same id (D-28)."""
     pos = decision.pos
-    hold = HoldId(derived_id(pos.run, execution.scope, node.id, execution.visit, why, ordinal))
+    scope, visit = (execution.scope, execution.visit) if execution else ("", 0)
+    hold = HoldId(derived_id(pos.run, scope, node, visit, why, ordinal))
     expires = None if spec.timeout is None else decision.now + spec.timeout
     token = f"hold:{hold}" if expires is not None else ""
     shown = _json.encode((prompt, spec.options, context, spec.schema))
     row = NewHold(
-        id=hold, seq=pos.head + 1, node=node.id, scope=execution.scope, visit=execution.visit,
+        id=hold, seq=pos.head + 1, node=node, scope=scope, visit=visit,
         ordinal=ordinal, type=spec.type, prompt=prompt, options=spec.options, assignee=spec.assignee,
         priority=spec.priority, context=_json.encode(context),
         schema=None if spec.schema is None else _json.encode(spec.schema),
@@ -55,11 +63,11 @@ def ask(
     options = [[o.id, o.label, o.variant] for o in spec.options] if spec.options else None
     body = AskedBody(
         hold, ordinal, spec.type, prompt, options, spec.assignee, spec.priority, FrozenDict(context),
-        spec.schema, expires, why, token, spec.on_timeout,
+        spec.schema, expires, why, token, spec.on_timeout, code,
     )
     side = Side(holds=[row], timers=[NewTimer(token, expires)] if expires is not None else [])
     record = decision.draft(
-        Kind.asked, body, node=node.id, execution=execution, effect="human", listed=True, side=side
+        Kind.asked, body, node=node, execution=execution, effect="human", listed=True, side=side
     )
     apply_record(decision.graph, pos, record, body)
 
@@ -73,28 +81,37 @@ def ask_node(decision: Decision, execution: Exec, node: Node) -> None:
     if spec.assignee is not None and "{{" in spec.assignee:
         rendered = _text(compile_template(spec.assignee).render(resolve).value)
         spec = msgspec.structs.replace(spec, assignee=rendered)
-    ask(decision, execution, node, spec, why="node:", ordinal=execution.attempt - 1, prompt=prompt, context=context)
+    ask(decision, execution, node.id, spec, why="node:", ordinal=execution.attempt - 1, prompt=prompt, context=context)
 
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else "" if value is None else str(value)
 
 
-def ask_inside(decision: Decision, execution: Exec, key: str, ordinal: int, spec: HoldSpec, context: dict[str, Any]) -> None:
-    """A question in the middle of a node (`ctx.ask`)."""
+def ask_inside(
+    decision: Decision, execution: Exec, key: str, ordinal: int, spec: HoldSpec, context: dict[str, Any], code: str
+) -> None:
+    """A question in the middle of a node (`ctx.ask`). One whose hold was closed unanswered is asked anew."""
     node = node_of(decision.graph, decision.pos, execution)
-    ask(decision, execution, node, spec, why=f"ask:{key}", ordinal=ordinal, prompt=spec.prompt, context=context)
+    if key in execution.subs:
+        ordinal = AGAIN + decision.pos.head
+    ask(
+        decision, execution, node.id, spec, why=f"ask:{key}", ordinal=ordinal, prompt=spec.prompt, context=context,
+        code=code,
+    )
 
 
 def ask_doubt(decision: Decision, execution: Exec, error: ErrorInfo | None, *, substep: str = "") -> None:
     """Did it happen? Only a person can know; the intent's facts are shown with the question."""
     pos = decision.pos
     node = node_of(decision.graph, pos, execution)
-    what = f"step {substep!r} of node {node.id!r}" if substep else f"node {node.id!r}"
+    step = execution.step_names.get(substep, substep)
+    what = f"step {step!r} of node {node.id!r}" if substep else f"node {node.id!r}"
     said = f" It reported: {error.type}: {error.message}" if error is not None else ""
     prompt = f"Did {what} take effect? It started, and how it ended is not known.{said}"
     context = {
         "node": node.id,
+        "step": step or None,
         "effect": str(node.effect),
         "visit": execution.visit,
         "attempt": execution.attempt,
@@ -104,7 +121,7 @@ def ask_doubt(decision: Decision, execution: Exec, error: ErrorInfo | None, *, s
     spec = HoldSpec(type="in_doubt", prompt=prompt, options=DOUBT_OPTIONS, priority="high")
     why = f"doubt_step:{substep}" if substep else "doubt:"
     ask(
-        decision, execution, node, spec, why=why, ordinal=1000 + execution.attempt, prompt=prompt, context=context
+        decision, execution, node.id, spec, why=why, ordinal=DOUBT + pos.head, prompt=prompt, context=context
     )
 
 
@@ -120,6 +137,9 @@ def answered(decision: Decision, message: Answered) -> None:
     """An answer counts for exactly the hold that it names (R-27); one for a closed hold is only consumed."""
     pos = decision.pos
     waiting = pos.holds.get(message.hold)
+    if waiting is not None and waiting.why == "code":
+        _code_answered(decision, waiting, message)
+        return
     execution = pos.execs.get((waiting.scope, waiting.node)) if waiting else None
     if waiting is None or execution is None:
         consume(decision, message.inbox)
@@ -161,7 +181,8 @@ def _told(
     """The answer to a question inside a node is recorded like any sub-step; the node goes on from it."""
     node = node_of(decision.graph, decision.pos, execution)
     known = execution.subs.get(waiting.key)
-    body = SubstepBody(waiting.key, known.name if known else "ask", resolution, error, hold)
+    name = known.name if known else execution.step_names.get(waiting.key, "")
+    body = SubstepBody(waiting.key, name, resolution, error, hold)
     side = Side(close_timers=[waiting.token] if waiting.token else [])
     if inbox:
         side.inbox_done.append(inbox)
@@ -169,6 +190,8 @@ def _told(
         Kind.substep, body, node=node.id, execution=execution, effect="human", listed=True, side=side
     )
     apply_record(decision.graph, decision.pos, record, body)
+    if waiting.why == "doubt_step" and failing.next_doubt(decision, execution, node):
+        return
     decision.starts.append(execution)
 
 
@@ -184,6 +207,8 @@ def _doubt_resolved(decision: Decision, execution: Exec, waiting: OpenHold, mess
             output=data.get("value"), inbox=message.inbox, notes=FrozenDict({"in_doubt": "happened"}),
         )
         settling.settle(decision, execution, finished)
+    elif said == "not_happened" and waiting.why == "doubt_step":
+        _step_not_happened(decision, execution, waiting.key, message.inbox)
     elif said == "not_happened":
         failing.restart(decision, execution, "in_doubt", inbox=message.inbox)
     else:
@@ -192,6 +217,70 @@ def _doubt_resolved(decision: Decision, execution: Exec, waiting: OpenHold, mess
             ErrorInfo("outcome_unknown", "OutcomeUnknownError", "a person decided that the outcome stays unknown"),
             inbox=message.inbox,
         )
+
+
+def _step_not_happened(decision: Decision, execution: Exec, key: str, inbox: int) -> None:
+    node = node_of(decision.graph, decision.pos, execution)
+    body = AttemptBody("not_happened", token=key)
+    side = Side(inbox_done=[inbox] if inbox else [])
+    record = decision.draft(Kind.attempt, body, node=node.id, execution=execution, effect=node.effect, side=side)
+    apply_record(decision.graph, decision.pos, record, body)
+    if not failing.next_doubt(decision, execution, node):
+        failing.restart(decision, execution, "in_doubt")
+
+
+def proven(decision: Decision, execution: Exec, told: Proven, inbox: int) -> None:
+    """Late evidence about a sub-step: its result is recorded, and a doubt about it is over (D-17)."""
+    pos = decision.pos
+    node = node_of(decision.graph, pos, execution)
+    doubts = [h for h, w in pos.holds.items() if _doubts(w, execution, told.ordinal)]
+    side = Side(
+        inbox_done=[inbox] if inbox else [],
+        close_holds=[HoldClosed(HoldId(h), HoldStatus.cancelled, "the worker told what happened") for h in doubts],
+    )
+    body = SubstepBody(told.ordinal, told.name, told.value, hold=doubts[0] if doubts else "")
+    record = decision.draft(
+        Kind.substep, body, node=node.id, execution=execution, effect=node.effect, listed=True, side=side
+    )
+    apply_record(decision.graph, pos, record, body)
+    if doubts and not failing.next_doubt(decision, execution, node):
+        decision.starts.append(execution)
+
+
+def _doubts(waiting: OpenHold, execution: Exec, key: str) -> bool:
+    here = (waiting.scope, waiting.node) == (execution.scope, execution.node)
+    return here and waiting.why == "doubt_step" and waiting.key == key
+
+
+def code_changed(decision: Decision, message: CodeChanged) -> None:
+    """Changed code may go on with a run if the flow says so: by itself, or after a person agreed (D-34)."""
+    if decision.graph.spec.code_change != "ask":
+        _accept_code(decision, message.new, 0)
+        return
+    prompt = (
+        f"The code of flow {decision.graph.name!r} has changed since this run was last advanced. "
+        "Go on with the new code?"
+    )
+    spec = HoldSpec(type="code_changed", prompt=prompt, options=CODE_OPTIONS, priority="high")
+    ask(
+        decision, None, "", spec, why=f"code:{message.new}", ordinal=AGAIN + decision.pos.head, prompt=prompt,
+        context={"old": message.old, "new": message.new},
+    )
+
+
+def _accept_code(decision: Decision, code: str, inbox: int) -> None:
+    body = AttemptBody("code_changed", token=code)
+    record = decision.draft(Kind.attempt, body, side=Side(inbox_done=[inbox]) if inbox else None)
+    apply_record(decision.graph, decision.pos, record, body)
+
+
+def _code_answered(decision: Decision, waiting: OpenHold, message: Answered) -> None:
+    if message.resolution.get("decision") == "accept":
+        _accept_code(decision, waiting.key, message.inbox)
+        failing.recovered(decision, Recovered())
+        return
+    consume(decision, message.inbox)
+    failing.fail_run(decision, Problem("version_mismatch", "a person refused to go on with the changed code", ""))
 
 
 def sleep(decision: Decision, execution: Exec, node: Node) -> None:
@@ -224,9 +313,10 @@ def arm_join(decision: Decision, waiting: Exec) -> None:
     node = node_of(decision.graph, pos, waiting)
     if (waiting.scope, waiting.node) in pos.execs or node.join.timeout is None:
         return
-    token = f"join:{waiting.scope}{node.id}.{waiting.visit}"
-    body = AttemptBody("join_timer", token=token)
-    side = Side(timers=[NewTimer(token, decision.now + node.join.timeout)])
+    token = join_token(waiting.scope, node.id, waiting.visit)
+    wake = decision.now + node.join.timeout
+    body = AttemptBody("join_timer", None, wake, token)
+    side = Side(timers=[NewTimer(token, wake)])
     record = decision.draft(Kind.attempt, body, node=node.id, execution=waiting, side=side)
     apply_record(decision.graph, pos, record, body)
 
@@ -263,16 +353,12 @@ def _join_timed_out(decision: Decision, key: tuple[str, int], message: TimerFire
     pos = decision.pos
     scope = pos.scopes[key[0]]
     graph = pos.scope_graph(decision.graph, scope)
-    pos.timers.pop(message.token, None)
-    if not any(e in scope.tokens for e in graph.into[key[1]]):
-        consume(decision, message.inbox)
-        return
     body = AttemptBody("join_timeout")
     record = decision.draft(
         Kind.attempt, body, node=graph.nodes[key[1]].id, side=Side(inbox_done=[message.inbox] if message.inbox else [])
     )
     record.scope = scope.path
-    pos.head = record.seq
+    pos.head, pos.at = record.seq, record.at
     flow = Flow(decision, scope, body.moves)
     try:
         flow.start(key[1])

@@ -5,7 +5,16 @@ from __future__ import annotations
 from holdfast.engine import asking, settling
 from holdfast.engine.dataflow import Problem
 from holdfast.engine.decision import Decision, node_of
-from holdfast.engine.messages import CancelAsked, Doubted, Finished, Recovered, ResumeAsked, Stopped
+from holdfast.engine.messages import (
+    CancelAsked,
+    Doubted,
+    Finished,
+    LateCame,
+    Proven,
+    Recovered,
+    ResumeAsked,
+    Stopped,
+)
 from holdfast.engine.retry import wait_before
 from holdfast.model.apply import apply_record
 from holdfast.model.bodies import AttemptBody, EndBody, ErrorInfo, StepBody
@@ -22,18 +31,19 @@ def failed(decision: Decision, execution: Exec, message: Finished) -> None:
     if message.unknown and not node.idempotency_key:
         _in_doubt(decision, execution, node, message.error)
     elif message.retryable and execution.failures + 1 < node.retry.attempts:
-        _retry(decision, execution, node, message.error)
+        _retry(decision, execution, node, message.error, message.inbox)
     else:
         give_up(decision, execution, message.error, message=message)
 
 
-def _retry(decision: Decision, execution: Exec, node: Node, error: ErrorInfo) -> None:
+def _retry(decision: Decision, execution: Exec, node: Node, error: ErrorInfo, inbox: int) -> None:
     failures = execution.failures + 1
     pause = wait_before(node.retry, failures, decision.pos.run, execution.scope, node.id, execution.visit)
     wake = decision.now + pause
     token = f"retry:{execution.scope}{node.id}.{execution.visit}.{failures}"
     body = AttemptBody("retry", error, wake, token)
-    side = Side(timers=[NewTimer(token, wake)])
+    side = Side(timers=[NewTimer(token, wake)], inbox_done=[inbox] if inbox else [])
+    asking.close_holds(decision.pos, execution, side, "superseded")
     record = decision.draft(
         Kind.attempt, body, node=node.id, execution=execution, effect=node.effect, outcome="retry", side=side
     )
@@ -46,12 +56,8 @@ def _in_doubt(decision: Decision, execution: Exec, node: Node, error: ErrorInfo 
     if policy is InDoubt.retry:
         restart(decision, execution, "in_doubt")
     elif policy is InDoubt.fail:
-        unknown = error or ErrorInfo(
-            "outcome_unknown", "OutcomeUnknownError", f"node {node.id!r} started, and how it ended is not known"
-        )
-        give_up(decision, execution, unknown)
+        give_up(decision, execution, error or _unknown(f"node {node.id!r}"))
     elif policy is InDoubt.probe:
-        execution.error = error
         decision.probes.append(execution)
     else:
         asking.ask_doubt(decision, execution, error)
@@ -73,13 +79,32 @@ def doubted(decision: Decision, message: Doubted) -> None:
     if execution is None or execution.visit != message.visit:
         return
     node = node_of(decision.graph, decision.pos, execution)
+    _step_in_doubt(decision, execution, node, message.substep, message.error)
+
+
+def _step_in_doubt(
+    decision: Decision, execution: Exec, node: Node, substep: str, error: ErrorInfo | None
+) -> None:
     policy = node.in_doubt or decision.graph.spec.in_doubt
     if policy is InDoubt.retry:
         restart(decision, execution, "in_doubt")
     elif policy is InDoubt.fail:
-        give_up(decision, execution, message.error)
+        name = execution.step_names.get(substep, substep)
+        give_up(decision, execution, error or _unknown(f"step {name!r} of node {node.id!r}"))
     else:
-        asking.ask_doubt(decision, execution, message.error, substep=message.substep)
+        asking.ask_doubt(decision, execution, error, substep=substep)
+
+
+def _unknown(what: str) -> ErrorInfo:
+    return ErrorInfo("outcome_unknown", "OutcomeUnknownError", f"{what} started, and how it ended is not known")
+
+
+def next_doubt(decision: Decision, execution: Exec, node: Node) -> bool:
+    """Several sub-steps may have been under way at once: their doubts are settled one after the other."""
+    for substep in execution.step_intents:
+        _step_in_doubt(decision, execution, node, substep, None)
+        return True
+    return False
 
 
 def restart(decision: Decision, execution: Exec, reason: str, *, inbox: int = 0) -> None:
@@ -98,8 +123,6 @@ def restart(decision: Decision, execution: Exec, reason: str, *, inbox: int = 0)
     if reason != "woke":
         record.attempt = execution.attempt + 1
     apply_record(decision.graph, pos, record, body)
-    for hold in [h for h, w in pos.holds.items() if (w.scope, w.node) == (execution.scope, execution.node)]:
-        del pos.holds[hold]
     if node.kind in PARENTS:
         settling.open_exec(decision, execution)
     else:
@@ -134,7 +157,7 @@ def _abort(decision: Decision, scope: Scope, execution: Exec, node: Node, ended:
     asking.close_holds(decision.pos, execution, side, "the node failed")
     if execution.token:
         side.close_timers.append(execution.token)
-    body = StepBody([], [], ended.duration, None, False, ended.usage, ended.error, ended.notes, None)
+    body = StepBody([], [], ended.duration, None, False, ended.usage, ended.error, ended.notes, halts=True)
     record = decision.draft(
         Kind.step, body, node=node.id, execution=execution, effect=node.effect, outcome="fail", listed=True,
         side=side if side.inbox_done or side.close_holds or side.close_timers else None,
@@ -224,6 +247,8 @@ def end_run(decision: Decision, status: str, error: ErrorInfo | None, *, inbox: 
 def stopped(decision: Decision, _message: Stopped) -> None:
     """Every handler has come to rest: the run ends as it must."""
     pos = decision.pos
+    if decision.ended:
+        return
     if pos.cancelling is not None:
         _mark_unknown(decision)
         reason = ErrorInfo("run_cancelled", "RunCancelledError", pos.cancelling)
@@ -286,12 +311,14 @@ def resume_asked(decision: Decision, message: ResumeAsked) -> None:
         asking.consume(decision, inbox)
         pos.failing = unmendable
         return
-    recovered(decision, Recovered())
+    recovered(decision, Recovered(late=message.late))
 
 
 def recovered(decision: Decision, message: Recovered) -> None:
-    """Judge what was under way when the last worker let go of the run."""
+    """Judge what was under way when the last worker let go of the run. One that fails starts nothing more."""
     pos = decision.pos
+    if pos.failing is not None:
+        return
     for execution in list(pos.execs.values()):
         if execution.phase != "work" or execution in decision.starts:
             continue
@@ -301,20 +328,38 @@ def recovered(decision: Decision, message: Recovered) -> None:
         _recover(decision, execution, node, message)
 
 
+def late_came(decision: Decision, message: LateCame) -> None:
+    """Evidence after the doubt was asked: it is resolved by what the fenced worker told (D-17)."""
+    told = message.told
+    for execution in decision.pos.execs.values():
+        if isinstance(told, Finished) and execution.intent == message.intent and execution.phase == "doubt":
+            told.inbox = message.inbox
+            settling.finished(decision, told)
+            return
+        if isinstance(told, Proven) and execution.step_intents.get(told.ordinal) == message.intent:
+            asking.proven(decision, execution, told, message.inbox)
+            return
+    asking.consume(decision, message.inbox)
+
+
 def _recover(decision: Decision, execution: Exec, node: Node, message: Recovered) -> None:
+    pos = decision.pos
     late = message.late.get(execution.intent)
-    if late is not None:
+    if isinstance(late, Finished):
         # A worker that lost the run while the handler ran has told how it ended (D-17).
         settling.finished(decision, late)
         return
-    doubtful = [name for name, seq in execution.step_intents.items() if seq >= 0]
+    for intent in list(execution.step_intents.values()):
+        told = message.late.get(intent)
+        if isinstance(told, Proven):
+            asking.proven(decision, execution, told, 0)
     if execution.intent >= 0 and node.effect not in REPEATABLE and not node.idempotency_key:
         _in_doubt(decision, execution, node, None)
-    elif doubtful:
-        asking.ask_doubt(decision, execution, None, substep=doubtful[0])
-    elif any(not sub.done for sub in execution.subs.values()):
+    elif next_doubt(decision, execution, node):
         return
-    elif execution.chunks or execution.subs or execution.intent >= 0:
+    elif any(not sub.done and sub.hold in pos.holds for sub in execution.subs.values()):
+        return
+    elif execution.emitted or execution.subs or execution.intent >= 0:
         restart(decision, execution, "restarted")
     else:
         decision.starts.append(execution)

@@ -53,16 +53,44 @@ class CancelAsked(msgspec.Struct, kw_only=True):
     inbox: int = 0
 
 
+class Proven(msgspec.Struct, kw_only=True):
+    """What a fenced worker told about a sub-step with an effect."""
+
+    ordinal: str
+    name: str
+    value: Any
+
+
+Late = dict[int, Finished | Proven]
+"""What fenced workers told about effects, by the seq of their intent (D-17)."""
+
+
 class ResumeAsked(msgspec.Struct, kw_only=True):
     """Run the failed nodes again."""
 
     inbox: int = 0
+    late: Late = {}
 
 
 class Recovered(msgspec.Struct, kw_only=True):
     """A worker has loaded this run. Work that may have been under way is judged by its effect class."""
 
-    late: dict[int, Any] = {}
+    late: Late = {}
+
+
+class LateCame(msgspec.Struct, kw_only=True):
+    """Evidence about an effect, after its doubt may have been asked."""
+
+    intent: int
+    told: Finished | Proven | None
+    inbox: int = 0
+
+
+class CodeChanged(msgspec.Struct, kw_only=True):
+    """The handlers' code is not the one that this run was last advanced with (D-34)."""
+
+    old: str
+    new: str
 
 
 class Doubted(msgspec.Struct, kw_only=True):
@@ -79,4 +107,6 @@ class Stopped(msgspec.Struct, kw_only=True):
     """All handlers of a run that fails or is being cancelled have come to rest."""
 
 
-Message = Finished | Answered | TimerFired | CancelAsked | ResumeAsked | Recovered | Stopped | Doubted
+Message = (
+    Finished | Answered | TimerFired | CancelAsked | ResumeAsked | Recovered | Stopped | Doubted | LateCame | CodeChanged
+)

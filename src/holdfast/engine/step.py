@@ -13,8 +13,10 @@ from holdfast.engine.decision import Decision
 from holdfast.engine.messages import (
     Answered,
     CancelAsked,
+    CodeChanged,
     Doubted,
     Finished,
+    LateCame,
     Message,
     Recovered,
     ResumeAsked,
@@ -41,4 +43,6 @@ _HANDLERS = {
     Recovered: failing.recovered,
     Stopped: failing.stopped,
     Doubted: failing.doubted,
+    LateCame: failing.late_came,
+    CodeChanged: asking.code_changed,
 }

@@ -26,7 +26,7 @@ Told = tuple[str, str, str, dict[str, Any]]
 """(type, node, scope, data)"""
 
 _MOVE_EVENTS = {"G": 2, "F": 1, "S": 1, "Z": 1, "K": 1, "L": 1, "A": 1}
-_SILENT = frozenset({"before", "ignored", "children", "join_timer"})
+_SILENT = frozenset({"before", "ignored", "children", "join_timer", "not_happened"})
 
 
 def count_moves(moves: list[Move]) -> int:
@@ -144,12 +144,15 @@ def _attempt(graph: Graph, _run: RunId, record: Record, body: AttemptBody) -> It
             data["error"] = {"code": body.error.code, "type": body.error.type, "message": body.error.message}
         if body.wake_at is not None:
             data["wake_at"] = body.wake_at
+        if body.reason == "code_changed":
+            data["code"] = body.token
         yield (_ATTEMPT.get(body.reason, "node.attempted"), record.node, record.scope, data)
     yield from _moves(graph, body.moves, record)
 
 
 def _substep(_graph: Graph, _run: RunId, record: Record, body: SubstepBody) -> Iterator[Told]:
-    kind = "hold.answered" if body.hold else "node.step_done"
+    failed = "node.step_failed" if body.error is not None else "node.step_done"
+    kind = "hold.answered" if body.hold else failed
     yield (kind, record.node, record.scope, {"step": body.name, "ordinal": body.ordinal, "hold": body.hold})
 
 

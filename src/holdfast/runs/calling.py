@@ -7,7 +7,15 @@ import traceback
 from typing import TYPE_CHECKING, Any
 
 from holdfast.engine.messages import Finished
-from holdfast.errors import GuardrailError, HoldfastError, NotDone, RoutingError
+from holdfast.errors import (
+    GuardrailError,
+    HoldfastError,
+    NodeTimeoutError,
+    NotDone,
+    ReplayMismatchError,
+    RoutingError,
+    ScriptError,
+)
 from holdfast.model.bodies import ErrorInfo
 from holdfast.model.frames import FrameTree, Segment
 from holdfast.model.graph import Node, NodeKind
@@ -22,6 +30,7 @@ if TYPE_CHECKING:
     from holdfast.runs.context import Context
 
 MAX_DETAIL = 4000
+CLASS = "class:"  # in a policy's `retry_on`: an error class, which the handler knows
 
 
 def build_state(program: Program, tree: FrameTree, scratch: dict[str, Any]) -> Any:
@@ -143,7 +152,7 @@ def failure(node: Node, handler: Handler | None, execution: Exec, error: BaseExc
     declared = _declared(node, handler, error)
     repeatable = node.effect in REPEATABLE or bool(node.idempotency_key) or node.kind is NodeKind.guardrail
     any_error = not node.retry.retry_on and not (handler and handler.retry_on)
-    certain = isinstance(error, (NotDone, RoutingError, GuardrailError))
+    certain = isinstance(error, (NotDone, RoutingError, GuardrailError, ScriptError, ReplayMismatchError))
     return Finished(
         scope=execution.scope,
         node=execution.node,
@@ -157,15 +166,16 @@ def failure(node: Node, handler: Handler | None, execution: Exec, error: BaseExc
 
 
 def _declared(node: Node, handler: Handler | None, error: BaseException) -> bool:
-    if handler is not None and handler.retry_on and isinstance(error, handler.retry_on):
-        return True
+    if handler is not None and handler.retry_on:
+        if isinstance(error, handler.retry_on):
+            return True
+        if isinstance(error, NodeTimeoutError) and TimeoutError in handler.retry_on:
+            return True
     text = f"{type(error).__name__}: {error}".lower()
-    return any(wanted.lower() in text for wanted in node.retry.retry_on)
+    return any(wanted.lower() in text for wanted in node.retry.retry_on if not wanted.startswith(CLASS))
 
 
 def describe(error: BaseException) -> ErrorInfo:
-    if isinstance(error, TimeoutError):
-        return ErrorInfo("node_timeout", "NodeTimeoutError", str(error) or "the node took longer than its timeout")
     code = error.code if isinstance(error, HoldfastError) else "node_failed"
     detail = "".join(traceback.format_exception(error))[-MAX_DETAIL:]
     return ErrorInfo(code, type(error).__name__, str(error), detail)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextvars import ContextVar, copy_context
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from holdfast.errors import AnswerInvalidError, OutcomeUnknownError, ReplayMismatchError, ScriptError
+from holdfast.errors import AnswerInvalidError, NotDone, OutcomeUnknownError, ReplayMismatchError, ScriptError
 from holdfast.model.bodies import ErrorInfo, SubstepBody, Usage
 from holdfast.model.graph import HoldSpec, Node
 from holdfast.model.position import Exec, Sub
@@ -17,7 +18,7 @@ from holdfast.runs.calling import describe
 from holdfast.types.clock import micros
 from holdfast.types.duration import parse_duration
 from holdfast.types.hold import Option
-from holdfast.types.ids import RunId, derived_id
+from holdfast.types.ids import RunId
 from holdfast.types.record import Op
 from holdfast.types.status import REPEATABLE, Effect
 from holdfast.types.value import freeze
@@ -26,8 +27,12 @@ if TYPE_CHECKING:
     from holdfast.runs.driver import Driver
     from holdfast.runs.memory import NodeMemory
 
+if TYPE_CHECKING:
+    from concurrent.futures import Future as ThreadFuture
+
 CHUNK_BYTES = 4096
 CHUNK_DELAY = 0.05
+_inside_step: ContextVar[bool] = ContextVar("inside a sub-step", default=False)
 
 
 class Suspended(BaseException):
@@ -76,9 +81,26 @@ class Context:
         self._chunks: list[tuple[str, Any]] = []
         self._chunk_bytes = 0
         self._chunk_timer: asyncio.TimerHandle | None = None
+        self._chunks_inside = False
+        # On re-entry after a park: what was emitted before is not emitted again.
+        self._emitted_before = execution.chunks
         self._closed = ""
         self._usage = Usage()
-        self._busy = 0
+        self._running: set[asyncio.Future[Any]] = set()
+        self._calls: set[ThreadFuture[Any]] = set()
+        # A sub-step whose outcome is unknown: nothing more is done in this attempt.
+        self.doubt: tuple[str, ErrorInfo] | None = None
+        self.limit: asyncio.Timeout | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a sub-step is under way."""
+        return bool(self._running)
+
+    async def rest(self) -> None:
+        """The handler has ended; sub-steps that it left behind may end too, and are recorded."""
+        while self._running:
+            await asyncio.wait(self._running)
 
     # Who and where.
     @property
@@ -141,6 +163,13 @@ class Context:
         """Live output: a token, a line, progress. Stored in batches, shown after commit (D-23)."""
         self._check_open()
         frozen = freeze(data, where="emitted data")
+        inside = _inside_step.get()
+        if not inside and self._emitted_before:
+            self._emitted_before -= 1
+            return
+        if inside is not self._chunks_inside:
+            self.flush_chunks()
+            self._chunks_inside = inside
         self._chunks.append((kind, frozen))
         self._chunk_bytes += len(frozen) if isinstance(frozen, (str, bytes)) else 64
         if self._chunk_bytes >= CHUNK_BYTES:
@@ -154,7 +183,7 @@ class Context:
             self._chunk_timer = None
         if self._chunks and not self._closed:
             items, self._chunks, self._chunk_bytes = self._chunks, [], 0
-            self._driver.note_chunks(self._exec, self._node, items)
+            self._driver.note_chunks(self._exec, self._node, items, inside=self._chunks_inside)
 
     # Sub-steps and questions.
     async def step(
@@ -170,34 +199,47 @@ class Context:
         """Run `fn` once: its result is recorded, and on re-entry returned without running it again.
 
         `effect` as for nodes. `key` replaces the call's number where order depends on arrival (D-21).
-        `idempotent=True` says that the callee deduplicates by a key, so that it may simply run again.
+        `idempotent=True` says that the callee deduplicates by a key, so that it may simply run again; where
+        `fn` has a parameter `idempotency_key`, it is given that key, the same over all attempts (D-18).
         """
         ordinal = self._take(name, key)
         self._needs_script("ctx.step")
         known = self._recorded(ordinal, name)
         if known is not None and known.done:
             return _result(known)
-        repeatable = Effect(effect) in REPEATABLE
-        self._busy += 1
+        if idempotent and "idempotency_key" in inspect.signature(fn).parameters:
+            kwargs["idempotency_key"] = self._driver.step_key(self._exec, self._node, ordinal)
+        done = asyncio.get_running_loop().create_future()
+        self._running.add(done)
         try:
-            if not repeatable:
-                await self._driver.intend_step(self._exec, self._node, ordinal, name, idempotent=idempotent)
-            value, error = await self._attempt(fn, args, kwargs)
+            return await self._perform(_Step(ordinal, name, Effect(effect), idempotent), fn, args, kwargs)
         finally:
-            self._busy -= 1
+            self._running.discard(done)
+            done.set_result(None)
+
+    async def _perform(self, step: _Step, fn: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+        repeatable = step.effect in REPEATABLE
+        if not repeatable:
+            await self._driver.intend_step(
+                self._exec, self._node, step.ordinal, step.name, idempotent=step.idempotent
+            )
+        value, error = await self._attempt(fn, args, kwargs)
         self._check_open()
-        if error is not None and not repeatable and error.code not in ("not_done",) and not idempotent:
-            self._driver.doubt_step(self._exec, ordinal, error)
-            raise OutcomeUnknownError(f"step {name!r} of {self.node!r}: {error.type}: {error.message}")
+        if error is not None and not (repeatable or step.idempotent or error.code == NotDone.code):
+            self.doubt = self.doubt or (step.ordinal, error)
+            raise OutcomeUnknownError(f"step {step.name!r} of {self.node!r}: {error.type}: {error.message}")
+        if error is None:
+            value = freeze(value, self._driver.program.adopt, f"the result of step {step.name!r}")
+        code = self._driver.code_of(self._exec)
+        await self._driver.note_substep(
+            self._exec, self._node, SubstepBody(step.ordinal, step.name, value, error, code=code)
+        )
         if error is not None:
             raise StepFailedError(error)
-        frozen = freeze(value, self._driver.program.adopt, f"the result of step {name!r}")
-        await self._driver.note_substep(
-            self._exec, self._node, SubstepBody(ordinal, name, frozen, code=self._driver.code_of(self._exec))
-        )
-        return frozen
+        return value
 
     async def _attempt(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ErrorInfo | None]:
+        inside = _inside_step.set(True)
         try:
             if inspect.iscoroutinefunction(fn):
                 return await fn(*args, **kwargs), None
@@ -205,6 +247,8 @@ class Context:
             return (await found if inspect.isawaitable(found) else found), None
         except Exception as error:
             return None, describe(error)
+        finally:
+            _inside_step.reset(inside)
 
     async def ask(
         self,
@@ -226,7 +270,7 @@ class Context:
         known = self._recorded(ordinal, prompt)
         if known is not None and known.done:
             return _reply(known)
-        if known is None:
+        if known is None or known.hold not in self._driver.pos.holds:
             normal = options_of(options)
             spec = HoldSpec(
                 type=type or ("approval" if normal else "freeform"),
@@ -239,7 +283,20 @@ class Context:
                 schema=None if schema is None else dict(schema),
             )
             self._driver.ask_inside(self._exec, ordinal, self._ordinal, spec, dict(context or {}))
-        return _reply(await self._driver.wait_answer(self, self._exec, ordinal))
+        return _reply(await self._answer(ordinal))
+
+    async def _answer(self, ordinal: str) -> Sub:
+        """The node's timeout does not run while a person thinks: a parked node has none either."""
+        limit, left = self.limit, 0.0
+        clock = asyncio.get_running_loop().time
+        if limit is not None:
+            left = (limit.when() or clock()) - clock()
+            limit.reschedule(None)
+        try:
+            return await self._driver.wait_answer(self, self._exec, ordinal)
+        finally:
+            if limit is not None and not limit.expired():
+                limit.reschedule(clock() + left)
 
     def _take(self, name: str, key: str | None) -> str:
         """Each call takes its number at once, whatever is awaited later (D-21)."""
@@ -281,14 +338,23 @@ class Context:
     def _check_open(self) -> None:
         if self._closed:
             raise RuntimeError(f"the context of node {self.node!r} is closed: {self._closed}")
+        if self.doubt is not None:
+            raise OutcomeUnknownError(f"a step of {self.node!r} has an unknown outcome: {self.doubt[1].message}")
 
     def close(self, why: str) -> None:
+        """From now on it raises on use: a thread cannot be stopped, but it can be kept from going on (D-16)."""
         if not self._closed:
             self.flush_chunks()
             self._closed = why
+            for call in list(self._calls):
+                call.cancel()
 
-    def derived_key(self, ordinal: str) -> str:
-        return derived_id(self.run_id, self._exec.scope, self.node, self.visit, ordinal)
+
+class _Step(NamedTuple):
+    ordinal: str
+    name: str
+    effect: Effect
+    idempotent: bool
 
 
 def _result(sub: Sub) -> Any:
@@ -328,12 +394,29 @@ class ThreadContext(Context):
     """The context of a sync handler: the same calls, made from its thread."""
 
     def step(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
-        return self._driver.from_thread(Context.step(self, *args, **kwargs))
+        return self.from_thread(Context.step(self, *args, **kwargs))
 
     def ask(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
-        return self._driver.from_thread(Context.ask(self, *args, **kwargs))
+        return self.from_thread(Context.ask(self, *args, **kwargs))
+
+    def from_thread(self, work: Coroutine[Any, Any, Any]) -> Any:
+        if self._closed:
+            work.close()
+        self._check_open()
+        call = asyncio.run_coroutine_threadsafe(work, self._driver.loop)
+        self._calls.add(call)
+        try:
+            return call.result()
+        finally:
+            self._calls.discard(call)
 
     def emit(self, data: Any, kind: str = "text") -> None:
-        self._driver.loop.call_soon_threadsafe(Context.emit, self, data, kind)
+        self._check_open()
+        inside = copy_context()
+        self._driver.loop.call_soon_threadsafe(inside.run, self._emit_open, data, kind)
+
+    def _emit_open(self, data: Any, kind: str) -> None:
+        if not self._closed:
+            Context.emit(self, data, kind)
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
 from holdfast.engine import asking
 from holdfast.engine.decision import Decision
-from holdfast.engine.messages import Doubted, Finished, Message, Recovered, Stopped
+from holdfast.engine.messages import Doubted, Finished, Message, Proven, Recovered, Stopped
 from holdfast.engine.step import step
-from holdfast.errors import HoldfastError, LeaseLostError, OutcomeUnknownError
+from holdfast.errors import HoldfastError, LeaseLostError, NodeTimeoutError, StoreError, VersionMismatchError
 from holdfast.model.apply import apply_record
 from holdfast.model.bodies import AttemptBody, ChunkBody, ErrorInfo, IntentBody, SnapshotBody, SubstepBody
 from holdfast.model.graph import Graph, HoldSpec, Node
@@ -19,11 +18,12 @@ from holdfast.model.position import Exec, Position, Sub, resolver
 from holdfast.model.program import Handler, Program
 from holdfast.model.snapshot import dump_position
 from holdfast.model.template import compile_template
-from holdfast.runs import calling, mail
+from holdfast.runs import calling, evidence, mail
 from holdfast.runs.context import Context, Suspended, ThreadContext
 from holdfast.runs.loading import Loaded
 from holdfast.store.base import Claim
 from holdfast.telemetry import crashpoint, log
+from holdfast.types.outcome import Outcome
 from holdfast.types.ids import RunId, derived_id
 from holdfast.types.record import Body, Kind
 from holdfast.types.status import REPEATABLE, Effect, RunStatus
@@ -67,7 +67,14 @@ class Driver:
         self.suspending: set[tuple[str, int]] = set()
         self.task: asyncio.Task[Any] | None = None
         self.inline = False
+        self.interrupted = False
         self.hurry = False
+        # Executions with an intent whose handler was not called: a release withdraws them (D-14).
+        self.uncalled: set[tuple[str, int]] = set()
+        # Effects that ended: (seq of the record that says so, seq of the intent, what it came to) (D-17).
+        self.unproven: list[tuple[int, int, Finished | Proven]] = []
+        self.fatal: BaseException | None = None
+        self.left = asyncio.Event()
 
     # ------------------------------------------------------------------ the loop
     async def drive(self) -> RunStatus:
@@ -77,17 +84,72 @@ class Driver:
             return await self._drive()
         except asyncio.CancelledError:
             if self.is_lost:
+                await asyncio.shield(self._testify())
                 raise self.queue.poison or LeaseLostError(f"run {self.run} is not ours any more") from None
             await asyncio.shield(self._release())
+            raise
+        except LeaseLostError:
+            self.is_lost = True
+            await self._testify()
             raise
         finally:
             await self._stop_handlers(set())
             self.recorder.close(self.queue)
+            self.left.set()
+
+    async def gone(self, grace: float) -> None:
+        """Until the run is let go; handlers that take longer than the grace are stopped."""
+        if self.task is None or self.task is asyncio.current_task():
+            return
+        try:
+            async with asyncio.timeout(grace):
+                await self.left.wait()
+        except TimeoutError:
+            self.task.cancel()
+            await self.left.wait()
+
+    async def _testify(self) -> None:
+        """We lost the run. What became of its effects is told unfenced, as evidence for who has it now (D-17)."""
+        waiting = [task for key, task in self.tasks.items() if self._is_effect(key)]
+        if waiting:
+            await asyncio.wait(waiting, timeout=self.runtime.grace)
+        for message in self.done:
+            if isinstance(message, Finished):
+                self._remember_effect(message, 1 << 62)
+        committed = self.queue.committed
+        for seq, intent, told in self.unproven:
+            if seq > committed:
+                raw = evidence.encode(told, self.sealer.registry)
+                await evidence.report(self.runtime.store, self.run, intent, raw)
+
+    def _is_effect(self, key: tuple[str, int]) -> bool:
+        execution = self.pos.execs.get(key)
+        return execution is not None and (execution.intent >= 0 or bool(execution.step_intents))
+
+    def _remember_effect(self, message: Finished, seq: int) -> None:
+        execution = self.pos.execs.get((message.scope, message.node))
+        if execution is not None and execution.intent >= 0 and not message.unknown and message.probe is None:
+            self._keep_evidence(seq, execution.intent, message)
+
+    def _keep_evidence(self, seq: int, intent: int, told: Finished | Proven) -> None:
+        if self.unproven and self.unproven[0][0] <= self.queue.committed:
+            self.unproven = [known for known in self.unproven if known[0] > self.queue.committed]
+        self.unproven.append((seq, intent, told))
+
+    def _check_ours(self) -> None:
+        if self.is_lost:
+            raise LeaseLostError(f"run {self.run} is not ours any more")
+        if self.fatal is not None:
+            raise self.fatal
 
     async def _drive(self) -> RunStatus:
         messages = await self.box.first(self.row.inbox_seq)
         clock = self.runtime.clock
         while True:
+            self._check_ours()
+            for message in messages:
+                if type(message) is Finished:
+                    self._remember_effect(message, self.pos.head + 1)
             decision = step(self.graph, self.pos, messages, clock.now())
             await self._write(decision)
             if decision.ended:
@@ -100,8 +162,6 @@ class Driver:
                 await self._stop_handlers({(e.scope, e.node) for e in decision.cancels})
             starts = decision.starts
             if self.draining:
-                if await self._drained(starts):
-                    return RunStatus.resumable
                 starts = []
             if len(starts) == 1 and not self.tasks and self._may_run_inline(starts[0]):
                 messages = await self._run_inline(starts[0])
@@ -120,17 +180,36 @@ class Driver:
     def _may_run_inline(self, execution: Exec) -> bool:
         """Alone and with nothing to wait for besides: no task of its own is needed."""
         pos = self.pos
-        return not pos.holds and not pos.timers and not self._node(execution).script
+        if pos.holds or pos.timers:
+            return False
+        node = self._node(execution)
+        if node.script:
+            return False
+        # With a context it may ask and wait for the answer: that must not stop the driver.
+        handler = self.program.at(pos.scopes[execution.scope].graph).handlers.get(node.id)
+        return handler is None or "ctx" not in handler.takes or node.effect not in REPEATABLE
 
     async def _run_inline(self, execution: Exec) -> list[Message]:
         self.inline = True
         try:
             message = await self._run(execution)
+        except asyncio.CancelledError:
+            if not self._was_interrupted():
+                raise
+            message = None
         finally:
             self.inline = False
+        if self.interrupted:
+            self._was_interrupted()
         if self.box.urgent:
             return [*([message] if message else []), *await self.box.take()]
         return [message] if message is not None else []
+
+    def _was_interrupted(self) -> bool:
+        """Whether the cancel that came was our own, to stop a handler; then it is over with that."""
+        ours, self.interrupted = self.interrupted, False
+        task = asyncio.current_task()
+        return ours and task is not None and task.uncancel() == 0
 
     # ------------------------------------------------------------------ writing
     async def _write(self, decision: Decision) -> None:
@@ -186,6 +265,7 @@ class Driver:
                 continue
             key = self.idempotency_key(execution, node) if node.idempotency_key else ""
             self._note(Kind.intent, IntentBody(-1, node.id, key), execution, node)
+            self.uncalled.add((execution.scope, execution.node))
 
     def _snapshot(self) -> None:
         """So that loading stays short: an index of where the run stands (D-27).
@@ -230,7 +310,11 @@ class Driver:
             if message is not None:
                 self.done.append(message)
         elif not task.cancelled():
-            self.done.append(self._broken(key, task.exception()))
+            error = task.exception()
+            if isinstance(error, (LeaseLostError, StoreError)) or not isinstance(error, Exception):
+                self.fatal = self.fatal or error
+            else:
+                self.done.append(self._broken(key, error))
         self.awake.set()
 
     def _broken(self, key: tuple[str, int], error: BaseException | None) -> Finished:
@@ -250,34 +334,42 @@ class Driver:
             await self.recorder.committed(self.queue, execution.intent)
             crashpoint("after_intent")
             await self._lease_margin()
+            self.uncalled.discard((execution.scope, execution.node))
         started = time.perf_counter_ns()
         ctx: Context | None = None
-        scratch = scope.tree.see(execution.frame, "scratch")
+        scratch = scope.tree.see(execution.frame, "scratch", lazily=True)
         try:
             if handler is None:
                 raise HoldfastError(
                     f"no code for node {node.id!r} of flow {self.graph.name!r} is loaded here",
                     hint="Start a worker that carries this version of the flow.",
                 )
-            state = program.schema.build(scratch)
+            state = calling.build_state(program, scope.tree, scratch) if scope.tree.lazy else program.schema.build(scratch)
             crashpoint("lease_lost_mid_handler")
             if handler.takes == ("state",) and handler.is_async and node.timeout is None:
                 result = await handler.fn(state)
             else:
                 ctx = self._context(execution, node, handler)
                 result = await self._call(node, handler, ctx, state, scope.tree.see(0, "input"))
-            program.schema.unchanged(state, scratch)
+            program.schema.unchanged(state, calling.loaded_part(scratch) if scope.tree.lazy else scratch)
             if ctx is not None:
+                await ctx.rest()
                 ctx.check_all_asked_for()
+                if ctx.doubt is not None:
+                    return self._doubt(execution, ctx)
             crashpoint("after_handler")
             return await self._success(program, node, execution, result, scratch, ctx, started)
         except Suspended:
             return None
-        except asyncio.CancelledError:
-            return self._cancelled(execution, ctx)
-        except OutcomeUnknownError as error:
-            return self._doubt(execution, error) or calling.failure(node, handler, execution, error, _since(started))
+        except asyncio.CancelledError as error:
+            return self._cancelled(execution) or calling.failure(node, handler, execution, error, _since(started))
         except Exception as error:
+            if isinstance(error, (LeaseLostError, StoreError)) and self.queue.poison is not None:
+                raise
+            if ctx is not None:
+                await ctx.rest()
+                if ctx.doubt is not None:
+                    return self._doubt(execution, ctx)
             return calling.failure(node, handler, execution, error, _since(started))
         finally:
             if ctx is not None:
@@ -294,12 +386,16 @@ class Driver:
         args = {"state": state, "ctx": ctx, "item": item}
         if node.timeout is None:
             return await calling.call(handler, args)
+        limit = asyncio.timeout(node.timeout / 1e6)
         try:
-            async with asyncio.timeout(node.timeout / 1e6):
+            async with limit:
+                ctx.limit = limit
                 return await calling.call(handler, args)
         except TimeoutError:
+            if not limit.expired():
+                raise
             ctx.close("its timeout passed")
-            raise TimeoutError(f"node {node.id!r} took longer than {node.timeout / 1e6:g} s") from None
+            raise NodeTimeoutError(f"node {node.id!r} took longer than {node.timeout / 1e6:g} s") from None
 
     async def _success(
         self, program: Program, node: Node, execution: Exec, result: Any, scratch: dict[str, Any],
@@ -313,6 +409,10 @@ class Driver:
         if node.guard is not None:
             calling.judge_guardrail(program, node, result, finished, scratch)
             return finished
+        if type(result) is Outcome:
+            result = calling.take_outcome(node, result, finished)
+            if finished.error is not None:
+                return finished
         finished.ops, finished.output = calling.understand(program, node, result, scratch, ctx)
         routers = program.routers.get(node.id)
         if routers:
@@ -323,22 +423,22 @@ class Driver:
             self.hurry = True
         return finished
 
-    def _doubt(self, execution: Exec, error: OutcomeUnknownError) -> Doubted | None:
-        if not execution.step_intents:
-            return None
-        substep, _ = next(iter(execution.step_intents.items()))
-        info = ErrorInfo(error.code, type(error).__name__, error.message)
+    def _doubt(self, execution: Exec, ctx: Context) -> Doubted:
+        """Whatever the handler made of it: a sub-step whose outcome is unknown is for the in-doubt policy."""
+        assert ctx.doubt is not None
+        substep, error = ctx.doubt
         return Doubted(
-            scope=execution.scope, node=execution.node, visit=execution.visit, substep=substep, error=info
+            scope=execution.scope, node=execution.node, visit=execution.visit, substep=substep, error=error
         )
 
-    def _cancelled(self, execution: Exec, ctx: Context | None) -> Finished | None:
-        """The handler was stopped: by a park (it waits for a person), a cancel, a lost lease, or from outside."""
-        if (execution.scope, execution.node) in self.suspending or self.pos.cancelling is not None:
-            return None
-        if self.pos.failing is not None or self.box.urgent:
-            return None
-        raise asyncio.CancelledError
+    def _cancelled(self, execution: Exec) -> None:
+        """The handler was stopped: by a park (it waits for a person), a cancel, a lost lease, or from outside.
+
+        Where nobody stopped it, it has cancelled itself: that is a failure like any other.
+        """
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise asyncio.CancelledError
 
     async def _probe(self, execution: Exec) -> Finished | None:
         """Find out whether an effect happened, by the node's own probe."""
@@ -380,36 +480,53 @@ class Driver:
         program = self.program.at(self.pos.scopes[execution.scope].graph)
         return program.code.get(program.graph.nodes[execution.node].id, "")
 
+    def check_reentry(self) -> None:
+        """Other code may not go on in the middle of a visit: its sub-steps were made by the old one (D-34)."""
+        for execution in self.pos.execs.values():
+            if execution.code and execution.code != self.code_of(execution):
+                raise VersionMismatchError(
+                    f"the code of node {self._node(execution).id!r} has changed, and visit {execution.visit} of it has "
+                    "recorded sub-steps or answers that the old code made.",
+                    hint="Load the old code, or give both the same version= if they take the same steps.",
+                    flow=self.graph.name,
+                    node=self._node(execution).id,
+                )
+
     def artifact_op(self, execution: Exec, name: str) -> str:
         graph = self.pos.scope_graph(self.graph, self.pos.scopes[execution.scope])
         return graph.spec.reducers.get(f"artifacts.{name}", "set")
 
     async def intend_step(self, execution: Exec, node: Node, ordinal: str, name: str, *, idempotent: bool) -> None:
-        key = derived_id(self.run, execution.scope, node.id, execution.visit, ordinal) if idempotent else ""
+        key = self.step_key(execution, node, ordinal) if idempotent else ""
         body = IntentBody(0, ordinal, key, FrozenDict({"step": name}))
         seq = self._note(Kind.intent, body, execution, node, effect=Effect.external)
         await self.recorder.committed(self.queue, seq)
         crashpoint("after_intent")
+        await self._lease_margin()
+
+    def step_key(self, execution: Exec, node: Node, ordinal: str) -> str:
+        return derived_id(self.run, execution.scope, node.id, execution.visit, ordinal)
 
     async def note_substep(self, execution: Exec, node: Node, body: SubstepBody) -> None:
-        self._note(Kind.substep, body, execution, node, outcome="success")
+        intent = execution.step_intents.get(body.ordinal)
+        if intent is not None and body.error is None:
+            proven = Proven(ordinal=body.ordinal, name=body.name, value=body.value)
+            self._keep_evidence(self.pos.head + 1, intent, proven)
+        self._note(Kind.substep, body, execution, node, outcome="success" if body.error is None else "fail")
         crashpoint("after_substep")
         if self.queue.full or self.strict:
             await self.recorder.committed(self.queue, self.pos.head)
 
-    def doubt_step(self, execution: Exec, ordinal: str, error: ErrorInfo) -> None:
-        execution.error = error
-
-    def note_chunks(self, execution: Exec, node: Node, items: list[tuple[str, Any]]) -> None:
-        if (execution.scope, execution.node) in self.pos.execs and not self.is_lost:
-            self._note(Kind.chunk, ChunkBody(items), execution, node)
+    def note_chunks(self, execution: Exec, node: Node, items: list[tuple[str, Any]], *, inside: bool) -> None:
+        here = self.pos.execs.get((execution.scope, execution.node)) is execution
+        if here and not self.is_lost and self.queue.poison is None:
+            self._note(Kind.chunk, ChunkBody(items, inside), execution, node)
             self.recorder.hurry()
 
     def ask_inside(self, execution: Exec, key: str, ordinal: int, spec: HoldSpec, context: dict[str, Any]) -> None:
         decision = Decision(self.graph, self.pos, self.runtime.clock.now())
         frozen = FrozenDict(context)
-        asking.ask_inside(decision, execution, key, ordinal, spec, frozen)
-        decision.records[-1][1].code = self.code_of(execution)  # type: ignore[attr-defined]
+        asking.ask_inside(decision, execution, key, ordinal, spec, frozen, self.code_of(execution))
         self._append_all(decision)
         self.recorder.hurry()
 
@@ -418,6 +535,9 @@ class Driver:
         await self.recorder.committed(self.queue, self.pos.head)
         if isinstance(ctx, ThreadContext):
             raise Suspended
+        known = execution.subs.get(key)
+        if known is not None and known.done:
+            return known
         where = (execution.scope, execution.node, key)
         answer: asyncio.Future[Sub] = self.loop.create_future()
         self.answers[where] = answer
@@ -427,9 +547,6 @@ class Driver:
         finally:
             self.answers.pop(where, None)
 
-    def from_thread(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self.loop).result()
-
     def memory_of(self, ctx: Context) -> NodeMemory:
         return self.runtime.memory_for(ctx)
 
@@ -438,6 +555,7 @@ class Driver:
         """What comes next: a handler that ended, mail, a timer. Or nothing for long: then the run parks."""
         hot_since = self.runtime.clock.monotonic()
         while True:
+            self._check_ours()
             if self.done:
                 messages, self.done = self.done, []
                 return messages
@@ -451,9 +569,12 @@ class Driver:
                 continue
             if self.done:
                 continue
-            pause = self.runtime.hot_wait(self.pos, self._next_wake(), hot_since)
+            if self.draining:
+                return await self._let_go()
+            pause = self.runtime.hot_wait(self.pos, self._next_wake(holds=False), hot_since)
             if pause > 0:
-                await self._wait(pause)
+                wake = self._next_wake()
+                await self._wait(pause if wake is None else min(pause, max(wake, 0.0005)))
                 await self.runtime.store.fire_timers(limit=100, run=self.run)
                 self.box.urgent = True
                 continue
@@ -465,11 +586,19 @@ class Driver:
     def _working(self) -> bool:
         """Whether some handler does more than wait for an answer."""
         blocked = {key[:2] for key in self.answers}
-        return any(key not in blocked for key in self.tasks)
+        return any(key not in blocked or self._is_busy(key) for key in self.tasks)
 
-    def _next_wake(self) -> float | None:
-        """Seconds until the next known wake time."""
+    def _is_busy(self, key: tuple[str, int]) -> bool:
+        """It waits for an answer, and does a sub-step beside."""
+        ctx = self.contexts.get(key)
+        return ctx is not None and ctx.busy
+
+    def _next_wake(self, *, holds: bool = True) -> float | None:
+        """Seconds until the next known wake time; `holds`: or until a question expires."""
         times = [e.wake_at for e in self.pos.execs.values() if e.wake_at is not None and e.phase == "delay"]
+        times += self.pos.join_wakes.values()
+        if holds:
+            times += [w.expires_at for w in self.pos.holds.values() if w.expires_at is not None]
         return max(0.0, (min(times) - self.runtime.clock.now()) / 1e6) if times else None
 
     async def _wait(self, seconds: float | None) -> None:
@@ -489,6 +618,10 @@ class Driver:
 
     async def _park(self) -> RunStatus | None:
         """Let go of the run, durably. None where mail came meanwhile (D-29)."""
+        await asyncio.sleep(0)
+        if self.awake.is_set():
+            # Something was about to happen: another question of the same handler, an end.
+            return None
         await self._suspend_all()
         if self.done:
             return None
@@ -566,8 +699,16 @@ class Driver:
         if self.is_lost:
             return
         self.is_lost = True
-        if self.task is not None and self.task is not asyncio.current_task():
+        self.awake.set()
+        for key, task in self.tasks.items():
+            # Effects in flight cannot be called back: they may end, and what became of them is told (D-17).
+            if not self._is_effect(key):
+                task.cancel()
+        if self.task is not None and self.task is not asyncio.current_task() and not self._effect_inline():
             self.task.cancel()
+
+    def _effect_inline(self) -> bool:
+        return self.inline and any(self._is_effect(key) for key in self.pos.execs) and not self.uncalled
 
     def mail_came(self) -> None:
         """From the attendant: somebody told this run something."""
@@ -578,27 +719,41 @@ class Driver:
         """A cancel request: do not wait for the handler that runs inline."""
         self.box.urgent = True
         self.awake.set()
-        if self.inline and self.task is not None:
+        if self.inline and self.task is not None and not self.interrupted:
+            self.interrupted = True
             self.task.cancel()
 
     def drain(self) -> None:
+        """Handlers that run may finish, nothing new starts; then the run is given back."""
         self.draining = True
         self.awake.set()
 
-    async def _drained(self, starts: list[Exec]) -> bool:
-        """Give the run back: handlers that run may finish, nothing new starts (D-14)."""
-        for execution in starts:
-            if execution.intent >= 0:
-                self._note(Kind.attempt, AttemptBody("withdrawn"), execution, self._node(execution))
-        if self.tasks and not all(key in {k[:2] for k in self.answers} for key in self.tasks):
-            return False
+    async def _let_go(self) -> RunStatus:
+        """Nothing runs any more: park where the run waits anyway, else give it back."""
+        starting = any(e.phase == "work" and not self._waits(e) for e in self.pos.execs.values())
+        if not starting and (self.pos.holds or self.pos.timers):
+            parked = await self._park()
+            if parked is not None:
+                return parked
         await self._release()
-        return True
+        return RunStatus.resumable
+
+    def _waits(self, execution: Exec) -> bool:
+        return any(not sub.done and sub.hold in self.pos.holds for sub in execution.subs.values())
+
+    def _withdraw(self) -> None:
+        """Effects whose handler was not called have certainly not begun (D-14)."""
+        for key in self.uncalled:
+            execution = self.pos.execs.get(key)
+            if execution is not None and execution.intent >= 0:
+                self._note(Kind.attempt, AttemptBody("withdrawn"), execution, self._node(execution))
+        self.uncalled.clear()
 
     async def _release(self) -> None:
         """Claimable again at once, by anybody."""
         try:
-            await self._suspend_all()
+            await self._stop_handlers(set())
+            self._withdraw()
             await self.recorder.committed(self.queue, self.pos.head)
             row = await self.runtime.store.get_run(self.run)
             if row is not None:

@@ -6,7 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.engine.messages import Answered, CancelAsked, Message, Recovered, ResumeAsked, TimerFired
+from holdfast.engine.messages import (
+    Answered,
+    CancelAsked,
+    CodeChanged,
+    Late,
+    LateCame,
+    Message,
+    Recovered,
+    ResumeAsked,
+    TimerFired,
+)
+from holdfast.errors import VersionMismatchError
+from holdfast.runs import evidence
 from holdfast.types.ids import HoldId
 from holdfast.types.record import InboxRow
 from holdfast.types.value import freeze
@@ -23,30 +35,73 @@ class Box:
         self.seen = 0
         self.urgent = False
         self._taken: set[int] = set()
+        self._late: Late = {}
 
     async def first(self, inbox_seq: int) -> list[Message]:
-        """On loading a run: what was under way is judged, then the mail is read."""
+        """On loading a run: is it our code, what was under way, then the mail."""
         self.seen = inbox_seq
-        messages: list[Message] = []
         driver = self.driver
-        if driver.pos.head > 0 or driver.row.recoveries or driver.row.term > 1:
-            messages.append(Recovered(late=await driver.runtime.late_results(driver)))
-        else:
-            messages.append(Recovered())
+        if driver.row.term <= 1 and driver.pos.head <= 1 and not inbox_seq:
+            return [Recovered()]
+        changed = self._code_changed()
+        if driver.pos.timers and await driver.runtime.store.fire_timers(limit=100, run=driver.run):
+            inbox_seq += 1
+        if changed is not None and driver.graph.spec.code_change == "ask":
+            return [changed]
+        self._late = await self._late_reports()
+        messages: list[Message] = [] if changed is None else [changed]
+        if not self._asks_about_code():
+            messages.append(Recovered(late=self._late))
         return messages + (await self.take() if inbox_seq else [])
+
+    def _code_changed(self) -> CodeChanged | None:
+        """Other code than this run was last advanced with. Raises VersionMismatchError where it may not go on."""
+        driver = self.driver
+        old, new = driver.pos.code or driver.row.code, driver.program.code_digest
+        if old == new:
+            return None
+        driver.check_reentry()
+        if driver.graph.spec.code_change == "refuse":
+            raise VersionMismatchError(
+                f"the code of flow {driver.graph.name!r} has changed since run {driver.run} was last advanced, and the "
+                "flow refuses changed code.",
+                hint="Load the old code; the run keeps its place meanwhile.",
+                flow=driver.graph.name,
+            )
+        waiting = [hold for hold in driver.pos.holds.values() if hold.why == "code" and hold.key == new]
+        return None if waiting else CodeChanged(old=old, new=new)
+
+    def _asks_about_code(self) -> bool:
+        return any(hold.why == "code" for hold in self.driver.pos.holds.values())
+
+    async def _late_reports(self) -> Late:
+        """What a fenced worker reported about effects that were under way (D-17)."""
+        driver = self.driver
+        reports = await driver.runtime.store.late_reports(driver.run)
+        return {seq: evidence.decode(raw, driver.sealer.registry) for seq, raw in reports}
 
     async def take(self) -> list[Message]:
         self.urgent = False
         self.seen, rows = await self.driver.runtime.store.pending(self.driver.run)
         fresh = [row for row in rows if row.id not in self._taken]
+        if self._asks_about_code():
+            # Nothing goes on before a person has agreed to the changed code; the rest of the mail waits.
+            fresh = [row for row in fresh if row.kind == "cancel" or self._is_about_code(row)]
         self._taken.update(row.id for row in fresh)
         return [message for row in fresh if (message := await self._read(row)) is not None]
+
+    def _is_about_code(self, row: InboxRow) -> bool:
+        hold = self.driver.pos.holds.get(row.payload.decode()) if row.kind == "answer" else None
+        return hold is not None and hold.why == "code"
 
     async def _read(self, row: InboxRow) -> Message | None:
         if row.kind == "timer":
             return TimerFired(token=row.payload.decode(), inbox=row.id)
         if row.kind == "resume":
-            return ResumeAsked(inbox=row.id)
+            return ResumeAsked(inbox=row.id, late=self._late)
+        if row.kind == "late":
+            intent = int(row.payload)
+            return LateCame(intent=intent, told=(await self._late_reports()).get(intent), inbox=row.id)
         if row.kind == "cancel":
             said: dict[str, Any] = msgspec.json.decode(row.payload) if row.payload else {}
             return CancelAsked(reason=said.get("reason") or "cancelled", by=said.get("by") or "", inbox=row.id)

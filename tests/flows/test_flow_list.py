@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast, Result
+from holdfast.engine.decision import Decision
+from holdfast.runs.driver import Driver
 from holdfast.runs.recorder import Recorder, RunQueue
 from holdfast.store.base import NewRun
 from holdfast.testing.conformance.flows import FLOWS, FlowCase
@@ -46,16 +48,16 @@ async def test_run_comes_to_its_known_end_when_driven_once(house: Holdfast, case
 async def test_run_comes_to_the_same_end_when_its_worker_is_lost_at_any_record(
     case: FlowCase, monkeypatch: pytest.MonkeyPatch, anyio_backend: str
 ) -> None:
-    written = keep_records(monkeypatch)
+    written, boundaries = keep_records(monkeypatch)
     flow = case.build()
     async with Holdfast("memory:") as house:
         whole = await flow.run(case.given, on=house)
         row = await (await house.service()).get(whole.run_id)
-        first = await (await house.service()).store.read(whole.run_id, first=0, last=0)
+        first = await (await house.service()).store.read(whole.run_id, first=0, last=written[0].seq - 1)
     records = [*first, *written]
     monkeypatch.undo()
-    for cut in range(1, len(records)):
-        if records[cut].kind == Kind.end:
+    for cut in [len(first) + n for n in boundaries]:
+        if any(record.kind == Kind.end for record in records[:cut]):
             break
         async with Holdfast("memory:") as other:
             new = NewRun(
@@ -67,17 +69,24 @@ async def test_run_comes_to_the_same_end_when_its_worker_is_lost_at_any_record(
             compare(case, await flow.resume(new.id, on=other))
 
 
-def keep_records(monkeypatch: pytest.MonkeyPatch) -> list[Record]:
-    """Every record of the run as it was handed to the recorder, with what it changes beside the journal."""
+def keep_records(monkeypatch: pytest.MonkeyPatch) -> tuple[list[Record], list[int]]:
+    """Every record of the run as it was handed to the recorder, with what it changes beside the journal; and
+    where a commit may end: the records of one decision are written together."""
     kept: list[Record] = []
-    append = Recorder.append
+    boundaries: list[int] = [0]
+    append, append_all = Recorder.append, Driver._append_all  # pyright: ignore[reportPrivateUsage]
 
     def keep(self: Recorder, queue: RunQueue, record: Record, *more: Any) -> Any:
         kept.append(copied(record))
         return append(self, queue, record, *more)
 
+    def mark(self: Driver, decision: Decision) -> None:
+        append_all(self, decision)
+        boundaries.append(len(kept))
+
     monkeypatch.setattr(Recorder, "append", keep)
-    return kept
+    monkeypatch.setattr(Driver, "_append_all", mark)
+    return kept, boundaries
 
 
 def copied(record: Record) -> Record:

@@ -20,9 +20,6 @@ WORLD = World(Path("world.jsonl"))
 FLOWS: dict[str, Flow] = {}
 GIVEN: dict[str, dict[str, Any]] = {}
 
-# In the script flow a doubtful sub-step is named by its number.
-SCRIPT_STEPS = {"0": "reserve", "1": "charge", "3": "ship"}
-
 
 def settle_in(world: World) -> None:
     """Let the effects of this process happen there."""

@@ -83,8 +83,8 @@ async def answer(service: RunService, hold: HoldRow, say: Say) -> None:
 def truth(hold: HoldRow) -> tuple[str, dict[str, Any] | None]:
     """What a careful person finds out: whether the effect is there, and what it gave."""
     context = json.loads(hold.context)
-    if context.get("substep"):
-        key = f"{hold.run}/{flows.SCRIPT_STEPS[context['substep']]}"
+    if context["step"]:
+        key = f"{hold.run}/{context['step']}"
     else:
         key = derived_id(hold.run, hold.scope, hold.node, hold.visit, -1)
     line = flows.WORLD.find(hold.run, key)

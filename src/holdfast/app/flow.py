@@ -123,7 +123,7 @@ async def make_result(
     values = tree.merged() if len(tree.frames) > 1 else tree.values
     holds = await service.holds(run) if status is RunStatus.pending_input else []
     state = build_state(program, tree, values.get("scratch", {}))
-    return Result(run, status, state, dict(values.get("artifacts", {})), pos.failing, holds, pos.failed_node)
+    return Result(run, status, state, dict(values.get("artifacts", {})), pos.failing, holds, pos.failed_node, dict(pos.totals))
 
 
 def blocking(work: Coroutine[Any, Any, T]) -> T:

@@ -11,9 +11,10 @@ alone and keeps the store object (D-12):
 from __future__ import annotations
 
 import asyncio
+import atexit
 import inspect
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final, NoReturn, TypeVar, cast
 
 from holdfast import telemetry
@@ -29,7 +30,7 @@ EXIT_CODE: Final = 137
 
 # A dead worker's tasks are kept as they are: collecting them would run their `finally` blocks, and the
 # dead run nothing.
-_graveyard: list[object] = []
+_graveyard: list[asyncio.Task[Any]] = []
 
 
 class Crash(BaseException):
@@ -107,16 +108,32 @@ def until_crash(
     if not point.reached:
         _finish(loop)
         return result  # pyright: ignore[reportPossiblyUnboundVariable]
-    _graveyard.append((asyncio.all_tasks(loop), task, mortal))
+    _bury({task, *asyncio.all_tasks(loop)})
     loop.close()
     return Crash(name)
+
+
+def _bury(tasks: set[asyncio.Task[Any]]) -> None:
+    if not _graveyard:
+        atexit.register(_clear)
+    for task in tasks:
+        task._log_destroy_pending = False  # type: ignore[attr-defined] # pyright: ignore
+    _graveyard.extend(tasks)
+
+
+def _clear() -> None:
+    """At the end of the process Python would complain about each of them."""
+    for task in _graveyard:
+        with suppress(BaseException):
+            cast("Coroutine[Any, Any, Any]", task.get_coro()).close()
 
 
 def _finish(loop: asyncio.AbstractEventLoop) -> None:
     left = asyncio.all_tasks(loop)
     for task in left:
         task.cancel()
-    loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+    if left:
+        loop.run_until_complete(asyncio.wait(left))
     loop.run_until_complete(loop.shutdown_default_executor())
     loop.close()
 

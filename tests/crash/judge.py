@@ -1,0 +1,109 @@
+"""Holds what a run came to, after whatever befell it, against the run that nothing befell."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+
+from holdfast import Holdfast
+from holdfast.store.memory import MemoryStore
+from tests.crash import flows, life
+from tests.crash.world import World
+
+Facts = list[list[Any]]
+
+# Effects of the same name would be told apart by their keys; here each name stands for one effect.
+COMPARED = ("status", "state", "artifacts", "error")
+ROOT = Path(__file__).parents[2]
+
+
+class Peace(msgspec.Struct):
+    """How the flow goes when nothing befalls it."""
+
+    end: dict[str, Any]
+    effects: dict[str, int]
+
+
+@cache
+def in_peace(name: str) -> Peace:
+    world = World(Path(os.devnull))
+    seen: list[str] = []
+    world.happens = lambda name, run, **facts: seen.append(name)  # type: ignore[method-assign,misc]
+    before, facts, run = flows.WORLD, [], str(uuid4())
+    flows.settle_in(world)
+    try:
+        asyncio.run(_live_in_memory(name, run, facts))
+    finally:
+        flows.settle_in(before)
+    return Peace(end_of(facts), {effect: seen.count(effect) for effect in seen})
+
+
+async def _live_in_memory(name: str, run: str, facts: Facts) -> None:
+    async with Holdfast(MemoryStore(), settings=life.SETTINGS) as house:
+        await life.live(house, name, run, lambda *a, **more: facts.append([*a, more]), asyncio.sleep)
+
+
+def end_of(facts: Facts) -> dict[str, Any]:
+    ends = [fact[-1] for fact in facts if fact[0] == "end"]
+    assert ends, f"the run did not come to its end: {facts[-3:]}"
+    return ends[-1]
+
+
+def judge(name: str, run: str, facts: Facts, world: World) -> None:
+    """The run ended as in peace, each effect happened once, and nothing that was acknowledged is missing."""
+    peace, end = in_peace(name), end_of(facts)
+    assert {key: end[key] for key in COMPARED} == {key: peace.end[key] for key in COMPARED}
+    assert dict(world.count(run)) == peace.effects
+    _nothing_is_missing(facts, end)
+
+
+def _nothing_is_missing(facts: Facts, end: dict[str, Any]) -> None:
+    numbers = [number for number, _ in end["events"]]
+    assert numbers == list(range(1, end["event_seq"] + 1))
+    stored = dict(map(tuple, end["events"]))
+    for what, *said in facts:
+        if what == "event":
+            assert stored[said[0]] == said[1]
+        elif what == "answer":
+            assert end["holds"][said[0]] == said[1]
+
+
+class Victim:
+    """One run of a flow in a database of its own, lived by as many processes as it takes."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.database, self.world = folder / "h.db", World(folder / "world.jsonl")
+        self.name, self.run = name, str(uuid4())
+        self.facts: Facts = []
+
+    def start(self, **environment: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "tests.crash.victim", self.database, self.world.file, self.name, self.run],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, env={**os.environ, **environment},
+        )  # fmt: skip
+
+    def end(self, process: subprocess.Popen[str], within: float = 30) -> int:
+        """Wait for it, and keep what it said."""
+        out, err = process.communicate(timeout=within)
+        self.facts += [json.loads(line) for line in out.splitlines()]
+        assert process.returncode in (0, 137, -9), err
+        return process.returncode
+
+    def live(self, **environment: str) -> int:
+        return self.end(self.start(**environment))
+
+    @property
+    def doubts(self) -> int:
+        return sum(fact[0] == "doubt" for fact in self.facts)
+
+    def judge(self) -> None:
+        judge(self.name, self.run, self.facts, self.world)

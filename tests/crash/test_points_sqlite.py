@@ -1,0 +1,52 @@
+"""Each named crash point, in a process that really dies there, on a SQLite file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.testing.crashpoints import EXIT_CODE, environment
+from tests.crash.judge import Victim
+
+# (point, flow, the how-manieth pass). Where it matters a point is tried in several flows.
+PLACES = [
+    ("after_claim", "bare", 1),
+    ("after_intent", "bare", 2),
+    ("after_intent", "script", 2),
+    ("after_handler", "bare", 2),
+    ("after_handler", "keyed", 2),
+    ("after_handler", "map", 3),
+    ("after_handler", "split", 2),
+    ("after_substep", "script", 2),
+    ("after_blob_put", "big", 2),
+    ("inside_settle", "bare", 3),
+    ("inside_settle", "split", 2),
+    ("after_settle", "strict", 4),
+    ("after_settle", "loop", 2),
+    ("before_park", "sub", 1),
+    ("before_park", "hold", 1),
+    ("after_park", "sub", 1),
+    ("after_park", "script", 1),
+    ("after_answer", "hold", 1),
+    ("after_answer", "script", 1),
+    ("after_timer_fired", "timer", 1),
+    ("after_timer_fired", "timer", 2),
+    ("after_publish", "emit", 2),
+    ("during_backoff", "retry", 1),
+    ("inside_snapshot", "loop", 1),
+    ("lease_lost_mid_handler", "keyed", 2),
+    ("lease_lost_mid_handler", "bare", 2),
+    ("lease_lost_before_commit", "bare", 3),
+]
+
+
+@pytest.mark.covers("CRASH-*-sqlite", "D-39", "D-13", "CORE-PROOF-02", "CORE-PROOF-03")
+@pytest.mark.parametrize(("point", "name", "nth"), PLACES)
+def test_run_ends_as_in_peace_when_its_process_dies_at_a_crash_point(
+    point: str, name: str, nth: int, tmp_path: Path
+) -> None:
+    victim = Victim(tmp_path, name)
+    assert victim.live(**environment(point, nth)) == EXIT_CODE, "the point was not reached"
+    assert victim.live() == 0
+    victim.judge()

@@ -31,9 +31,9 @@ def positions(monkeypatch: pytest.MonkeyPatch) -> Positions:
     seen: Positions = {}
     drive = Runtime.drive
 
-    async def remember(self: Runtime, claim: Claim) -> tuple[RunStatus, Position]:
+    async def remember(self: Runtime, claim: Claim, *more: Any, **options: Any) -> tuple[RunStatus, Position]:
         seen.pop(claim.run.id, None)
-        status, pos = await drive(self, claim)
+        status, pos = await drive(self, claim, *more, **options)
         seen[claim.run.id] = pos
         return status, pos
 

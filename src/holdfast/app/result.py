@@ -23,6 +23,7 @@ class Result:
         error: ErrorInfo | None,
         holds: list[HoldRow],
         failed_node: str = "",
+        totals: dict[str, float] | None = None,
     ) -> None:
         self.run_id = run_id
         self.status = status
@@ -31,6 +32,8 @@ class Result:
         self.error = error
         self.holds = holds
         self.failed_node = failed_node
+        # Over all settled steps so far: steps, duration (microseconds), tokens, cost.
+        self.totals = totals or {}
 
     @property
     def completed(self) -> bool:

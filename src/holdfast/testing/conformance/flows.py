@@ -70,7 +70,7 @@ def trace(flow: Flow, *names: str, pause: Mapping[str, float] | None = None, **o
     return [add(flow, name, {"log": [name]}, pause=slow.get(name, 0.0), **options) for name in names]
 
 
-LOG = {"reducers": {"log": "append"}}
+LOG: dict[str, Any] = {"reducers": {"log": "append"}}
 
 
 @_case({"x": 1}, state={"x": 20}, visits={"one": 1, "two": 1})

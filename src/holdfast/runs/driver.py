@@ -573,6 +573,8 @@ class Driver:
                 return await self._let_go()
             pause = self.runtime.hot_wait(self.pos, self._next_wake(holds=False), hot_since)
             if pause > 0:
+                # A timer is the store's: until its record is committed nothing could fire.
+                await self.recorder.committed(self.queue, self.pos.head)
                 wake = self._next_wake()
                 await self._wait(pause if wake is None else min(pause, max(wake, 0.0005)))
                 await self.runtime.store.fire_timers(limit=100, run=self.run)

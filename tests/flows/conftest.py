@@ -21,6 +21,7 @@ from holdfast.runs.runtime import Runtime
 from holdfast.store.base import Claim
 from holdfast.types.ids import RunId
 from holdfast.types.status import RunStatus
+from tests.flows.places import Place, a_place
 
 Positions = dict[RunId, Position]
 
@@ -86,3 +87,15 @@ def node(flow: Flow, name: str, update: dict[str, Any] | None = None, **options:
         return dict(update) if update is not None else None
 
     return flow.node(id=name, **options)(handler)
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def place(
+    request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: str, positions: Positions
+) -> AsyncIterator[Place]:
+    """A store and a clock for several houses: workers that die, and others that go on."""
+    address = "memory:" if request.param == "memory" else f"sqlite:{tmp_path / 'p.db'}"
+    async with a_place(address) as found:
+        yield found
+        for run, live in positions.items():
+            await assert_replays(await found.reader(run), run, live)

@@ -105,6 +105,9 @@ def _attempt(graph: Graph, pos: Position, record: Record, body: AttemptBody) -> 
         return
     if body.reason == "resumed":
         pos.failing, pos.failed_node, pos.status = None, "", "running"
+        if execution.items is None:
+            # Its attempts count anew. (Those of a map or sub-flow name its children: they go on counting.)
+            execution.failures = 0
     if body.reason == "retry":
         execution.failures += 1
     if body.reason in ("restarted", "in_doubt", "woke"):

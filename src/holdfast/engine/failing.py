@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.engine import asking, settling
+from holdfast.engine import asking, pickup, settling
 from holdfast.engine.dataflow import Problem
 from holdfast.engine.decision import Decision, node_of
 from holdfast.engine.messages import (
@@ -323,9 +323,10 @@ def recovered(decision: Decision, message: Recovered) -> None:
         if execution.phase != "work" or execution in decision.starts:
             continue
         node = node_of(decision.graph, pos, execution)
-        if node.kind in PARENTS or node.kind is NodeKind.hold:
+        if node.kind in PARENTS or node.kind in (NodeKind.hold, NodeKind.timer):
             continue
         _recover(decision, execution, node, message)
+    pickup.pick_up(decision)
 
 
 def late_came(decision: Decision, message: LateCame) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import msgspec
@@ -18,7 +18,7 @@ from holdfast.errors import (
 from holdfast.model.fingerprint import encode_graph
 from holdfast.model.program import Program
 from holdfast.checkpoint.picture import Checkpoint, CheckpointMeta
-from holdfast.runs import pictures
+from holdfast.runs import forking, pictures
 from holdfast.runs.history import tell_events
 from holdfast.runs.runtime import Runtime
 from holdfast.model.position import Position
@@ -50,10 +50,15 @@ class RunService:
     async def start(self, program: Program, given: Any, **options: Any) -> tuple[Claim, Position] | RunRow:
         """Create a run and claim it in one transaction, for a caller who drives it at once. Where the
         idempotency key names an earlier run: that run's row."""
-        new, pos = await self._prepare(program, given, **options)
-        new.claimed_by = self.runtime.worker
-        new.lease_until = new.created_at + self.runtime.ttl
-        row, fresh = await self.store.create(new)
+        recorder = self.runtime.recorder
+        recorder.expected += 1
+        try:
+            new, pos = await self._prepare(program, given, **options)
+            new.claimed_by = self.runtime.worker
+            new.lease_until = new.created_at + self.runtime.ttl
+            row, fresh = await self.store.create(new)
+        finally:
+            recorder.expected -= 1
         if not fresh:
             return row
         return Claim(Lease(row.id, row.key, row.term, self.runtime.worker), row), pos
@@ -188,6 +193,21 @@ class RunService:
         """The newest checkpoint of a run (and node), by sequence."""
         row, seq = await pictures.latest_seq(self, run, node)
         return await pictures.make_checkpoint(self, row, seq)
+
+    # ------------------------------------------------------------------ branching off
+    async def fork(
+        self, ref: str, seq: int | None = None, *, patch: Mapping[str, Any] | None = None, input: Any = None,  # noqa: A002
+        run_id: str | None = None,
+    ) -> RunRow:
+        """A new run from a checkpoint (an id, or a run and a record); the source stays as it is."""
+        return await forking.fork(self, ref, seq, patch=patch, given=input, run_id=run_id)
+
+    async def rewind(
+        self, ref: str, seq: int | None = None, *, patch: Mapping[str, Any] | None = None, input: Any = None,  # noqa: A002
+        run_id: str | None = None,
+    ) -> RunRow:
+        """A fork that supersedes its source: the old run ends as cancelled, with links both ways."""
+        return await forking.fork(self, ref, seq, patch=patch, given=input, supersede=True, run_id=run_id)
 
     # ------------------------------------------------------------------ events
     async def events(self, run: str, *, after: int = 0, limit: int = 1000) -> list[Event]:

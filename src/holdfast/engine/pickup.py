@@ -1,0 +1,46 @@
+"""A run that is loaded between two records of one decision: what the later ones would have done is done now.
+
+A worker never meets that, because the records of a decision commit together. A fork may begin at any
+record, and a run that fell back past a damaged one stands where it must.
+"""
+
+from __future__ import annotations
+
+from holdfast.engine import asking, failing, settling
+from holdfast.engine.decision import Decision, node_of
+from holdfast.model.graph import Node, NodeKind
+from holdfast.model.position import PARENTS, Exec
+
+
+def pick_up(decision: Decision) -> None:
+    """Open what has started but was not opened; end what has nothing left to do."""
+    pos = decision.pos
+    for execution in list(pos.execs.values()):
+        if (execution.scope, execution.node) in pos.execs:
+            _pick_up(decision, execution, node_of(decision.graph, pos, execution))
+    _end_what_is_over(decision)
+
+
+def _pick_up(decision: Decision, execution: Exec, node: Node) -> None:
+    if node.kind is NodeKind.hold and execution.phase == "work":
+        asking.ask_node(decision, execution, node)
+    elif node.kind is NodeKind.timer and execution.phase == "work":
+        asking.sleep(decision, execution, node)
+    elif node.kind in PARENTS and execution.phase == "children":
+        _pick_up_parent(decision, execution)
+
+
+def _pick_up_parent(decision: Decision, execution: Exec) -> None:
+    if not execution.opened and not execution.results:
+        settling.open_children(decision, execution)
+    elif execution.items is not None and len(execution.results) == len(execution.items):
+        settling.complete_parent(decision, execution)
+
+
+def _end_what_is_over(decision: Decision) -> None:
+    pos = decision.pos
+    root = pos.scopes[""]
+    if pos.execs or decision.ended or pos.failing is not None or pos.cancelling is not None:
+        return
+    if pos.status == "running" and not root.tokens and not root.open_loops:
+        failing.end_run(decision, "completed", None)

@@ -1,0 +1,309 @@
+"""Branching off: a new run that begins where another one stood. The source is left exactly as it was (D-35)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+
+from holdfast.checkpoint import Blob, pack, spill
+from holdfast.checkpoint.fold import HISTORY, History
+from holdfast.engine import asking
+from holdfast.engine.decision import Decision, node_of
+from holdfast.errors import StateError
+from holdfast.model.bodies import CreatedBody
+from holdfast.model.graph import Graph, HoldSpec, NodeKind
+from holdfast.model.position import PARENTS, Exec, NotAListError, OpenHold, Position, child_inputs
+from holdfast.model.program import Program
+from holdfast.model.snapshot import dump_position
+from holdfast.runs.pictures import Folded, fold_to, resolve
+from holdfast.store.base import NewRun, RunRow
+from holdfast.telemetry import crashpoint
+from holdfast.types.hold import Option
+from holdfast.types.ids import RunId, checkpoint_id, new_run_id
+from holdfast.types.record import Kind, Move, NewTimer, Record, Side
+from holdfast.types.reduce import GROWS
+from holdfast.types.value import BlobRef, FrozenDict, FrozenList, freeze
+
+if TYPE_CHECKING:
+    from holdfast.runs.sealing import Sealer
+    from holdfast.runs.service import RunService
+
+PARTITIONS = ("input", "scratch", "artifacts", "diagnostics")
+
+
+async def fork(
+    service: RunService,
+    ref: str,
+    seq: int | None = None,
+    *,
+    patch: Mapping[str, Any] | None = None,
+    given: Any = None,
+    supersede: bool = False,
+    run_id: str | None = None,
+) -> RunRow:
+    """A new run from a checkpoint, with what `patch` says changed; durable when this returns.
+
+    `patch` has the partitions input, scratch, artifacts and diagnostics; each is merged key by key. `given`
+    is short for {"input": ...}. `supersede`: the source ends as cancelled in the same transaction.
+    Raises CheckpointNotFoundError, StateError for a patch that does not fit, VersionMismatchError where the
+    run's flow version is not loaded here.
+    """
+    source, at = await resolve(service, ref, seq)
+    program = service.runtime.program_for(source.version, source.flow)
+    changes = _partitions(patch, given)
+    folded = await fold_to(service, source, at)
+    if changes:
+        # A patch is laid over values, so they have to be here.
+        await service.runtime.desk.materialise(folded.pos, folded.reader.sealer.registry)
+    run = RunId(run_id) if run_id else new_run_id()
+    sealer = service.runtime.sealer_of(program)
+    blobs = _patched(program, folded, changes, sealer) if changes else []
+    records, more = _records(program, folded, run, service.store.now(), sealer, supersede=supersede, changes=changes)
+    await service.runtime.desk.put(blobs + more)
+    crashpoint("inside_fork")
+    row, _ = await service.store.create(_new_run(program, source, at, run, records, service.store.now(), supersede))
+    return row
+
+
+def _new_run(
+    program: Program, source: RunRow, at: int, run: RunId, records: list[Record], now: int, supersede: bool
+) -> NewRun:
+    return NewRun(
+        id=run, tenant=source.tenant, flow=source.flow, version=source.version, code=program.code_digest,
+        lane=source.lane, priority=source.priority, thread=source.thread,
+        forked_from=checkpoint_id(source.id, at), supersedes=source.id if supersede else None,
+        created_at=now, ready_at=now, first=records,
+    )
+
+
+# ---------------------------------------------------------------------- the patch
+
+
+def _partitions(patch: Mapping[str, Any] | None, given: Any) -> dict[str, Any]:
+    changes = dict(patch or {})
+    unknown = [name for name in changes if name not in PARTITIONS]
+    if unknown:
+        raise StateError(
+            f"a patch has the partitions {', '.join(PARTITIONS)}, not {', '.join(map(repr, unknown))}.",
+            hint="Write patch={'scratch': {...}} to change the state that nodes see.",
+        )
+    if given is not None:
+        changes["input"] = given
+    for name in ("scratch", "artifacts", "diagnostics"):
+        if name in changes and not isinstance(changes[name], Mapping):
+            raise StateError(f"the patch of {name} is a {type(changes[name]).__name__}, not a mapping.")
+    return changes
+
+
+def _patched(program: Program, folded: Folded, changes: dict[str, Any], sealer: Sealer) -> list[Blob]:
+    """Lay the changes over the root scope. Answers blobs for values too large for a record."""
+    blobs: list[Blob] = []
+    pos = folded.pos
+    if "input" in changes:
+        _patch_input(program, pos, changes["input"])
+    if "scratch" in changes:
+        for _, key, op, operand in program.schema.ops(dict(changes["scratch"]), {}):
+            value = FrozenList([operand]) if op in GROWS and not isinstance(operand, list) else operand
+            put(pos, "scratch", key, value, delete=op == "delete")
+    for key, value in dict(changes.get("artifacts", {})).items():
+        put(pos, "artifacts", key, freeze(value, program.adopt, f"artifact {key!r}"))
+    folded.history.noted.update(freeze(dict(changes.get("diagnostics", {})), where="diagnostics"))
+    for inside in pos.scopes[""].tree.frames[0].over.values():
+        for key, value in list(inside.items()):
+            _, spilled = spill(pack(value, sealer.registry))
+            if spilled and not isinstance(inside, FrozenDict):
+                inside[key] = spilled[0].ref
+                blobs += spilled
+    return blobs
+
+
+def _patch_input(program: Program, pos: Position, change: Any) -> None:
+    """The input is merged if both are mappings, else replaced; state that nobody wrote since follows it."""
+    over = pos.scopes[""].tree.frames[0].over
+    old = over["input"]
+    merged = {**old, **change} if isinstance(change, Mapping) else change
+    fresh, scratch = program.schema.start(merged)
+    state = pos.scopes[""].tree.merged().get("scratch", {})
+    for key, value in scratch.items():
+        if key in fresh and (key not in state or (key in old and state[key] == old[key])):
+            put(pos, "scratch", key, value)
+    over["input"] = fresh
+
+
+def put(pos: Position, partition: str, key: str, value: Any, *, delete: bool = False) -> None:
+    """One key of the root scope, as every branch sees it from now on."""
+    tree = pos.scopes[""].tree
+    tree.fill_all()
+    for frame in tree.frames.values():
+        inside = frame.over.setdefault(partition, {})
+        if delete:
+            inside.pop(key, None)
+        elif frame.parent < 0 or key in inside:
+            inside[key] = value
+        frame.over.get("aux", {}).pop(f"{partition}.{key}", None)
+        for delta in frame.steps:
+            # What a branch wrote would come back at its join.
+            delta.ops[:] = [op for op in delta.ops if op[:2] != (partition, key)]
+    for kept in (tree.grown, tree.refs):
+        kept.pop((partition, key), None)
+
+
+# ---------------------------------------------------------------------- the new run's first records
+
+
+def _records(
+    program: Program, folded: Folded, run: RunId, now: int, sealer: Sealer, *, supersede: bool, changes: dict[str, Any]
+) -> tuple[list[Record], list[Blob]]:
+    pos, history, source = folded.pos, folded.history, folded.row
+    graph = program.graph
+    waits = detach(graph, pos, history, run)
+    decision = Decision(graph, pos, now)
+    body = CreatedBody(
+        graph.name, source.version, program.code_digest, FrozenDict(), FrozenDict(), FrozenDict(),
+        _starts(graph, pos), graph.spec.mode, {}, _lineage(folded, supersede, changes), _base(folded),
+    )
+    first = decision.draft(Kind.created, body, listed=True, side=Side(timers=_timers(pos)))
+    pos.head, pos.at = 0, first.at
+    reopen(decision, history, waits)
+    records: list[Record] = []
+    blobs: list[Blob] = []
+    for record, part in decision.records:
+        blobs += sealer.seal(record, part, 0)
+        records.append(record)
+    assert first.side is not None
+    first.side.blobs = sorted({*first.side.blobs, *blobs_in(body.base)})
+    return records, blobs
+
+
+def _base(folded: Folded) -> dict[str, Any]:
+    """Everything that the new run needs, by value or by blob: its source may be pruned or deleted."""
+    history = folded.history
+    for execution in history.executions:
+        execution.run = execution.run or folded.row.id
+    return {**dump_position(folded.pos, whole=True, by_ref=True), HISTORY: history.dump()}
+
+
+def _lineage(folded: Folded, supersede: bool, changes: dict[str, Any]) -> dict[str, Any]:
+    row, record = folded.row, folded.record
+    told: dict[str, Any] = {"run": row.id, "checkpoint": checkpoint_id(row.id, record.seq), "seq": record.seq}
+    if changes:
+        told["patched"] = {name: _names(change) for name, change in changes.items()}
+    if supersede:
+        told["supersedes"] = row.id
+    return told
+
+
+def _names(change: Any) -> list[str]:
+    return sorted(map(str, change)) if isinstance(change, Mapping) else ["*"]
+
+
+def _starts(graph: Graph, pos: Position) -> list[Move]:
+    """Told as events only (a base is not moved): what this run starts with."""
+    return [("S", e.scope, e.node, e.visit) for e in pos.execs.values()]
+
+
+def blobs_in(value: Any) -> Iterator[bytes]:
+    if isinstance(value, BlobRef):
+        yield value.digest
+    elif isinstance(value, Mapping):
+        for inner in value.values():  # type: ignore[misc]
+            yield from blobs_in(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:  # type: ignore[misc]
+            yield from blobs_in(inner)
+
+
+def detach(graph: Graph, pos: Position, history: History, run: RunId) -> dict[str, OpenHold]:
+    """Make the position stand for itself: no record numbers, holds or failures of the source. Answers its holds."""
+    waits, pos.holds = dict(pos.holds), {}
+    pos.run, pos.head, pos.status, pos.code = run, -1, "running", ""
+    pos.cancelling, pos.cancel_rows = None, []
+    for wait in waits.values():
+        pos.timers.pop(wait.token, None)
+    if any(e.phase == "failed" for e in pos.execs.values()):
+        pos.failing, pos.failed_node = None, ""
+    for execution in pos.execs.values():
+        _detach(graph, pos, history, execution)
+    return waits
+
+
+def _detach(graph: Graph, pos: Position, history: History, execution: Exec) -> None:
+    node = node_of(graph, pos, execution)
+    execution.seq = 0
+    execution.subs = {key: sub for key, sub in execution.subs.items() if sub.done}
+    if execution.phase == "failed":
+        _start_afresh(graph, pos, execution)
+    # Effects under way: nobody will tell this run how they ended. Record 0 stands for their intents.
+    execution.intent = min(execution.intent, 0)
+    keyed = history.keyed.get(execution.scope + node.id, {})
+    execution.step_intents = dict.fromkeys([*execution.step_intents, *keyed], 0)
+    if execution.phase == "asked":
+        execution.phase = "work"
+    if execution.phase == "delay" and execution.token:
+        pos.timers[execution.token] = (execution.scope, execution.node)
+
+
+def _start_afresh(graph: Graph, pos: Position, execution: Exec) -> None:
+    """What failed in the source is tried again, with all its attempts."""
+    node = node_of(graph, pos, execution)
+    execution.attempt, execution.failures, execution.phase, execution.intent = 1, 0, "work", -1
+    execution.error, execution.wake_at, execution.token = None, None, ""
+    execution.step_intents, execution.subs = {}, {}
+    if node.kind in PARENTS:
+        scope = pos.scopes[execution.scope]
+        execution.phase, execution.opened, execution.results = "children", 0, {}
+        try:
+            execution.items = child_inputs(pos.scope_graph(graph, scope), scope, execution)
+        except NotAListError:
+            execution.items = None
+
+
+def _timers(pos: Position) -> list[NewTimer]:
+    """Armed again for the moments that they were armed for."""
+    found: list[NewTimer] = []
+    for token, key in pos.timers.items():
+        execution = pos.execs.get(key)
+        wake = execution.wake_at if execution is not None else pos.join_wakes.get(token)
+        if wake is not None:
+            found.append(NewTimer(token, wake))
+    return found
+
+
+def reopen(decision: Decision, history: History, waits: dict[str, OpenHold]) -> None:
+    """The source's open questions, asked anew under ids of this run."""
+    pos = decision.pos
+    for execution in list(pos.execs.values()):
+        node = node_of(decision.graph, pos, execution)
+        if node.kind is NodeKind.hold and execution.phase == "work":
+            asking.ask_node(decision, execution, node)
+    for hold, wait in waits.items():
+        execution = pos.execs.get((wait.scope, wait.node))
+        if execution is None:
+            continue
+        if wait.why == "ask" and hold in history.asked:
+            _ask_again(decision, execution, history.asked[hold])
+        elif wait.why in ("doubt", "doubt_step"):
+            asking.ask_doubt(decision, execution, execution.error, substep=wait.key)
+
+
+def _ask_again(decision: Decision, execution: Exec, asked: dict[str, Any]) -> None:
+    options = asked["options"]
+    expires = asked["expires_at"]
+    spec = HoldSpec(
+        type=asked["type"], prompt=asked["prompt"], assignee=asked["assignee"], priority=asked["priority"],
+        options=tuple(Option(*option) for option in options) if options else None,
+        timeout=None if expires is None else max(0, expires - asked["at"]),
+        on_timeout=asked["on_timeout"], schema=None if asked["schema"] is None else dict(asked["schema"]),
+    )
+    key = asked["key"].partition(":")[2]
+    asking.ask_inside(
+        decision, execution, key, asked["ordinal"], spec, FrozenDict(asked["context"] or {}), asked["code"]
+    )
+
+
+def is_head(row: RunRow, seq: int, newest: int) -> bool:
+    """Whether going on from this checkpoint is simply going on with the run."""
+    return seq >= newest or seq == row.head
+
+

@@ -50,6 +50,8 @@ class Recorder:
         self.store = store
         self.inline = Capability.inline in store.capabilities
         self.queues: set[RunQueue] = set()
+        # Runs under way or about to be: with more than one, commits are worth sharing.
+        self.expected = 0
         self._waiting: list[RunQueue] = []
         self._flight: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -84,7 +86,7 @@ class Recorder:
         while queue.committed < seq:
             if queue.poison is not None:
                 raise queue.poison
-            if self._flight is None and self.inline and len(self.queues) == 1 and self._commit_now():
+            if self._flight is None and self.inline and self.expected <= 1 and self._commit_now():
                 continue
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             queue.waiters.append((seq, waiter))

@@ -124,6 +124,7 @@ class Runtime:
         """Advance a claimed run until it ends or waits. `fresh`: the position of a run that was just created."""
         crashpoint("after_claim")
         self._keep(claim.lease)
+        self.recorder.expected += 1
         try:
             program = self.program_for(claim.run.version, claim.run.flow)
             sealer = self.sealer_of(program)
@@ -139,6 +140,7 @@ class Runtime:
             await self._give_back(claim)
             raise
         finally:
+            self.recorder.expected -= 1
             self.drivers.pop(claim.run.id, None)
             self._leased.pop(claim.run.id, None)
             self._tell(claim.run.id)

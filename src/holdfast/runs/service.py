@@ -194,6 +194,10 @@ class RunService:
         row, seq = await pictures.latest_seq(self, run, node)
         return await pictures.make_checkpoint(self, row, seq)
 
+    async def standing(self, ref: str, checkpoint: str | int | None = None) -> tuple[RunRow, int | None]:
+        """(run, None) where `ref` (and `checkpoint`) mean the run as it stands; (run, seq) for an older place."""
+        return await pictures.standing(self, ref, checkpoint)
+
     # ------------------------------------------------------------------ branching off
     async def fork(
         self, ref: str, seq: int | None = None, *, patch: Mapping[str, Any] | None = None, input: Any = None,  # noqa: A002

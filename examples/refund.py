@@ -1,7 +1,7 @@
 """A refund: small ones are paid at once, large ones wait for a person.
 
-    holdfast run examples/refund.py --input '{"order_id": "A17", "customer": "c-9", "amount": 250}'
-    holdfast answer RUN approve --resume
+holdfast run examples/refund.py --input '{"order_id": "A17", "customer": "c-9", "amount": 250}'
+holdfast answer RUN approve --resume
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ async def status(house: Holdfast, run: RunId) -> RunStatus:
 
 async def until(house: Holdfast, run: RunId, wanted: RunStatus, *, patience: float = 5.0) -> None:
     async with asyncio.timeout(patience):
-        while await status(house, run) is not wanted:
+        while await status(house, run) is not wanted:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 
@@ -285,7 +285,9 @@ async def test_stopping_worker_gives_the_run_back_when_the_step_outlasts_the_gra
     assert (row.status, row.worker) == (RunStatus.resumable, None)
 
 
-async def test_worker_ends_a_driver_quietly_when_its_lease_was_taken(caplog: pytest.LogCaptureFixture) -> None:
+async def test_worker_ends_a_driver_quietly_when_its_lease_was_taken(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     flow = Flow("slow", effect="pure")
     began, may_end = asyncio.Event(), asyncio.Event()
 
@@ -305,13 +307,15 @@ async def test_worker_ends_a_driver_quietly_when_its_lease_was_taken(caplog: pyt
             assert await store.claim(ClaimRequest(worker="other", ttl=600 * SECOND, run=run))
             may_end.set()
             async with asyncio.timeout(5):
-                while worker._worker._runs:
+                while worker._worker._runs:  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
         assert (await (await house.service()).get(run)).worker == "other"
     assert not [r for r in caplog.records if r.levelname == "ERROR"]
 
 
-async def test_worker_goes_on_when_the_store_comes_back(house: Holdfast, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_worker_goes_on_when_the_store_comes_back(
+    house: Holdfast, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from holdfast.errors import StoreUnavailableError
 
     flow = counting(Seen())

@@ -82,7 +82,9 @@ class Holdfast:
         """One with a runtime of its own, for a worker: whoever asks for it closes that runtime."""
         store = await self.open()
         settings = msgspec.structs.replace(self._settings) if self._settings else None
-        runtime = Runtime(store, objects=self._objects, clock=self._clock, settings=settings, memory=self._memory)
+        runtime = Runtime(
+            store, objects=self._objects, clock=self._clock, settings=settings, memory=self._memory
+        )
         for program in self.programs.values():
             runtime.carry(program)
         return RunService(runtime)

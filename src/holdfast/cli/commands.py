@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import typer
 
@@ -18,16 +18,17 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-# typer reads these annotations when it builds the options, so they are written for it: Optional, not `| None`.
 Flow = Annotated[str, typer.Argument(help="path/to/file.py[:name] or package.module[:name]", metavar="FLOW")]
 Run = Annotated[str, typer.Argument(help="The run's id, or enough of its beginning", metavar="RUN")]
 Store = Annotated[
-    Optional[str],  # noqa: UP045
-    typer.Option(help="sqlite:PATH; default: HOLDFAST_STORE, else sqlite:.holdfast/holdfast.db", metavar="ADDRESS"),
+    str | None,
+    typer.Option(
+        help="sqlite:PATH; else HOLDFAST_STORE, else sqlite:.holdfast/holdfast.db", metavar="ADDRESS"
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="For machines: JSON on stdout")]
 Watch = Annotated[bool, typer.Option("--watch", "-w", help="Show events as they become durable")]
-Text = Optional[str]  # noqa: UP045
+Text = str | None
 By = Annotated[str, typer.Option(help="Who decides", metavar="WHO")]
 
 
@@ -36,7 +37,7 @@ def _go(work: Coroutine[Any, Any, int]) -> int:
 
 
 @app.command(
-    epilog="Examples:  holdfast run examples/refund.py --input '{\"amount\": 250}'   ·   holdfast run jobs.py:nightly --watch"
+    epilog="Examples:  holdfast run refund.py --input @order.json   ·   holdfast run jobs.py:nightly --watch"
 )
 def run(
     flow: Flow,
@@ -45,9 +46,9 @@ def run(
     watch: Watch = False,
     json: Json = False,
     lane: Annotated[Text, typer.Option(help="The lane of the run")] = None,
-    priority: Annotated[Optional[int], typer.Option(help="Higher is sooner")] = None,  # noqa: UP045
+    priority: Annotated[int | None, typer.Option(help="Higher is sooner")] = None,
     tenant: Annotated[Text, typer.Option(help="Whose run it is")] = None,
-    run_id: Annotated[Text, typer.Option(help="An id of your own, in the form of a UUID")] = None,
+    run_id: Annotated[Text, typer.Option(help="An id of your own: a version-4 UUID")] = None,
     idempotency_key: Annotated[Text, typer.Option(help="The same key never starts a second run")] = None,
 ) -> int:
     """Start a run and advance it until it ends or waits."""
@@ -55,8 +56,12 @@ def run(
     from holdfast.cli.running import Manner, run_flow
 
     wanted = {
-        "lane": lane, "priority": priority, "tenant": tenant, "run_id": run_id, "idempotency_key": idempotency_key
-    }  # fmt: skip
+        "lane": lane,
+        "priority": priority,
+        "tenant": tenant,
+        "run_id": run_id,
+        "idempotency_key": idempotency_key,
+    }
     options = {name: value for name, value in wanted.items() if value is not None}
     return _go(run_flow(flow, read_json(input, "--input"), options, Manner(store, watch, json)))
 
@@ -75,9 +80,11 @@ def resume(
     return _go(resume_run(run, flow, Manner(store, watch, json)))
 
 
-@app.command(epilog="Examples:  holdfast runs --status pending_input   ·   holdfast runs --flow refund --json")
+@app.command(
+    epilog="Examples:  holdfast runs --status pending_input   ·   holdfast runs --flow refund --json"
+)
 def runs(
-    status: Annotated[Optional[list[str]], typer.Option(help="Only these; may be repeated")] = None,  # noqa: UP045
+    status: Annotated[list[str] | None, typer.Option(help="Only these; may be repeated")] = None,
     flow: Annotated[Text, typer.Option(help="Only runs of this flow")] = None,
     limit: Annotated[int, typer.Option(help="At most so many", min=1)] = 20,
     store: Store = None,
@@ -89,23 +96,33 @@ def runs(
     return _go(list_runs(status or [], flow, limit, store=store, json=json))
 
 
-@app.command(epilog="Examples:  holdfast show 3fa9c1   ·   holdfast show 3fa9c1 --checkpoint 4 --json=interface")
+@app.command(
+    epilog="Examples:  holdfast show 3fa9c1   ·   holdfast show 3fa9c1 --checkpoint 4 --json=interface"
+)
 def show(
-    run: Run,
-    checkpoint: Annotated[Optional[int], typer.Option(help="The run as it stood after record N", metavar="N")] = None,  # noqa: UP045
+    run: Annotated[
+        str, typer.Argument(help="The run's id or its beginning, or a checkpoint's id", metavar="RUN")
+    ],
+    checkpoint: Annotated[
+        int | None, typer.Option(help="The run as it stood after record N", metavar="N")
+    ] = None,
     store: Store = None,
     json: Json = False,
     form: Annotated[Text, typer.Option(hidden=True)] = None,
 ) -> int:
     """Show a run, or any moment of its life. --json=interface gives a checkpoint in the published form."""
-    from holdfast.cli.looking import show_run
+    from holdfast.cli.looking import show as look
 
-    return _go(show_run(run, store=store, json=json))
+    return _go(look(run, checkpoint, store=store, json=json, form=form))
 
 
-@app.command(epilog="Examples:  holdfast answer 3fa9c1 approve --comment 'checked'   ·   holdfast answer 3fa9c1 edit --data '{\"amount\": 80}'")
+@app.command(
+    epilog="Examples:  holdfast answer 3fa9 approve --comment checked   ·   holdfast answer 3fa9 edit --data @new.json"
+)
 def answer(
-    which: Annotated[str, typer.Argument(help="A hold's id, or a run with one open hold", metavar="RUN|HOLD")],
+    which: Annotated[
+        str, typer.Argument(help="A hold's id, or a run with one open hold", metavar="RUN|HOLD")
+    ],
     decision: Annotated[str, typer.Argument(help="One of the hold's options, or text where it has none")],
     data: Annotated[Text, typer.Option(help="More of the answer: JSON, @file or -", metavar="JSON")] = None,
     comment: Annotated[Text, typer.Option(help="Why")] = None,
@@ -135,3 +152,21 @@ def cancel(
     from holdfast.cli.running import Manner, cancel_run
 
     return _go(cancel_run(run, reason=reason, by=by, manner=Manner(store, False, json)))
+
+
+@app.command(epilog="Examples:  holdfast worker flows/refund.py   ·   holdfast worker shop.flows --lane fast")
+def worker(
+    flows: Annotated[
+        list[str], typer.Argument(help="Files or modules whose flows it carries", metavar="FLOW...")
+    ],
+    lane: Annotated[list[str] | None, typer.Option(help="Only runs of this lane; may be repeated")] = None,
+    concurrency: Annotated[int, typer.Option(help="At most so many runs at work", min=1)] = 10,
+    until_idle: Annotated[
+        bool, typer.Option("--until-idle", help="Stop when nothing is left to do now")
+    ] = False,
+    store: Store = None,
+) -> int:
+    """Advance runs that others start, resume or answer. SIGTERM and Ctrl-C drain it."""
+    from holdfast.cli.working import work
+
+    return _go(work(flows, lane or None, concurrency, until_idle=until_idle, store=store))

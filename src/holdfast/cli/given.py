@@ -20,7 +20,8 @@ def read_json(text: str | None, what: str) -> Any:
         return msgspec.json.decode(raw)
     except msgspec.DecodeError as error:
         raise InputError(
-            f"{what} is not JSON: {error}.", hint="Write it in quotes: --input '{\"amount\": 250}', @file or -."
+            f"{what} is not JSON: {error}.",
+            hint="Write it in quotes: --input '{\"amount\": 250}', @file or -.",
         ) from error
 
 

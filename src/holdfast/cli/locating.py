@@ -95,7 +95,9 @@ def _flows_of(module: ModuleType) -> dict[str, Flow]:
 
 def _choose(found: dict[str, Flow], place: str, name: str) -> Flow:
     if not found:
-        raise FlowNotFoundError(f"{place} defines no flow.", hint="A flow is a module's variable: refund = Flow('refund').")
+        raise FlowNotFoundError(
+            f"{place} defines no flow.", hint="A flow is a module's variable: refund = Flow('refund')."
+        )
     by_name = found | {flow.name: flow for flow in found.values()}
     names = ", ".join(sorted(found))
     if name:
@@ -105,7 +107,9 @@ def _choose(found: dict[str, Flow], place: str, name: str) -> Flow:
     tops = _not_used_by_others(found)
     if len(tops) == 1:
         return tops[0]
-    raise InputError(f"{place} defines several flows: {names}.", hint=f"Choose one: {place}:{next(iter(found))}.")
+    raise InputError(
+        f"{place} defines several flows: {names}.", hint=f"Choose one: {place}:{next(iter(found))}."
+    )
 
 
 def _not_used_by_others(found: dict[str, Flow]) -> list[Flow]:

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
+from holdfast.checkpoint.picture import Checkpoint
 from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house
 from holdfast.cli.screen import brief, fields, print_json, say, table
 from holdfast.cli.telling import clock_time, hold_json, tell_hold
-from holdfast.errors import InputError
+from holdfast.errors import InputError, RunNotFoundError
 from holdfast.runs.history import reader_of
 from holdfast.runs.loading import load
 from holdfast.runs.service import RunService
 from holdfast.store.base import RunFilter, RunRow
+from holdfast.types.ids import is_id
 from holdfast.types.record import Kind, Record
-from holdfast.types.status import HoldStatus, RunStatus
+from holdfast.types.status import RunStatus
 
 
-async def list_runs(status: list[str], flow: str | None, limit: int, *, store: str | None, json: bool) -> Exit:
+async def list_runs(
+    status: list[str], flow: str | None, limit: int, *, store: str | None, json: bool
+) -> Exit:
     where = RunFilter(status=tuple(_status(word) for word in status), flow=flow)
     async with open_house(store, must_exist=True) as house:
         rows = await (await house.service()).list(where, limit=limit)
     if json:
-        print_json([msgspec.to_builtins(row) for row in rows])
+        print_json(rows)
     elif not rows:
         say("No runs." if not status and not flow else "No runs like that.")
     else:
@@ -45,13 +47,53 @@ def _run_cells(row: RunRow) -> tuple[str, ...]:
     return (row.id, row.flow, str(row.status), clock_time(row.created_at), clock_time(row.updated_at), error)
 
 
-async def show_run(run: str, *, store: str | None, json: bool) -> Exit:
+async def show(ref: str, seq: int | None, *, store: str | None, json: bool, form: str | None) -> Exit:
+    """A run as it stands; with a record's number or a checkpoint's id, a moment of its life."""
+    if form not in (None, "", "interface"):
+        raise InputError(f"there is no JSON form {form!r}.", hint="Write --json or --json=interface.")
     async with open_house(store, must_exist=True) as house:
         service = await house.service()
-        row = await service.get(run)
-        told = await _tell(service, row)
+        try:
+            row = await service.get(ref)
+        except RunNotFoundError:
+            if not is_id(ref):
+                raise
+            return _tell_checkpoint(await service.checkpoint(ref), json=json, form=form)
+        if seq is not None or form:
+            found = await (service.latest(row.id) if seq is None else service.checkpoint(row.id, seq))
+            return _tell_checkpoint(found, json=json, form=form)
+        return await _show_run(service, row, store=store, json=json)
+
+
+def _tell_checkpoint(found: Checkpoint, *, json: bool, form: str | None) -> Exit:
     if json:
-        print_json({name: value for name, value in told.items() if name != "rows"})
+        print_json(found.as_interface() if form == "interface" else found)
+        return Exit.ok
+    fields(
+        [
+            ("checkpoint", found.id),
+            ("run", found.run),
+            ("record", str(found.seq)),
+            ("node", found.node),
+            ("time", clock_time(found.at)),
+            ("status", str(found.status)),
+            ("flow", f"{found.flow} ({found.version})"),
+            ("input", brief(found.input)),
+            ("state", brief(found.state)),
+            ("artifacts", brief(found.artifacts) if found.artifacts else ""),
+            ("visited", ", ".join(found.visited)),
+            ("skipped", ", ".join(found.skipped)),
+            ("pending edges", ", ".join(found.pending_edges)),
+            *[("asks", pending.prompt) for pending in found.pending_input],
+        ]
+    )
+    return Exit.ok
+
+
+async def _show_run(service: RunService, row: RunRow, *, store: str | None, json: bool) -> Exit:
+    told = await _tell(service, row)
+    if json:
+        print_json(told)
         return Exit.ok
     fields(
         [
@@ -72,20 +114,22 @@ async def show_run(run: str, *, store: str | None, json: bool) -> Exit:
     )
     say()
     table(("seq", "time", "record", "node", "visit", "attempt", "effect", "outcome"), _cells(told["records"]))
-    for hold in _open(told["rows"]):
+    for hold in await service.holds(row.id):
         tell_hold(hold, store)
     return Exit.ok
-
-
-def _open(holds: list[Any]) -> list[Any]:
-    return [hold for hold in holds if hold.status is HoldStatus.pending]
 
 
 def _cells(records: list[dict[str, Any]]) -> list[tuple[str, ...]]:
     return [
         (
-            str(r["seq"]), clock_time(r["at"])[11:], r["kind"], r["scope"] + r["node"], str(r["visit"] or ""),
-            str(r["attempt"] or ""), r["effect"], r["outcome"],
+            str(r["seq"]),
+            clock_time(r["at"])[11:],
+            r["kind"],
+            r["scope"] + r["node"],
+            str(r["visit"] or ""),
+            str(r["attempt"] or ""),
+            r["effect"],
+            r["outcome"],
         )
         for r in records
     ]
@@ -96,12 +140,11 @@ async def _tell(service: RunService, row: RunRow) -> dict[str, Any]:
     holds = await service.holds(row.id, open_only=False)
     state, artifacts = await _state(service, row)
     return {
-        "run": msgspec.to_builtins(row),
+        "run": row,
         "state": state,
         "artifacts": artifacts,
         "holds": [hold_json(hold) for hold in holds],
         "records": [_record(record) for record in records],
-        "rows": holds,
     }
 
 

@@ -1,4 +1,4 @@
-"""The `holdfast` command: every error becomes one or two sentences and an exit code (docs/reference/cli.md)."""
+"""The `holdfast` command. Every error becomes a sentence or two and an exit code (docs/reference/cli.md)."""
 
 from __future__ import annotations
 
@@ -66,7 +66,9 @@ def _explain(error: Exception) -> Exit:
     if isinstance(error, HoldfastError):
         complain(str(error))
         return _code_of(error)
-    complain(f"Something unexpected went wrong: {type(error).__name__}: {error}. HOLDFAST_DEBUG=1 shows where.")
+    complain(
+        f"Something unexpected went wrong: {type(error).__name__}: {error}. HOLDFAST_DEBUG=1 shows where."
+    )
     return Exit.broken
 
 

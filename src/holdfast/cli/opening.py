@@ -19,7 +19,7 @@ def address_of(store: str | None) -> str:
     return store or os.environ.get("HOLDFAST_STORE") or DEFAULT_STORE
 
 
-def open_house(store: str | None, *, must_exist: bool) -> Holdfast:
+def open_house(store: str | None, *, must_exist: bool, lease: float = DEFAULT_LEASE) -> Holdfast:
     """`must_exist`: looking at a store that is not there is a slip, not a wish for a new one."""
     address = address_of(store)
     file = _file_of(address)
@@ -28,14 +28,14 @@ def open_house(store: str | None, *, must_exist: bool) -> Holdfast:
             f"there is no store at {address}.",
             hint="`holdfast run` makes one; --store or HOLDFAST_STORE names another.",
         )
-    return Holdfast(f"sqlite:{address}" if address == str(file) else address, settings=_settings())
+    return Holdfast(f"sqlite:{address}" if address == str(file) else address, settings=_settings(lease))
 
 
-def _settings() -> RunSettings:
+def _settings(lease: float) -> RunSettings:
     """A short lease: after a crash, the next `holdfast resume` has to wait until it lapses."""
     text = os.environ.get("HOLDFAST_LEASE")
     try:
-        seconds = parse_duration(text).total_seconds() if text else DEFAULT_LEASE
+        seconds = parse_duration(text).total_seconds() if text else lease
     except DurationError as error:
         raise SettingsError(f"HOLDFAST_LEASE: {error}.") from error
     return RunSettings(lease_ttl=seconds, lease_margin=min(2.0, seconds / 4), poll=0.2)

@@ -20,7 +20,7 @@ from holdfast.runs.service import RunService
 from holdfast.store.base import RunRow
 from holdfast.types.event import Event
 from holdfast.types.hold import HoldRow
-from holdfast.types.ids import RunId
+from holdfast.types.ids import HoldId, RunId
 from holdfast.types.status import RunStatus
 
 
@@ -40,7 +40,9 @@ async def run_flow(spec: str, given: Any, options: dict[str, Any], manner: Manne
         try:
             row, fresh = await service.create(program, {} if given is None else given, **options)
         except StateError as error:
-            raise StateError(f"the input does not fit flow {flow.name!r}: {error.message}", hint=error.hint) from error
+            raise StateError(
+                f"the input does not fit flow {flow.name!r}: {error.message}", hint=error.hint
+            ) from error
         remember_source(manner.store, program.version, absolute(spec))
         if not fresh:
             note(f"A run with this idempotency key exists already: {row.id}.")
@@ -60,7 +62,8 @@ async def resume_run(run: str, spec: str | None, manner: Manner) -> Exit:
         flow = load_flow(spec or recall_source(manner.store, row.flow, row.version))
         if row.status is RunStatus.failed:
             await service.ask_resume(row.id)
-        remember_source(manner.store, flow.program().version, absolute(spec)) if spec else None
+        if spec is not None:
+            remember_source(manner.store, flow.program().version, absolute(spec))
         return await _go_on(service, flow, row, manner)
 
 
@@ -88,7 +91,7 @@ async def _watch(service: RunService, run: RunId, driving: asyncio.Future[Result
 
 def _show_event(event: Event, manner: Manner) -> None:
     if manner.json:
-        print(to_json(event).decode(), flush=True)
+        print(to_json(event), flush=True)
         return
     line = event_line(event)
     if line is not None:
@@ -126,21 +129,24 @@ def _tell_answer(decided: HoldRow, decision: str, manner: Manner) -> None:
 
 async def _find_hold(service: RunService, which: str) -> HoldRow:
     """A hold's own id, or a run with exactly one open hold."""
-    hold = await service.store.hold(which)  # type: ignore[arg-type]
+    hold = await service.store.hold(HoldId(which))
     if hold is not None:
         return hold
     try:
         row = await service.get(which)
     except RunNotFoundError:
         raise HoldNotFoundError(
-            f"{which!r} is neither a hold nor a run in this store.", hint="`holdfast runs --status pending_input` lists them."
+            f"{which!r} is neither a hold nor a run in this store.",
+            hint="`holdfast runs --status pending_input` lists them.",
         ) from None
     holds = await service.holds(row.id)
     if len(holds) == 1:
         return holds[0]
     if holds:
         names = "; ".join(f"{hold.id} ({hold.prompt})" for hold in holds)
-        raise InputError(f"run {row.id} has {len(holds)} open holds.", hint=f"Name the one you answer: {names}.")
+        raise InputError(
+            f"run {row.id} has {len(holds)} open holds.", hint=f"Name the one you answer: {names}."
+        )
     raise HoldNotFoundError(f"run {row.id} ({row.status}) has no open hold.")
 
 

@@ -6,8 +6,6 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
 _STYLES = {
     "completed": "green",
     "success": "green",
@@ -107,28 +105,18 @@ def _rich_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 def print_json(value: Any) -> None:
     """One JSON document, indented for people in a terminal."""
-    encoded = to_json(value)
-    print(msgspec.json.format(encoded, indent=2 if is_terminal() else 0).decode())
+    print(to_json(value, indent=2 if is_terminal() else None))
 
 
-def to_json(value: Any) -> bytes:
-    try:
-        return msgspec.json.encode(value, enc_hook=repr)
-    except (TypeError, ValueError, OverflowError):
-        return msgspec.json.encode(_with_text_keys(value), enc_hook=repr)
+def to_json(value: Any, *, indent: int | None = None) -> str:
+    """Values that JSON does not know are shown as the nearest thing that it does."""
+    import json
 
+    from holdfast.checkpoint.interface import jsonable
 
-def _with_text_keys(value: Any) -> Any:
-    """JSON knows text keys and 64-bit numbers only; other values are shown as text, never refused."""
-    if isinstance(value, dict):
-        return {str(key): _with_text_keys(inner) for key, inner in value.items()}  # type: ignore[misc]
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [_with_text_keys(inner) for inner in value]  # type: ignore[misc]
-    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
-        return str(value)
-    return value
+    return json.dumps(jsonable(value), ensure_ascii=False, indent=indent)
 
 
 def brief(value: Any, limit: int = 2000) -> str:
-    text = to_json(value).decode()
+    text = to_json(value)
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} characters; --json shows all)"

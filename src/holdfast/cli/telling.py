@@ -78,7 +78,9 @@ def result_json(result: Result) -> dict[str, Any]:
         "status": str(result.status),
         "state": result.state,
         "artifacts": result.artifacts,
-        "error": None if error is None else {"code": error.code, "type": error.type, "message": error.message},
+        "error": None
+        if error is None
+        else {"code": error.code, "type": error.type, "message": error.message},
         "failed_node": result.failed_node or None,
         "holds": [hold_json(hold) for hold in result.holds],
     }
@@ -109,7 +111,10 @@ def event_line(event: Event) -> str | None:
         return None
     data = event.data
     where = f"{event.scope}{event.node}" if event.node else ""
-    return f"{to_datetime(event.at).astimezone():%H:%M:%S.%f}"[:-3] + f"  {event.type:18} {where:16} {_detail(data)}".rstrip()
+    return (
+        f"{to_datetime(event.at).astimezone():%H:%M:%S.%f}"[:-3]
+        + f"  {event.type:18} {where:16} {_detail(data)}".rstrip()
+    )
 
 
 def _detail(data: dict[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """The flow of the demo: a refund with a retry, a branch, an approval and two effects on the outside.
 
-The outside is a folder: `bank.log` is the bank's own ledger, `calls.log` notes each time a handler is entered.
-Neither is written by Holdfast, so they show what really happened.
+The outside is a folder: `bank.log` is the bank's own ledger, `calls.log` notes each time a handler is
+entered. Neither is written by Holdfast, so they show what really happened.
 """
 
 from __future__ import annotations

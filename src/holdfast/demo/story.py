@@ -55,13 +55,18 @@ class Demo:
         decision = self.asks()
         self.finishes(decision)
         self.keeps()
-        self.paper.say(f"\nIt took {time.monotonic() - started:.0f} seconds. The folder {self.folder} is gone now.", "dim")
+        self.paper.say(
+            f"\nIt took {time.monotonic() - started:.0f} seconds. The folder {self.folder} is gone now.",
+            "dim",
+        )
         return 0
 
     # ------------------------------------------------------------------ the acts
     def starts(self) -> None:
         self.paper.title("1. A refund starts, in a process of its own")
-        self.paper.say("check_order fails once and is retried; reserve moves money at the bank; read_letters takes long.")
+        self.paper.say(
+            "check_order fails once and is retried; reserve moves money at the bank; read_letters takes long."
+        )
         self.paper.typed(f"holdfast run demo/flow.py --input '{json.dumps(GIVEN)}'")
         self.child = self.spawn("run", self.flow, "--input", json.dumps(GIVEN), "--run-id", self.run)
         self.wait_for(lambda: "read_letters" in self.calls())
@@ -78,7 +83,10 @@ class Demo:
     def resumes(self) -> None:
         self.paper.title("3. Another process goes on")
         self.paper.typed(f"holdfast resume {self.short}")
-        self.paper.say("It waits until the dead process's lease has lapsed (two seconds here), then loads the journal.", "dim")
+        self.paper.say(
+            "It waits until the dead process's lease has lapsed (two seconds here), then loads the journal.",
+            "dim",
+        )
         before = self.calls()
         self.command("resume", self.run, self.flow, "--json", expect=3)
         again = [name for name in self.calls() if self.calls()[name] > before[name]]
@@ -127,7 +135,9 @@ class Demo:
         self.paper.title(f"5. The answer is {decision!r}: a third process finishes")
         self.paper.typed(f"holdfast resume {self.short}")
         result = self.command("resume", self.run, self.flow, "--json")
-        self.paper.say(f"The run has {result['status']}; its receipt: {result['state']['receipt']}.", "bold green")
+        self.paper.say(
+            f"The run has {result['status']}; its receipt: {result['state']['receipt']}.", "bold green"
+        )
         self.journal()
 
     def keeps(self) -> None:
@@ -138,7 +148,12 @@ class Demo:
             [
                 ("check_order", "read", str(calls["check_order"]), "failed once, retried by its policy"),
                 ("reserve", "external", str(calls["reserve"]), "recorded before the kill, never run again"),
-                ("read_letters", "read", str(calls["read_letters"]), "was under way when killed, safe to repeat"),
+                (
+                    "read_letters",
+                    "read",
+                    str(calls["read_letters"]),
+                    "was under way when killed, safe to repeat",
+                ),
                 *[(n, "external", str(calls[n]), "after the answer") for n in ("pay", "release") if calls[n]],
             ],
         )
@@ -148,13 +163,20 @@ class Demo:
             self.paper.say(f"  {line}")
         if len(ledger) != len(set(ledger)) or len(ledger) != 2:
             raise SystemExit("The ledger should have two different lines. This is a bug: please report it.")
-        self.paper.say("Each effect happened exactly once, through one kill -9 and three processes.", "bold green")
+        self.paper.say(
+            "Each effect happened exactly once, through one kill -9 and three processes.", "bold green"
+        )
 
     # ------------------------------------------------------------------ tools
     def spawn(self, *args: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "holdfast", *args]
         return subprocess.Popen(
-            command, env=self.env, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            command,
+            env=self.env,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
 
     def command(self, *args: str, expect: int = 0) -> Any:

@@ -1,4 +1,4 @@
-"""What any number of workers may do at once for all runs: free the runs of the dead, fire timers that are due."""
+"""What any number of workers may do for all runs: free the runs of the dead, fire timers that are due."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BATCH = 100
 
 
 class Reaper:
-    """Runs whose worker fell silent become resumable; after `max_recoveries` times they fail, with the evidence."""
+    """Runs whose worker fell silent become resumable; after `max_recoveries` they fail, with the evidence."""
 
     def __init__(self, store: Store, clock: Clock, *, every: float = 10.0, max_recoveries: int = 5) -> None:
         self.store = store

@@ -146,7 +146,7 @@ class Worker:
             await asyncio.sleep(seconds)
 
     async def _slot(self, seconds: float) -> None:
-        """Also looks again after a while: a run that begins to wait for a person frees its slot in silence."""
+        """Looks again after a while: a run that begins to wait for a person frees its slot in silence."""
         try:
             async with asyncio.timeout(seconds):
                 await self._freed.wait()

@@ -1,0 +1,60 @@
+"""`worker`: advances what others start, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+
+from holdfast.app.flow import Flow
+from holdfast.app.worker import Worker
+from holdfast.cli.driving import Signals
+from holdfast.cli.locating import absolute, load_flows, split
+from holdfast.cli.main import Exit
+from holdfast.cli.opening import open_house, remember_source
+from holdfast.cli.screen import note
+
+LEASE = 30.0
+
+
+async def work(
+    specs: list[str], lanes: list[str] | None, concurrency: int, *, until_idle: bool, store: str | None
+) -> Exit:
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    carried = [(spec, flow) for spec in specs for flow in load_flows(spec)]
+    flows = [flow for _, flow in carried]
+    async with open_house(store, must_exist=False, lease=LEASE) as house:
+        worker = Worker(*flows, on=house, lanes=lanes, concurrency=concurrency)
+        await house.open()
+        for spec, flow in carried:
+            remember_source(store, flow.program().version, f"{split(absolute(spec))[0]}:{flow.name}")
+        note(_greeting(flows, lanes))
+        await _live(worker, until_idle=until_idle)
+    return Exit.ok
+
+
+def _greeting(flows: list[Flow], lanes: list[str] | None) -> str:
+    where = f" in {', '.join(lanes)}" if lanes else ""
+    return (
+        f"This worker carries {', '.join(flow.name for flow in flows)}{where}. Ctrl-C or SIGTERM drains it."
+    )
+
+
+async def _live(worker: Worker, *, until_idle: bool) -> None:
+    serving = asyncio.ensure_future(worker.run_until_idle() if until_idle else worker.serve())
+    stops = 0
+
+    def stop() -> None:
+        nonlocal stops
+        stops += 1
+        if stops > 1:
+            serving.cancel()
+            return
+        note("Draining: steps that run may finish, then their runs are given back. Once more stops at once.")
+        tasks.append(asyncio.ensure_future(worker.stop()))
+
+    tasks: list[asyncio.Future[None]] = []
+    with Signals(stop):
+        with contextlib.suppress(asyncio.CancelledError):
+            await serving
+        await asyncio.gather(*tasks)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from threading import Thread
 from typing import Any, TypeVar
 
@@ -44,18 +44,47 @@ class Flow(FlowBuilder):
         status, pos = await service.runtime.drive(claim, pos)
         return await make_result(service, program, claim.run.id, status, pos)
 
-    async def resume(self, run_id: str, *, on: Holdfast | None = None) -> Result:
-        """Go on with a run of this flow: after an answer, a crash, or a failure that was mended."""
-        house = on or default_house()
-        program = self.program()
-        house.carry(program)
-        service = await house.service()
-        row = await service.get(run_id)
-        if row.status is RunStatus.failed:
+    async def resume(
+        self, run_id: str, *, checkpoint: str | int | None = None, input: Any = None,  # noqa: A002
+        patch: Mapping[str, Any] | None = None, on: Holdfast | None = None,
+    ) -> Result:
+        """Go on with a run of this flow: after an answer, a crash, or a failure that was mended.
+
+        `run_id` may be a checkpoint's id. An older checkpoint, an input or a patch never changes the run's
+        history: they go on in a fork of it (G-39), whose id is in the result.
+        """
+        service = await self._service(on)
+        row, seq = await service.standing(run_id, checkpoint)
+        if seq is not None or input is not None or patch is not None:
+            row = await service.fork(row.id, row.head if seq is None else seq, patch=patch, input=input)
+        elif row.status is RunStatus.failed:
             await service.ask_resume(row.id)
         elif row.status in (RunStatus.completed, RunStatus.cancelled):
-            return await result_of(service, program, row.id)
-        return await advance(service, program, row.id)
+            return await result_of(service, self.program(), row.id)
+        return await advance(service, self.program(), row.id)
+
+    async def fork(
+        self, checkpoint: str, seq: int | None = None, *, patch: Mapping[str, Any] | None = None,
+        input: Any = None, on: Holdfast | None = None,  # noqa: A002
+    ) -> Result:
+        """What if: a new run from a checkpoint (its id, or a run and a record), advanced like any other."""
+        service = await self._service(on)
+        row = await service.fork(checkpoint, seq, patch=patch, input=input)
+        return await advance(service, self.program(), row.id)
+
+    async def rewind(
+        self, checkpoint: str, seq: int | None = None, *, patch: Mapping[str, Any] | None = None,
+        input: Any = None, on: Holdfast | None = None,  # noqa: A002
+    ) -> Result:
+        """A fork that supersedes its source: the old run ends as cancelled."""
+        service = await self._service(on)
+        row = await service.rewind(checkpoint, seq, patch=patch, input=input)
+        return await advance(service, self.program(), row.id)
+
+    async def _service(self, on: Holdfast | None) -> RunService:
+        house = on or default_house()
+        house.carry(self.program())
+        return await house.service()
 
     def run_sync(self, given: Any = None, **options: Any) -> Result:
         """`run` for code without an event loop (inside one, it runs in a thread of its own)."""

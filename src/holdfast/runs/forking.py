@@ -300,10 +300,3 @@ def _ask_again(decision: Decision, execution: Exec, asked: dict[str, Any]) -> No
     asking.ask_inside(
         decision, execution, key, asked["ordinal"], spec, FrozenDict(asked["context"] or {}), asked["code"]
     )
-
-
-def is_head(row: RunRow, seq: int, newest: int) -> bool:
-    """Whether going on from this checkpoint is simply going on with the run."""
-    return seq >= newest or seq == row.head
-
-

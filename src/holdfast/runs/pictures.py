@@ -58,6 +58,23 @@ async def resolve(service: RunService, ref: str, seq: int | None = None) -> tupl
     raise CheckpointNotFoundError(missing, hint="`holdfast runs` and `holdfast checkpoints RUN` list them.", checkpoint=ref)
 
 
+async def standing(service: RunService, ref: str, checkpoint: str | int | None) -> tuple[RunRow, int | None]:
+    """The run that is meant, and the record if that is not where it stands now. Raises CheckpointNotFoundError
+    for a checkpoint of another run."""
+    if isinstance(checkpoint, int):
+        row, seq = await resolve(service, ref, checkpoint)
+    elif checkpoint is not None:
+        row, seq = await resolve(service, checkpoint)
+        if not row.id.startswith(ref):
+            raise CheckpointNotFoundError(f"checkpoint {checkpoint!r} is not one of run {ref!r}.", checkpoint=checkpoint)
+    elif is_id(ref) and await service.store.get_run(RunId(ref)) is None:
+        row, seq = await resolve(service, ref)
+    else:
+        return await service.get(ref), None
+    newest = await service.store.listed(row.id, limit=1)
+    return row, None if not newest or seq >= newest[0].seq else seq
+
+
 def _within(row: RunRow, seq: int, missing: str) -> tuple[RunRow, int]:
     if seq < 0 or seq > row.head:
         raise CheckpointNotFoundError(missing, run=row.id, seq=seq)

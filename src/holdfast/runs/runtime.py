@@ -184,6 +184,8 @@ class Runtime:
     def _beat(self) -> None:
         """A thread and connection of its own: a handler that blocks the loop must not cost the lease (D-11)."""
         while not self._stop.wait(self.settings.lease_ttl / 3):
+            if self._loop.is_closed():
+                return  # the loop ended without closing us: nobody is left to keep a lease for
             drivers = list(self.drivers.values())
             if not drivers:
                 continue

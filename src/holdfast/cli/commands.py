@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import sys
 from collections.abc import Coroutine
 from typing import Annotated, Any
 
@@ -13,7 +13,8 @@ app = typer.Typer(
     help="Durable workflows: runs that survive crashes, and wait for people without a process.",
     no_args_is_help=True,
     add_completion=False,
-    rich_markup_mode="rich",
+    # Boxes and colours for people only: loading them costs more than all the rest of the start.
+    rich_markup_mode="rich" if sys.stdout.isatty() else None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -33,6 +34,8 @@ By = Annotated[str, typer.Option(help="Who decides", metavar="WHO")]
 
 
 def _go(work: Coroutine[Any, Any, int]) -> int:
+    import asyncio
+
     return int(asyncio.run(work))
 
 
@@ -117,7 +120,7 @@ def show(
 
 
 @app.command(
-    epilog="Examples:  holdfast answer 3fa9 approve --comment checked   ·   holdfast answer 3fa9 edit --data @new.json"
+    epilog="Examples:  holdfast answer 3fa9c1 approve   ·   holdfast answer 3fa9c1 edit --data @new.json"
 )
 def answer(
     which: Annotated[

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
+from threading import Thread
 from typing import Any
 from uuid import uuid4
 
@@ -41,7 +42,10 @@ def in_peace(name: str) -> Peace:
     before, facts, run = flows.WORLD, [], str(uuid4())
     flows.settle_in(world)
     try:
-        asyncio.run(_live_in_memory(name, run, facts))
+        # A thread, because the caller may stand in an event loop.
+        thread = Thread(target=lambda: asyncio.run(_live_in_memory(name, run, facts)))
+        thread.start()
+        thread.join()
     finally:
         flows.settle_in(before)
     return Peace(end_of(facts), {effect: seen.count(effect) for effect in seen})

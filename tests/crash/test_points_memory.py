@@ -21,7 +21,7 @@ from tests.crash import flows, life
 from tests.crash.judge import Facts, judge
 from tests.crash.world import World
 
-ELSEWHERE = {"inside_prune", "inside_fork"}  # no run passes them by itself: tests of their own below
+ELSEWHERE = {"inside_prune", "inside_fork"}  # no run passes them by itself: they have tests of their own
 
 
 class Case:

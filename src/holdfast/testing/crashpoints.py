@@ -161,7 +161,7 @@ class _Mortal:
     def _called(self, method: Callable[..., Any], name: str) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
             if self.dead and name == "extend_now":
-                raise SystemExit  # the heartbeat's thread ends without a word
+                return [True] * len(args[0])  # the heartbeat's thread is told nothing, and soon ends
             self._check()
             return method(*args, **kwargs)
 

@@ -73,7 +73,8 @@ def understand(program: Program, node: Node, result: Any, scratch: dict[str, Any
     value = freeze(result, program.adopt, f"the output of {node.id!r}")
     if not ops:
         # An explicit artifact wins over the promotion of the output (G-12).
-        ops = [("artifacts", node.output_as or node.id, "set", value)]
+        name = node.output_as or node.id
+        ops = [("artifacts", name, program.graph.spec.reducers.get(f"artifacts.{name}", "set"), value)]
         return ops, None
     return ops, value
 

@@ -64,6 +64,8 @@ _ATTEMPT = {
     "failing": "run.failing",
     "child_failed": "node.child_failed",
     "code_changed": "run.code_changed",
+    "fell_back": "run.fell_back",
+    "damaged": "run.damaged",
 }
 
 

@@ -15,6 +15,7 @@ from holdfast.model.position import Position
 from holdfast.runs.blobs import BlobDesk
 from holdfast.runs.history import Reader, reader_of
 from holdfast.runs.loading import load
+from holdfast.runs.mending import FELL_BACK
 from holdfast.types.ids import CheckpointId, HoldId, RunId, checkpoint_id, checkpoint_seq, is_id, run_prefix
 from holdfast.types.record import Kind, Record
 from holdfast.types.value import BlobRef, FrozenDict
@@ -155,10 +156,18 @@ async def fold_to(service: RunService, row: RunRow, seq: int) -> Folded:
     history = begin(records[0], first)
     if not isinstance(first, SnapshotBody):
         fold(reader.graph, history, records[0], first)
+    void = _void(reader, records)
     for record in records[1:]:
-        fold(reader.graph, history, record, _open(reader, record))
+        if not any(low <= record.seq < high for low, high in void):
+            fold(reader.graph, history, record, _open(reader, record))
     parent = next((r.seq for r in reversed(records[:-1]) if r.listed), None)
     return Folded(row, reader, records[-1], loaded.pos, history, first, parent)
+
+
+def _void(reader: Reader, records: list[Record]) -> list[tuple[int, int]]:
+    """Ranges that a run fell back behind: they are kept, and do not count."""
+    found = [r for r in records if r.kind == Kind.attempt and r.outcome == FELL_BACK]
+    return [(int(body.token), r.seq) for r in found if (body := _open(reader, r)) is not None]
 
 
 def _open(reader: Reader, record: Record) -> Any:

@@ -18,7 +18,8 @@ from holdfast.model.program import Program
 from holdfast.runs.blobs import BlobDesk, Objects
 from holdfast.runs.context import Context
 from holdfast.runs.driver import Driver
-from holdfast.runs.loading import Loaded, load
+from holdfast.runs.loading import Loaded
+from holdfast.runs.mending import load_or_mend
 from holdfast.runs.memory import MemoryStore, NodeMemory, StoredMemory
 from holdfast.runs.recorder import Recorder, RunQueue
 from holdfast.runs.sealing import Sealer
@@ -127,8 +128,7 @@ class Runtime:
         self.recorder.expected += 1
         try:
             program = self.program_for(claim.run.version, claim.run.flow)
-            sealer = self.sealer_of(program)
-            loaded = Loaded(fresh, 1) if fresh is not None else await self._load(sealer, program, claim)
+            loaded = Loaded(fresh, 1) if fresh is not None else await load_or_mend(self, claim, program)
             driver = Driver(self, program, claim, loaded)
             driver.strict = loaded.pos.mode == "strict"
             driver.queue.lazy = loaded.pos.mode == "exit"
@@ -144,11 +144,6 @@ class Runtime:
             self.drivers.pop(claim.run.id, None)
             self._leased.pop(claim.run.id, None)
             self._tell(claim.run.id)
-
-    async def _load(self, sealer: Sealer, program: Program, claim: Claim) -> Loaded:
-        loaded = await load(self.store, sealer, program.graph, claim.run.id)
-        await self.desk.materialise(loaded.pos, sealer.registry)
-        return loaded
 
     async def _give_back(self, claim: Claim) -> None:
         """Nobody here can serve this run: it keeps its place for somebody who can."""

@@ -1,0 +1,165 @@
+"""Loading a run whose journal was damaged (D-19).
+
+Falling back to the last good record is automatic only if nothing that touched the outside lies in the lost
+range; otherwise the run stops, and an operator forks. Either way it is an event on the run, and the
+damaged record stays as it is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import BlobMissingError, CheckpointCorruptError, HoldfastError, LeaseLostError
+from holdfast.model.apply import apply_record
+from holdfast.model.bodies import AttemptBody, ErrorInfo, SnapshotBody
+from holdfast.model.graph import Graph
+from holdfast.model.position import Position
+from holdfast.model.snapshot import dump_position
+from holdfast.runs.loading import Loaded, load, open_body, segment_loader, start_from
+from holdfast.runs.sealing import Sealer
+from holdfast.telemetry import log
+from holdfast.types.record import Body, Kind, NewTimer, Record, RunBatch, Side
+from holdfast.types.status import REPEATABLE, RunStatus
+
+if TYPE_CHECKING:
+    from holdfast.model.program import Program
+    from holdfast.runs.runtime import Runtime
+    from holdfast.store.base import Claim
+
+FELL_BACK = "fell_back"
+DAMAGED = "damaged"
+_DOES = frozenset({Kind.step, Kind.intent, Kind.substep, Kind.asked})
+
+
+async def load_or_mend(runtime: Runtime, claim: Claim, program: Program) -> Loaded:
+    """The run as it stands, or as it stood before the damage. Raises CheckpointCorruptError or BlobMissingError
+    after the run was stopped with that error."""
+    sealer = runtime.sealer_of(program)
+    try:
+        loaded = await _load(runtime, claim, program, sealer)
+        await runtime.desk.materialise(loaded.pos, sealer.registry)
+    except (CheckpointCorruptError, BlobMissingError) as error:
+        await _stop(runtime, claim, sealer, error)
+        raise
+    return loaded
+
+
+async def _load(runtime: Runtime, claim: Claim, program: Program, sealer: Sealer) -> Loaded:
+    try:
+        return await load(runtime.store, sealer, program.graph, claim.run.id)
+    except CheckpointCorruptError as error:
+        first = error
+    try:
+        return await _past_snapshots(runtime, claim, program.graph, sealer, first)
+    except CheckpointCorruptError as error:
+        return await _fall_back(runtime, claim, program.graph, sealer, error)
+
+
+async def _past_snapshots(
+    runtime: Runtime, claim: Claim, graph: Graph, sealer: Sealer, error: CheckpointCorruptError
+) -> Loaded:
+    """A damaged snapshot loses nothing: the records that it stood for are still there."""
+    bad = error.facts.get("seq")
+    run = claim.run.id
+    if not isinstance(bad, int):
+        raise error
+    record = (await runtime.store.read(run, first=bad, last=bad, payloads=False))[0]
+    if record.kind != Kind.snapshot:
+        raise error
+    pos = await _replay(runtime, claim, graph, sealer, bad, claim.run.head)
+    log.warning("run %s: its snapshot at record %d is damaged; loaded from the records before it", run, bad)
+    return Loaded(pos, claim.run.head - bad)
+
+
+async def _replay(runtime: Runtime, claim: Claim, graph: Graph, sealer: Sealer, bad: int, upto: int) -> Position:
+    """From the newest snapshot before `bad`, reading no other snapshot on the way."""
+    run = claim.run.id
+    first = await runtime.store.last_snapshot(run, bad - 1)
+    if first is None:
+        raise CheckpointCorruptError(f"run {run} has no good record before record {bad}", seq=bad)
+    records = await runtime.store.read(run, first=first, last=upto)
+    try:
+        pos = start_from(graph, sealer, run, records[0], segment_loader(runtime.store, sealer, run))
+    except CheckpointCorruptError:
+        return await _replay(runtime, claim, graph, sealer, first, upto)
+    for record in records[1:]:
+        if record.kind == Kind.snapshot:
+            pos.head = record.seq
+        else:
+            apply_record(graph, pos, record, open_body(sealer, run, record))
+    return pos
+
+
+async def _fall_back(
+    runtime: Runtime, claim: Claim, graph: Graph, sealer: Sealer, error: CheckpointCorruptError
+) -> Loaded:
+    bad = error.facts.get("seq")
+    row = claim.run
+    if not isinstance(bad, int) or bad <= row.horizon:
+        raise error
+    lost = await runtime.store.read(row.id, first=bad, payloads=False)
+    effects = [r for r in lost if r.kind in _DOES and r.effect and r.effect not in REPEATABLE]
+    if effects:
+        raise _typed(error, lost, "and steps that touched the outside lie after it") from error
+    pos = await _replay(runtime, claim, graph, sealer, bad, bad - 1)
+    for scope in pos.scopes.values():
+        # From here on the journal holds records that do not count: lists must not be found by ranges of it.
+        scope.tree.fill_all()
+        scope.tree.grown.clear()
+    pos.head = row.head
+    info = _info(_typed(error, lost, f"the run went on from record {bad - 1}"))
+    told = _record(pos, claim, AttemptBody(FELL_BACK, info, token=str(bad)), Kind.attempt, FELL_BACK, None)
+    body = SnapshotBody(dump_position(pos, whole=True, by_ref=True))
+    snapshot = _record(pos, claim, body, Kind.snapshot, "", Side(timers=_timers(pos)))
+    await _settle(runtime, claim, sealer, [told, snapshot])
+    log.warning("run %s: %s", row.id, info.message)
+    return Loaded(pos, 0)
+
+
+def _timers(pos: Position) -> list[NewTimer]:
+    """Those that the lost records consumed are armed again; the others are still there, and stay."""
+    return [
+        NewTimer(e.token, e.wake_at) for e in pos.execs.values() if e.token and e.wake_at is not None and e.phase == "delay"
+    ]
+
+
+def _typed(error: CheckpointCorruptError, lost: list[Record], what: str) -> CheckpointCorruptError:
+    steps = [f"{r.scope}{r.node} ({r.effect or 'pure'}, record {r.seq})" for r in lost if r.kind == Kind.step]
+    named = f"lost: {', '.join(steps)}" if steps else "no settled step is lost"
+    return CheckpointCorruptError(
+        f"{error.message} {named}; {what}.", hint=error.hint, **{**error.facts, "lost": steps}
+    )
+
+
+def _info(error: HoldfastError) -> ErrorInfo:
+    return ErrorInfo(error.code, type(error).__name__, error.message)
+
+
+async def _stop(runtime: Runtime, claim: Claim, sealer: Sealer, error: HoldfastError) -> None:
+    """The run fails as it stands: its holds stay open, and when the damage is mended it may be resumed."""
+    pos = Position(claim.run.id)
+    pos.head, pos.at = claim.run.head, claim.run.updated_at
+    side = Side(status=RunStatus.failed, error=f"{type(error).__name__}: {error.message}")
+    await _settle(
+        runtime, claim, sealer, [_record(pos, claim, AttemptBody(DAMAGED, _info(error)), Kind.attempt, DAMAGED, side)]
+    )
+
+
+def _record(
+    pos: Position, claim: Claim, body: Body, kind: Kind, outcome: str, side: Side | None
+) -> tuple[Record, Body]:
+    pos.head += 1
+    record = Record(
+        pos.head, kind, pos.at, claim.lease.term, "", 0, 0, "", "", outcome, False, 0, b"", b"", side
+    )
+    return record, body
+
+
+async def _settle(runtime: Runtime, claim: Claim, sealer: Sealer, drafts: list[tuple[Record, Any]]) -> None:
+    records: list[Record] = []
+    for record, body in drafts:
+        await runtime.desk.put(sealer.seal(record, body, claim.lease.term))
+        records.append(record)
+    (answer,) = await runtime.store.settle([RunBatch(claim.lease, records)])
+    if answer.refusal is not None:
+        raise LeaseLostError(f"run {claim.run.id} is not ours any more", run=claim.run.id)

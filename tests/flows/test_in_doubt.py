@@ -1,0 +1,326 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from holdfast import Context, Flow, LeaseLostError, RunStatus
+from holdfast.types.ids import RunId
+from holdfast.types.status import HoldStatus
+from tests.flows.places import Place, answer, kinds, open_holds, told
+
+pytestmark = pytest.mark.anyio
+
+
+def paying(done: list[int], **options: Any) -> Flow:
+    flow = Flow("pay")
+
+    @flow.node(effect="external", **options)
+    async def pay(ctx: Context) -> dict[str, Any]:
+        done.append(ctx.attempt)
+        return {"receipt": f"r{len(done)}"}
+
+    @flow.node(effect="pure")
+    async def thank(s: dict[str, Any]) -> dict[str, Any]:
+        return {"thanked": s.get("receipt")}
+
+    flow.edge(pay, thank)
+    return flow
+
+
+async def in_doubt(place: Place, flow: Flow) -> tuple[Any, str]:
+    """A run whose worker died when the effect was done and not yet settled."""
+    run = await place.crash(flow, {}, "after_handler")
+    house = await place.house()
+    result = await flow.resume(run, on=house)
+    assert result.status is RunStatus.pending_input
+    return house, run
+
+
+@pytest.mark.covers("CORE-FLOW-33", "G-33")
+async def test_the_run_goes_on_without_repeating_when_a_person_says_it_happened(place: Place) -> None:
+    done: list[int] = []
+    flow = paying(done)
+    house, run = await in_doubt(place, flow)
+    await answer(house, run, "happened", data={"update": {"receipt": "from the bank"}})
+    result = await flow.resume(run, on=house)
+    assert result.completed
+    assert result.state["thanked"] == "from the bank"
+    assert done == [1]
+
+
+@pytest.mark.covers("CORE-FLOW-33", "D-18")
+async def test_the_effect_runs_again_when_a_person_says_it_did_not_happen(place: Place) -> None:
+    done: list[int] = []
+    flow = paying(done)
+    house, run = await in_doubt(place, flow)
+    await answer(house, run, "not_happened")
+    result = await flow.resume(run, on=house)
+    assert result.completed
+    assert done == [1, 2]
+    assert result.state["thanked"] == "r2"
+    (again,) = await told(house, run, "node.restarted")
+    assert again.data["reason"] == "in_doubt"
+
+
+@pytest.mark.covers("CORE-FLOW-33")
+async def test_the_run_fails_when_a_person_gives_the_effect_up(place: Place) -> None:
+    done: list[int] = []
+    flow = paying(done)
+    house, run = await in_doubt(place, flow)
+    await answer(house, run, "fail")
+    result = await flow.resume(run, on=house)
+    assert result.failed
+    assert result.error is not None and result.error.code == "outcome_unknown"
+    assert done == [1]
+
+
+@pytest.mark.covers("CORE-FLOW-33")
+async def test_the_doubt_shows_the_facts_of_the_intent(place: Place) -> None:
+    done: list[int] = []
+    flow = paying(done)
+    house, run = await in_doubt(place, flow)
+    (hold,) = await open_holds(house, run)
+    facts = msgspec.json.decode(hold.context)
+    assert facts["node"] == "pay"
+    assert facts["effect"] == "external"
+    assert (facts["visit"], facts["attempt"]) == (1, 1)
+    record = (await (await house.open()).read(RunId(run), first=facts["intent"], last=facts["intent"]))[0]
+    assert record.node == "pay"
+    # The same question stays open however often the run is looked at.
+    await flow.resume(run, on=await place.house())
+    assert [h.id for h in await open_holds(house, run)] == [hold.id]
+
+
+@pytest.mark.parametrize(("found", "calls", "receipt"), [(True, 1, None), ({"receipt": "kept"}, 1, "kept"), (None, 2, "r2")])
+@pytest.mark.covers("CORE-FLOW-36")
+async def test_a_probe_finds_out_when_the_worker_died_in_an_effect(
+    place: Place, found: Any, calls: int, receipt: str | None
+) -> None:
+    done: list[int] = []
+    asked: list[str] = []
+
+    async def probe(s: Any, ctx: Context) -> Any:
+        asked.append(ctx.idempotency_key)
+        return found
+
+    flow = paying(done, probe=probe)
+    run = await place.crash(flow, {}, "after_handler")
+    result = await flow.resume(run, on=await place.house())
+    assert result.completed
+    assert len(asked) == 1
+    assert len(done) == calls
+    assert result.state.get("receipt") == receipt
+
+
+@pytest.mark.covers("CORE-FLOW-36")
+async def test_a_person_is_asked_when_not_even_the_probe_knows(place: Place) -> None:
+    done: list[int] = []
+
+    async def probe() -> Any:
+        raise ConnectionError("the bank does not answer")
+
+    flow = paying(done, probe=probe)
+    run = await place.crash(flow, {}, "after_handler")
+    result = await flow.resume(run, on=await place.house())
+    assert result.status is RunStatus.pending_input
+    assert "the bank does not answer" in result.holds[0].prompt
+
+
+def slow_payment(gate: asyncio.Event, started: asyncio.Event, done: list[str]) -> Flow:
+    flow = Flow("slow")
+
+    @flow.node(effect="external")
+    async def pay() -> dict[str, Any]:
+        started.set()
+        await gate.wait()
+        done.append("paid")
+        return {"receipt": ("r", 1)}
+
+    return flow
+
+
+@pytest.mark.covers("D-17")
+async def test_a_fenced_worker_tells_what_happened_before_anybody_asks(place: Place) -> None:
+    gate, started, done = asyncio.Event(), asyncio.Event(), list[str]()
+    flow = slow_payment(gate, started, done)
+    first = await place.house()
+    run = RunId("22222222-2222-4333-8444-555555555555")
+    driving = asyncio.create_task(flow.run(on=first, run_id=run))
+    await started.wait()
+    place.lapse()
+    second = await place.house()
+    store = await second.open()
+    # The reaper takes the run from the first worker, whose handler is still under way.
+    await store.reclaim(limit=10, max_recoveries=5)
+    gate.set()
+    with pytest.raises(LeaseLostError):
+        await driving
+    result = await flow.resume(run, on=second)
+    assert result.completed
+    assert result.state["receipt"] == ("r", 1)
+    assert done == ["paid"]
+
+
+@pytest.mark.covers("D-17")
+async def test_late_evidence_resolves_the_doubt_when_a_person_was_already_asked(place: Place) -> None:
+    gate, started, done = asyncio.Event(), asyncio.Event(), list[str]()
+    flow = slow_payment(gate, started, done)
+    first = await place.house()
+    run = RunId("22222222-2222-4333-8444-555555555555")
+    driving = asyncio.create_task(flow.run(on=first, run_id=run))
+    await started.wait()
+    place.lapse()
+    second = await place.house()
+    result = await flow.resume(run, on=second)
+    assert result.status is RunStatus.pending_input
+    gate.set()
+    with pytest.raises(LeaseLostError):
+        await driving
+    result = await flow.resume(run, on=second)
+    assert result.completed
+    assert done == ["paid"]
+    assert not await open_holds(second, run)
+    (hold,) = await (await second.open()).holds(run=run)
+    assert hold.status is HoldStatus.cancelled
+
+
+@pytest.mark.covers("D-17", "D-20")
+async def test_late_evidence_about_a_sub_step_is_used_when_its_worker_was_fenced(place: Place) -> None:
+    gate, started, done = asyncio.Event(), asyncio.Event(), list[str]()
+    flow = Flow("slow-step")
+
+    async def wire() -> str:
+        started.set()
+        await gate.wait()
+        done.append("wired")
+        return "ok"
+
+    @flow.script
+    async def work(ctx: Context) -> dict[str, Any]:
+        return {"wire": await ctx.step("wire", wire, effect="external")}
+
+    first = await place.house()
+    run = RunId("22222222-2222-4333-8444-555555555555")
+    driving = asyncio.create_task(flow.run(on=first, run_id=run))
+    await started.wait()
+    place.lapse()
+    second = await place.house()
+    result = await flow.resume(run, on=second)
+    assert result.status is RunStatus.pending_input
+    gate.set()
+    with pytest.raises(LeaseLostError):
+        await driving
+    result = await flow.resume(run, on=second)
+    assert result.completed
+    assert result.state["wire"] == "ok"
+    assert done == ["wired"]
+
+
+def wiring(done: list[str], *, fails: Exception | None = None, **options: Any) -> Flow:
+    flow = Flow("script")
+
+    async def wire() -> str:
+        done.append("wire")
+        if fails is not None and done.count("wire") == 1:
+            raise fails
+        return f"w{done.count('wire')}"
+
+    async def look() -> int:
+        done.append("look")
+        return 7
+
+    @flow.script(**options)
+    async def work(ctx: Context) -> dict[str, Any]:
+        seen = await ctx.step("look", look, effect="read")
+        sent = await ctx.step("wire", wire, effect="external")
+        return {"seen": seen, "sent": sent}
+
+    return flow
+
+
+@pytest.mark.parametrize(
+    ("said", "more", "sent", "wires"),
+    [("happened", {"data": {"value": "told"}}, "told", 1), ("not_happened", {}, "w2", 2)],
+)
+@pytest.mark.covers("D-20", "D-21", "CORE-FLOW-33")
+async def test_a_doubt_about_a_sub_step_is_answered_when_the_worker_died_in_it(
+    place: Place, said: str, more: dict[str, Any], sent: str, wires: int
+) -> None:
+    done: list[str] = []
+    flow = wiring(done)
+    # The effect was done; the record of its result was never written.
+    run = await place.crash(flow, {}, "after_substep", nth=2)
+    house = await place.house()
+    result = await flow.resume(run, on=house)
+    assert result.status is RunStatus.pending_input, result
+    assert "'wire'" in result.holds[0].prompt
+    await answer(house, run, said, **more)
+    result = await flow.resume(run, on=house)
+    assert result.completed
+    assert result.state == {"seen": 7, "sent": sent}
+    assert (done.count("look"), done.count("wire")) == (1, wires)
+
+
+@pytest.mark.covers("D-20", "D-15")
+async def test_a_sub_step_is_in_doubt_when_it_raises_something_undeclared(place: Place) -> None:
+    done: list[str] = []
+    flow = wiring(done, fails=ConnectionError("reset"))
+    house = await place.house()
+    result = await flow.run(on=house)
+    assert result.status is RunStatus.pending_input
+    await answer(house, result, "fail")
+    result = await flow.resume(result.run_id, on=house)
+    assert result.failed
+
+
+@pytest.mark.covers("D-20", "D-15")
+async def test_a_doubt_cannot_be_swallowed_when_the_handler_catches_everything(place: Place) -> None:
+    flow = Flow("swallows")
+
+    async def wire() -> str:
+        raise ConnectionError("reset")
+
+    @flow.script
+    async def work(ctx: Context) -> dict[str, Any]:
+        try:
+            await ctx.step("wire", wire, effect="external")
+        except Exception:
+            return {"all": "fine"}
+        return {}
+
+    result = await flow.run(on=await place.house())
+    assert result.status is RunStatus.pending_input
+
+
+@pytest.mark.covers("D-20")
+async def test_two_sub_steps_at_once_are_doubted_one_after_the_other_when_their_worker_died(place: Place) -> None:
+    flow = Flow("two")
+    done: list[str] = []
+
+    async def wire(what: str) -> str:
+        done.append(what)
+        await asyncio.sleep(0)
+        return what
+
+    @flow.script
+    async def work(ctx: Context) -> dict[str, Any]:
+        a, b = await asyncio.gather(
+            ctx.step("a", wire, "a", effect="external"), ctx.step("b", wire, "b", effect="external")
+        )
+        return {"a": a, "b": b}
+
+    run = await place.crash(flow, {}, "after_intent", nth=2)
+    done.clear()
+    house = await place.house()
+    assert (await flow.resume(run, on=house)).status is RunStatus.pending_input
+    await answer(house, run, "happened", data={"value": "A"})
+    assert (await flow.resume(run, on=house)).status is RunStatus.pending_input
+    await answer(house, run, "not_happened")
+    result = await flow.resume(run, on=house)
+    assert result.completed
+    assert result.state == {"a": "A", "b": "b"}
+    assert done == ["b"]
+    assert (await kinds(house, run)).count("hold.opened") == 2

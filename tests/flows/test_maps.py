@@ -1,0 +1,194 @@
+"""Fan-out over a list that is known only at run time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from holdfast import Context, Flow, Holdfast, Retry
+from holdfast.testing.conformance.flows import add
+from tests.flows.conftest import node
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.covers("CORE-FLOW-13")
+async def test_results_are_in_the_order_of_the_items_when_they_end_in_another(house: Holdfast) -> None:
+    flow = Flow("order", effect="pure")
+    ended: list[int] = []
+
+    async def body(item: int) -> int:
+        await asyncio.sleep((3 - item) * 0.004)
+        ended.append(item)
+        return item * 10
+
+    flow.map("each", over="items", body=body, into="out")
+    result = await flow.run({"items": [0, 1, 2]}, on=house)
+    assert result.expect().state["out"] == [0, 10, 20]
+    assert ended == [2, 1, 0]
+
+
+@pytest.mark.covers("CORE-FLOW-14")
+@pytest.mark.parametrize("bound", [1, 3])
+async def test_no_more_items_run_at_once_than_allowed_when_there_are_many(house: Holdfast, bound: int) -> None:
+    flow = Flow("bound", effect="pure")
+    running = peak = 0
+
+    async def body(item: int) -> int:
+        nonlocal running, peak
+        running += 1
+        peak = max(peak, running)
+        await asyncio.sleep(0.001)
+        running -= 1
+        return item
+
+    flow.map("each", over="items", body=body, into="out", concurrency=bound)
+    result = await flow.run({"items": list(range(12))}, on=house)
+    assert result.expect().state["out"] == list(range(12))
+    assert peak == bound
+
+
+async def test_item_may_be_any_value_when_the_list_holds_dicts_and_none(house: Holdfast) -> None:
+    flow = Flow("values", effect="pure")
+
+    async def body(item: Any) -> Any:
+        return [item]
+
+    flow.map("each", over="items", body=body, into="out")
+    items = [{"a": 1}, None, [2], "x", {"item": 5}]
+    result = await flow.run({"items": items}, on=house)
+    assert result.expect().state["out"] == [[item] for item in items]
+
+
+@pytest.mark.covers("G-27", "G-36")
+async def test_only_the_failed_item_runs_again_when_the_run_is_resumed(house: Holdfast) -> None:
+    flow = Flow("fail", effect="pure")
+    calls: list[int] = []
+
+    async def body(item: int) -> int:
+        calls.append(item)
+        if item == 1 and calls.count(1) == 1:
+            await asyncio.sleep(0.005)
+            raise ValueError("once")
+        return item
+
+    flow.map("each", over="items", body=body, into="out")
+    node(flow, "end", {"done": True})
+    flow.edge("each", "end")
+    result = await flow.run({"items": [0, 1, 2]}, on=house)
+    assert result.failed
+    assert result.error is not None
+    assert result.error.message == "once"
+    assert "done" not in result.state
+    result = await flow.resume(result.run_id, on=house)
+    assert result.expect().state["out"] == [0, 1, 2]
+    assert calls == [0, 1, 2, 1]
+
+
+async def test_item_is_tried_again_when_it_has_a_retry_policy(house: Holdfast) -> None:
+    flow = Flow("retry", effect="pure")
+
+    async def body(item: int, ctx: Context) -> int:
+        if ctx.attempt < 3:
+            raise ValueError(item)
+        return ctx.attempt
+
+    flow.map("each", over="items", body=body, into="out", retry=Retry(3, delay=0))
+    result = await flow.run({"items": [0, 1]}, on=house)
+    assert result.expect().state["out"] == [3, 3]
+
+
+async def test_failures_stand_in_the_results_when_they_are_collected(house: Holdfast) -> None:
+    flow = Flow("collect", effect="pure")
+
+    async def body(item: int) -> int:
+        if item % 2:
+            raise ValueError(f"odd {item}")
+        return item
+
+    flow.map("each", over="items", body=body, into="out", on_item_failure="collect", concurrency=2)
+    result = await flow.run({"items": [0, 1, 2, 3, 4]}, on=house)
+    out = result.expect().state["out"]
+    assert [o if isinstance(o, int) else o["failed"] for o in out] == [0, "odd 1", 2, "odd 3", 4]
+
+
+@pytest.mark.parametrize(("given", "kind"), [({"items": {"a": 1}}, "Dict"), ({}, "nothing"), ({"items": 3}, "int")])
+async def test_map_fails_by_name_when_it_goes_over_no_list(house: Holdfast, given: dict[str, Any], kind: str) -> None:
+    flow = Flow("no-list", effect="pure")
+
+    async def body(item: int) -> int:
+        return item
+
+    flow.map("each", over="items", body=body, into="out", on_failure="abort")
+    result = await flow.run(given, on=house)
+    assert result.failed
+    assert result.error is not None
+    assert "'each' goes over 'items'" in result.error.message
+    assert kind in result.error.message
+    assert result.failed_node == "each"
+
+
+async def test_map_over_no_list_is_routed_when_it_says_where_to(house: Holdfast) -> None:
+    flow = Flow("no-list-route", effect="pure")
+
+    async def body(item: int) -> int:
+        return item
+
+    flow.map("each", over="items", body=body, into="out", on_failure="route:mend")
+    node(flow, "mend", {"out": []})
+    assert (await flow.run({"items": 3}, on=house)).expect().state["out"] == []
+
+
+@pytest.mark.covers("CORE-FLOW-13")
+async def test_each_item_runs_a_whole_flow_when_the_body_is_one(house: Holdfast) -> None:
+    row = Flow("row", effect="pure")
+    add(row, "one", lambda s: {"x": s["x"] + 1})
+    add(row, "two", lambda s: {"x": s["x"] * 10})
+    row.edge("one", "two")
+    flow = Flow("rows", effect="pure")
+    flow.map("each", over="rows", body=row, into="out", concurrency=2)
+    result = await flow.run({"rows": [{"x": 1}, {"x": 2}, {"x": 3}]}, on=house)
+    assert [r["x"] for r in result.expect().state["out"]] == [20, 30, 40]
+
+
+@pytest.mark.covers("G-45", "E22")
+async def test_items_wait_for_their_own_answers_when_the_body_asks(house: Holdfast) -> None:
+    row = Flow("row", effect="pure")
+    row.hold("ask", prompt="keep {{name}}?", options=["yes", "no"])
+    flow = Flow("rows", effect="pure")
+    flow.map("each", over="rows", body=row, into="out")
+    result = await flow.run({"rows": [{"name": "a"}, {"name": "b"}]}, on=house)
+    assert sorted(hold.prompt for hold in result.holds) == ["keep a?", "keep b?"]
+    said = {"keep a?": "yes", "keep b?": "no"}
+    for hold in result.holds:
+        await (await house.service()).answer(hold.id, said[hold.prompt])
+        result = await flow.resume(result.run_id, on=house)
+    assert [r["decision"] for r in result.expect().state["out"]] == ["yes", "no"]
+
+
+async def test_map_in_a_loop_goes_over_the_new_list_when_it_is_entered_again(house: Holdfast) -> None:
+    flow = Flow("loop", effect="pure")
+
+    async def body(item: int) -> int:
+        return item + 1
+
+    flow.map("each", over="xs", body=body, into="xs")
+    add(flow, "check", lambda s: {"n": s["n"] + 1})
+    flow.edge("each", "check")
+    flow.loop("check", "each", when="n < 3", max=5)
+    result = await flow.run({"xs": [1, 2], "n": 0}, on=house)
+    assert result.expect().state["xs"] == [4, 5]
+
+
+async def test_thousand_items_are_not_quadratic_when_they_run_at_once(house: Holdfast) -> None:
+    flow = Flow("many", effect="pure")
+
+    async def body(item: int) -> int:
+        return item
+
+    flow.map("each", over="items", body=body, into="out")
+    async with asyncio.timeout(10):
+        result = await flow.run({"items": list(range(1000))}, on=house)
+    assert result.expect().state["out"] == list(range(1000))

@@ -39,6 +39,7 @@ WRITES = (
     ("scratch", "other", "set"),
     ("scratch", "other", "delete"),
     ("scratch", "log", "append"),
+    ("scratch", "text", "concat"),
     ("scratch", "total", "sum"),
     ("scratch", "mean", "avg"),
     ("scratch", "bag", "merge"),
@@ -59,10 +60,9 @@ class Script:
     outputs: set[str] = field(default_factory=set)
 
 
-@dataclass(repr=False)
 class Plan:
-    graph: Graph
-    script: Script
+    def __init__(self, graph: Graph, script: Script) -> None:
+        self.graph, self.script = graph, script
 
     def __repr__(self) -> str:
         return f"Plan({describe(self.graph.spec)}, {self.script})"

@@ -26,6 +26,7 @@ from holdfast.model.events import derive_events
 from holdfast.model.graph import EdgeKind, Graph
 from holdfast.model.position import Exec, Position
 from holdfast.model.snapshot import dump_position, load_position
+from holdfast.runs.loading import segment_loader
 from holdfast.runs.sealing import Sealer
 from holdfast.types.ids import RunId
 from holdfast.types.record import Kind, Record
@@ -64,11 +65,25 @@ def look(pos: Position) -> dict[str, Any]:
 
 def stored(pos: Position) -> Position:
     """The position after a journey through a snapshot record."""
-    record = Record(0, Kind.snapshot, 0, 0, "", 0, 0, "", "", "", False, 0, b"", b"")
-    SEALER.seal(record, SnapshotBody(dump_position(pos)), 1)
-    copy = load_position(SEALER.open(record).position)
+    copy = load_position(SEALER.open(draft_snapshot(dump_position(pos))).position)
     copy.cancelling, copy.cancel_rows = pos.cancelling, list(pos.cancel_rows)
     return copy
+
+
+def draft_snapshot(plain: dict[str, Any]) -> Record:
+    record = Record(0, Kind.snapshot, 0, 0, "", 0, 0, "", "", "", False, 0, b"", b"")
+    SEALER.seal(record, SnapshotBody(plain), 1)
+    return record
+
+
+class JournalOnly:
+    """As much of a store as the loading of segments needs."""
+
+    def __init__(self, journal: list[Record]) -> None:
+        self.journal = journal
+
+    def read_now(self, _run: str, *, first: int, last: int) -> list[Record]:
+        return self.journal[first : last + 1]
 
 
 def fold(graph: Graph, journal: list[Record], upto: int | None = None) -> Position:
@@ -138,17 +153,34 @@ class Play:
         if self.pos.failing is not None or self.pos.cancelling is not None:
             self._come_to_rest()
             return True
-        options: list[Callable[[], list[Message]]] = [lambda key=key: self._finish(key) for key in self.running]
-        options += [lambda hold=hold: self._answer(hold) for hold in self.pos.holds]
-        options += [lambda token=token: self._fire(token) for token in self.pos.timers]
-        if not options:
+        messages: list[Message] = []
+        told: set[Key] = set()
+        for _ in range(1 + (self.choose(3) if self.noise else 0)):
+            options = [say for key, say in self._options() if key not in told]
+            if options:
+                messages += options[self.choose(len(options))](told)
+        if not messages:
             return False
-        messages = options[self.choose(len(options))]()
         if self.noise:
             messages += self._noise()
         self.tell(messages)
-        self.stale += messages
+        self.stale += [m for m in messages if not isinstance(m, Finished)]
         return True
+
+    def _options(self) -> list[tuple[Key, Callable[[set[Key]], list[Message]]]]:
+        """What may happen next, each with the execution that it is about: one thing at a time for each."""
+        options: list[tuple[Key, Callable[[set[Key]], list[Message]]]] = []
+
+        def may(key: Key, say: Callable[[], list[Message]]) -> None:
+            options.append((key, lambda told: (told.add(key), say())[1]))
+
+        for key in self.running:
+            may(key, lambda key=key: self._finish(key))
+        for hold, waiting in self.pos.holds.items():
+            may((waiting.scope, waiting.node), lambda hold=hold: self._answer(hold))
+        for token, key in self.pos.timers.items():
+            may(key, lambda token=token: self._fire(token))
+        return options
 
     def _noise(self) -> list[Message]:
         """Things said twice, and too late. They change nothing."""
@@ -208,10 +240,16 @@ class Play:
             there = look(shadow)
             assert there == live, differences(there, live)
 
-    def snapshot(self) -> None:
+    def snapshot(self, *, whole: bool = True) -> None:
         """From here on, a reader who started from a snapshot must see the same too."""
         if self.pos.cancelling is None:
-            self.shadows.append(stored(self.pos))
+            self.shadows.append(stored(self.pos) if whole else self._indexed())
+
+    def _indexed(self) -> Position:
+        """From a snapshot that names long lists by their records, as the worker writes it (D-27)."""
+        record = draft_snapshot(dump_position(self.pos, whole=False, by_ref=True))
+        load = segment_loader(JournalOnly(self.journal), SEALER, RUN)
+        return load_position(SEALER.open(record).position, load=load)
 
     # ---------------------------------------------------------------- handlers
     def _graph_of(self, scope: str) -> Graph:
@@ -296,7 +334,7 @@ class Play:
         return [tuple(move) for body in self.bodies for move in getattr(body, "moves", ())]
 
     def ending(self) -> Ending:
-        gone = [self._wiped(move) for move in self.moves() if move[0] == "W"]
+        gone = [self.below(move) for move in self.moves() if move[0] == "W"]
         settled = {
             (r.scope, r.node, r.visit, r.outcome)
             for r in self.journal
@@ -311,7 +349,8 @@ class Play:
         state = {part: thaw(values.get(part, {})) for part in ("input", "scratch", "artifacts")}
         return Ending(self.pos.status, state if self.pos.status == "completed" else {}, settled, skipped)
 
-    def _wiped(self, move: tuple[str, str, int, int]) -> str:
+    def below(self, move: tuple[str, str, int, int]) -> str:
+        """What the scopes of this node's children begin with."""
         return f"{move[1]}{self._name(move[1], move[2])}."
 
     def _name(self, scope: str, node: int) -> str:
@@ -354,6 +393,8 @@ def operand(key: str, op: str, node: str, visit: int, tag: int) -> Any:
         return tag % 10
     if op == "append":
         return FrozenList([f"{node}.{visit}.{tag % 1000}"])
+    if op == "concat":
+        return f" {node}"
     if op == "merge":
         return FrozenDict({node: FrozenDict({str(visit): tag % 1000})})
     return f"{node}.{visit}.{tag}"

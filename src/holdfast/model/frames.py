@@ -32,18 +32,22 @@ Values = dict[str, dict[str, Any]]
 """Partition -> key -> value."""
 
 
+Run = tuple[int, int]
+"""From this record to that one."""
+
+
 class Segment:
     """A long list that grew step by step and was not loaded yet: its items lie in the journal (D-27).
 
-    `prefix`, then what records `first` to `last` added, then `tail` (what was added since loading).
+    `prefix`, then what the records of each run added, then `tail` (what was added since loading).
     """
 
-    __slots__ = ("count", "first", "last", "load", "prefix", "tail")
+    __slots__ = ("count", "load", "prefix", "runs", "tail")
 
     def __init__(
-        self, prefix: list[Any], first: int, last: int, count: int, load: Callable[[Segment], list[Any]]
+        self, prefix: list[Any], runs: list[Run], count: int, load: Callable[[Segment], list[Any]]
     ) -> None:
-        self.prefix, self.first, self.last, self.count = prefix, first, last, count
+        self.prefix, self.runs, self.count = prefix, runs, count
         self.tail: list[Any] = []
         self.load = load
 
@@ -58,10 +62,23 @@ class Segment:
 
 
 class Growth(msgspec.Struct, array_like=True):
-    """Where a growing list of the root frame comes from: what it was, and the first record that added to it."""
+    """Where a growing list of the root frame comes from: what it was, and the runs of records that added to it.
+
+    Within a run every step of the scope was the root's own. A fork ends it: what a branch adds belongs to
+    the list only if it is merged, and then in canonical order.
+    """
 
     prefix: list[Any]
-    first: int
+    runs: list[Run]
+    # The tree's `next_id` when the last run grew: another one means that there was a fork since.
+    at: int = -1
+
+    def add(self, seq: int, at: int) -> None:
+        if self.runs and at >= 0 and at == self.at:
+            self.runs[-1] = (self.runs[-1][0], seq)
+        else:
+            self.runs.append((seq, seq))
+        self.at = at
 
 
 class Delta(msgspec.Struct, frozen=True, array_like=True):
@@ -153,11 +170,11 @@ class FrameTree(msgspec.Struct):
         if frame.parent >= 0:
             frame.steps.append(delta)
         if delta.ops:
-            self._apply(frame, delta.ops, delta.seq)
+            self._apply(frame, delta, self.next_id)
 
-    def _apply(self, frame: Frame, ops: list[Op], seq: int = -1) -> None:
-        """`seq`: the record in whose order these operations stand; -1 where a join merged several."""
-        for partition, key, op, operand in ops:
+    def _apply(self, frame: Frame, delta: Delta, at: int = -1) -> None:
+        """`at`: the tree's `next_id`, for a step of the frame itself; -1 where a join brings in others."""
+        for partition, key, op, operand in delta.ops:
             inside = frame.over.get(partition)
             if inside is None:
                 inside = frame.over[partition] = {}
@@ -178,22 +195,26 @@ class FrameTree(msgspec.Struct):
             elif op == "avg":
                 self._average(frame, partition, key, operand)
             else:
-                inside[key] = self._reduced(frame, partition, key, op, operand, seq)
+                inside[key] = self._reduced(frame, partition, key, op, operand, delta.seq, at)
 
     def _forget(self, partition: str, key: str) -> None:
         self.grown.pop((partition, key), None)
         self.refs.pop((partition, key), None)
         self.lazy.discard((partition, key))
 
-    def _reduced(self, frame: Frame, partition: str, key: str, op: str, operand: Any, seq: int) -> Any:
+    def _reduced(
+        self, frame: Frame, partition: str, key: str, op: str, operand: Any, seq: int, at: int
+    ) -> Any:
         if frame.parent < 0:
-            if op in GROWS and seq >= 0:
-                held = frame.over[partition].get(key)
+            held = frame.over[partition].get(key)
+            if op in GROWS and _is_list(held, op, operand):
+                growth = self.grown.get((partition, key))
+                if growth is None:
+                    growth = self.grown[(partition, key)] = Growth(list(held or ()), [])
+                growth.add(seq, at)
                 if type(held) is Segment:
                     held.grow(operand)
                     return held
-                if (partition, key) not in self.grown and (held is None or type(held) is FrozenList):
-                    self.grown[(partition, key)] = Growth(list(held or ()), seq)
             elif self.grown or self.refs:
                 self._forget(partition, key)
             if self.refs:
@@ -257,14 +278,14 @@ class FrameTree(msgspec.Struct):
         frame = self.frames[child]
         for delta in merged:
             frame.steps.append(delta)
-            self._apply(frame, delta.ops)
+            self._apply(frame, delta)
         return child
 
     def _collapse(self, base: Frame, merged: list[Delta]) -> int:
         for delta in merged:
             if base.parent >= 0:
                 base.steps.append(delta)
-            self._apply(base, delta.ops)
+            self._apply(base, delta)
         return base.id
 
     def end(self, frame_id: int) -> None:
@@ -334,6 +355,13 @@ class FrameTree(msgspec.Struct):
             if parent.kids > 0:
                 return
             frame_id = frame.parent
+
+
+def _is_list(held: Any, op: str, operand: Any) -> bool:
+    """Whether the value is one that grows in the journal. Texts grow too, but by copying."""
+    if held is None:
+        return op == "append" or isinstance(operand, list)
+    return type(held) is FrozenList or type(held) is Segment
 
 
 def canonical(paths: list[list[Delta]]) -> list[Delta]:

@@ -84,12 +84,12 @@ def _plain_value(tree: FrameTree, frame: int, partition: str, key: str, value: A
         return tree.refs[(partition, key)]
     growth = tree.grown.get((partition, key))
     if not how[0] and growth is not None and len(value) > SEGMENT_ITEMS:
-        return (_SEGMENT, tuple(growth.prefix), growth.first, len(value))
+        return (_SEGMENT, tuple(growth.prefix), tuple(growth.runs), len(value))
     return value
 
 
-def load_position(plain: dict[str, Any], *, upto: int = 0, load: Loader | None = None) -> Position:
-    """`upto` is the record of the snapshot; `load` finds the items of a list that was left in the journal."""
+def load_position(plain: dict[str, Any], *, load: Loader | None = None) -> Position:
+    """`load` finds the items of a list that was left in the journal."""
     given = dict(plain)
     executions = [dict(e) for e in plain["execs"]]
     given["execs"] = {(e["scope"], e["node"]): e for e in executions}
@@ -101,11 +101,11 @@ def load_position(plain: dict[str, Any], *, upto: int = 0, load: Loader | None =
     }
     pos = msgspec.convert(given, Position)
     for path, tree in trees.items():
-        pos.scopes[path].tree = _load_tree(path, tree, upto, load)
+        pos.scopes[path].tree = _load_tree(path, tree, load)
     return pos
 
 
-def _load_tree(path: str, plain: Any, upto: int, load: Loader | None) -> FrameTree:
+def _load_tree(path: str, plain: Any, load: Loader | None) -> FrameTree:
     frames = {
         number: {**frame, "over": {p: dict(inside) for p, inside in frame["over"].items()}, "owned": []}
         for number, frame in plain["frames"].items()
@@ -118,7 +118,7 @@ def _load_tree(path: str, plain: Any, upto: int, load: Loader | None) -> FrameTr
                 if value == _DELETED:
                     inside[key] = DELETED
                 elif number == 0 and _is_segment(value):
-                    _load_segment(tree, path, partition, key, value, upto, load)
+                    _load_segment(tree, path, partition, key, value, load)
     return tree
 
 
@@ -127,11 +127,11 @@ def _is_segment(value: Any) -> bool:
 
 
 def _load_segment(
-    tree: FrameTree, path: str, partition: str, key: str, marker: Any, upto: int, load: Loader | None
+    tree: FrameTree, path: str, partition: str, key: str, marker: Any, load: Loader | None
 ) -> None:
-    _, prefix, first, count = marker
+    _, prefix, runs, count = marker
     assert load is not None
-    segment = Segment(list(prefix), first, upto, count, lambda s: load(path, partition, key, s))
+    segment = Segment(list(prefix), list(runs), count, lambda s: load(path, partition, key, s))
     tree.frames[0].over[partition][key] = segment
-    tree.grown[(partition, key)] = Growth(list(prefix), first)
+    tree.grown[(partition, key)] = Growth(list(prefix), list(runs))
     tree.lazy.add((partition, key))

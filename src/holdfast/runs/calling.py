@@ -17,7 +17,7 @@ from holdfast.errors import (
     ScriptError,
 )
 from holdfast.model.bodies import ErrorInfo
-from holdfast.model.frames import FrameTree, Segment
+from holdfast.model.frames import Delta, FrameTree, Segment
 from holdfast.model.graph import Node, NodeKind
 from holdfast.model.position import Exec
 from holdfast.model.program import Handler, Program, Router
@@ -144,7 +144,7 @@ def preview(tree: FrameTree, frame: int, ops: list[Op]) -> dict[str, Any]:
     """Scratch as it will be after these operations, without changing anything."""
     seen = dict(tree.see(frame, "scratch"))
     trial = FrameTree.rooted({"scratch": seen})
-    trial._apply(trial.frames[0], [op for op in ops if op[0] == "scratch"])  # pyright: ignore[reportPrivateUsage]
+    trial.settle(0, Delta(-1, 0, 0, 0, [op for op in ops if op[0] == "scratch"]))
     return trial.values["scratch"]
 
 

@@ -55,7 +55,7 @@ def segment_loader(store: Store, sealer: Sealer, run: RunId) -> Loader:
 
     def load_items(scope: str, partition: str, key: str, segment: Segment) -> list[Any]:
         found: list[Any] = []
-        for record in store.read_now(run, first=segment.first, last=segment.last):
+        for record in (r for a, b in segment.runs for r in store.read_now(run, first=a, last=b)):
             if record.kind != Kind.step or record.scope != scope:
                 continue
             for p, k, op, operand in open_body(sealer, run, record).ops:
@@ -70,7 +70,7 @@ def start_from(graph: Graph, sealer: Sealer, run: RunId, record: Record, load: L
     """The position that a created or snapshot record stands for."""
     body = open_body(sealer, run, record)
     if isinstance(body, SnapshotBody):
-        pos = load_position(body.position, upto=record.seq, load=load)
+        pos = load_position(body.position, load=load)
         pos.head, pos.at = record.seq, max(pos.at, record.at)
         return pos
     if not isinstance(body, CreatedBody) or record.kind != Kind.created:

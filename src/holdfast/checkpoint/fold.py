@@ -91,7 +91,7 @@ def fold(graph: Graph, history: History, record: Record, body: Any) -> None:
     if body is None:
         _unreadable(history, record)
         return
-    tell = _FOLD.get(record.kind)
+    tell = _FOLD.get(Kind(record.kind))
     if tell is not None:
         tell(graph, history, record, body)
 
@@ -185,7 +185,7 @@ def _substep(_graph: Graph, history: History, record: Record, body: SubstepBody)
 
 def _memory(history: History, body: SubstepBody) -> None:
     into = history.reads if body.name == "memory.read" else history.writes
-    traces = body.value if isinstance(body.value, (list, tuple)) else [body.value]
+    traces: list[Any] = list(body.value) if isinstance(body.value, (list, tuple)) else [body.value]  # type: ignore[arg-type]
     into += [dict(trace) for trace in traces if isinstance(trace, dict)]  # type: ignore[misc]
 
 

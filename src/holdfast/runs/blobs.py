@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 from holdfast.checkpoint import Blob, TypeRegistry, unspill
 from holdfast.errors import BlobMissingError
+from holdfast.model.frames import Frame
 from holdfast.model.position import Position
 from holdfast.store.base import Store
 from holdfast.telemetry import crashpoint
-from holdfast.types.value import BlobRef, FrozenDict
+from holdfast.types.value import BlobRef, FrozenDict, FrozenList
 
 IN_ROW = 1 << 20
 
@@ -24,11 +26,22 @@ class Objects(Protocol):
     async def delete(self, digest: bytes) -> None: ...
 
 
+def refs_in(value: Any) -> Iterator[BlobRef]:
+    """The blobs that a value refers to, at any depth."""
+    if isinstance(value, BlobRef):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in value.values():  # type: ignore[misc]
+            yield from refs_in(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:  # type: ignore[misc]
+            yield from refs_in(inner)
+
+
 class BlobDesk:
     def __init__(self, store: Store, objects: Objects | None) -> None:
         self.store = store
         self.objects = objects
-        self._known: set[bytes] = set()
 
     async def put(self, blobs: list[Blob]) -> None:
         """Blobs go first: an orphan blob is garbage, a missing blob is data loss."""
@@ -38,11 +51,7 @@ class BlobDesk:
             if self.objects is not None and not inside:
                 await self.objects.put(digest, blob.data)
             await self.store.put_blob(digest, len(blob.data), blob.data if inside else None)
-            self._known.add(digest)
         crashpoint("after_blob_put")
-
-    def knows(self, blob: Blob) -> bool:
-        return blob.ref.digest in self._known
 
     async def fetch(self, ref: BlobRef, registry: TypeRegistry) -> Any:
         row = await self.store.blob(ref.digest)
@@ -68,12 +77,33 @@ class BlobDesk:
                         # The input is frozen, so it is made anew; values only, the keys stay as they are.
                         frozen = isinstance(inside, FrozenDict)
                         frame.over[partition] = FrozenDict({**inside, **filled}) if frozen else {**inside, **filled}
-            if isinstance(scope.output, BlobRef):
-                scope.output = await self.fetch(scope.output, registry)
+                await self._fill_steps(frame, registry)
+            scope.output = await self.whole(scope.output, registry)
         for execution in pos.execs.values():
             for sub in execution.subs.values():
-                if isinstance(sub.value, BlobRef):
-                    sub.value = await self.fetch(sub.value, registry)
+                sub.value = await self.whole(sub.value, registry)
+            for index, result in execution.results.items():
+                execution.results[index] = await self.whole(result, registry)
+            if execution.items is not None:
+                execution.items = [await self.whole(item, registry) for item in execution.items]
+
+    async def _fill_steps(self, frame: Frame, registry: TypeRegistry) -> None:
+        """What a branch wrote is applied once more at its join: it must be at hand then."""
+        for delta in frame.steps:
+            for i, (partition, key, op, operand) in enumerate(delta.ops):
+                if isinstance(operand, BlobRef):
+                    delta.ops[i] = (partition, key, op, await self.fetch(operand, registry))
+
+    async def whole(self, value: Any, registry: TypeRegistry) -> Any:
+        """A value with what lies in the blob store put back into its place."""
+        if isinstance(value, BlobRef):
+            return await self.fetch(value, registry)
+        if next(refs_in(value), None) is None:
+            return value
+        if isinstance(value, Mapping):
+            return FrozenDict({k: await self.whole(v, registry) for k, v in value.items()})  # type: ignore[misc]
+        parts = [await self.whole(part, registry) for part in value]
+        return tuple(parts) if isinstance(value, tuple) else FrozenList(parts)
 
     async def _filled(
         self, partition: str, inside: dict[str, Any], refs: dict[tuple[str, str], BlobRef], registry: TypeRegistry

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 
@@ -16,6 +16,7 @@ from holdfast.model.graph import Graph, HoldSpec, NodeKind
 from holdfast.model.position import PARENTS, Exec, NotAListError, OpenHold, Position, child_inputs
 from holdfast.model.program import Program
 from holdfast.model.snapshot import dump_position
+from holdfast.runs.blobs import refs_in
 from holdfast.runs.pictures import Folded, fold_to, resolve
 from holdfast.store.base import NewRun, RunRow
 from holdfast.telemetry import crashpoint
@@ -23,7 +24,7 @@ from holdfast.types.hold import Option
 from holdfast.types.ids import RunId, checkpoint_id, new_run_id
 from holdfast.types.record import Kind, Move, NewTimer, Record, Side
 from holdfast.types.reduce import GROWS
-from holdfast.types.value import BlobRef, FrozenDict, FrozenList, freeze
+from holdfast.types.value import FrozenDict, FrozenList, freeze
 
 if TYPE_CHECKING:
     from holdfast.runs.sealing import Sealer
@@ -104,7 +105,7 @@ def _patched(program: Program, folded: Folded, changes: dict[str, Any], sealer: 
         _patch_input(program, pos, changes["input"])
     if "scratch" in changes:
         for _, key, op, operand in program.schema.ops(dict(changes["scratch"]), {}):
-            value = FrozenList([operand]) if op in GROWS and not isinstance(operand, list) else operand
+            value: Any = FrozenList([operand]) if op in GROWS and not isinstance(operand, list) else operand
             put(pos, "scratch", key, value, delete=op == "delete")
     for key, value in dict(changes.get("artifacts", {})).items():
         put(pos, "artifacts", key, freeze(value, program.adopt, f"artifact {key!r}"))
@@ -122,7 +123,7 @@ def _patch_input(program: Program, pos: Position, change: Any) -> None:
     """The input is merged if both are mappings, else replaced; state that nobody wrote since follows it."""
     over = pos.scopes[""].tree.frames[0].over
     old = over["input"]
-    merged = {**old, **change} if isinstance(change, Mapping) else change
+    merged: Any = {**old, **change} if isinstance(change, Mapping) else change
     fresh, scratch = program.schema.start(merged)
     state = pos.scopes[""].tree.merged().get("scratch", {})
     for key, value in scratch.items():
@@ -172,7 +173,7 @@ def _records(
         blobs += sealer.seal(record, part, 0)
         records.append(record)
     assert first.side is not None
-    first.side.blobs = sorted({*first.side.blobs, *blobs_in(body.base)})
+    first.side.blobs = sorted({*first.side.blobs, *(ref.digest for ref in refs_in(body.base))})
     return records, blobs
 
 
@@ -195,23 +196,12 @@ def _lineage(folded: Folded, supersede: bool, changes: dict[str, Any]) -> dict[s
 
 
 def _names(change: Any) -> list[str]:
-    return sorted(map(str, change)) if isinstance(change, Mapping) else ["*"]
+    return sorted(str(name) for name in change) if isinstance(change, Mapping) else ["*"]  # type: ignore[misc]
 
 
 def _starts(graph: Graph, pos: Position) -> list[Move]:
     """Told as events only (a base is not moved): what this run starts with."""
     return [("S", e.scope, e.node, e.visit) for e in pos.execs.values()]
-
-
-def blobs_in(value: Any) -> Iterator[bytes]:
-    if isinstance(value, BlobRef):
-        yield value.digest
-    elif isinstance(value, Mapping):
-        for inner in value.values():  # type: ignore[misc]
-            yield from blobs_in(inner)
-    elif isinstance(value, (list, tuple)):
-        for inner in value:  # type: ignore[misc]
-            yield from blobs_in(inner)
 
 
 def detach(graph: Graph, pos: Position, history: History, run: RunId) -> dict[str, OpenHold]:

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.checkpoint import VERSION, TypeRegistry
+from holdfast.checkpoint import VERSION
 from holdfast.checkpoint.fold import Execution, History, begin, fold
 from holdfast.checkpoint.picture import Checkpoint, CheckpointMeta, PendingInput, checkpoint_status
 from holdfast.errors import CheckpointCorruptError, CheckpointNotFoundError
 from holdfast.model.bodies import CreatedBody, SnapshotBody
 from holdfast.model.position import Position
-from holdfast.runs.blobs import BlobDesk
 from holdfast.runs.history import Reader, reader_of
 from holdfast.runs.loading import load
 from holdfast.runs.mending import FELL_BACK
@@ -185,17 +184,8 @@ async def make_checkpoint(service: RunService, row: RunRow, seq: int) -> Checkpo
     refs = _artifact_refs(folded.pos)
     await desk.materialise(folded.pos, registry)
     for execution in folded.history.executions:
-        execution.output = await whole(desk, execution.output, registry)
+        execution.output = await desk.whole(execution.output, registry)
     return _picture(folded, refs)
-
-
-async def whole(desk: BlobDesk, value: Any, registry: TypeRegistry) -> Any:
-    """A value with what lies in the blob store put back into its place."""
-    if isinstance(value, BlobRef):
-        return await desk.fetch(value, registry)
-    if isinstance(value, dict) and any(isinstance(v, BlobRef) for v in value.values()):  # type: ignore[misc]
-        return {k: await whole(desk, v, registry) for k, v in value.items()}  # type: ignore[misc]
-    return value
 
 
 def _artifact_refs(pos: Position) -> dict[str, str]:
@@ -208,7 +198,7 @@ def _picture(folded: Folded, refs: dict[str, str]) -> Checkpoint:
     row, record, pos, history = folded.row, folded.record, folded.pos, folded.history
     values = pos.scopes[""].tree.merged()
     asked = next((h for h, a in history.asked.items() if _was_asked(record, a)), None)
-    lineage: Any = folded.first.lineage if isinstance(folded.first, CreatedBody) else {}
+    lineage = lineage_of(folded.first)
     return Checkpoint(
         id=_id_of(row.id, record, asked),
         run=row.id,
@@ -217,7 +207,7 @@ def _picture(folded: Folded, refs: dict[str, str]) -> Checkpoint:
         at=record.at,
         status=checkpoint_status(record),
         parent=None if folded.parent is None else checkpoint_id(row.id, folded.parent),
-        lineage=dict(lineage) or ({"checkpoint": row.forked_from} if row.forked_from else {}),
+        lineage=lineage,
         flow=row.flow,
         version=row.version,
         code=row.code,
@@ -236,6 +226,13 @@ def _picture(folded: Folded, refs: dict[str, str]) -> Checkpoint:
         pending_input=[_pending(hold, asked) for hold, asked in history.asked.items() if hold in pos.holds],
         **_counters(folded),
     )
+
+
+def lineage_of(first: Any) -> dict[str, Any]:
+    """Where a run came from, by its first record; a pruned run's horizon keeps it."""
+    if isinstance(first, CreatedBody):
+        return dict(first.lineage)
+    return dict(first.position.get("lineage", {})) if isinstance(first, SnapshotBody) else {}
 
 
 def _was_asked(record: Record, asked: dict[str, Any]) -> bool:

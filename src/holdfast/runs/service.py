@@ -18,7 +18,7 @@ from holdfast.errors import (
 from holdfast.model.fingerprint import encode_graph
 from holdfast.model.program import Program
 from holdfast.checkpoint.picture import Checkpoint, CheckpointMeta
-from holdfast.runs import forking, pictures
+from holdfast.runs import forking, pictures, pruning
 from holdfast.runs.history import tell_events
 from holdfast.runs.runtime import Runtime
 from holdfast.model.position import Position
@@ -212,6 +212,15 @@ class RunService:
     ) -> RunRow:
         """A fork that supersedes its source: the old run ends as cancelled, with links both ways."""
         return await forking.fork(self, ref, seq, patch=patch, given=input, supersede=True, run_id=run_id)
+
+    # ------------------------------------------------------------------ retention
+    async def prune(self, run: str, *, keep: int = pruning.KEEP) -> int:
+        """Keep the last checkpoints of an ended run. Answers how many records went."""
+        return await pruning.prune(self, run, keep=keep)
+
+    async def collect_blobs(self, *, grace: float = pruning.GRACE) -> int:
+        """Delete blobs that nobody refers to, after a grace period in seconds."""
+        return await pruning.collect_blobs(self, grace=grace)
 
     # ------------------------------------------------------------------ events
     async def events(self, run: str, *, after: int = 0, limit: int = 1000) -> list[Event]:

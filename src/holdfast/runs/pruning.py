@@ -1,0 +1,89 @@
+"""Retention: old records of ended runs go, and blobs that nobody refers to any more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from holdfast.checkpoint.fold import HISTORY
+from holdfast.errors import RunBusyError
+from holdfast.model.bodies import SnapshotBody
+from holdfast.model.snapshot import dump_position
+from holdfast.runs.blobs import refs_in
+from holdfast.runs.pictures import Folded, fold_to, lineage_of
+from holdfast.types.record import Kind, Record, Side
+from holdfast.types.status import ENDED
+
+if TYPE_CHECKING:
+    from holdfast.runs.sealing import Sealer
+    from holdfast.runs.service import RunService
+    from holdfast.store.base import RunRow
+
+KEEP = 10
+GRACE = 24 * 3600.0
+BATCH = 500
+
+
+async def prune(service: RunService, run: str, *, keep: int = KEEP) -> int:
+    """Keep the last `keep` checkpoints of an ended run. Answers how many records went.
+
+    The oldest kept checkpoint is rewritten as a self-contained snapshot, with the history that led to it,
+    so that nothing of the picture is lost but the records. Raises RunBusyError for a run that has not ended.
+    """
+    row = await service.get(run)
+    if row.status not in ENDED:
+        raise RunBusyError(f"run {row.id} is {row.status}: a run is pruned after it has ended.", run=row.id)
+    horizon = await _horizon(service, row, max(1, keep))
+    if horizon is None or horizon <= row.horizon:
+        return 0
+    # Values of types that are not loaded here could not be written back as they were.
+    service.runtime.program_for(row.version, row.flow)
+    folded = await fold_to(service, row, horizon)
+    replace = _snapshot(folded, folded.reader.sealer)
+    return await service.store.prune(row.id, horizon=horizon, replace=replace)
+
+
+async def _horizon(service: RunService, row: RunRow, keep: int) -> int | None:
+    listed = await service.store.listed(row.id, limit=keep)
+    if len(listed) < keep:
+        return None
+    horizon = listed[-1].seq
+    records = await service.store.read(row.id, first=horizon + 1, payloads=False)
+    # A later snapshot may name records before the horizon (D-27): then the horizon is that snapshot.
+    return max((r.seq for r in records if r.kind == Kind.snapshot), default=horizon)
+
+
+def _snapshot(folded: Folded, sealer: Sealer) -> Record:
+    """The record at the horizon, its columns as they are, its payload the whole position."""
+    old = folded.record
+    folded.history.checkpoints -= old.listed
+    position: dict[str, Any] = {
+        **dump_position(folded.pos, whole=True, by_ref=True),
+        HISTORY: folded.history.dump(),
+        "lineage": lineage_of(folded.first),
+    }
+    record = Record(
+        old.seq, Kind.snapshot, old.at, old.term, old.node, old.visit, old.attempt, old.scope, str(old.effect),
+        str(old.outcome), old.listed, 0, b"", b"",
+    )
+    sealer.seal(record, SnapshotBody(position), old.term)
+    # Its event numbers were given out long ago: a cursor must still be able to pass them.
+    record.events = old.events
+    record.side = Side(blobs=sorted({ref.digest for ref in refs_in(position)}))
+    return record
+
+
+async def collect_blobs(service: RunService, *, grace: float = GRACE) -> int:
+    """Delete blobs that no run refers to and that are older than the grace period (D-37). Answers how many.
+
+    Condemned first, then the object, then the row: a settle that names one meanwhile puts it again.
+    """
+    older_than = service.store.now() - int(grace * 1e6)
+    objects = service.runtime.desk.objects
+    collected = 0
+    while digests := await service.store.condemn_blobs(older_than=older_than, limit=BATCH):
+        if objects is not None:
+            for digest in digests:
+                await objects.delete(digest)
+        await service.store.drop_blobs(digests)
+        collected += len(digests)
+    return collected

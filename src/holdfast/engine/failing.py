@@ -188,7 +188,7 @@ def _hand_up(decision: Decision, scope: Scope, owner: Exec, error: ErrorInfo) ->
     node = node_of(decision.graph, pos, owner)
     body = AttemptBody("child_failed", error)
     record = decision.draft(Kind.attempt, body, node=node.id, execution=owner, effect=node.effect)
-    pos.head = record.seq
+    pos.head, pos.at = record.seq, record.at
     decision.cancels += wipe(decision, child, body)
     if node.map is not None and node.map.on_item_failure == "collect":
         owner.results[child.index] = failed_item(error)

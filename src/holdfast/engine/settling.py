@@ -137,7 +137,7 @@ def open_exec(decision: Decision, execution: Exec) -> None:
         before = decision.draft(
             Kind.attempt, AttemptBody("before"), node=node.id, execution=execution, effect=node.effect, listed=True
         )
-        pos.head = before.seq
+        pos.head, pos.at = before.seq, before.at
     if node.kind is NodeKind.hold:
         asking.ask_node(decision, execution, node)
     elif node.kind is NodeKind.timer:
@@ -153,7 +153,7 @@ def open_children(decision: Decision, execution: Exec) -> None:
     node = node_of(decision.graph, pos, execution)
     body = AttemptBody("children")
     record = decision.draft(Kind.attempt, body, node=node.id, execution=execution, effect=node.effect)
-    pos.head = record.seq
+    pos.head, pos.at = record.seq, record.at
     if execution.items is None:
         _no_list(decision, scope, execution)
         return

@@ -210,7 +210,7 @@ class FrameTree(msgspec.Struct):
             if op in GROWS and _is_list(held, op, operand):
                 growth = self.grown.get((partition, key))
                 if growth is None:
-                    growth = self.grown[(partition, key)] = Growth(list(held or ()), [])
+                    growth = self.grown[(partition, key)] = Growth(list[Any](held or ()), [])
                 growth.add(seq, at)
                 if type(held) is Segment:
                     held.grow(operand)

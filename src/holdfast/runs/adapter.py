@@ -1,6 +1,6 @@
 """The classic checkpoint store (save, get, load, latest, list, delete, fork) as a view of the journal (D-4).
 
-Nothing here changes a record: docs/adr/0002-checkpoint-store-adapter.md says what that means for `save`
+Nothing here changes a record: docs/adr/0008-checkpoint-store-adapter.md says what that means for `save`
 and `delete`.
 """
 

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
+
+# Effects that take a while are killed in their middle more often.
+LINGER = float(os.environ.get("VICTIM_LINGER", "0"))
 
 
 class World:
@@ -20,6 +24,7 @@ class World:
     def happens(self, name: str, run: str, **facts: Any) -> None:
         """Something happens: once it is here it has happened, whatever becomes of the process."""
         line = json.dumps({"name": name, "run": run, "pid": os.getpid(), **facts}) + "\n"
+        time.sleep(LINGER)
         handle = os.open(self.file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
             os.write(handle, line.encode())
@@ -27,6 +32,7 @@ class World:
                 os.fsync(handle)
         finally:
             os.close(handle)
+        time.sleep(LINGER)
 
     def lines(self, run: str) -> list[dict[str, Any]]:
         if not self.file.exists():

@@ -21,6 +21,14 @@ from holdfast.types.ids import new_run_id
 GIVEN = {"order": "A17", "customer": "c-9", "amount": 250}
 PATIENCE = 20.0
 CHOICES = ("approve", "reject")
+MEANINGS = {
+    "created": "the run exists, with its input",
+    "attempt": "another attempt begins",
+    "intent": "about to touch the outside",
+    "step": "done; never run again",
+    "asked": "waits for a person",
+    "end": "the run has ended",
+}
 
 
 def main() -> int:
@@ -50,6 +58,12 @@ class Demo:
     def play(self) -> int:
         started = time.monotonic()
         self.starts()
+        try:
+            self.wait_for(lambda: "read_letters" in self.calls())
+            time.sleep(0.7)
+        finally:
+            self.child.send_signal(signal.SIGKILL)
+            self.child.communicate()
         self.dies()
         self.resumes()
         decision = self.asks()
@@ -69,13 +83,9 @@ class Demo:
         )
         self.paper.typed(f"holdfast run demo/flow.py --input '{json.dumps(GIVEN)}'")
         self.child = self.spawn("run", self.flow, "--input", json.dumps(GIVEN), "--run-id", self.run)
-        self.wait_for(lambda: "read_letters" in self.calls())
-        time.sleep(0.7)
 
     def dies(self) -> None:
         self.paper.title("2. The process is killed in the middle")
-        self.child.send_signal(signal.SIGKILL)
-        self.child.wait()
         self.paper.say(f"  kill -9 {self.child.pid}     no warning, no clean-up", "bold red")
         self.paper.say("This is what the journal has, on disk:")
         self.journal()
@@ -203,7 +213,10 @@ class Demo:
 
     def journal(self) -> None:
         rows = [
-            (str(r["seq"]), r["kind"], r["node"], r["effect"], r["outcome"] or "")
-            for r in self.shown()["records"]
+            (str(r["seq"]), r["kind"], r["node"], r["outcome"], _meaning(r)) for r in self.shown()["records"]
         ]
-        self.paper.table(("seq", "record", "node", "effect", "outcome"), rows)
+        self.paper.table(("seq", "record", "node", "outcome", "meaning"), rows)
+
+
+def _meaning(record: dict[str, Any]) -> str:
+    return "failed; to be tried again" if record["outcome"] == "retry" else MEANINGS.get(record["kind"], "")

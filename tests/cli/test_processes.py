@@ -1,0 +1,188 @@
+"""The command line as a process: signals, pipes, what it loads, and the demo."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+SLOW = """
+import asyncio
+from pathlib import Path
+from holdfast import Flow
+
+slow = Flow("slow", effect="pure")
+
+@slow.node
+async def first(s):
+    Path("first").write_text(str(int(Path("first").read_text() or 0) + 1) if Path("first").exists() else "1")
+    return {"first": True}
+
+@slow.node
+async def second(s):
+    Path("began").touch()
+    while not Path("go").exists():
+        await asyncio.sleep(0.01)
+    return {"second": True}
+
+@slow.node
+async def third(s):
+    return {"third": True}
+
+slow.chain(first, second, third)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "slow.py").write_text(SLOW)
+    return tmp_path
+
+
+def start(folder: Path, *words: str) -> subprocess.Popen[str]:
+    env = {k: v for k, v in os.environ.items() if k != "HOLDFAST_STORE"} | {"HOLDFAST_LEASE": "500ms"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "holdfast", *words],
+        cwd=folder,
+        env=env,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    out, err = process.communicate(timeout=30)
+    return process.returncode, out, err
+
+
+def wait_until(met: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not met():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def runs(folder: Path) -> list[dict[str, object]]:
+    return json.loads(finish(start(folder, "runs", "--json"))[1])
+
+
+@pytest.mark.covers("R-33", "R-36")
+def test_resume_repeats_no_settled_step_when_the_process_was_killed(folder: Path) -> None:
+    killed = start(folder, "run", "slow.py")
+    wait_until((folder / "began").exists)
+    time.sleep(0.1)  # the first step's commit
+    killed.send_signal(signal.SIGKILL)
+    finish(killed)
+    (folder / "go").touch()
+
+    code, out, err = finish(start(folder, "resume", str(runs(folder)[0]["id"]), "--json"))
+
+    assert (code, json.loads(out)["status"]) == (0, "completed")
+    assert (folder / "first").read_text() == "1"
+    assert "waiting for it" in err
+
+
+def test_run_gives_the_run_back_when_interrupted_once(folder: Path) -> None:
+    running = start(folder, "run", "slow.py", "--json")
+    wait_until((folder / "began").exists)
+    running.send_signal(signal.SIGINT)
+    time.sleep(0.1)
+    (folder / "go").touch()
+    code, out, _ = finish(running)
+
+    assert (code, json.loads(out)["status"]) == (130, "resumable")
+    code, out, err = finish(start(folder, "resume", json.loads(out)["run_id"], "--json"))
+    assert (code, json.loads(out)["state"]) == (0, {"first": True, "second": True, "third": True})
+    assert "waiting for it" not in err  # nobody's lease had to lapse
+
+
+def test_run_stops_at_once_when_interrupted_twice(folder: Path) -> None:
+    running = start(folder, "run", "slow.py")
+    wait_until((folder / "began").exists)
+    running.send_signal(signal.SIGINT)
+    time.sleep(0.2)
+    running.send_signal(signal.SIGINT)
+    code, _, err = finish(running)
+
+    assert code == 130
+    assert "Traceback" not in err
+    assert runs(folder)[0]["status"] == "resumable"
+
+
+def test_worker_drains_when_terminated(folder: Path) -> None:
+    worker = start(folder, "worker", "slow.py")
+    wait_until(lambda: (folder / ".holdfast" / "holdfast.db-flows.json").exists())
+    running = start(folder, "run", "slow.py", "--json")
+    wait_until((folder / "began").exists)
+    running.send_signal(signal.SIGINT)
+    running.send_signal(signal.SIGKILL)
+    finish(running)
+    wait_until(lambda: runs(folder)[0]["recoveries"] == 1)  # the worker found it
+    wait_until(lambda: runs(folder)[0]["status"] == "running")
+    worker.send_signal(signal.SIGTERM)
+    time.sleep(0.2)
+    (folder / "go").touch()
+    code, _, err = finish(worker)
+
+    assert code == 0, err
+    assert "Draining" in err
+    assert runs(folder)[0]["status"] in ("resumable", "completed")
+
+
+def test_import_loads_neither_command_line_nor_driver() -> None:
+    script = "import sys, holdfast; holdfast.Flow; print([m for m in ('typer', 'rich', 'apsw') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_public_name_is_there() -> None:
+    import holdfast
+
+    assert all(getattr(holdfast, name) is not None for name in holdfast.__all__)
+    with pytest.raises(AttributeError, match="nonsense"):
+        _ = holdfast.nonsense
+
+
+def test_help_loads_neither_rich_nor_an_event_loop() -> None:
+    script = (
+        "import sys; from holdfast.cli.main import run; run(['--help']); "
+        "print([m for m in ('rich.console', 'asyncio', 'apsw', 'pydantic') if m in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
+
+
+def test_output_may_be_cut_off_by_its_reader(folder: Path) -> None:
+    (folder / "go").touch()
+    finish(start(folder, "run", "slow.py"))
+    command = f"{sys.executable} -m holdfast runs | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.timeout(60)
+def test_demo_keeps_its_promise_when_nobody_answers(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "holdfast.demo"],
+        cwd=tmp_path,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "kill -9" in done.stdout
+    assert "holdfast answer" in done.stdout
+    assert "Each effect happened exactly once" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert list(tmp_path.iterdir()) == []

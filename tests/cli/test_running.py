@@ -1,0 +1,140 @@
+"""`run`, `resume`, `answer`, `cancel` and `worker`."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Cli, given
+
+
+def test_run_completes_and_shows_the_state(cli: Cli, refund: str) -> None:
+    said = cli("run", refund, "--input", given(80))
+
+    assert said.code == 0
+    assert "status  completed" in said.out
+    assert "R-A17" in said.out
+
+
+def test_run_answers_in_json_when_asked(cli: Cli, refund: str) -> None:
+    said = cli("run", refund, "--input", given(80), "--json")
+
+    assert said.code == 0
+    assert said.json["status"] == "completed"
+    assert said.json["state"]["receipt"] == "R-A17"
+    assert said.err == ""
+
+
+def test_run_says_what_to_type_when_it_waits_for_a_person(cli: Cli, refund: str) -> None:
+    said = cli("run", refund, "--input", given(250))
+
+    assert said.code == 3
+    assert "Refund 250?" in said.out
+    run = said.out.split()[1]
+    assert f"holdfast answer {run[:8]} approve" in said.out
+
+
+def test_run_fails_with_the_reason_and_the_next_command_when_a_node_fails(cli: Cli, refund: str) -> None:
+    said = cli("run", refund, "--input", given(-1))
+
+    assert said.code == 1
+    assert "node assess: ValueError: a refund is positive" in said.out
+    assert "holdfast resume" in said.err
+
+
+def test_run_reads_its_input_from_a_file_and_from_stdin(
+    cli: Cli, refund: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in.json").write_text(given(1))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given(2).encode())))
+
+    from_file = cli("run", refund, "--input", "@in.json", "--json")
+    from_stdin = cli("run", refund, "--input", "-", "--json")
+
+    assert (from_file.json["state"]["amount"], from_stdin.json["state"]["amount"]) == (1, 2)
+
+
+def test_run_shows_events_as_lines_when_watched(cli: Cli, refund: str) -> None:
+    said = cli("run", refund, "--input", given(80), "--watch")
+
+    kinds = [line.split()[1] for line in said.out.splitlines() if line[:2].isdigit() and "." in line]
+    assert kinds[0] == "run.created"
+    assert kinds[-1] == "run.completed"
+    assert "node.completed" in kinds
+
+
+def test_run_shows_events_as_json_lines_when_watched_by_a_machine(cli: Cli, refund: str) -> None:
+    said = cli("run", refund, "--input", given(80), "--watch", "--json")
+
+    *events, result = [json.loads(line) for line in said.out.splitlines()]
+    assert [event["number"] for event in events] == list(range(1, len(events) + 1))
+    assert result["status"] == "completed"
+
+
+def test_run_starts_no_second_run_when_the_key_is_known(cli: Cli, refund: str) -> None:
+    first = cli("run", refund, "--input", given(80), "--idempotency-key", "k", "--json")
+    second = cli("run", refund, "--input", given(80), "--idempotency-key", "k", "--json")
+
+    assert first.json["run_id"] == second.json["run_id"]
+    assert second.json["status"] == "completed"
+    assert len(cli("runs", "--json").json) == 1
+
+
+def test_answer_then_resume_completes_the_run(cli: Cli, refund: str) -> None:
+    run = cli("run", refund, "--input", given(250), "--json").json["run_id"]
+
+    answered = cli("answer", run[:8], "approve", "--comment", "checked", "--by", "user:ada", "--json")
+    resumed = cli("resume", run[:8], "--json")
+
+    assert answered.code == 0
+    assert answered.json["resolution"]["comment"] == "checked"
+    assert resumed.code == 0
+    assert resumed.json["state"]["decision"] == "approve"
+    assert resumed.json["state"]["receipt"] == "R-A17"
+
+
+def test_answer_goes_on_with_the_run_when_told_to(cli: Cli, refund: str) -> None:
+    said = cli("run", refund, "--input", given(250), "--json").json
+
+    done = cli("answer", said["holds"][0]["id"], "approve", "--resume", "--json")
+
+    assert (done.code, done.json["status"]) == (0, "completed")
+
+
+def test_worker_finishes_what_was_answered(cli: Cli, refund: str) -> None:
+    run = cli("run", refund, "--input", given(250), "--json").json["run_id"]
+    cli("answer", run, "reject")
+
+    said = cli("worker", refund, "--until-idle")
+
+    assert said.code == 0
+    assert cli("runs", "--status", "completed", "--json").json[0]["id"] == run
+
+
+def test_cancel_stops_a_waiting_run_when_it_goes_on(cli: Cli, refund: str) -> None:
+    run = cli("run", refund, "--input", given(250), "--json").json["run_id"]
+
+    asked = cli("cancel", run, "--reason", "ordered twice")
+    ended = cli("resume", run, "--json")
+
+    assert asked.code == 0
+    assert (ended.code, ended.json["status"]) == (1, "cancelled")
+
+
+def test_resume_goes_on_with_a_failed_run_when_its_cause_was_mended(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / f"mended_{abs(hash(str(tmp_path)))}.py"
+    file.write_text(
+        "from pathlib import Path\nfrom holdfast import Flow\nflow = Flow('mended', effect='pure')\n"
+        "@flow.node\nasync def look(s):\n    return {'found': Path('there').read_text()}\n"
+    )
+    run = cli("run", str(file), "--json")
+    assert (run.code, run.json["status"]) == (1, "failed")
+    (tmp_path / "there").write_text("yes")
+
+    again = cli("resume", run.json["run_id"], "--json")
+
+    assert (again.code, again.json["state"]) == (0, {"found": "yes"})

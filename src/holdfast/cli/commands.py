@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Coroutine
 from typing import Annotated, Any
@@ -36,7 +37,14 @@ By = Annotated[str, typer.Option(help="Who decides", metavar="WHO")]
 def _go(work: Coroutine[Any, Any, int]) -> int:
     import asyncio
 
-    return int(asyncio.run(work))
+    try:
+        code = int(asyncio.run(work))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read our output has seen enough (`holdfast runs | head -1`).
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return code
 
 
 @app.command(

@@ -37,10 +37,6 @@ def run(argv: list[str]) -> int:
     except KeyboardInterrupt:
         complain("Interrupted.")
         return Exit.interrupted
-    except BrokenPipeError:
-        # Whoever read our output has seen enough (`holdfast runs | head -1`).
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return Exit.ok
     except Exception as error:
         if os.environ.get("HOLDFAST_DEBUG"):
             raise

@@ -98,7 +98,8 @@ class Victim:
     def end(self, process: subprocess.Popen[str], within: float = 30) -> int:
         """Wait for it, and keep what it said."""
         out, err = process.communicate(timeout=within)
-        self.facts += [json.loads(line) for line in out.splitlines()]
+        # A long last word may be cut off by a kill.
+        self.facts += [json.loads(line) for line in out.splitlines(keepends=True) if line.endswith("\n")]
         assert process.returncode in (0, 137, -9), err
         return process.returncode
 

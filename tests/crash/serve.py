@@ -1,0 +1,27 @@
+"""A worker process: `python -m tests.crash.serve DATABASE WORLD`. Serves until it is told to stop (SIGTERM)."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+
+from holdfast import Holdfast, Worker
+from tests.crash import flows, life
+from tests.crash.world import World
+
+
+async def main(database: str) -> None:
+    async with Holdfast(f"sqlite:{database}", settings=life.SETTINGS) as house:
+        worker = Worker(*flows.FLOWS.values(), on=house, concurrency=3, poll=0.05, hot_hold=0.0, max_recoveries=50)
+        stopping = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
+        async with worker:
+            print("serving", flush=True)
+            await stopping.wait()
+
+
+if __name__ == "__main__":
+    flows.settle_in(World(Path(sys.argv[2])))
+    asyncio.run(main(sys.argv[1]))

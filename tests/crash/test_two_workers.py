@@ -1,0 +1,54 @@
+"""Two workers in two processes on one SQLite file never both advance a run."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.crash.fleet import Fleet
+
+pytestmark = pytest.mark.anyio
+
+MIX = ["bare", "split", "map", "pure", "sub", "script", "retry", "timer", "hold", "emit"]
+
+
+@pytest.mark.covers("CORE-PROOF-04", "D-2")
+async def test_each_run_is_advanced_by_one_worker_when_two_processes_share_a_file(tmp_path: Path) -> None:
+    fleet = Fleet(tmp_path, linger=0.01)
+    async with fleet.house() as house:
+        service = await house.service()
+        await fleet.create(service, MIX * 2)
+        fleet.start()
+        try:
+            await fleet.until_done(service)
+        finally:
+            fleet.stop()
+        await fleet.judge(service)
+        assert fleet.doubts == 0
+        at_work = {line["pid"] for run in fleet.runs for line in fleet.world.lines(run)}
+        assert at_work == {worker.pid for worker in fleet.workers}
+
+
+@pytest.mark.covers("CORE-PROOF-04", "D-7", "D-17", "D-33")
+async def test_worker_stops_quietly_when_it_slept_through_the_end_of_its_leases(tmp_path: Path) -> None:
+    fleet = Fleet(tmp_path, linger=0.03)
+    async with fleet.house() as house:
+        service = await house.service()
+        await fleet.create(service, ["bare", "split", "map", "strict", "script", "bare", "timer"])
+        fleet.start()
+        sleeper = fleet.workers[0]
+        try:
+            await asyncio.sleep(0.08)
+            sleeper.send_signal(signal.SIGSTOP)
+            await asyncio.sleep(0.8)  # its leases end after 0.3 s, and the other worker takes the runs
+            sleeper.send_signal(signal.SIGCONT)
+            await asyncio.sleep(0.3)  # what it had begun is over: now a person can know the truth
+            await fleet.until_done(service)
+        finally:
+            fleet.stop()
+        await fleet.judge(service)
+        taken_over = [(await service.get(run)).recoveries for run in fleet.runs]
+        assert any(taken_over), "no lease was lost"

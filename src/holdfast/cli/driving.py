@@ -7,20 +7,24 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.app.flow import advance, result_of
+from holdfast.app.flow import advance, make_result, result_of
 from holdfast.app.result import Result
 from holdfast.cli.screen import note
 from holdfast.errors import LeaseLostError, RunBusyError
+from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs.service import RunService
+from holdfast.store.base import Claim
 from holdfast.types.clock import to_datetime
 from holdfast.types.ids import RunId
 from holdfast.types.status import ENDED, PARKED
 
+Claimed = tuple[Claim, Position]
 
-async def drive(service: RunService, program: Program, run: RunId) -> Result:
+
+async def drive(service: RunService, program: Program, run: RunId, claimed: Claimed | None = None) -> Result:
     """Until the run ends or waits, whoever advances it. Ctrl-C gives it back; a second one at once."""
-    work = asyncio.ensure_future(_advance(service, program, run))
+    work = asyncio.ensure_future(_advance(service, program, run, claimed))
     with Signals(lambda: _let_go(service, work)):
         try:
             return await work
@@ -28,11 +32,15 @@ async def drive(service: RunService, program: Program, run: RunId) -> Result:
             return await result_of(service, program, run)
 
 
-async def _advance(service: RunService, program: Program, run: RunId) -> Result:
+async def _advance(service: RunService, program: Program, run: RunId, claimed: Claimed | None) -> Result:
     said = False
     while True:
         try:
-            return await advance(service, program, run)
+            if claimed is None:
+                return await advance(service, program, run)
+            claim, pos = claimed
+            claimed = None
+            return await make_result(service, program, run, *await service.runtime.drive(claim, pos))
         except (RunBusyError, LeaseLostError):
             row = await service.get(run)
         if row.status in ENDED:

@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.app.flow import Flow, follow
 from holdfast.app.result import Result
-from holdfast.cli.driving import drive
+from holdfast.cli.driving import Claimed, drive
 from holdfast.cli.locating import absolute, load_flow
 from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house, recall_source, remember_source
@@ -38,15 +38,17 @@ async def run_flow(spec: str, given: Any, options: dict[str, Any], manner: Manne
     async with open_house(manner.store, must_exist=False) as house:
         service = await house.service()
         try:
-            row, fresh = await service.create(program, {} if given is None else given, **options)
+            started = await service.start(program, {} if given is None else given, **options)
         except StateError as error:
             raise StateError(
                 f"the input does not fit flow {flow.name!r}: {error.message}", hint=error.hint
             ) from error
         remember_source(manner.store, program.version, absolute(spec))
-        if not fresh:
-            note(f"A run with this idempotency key exists already: {row.id}.")
-        return await _go_on(service, flow, row, manner)
+        if not isinstance(started, RunRow):
+            return await _go_on(service, flow, started[0].run, manner, started)
+        if not manner.json:
+            note(f"A run with this idempotency key exists already: {started.id}.")
+        return await _go_on(service, flow, started, manner)
 
 
 async def resume_run(run: str, spec: str | None, manner: Manner) -> Exit:
@@ -67,13 +69,15 @@ async def resume_run(run: str, spec: str | None, manner: Manner) -> Exit:
         return await _go_on(service, flow, row, manner)
 
 
-async def _go_on(service: RunService, flow: Flow, row: RunRow, manner: Manner) -> Exit:
+async def _go_on(
+    service: RunService, flow: Flow, row: RunRow, manner: Manner, claimed: Claimed | None = None
+) -> Exit:
     program = flow.program()
     service.runtime.carry(program)
     service.runtime.program_for(row.version, row.flow)
     if not manner.json:
         note(f"run {row.id}")
-    driving = asyncio.ensure_future(drive(service, program, row.id))
+    driving = asyncio.ensure_future(drive(service, program, row.id, claimed))
     if manner.watch:
         await _watch(service, row.id, driving, manner)
     result: Result = await driving

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from holdfast.app.house import Holdfast, default_house
 from holdfast.app.result import Result
+from holdfast.errors import VersionMismatchError
 from holdfast.frontends.python import FlowBuilder
 from holdfast.model.position import Position
 from holdfast.model.program import Program
@@ -54,7 +55,7 @@ class Flow(FlowBuilder):
         history: they go on in a fork of it (G-39), whose id is in the result.
         """
         service = await self._service(on)
-        row, seq = await service.standing(run_id, checkpoint)
+        row, seq = await self._of_this_flow(service, run_id, checkpoint)
         if seq is not None or input is not None or patch is not None:
             row = await service.fork(row.id, row.head if seq is None else seq, patch=patch, input=input)
         elif row.status is RunStatus.failed:
@@ -69,6 +70,7 @@ class Flow(FlowBuilder):
     ) -> Result:
         """What if: a new run from a checkpoint (its id, or a run and a record), advanced like any other."""
         service = await self._service(on)
+        await self._of_this_flow(service, checkpoint, seq)
         row = await service.fork(checkpoint, seq, patch=patch, input=input)
         return await advance(service, self.program(), row.id)
 
@@ -78,8 +80,22 @@ class Flow(FlowBuilder):
     ) -> Result:
         """A fork that supersedes its source: the old run ends as cancelled."""
         service = await self._service(on)
+        await self._of_this_flow(service, checkpoint, seq)
         row = await service.rewind(checkpoint, seq, patch=patch, input=input)
         return await advance(service, self.program(), row.id)
+
+    async def _of_this_flow(
+        self, service: RunService, ref: str, checkpoint: str | int | None
+    ) -> tuple[RunRow, int | None]:
+        """`RunService.standing`, of a run that this flow may go on with. Raises VersionMismatchError (RF-3)."""
+        row, seq = await service.standing(ref, checkpoint)
+        if row.flow != self.name:
+            raise VersionMismatchError(
+                f"{ref} is a run of flow {row.flow!r}, not of {self.name!r}.",
+                hint=f"Go on with it through the flow {row.flow!r}.",
+                flow=row.flow,
+            )
+        return row, seq
 
     async def _service(self, on: Holdfast | None) -> RunService:
         house = on or default_house()

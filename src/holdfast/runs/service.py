@@ -20,6 +20,7 @@ from holdfast.model.program import Program
 from holdfast.checkpoint.picture import Checkpoint, CheckpointMeta
 from holdfast.runs import forking, pictures, pruning
 from holdfast.runs.history import tell_events
+from holdfast.runs.pending import PendingRun, pending_runs
 from holdfast.runs.runtime import Runtime
 from holdfast.model.position import Position
 from holdfast.store.base import Claim, FlowRow, NewRun, RunFilter, RunRow
@@ -130,6 +131,12 @@ class RunService:
 
     async def holds(self, run: RunId | None = None, *, open_only: bool = True) -> list[HoldRow]:
         return await self.store.holds(run=run, status=HoldStatus.pending if open_only else None)
+
+    async def pending(
+        self, *, tenant: str | None = None, thread: str | None = None, limit: int = 50
+    ) -> list[PendingRun]:
+        """Runs that wait for a person, with what they ask: newest question first. `limit` 0: all."""
+        return await pending_runs(self, tenant=tenant, thread=thread, limit=limit)
 
     # ------------------------------------------------------------------ telling
     async def answer(

@@ -1,0 +1,7 @@
+"""The same houses and places as the flow tests: the runtime's rules are proven on every store."""
+
+from __future__ import annotations
+
+from tests.flows.conftest import house, place, positions
+
+__all__ = ["house", "place", "positions"]

@@ -1,0 +1,24 @@
+"""A worker inside your own program: runs are started here or by anybody else who reaches the store."""
+
+from __future__ import annotations
+
+import asyncio
+
+from refund import refund
+
+from holdfast import Holdfast, Worker
+
+
+async def main(address: str = "sqlite:.holdfast/background.db") -> None:
+    async with Holdfast(address) as house, Worker(refund, on=house, concurrency=5):
+        service = await house.service()
+        row, _ = await service.create(refund.program(), {"order_id": "B2", "customer": "c-1", "amount": 900})
+        async for event in service.stream(row.id, poll=0.05):
+            print(event.number, event.type, event.node)
+            if event.type == "hold.opened":
+                print(event.data["prompt"])
+                await service.answer(event.data["checkpoint_id"], "approve", by="user:you")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

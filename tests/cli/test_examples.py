@@ -1,0 +1,72 @@
+"""Examples run as they are, and the reference names what there is."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+from holdfast.cli.main import Exit
+from tests.cli.conftest import Cli
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "part"),
+    [
+        ("refund", 0, "paid 80"),
+        ("research", 0, "LIBRARY"),
+        ("draft", 0, "More about harbours, …"),
+        ("onboarding", 3, "What is the mail address of Ada?"),
+    ],
+)
+def test_example_runs_from_the_command_line(cli: Cli, name: str, code: int, part: str) -> None:
+    given = ["--input", '{"order_id": "A", "customer": "c", "amount": 80}'] if name == "refund" else []
+
+    said = cli("run", str(EXAMPLES / f"{name}.py"), *given)
+
+    assert said.code == code, said.err
+    assert part in said.out
+
+
+def test_onboarding_asks_once_and_opens_one_account(cli: Cli) -> None:
+    started = cli("run", str(EXAMPLES / "onboarding.py"))
+    run = next(line.split()[1] for line in started.out.splitlines() if line.startswith("run "))
+
+    done = cli("answer", run, "ada@example.org", "--resume")
+
+    assert done.code == 0
+    assert (started.out + done.out).count("(opening an account for Ada)") == 1
+    assert "(mail to ada@example.org)" in done.out
+
+
+def test_background_example_completes_its_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    background = importlib.import_module("background")
+
+    asyncio.run(background.main(f"sqlite:{tmp_path / 'b.db'}"))
+
+    assert "run.completed" in capsys.readouterr().out
+
+
+def test_every_example_is_listed() -> None:
+    listed = set(re.findall(r"\((\w+\.py)\)", (EXAMPLES / "README.md").read_text()))
+    assert listed == {file.name for file in EXAMPLES.glob("*.py")}
+
+
+def test_reference_names_every_command_option_and_exit_code(cli: Cli) -> None:
+    page = (ROOT / "docs" / "reference" / "cli.md").read_text()
+    commands = re.findall(r"^  (\w+)  ", cli("--help").out.partition("Commands:")[2], re.MULTILINE)
+
+    assert len(commands) >= 7
+    assert [
+        name for name in commands if f"`holdfast {name} " not in page and f"`holdfast {name}`" not in page
+    ] == []
+    assert [code for code in Exit if f"| {int(code)} |" not in page] == []

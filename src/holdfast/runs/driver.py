@@ -75,6 +75,7 @@ class Driver:
         self.unproven: list[tuple[int, int, Finished | Proven]] = []
         self.fatal: BaseException | None = None
         self.left = asyncio.Event()
+        self.leaving = False
 
     # ------------------------------------------------------------------ the loop
     async def drive(self) -> RunStatus:
@@ -95,6 +96,8 @@ class Driver:
         finally:
             await self._stop_handlers(set())
             self.recorder.close(self.queue)
+            # From here on the task is our caller's own: nobody cancels it for what was ours.
+            self.task = None
             self.left.set()
 
     async def gone(self, grace: float) -> None:
@@ -105,7 +108,8 @@ class Driver:
             async with asyncio.timeout(grace):
                 await self.left.wait()
         except TimeoutError:
-            self.task.cancel()
+            if self.task is not None:
+                self.task.cancel()
             await self.left.wait()
 
     async def _testify(self) -> None:
@@ -153,6 +157,7 @@ class Driver:
             decision = step(self.graph, self.pos, messages, clock.now())
             await self._write(decision)
             if decision.ended:
+                self.leaving = True
                 await self.recorder.committed(self.queue, self.pos.head)
                 return RunStatus(self.pos.status)
             if self.pos.failing is not None or self.pos.cancelling is not None:
@@ -633,9 +638,11 @@ class Driver:
         await self.recorder.committed(self.queue, self.pos.head)
         crashpoint("before_park")
         status = RunStatus.pending_input if self.pos.holds else RunStatus.waiting
+        self.leaving = True
         parked = await self.runtime.store.park(
             self.lease, status=status, inbox_seen=self.box.seen, ready_at=None
         )
+        self.leaving = parked
         if not parked:
             return await self._not_parked()
         crashpoint("after_park")
@@ -695,6 +702,12 @@ class Driver:
         if not await self.runtime.safe_margin(self.lease):
             self.lost()
             raise LeaseLostError(f"run {self.run} is not ours any more")
+
+    def lease_gone(self) -> None:
+        """From the heartbeat: the lease is not ours. Where we are about to end or park that is our own doing,
+        and where it is not, the write that follows is refused."""
+        if not self.leaving and self.task is not None:
+            self.lost()
 
     def lost(self) -> None:
         """Another worker has the run: stop at once, publish nothing (D-7)."""

@@ -126,6 +126,7 @@ class Runtime:
         crashpoint("after_claim")
         self._keep(claim.lease)
         self.recorder.expected += 1
+        driver: Driver | None = None
         try:
             program = self.program_for(claim.run.version, claim.run.flow)
             loaded = Loaded(fresh, 1) if fresh is not None else await load_or_mend(self, claim, program)
@@ -141,8 +142,10 @@ class Runtime:
             raise
         finally:
             self.recorder.expected -= 1
-            self.drivers.pop(claim.run.id, None)
-            self._leased.pop(claim.run.id, None)
+            if self.drivers.get(claim.run.id) is driver:
+                # Otherwise the run was lost, and this process has claimed it again meanwhile.
+                self.drivers.pop(claim.run.id, None)
+                self._leased.pop(claim.run.id, None)
             self._tell(claim.run.id)
 
     async def _give_back(self, claim: Claim) -> None:
@@ -194,7 +197,7 @@ class Runtime:
                 if ours:
                     self._leased[driver.run] = now
                 else:
-                    self._loop.call_soon_threadsafe(driver.lost)
+                    self._loop.call_soon_threadsafe(driver.lease_gone)
 
     async def safe_margin(self, lease: Lease) -> bool:
         """Whether the lease lasts a while yet on our own clock; if not, it is extended first (D-17)."""

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from holdfast.checkpoint import Blob, TypeRegistry, pack, record_digest, seal, spill, unpack, unseal
-from holdfast.errors import CheckpointCorruptError
+from holdfast.checkpoint.envelope import MAX_SIZE, encode_packed
+from holdfast.errors import CheckpointCorruptError, ValueTooLargeError
 from holdfast.model.bodies import (
     BODY_TYPES,
     AskedBody,
@@ -20,7 +21,7 @@ from holdfast.model.bodies import (
     SubstepBody,
 )
 from holdfast.model.events import count_events
-from holdfast.types.record import Body, Kind, Record, Side
+from holdfast.types.record import Body, Kind, Op, Record, Side
 from holdfast.types.value import BlobRef
 
 _ANY_FIELDS: dict[type[Body], tuple[str, ...]] = {
@@ -32,6 +33,9 @@ _ANY_FIELDS: dict[type[Body], tuple[str, ...]] = {
     SnapshotBody: ("position", "segments"),
 }
 _SPILLS = frozenset({CreatedBody, SubstepBody, StepBody})
+_SHORT = 4096
+_INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
+_FITS = frozenset({bool, float, type(None)})
 
 
 class Sealer:
@@ -41,6 +45,44 @@ class Sealer:
         self.registry = registry
         # Values that left a record for the blob store: the driver notes where they lie, for snapshots.
         self.spilled: list[tuple[str, str, str, Any, BlobRef]] = []
+        # What `prepare` packed, for the record that is sealed next: (operand, packed, blobs).
+        self.ready: dict[tuple[int, bool], tuple[Any, Any, list[Blob]]] = {}
+
+    def prepare(self, ops: list[Op], output: Any) -> None:
+        """Pack what a handler returned before the engine counts on it; sealing its record then cannot fail.
+
+        Raises ValueNotStorableError and ValueTooLargeError, naming the place.
+        """
+        size = 0
+        for _, key, op, operand in ops:
+            if not key.isascii():
+                pack(key, self.registry, f"the name {key!r}")
+            if not _surely_fits(operand):
+                size += self._prepare(operand, key, may_leave=op == "set")
+        if not _surely_fits(output):
+            size += self._prepare(output, "the output", may_leave=True)
+        if size > MAX_SIZE:
+            raise ValueTooLargeError(
+                f"A step adds {size:,} encoded bytes to lists, over the limit of {MAX_SIZE:,} for one step.",
+                hint="Add them in several steps, or store a file and keep its reference in the state.",
+                size=size,
+                limit=MAX_SIZE,
+            )
+
+    def _prepare(self, operand: Any, where: str, *, may_leave: bool) -> int:
+        packed = pack(operand, self.registry, where)
+        blobs: list[Blob] = []
+        if may_leave:
+            try:
+                packed, blobs = spill(packed)
+            except ValueTooLargeError as error:
+                raise ValueTooLargeError(f"{where}: {error.message}", hint=error.hint, **error.facts) from None
+            size = 0
+        else:
+            content = encode_packed(packed)
+            packed, size = msgspec.Raw(content), len(content)
+        self.ready[id(operand), may_leave] = (operand, packed, blobs)
+        return size
 
     def seal(self, record: Record, body: Any, term: int) -> list[Blob]:
         """Fill in payload, digest, term and event count. Answers the blobs to put before the record."""
@@ -76,10 +118,16 @@ class Sealer:
         registry = self.registry
         ops: list[Any] = []
         for partition, key, op, operand in body.ops:
-            value = pack(operand, registry)
-            if op == "set":
-                # What a reducer meets must be at hand when it is applied again: only plain sets may leave.
-                value, spilled = spill(value)
+            # What a reducer meets must be at hand when it is applied again: only plain sets may leave.
+            may_leave = op == "set"
+            ready = self.ready.get((id(operand), may_leave)) if self.ready else None
+            if ready is not None:
+                _, value, spilled = ready
+            else:
+                value, spilled = pack(operand, registry), None
+            if may_leave:
+                if spilled is None:
+                    value, spilled = spill(value)
                 if spilled:
                     blobs += spilled
                     self.spilled.append((record.scope, partition, key, operand, spilled[0].ref))
@@ -98,6 +146,10 @@ class Sealer:
     def _value(self, value: Any, kind: type[Body] | None, blobs: list[Blob]) -> Any:
         if value is None:
             return None
+        ready = self.ready.get((id(value), True)) if kind is StepBody and self.ready else None
+        if ready is not None:
+            blobs += ready[2]
+            return ready[1]
         packed = pack(value, self.registry)
         if kind not in _SPILLS:
             return packed
@@ -137,6 +189,16 @@ class Sealer:
             if value is not None:
                 setattr(body, name, unpack(value, registry))
         return body
+
+
+def _surely_fits(value: Any) -> bool:
+    """Known without looking inside."""
+    kind = type(value)
+    if kind is str:
+        return len(value) <= _SHORT and value.isascii()
+    if kind is int:
+        return _INT_MIN <= value <= _INT_MAX
+    return kind in _FITS
 
 
 Opener = Callable[[Record], Any]

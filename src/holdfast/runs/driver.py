@@ -592,7 +592,9 @@ class Driver:
 
     def _working(self) -> bool:
         """Whether some handler does more than wait for an answer."""
-        blocked = {key[:2] for key in self.answers}
+        # One whose answer is given goes on in its next turn.
+        answered = {key[:2] for key, answer in self.answers.items() if answer.done()}
+        blocked = {key[:2] for key in self.answers} - answered
         return any(key not in blocked or self._is_busy(key) for key in self.tasks)
 
     def _is_busy(self, key: tuple[str, int]) -> bool:
@@ -626,7 +628,7 @@ class Driver:
     async def _park(self) -> RunStatus | None:
         """Let go of the run, durably. None where mail came meanwhile (D-29)."""
         await asyncio.sleep(0)
-        if self.awake.is_set():
+        if self.awake.is_set() or self._working():
             # Something was about to happen: another question of the same handler, an end.
             return None
         await self._suspend_all()

@@ -89,9 +89,10 @@ class Victim:
         self.name, self.run = name, str(uuid4())
         self.facts: Facts = []
 
-    def start(self, **environment: str) -> subprocess.Popen[str]:
+    def start(self, *more: str, program: str = "victim", **environment: str) -> subprocess.Popen[str]:
+        what = [self.database, self.world.file, self.name, self.run, *more]
         return subprocess.Popen(
-            [sys.executable, "-m", "tests.crash.victim", self.database, self.world.file, self.name, self.run],
+            [sys.executable, "-m", f"tests.crash.{program}", *what],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, env={**os.environ, **environment},
         )  # fmt: skip
 

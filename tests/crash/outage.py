@@ -1,0 +1,95 @@
+"""A process whose store fails under it: `python -m tests.crash.outage DATABASE WORLD FLOW RUN HOW`.
+
+`full`: its files cannot grow for a while (a limit of the process, so that no root and no small disk is needed).
+`locked`: somebody else holds the write lock for longer than the store waits for it.
+`briefly`: for less long than that.
+It says what it met, mends it, goes on, and lives the run to its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import sys
+import threading
+from pathlib import Path
+
+import apsw
+
+from holdfast import Holdfast, StoreError
+from holdfast.runs import recorder
+from tests.crash import flows, life
+from tests.crash.victim import say
+from tests.crash.world import World
+
+
+# As in life, only shorter.
+recorder.RETRY_DELAYS = (0.02, 0.05, 0.1, 0.2)  # type: ignore[assignment]
+
+
+async def main(database: str, name: str, run: str, how: str) -> None:
+    address = f"sqlite:{database}?busy_timeout=0.2"
+    async with Holdfast(address, settings=life.SETTINGS) as house:
+        service = await house.service()
+        await life.begin(house, service, name, run, say)
+        breaks, mends = FAULTS[how](database)
+        flows.WORLD = _Breaking(flows.WORLD.file, breaks)  # in the middle of the run, at its second effect
+        try:
+            await flows.FLOWS[name].resume(run, on=house)
+            say("unbroken")
+        except StoreError as error:
+            row = await service.get(run)
+            say("met", error.code, error.retryable, row.head)
+        mends()
+        await life.live(house, name, run, say, asyncio.sleep)
+
+
+class _Breaking(World):
+    def __init__(self, file: Path, breaks: object) -> None:
+        super().__init__(file)
+        self._breaks = breaks
+        self._count = 0
+
+    def happens(self, name: str, run: str, **facts: object) -> None:
+        super().happens(name, run, **facts)
+        self._count += 1
+        if self._count == 2:
+            self._breaks()  # type: ignore[operator]
+
+
+def full(database: str) -> tuple[object, object]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    wal = Path(database + "-wal")
+
+    def breaks() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (wal.stat().st_size, hard))
+
+    return breaks, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def briefly(database: str) -> tuple[object, object]:
+    breaks, mends = locked(database)
+
+    def breaks_for_a_while() -> None:
+        breaks()  # type: ignore[operator]
+        threading.Timer(0.4, mends).start()  # type: ignore[arg-type]
+
+    return breaks_for_a_while, lambda: None
+
+
+def locked(database: str) -> tuple[object, object]:
+    other = apsw.Connection(database)
+
+    def mends() -> None:
+        other.execute("ROLLBACK")
+        other.close()
+
+    return lambda: other.execute("BEGIN EXCLUSIVE"), mends
+
+
+FAULTS = {"full": full, "locked": locked, "briefly": briefly}
+
+
+if __name__ == "__main__":
+    flows.settle_in(World(Path(sys.argv[2])))
+    asyncio.run(main(sys.argv[1], *sys.argv[3:6]))

@@ -1,0 +1,64 @@
+"""Narrow moments that the tests with many processes found, each made wide here."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from holdfast import Context, Flow, Holdfast
+from holdfast.runs.driver import Driver
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.covers("D-29")
+async def test_script_goes_on_when_the_answer_comes_before_the_run_could_park() -> None:
+    flow = Flow("quick", effect="read")
+
+    @flow.script
+    async def talk(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
+        said = await ctx.ask("Well?", options=["yes", "no"])
+        await ctx.step("act", lambda: None)
+        return {"said": said.decision}
+
+    async with Holdfast("memory:") as house:
+        house.carry(flow.program())
+        service = await house.service()
+        row, _ = await service.create(flow.program(), {})
+
+        def answer_at_once() -> None:
+            """In the very commit that shows the question: nothing of the memory store ever waits."""
+            with pytest.raises(StopIteration):
+                _answer().send(None)
+
+        async def _answer() -> None:
+            for hold in await service.holds(row.id):
+                await service.answer(hold.id, "yes")
+
+        service.runtime.listen(row.id, answer_at_once)
+        result = await flow.resume(row.id, on=house)
+    assert result.expect().state["said"] == "yes"
+
+
+@pytest.mark.covers("D-7")
+async def test_caller_is_not_cancelled_when_the_heartbeat_speaks_after_the_run_has_ended() -> None:
+    flow = Flow("over", effect="pure")
+    drivers: list[Driver] = []
+
+    async with Holdfast("memory:") as house:
+        service = await house.service()
+
+        @flow.node
+        async def only(_s: dict[str, Any]) -> dict[str, Any]:
+            drivers.extend(service.runtime.drivers.values())
+            return {"x": 1}
+
+        result = await flow.run({}, on=house)
+        (driver,) = drivers
+        asyncio.get_running_loop().call_soon(driver.lease_gone)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    assert result.completed
+    assert not driver.is_lost

@@ -54,6 +54,16 @@ async def house(
             await assert_replays(opened, run, live)
 
 
+@pytest.fixture(params=["memory", "sqlite"])
+async def bare_house(
+    request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: str
+) -> AsyncIterator[Holdfast]:
+    """A house whose runs are not replayed afterwards: the test damages, prunes or deletes them."""
+    address = "memory:" if request.param == "memory" else f"sqlite:{tmp_path / 'b.db'}"
+    async with Holdfast(address) as opened:
+        yield opened
+
+
 async def assert_replays(house: Holdfast, run: RunId, live: Position) -> None:
     """Folding the journal leads to where the run stood in memory."""
     service = await house.service()

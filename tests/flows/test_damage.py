@@ -31,17 +31,17 @@ class Disk:
 
     def flip(self, seq: int) -> None:
         """One byte in the middle of a record's payload."""
-        self.change(
-            "UPDATE journal SET payload = substr(payload, 1, length(payload) / 2) "
-            "|| char(unicode(substr(payload, length(payload) / 2 + 1, 1)) + 1) "
-            "|| substr(payload, length(payload) / 2 + 2) WHERE key & 4294967295 = ?",
-            seq,
-        )
+        connection = apsw.Connection(str(self.path))
+        where = "FROM journal WHERE key & 4294967295 = ?"
+        ((raw,),) = connection.execute(f"SELECT payload {where}", (seq,))
+        connection.close()
+        middle = len(raw) // 2
+        damaged = raw[:middle] + bytes([raw[middle] ^ 1]) + raw[middle + 1 :]
+        self.change("UPDATE journal SET payload = ? WHERE key & 4294967295 = ?", damaged, seq)
 
     def cut(self, seq: int) -> None:
-        self.change(
-            "UPDATE journal SET payload = substr(payload, 1, length(payload) - 3) WHERE key & 4294967295 = ?", seq
-        )
+        sql = "UPDATE journal SET payload = substr(payload, 1, length(payload) - 3) WHERE key & 4294967295 = ?"
+        self.change(sql, seq)
 
 
 @pytest.fixture

@@ -372,11 +372,11 @@ def canonical(paths: list[list[Delta]]) -> list[Delta]:
     followers: dict[int, dict[int, None]] = {}
     waits: dict[int, int] = {}
     for path in paths:
-        before = -1
+        before: int | None = None
         for delta in path:
             by_seq[delta.seq] = delta
             waits.setdefault(delta.seq, 0)
-            if before >= 0 and delta.seq not in followers.setdefault(before, {}):
+            if before is not None and delta.seq not in followers.setdefault(before, {}):
                 followers[before][delta.seq] = None
                 waits[delta.seq] += 1
             before = delta.seq

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 
 from holdfast.checkpoint import Blob, pack, spill
 from holdfast.checkpoint.fold import HISTORY, History
@@ -207,6 +209,7 @@ def _starts(graph: Graph, pos: Position) -> list[Move]:
 def detach(graph: Graph, pos: Position, history: History, run: RunId) -> dict[str, OpenHold]:
     """Make the position stand for itself: no record numbers, holds or failures of the source. Answers its holds."""
     waits, pos.holds = dict(pos.holds), {}
+    _renumber(pos)
     pos.run, pos.head, pos.status, pos.code = run, -1, "running", ""
     pos.cancelling, pos.cancel_rows = None, []
     for wait in waits.values():
@@ -216,6 +219,13 @@ def detach(graph: Graph, pos: Position, history: History, run: RunId) -> dict[st
     for execution in pos.execs.values():
         _detach(graph, pos, history, execution)
     return waits
+
+
+def _renumber(pos: Position) -> None:
+    """Steps that wait for a join are told apart by record number: the source's come before all of this run's."""
+    for scope in pos.scopes.values():
+        for frame in scope.tree.frames.values():
+            frame.steps[:] = [msgspec.structs.replace(d, seq=d.seq - pos.head - 1) for d in frame.steps]
 
 
 def _detach(graph: Graph, pos: Position, history: History, execution: Exec) -> None:

@@ -55,7 +55,6 @@ async def _horizon(service: RunService, row: RunRow, keep: int) -> int | None:
 def _snapshot(folded: Folded, sealer: Sealer) -> Record:
     """The record at the horizon, its columns as they are, its payload the whole position."""
     old = folded.record
-    folded.history.checkpoints -= old.listed
     position: dict[str, Any] = {
         **dump_position(folded.pos, whole=True, by_ref=True),
         HISTORY: folded.history.dump(),

@@ -7,7 +7,7 @@
     │   ├── ValueTooLargeError
     │   ├── StateError                  an update that does not fit the state's declared type
     │   ├── StateMutationError          a handler changed the state in place
-    │   ├── ExpressionError             a condition or template that cannot be read
+    │   ├── ExpressionError             a condition, template or duration that cannot be read
     │   ├── AnswerInvalidError          an answer that does not fit the hold
     │   └── SettingsError               a store address or setting that means nothing
     ├── NotFoundError               no such thing (or not in this tenant)

@@ -17,6 +17,7 @@ from typing import Final, cast
 
 import msgspec
 
+from holdfast.errors import ExpressionError
 from holdfast.model.expr import MISSING, Path, Resolve
 
 _OPENING = re.compile(r"(\\*)\{\{")
@@ -24,27 +25,30 @@ _PATH = re.compile(r"[^\W\d]\w*(?:\.(?:[^\W\d]\w*|[0-9]+))*")
 _EXAMPLE = "write a dotted path such as {{customer.name}} or {{items.0}}"
 
 
-class TemplateSyntaxError(ValueError):
+class TemplateSyntaxError(ExpressionError, ValueError):
     """The text is not a template. `column` counts characters from 1 over the whole text."""
 
     def __init__(self, problem: str, *, text: str, column: int, hint: str = "") -> None:
+        super().__init__(f"{problem} at column {column}", hint=hint, column=column)
         self.problem = problem
         self.text = text
         self.column = column
-        self.hint = hint
-        advice = f" ({hint})" if hint else ""
-        super().__init__(f"{problem} at column {column}{advice}")
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
 
 
-class TemplateRenderError(ValueError):
+class TemplateRenderError(ExpressionError, ValueError):
     """A placeholder could not be filled: `path` names it, `column` says where it stands."""
 
     def __init__(self, problem: str, *, path: Path, text: str, column: int, hint: str = "") -> None:
+        super().__init__(f"{{{{{'.'.join(path)}}}}} at column {column}: {problem}", hint=hint, column=column)
         self.path = path
         self.text = text
         self.column = column
-        self.hint = hint
-        super().__init__(f"{{{{{'.'.join(path)}}}}} at column {column}: {problem}")
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
 
 
 class Placeholder(msgspec.Struct, frozen=True):

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import traceback
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdfast.engine.messages import Finished
 from holdfast.errors import (
     GuardrailError,
     HoldfastError,
+    InputError,
     NodeTimeoutError,
     NotDone,
     ReplayMismatchError,
     RoutingError,
     ScriptError,
+    StateError,
 )
 from holdfast.model.bodies import ErrorInfo
 from holdfast.model.frames import Delta, FrameTree, Segment
 from holdfast.model.graph import Node, NodeKind
 from holdfast.model.position import Exec
 from holdfast.model.program import Handler, Program, Router
+from holdfast.runs.wording import demand_text, told
 from holdfast.types.outcome import FAIL, Outcome
 from holdfast.types.record import Op
 from holdfast.types.status import REPEATABLE
@@ -79,14 +83,21 @@ def understand(program: Program, node: Node, result: Any, scratch: dict[str, Any
     return ops, value
 
 
-def take_outcome(node: Node, told: Outcome, finished: Finished) -> Any:
+def take_outcome(node: Node, said: Outcome, finished: Finished) -> Any:
     """What the handler said about where to go; answers its update. A failure is one that it reports itself."""
-    finished.outcome, finished.label, finished.suggested = told.status, told.label, tuple(told.suggested)
-    if told.status == FAIL:
-        reason = told.reason or f"{node.id!r} reported a failure"
+    where = f"of the Outcome of node {node.id!r}"
+    if isinstance(said.suggested, str) or not isinstance(said.suggested, Sequence):
+        raise InputError(f"suggested {where} is a {type(said.suggested).__name__}, not a list of node names.")
+    if said.update is not None and not isinstance(said.update, Mapping):
+        raise StateError(f"the update {where} is a {type(said.update).__name__}, not a mapping.")
+    finished.outcome = demand_text(said.status, f"the status {where}")
+    finished.label = demand_text(said.label, f"the label {where}")
+    finished.suggested = tuple(demand_text(name, f"a suggestion {where}") for name in said.suggested)
+    if said.status == FAIL:
+        reason = told(said.reason) if said.reason else f"{node.id!r} reported a failure"
         finished.error = ErrorInfo("node_failed", "NodeFailedError", reason)
         finished.retryable = node.retry.attempts > 1
-    return None if told.update is None else dict(told.update)
+    return None if said.update is None else dict(said.update)
 
 
 def judge_guardrail(program: Program, node: Node, result: Any, finished: Finished, scratch: dict[str, Any]) -> None:
@@ -96,13 +107,13 @@ def judge_guardrail(program: Program, node: Node, result: Any, finished: Finishe
     if result is None or result is True:
         finished.notes = FrozenDict({"guardrail": node.id, "passed": True})
         return
-    reason = getattr(result, "reason", None) or "the guardrail was violated"
+    reason = told(getattr(result, "reason", None) or "the guardrail was violated")
     replace = getattr(result, "replace", None)
     finished.notes = FrozenDict(
-        {"guardrail": node.id, "passed": False, "action": spec.on_violation, "reason": str(reason)}
+        {"guardrail": node.id, "passed": False, "action": spec.on_violation, "reason": reason}
     )
     if spec.on_violation == "block":
-        finished.error = ErrorInfo(GuardrailError.code, "GuardrailError", str(reason))
+        finished.error = ErrorInfo(GuardrailError.code, "GuardrailError", reason)
         finished.outcome = "fail"
     elif spec.on_violation == "reroute":
         finished.reroute = spec.reroute
@@ -128,7 +139,10 @@ def _edges(program: Program, node: Node, router: Router, answer: Any) -> list[in
         key = one if _known(router, one) else getattr(one, "id", one)  # type: ignore[misc]
         if not _known(router, key):
             known = ", ".join(repr(choice) for choice in router.choices)
-            raise RoutingError(f"the router of {node.id!r} chose {key!r}, which is none of: {known}")
+            raise RoutingError(
+                f"the router of {node.id!r} chose {told(repr(key), 200)}, which is none of: {known}.",
+                hint="Return one of them, or name it in `targets` of the router.",
+            )
         found += [program.edge_index(e) for e in router.choices[key]]
     return sorted(set(found))
 
@@ -172,11 +186,14 @@ def _declared(node: Node, handler: Handler | None, error: BaseException) -> bool
             return True
         if isinstance(error, NodeTimeoutError) and TimeoutError in handler.retry_on:
             return True
-    text = f"{type(error).__name__}: {error}".lower()
+    text = f"{type(error).__name__}: {told(error)}".lower()
     return any(wanted.lower() in text for wanted in node.retry.retry_on if not wanted.startswith(CLASS))
 
 
 def describe(error: BaseException) -> ErrorInfo:
     code = error.code if isinstance(error, HoldfastError) else "node_failed"
-    detail = "".join(traceback.format_exception(error))[-MAX_DETAIL:]
-    return ErrorInfo(code, type(error).__name__, str(error), detail)
+    try:
+        detail = "".join(traceback.format_exception(error))[-MAX_DETAIL:]
+    except Exception as broken:  # an error that cannot say what it is
+        detail = f"no traceback: {type(broken).__name__}"
+    return ErrorInfo(code, told(type(error).__name__), told(error), told(detail, MAX_DETAIL))

@@ -5,16 +5,28 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import math
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextvars import ContextVar, copy_context
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from holdfast.errors import AnswerInvalidError, NotDone, OutcomeUnknownError, ReplayMismatchError, ScriptError
+from holdfast.checkpoint import pack
+from holdfast.checkpoint.envelope import MAX_SIZE, encode_packed
+from holdfast.errors import (
+    AnswerInvalidError,
+    InputError,
+    NotDone,
+    OutcomeUnknownError,
+    ReplayMismatchError,
+    ScriptError,
+    ValueTooLargeError,
+)
 from holdfast.model.bodies import ErrorInfo, SubstepBody, Usage
 from holdfast.model.graph import HoldSpec, Node
 from holdfast.model.position import Exec, Sub
 from holdfast.runs.calling import describe
+from holdfast.runs.wording import demand_text, told
 from holdfast.types.clock import micros
 from holdfast.types.duration import parse_duration
 from holdfast.types.hold import Option
@@ -32,6 +44,7 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 4096
 CHUNK_DELAY = 0.05
+MAX_EMITTED = MAX_SIZE // 2  # so that a batch of them fits into one record
 _inside_step: ContextVar[bool] = ContextVar("inside a sub-step", default=False)
 
 
@@ -145,6 +158,7 @@ class Context:
     def artifact(self, name: str, value: Any) -> None:
         """Something for the caller of the run; becomes visible when the node settles."""
         self._check_open()
+        demand_text(name, f"the name of an artifact of node {self.node!r}")
         frozen = freeze(value, self._driver.program.adopt, f"artifact {name!r}")
         self._artifacts.append(("artifacts", name, self._driver.artifact_op(self._exec, name), frozen))
 
@@ -154,7 +168,12 @@ class Context:
     def spent(self, *, tokens: int = 0, cost: float = 0.0) -> None:
         """What this node's work cost; summed into the run's diagnostics."""
         self._check_open()
-        self._usage = Usage(self._usage.tokens + tokens, self._usage.cost + cost)
+        if type(tokens) is not int or type(cost) not in (int, float) or not math.isfinite(cost):
+            raise InputError(
+                f"ctx.spent in node {self.node!r}: tokens={tokens!r}, cost={cost!r}.",
+                hint="Tokens are a whole number, the cost is a number.",
+            )
+        self._usage = Usage(self._usage.tokens + tokens, self._usage.cost + float(cost))
 
     def usage(self) -> Usage | None:
         return self._usage if self._usage.tokens or self._usage.cost else None
@@ -162,7 +181,26 @@ class Context:
     def emit(self, data: Any, kind: str = "text") -> None:
         """Live output: a token, a line, progress. Stored in batches, shown after commit (D-23)."""
         self._check_open()
-        frozen = freeze(data, where="emitted data")
+        self._emit(*self._emittable(data, kind))
+
+    def _emittable(self, data: Any, kind: str) -> tuple[Any, str, int]:
+        """Checked before it waits in the batch: nobody could be told later."""
+        demand_text(kind, f"the kind of what node {self.node!r} emits")
+        if type(data) is str and len(data) < CHUNK_BYTES and data.isascii():
+            return data, kind, len(data)
+        where = f"what node {self.node!r} emits"
+        frozen = freeze(data, self._driver.program.adopt, where)
+        size = len(encode_packed(pack(frozen, self._driver.sealer.registry, where)))
+        if size > MAX_EMITTED:
+            raise ValueTooLargeError(
+                f"{where} has {size:,} encoded bytes, over the limit of {MAX_EMITTED:,}.",
+                hint="Emit it in pieces, or hand it over with ctx.artifact.",
+                size=size,
+                limit=MAX_EMITTED,
+            )
+        return frozen, kind, size
+
+    def _emit(self, frozen: Any, kind: str, size: int) -> None:
         inside = _inside_step.get()
         if not inside and self._emitted_before:
             self._emitted_before -= 1
@@ -171,7 +209,7 @@ class Context:
             self.flush_chunks()
             self._chunks_inside = inside
         self._chunks.append((kind, frozen))
-        self._chunk_bytes += len(frozen) if isinstance(frozen, (str, bytes)) else 64
+        self._chunk_bytes += size
         if self._chunk_bytes >= CHUNK_BYTES:
             self.flush_chunks()
         elif self._chunk_timer is None:
@@ -202,6 +240,13 @@ class Context:
         `idempotent=True` says that the callee deduplicates by a key, so that it may simply run again; where
         `fn` has a parameter `idempotency_key`, it is given that key, the same over all attempts (D-18).
         """
+        demand_text(name, f"the name of a step of node {self.node!r}", hint='ctx.step("name", function, ...)')
+        if not callable(fn):
+            raise InputError(
+                f"step {name!r} of node {self.node!r} is to call {told(repr(fn), 200)}, which is no function.",
+                hint="Give the function and its arguments: ctx.step(\"pay\", pay, order).",
+            )
+        kind = _effect_of(effect, name, self.node)
         ordinal = self._take(name, key)
         self._needs_script("ctx.step")
         known = self._recorded(ordinal, name)
@@ -212,7 +257,7 @@ class Context:
         done = asyncio.get_running_loop().create_future()
         self._running.add(done)
         try:
-            return await self._perform(_Step(ordinal, name, Effect(effect), idempotent), fn, args, kwargs)
+            return await self._perform(_Step(ordinal, name, kind, idempotent), fn, args, kwargs)
         finally:
             self._running.discard(done)
             done.set_result(None)
@@ -229,7 +274,7 @@ class Context:
             self.doubt = self.doubt or (step.ordinal, error)
             raise OutcomeUnknownError(f"step {step.name!r} of {self.node!r}: {error.type}: {error.message}")
         if error is None:
-            value = freeze(value, self._driver.program.adopt, f"the result of step {step.name!r}")
+            value = self._kept(step, value, sure=repeatable or step.idempotent)
         code = self._driver.code_of(self._exec)
         await self._driver.note_substep(
             self._exec, self._node, SubstepBody(step.ordinal, step.name, value, error, code=code)
@@ -237,6 +282,19 @@ class Context:
         if error is not None:
             raise StepFailedError(error)
         return value
+
+    def _kept(self, step: _Step, value: Any, *, sure: bool) -> Any:
+        """The result as it is recorded. An effect whose result cannot be kept is in doubt: it has happened, and
+        nobody could say later what came of it."""
+        where = f"the result of step {step.name!r} of {self.node!r}"
+        try:
+            frozen = freeze(value, self._driver.program.adopt, where)
+            self._driver.sealer.prepare([], frozen, where)
+        except InputError as error:
+            if not sure:
+                self.doubt = self.doubt or (step.ordinal, describe(error))
+            raise
+        return frozen
 
     async def _attempt(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ErrorInfo | None]:
         inside = _inside_step.set(True)
@@ -265,6 +323,7 @@ class Context:
         key: str | None = None,
     ) -> Reply:
         """Ask a person and wait for the answer, for seconds or months: no process needs to stay alive."""
+        demand_text(prompt, f"the prompt of ctx.ask in node {self.node!r}")
         ordinal = self._take(prompt, key)
         self._needs_script("ctx.ask")
         known = self._recorded(ordinal, prompt)
@@ -273,17 +332,27 @@ class Context:
         if known is None or known.hold not in self._driver.pos.holds:
             normal = options_of(options)
             spec = HoldSpec(
-                type=type or ("approval" if normal else "freeform"),
+                type=self._text("type", type) or ("approval" if normal else "freeform"),
                 prompt=prompt,
                 options=normal,
-                assignee=assignee,
-                priority=priority,
+                assignee=self._text("assignee", assignee),
+                priority=self._text("priority", priority) or "normal",
                 timeout=None if timeout is None else micros(parse_duration(timeout)),
-                on_timeout=on_timeout,
-                schema=None if schema is None else dict(schema),
+                on_timeout=self._text("on_timeout", on_timeout),
+                schema=None if schema is None else self._storable("schema", dict(schema)),
             )
-            self._driver.ask_inside(self._exec, ordinal, self._ordinal, spec, dict(context or {}))
+            more = self._storable("context", dict(context or {}))
+            self._driver.ask_inside(self._exec, ordinal, self._ordinal, spec, more)
         return _reply(await self._answer(ordinal))
+
+    def _text(self, what: str, value: str | None) -> str | None:
+        return None if value is None else demand_text(value, f"{what} of ctx.ask in node {self.node!r}")
+
+    def _storable(self, what: str, value: dict[str, Any]) -> dict[str, Any]:
+        where = f"{what} of ctx.ask in node {self.node!r}"
+        frozen = freeze(value, self._driver.program.adopt, where)
+        pack(frozen, self._driver.sealer.registry, where)
+        return frozen
 
     async def _answer(self, ordinal: str) -> Sub:
         """The node's timeout does not run while a person thinks: a parked node has none either."""
@@ -357,6 +426,16 @@ class _Step(NamedTuple):
     idempotent: bool
 
 
+def _effect_of(given: str | Effect, name: str, node: str) -> Effect:
+    try:
+        return Effect(given)
+    except ValueError:
+        raise InputError(
+            f"step {name!r} of node {node!r} has the effect {told(repr(given), 200)}.",
+            hint=f"It is one of: {', '.join(Effect)}.",
+        ) from None
+
+
 def _result(sub: Sub) -> Any:
     if sub.error is not None:
         raise StepFailedError(sub.error)
@@ -382,8 +461,16 @@ def options_of(options: Sequence[str | Mapping[str, str] | Option] | None) -> tu
             found.append(option)
         elif isinstance(option, str):
             found.append(Option(option, option))
-        else:
+        elif isinstance(option, Mapping) and "id" in option:
             found.append(Option(option["id"], option.get("label", option["id"]), option.get("variant", "secondary")))
+        else:
+            raise AnswerInvalidError(
+                f"{told(repr(option), 200)} is not an option of a question.",
+                hint='Write "approve", or {"id": ..., "label": ...}.',
+            )
+    for option in found:
+        for text in (option.id, option.label, option.variant):
+            demand_text(text, "an option of a question")
     ids = [o.id for o in found]
     if len(set(ids)) != len(ids) or "" in ids:
         raise AnswerInvalidError("the options of a question need ids that are not empty and differ")
@@ -413,10 +500,10 @@ class ThreadContext(Context):
     def emit(self, data: Any, kind: str = "text") -> None:
         self._check_open()
         inside = copy_context()
-        self._driver.loop.call_soon_threadsafe(inside.run, self._emit_open, data, kind)
+        self._driver.loop.call_soon_threadsafe(inside.run, self._emit_open, *self._emittable(data, kind))
 
-    def _emit_open(self, data: Any, kind: str) -> None:
+    def _emit_open(self, frozen: Any, kind: str, size: int) -> None:
         if not self._closed:
-            Context.emit(self, data, kind)
+            self._emit(frozen, kind, size)
 
 

@@ -10,7 +10,16 @@ from holdfast.engine import asking
 from holdfast.engine.decision import Decision
 from holdfast.engine.messages import Doubted, Finished, Message, Proven, Recovered, Stopped
 from holdfast.engine.step import step
-from holdfast.errors import HoldfastError, LeaseLostError, NodeTimeoutError, StoreError, VersionMismatchError
+from holdfast.checkpoint import Blob
+from holdfast.errors import (
+    ExpressionError,
+    HoldfastError,
+    InputError,
+    LeaseLostError,
+    NodeTimeoutError,
+    StoreError,
+    VersionMismatchError,
+)
 from holdfast.model.apply import apply_record
 from holdfast.model.bodies import AttemptBody, ChunkBody, ErrorInfo, IntentBody, SnapshotBody, SubstepBody
 from holdfast.model.graph import Graph, HoldSpec, Node
@@ -25,7 +34,7 @@ from holdfast.store.base import Claim
 from holdfast.telemetry import crashpoint, log
 from holdfast.types.outcome import Outcome
 from holdfast.types.ids import RunId, derived_id
-from holdfast.types.record import Body, Kind
+from holdfast.types.record import Body, Kind, Record
 from holdfast.types.status import REPEATABLE, Effect, RunStatus
 from holdfast.types.value import FrozenDict
 
@@ -71,6 +80,8 @@ class Driver:
         self.hurry = False
         # Executions with an intent whose handler was not called: a release withdraws them (D-14).
         self.uncalled: set[tuple[str, int]] = set()
+        # Those whose handler is not called at all, because they failed before.
+        self.unstarted: set[tuple[str, int]] = set()
         # Effects that ended: (seq of the record that says so, seq of the intent, what it came to) (D-17).
         self.unproven: list[tuple[int, int, Finished | Proven]] = []
         self.fatal: BaseException | None = None
@@ -151,8 +162,9 @@ class Driver:
         clock = self.runtime.clock
         while True:
             self._check_ours()
-            for message in messages:
+            for i, message in enumerate(messages):
                 if type(message) is Finished:
+                    messages[i] = message = self._storable(message)
                     self._remember_effect(message, self.pos.head + 1)
             decision = step(self.graph, self.pos, messages, clock.now())
             await self._write(decision)
@@ -166,6 +178,9 @@ class Driver:
             if decision.cancels:
                 await self._stop_handlers({(e.scope, e.node) for e in decision.cancels})
             starts = decision.starts
+            if self.unstarted:
+                starts = [e for e in starts if (e.scope, e.node) not in self.unstarted]
+                self.unstarted.clear()
             if self.draining:
                 starts = []
             if len(starts) == 1 and not self.tasks and self._may_run_inline(starts[0]):
@@ -181,6 +196,23 @@ class Driver:
                 messages = found
             elif self.queue.full:
                 await self.recorder.committed(self.queue, self.pos.head)
+
+    def _storable(self, message: Finished) -> Finished:
+        """What a record cannot hold is a failure of its node, found before the engine counts on it."""
+        if not message.ops and message.output is None:
+            return message
+        execution = self.pos.execs.get((message.scope, message.node))
+        if execution is None:
+            return message
+        try:
+            self.sealer.prepare(message.ops, message.output)
+        except InputError as error:
+            program = self.program.at(self.pos.scopes[execution.scope].graph)
+            node = program.graph.nodes[execution.node]
+            failed = calling.failure(node, program.handlers.get(node.id), execution, error, message.duration)
+            failed.probe = "unknown" if message.probe is not None else None
+            return failed
+        return message
 
     def _may_run_inline(self, execution: Exec) -> bool:
         """Alone and with nothing to wait for besides: no task of its own is needed."""
@@ -236,13 +268,17 @@ class Driver:
     def _append_all(self, decision: Decision) -> None:
         """Seal the drafts and order them, all at once: records of one decision are written together."""
         sealer, term = self.sealer, self.lease.term
-        append, queue = self.recorder.append, self.queue
         for record, body in decision.records:
-            append(queue, record, sealer.seal(record, body, term))
-            self.since_snapshot += 1
-            self.bytes_since += len(record.payload)
+            self._append(record, sealer.seal(record, body, term))
+        if sealer.ready:
+            sealer.ready.clear()
         if sealer.spilled:
             self._note_spilled()
+
+    def _append(self, record: Record, blobs: list[Blob]) -> None:
+        self.recorder.append(self.queue, record, blobs)
+        self.since_snapshot += 1
+        self.bytes_since += len(record.payload)
 
     def _note_spilled(self) -> None:
         """Where large values lie, so that a snapshot can name them instead of copying them."""
@@ -258,8 +294,11 @@ class Driver:
         record = decision.draft(
             kind, body, node=node.id, execution=execution, effect=effect or node.effect, outcome=outcome
         )
+        # Sealed first: what cannot be stored must not move the position.
+        blobs = self.sealer.seal(record, body, self.lease.term)
+        self.sealer.ready.clear()
         apply_record(self.graph, self.pos, record, body)
-        self._append_all(decision)
+        self._append(record, blobs)
         return record.seq
 
     def _intend(self, starts: list[Exec]) -> None:
@@ -268,9 +307,22 @@ class Driver:
             node = self._node(execution)
             if node.effect in REPEATABLE or execution.intent >= 0:
                 continue
-            key = self.idempotency_key(execution, node) if node.idempotency_key else ""
+            try:
+                key = self.idempotency_key(execution, node) if node.idempotency_key else ""
+            except ExpressionError as error:
+                self._without_key(execution, node, error)
+                continue
             self._note(Kind.intent, IntentBody(-1, node.id, key), execution, node)
             self.uncalled.add((execution.scope, execution.node))
+
+    def _without_key(self, execution: Exec, node: Node, error: ExpressionError) -> None:
+        """No key, no effect: the node fails before its handler is called."""
+        info = calling.describe(ExpressionError(f"the idempotency key of node {node.id!r}: {error}"))
+        failed = Finished(
+            scope=execution.scope, node=execution.node, visit=execution.visit, outcome="fail", error=info
+        )
+        self.done.append(failed)
+        self.unstarted.add((execution.scope, execution.node))
 
     def _snapshot(self) -> None:
         """So that loading stays short: an index of where the run stands (D-27).

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -33,6 +33,7 @@ _ANY_FIELDS: dict[type[Body], tuple[str, ...]] = {
     SnapshotBody: ("position", "segments"),
 }
 _SPILLS = frozenset({CreatedBody, SubstepBody, StepBody})
+_PREPARED = frozenset({SubstepBody, StepBody})
 _SHORT = 4096
 _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
 _FITS = frozenset({bool, float, type(None)})
@@ -48,7 +49,7 @@ class Sealer:
         # What `prepare` packed, for the record that is sealed next: (operand, packed, blobs).
         self.ready: dict[tuple[int, bool], tuple[Any, Any, list[Blob]]] = {}
 
-    def prepare(self, ops: list[Op], output: Any) -> None:
+    def prepare(self, ops: list[Op], output: Any, where: str = "the output") -> None:
         """Pack what a handler returned before the engine counts on it; sealing its record then cannot fail.
 
         Raises ValueNotStorableError and ValueTooLargeError, naming the place.
@@ -60,7 +61,7 @@ class Sealer:
             if not _surely_fits(operand):
                 size += self._prepare(operand, key, may_leave=op == "set")
         if not _surely_fits(output):
-            size += self._prepare(output, "the output", may_leave=True)
+            size += self._prepare(output, where, may_leave=True)
         if size > MAX_SIZE:
             raise ValueTooLargeError(
                 f"A step adds {size:,} encoded bytes to lists, over the limit of {MAX_SIZE:,} for one step.",
@@ -146,7 +147,7 @@ class Sealer:
     def _value(self, value: Any, kind: type[Body] | None, blobs: list[Blob]) -> Any:
         if value is None:
             return None
-        ready = self.ready.get((id(value), True)) if kind is StepBody and self.ready else None
+        ready = self.ready.get((id(value), True)) if self.ready and kind in _PREPARED else None
         if ready is not None:
             blobs += ready[2]
             return ready[1]
@@ -193,7 +194,7 @@ class Sealer:
 
 def _surely_fits(value: Any) -> bool:
     """Known without looking inside."""
-    kind = type(value)
+    kind = cast("type[Any]", type(value))
     if kind is str:
         return len(value) <= _SHORT and value.isascii()
     if kind is int:

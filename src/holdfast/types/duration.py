@@ -7,6 +7,8 @@ from datetime import timedelta
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from itertools import pairwise
 
+from holdfast.errors import ExpressionError
+
 _MICROSECONDS = {
     "w": 604_800_000_000,
     "d": 86_400_000_000,
@@ -32,16 +34,18 @@ _EXACT = Context(prec=2 * _MAX_LENGTH, rounding=ROUND_HALF_EVEN)
 EXAMPLES = 'examples: 90 (seconds), "250ms", "30m", "1h30m", "7d", "2w", "PT15M", "P1DT2H"'
 
 
-class DurationError(ValueError):
+class DurationError(ExpressionError, ValueError):
     """The value is not a usable length of time. `column` is the first character not understood."""
 
     def __init__(self, problem: str, *, text: str, column: int = 1, hint: str = EXAMPLES) -> None:
+        shown = text if len(text) <= _MAX_LENGTH else text[:_MAX_LENGTH] + "…"
+        super().__init__(f"{shown!r} is not a duration: {problem}", hint=hint, column=column)
         self.problem = problem
         self.text = text
         self.column = column
-        self.hint = hint
-        shown = text if len(text) <= _MAX_LENGTH else text[:_MAX_LENGTH] + "…"
-        super().__init__(f"{shown!r} is not a duration: {problem} ({hint})")
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
 
 
 def parse_duration(value: str | int | float | timedelta, *, allow_zero: bool = False) -> timedelta:

@@ -1,16 +1,19 @@
 from __future__ import annotations
 
+from holdfast.errors import ExpressionError
 
-class ExprSyntaxError(ValueError):
+
+class ExprSyntaxError(ExpressionError, ValueError):
     """The text is not an expression. `column` counts characters from 1."""
 
     def __init__(self, problem: str, *, text: str, column: int, hint: str = "") -> None:
+        super().__init__(f"{problem} at column {column} of {_excerpt(text, column)}", hint=hint, column=column)
         self.problem = problem
         self.text = text
         self.column = column
-        self.hint = hint
-        advice = f" ({hint})" if hint else ""
-        super().__init__(f"{problem} at column {column} of {_excerpt(text, column)}{advice}")
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
 
 
 def _excerpt(text: str, column: int, width: int = 60) -> str:

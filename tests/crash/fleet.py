@@ -39,8 +39,12 @@ class Fleet:
             self.workers.append(
                 subprocess.Popen(
                     [sys.executable, "-m", "tests.crash.serve", self.database, self.world.file],
-                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=environment,
-                )  # fmt: skip
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    cwd=ROOT,
+                    env=environment,
+                )
             )
         for worker in self.workers:
             assert worker.stdout is not None

@@ -34,7 +34,7 @@ def flow(name: str, given: dict[str, Any] | None = None, **options: Any) -> Flow
 
 
 def once(ctx: Context, update: dict[str, Any]) -> dict[str, Any]:
-    """An effect that nobody repeats for us: it happens, and what it returns is what a person could look up."""
+    """An effect that nobody repeats for us: it happens, and a person could look up what it gave."""
     WORLD.happens(f"{ctx.node}/{ctx.visit}", ctx.run_id, key=ctx.idempotency_key, update=update)
     return update
 
@@ -54,7 +54,7 @@ def _numbered(options: dict[str, Any], i: int) -> dict[str, Any]:
     return {key: value.format(i=i) if isinstance(value, str) else value for key, value in options.items()}
 
 
-# --------------------------------------------------------------------------- chains
+# ---------------------------------------------------------------- chains
 def _add(i: int) -> Callable[..., Any]:
     async def add(s: dict[str, Any]) -> dict[str, Any]:
         return {"n": s["n"] * 3 + i}
@@ -81,7 +81,7 @@ chain(flow("bare"), 3, _once, effect="write")
 chain(flow("keyed"), 3, _keyed, effect="external", idempotency_key="{{{{n}}}}-step-{i}")
 chain(flow("strict", mode="strict"), 3, _once, effect="external")
 
-# --------------------------------------------------------------------------- branches
+# ---------------------------------------------------------------- branches
 split = flow("split", effect="read")
 
 
@@ -111,7 +111,7 @@ split.edge(left, both)
 split.edge(right, both)
 
 
-# --------------------------------------------------------------------------- a loop, long enough for a snapshot
+# ---------------------------------------------------------------- a loop, long enough for a snapshot
 @dataclass
 class Counting:
     n: int
@@ -136,7 +136,7 @@ loop.start(turn)
 loop.loop(turn, turn, when="n < 230", max=300)
 loop.edge(turn, after_loop, when="n >= 230")
 
-# --------------------------------------------------------------------------- a map, a sub-flow with a question
+# ---------------------------------------------------------------- a map, a sub-flow with a question
 spread = flow("map", {"items": [1, 2, 3, 4]}, effect="read")
 
 
@@ -168,7 +168,7 @@ async def around(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
 
 outer.edge(outer_sub, around)
 
-# --------------------------------------------------------------------------- a script
+# ---------------------------------------------------------------- a script
 told = flow("script", effect="read")
 
 
@@ -185,7 +185,7 @@ async def talk(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
     return {"room": room, "paid": paid, "sent": sent}
 
 
-# --------------------------------------------------------------------------- time
+# ---------------------------------------------------------------- time
 again = flow("retry")
 
 
@@ -207,7 +207,7 @@ async def between(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
 
 waits.chain(short, between, waits.timer("long", "200ms"))
 
-# --------------------------------------------------------------------------- live output, large values
+# ---------------------------------------------------------------- live output, large values
 chatty = flow("emit", effect="read")
 
 

@@ -93,7 +93,8 @@ class Victim:
         what = [self.database, self.world.file, self.name, self.run, *more]
         return subprocess.Popen(
             [sys.executable, "-m", f"tests.crash.{program}", *what],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, env={**os.environ, **environment},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
+            env={**os.environ, **environment},
         )  # fmt: skip
 
     def end(self, process: subprocess.Popen[str], within: float = 30) -> int:

@@ -14,7 +14,21 @@ import msgspec
 from tests.crash.judge import Victim
 
 # Those that take long enough to be hit, and those whose effects could happen twice.
-FLOWS = ("bare", "keyed", "split", "loop", "map", "sub", "script", "retry", "timer", "emit", "big", "hold", "strict")
+FLOWS = (
+    "bare",
+    "keyed",
+    "split",
+    "loop",
+    "map",
+    "sub",
+    "script",
+    "retry",
+    "timer",
+    "emit",
+    "big",
+    "hold",
+    "strict",
+)
 
 
 class Toll(msgspec.Struct):
@@ -25,7 +39,7 @@ class Toll(msgspec.Struct):
 
 
 def kill_until_done(folder: Path, dice: random.Random, *, kills: int, flow: str | None = None) -> Toll:
-    """Processes of one run, one after the other; up to `kills` of them are killed. The run is judged at the end."""
+    """One process after the other lives the run; up to `kills` of them are killed. It is judged at the end."""
     victim = Victim(folder, flow or dice.choice(FLOWS))
     codes: list[int] = []
     while not codes or codes[-1] != 0:

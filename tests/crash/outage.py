@@ -1,6 +1,6 @@
 """A process whose store fails under it: `python -m tests.crash.outage DATABASE WORLD FLOW RUN HOW`.
 
-`full`: its files cannot grow for a while (a limit of the process, so that no root and no small disk is needed).
+`full`: its files cannot grow for a while (a limit of the process: no root, no small disk is needed).
 `locked`: somebody else holds the write lock for longer than the store waits for it.
 `briefly`: for less long than that.
 It says what it met, mends it, goes on, and lives the run to its end.
@@ -21,7 +21,6 @@ from holdfast.runs import recorder
 from tests.crash import flows, life
 from tests.crash.victim import say
 from tests.crash.world import World
-
 
 # As in life, only shorter.
 recorder.RETRY_DELAYS = (0.02, 0.05, 0.1, 0.2)  # type: ignore[assignment]

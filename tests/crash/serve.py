@@ -1,4 +1,4 @@
-"""A worker process: `python -m tests.crash.serve DATABASE WORLD`. Serves until it is told to stop (SIGTERM)."""
+"""A worker process: `python -m tests.crash.serve DATABASE WORLD`. Serves until SIGTERM."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from tests.crash.world import World
 
 async def main(database: str) -> None:
     async with Holdfast(f"sqlite:{database}", settings=life.SETTINGS) as house:
-        worker = Worker(*flows.FLOWS.values(), on=house, concurrency=3, poll=0.05, hot_hold=0.0, max_recoveries=50)
+        worker = Worker(
+            *flows.FLOWS.values(), on=house, concurrency=3, poll=0.05, hot_hold=0.0, max_recoveries=50
+        )
         stopping = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
         async with worker:

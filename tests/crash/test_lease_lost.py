@@ -1,4 +1,4 @@
-"""Another worker takes the run over at the worst moment: the loser writes nothing, and tells what it knows."""
+"""Another worker takes the run over at the worst moment: the loser writes nothing and tells what it knows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A full disk and a locked database in the middle of a run: a typed error, nothing lost, and the run goes on."""
+"""A full disk and a locked database in the middle of a run: typed errors, nothing lost, the run goes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each named crash point in every flow that passes it, on the memory store: the worker dies, the store stays."""
+"""Each named crash point in every flow that passes it, in memory: the worker dies, the store stays."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Pulling the plug on purpose: in a child process, or on a worker in this one whose store is kept.
 
-A child is armed by its environment, `env | crashpoints.environment("after_settle", 3)`, and dies with exit code
-137 at the third settle. For the memory store, which dies with its process, `until_crash` lets the worker die
-alone and keeps the store object (D-12):
+A child is armed by its environment, `env | crashpoints.environment("after_settle", 3)`, and dies with
+exit code 137 at the third settle. For the memory store, which dies with its process, `until_crash` lets the
+worker die alone and keeps the store object (D-12):
 
     crash = until_crash(lambda store: refund.run({...}, on=Holdfast(store)), store, "after_handler")
     assert isinstance(crash, Crash)
@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import inspect
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager, suppress
 from typing import Any, Final, NoReturn, TypeVar, cast
 
@@ -57,7 +57,7 @@ def environment(name: str, nth: int = 1) -> dict[str, str]:
 
 
 @contextmanager
-def armed(name: str, *, nth: int = 1, hit: Callable[[], None] | None = None) -> Iterator[Armed]:
+def armed(name: str, *, nth: int = 1, hit: Callable[[], None] | None = None) -> Generator[Armed]:
     """Inside the block the nth pass through `name` raises `Crash`, or calls `hit` where one is given.
 
     With nth=0 nothing happens but counting.
@@ -117,7 +117,7 @@ def _bury(tasks: set[asyncio.Task[Any]]) -> None:
     if not _graveyard:
         atexit.register(_clear)
     for task in tasks:
-        task._log_destroy_pending = False  # type: ignore[attr-defined] # pyright: ignore
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
     _graveyard.extend(tasks)
 
 

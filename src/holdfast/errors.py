@@ -18,6 +18,7 @@
     ├── ConflictError               somebody else was first, or the thing has moved on
     │   ├── HoldDecidedError            names the winner
     │   ├── RunEndedError
+    │   ├── RunExistsError              the id or key names a run of another flow
     │   ├── RunBusyError                another worker has the run
     │   ├── VersionMismatchError        the graph differs from the one the run was started on
     │   └── LeaseLostError              another worker took the run over; stop quietly
@@ -136,6 +137,10 @@ class HoldDecidedError(ConflictError):
 
 class RunEndedError(ConflictError):
     code = "run_ended"
+
+
+class RunExistsError(ConflictError):
+    code = "run_exists"
 
 
 class RunBusyError(ConflictError):

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from holdfast.app.house import Holdfast, default_house
 from holdfast.app.result import Result
-from holdfast.errors import VersionMismatchError
+from holdfast.errors import RunExistsError, VersionMismatchError
 from holdfast.frontends.python import FlowBuilder
 from holdfast.model.position import Position
 from holdfast.model.program import Program
@@ -40,6 +40,12 @@ class Flow(FlowBuilder):
         service = await house.service()
         started = await service.start(program, given if given is not None else {}, run_id=run_id, **options)
         if isinstance(started, RunRow):
+            if started.flow != self.name:
+                raise RunExistsError(
+                    f"run {started.id} exists already, and is a run of flow {started.flow!r}, not of {self.name!r}.",
+                    hint="Start this one under another id or idempotency key.",
+                    run=started.id,
+                )
             return await result_of(service, program, started.id)
         claim, pos = started
         status, pos = await service.runtime.drive(claim, pos)
@@ -47,15 +53,16 @@ class Flow(FlowBuilder):
 
     async def resume(
         self, run_id: str, *, checkpoint: str | int | None = None, input: Any = None,  # noqa: A002
-        patch: Mapping[str, Any] | None = None, on: Holdfast | None = None,
+        patch: Mapping[str, Any] | None = None, on: Holdfast | None = None, tenant: str | None = None,
     ) -> Result:
         """Go on with a run of this flow: after an answer, a crash, or a failure that was mended.
 
         `run_id` may be a checkpoint's id. An older checkpoint, an input or a patch never changes the run's
-        history: they go on in a fork of it (G-39), whose id is in the result.
+        history: they go on in a fork of it (G-39), whose id is in the result. `tenant`: only a run of theirs.
         """
         service = await self._service(on)
         row, seq = await self._of_this_flow(service, run_id, checkpoint)
+        await service.get(row.id, tenant=tenant)
         if seq is not None or input is not None or patch is not None:
             row = await service.fork(row.id, row.head if seq is None else seq, patch=patch, input=input)
         elif row.status is RunStatus.failed:
@@ -147,6 +154,8 @@ async def advance(service: RunService, program: Program, run: RunId) -> Result:
     """Claim the run and drive it until it ends or parks."""
     claim = await service.runtime.claim(run)
     status, pos = await service.runtime.drive(claim)
+    if claim.run.version != program.version:
+        program = service.runtime.program_for(claim.run.version, claim.run.flow)
     return await make_result(service, program, run, status, pos)
 
 
@@ -155,6 +164,9 @@ async def result_of(service: RunService, program: Program, run: RunId) -> Result
     from holdfast.runs.loading import load
 
     row = await service.get(run)
+    if row.version != program.version:
+        # An older version of the same flow: its state is shown as its own code declares it.
+        program = service.runtime.program_for(row.version, row.flow)
     sealer = service.runtime.sealer_of(program)
     loaded = await load(service.store, sealer, program.graph, row.id)
     await service.runtime.desk.materialise(loaded.pos, sealer.registry)

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.errors import StoreUnavailableError
 from holdfast.model.program import Program
 from holdfast.runs.blobs import Objects
 from holdfast.runs.runtime import RunSettings, Runtime
@@ -38,7 +39,7 @@ class Holdfast:
         objects: Objects | None = None,
         memory: Any = None,
     ) -> None:
-        self._given = store if store is not None else os.environ.get("HOLDFAST_STORE", DEFAULT_STORE)
+        self._given = store if store is not None else os.environ.get("HOLDFAST_STORE") or DEFAULT_STORE
         self._store: Store | None = None
         self._opening = threading.Lock()
         self._clock = clock
@@ -59,9 +60,11 @@ class Holdfast:
 
     async def _open(self) -> Store:
         address = str(self._given)
+        if address.endswith(".db") and ":" not in address:
+            address = f"sqlite:{address}"
         if address.startswith("sqlite:"):
             path = Path(address.removeprefix("sqlite:").partition("?")[0])
-            path.parent.mkdir(parents=True, exist_ok=True)
+            _make_folder(path)
             if self._objects is None:
                 from holdfast.store.blob.local import LocalBlobs
 
@@ -105,6 +108,16 @@ class Holdfast:
 
     async def __aexit__(self, *_exc: object) -> None:
         await self.close()
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreUnavailableError(
+            f"the folder {path.parent} for the database {path.name} cannot be made: {error.strerror}.",
+            hint="Check the address of the store, and that this user may write there.",
+        ) from error
 
 
 _default: Holdfast | None = None

@@ -12,8 +12,10 @@ from holdfast.errors import (
     AnswerInvalidError,
     HoldDecidedError,
     HoldNotFoundError,
+    InputError,
     RunEndedError,
     RunNotFoundError,
+    ValueTooLargeError,
 )
 from holdfast.model.fingerprint import encode_graph
 from holdfast.model.program import Program
@@ -22,16 +24,20 @@ from holdfast.runs import forking, pictures, pruning
 from holdfast.runs.history import tell_events
 from holdfast.runs.pending import PendingRun, pending_runs
 from holdfast.runs.runtime import Runtime
+from holdfast.runs.wording import demand_text, told
 from holdfast.model.position import Position
 from holdfast.store.base import Claim, FlowRow, NewRun, RunFilter, RunRow
 from holdfast.telemetry import crashpoint
 from holdfast.types.event import Event, EventRow
 from holdfast.types.hold import Answer, HoldRow
-from holdfast.types.ids import DEFAULT_TENANT, HoldId, RunId, new_run_id
+from holdfast.types.ids import DEFAULT_TENANT, HoldId, RunId, is_id, new_run_id
 from holdfast.types.record import Lease, Record
 from holdfast.types.status import ENDED, HoldStatus, RunStatus
 
 MAX_TEXT = 200
+MAX_ANSWER = 16 * 2**20
+MAX_PRIORITY = 1_000_000
+MODES = ("barrier", "strict", "exit")
 
 
 class RunService:
@@ -78,6 +84,11 @@ class RunService:
         priority: int | None = None,
         mode: str | None = None,
     ) -> tuple[NewRun, Position]:
+        names = {
+            "tenant": tenant, "thread": thread, "instance_key": instance_key, "lane": lane,
+            "idempotency_key": idempotency_key, "run_id": run_id,
+        }  # fmt: skip
+        _check_options(names, priority, mode)
         self.runtime.carry(program)
         spec = program.graph.spec
         start, scratch = program.schema.start(given)
@@ -114,10 +125,15 @@ class RunService:
             self._stored.add(program.version)
 
     # ------------------------------------------------------------------ looking
-    async def get(self, run: str) -> RunRow:
-        row = await self.store.get_run(RunId(run))
+    async def get(self, run: str, *, tenant: str | None = None) -> RunRow:
+        """By its id or enough of its beginning; `tenant`: only a run of theirs. Raises RunNotFoundError."""
+        row = await self.store.get_run(RunId(demand_text(run, "a run's id")))
+        found = [] if row is not None else await self.store.find_runs(run) if len(run) >= 4 else []
+        if tenant is not None:
+            # A run of another tenant is told apart from no run at all by nothing.
+            found = [one for one in found if one.tenant == tenant]
+            row = row if row is None or row.tenant == tenant else None
         if row is None:
-            found = await self.store.find_runs(run) if len(run) >= 4 else []
             if len(found) == 1:
                 return found[0]
             more = f" {len(found)} runs begin so: write more of its id." if found else ""
@@ -143,15 +159,19 @@ class RunService:
         self, hold: str, decision: str | None, *, data: Any = None, comment: str | None = None, by: str = "user:local"
     ) -> HoldRow:
         """Decide a hold, once. Invalid: the hold stays pending, nothing is consumed."""
-        row = await self.store.hold(HoldId(hold))
+        row = await self.store.hold(HoldId(demand_text(hold, "a hold's id")))
         if row is None:
-            raise HoldNotFoundError(f"there is no hold {hold!r} in this store.", hold=hold)
-        _check_answer(row, decision)
+            raise HoldNotFoundError(
+                f"there is no hold {hold!r} in this store.",
+                hint="`holdfast runs --status pending_input` lists the runs that wait for an answer.",
+                hold=hold,
+            )
+        _check_answer(row, decision, comment, by)
         if row.status is not HoldStatus.pending:
             raise _decided(row)
         now = self.store.now()
         resolution = {"decision": decision, "response_data": data, "comment": comment, "resolved_by": by}
-        encoded = msgspec.json.encode(resolution)
+        encoded = _encoded_answer(resolution)
         event = EventRow(
             0, now, "hold.resolved", msgspec.json.encode({"hold": hold, "decision": decision, "by": by})
         )
@@ -259,7 +279,47 @@ class RunService:
             stop()
 
 
-def _check_answer(row: HoldRow, decision: str | None) -> None:
+def _check_options(names: Mapping[str, Any], priority: Any, mode: Any) -> None:
+    """How a run is started. Raises InputError; the store is not touched."""
+    for name, value in names.items():
+        if value is not None and not demand_text(value, name):
+            raise InputError(f"{name} is empty.", hint="Leave it out, or give it a value.")
+    run_id = names["run_id"]
+    if run_id is not None and not is_id(run_id):
+        raise InputError(
+            f"run_id {run_id!r} has not the form of an id.",
+            hint="Give a version-4 UUID in lower case; a name of your own goes into idempotency_key=.",
+        )
+    if priority is not None and (type(priority) is not int or abs(priority) > MAX_PRIORITY):
+        raise InputError(f"priority {told(repr(priority), 80)} is not a whole number up to {MAX_PRIORITY:,}.")
+    if mode is not None and mode not in MODES:
+        raise InputError(f"mode {told(repr(mode), 80)} is none of {', '.join(MODES)}.")
+
+
+def _encoded_answer(resolution: dict[str, Any]) -> bytes:
+    try:
+        encoded = msgspec.json.encode(resolution)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise AnswerInvalidError(
+            f"the data of an answer has to be JSON: {error}.", hint="Send text, numbers, lists and objects."
+        ) from error
+    if len(encoded) > MAX_ANSWER:
+        raise ValueTooLargeError(
+            f"an answer of {len(encoded):,} bytes is over the limit of {MAX_ANSWER:,}.",
+            hint="Put the content elsewhere and answer with a reference to it.",
+            size=len(encoded),
+            limit=MAX_ANSWER,
+        )
+    return encoded
+
+
+def _check_answer(row: HoldRow, decision: Any, comment: Any, by: Any) -> None:
+    for name, value in (("decision", decision), ("comment", comment), ("resolved_by", by)):
+        if value is not None and not isinstance(value, str):
+            raise AnswerInvalidError(
+                f"the {name} of an answer must be text, not {type(value).__name__}.",
+                hint="Further content goes into data=.",
+            )
     if row.options:
         ids = [option.id for option in row.options]
         if decision not in ids:

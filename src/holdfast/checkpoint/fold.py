@@ -1,4 +1,4 @@
-"""What happened on the way to a checkpoint: one pass over the journal, beside the position that `model.apply` keeps.
+"""What happened on the way to a checkpoint: one pass over the journal, beside `model.apply`.
 
 The position knows only what a worker needs to go on. This fold keeps what a person asks for: what ran, how
 often and how long, what was bypassed, which edges wait, what a hold asked.
@@ -113,8 +113,8 @@ def _unreadable(history: History, record: Record) -> None:
 
 def _execution(record: Record, **more: Any) -> Execution:
     return Execution(
-        node=record.node, scope=record.scope, visit=record.visit, attempt=record.attempt, effect=str(record.effect),
-        outcome=str(record.outcome), seq=record.seq, at=record.at, **more,
+        node=record.node, scope=record.scope, visit=record.visit, attempt=record.attempt,
+        effect=str(record.effect), outcome=str(record.outcome), seq=record.seq, at=record.at, **more,
     )
 
 
@@ -185,7 +185,8 @@ def _substep(_graph: Graph, history: History, record: Record, body: SubstepBody)
 
 def _memory(history: History, body: SubstepBody) -> None:
     into = history.reads if body.name == "memory.read" else history.writes
-    traces: list[Any] = list(body.value) if isinstance(body.value, (list, tuple)) else [body.value]  # type: ignore[arg-type]
+    value: Any = body.value
+    traces: list[Any] = list(value) if isinstance(value, (list, tuple)) else [value]  # type: ignore[arg-type]
     into += [dict(trace) for trace in traces if isinstance(trace, dict)]  # type: ignore[misc]
 
 

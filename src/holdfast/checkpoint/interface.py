@@ -136,11 +136,13 @@ SCHEMA: dict[str, Any] = {
     **_object(
         {
             "id": {"type": "string", "format": "uuid", "description": "Unique; version-4 form."},
-            "graphId": {"type": "string", "description": "Fingerprint of the flow version: the same in every process."},
+            "graphId": {"type": "string", "description": "Fingerprint of the flow version."},
             "runId": {"type": "string", "format": "uuid"},
-            "nodeId": {"type": "string", "description": "The node at whose boundary it was taken; empty at start and end."},
+            "nodeId": {"type": "string", "description": "Whose boundary it is; empty at start and end."},
             "timestamp": {"type": "integer", "description": "Milliseconds since the epoch."},
-            "state": _object({"input": _ANY, "scratch": _ANY, "artifacts": _ANY, "diagnostics": _DIAGNOSTICS}),
+            "state": _object(
+                {"input": _ANY, "scratch": _ANY, "artifacts": _ANY, "diagnostics": _DIAGNOSTICS}
+            ),
             "memorySnapshot": _object(
                 {
                     "reads": _list_of(_object({"traceId": _TEXT, "content": _TEXT, "strength": _NUMBER})),
@@ -160,7 +162,7 @@ SCHEMA: dict[str, Any] = {
             "skippedNodes": {**_list_of(_TEXT), "description": "Bypassed by routing: they will not run."},
             "pendingEdges": {
                 **_list_of(_TEXT),
-                "description": "Edges taken whose target has not started; `__START__->node` for a first node.",
+                "description": "Taken, the target not started; `__START__->node` for a first node.",
             },
         },
         optional=("memorySnapshot", "skippedNodes"),

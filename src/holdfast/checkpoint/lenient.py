@@ -1,4 +1,4 @@
-"""Reading without the flow's code: values of declared types come back as plain data (R-39 needs no user code)."""
+"""Reading without the flow's code: values of declared types come back as plain data."""
 
 from __future__ import annotations
 

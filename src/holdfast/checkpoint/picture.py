@@ -48,7 +48,7 @@ class PendingInput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """Times are microseconds since the epoch. `state` is what nodes see; `visited` are completed nodes in order."""
+    """Times are microseconds since the epoch. `visited`: completed nodes in order, each once."""
 
     id: CheckpointId
     run: RunId
@@ -84,13 +84,14 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
         return {e.label: e for e in self.executions if e.settled}
 
     def as_interface(self) -> dict[str, Any]:
-        """The published interface (docs/reference/checkpoint.schema.json): camelCase, JSON-safe, milliseconds."""
+        """The published interface (docs/reference/checkpoint.schema.json): JSON-safe, camelCase."""
         return as_interface(self)
 
 
 def checkpoint_status(record: Record) -> CheckpointStatus:
     """From columns alone. A pruned run's horizon is a snapshot with the columns of the record it replaced."""
-    if record.kind == Kind.asked or (record.kind == Kind.snapshot and record.effect == "human" and not record.outcome):
+    pruned = record.kind == Kind.snapshot and record.effect == "human" and not record.outcome
+    if record.kind == Kind.asked or pruned:
         return CheckpointStatus.pending_input
     if record.outcome == "completed":
         return CheckpointStatus.completed

@@ -9,7 +9,7 @@ from __future__ import annotations
 from holdfast.engine import asking, failing, settling
 from holdfast.engine.decision import Decision, node_of
 from holdfast.model.graph import Node, NodeKind
-from holdfast.model.position import PARENTS, Exec
+from holdfast.model.position import PARENTS, SETTLED, Exec
 
 
 def pick_up(decision: Decision) -> None:
@@ -22,6 +22,8 @@ def pick_up(decision: Decision) -> None:
 
 
 def _pick_up(decision: Decision, execution: Exec, node: Node) -> None:
+    if SETTLED in execution.subs:
+        return
     if node.kind is NodeKind.hold and execution.phase == "work":
         asking.ask_node(decision, execution, node)
     elif node.kind is NodeKind.timer and execution.phase == "work":

@@ -32,13 +32,13 @@ class CheckpointView:
         self._service = service
 
     async def save(self, checkpoint: Plain) -> None:
-        """Saving what is stored already changes nothing, however often. Raises ConflictError for anything else:
-        a history is not rewritten, it is forked."""
+        """Saving what is stored already changes nothing, however often. Raises ConflictError for anything
+        else: a history is not rewritten, it is forked."""
         known = await self.get(str(checkpoint.get("id")))
         if known is None or known != checkpoint:
             raise ConflictError(
                 f"checkpoint {checkpoint.get('id')!r} is not in the journal as it is given here.",
-                hint="Checkpoints are written by the run itself. To go on from a changed one: fork(id, patch).",
+                hint="Checkpoints are written by the run. To go on from a changed one: fork(id, patch).",
             )
 
     async def get(self, checkpoint_id: str) -> Plain | None:
@@ -79,8 +79,8 @@ class CheckpointView:
         return found
 
     async def delete(self, checkpoint_id: str) -> None:
-        """Silent where there is none. The oldest checkpoint of an ended run goes, with the records before the
-        next one; any other is part of a history that is still needed: ConflictError."""
+        """Silent where there is none. The oldest checkpoint of an ended run goes, with the records before
+        the next one; any other is part of a history that is still needed: ConflictError."""
         try:
             row, seq = await pictures.resolve(self._service, checkpoint_id)
         except CheckpointNotFoundError:
@@ -90,7 +90,7 @@ class CheckpointView:
         if row.status not in ENDED or older or not newer:
             raise ConflictError(
                 f"checkpoint {checkpoint_id!r} is in the middle of a history.",
-                hint="Records go from the oldest on, after the run has ended: prune(run, keep=...), or delete the run.",
+                hint="Records go from the oldest on, after the end: prune(run, keep=...), or delete the run.",
             )
         await pruning.prune(self._service, row.id, keep=len(newer))
 

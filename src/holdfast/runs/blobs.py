@@ -76,7 +76,8 @@ class BlobDesk:
                     if filled:
                         # The input is frozen, so it is made anew; values only, the keys stay as they are.
                         frozen = isinstance(inside, FrozenDict)
-                        frame.over[partition] = FrozenDict({**inside, **filled}) if frozen else {**inside, **filled}
+                        both = {**inside, **filled}
+                        frame.over[partition] = FrozenDict(both) if frozen else both
                 await self._fill_steps(frame, registry)
             scope.output = await self.whole(scope.output, registry)
         for execution in pos.execs.values():
@@ -106,7 +107,8 @@ class BlobDesk:
         return tuple(parts) if isinstance(value, tuple) else FrozenList(parts)
 
     async def _filled(
-        self, partition: str, inside: dict[str, Any], refs: dict[tuple[str, str], BlobRef], registry: TypeRegistry
+        self, partition: str, inside: dict[str, Any], refs: dict[tuple[str, str], BlobRef],
+        registry: TypeRegistry,
     ) -> dict[str, Any]:
         """The values that lay elsewhere, by key."""
         filled: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Branching off: a new run that begins where another one stood. The source is left exactly as it was (D-35)."""
+"""Branching off: a new run that begins where another one stood. The source is left as it was (D-35)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-
 
 from holdfast.checkpoint import Blob, pack, spill
 from holdfast.checkpoint.fold import HISTORY, History
@@ -62,10 +61,11 @@ async def fork(
     run = RunId(run_id) if run_id else new_run_id()
     sealer = service.runtime.sealer_of(program)
     blobs = _patched(program, folded, changes, sealer) if changes else []
-    records, more = _records(program, folded, run, service.store.now(), sealer, supersede=supersede, changes=changes)
+    now = service.store.now()
+    records, more = _records(program, folded, run, now, sealer, supersede=supersede, changes=changes)
     await service.runtime.desk.put(blobs + more)
     crashpoint("inside_fork")
-    row, _ = await service.store.create(_new_run(program, source, at, run, records, service.store.now(), supersede))
+    row, _ = await service.store.create(_new_run(program, source, at, run, records, now, supersede))
     return row
 
 
@@ -107,8 +107,8 @@ def _patched(program: Program, folded: Folded, changes: dict[str, Any], sealer: 
         _patch_input(program, pos, changes["input"])
     if "scratch" in changes:
         for _, key, op, operand in program.schema.ops(dict(changes["scratch"]), {}):
-            value: Any = FrozenList([operand]) if op in GROWS and not isinstance(operand, list) else operand
-            put(pos, "scratch", key, value, delete=op == "delete")
+            single = op in GROWS and not isinstance(operand, list)
+            put(pos, "scratch", key, FrozenList([operand]) if single else operand, delete=op == "delete")
     for key, value in dict(changes.get("artifacts", {})).items():
         put(pos, "artifacts", key, freeze(value, program.adopt, f"artifact {key!r}"))
     folded.history.noted.update(freeze(dict(changes.get("diagnostics", {})), where="diagnostics"))
@@ -125,8 +125,7 @@ def _patch_input(program: Program, pos: Position, change: Any) -> None:
     """The input is merged if both are mappings, else replaced; state that nobody wrote since follows it."""
     over = pos.scopes[""].tree.frames[0].over
     old = over["input"]
-    merged: Any = {**old, **change} if isinstance(change, Mapping) else change
-    fresh, scratch = program.schema.start(merged)
+    fresh, scratch = program.schema.start({**old, **change} if isinstance(change, Mapping) else change)
     state = pos.scopes[""].tree.merged().get("scratch", {})
     for key, value in scratch.items():
         if key in fresh and (key not in state or (key in old and state[key] == old[key])):
@@ -156,7 +155,8 @@ def put(pos: Position, partition: str, key: str, value: Any, *, delete: bool = F
 
 
 def _records(
-    program: Program, folded: Folded, run: RunId, now: int, sealer: Sealer, *, supersede: bool, changes: dict[str, Any]
+    program: Program, folded: Folded, run: RunId, now: int, sealer: Sealer, *, supersede: bool,
+    changes: dict[str, Any],
 ) -> tuple[list[Record], list[Blob]]:
     pos, history, source = folded.pos, folded.history, folded.row
     graph = program.graph
@@ -207,7 +207,7 @@ def _starts(graph: Graph, pos: Position) -> list[Move]:
 
 
 def detach(graph: Graph, pos: Position, history: History, run: RunId) -> dict[str, OpenHold]:
-    """Make the position stand for itself: no record numbers, holds or failures of the source. Answers its holds."""
+    """Let the position stand for itself: no numbers, holds or failures of the source. Answers its holds."""
     waits, pos.holds = dict(pos.holds), {}
     _renumber(pos)
     pos.run, pos.head, pos.status, pos.code = run, -1, "running", ""
@@ -222,7 +222,7 @@ def detach(graph: Graph, pos: Position, history: History, run: RunId) -> dict[st
 
 
 def _renumber(pos: Position) -> None:
-    """Steps that wait for a join are told apart by record number: the source's come before all of this run's."""
+    """Steps that wait for a join are known by record numbers: the source's come before this run's."""
     for scope in pos.scopes.values():
         for frame in scope.tree.frames.values():
             frame.steps[:] = [msgspec.structs.replace(d, seq=d.seq - pos.head - 1) for d in frame.steps]

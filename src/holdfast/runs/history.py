@@ -12,6 +12,7 @@ from holdfast.errors import CheckpointCorruptError, FlowNotFoundError
 from holdfast.model.events import derive_events
 from holdfast.model.fingerprint import decode_graph
 from holdfast.model.graph import Graph
+from holdfast.runs import announcing
 from holdfast.runs.sealing import Sealer
 from holdfast.types.event import Event, EventRow
 from holdfast.types.record import Kind, Record
@@ -33,7 +34,7 @@ class Reader(msgspec.Struct, frozen=True):
 
 
 async def reader_of(service: RunService, row: RunRow) -> Reader:
-    """The program of the run's version where it is loaded, else the stored graph: reading needs no user code."""
+    """The program of the run's version where it is loaded, else the stored graph: no user code is needed."""
     runtime = service.runtime
     program = runtime.programs.get(row.version)
     if program is not None:
@@ -60,7 +61,9 @@ async def tell_events(service: RunService, row: RunRow, *, after: int, limit: in
         told += (event for event in _told(reader, row, stored) if event.number > after)
         if len(told) >= limit:
             break
-    return told[:limit]
+    told = told[:limit]
+    await announcing.complete(service, row, reader, told)
+    return told
 
 
 def _told(reader: Reader, row: RunRow, stored: Record | EventRow) -> Iterable[Event]:

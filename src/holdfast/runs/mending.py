@@ -32,8 +32,8 @@ _DOES = frozenset({Kind.step, Kind.intent, Kind.substep, Kind.asked})
 
 
 async def load_or_mend(runtime: Runtime, claim: Claim, program: Program) -> Loaded:
-    """The run as it stands, or as it stood before the damage. Raises CheckpointCorruptError or BlobMissingError
-    after the run was stopped with that error."""
+    """The run as it stands, or as it stood before the damage. Raises CheckpointCorruptError or
+    BlobMissingError after the run was stopped with that error."""
     sealer = runtime.sealer_of(program)
     try:
         loaded = await _load(runtime, claim, program, sealer)
@@ -71,7 +71,9 @@ async def _past_snapshots(
     return Loaded(pos, claim.run.head - bad)
 
 
-async def _replay(runtime: Runtime, claim: Claim, graph: Graph, sealer: Sealer, bad: int, upto: int) -> Position:
+async def _replay(
+    runtime: Runtime, claim: Claim, graph: Graph, sealer: Sealer, bad: int, upto: int
+) -> Position:
     """From the newest snapshot before `bad`, reading no other snapshot on the way."""
     run = claim.run.id
     first = await runtime.store.last_snapshot(run, bad - 1)
@@ -118,9 +120,8 @@ async def _fall_back(
 
 def _timers(pos: Position) -> list[NewTimer]:
     """Those that the lost records consumed are armed again; the others are still there, and stay."""
-    return [
-        NewTimer(e.token, e.wake_at) for e in pos.execs.values() if e.token and e.wake_at is not None and e.phase == "delay"
-    ]
+    waiting = [e for e in pos.execs.values() if e.token and e.phase == "delay"]
+    return [NewTimer(e.token, e.wake_at) for e in waiting if e.wake_at is not None]
 
 
 def _typed(error: CheckpointCorruptError, lost: list[Record], what: str) -> CheckpointCorruptError:
@@ -140,9 +141,8 @@ async def _stop(runtime: Runtime, claim: Claim, sealer: Sealer, error: HoldfastE
     pos = Position(claim.run.id)
     pos.head, pos.at = claim.run.head, claim.run.updated_at
     side = Side(status=RunStatus.failed, error=f"{type(error).__name__}: {error.message}")
-    await _settle(
-        runtime, claim, sealer, [_record(pos, claim, AttemptBody(DAMAGED, _info(error)), Kind.attempt, DAMAGED, side)]
-    )
+    told = _record(pos, claim, AttemptBody(DAMAGED, _info(error)), Kind.attempt, DAMAGED, side)
+    await _settle(runtime, claim, sealer, [told])
 
 
 def _record(

@@ -55,18 +55,18 @@ async def resolve(service: RunService, ref: str, seq: int | None = None) -> tupl
             found = checkpoint_seq(ref, row.id)
             if found is not None:
                 return _within(row, found, missing)
-    raise CheckpointNotFoundError(missing, hint="`holdfast runs` and `holdfast checkpoints RUN` list them.", checkpoint=ref)
+    raise CheckpointNotFoundError(missing, hint="`holdfast show RUN` lists a run's.", checkpoint=ref)
 
 
 async def standing(service: RunService, ref: str, checkpoint: str | int | None) -> tuple[RunRow, int | None]:
-    """The run that is meant, and the record if that is not where it stands now. Raises CheckpointNotFoundError
-    for a checkpoint of another run."""
+    """The run that is meant, and the record if that is not where it stands now. Raises
+    CheckpointNotFoundError for a checkpoint of another run."""
     if isinstance(checkpoint, int):
         row, seq = await resolve(service, ref, checkpoint)
     elif checkpoint is not None:
         row, seq = await resolve(service, checkpoint)
         if not row.id.startswith(ref):
-            raise CheckpointNotFoundError(f"checkpoint {checkpoint!r} is not one of run {ref!r}.", checkpoint=checkpoint)
+            raise CheckpointNotFoundError(f"checkpoint {checkpoint!r} is not one of run {ref!r}.", run=ref)
     elif is_id(ref) and await service.store.get_run(RunId(ref)) is None:
         row, seq = await resolve(service, ref)
     else:
@@ -271,9 +271,10 @@ def _pending(hold: str, asked: dict[str, Any]) -> PendingInput:
 def _memory(history: History) -> dict[str, Any] | None:
     if not history.reads and not history.writes:
         return None
-    reads = [{k: trace.get(k) for k in ("traceId", "content", "strength")} for trace in history.reads]
-    writes = [{k: trace.get(k) for k in ("type", "content", "scope")} for trace in history.writes]
-    return {"reads": reads, "pendingWrites": writes}
+    return {
+        "reads": [{k: trace.get(k) for k in ("traceId", "content", "strength")} for trace in history.reads],
+        "pendingWrites": [{k: trace.get(k) for k in ("type", "content", "scope")} for trace in history.writes],
+    }
 
 
 # ---------------------------------------------------------------------- diagnostics

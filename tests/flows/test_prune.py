@@ -7,6 +7,8 @@ import pytest
 from holdfast import Flow, Holdfast, append
 from holdfast.errors import CheckpointNotFoundError, RunBusyError
 from holdfast.runs.adapter import CheckpointView
+from holdfast.runs.pruning import Cleaned
+from holdfast.testing.clock import FakeClock
 from tests.flows.refunds import GIVEN, refund_flow
 
 pytestmark = pytest.mark.anyio
@@ -23,7 +25,7 @@ def counting() -> Flow:
     return flow
 
 
-@pytest.mark.covers("R-54", "D-27")
+@pytest.mark.covers("D-27")
 async def test_pruned_run_keeps_its_last_checkpoints_whole(bare_house: Holdfast) -> None:
     flow = counting()
     run = (await flow.run({"n": 0}, on=bare_house)).expect().run_id
@@ -120,3 +122,27 @@ async def test_blob_is_collected_when_the_last_run_that_names_it_is_gone(bare_ho
     assert await service.store.delete_run(runs[1])
     assert await service.collect_blobs() == 0, "within the grace period nothing goes"
     assert await service.collect_blobs(grace=-1) == 1
+
+
+@pytest.mark.covers("R-54", "R-56", "RF-6")
+async def test_clean_up_goes_by_count_and_age_and_leaves_waiting_runs() -> None:
+    clock = FakeClock()
+    async with Holdfast("memory:", clock=clock) as house:
+        service = await house.service()
+        flow, other = counting(), refund_flow()
+        old = (await flow.run({"n": 0}, on=house)).expect().run_id
+        waiting = (await other.run(GIVEN, on=house)).run_id
+        clock.advance(hours=48)
+        young = (await flow.run({"n": 0}, on=house)).expect().run_id
+        failed = (await other.run(GIVEN, on=house)).run_id
+        await service.cancel(failed)
+        await other.resume(failed, on=house)
+        before = await service.checkpoints(waiting)
+        done = await service.clean(keep=3, older_than=24 * 3600)
+        assert done.runs == 1
+        assert done.records > 0
+        assert await service.store.get_run(old) is None
+        assert len(await service.checkpoints(young, limit=0)) == 3
+        assert len(await service.checkpoints(failed, limit=0)) == 3, "a run that was stopped is cleaned as well"
+        assert await service.checkpoints(waiting) == before
+        assert await service.clean(keep=3, older_than=24 * 3600, flow="nobody") == Cleaned()

@@ -73,7 +73,8 @@ class CheckpointView:
     async def _runs(self, graph_id: str) -> list[str]:
         found: list[str] = []
         after: tuple[int, int] | None = None
-        while rows := await self._service.store.list_runs(RunFilter(version=graph_id), after=after, limit=PAGE):
+        where = RunFilter(version=graph_id)
+        while rows := await self._service.store.list_runs(where, after=after, limit=PAGE):
             found += [row.id for row in rows]
             after = (rows[-1].created_at, rows[-1].key)
         return found

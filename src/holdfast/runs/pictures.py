@@ -262,19 +262,21 @@ def visited(history: History) -> list[str]:
 
 
 def _pending(hold: str, asked: dict[str, Any]) -> PendingInput:
-    shown = ("node", "scope", "visit", "type", "prompt", "options", "assignee", "priority", "context", "schema")
-    return PendingInput(
-        hold=hold, expires_at=asked["expires_at"], asked_at=asked["at"], **{name: asked[name] for name in shown}
-    )
+    shown = {name: asked[name] for name in PendingInput.__struct_fields__ if name not in ("hold", "asked_at")}
+    return PendingInput(hold=hold, asked_at=asked["at"], **shown)
 
 
 def _memory(history: History) -> dict[str, Any] | None:
     if not history.reads and not history.writes:
         return None
     return {
-        "reads": [{k: trace.get(k) for k in ("traceId", "content", "strength")} for trace in history.reads],
-        "pendingWrites": [{k: trace.get(k) for k in ("type", "content", "scope")} for trace in history.writes],
+        "reads": _only(history.reads, "traceId", "content", "strength"),
+        "pendingWrites": _only(history.writes, "type", "content", "scope"),
     }
+
+
+def _only(traces: list[dict[str, Any]], *names: str) -> list[dict[str, Any]]:
+    return [{name: trace.get(name) for name in names} for trace in traces]
 
 
 # ---------------------------------------------------------------------- diagnostics

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from holdfast.checkpoint.fold import HISTORY
 from holdfast.errors import RunBusyError
 from holdfast.model.bodies import SnapshotBody
 from holdfast.model.snapshot import dump_position
 from holdfast.runs.blobs import refs_in
 from holdfast.runs.pictures import Folded, fold_to, lineage_of
+from holdfast.store.base import RunFilter
 from holdfast.types.record import Kind, Record, Side
 from holdfast.types.status import ENDED
 
@@ -69,6 +72,44 @@ def _snapshot(folded: Folded, sealer: Sealer) -> Record:
     record.events = old.events
     record.side = Side(blobs=sorted({ref.digest for ref in refs_in(position)}))
     return record
+
+
+class Cleaned(msgspec.Struct):
+    """What a clean-up did. `skipped`: runs of flow versions that are not loaded here, left as they are."""
+
+    runs: int = 0
+    records: int = 0
+    skipped: int = 0
+
+
+async def clean(
+    service: RunService, *, keep: int = KEEP, older_than: float | None = None, flow: str | None = None
+) -> Cleaned:
+    """Retention by count and by age, over the ended runs (of one flow).
+
+    Those that ended more than `older_than` seconds ago are deleted, the others keep their last `keep`
+    checkpoints. A run that has not ended is left alone.
+    """
+    done = Cleaned()
+    where = RunFilter(status=tuple(ENDED), flow=flow)
+    after: tuple[int, int] | None = None
+    while rows := await service.store.list_runs(where, after=after, limit=BATCH):
+        after = (rows[-1].created_at, rows[-1].key)
+        for row in rows:
+            await _clean(service, row, keep, older_than, done)
+    return done
+
+
+async def _clean(
+    service: RunService, row: RunRow, keep: int, older_than: float | None, done: Cleaned
+) -> None:
+    ended = row.ended_at or row.updated_at
+    if older_than is not None and ended < service.store.now() - int(older_than * 1e6):
+        done.runs += await service.store.delete_run(row.id)
+    elif row.version in service.runtime.programs:
+        done.records += await prune(service, row.id, keep=keep)
+    else:
+        done.skipped += 1
 
 
 async def collect_blobs(service: RunService, *, grace: float = GRACE) -> int:

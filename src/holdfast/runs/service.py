@@ -245,6 +245,12 @@ class RunService:
         """Keep the last checkpoints of an ended run. Answers how many records went."""
         return await pruning.prune(self, run, keep=keep)
 
+    async def clean(
+        self, *, keep: int = pruning.KEEP, older_than: float | None = None, flow: str | None = None
+    ) -> pruning.Cleaned:
+        """Retention by count and by age (seconds since the end) over ended runs."""
+        return await pruning.clean(self, keep=keep, older_than=older_than, flow=flow)
+
     async def collect_blobs(self, *, grace: float = pruning.GRACE) -> int:
         """Delete blobs that nobody refers to, after a grace period in seconds."""
         return await pruning.collect_blobs(self, grace=grace)

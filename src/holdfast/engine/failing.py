@@ -19,7 +19,7 @@ from holdfast.engine.retry import wait_before
 from holdfast.model.apply import apply_record
 from holdfast.model.bodies import AttemptBody, EndBody, ErrorInfo, StepBody
 from holdfast.model.graph import InDoubt, Node, NodeKind
-from holdfast.model.position import PARENTS, Exec, Scope, failed_item, wipe_scope
+from holdfast.model.position import PARENTS, SETTLED, Exec, Scope, failed_item, wipe_scope
 from holdfast.types.record import Kind, NewTimer, Side
 from holdfast.types.status import REPEATABLE, RunStatus
 
@@ -183,14 +183,17 @@ def _owner_that_copes(decision: Decision, scope: Scope) -> Exec | None:
 def _hand_up(decision: Decision, scope: Scope, owner: Exec, error: ErrorInfo) -> None:
     """The child's failure becomes its owner's affair; the rest of the child is dropped."""
     pos = decision.pos
-    pos.failing, pos.failed_node = None, ""
     child = _child_below(decision, scope, owner)
     node = node_of(decision.graph, pos, owner)
+    collects = node.map is not None and node.map.on_item_failure == "collect"
     body = AttemptBody("child_failed", error)
     record = decision.draft(Kind.attempt, body, node=node.id, execution=owner, effect=node.effect)
     pos.head, pos.at = record.seq, record.at
-    decision.cancels += wipe(decision, child, body)
-    if node.map is not None and node.map.on_item_failure == "collect":
+    # Where the owner itself fails or tries again, its other children are of no use any more.
+    for gone in [child] if collects else [s for s in pos.scopes.values() if s.owner == child.owner]:
+        wipe(decision, gone, record, body)
+    forgive(decision.graph, pos, owner, error)
+    if collects:
         owner.results[child.index] = failed_item(error)
         collected = StepBody([], body.moves, 0)
         settling.go_on_with_owner(decision, owner, collected)
@@ -208,16 +211,31 @@ def _child_below(decision: Decision, scope: Scope, owner: Exec) -> Scope:
     return scope
 
 
-def wipe(decision: Decision, scope: Scope, body: AttemptBody) -> list[Exec]:
-    """Drop a scope with everything in it. Answers the executions that were under way."""
+def hand_up_left(decision: Decision) -> None:
+    """Failures that were recorded and not yet handed to the owners that cope with them."""
+    pos = decision.pos
+    for execution in [e for e in pos.execs.values() if e.phase == "failed"]:
+        scope = pos.scopes.get(execution.scope)
+        owner = _owner_that_copes(decision, scope) if scope is not None else None
+        if scope is not None and owner is not None and execution.error is not None:
+            _hand_up(decision, scope, owner, execution.error)
+
+
+def wipe(decision: Decision, scope: Scope, record: Record, body: AttemptBody) -> None:
+    """Drop a scope with everything in it: what is under way is cancelled, what waits is closed."""
     dropped = [e for e in decision.pos.execs.values() if e.scope.startswith(scope.path)]
+    decision.cancels += dropped
+    for execution in dropped:
+        if execution.token:
+            side_of(record).close_timers.append(execution.token)
+        if decision.pos.holds:
+            asking.close_holds(decision.pos, execution, side_of(record), "the branch was dropped")
     decision.starts = [s for s in decision.starts if not s.scope.startswith(scope.path)]
     owner = scope.owner
     assert owner is not None
     body.moves.append(("W", owner[0], owner[1], scope.index))
     around = decision.pos.scopes[owner[0]]
     wipe_scope(decision.pos.scope_graph(decision.graph, around), decision.pos, around, owner[1], scope.index)
-    return dropped
 
 
 def fail_run(decision: Decision, problem: Problem) -> None:
@@ -292,6 +310,7 @@ def resume_asked(decision: Decision, message: ResumeAsked) -> None:
     if pos.failing is None:
         asking.consume(decision, inbox)
         return
+    failed_node = pos.failed_node
     unmendable = pos.failing if not any(e.phase == "failed" for e in broken) else None
     for execution in broken:
         node = node_of(decision.graph, pos, execution)
@@ -303,13 +322,13 @@ def resume_asked(decision: Decision, message: ResumeAsked) -> None:
         )
         record.attempt = execution.attempt + 1
         apply_record(decision.graph, pos, record, body)
-        if node.kind is NodeKind.task or node.kind is NodeKind.guardrail:
+        if node.kind is NodeKind.task or node.kind is NodeKind.guardrail or SETTLED in execution.subs:
             decision.starts.append(execution)
         else:
             settling.open_exec(decision, execution)
     if unmendable is not None:
         asking.consume(decision, inbox)
-        pos.failing = unmendable
+        fail_run(decision, Problem(unmendable.code, unmendable.message, failed_node))
         return
     recovered(decision, Recovered(late=message.late))
 
@@ -317,12 +336,16 @@ def resume_asked(decision: Decision, message: ResumeAsked) -> None:
 def recovered(decision: Decision, message: Recovered) -> None:
     """Judge what was under way when the last worker let go of the run. One that fails starts nothing more."""
     pos = decision.pos
+    hand_up_left(decision)
     if pos.failing is not None:
         return
     for execution in list(pos.execs.values()):
         if execution.phase != "work" or execution in decision.starts:
             continue
         node = node_of(decision.graph, pos, execution)
+        if SETTLED in execution.subs:
+            decision.starts.append(execution)
+            continue
         if node.kind in PARENTS or node.kind in (NodeKind.hold, NodeKind.timer):
             continue
         _recover(decision, execution, node, message)

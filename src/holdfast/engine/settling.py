@@ -9,12 +9,21 @@ from holdfast.engine.dataflow import Flow, Problem, chosen_edges
 from holdfast.engine.decision import Decision, lists_checkpoint, node_of, side_of
 from holdfast.engine.messages import Finished
 from holdfast.engine.walk import walk_on
-from holdfast.model.apply import end_frame, settle_exec
-from holdfast.model.bodies import AttemptBody, ErrorInfo, StepBody
+from holdfast.model.apply import apply_record, end_frame, settle_exec
+from holdfast.model.bodies import AttemptBody, ErrorInfo, StepBody, SubstepBody
 from holdfast.model.expr import MISSING as EXPR_MISSING
 from holdfast.model.expr import walk as walk_path
 from holdfast.model.graph import Graph, Node, NodeKind
-from holdfast.model.position import PARENTS, Exec, NotAListError, Position, Scope, child_inputs, child_result
+from holdfast.model.position import (
+    PARENTS,
+    SETTLED,
+    Exec,
+    NotAListError,
+    Position,
+    Scope,
+    child_inputs,
+    child_result,
+)
 from holdfast.types.record import Kind, Op
 from holdfast.types.value import FrozenDict, FrozenList
 
@@ -39,6 +48,9 @@ def settle(decision: Decision, execution: Exec, message: Finished, *, failed: bo
     scope = pos.scopes[execution.scope]
     graph = pos.scope_graph(decision.graph, scope)
     node = graph.nodes[execution.node]
+    if message.routes is None and not failed and graph.chooses[execution.node] and message.reroute is None:
+        _let_code_choose(decision, execution, node, message)
+        return
     body = StepBody(
         message.ops,
         [],
@@ -71,6 +83,21 @@ def settle(decision: Decision, execution: Exec, message: Finished, *, failed: bo
     finish_scopes(decision, scope, body)
     for fresh in opened:
         open_exec(decision, fresh)
+
+
+def _let_code_choose(decision: Decision, execution: Exec, node: Node, message: Finished) -> None:
+    """A node without a handler of its own (a hold, a map, ...) has edges that Python code chooses among. What it
+    came to is recorded; a worker then asks the code, and its choice settles the step (D-26)."""
+    value = FrozenDict({"ops": FrozenList(message.ops), "outcome": message.outcome, "duration": message.duration})
+    body = SubstepBody(SETTLED, "settled", value)
+    record = decision.draft(
+        Kind.substep, body, node=node.id, execution=execution, effect=node.effect, outcome=message.outcome
+    )
+    if message.inbox:
+        side_of(record).inbox_done.append(message.inbox)
+    _close_rows(decision.pos, execution, record)
+    apply_record(decision.graph, decision.pos, record, body)
+    decision.starts.append(execution)
 
 
 def _move_on(

@@ -61,6 +61,9 @@ def select_edge(graph: Graph, scope: Scope, execution: Exec, message: Finished) 
         if graph.edges[e].kind is EdgeKind.failure:
             if scope.walk["outcome"] == "fail":
                 matching.append(e)
+        elif graph.edges[e].kind is EdgeKind.chosen:
+            if message.routes and e in message.routes:
+                matching.append(e)
         elif condition is None:
             plain.append(e)
         elif truthy(condition.evaluate(resolve)):

@@ -18,6 +18,7 @@ from holdfast.model.bodies import (
 from holdfast.model.frames import Delta
 from holdfast.model.graph import Graph
 from holdfast.model.position import (
+    SETTLED,
     Exec,
     OpenHold,
     Position,
@@ -82,7 +83,7 @@ def _attempt(graph: Graph, pos: Position, record: Record, body: AttemptBody) -> 
         return
     if body.moves:
         apply_moves(graph, pos, body.moves)
-    if body.reason in ("ignored", "join_timeout", "children", "before", "fell_back", "damaged"):
+    if body.reason in ("ignored", "join_timeout", "children", "before", "fell_back", "damaged", "loaded"):
         return
     if body.reason == "code_changed":
         pos.code = body.token
@@ -147,11 +148,24 @@ def _clear_doubt(pos: Position, execution: Exec, key: str) -> None:
 def _child_failed(graph: Graph, pos: Position, record: Record, body: AttemptBody) -> None:
     """A child's failure was handed to its owner, which copes with it."""
     owner = _exec(graph, pos, record)
-    pos.failing, pos.failed_node = None, ""
     node = pos.scope_graph(graph, pos.scopes[owner.scope]).nodes[owner.node]
     if node.map is not None and node.map.on_item_failure == "collect" and body.error is not None:
         owner.results[next(b for what, _, _, b in body.moves if what == "W")] = failed_item(body.error)
     apply_moves(graph, pos, body.moves)
+    if body.error is not None:
+        forgive(graph, pos, owner, body.error)
+
+
+def forgive(graph: Graph, pos: Position, owner: Exec, error: ErrorInfo) -> None:
+    """The owner copes with this error: the run does not fail by it, but still by any other."""
+    owner.error = error
+    if pos.failing != error:
+        return
+    pos.failing, pos.failed_node = None, ""
+    left = next((e for e in pos.execs.values() if e.phase == "failed"), None)
+    if left is not None:
+        pos.failing = left.error
+        pos.failed_node = pos.scope_graph(graph, pos.scopes[left.scope]).nodes[left.node].id
 
 
 def graph_index(graph: Graph, pos: Position, record: Record) -> int:
@@ -164,6 +178,11 @@ def _substep(graph: Graph, pos: Position, record: Record, body: SubstepBody) -> 
     execution.step_intents.pop(body.ordinal, None)
     execution.step_names.pop(body.ordinal, None)
     execution.code = execution.code or body.code
+    if body.ordinal == SETTLED:
+        execution.phase = "work"
+        execution.intent = -1
+        _close_waits(pos, execution)
+        execution.token = ""
     if body.hold:
         open_hold = pos.holds.pop(body.hold, None)
         if open_hold is not None and open_hold.token:

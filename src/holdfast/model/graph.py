@@ -311,6 +311,11 @@ class Graph:
         default = self.spec.checkpoint_when if self.spec.checkpoints == "every_node" else "none"
         return tuple((node.checkpoint or default) in ("before", "both") for node in self.nodes)
 
+    @cached_property
+    def chooses(self) -> tuple[bool, ...]:
+        """Nodes with edges that Python code chooses among."""
+        return tuple(any(self.edges[e].kind is EdgeKind.chosen for e in edges) for edges in self.out)
+
     def upstream(self, node: int) -> set[int]:
         """Every node from which this one can be reached, without itself."""
         return self._reach({node}, forward=False) - {node}

@@ -23,6 +23,10 @@ from holdfast.types.value import FrozenDict
 ExecKey = tuple[str, int]
 
 
+SETTLED = "="
+"""The ordinal under which a node's changes are kept while Python code chooses among its edges."""
+
+
 class Sub(msgspec.Struct, array_like=True):
     """A recorded sub-step or answer inside a node (D-21)."""
 

@@ -23,7 +23,7 @@ from holdfast.errors import (
 from holdfast.model.apply import apply_record
 from holdfast.model.bodies import AttemptBody, ChunkBody, ErrorInfo, IntentBody, SnapshotBody, SubstepBody
 from holdfast.model.graph import Graph, HoldSpec, Node
-from holdfast.model.position import Exec, Position, Sub, resolver
+from holdfast.model.position import SETTLED, Exec, Position, Sub, resolver
 from holdfast.model.program import Handler, Program
 from holdfast.model.snapshot import dump_position
 from holdfast.model.template import compile_template
@@ -34,7 +34,7 @@ from holdfast.store.base import Claim
 from holdfast.telemetry import crashpoint, log
 from holdfast.types.outcome import Outcome
 from holdfast.types.ids import RunId, derived_id
-from holdfast.types.record import Body, Kind, Record
+from holdfast.types.record import Body, Kind, Op, Park, Record
 from holdfast.types.status import REPEATABLE, Effect, RunStatus
 from holdfast.types.value import FrozenDict
 
@@ -301,11 +301,19 @@ class Driver:
         self._append(record, blobs)
         return record.seq
 
+    def announce(self, asked: list[str]) -> None:
+        """The run goes on: told before anything else, with the questions that are still open (R-16, R-17)."""
+        decision = Decision(self.graph, self.pos, self.runtime.clock.now())
+        body = AttemptBody("loaded", token=",".join(asked))
+        record = decision.draft(Kind.attempt, body)
+        apply_record(self.graph, self.pos, record, body)
+        self._append_all(decision)
+
     def _intend(self, starts: list[Exec]) -> None:
         """Intents travel in the settle that made their nodes ready (D-14)."""
         for execution in starts:
             node = self._node(execution)
-            if node.effect in REPEATABLE or execution.intent >= 0:
+            if node.effect in REPEATABLE or execution.intent >= 0 or SETTLED in execution.subs:
                 continue
             try:
                 key = self.idempotency_key(execution, node) if node.idempotency_key else ""
@@ -387,6 +395,8 @@ class Driver:
         program = self.program if scope.graph == "" else self.program.at(scope.graph)
         node = program.graph.nodes[execution.node]
         handler = program.handlers.get(node.id)
+        if SETTLED in execution.subs:
+            return await self._choose(program, node, execution)
         if execution.intent >= 0:
             await self.recorder.committed(self.queue, execution.intent)
             crashpoint("after_intent")
@@ -471,13 +481,31 @@ class Driver:
             if finished.error is not None:
                 return finished
         finished.ops, finished.output = calling.understand(program, node, result, scratch, ctx)
-        routers = program.routers.get(node.id)
-        if routers:
-            tree = self.pos.scopes[execution.scope].tree
-            after = program.schema.build(calling.preview(tree, execution.frame, finished.ops))
-            finished.routes = await calling.route(program, node, routers, after, ctx)
+        if node.id in program.routers:
+            finished.routes = await self._route(program, node, execution, finished.ops, ctx)
         if finished.duration > SLOW or finished.usage is not None:
             self.hurry = True
+        return finished
+
+    async def _route(
+        self, program: Program, node: Node, execution: Exec, ops: list[Op], ctx: Context | None
+    ) -> list[int]:
+        tree = self.pos.scopes[execution.scope].tree
+        after = program.schema.build(calling.preview(tree, execution.frame, ops))
+        ctx = ctx or Context(self, execution, node)
+        return await calling.route(program, node, program.routers.get(node.id, []), after, ctx)
+
+    async def _choose(self, program: Program, node: Node, execution: Exec) -> Finished:
+        """A node that has no handler, or whose handler failed, is done: code chooses the way on."""
+        settled = execution.subs[SETTLED].value
+        finished = Finished(
+            scope=execution.scope, node=execution.node, visit=execution.visit, duration=settled["duration"],
+            outcome=settled["outcome"], ops=[tuple(op) for op in settled["ops"]],
+        )
+        try:
+            finished.routes = await self._route(program, node, execution, finished.ops, None)
+        except Exception as error:
+            finished.error, finished.outcome = calling.describe(error), "fail"
         return finished
 
     def _doubt(self, execution: Exec, ctx: Context) -> Doubted:
@@ -627,7 +655,7 @@ class Driver:
             if self.done:
                 continue
             if self.draining:
-                return await self._let_go()
+                return await self._leave()
             pause = self.runtime.hot_wait(self.pos, self._next_wake(holds=False), hot_since)
             if pause > 0:
                 # A timer is the store's: until its record is committed nothing could fire.
@@ -689,18 +717,29 @@ class Driver:
         if not self.pos.holds and not self.pos.timers:
             await self._write(self._stalled())
             return None
-        await self.recorder.committed(self.queue, self.pos.head)
         crashpoint("before_park")
         status = RunStatus.pending_input if self.pos.holds else RunStatus.waiting
         self.leaving = True
-        parked = await self.runtime.store.park(
-            self.lease, status=status, inbox_seen=self.box.seen, ready_at=None
-        )
+        parked = await self._let_go(Park(status, self.box.seen))
         self.leaving = parked
         if not parked:
             return await self._not_parked()
         crashpoint("after_park")
         return status
+
+    async def _let_go(self, how: Park) -> bool:
+        """With the last records in one commit, where there are any."""
+        queue = self.queue
+        queue.park, queue.parked = how, False
+        try:
+            await self.recorder.committed(queue, self.pos.head)
+        finally:
+            queue.park = None
+        if queue.parked:
+            return True
+        return await self.runtime.store.park(
+            self.lease, status=how.status, inbox_seen=how.inbox_seen, ready_at=how.ready_at
+        )
 
     async def _not_parked(self) -> None:
         row = await self.runtime.store.get_run(self.run)
@@ -797,7 +836,7 @@ class Driver:
         self.draining = True
         self.awake.set()
 
-    async def _let_go(self) -> RunStatus:
+    async def _leave(self) -> RunStatus:
         """Nothing runs any more: park where the run waits anyway, else give it back."""
         starting = any(e.phase == "work" and not self._waits(e) for e in self.pos.execs.values())
         if not starting and (self.pos.holds or self.pos.timers):

@@ -39,7 +39,7 @@ class Toll(msgspec.Struct):
 
 
 def kill_until_done(folder: Path, dice: random.Random, *, kills: int, flow: str | None = None) -> Toll:
-    """One process after the other lives the run; up to `kills` of them are killed. It is judged at the end."""
+    """One process after the other lives the run; up to `kills` of them are killed. Judged at the end."""
     victim = Victim(folder, flow or dice.choice(FLOWS))
     codes: list[int] = []
     while not codes or codes[-1] != 0:

@@ -11,6 +11,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from holdfast import Holdfast, RunBusyError, RunSettings
@@ -44,6 +45,7 @@ async def live(house: Holdfast, name: str, run: str, say: Say, pause: Callable[[
 async def begin(house: Holdfast, service: RunService, name: str, run: str, say: Say) -> None:
     program = flows.FLOWS[name].program()
     house.carry(program)
+    service.runtime.carry(program)
     if await service.store.get_run(run) is None:  # type: ignore[arg-type]
         await service.create(program, flows.GIVEN[name], run_id=run)
         say("created", run)
@@ -55,14 +57,21 @@ async def watch(service: RunService, run: str, say: Say) -> None:
 
 
 async def advance(
-    house: Holdfast, service: RunService, name: str, run: str, say: Say, pause: Callable[[float], Any]
+    house: Holdfast,
+    service: RunService,
+    name: str,
+    run: str,
+    say: Say,
+    pause: Callable[[float], Any],
+    *,
+    answering: bool = True,
 ) -> None:
     try:
         result = await flows.FLOWS[name].resume(run, on=house)
     except RunBusyError:
         await pause(0.05)
         return
-    if result.status is RunStatus.pending_input:
+    if result.status is RunStatus.pending_input and answering:
         for hold in result.holds:
             await answer(service, hold, say)
     elif result.status is RunStatus.waiting:
@@ -114,14 +123,13 @@ async def report(service: RunService, name: str, run: str, say: Say) -> None:
 
 def plain(value: Any) -> Any:
     """As JSON; what is large by its digest."""
-    text = json.dumps(value, default=_plain_object, sort_keys=True)
+    if is_dataclass(value):
+        # By name: a long list is loaded when somebody asks for it.
+        value = {field.name: getattr(value, field.name) for field in fields(value)}
     if isinstance(value, dict):
         return {key: plain(inner) for key, inner in value.items()}
+    text = json.dumps(value, default=repr, sort_keys=True)
     return text if len(text) < 500 else hashlib.sha256(text.encode()).hexdigest()
-
-
-def _plain_object(value: Any) -> Any:
-    return vars(value) if hasattr(value, "__dict__") else repr(value)
 
 
 def _said(hold: HoldRow) -> str | None:

@@ -1,4 +1,4 @@
-"""A process to kill: `python -m tests.crash.victim DATABASE WORLD FLOW RUN`."""
+"""A process to kill: `python -m tests.crash.victim DATABASE WORLD FLOW RUN`, or `... DEED RUN BRANCH`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import Holdfast
-from tests.crash import flows, life
+from tests.crash import afterlife, flows, life
 from tests.crash.world import World
 
 
@@ -19,11 +19,14 @@ def say(what: str, *facts: Any, **more: Any) -> None:
     os.write(1, (json.dumps([what, *facts, more] if more else [what, *facts]) + "\n").encode())
 
 
-async def main(database: str, name: str, run: str) -> None:
+async def main(database: str, name: str, run: str, branch: str = "") -> None:
     async with Holdfast(f"sqlite:{database}", settings=life.SETTINGS) as house:
-        await life.live(house, name, run, say, asyncio.sleep)
+        if branch:
+            await afterlife.DEEDS[name](house, run, branch, say, asyncio.sleep)
+        else:
+            await life.live(house, name, run, say, asyncio.sleep)
 
 
 if __name__ == "__main__":
     flows.settle_in(World(Path(sys.argv[2])))
-    asyncio.run(main(sys.argv[1], *sys.argv[3:5]))
+    asyncio.run(main(sys.argv[1], *sys.argv[3:]))

@@ -21,6 +21,7 @@ from holdfast.model.fingerprint import encode_graph
 from holdfast.model.program import Program
 from holdfast.checkpoint.picture import Checkpoint, CheckpointMeta
 from holdfast.runs import forking, pictures, pruning
+from holdfast.runs.announcing import Progress
 from holdfast.runs.history import tell_events
 from holdfast.runs.pending import PendingRun, pending_runs
 from holdfast.runs.runtime import Runtime
@@ -45,6 +46,7 @@ class RunService:
         self.runtime = runtime
         self.store = runtime.store
         self._stored: set[str] = set()
+        self.progress = Progress()
 
     # ------------------------------------------------------------------ creating
     async def create(self, program: Program, given: Any, **options: Any) -> tuple[RunRow, bool]:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from holdfast.checkpoint.codec import pack, unpack
+from holdfast.checkpoint.envelope import decode_packed, encode_packed, wrap
 from holdfast.checkpoint.fold import History, fold, load_history
 from holdfast.checkpoint.lenient import LenientRegistry
 from holdfast.checkpoint.registry import TypeRegistry
@@ -78,10 +79,10 @@ def test_history_is_the_same_after_it_was_stored() -> None:
     history = told(
         (Kind.step, "a", StepBody([("scratch", "x", "set", 1)], [("F", "", 0, 0)], 7)), (Kind.asked, "b", asked)
     )
-    stored = unpack(pack(history.dump(), TypeRegistry()), TypeRegistry())
-    assert load_history(stored) == history
+    stored = wrap(encode_packed(pack(history.dump())))
+    assert load_history(unpack(decode_packed(stored))) == history
 
 
 def test_value_of_an_unknown_type_is_shown_as_plain_data_when_the_code_is_missing() -> None:
-    stored = pack(FrozenDict({"at": Point(1, 2)}), TypeRegistry(Point))
-    assert unpack(stored, LenientRegistry()) == {"at": {"x": 1, "y": 2}}
+    stored = wrap(encode_packed(pack(FrozenDict({"at": Point(1, 2)}), TypeRegistry(Point))))
+    assert unpack(decode_packed(stored), LenientRegistry()) == {"at": {"x": 1, "y": 2}}

@@ -261,6 +261,7 @@ class Context:
         finally:
             self._running.discard(done)
             done.set_result(None)
+            self._driver.step_ended()
 
     async def _perform(self, step: _Step, fn: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         repeatable = step.effect in REPEATABLE

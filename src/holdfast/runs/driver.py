@@ -448,8 +448,14 @@ class Driver:
         self.contexts[(execution.scope, execution.node)] = ctx
         return ctx
 
+    def _item(self, path: str, given: Any) -> Any:
+        """What the map hands to this child."""
+        scope = self.pos.scopes[path]
+        owner = self.pos.execs.get(scope.owner) if scope.owner is not None else None
+        return owner.items[scope.index] if owner is not None and owner.items is not None else given
+
     async def _call(self, node: Node, handler: Handler, ctx: Context, state: Any, given: Any) -> Any:
-        item = given["item"] if isinstance(given, dict) and set(given) == {"item"} else given  # type: ignore[arg-type]
+        item = self._item(ctx.scope, given) if "item" in handler.takes else None
         args = {"state": state, "ctx": ctx, "item": item}
         if node.timeout is None:
             return await calling.call(handler, args)
@@ -601,6 +607,11 @@ class Driver:
         crashpoint("after_substep")
         if self.queue.full or self.strict:
             await self.recorder.committed(self.queue, self.pos.head)
+
+    def step_ended(self) -> None:
+        """Perhaps nothing of that handler is under way any more but a question."""
+        if self.answers:
+            self.awake.set()
 
     def note_chunks(self, execution: Exec, node: Node, items: list[tuple[str, Any]], *, inside: bool) -> None:
         here = self.pos.execs.get((execution.scope, execution.node)) is execution

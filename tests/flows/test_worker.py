@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 
 from holdfast import Flow, Holdfast, RunSettings, Worker
+from holdfast.errors import StoreFullError, StoreUnavailableError
 from holdfast.runs.sweeps import Reaper, TimerSweep
 from holdfast.store.base import ClaimRequest
 from holdfast.testing.clock import FakeClock
@@ -52,6 +53,10 @@ def asking() -> Flow:
 
 async def _nothing(s: dict) -> dict:
     return {"after": True}
+
+
+async def _something_else(s: dict) -> dict:
+    return {"after": False}
 
 
 async def put(house: Holdfast, flow: Flow, name: str = "", **options: object) -> RunId:
@@ -316,8 +321,6 @@ async def test_worker_ends_a_driver_quietly_when_its_lease_was_taken(
 async def test_worker_goes_on_when_the_store_comes_back(
     house: Holdfast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from holdfast.errors import StoreUnavailableError
-
     flow = counting(Seen())
     store = await house.open()
     real, failures = store.claim, []
@@ -334,6 +337,52 @@ async def test_worker_goes_on_when_the_store_comes_back(
     async with Worker(flow, on=house, poll=0.02):
         await until(house, row.id, RunStatus.completed)
     assert len(failures) == 2
+
+
+async def test_run_goes_on_without_a_mark_against_it_when_the_disk_was_full_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("holdfast.runs.recorder.RETRY_DELAYS", ())
+    async with Holdfast("memory:") as house:
+        flow = counting(Seen())
+        run = await put(house, flow)
+        store = await house.open()
+        real, failures = store.settle_now, []
+
+        def full(batches: object) -> object:
+            if len(failures) < 4:
+                failures.append(batches)
+                raise StoreFullError("no room on the disk")
+            return real(batches)
+
+        monkeypatch.setattr(store, "settle_now", full)
+        async with Worker(flow, on=house, poll=0.02):
+            await until(house, run, RunStatus.completed)
+
+        assert failures
+        assert (await (await house.service()).get(run)).recoveries == 0
+
+
+async def test_worker_lets_others_go_first_when_its_code_is_refused(house: Holdfast) -> None:
+    def with_code(fn: object) -> Flow:
+        flow = Flow("pinned", effect="pure", code_change="refuse")
+        flow.hold("approve", prompt="?", options=["yes"])
+        flow.edge("approve", flow.node(id="after")(fn))
+        return flow
+
+    old = with_code(_nothing)
+    run = await put(house, old)
+    await Worker(old, on=house).run_until_idle()
+    service = await house.service()
+    await service.answer((await service.holds(run))[0].id, "yes")
+
+    async with asyncio.timeout(5):
+        await Worker(with_code(_something_else), on=Holdfast(await house.open())).run_until_idle()
+
+    row = await service.get(run)
+    assert (row.status, row.worker) == (RunStatus.resumable, None)
+    assert row.ready_at is not None
+    assert row.ready_at > service.store.now()
 
 
 async def test_timer_sweep_wakes_a_parked_run_when_its_time_has_come() -> None:

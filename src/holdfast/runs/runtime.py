@@ -149,11 +149,12 @@ class Runtime:
             self._tell(claim.run.id)
 
     async def _give_back(self, claim: Claim) -> None:
-        """Nobody here can serve this run: it keeps its place for somebody who can."""
+        """Nobody here can serve this run: it keeps its place for somebody who can, whom we let go first."""
         row = await self.store.get_run(claim.run.id)
         if row is not None:
+            later = self.store.now() + self.ttl // 3
             await self.store.park(
-                claim.lease, status=RunStatus.resumable, inbox_seen=row.inbox_seq, ready_at=self.store.now()
+                claim.lease, status=RunStatus.resumable, inbox_seen=row.inbox_seq, ready_at=later
             )
 
     @property

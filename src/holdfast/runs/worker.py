@@ -6,13 +6,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from holdfast.errors import LeaseLostError, StoreError
+from holdfast.errors import LeaseLostError, StoreError, VersionMismatchError
 from holdfast.runs.driver import Driver
 from holdfast.runs.service import RunService
 from holdfast.runs.sweeps import Reaper, TimerSweep
 from holdfast.store.base import Claim, ClaimRequest
 from holdfast.telemetry import log
 from holdfast.types.ids import RunId
+from holdfast.types.status import ENDED, RunStatus
 
 FIRST_PAUSE: Final = 0.1
 LONGEST_PAUSE: Final = 5.0
@@ -188,18 +189,41 @@ class Worker:
     async def _drive(self, claim: Claim) -> None:
         run = claim.run.id
         try:
+            await self._advance(claim)
+        except Exception:
+            log.exception("run %s stops here until its lease lapses", run)
+        finally:
+            del self._runs[run]
+            self._freed.set()
+
+    async def _advance(self, claim: Claim) -> None:
+        run = claim.run.id
+        try:
             await self.runtime.drive(claim)
         except LeaseLostError:
             log.info("run %s went on elsewhere", run)
         except StoreError as error:
-            log.warning("run %s stops here until its lease lapses: %s", run, error)
-        except Exception:
-            log.exception("run %s stops here until its lease lapses", run)
-        finally:
-            if self._runs.get(run) is asyncio.current_task():
-                # Otherwise it was lost, and claimed again before this task was gone.
-                del self._runs[run]
-            self._freed.set()
+            log.warning("run %s stopped here: %s", run, error)
+            await self._hand_back(claim)
+        except VersionMismatchError as error:
+            log.warning("run %s cannot go on here: %s", run, error)
+
+    async def _hand_back(self, claim: Claim) -> None:
+        """When the store is well again, so that its trouble does not count as a death of the run's worker."""
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                row = await self.store.get_run(claim.run.id)
+                if row is None or row.term != claim.lease.term or row.status in ENDED:
+                    return
+                now = self.store.now()
+                await self.store.park(
+                    claim.lease, status=RunStatus.resumable, inbox_seen=row.inbox_seq, ready_at=now
+                )
+                return
+            except StoreError:
+                await self.runtime.clock.sleep(pause)
+                pause = min(pause * 2, LONGEST_PAUSE)
 
     async def _drain(self) -> None:
         deadline = asyncio.get_running_loop().time() + self.grace

@@ -40,7 +40,9 @@ class Disk:
         self.change("UPDATE journal SET payload = ? WHERE key & 4294967295 = ?", damaged, seq)
 
     def cut(self, seq: int) -> None:
-        sql = "UPDATE journal SET payload = substr(payload, 1, length(payload) - 3) WHERE key & 4294967295 = ?"
+        sql = (
+            "UPDATE journal SET payload = substr(payload, 1, length(payload) - 3) WHERE key & 4294967295 = ?"
+        )
         self.change(sql, seq)
 
 
@@ -85,13 +87,17 @@ async def test_run_falls_back_when_only_repeatable_work_is_lost(disk: Disk) -> N
     disk.flip(bad)
     async with Holdfast(disk.address) as house:
         result = await flow.resume(run, on=house)
-        assert result.status == "waiting" and ran == ["n0", "n1", "n2", "n1", "n2"]
+        assert result.status == "waiting"
+        assert ran == ["n0", "n1", "n2", "n1", "n2"]
         service = await house.service()
         (told,) = [e for e in await service.events(run) if e.type == "run.fell_back"]
-        assert f"record {bad}" in told.data["error"]["message"] and "n2 (pure" in told.data["error"]["message"]
+        assert f"record {bad}" in told.data["error"]["message"]
+        assert "n2 (pure" in told.data["error"]["message"]
         assert (await service.latest(run)).visited == ["n0", "n1", "n2"]
         damaged = next(r for r in await records(house, run) if r.seq == bad)
-        assert (damaged.node, damaged.effect, damaged.outcome) == ("n1", "read", "success"), "kept, with columns"
+        assert (damaged.node, damaged.effect, damaged.outcome) == ("n1", "read", "success"), (
+            "kept, with columns"
+        )
         assert (await flow.resume(run, on=house)).status == "waiting"
         assert len([e for e in await service.events(run) if e.type == "run.fell_back"]) == 1
 
@@ -108,24 +114,31 @@ async def test_run_stops_when_a_step_that_touched_the_outside_is_lost(disk: Disk
         with pytest.raises(CheckpointCorruptError) as caught:
             await flow.resume(run, on=house)
         assert ran == ["n0", "n1", "n2"]
-        assert caught.value.facts["seq"] == bad and "digest" in caught.value.facts
+        assert caught.value.facts["seq"] == bad
+        assert "digest" in caught.value.facts
         assert any("n1 (external" in step for step in caught.value.facts["lost"])  # type: ignore[union-attr]
         service = await house.service()
         row = await service.get(run)
-        assert row.status == "failed" and row.error is not None and "CheckpointCorruptError" in row.error
+        assert row.status == "failed"
+        assert row.error is not None
+        assert "CheckpointCorruptError" in row.error
         events = await service.events(run)
-        assert "run.damaged" in [e.type for e in events] and "record.unreadable" in [e.type for e in events]
+        assert "run.damaged" in [e.type for e in events]
+        assert "record.unreadable" in [e.type for e in events]
         assert [e.number for e in events] == list(range(1, row.event_seq + 1)), "a cursor meets no gap"
         listed = await service.checkpoints(run, limit=0)
         assert "n0" in [m.node for m in listed], "columns are listed although the payload is damaged"
         with pytest.raises(CheckpointCorruptError):
             await service.checkpoint(run, bad)
         forked = await flow.fork(run, bad - 1, on=house)
-        assert forked.status == "waiting" and ran[3:] == ["n0", "n1", "n2"], "an operator forks"
+        assert forked.status == "waiting", "an operator forks"
+        assert ran[3:] == ["n0", "n1", "n2"]
 
 
 @pytest.mark.covers("D-19", "D-27")
-async def test_nothing_is_lost_when_only_a_snapshot_is_damaged(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nothing_is_lost_when_only_a_snapshot_is_damaged(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("holdfast.runs.driver.SNAPSHOT_RECORDS", 4)
     flow, ran = steps(("pure", "external", "pure", "pure"))
     async with Holdfast(disk.address) as house:
@@ -179,7 +192,9 @@ async def test_blob_error_names_the_blob_when_it_is_missing_or_damaged(disk: Dis
         with pytest.raises(BlobMissingError, match=pos_refs[0]):
             await flow.resume(run, on=house)
         row = await service.get(run)
-        assert row.status == "failed" and row.error is not None and "BlobMissingError" in row.error
+        assert row.status == "failed"
+        assert row.error is not None
+        assert "BlobMissingError" in row.error
         assert [m.node for m in await service.checkpoints(run)][-1] == ""
 
 

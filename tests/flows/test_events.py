@@ -33,7 +33,8 @@ async def test_log_is_read_again_from_any_cursor_when_it_lies_inside_a_record(ho
 async def test_events_come_in_the_promised_order_when_a_run_completes(house: Holdfast) -> None:
     run = (await refund_flow().run({**GIVEN, "amount": 50}, on=house)).expect().run_id
     events = await told(house, run)
-    assert events[0].type == "run.created" and events[0].data["flow"] == "refund"
+    assert events[0].type == "run.created"
+    assert events[0].data["flow"] == "refund"
     assert [e.type for e in events[-2:]] == ["run.completed", "checkpoint.created"]
     for node in ("assess", "pay"):
         started = next(e.number for e in events if e.type == "node.started" and e.node == node)
@@ -66,9 +67,7 @@ async def test_emitted_data_is_told_between_start_and_end_when_a_node_streams(ho
             ctx.emit(word)
 
     flow.node()(speak)
-    events: list[Event] = []
-    async for event in flow.stream({}, on=house):
-        events.append(event)
+    events = [event async for event in flow.stream({}, on=house)]
     order = [(e.type, e.data.get("data")) for e in events if e.node == "speak" and e.type.startswith("node.")]
     assert order == [
         ("node.started", None),

@@ -44,7 +44,14 @@ async def test_checkpoints_are_listed_newest_first_when_no_state_is_loaded(
     monkeypatch.setattr(service.store, "read", read)
     assert [m.seq for m in listed] == sorted((r.seq for r in journal.values() if r.listed), reverse=True)
     assert [m.node for m in listed] == ["", "pay", "approve", "approve", "assess", ""]
-    assert [m.status for m in listed] == ["completed", "active", "active", "pending_input", "active", "active"]
+    assert [m.status for m in listed] == [
+        "completed",
+        "active",
+        "active",
+        "pending_input",
+        "active",
+        "active",
+    ]
     assert all(m.state_size == len(journal[m.seq].payload) > 0 for m in listed)
     assert all(m.at == journal[m.seq].at and m.flow == "refund" and m.run == run for m in listed)
     assert [m.seq for m in await service.checkpoints(run, limit=2)] == [m.seq for m in listed[:2]]
@@ -87,7 +94,8 @@ async def test_checkpoint_is_the_same_when_the_run_has_gone_on(house: Holdfast) 
     (await flow.resume(result.run_id, on=house)).expect()
     after = [await service.checkpoint(m.id) for m in metas]
     assert after == before
-    assert after[0].visited == ["assess"] and after[0].state["amount"] == 250
+    assert after[0].visited == ["assess"]
+    assert after[0].state["amount"] == 250
     assert (await service.latest(result.run_id)).visited == ["assess", "approve", "pay"]
 
 
@@ -107,24 +115,29 @@ async def test_picture_tells_results_and_pending_edges_when_read_at_each_checkpo
     asked, last = pictures[2], pictures[-1]
     (question,) = asked.pending_input
     assert (question.prompt, question.hold, question.node) == ("Refund 250 to c-9?", asked.id, "approve")
-    assert last.pending_input == [] and last.skipped == ["refuse"]
+    assert last.pending_input == []
+    assert last.skipped == ["refuse"]
     paid = last.node_results["pay"]
     assert (paid.effect, paid.outcome, paid.visit, paid.attempt) == ("external", "success", 1, 1)
-    assert paid.output == {"receipt": "r-250"} and last.artifacts == {"letter": "c-9 gets 250"}
-    assert last.input == GIVEN and last.state["receipt"] == "r-250"
-    assert [p.parent for p in pictures[1:]][0] == pictures[0].id
+    assert paid.output == {"receipt": "r-250"}
+    assert last.artifacts == {"letter": "c-9 gets 250"}
+    assert last.input == GIVEN
+    assert last.state["receipt"] == "r-250"
+    assert next(p.parent for p in pictures[1:]) == pictures[0].id
 
 
 @pytest.mark.covers("G-13", "P5")
 async def test_diagnostics_are_filled_when_a_run_was_resumed(house: Holdfast) -> None:
     run = await finished(house, refund_flow())
     found = (await (await house.service()).latest(run)).diagnostics
-    assert found["totalTokensUsed"] == 7 and found["checkpointsSaved"] == 6
+    assert found["totalTokensUsed"] == 7
+    assert found["checkpointsSaved"] == 6
     assert set(found["nodeTimings"]) == {"assess", "approve", "pay"}
     assert all(t["startMs"] <= t["endMs"] for t in found["nodeTimings"].values())
     assert found["nodeTimings"]["pay"]["tokensUsed"] == 7
     assert found["totalDurationMs"] > 0
-    assert found["guardrailResults"] == {} and found["memoryReads"] == 0
+    assert found["guardrailResults"] == {}
+    assert found["memoryReads"] == 0
 
 
 @pytest.mark.covers("G-13")
@@ -140,7 +153,8 @@ async def test_diagnostics_name_guardrails_when_one_judged(house: Holdfast) -> N
     flow.edge(flow.node()(write), flow.guardrail()(polite))
     run = (await flow.run({}, on=house)).expect().run_id
     found = (await (await house.service()).latest(run)).diagnostics["guardrailResults"]
-    assert found["polite"]["guardrailId"] == "polite" and found["polite"]["passed"] is True
+    assert found["polite"]["guardrailId"] == "polite"
+    assert found["polite"]["passed"] is True
 
 
 @pytest.mark.covers("G-31")
@@ -157,7 +171,6 @@ async def test_branch_is_visited_only_with_its_writes_when_a_batch_is_looked_at(
 
     end = flow.node(join=Join("all"))(last)
     for name in ("left", "middle", "right"):
-
         handle = node(flow, name, {name: True, "log": [name]})
         flow.edge(start, handle)
         flow.edge(handle, end)
@@ -187,7 +200,8 @@ async def test_loops_show_each_execution_when_a_node_ran_often(house: Holdfast) 
     picture = await (await house.service()).latest(run)
     turns = [e for e in picture.executions if e.node == "turn"]
     assert [(e.visit, e.output) for e in turns] == [(1, {"n": 1}), (2, {"n": 2}), (3, {"n": 3})]
-    assert picture.visited == ["turn", "done"] and picture.visits == {"turn": 3, "done": 1}
+    assert picture.visited == ["turn", "done"]
+    assert picture.visits == {"turn": 3, "done": 1}
     assert picture.node_results["turn"].output == {"n": 3}
 
 
@@ -196,8 +210,10 @@ async def test_checkpoint_carries_versions_when_the_flow_is_compiled_again(house
     run = await finished(house, refund_flow())
     picture = await (await house.service()).latest(run)
     again = refund_flow().program()
-    assert picture.version == again.version and picture.version.startswith("g1-")
-    assert picture.schema_version == 1 and picture.code.startswith("c1-")
+    assert picture.version == again.version
+    assert picture.version.startswith("g1-")
+    assert picture.schema_version == 1
+    assert picture.code.startswith("c1-")
 
 
 @pytest.mark.covers("D-26")
@@ -266,7 +282,9 @@ async def test_node_setting_wins_over_the_flow_when_both_speak_of_checkpoints(
         service = await house.service()
         records = await service.store.read(run)
         assert any(r.kind == Kind.step and r.node == "work" for r in records), "the journal is complete"
-        found = {"after" if r.kind == Kind.step else "before" for r in records if r.listed and r.node == "work"}
+        found = {
+            "after" if r.kind == Kind.step else "before" for r in records if r.listed and r.node == "work"
+        }
         assert found == listed
 
 
@@ -277,7 +295,8 @@ async def test_resumed_run_lists_checkpoints_like_a_fresh_one(house: Holdfast) -
     small = await refund_flow().run({**GIVEN, "amount": 50}, on=house)
     resumed = [m.node for m in await service.checkpoints(run)]
     fresh = [m.node for m in await service.checkpoints(small.expect().run_id)]
-    assert resumed == ["", "pay", "approve", "approve", "assess", ""] and fresh == ["", "pay", "assess", ""]
+    assert resumed == ["", "pay", "approve", "approve", "assess", ""]
+    assert fresh == ["", "pay", "assess", ""]
 
 
 @pytest.mark.covers("G-1")
@@ -288,7 +307,8 @@ async def test_checkpoint_view_keeps_the_store_contract(house: Holdfast) -> None
     service = await house.service()
     view = CheckpointView(service)
     latest = await view.latest(run)
-    assert latest is not None and latest == await view.load(run) == await view.get(latest["id"])
+    assert latest is not None
+    assert latest == await view.load(run) == await view.get(latest["id"])
     await view.save(latest)
     assert await view.get(latest["id"]) == latest
     with pytest.raises(ConflictError, match="not in the journal"):
@@ -297,12 +317,14 @@ async def test_checkpoint_view_keeps_the_store_contract(house: Holdfast) -> None
     assert await view.load(new_run_id()) is None
     assert await view.load(run, "nobody") is None
     at_pay = await view.load(run, "pay")
-    assert at_pay is not None and at_pay["nodeId"] == "pay"
+    assert at_pay is not None
+    assert at_pay["nodeId"] == "pay"
     graph = latest["graphId"]
     listed = await view.list(graph)
     assert [m["timestamp"] for m in listed] == sorted((m["timestamp"] for m in listed), reverse=True)
-    assert {m["runId"] for m in listed} == {run, other} and len(await view.list(graph, limit=3)) == 3
-    assert [m["id"] for m in await view.list(graph, run_id=run)][0] == latest["id"]
+    assert {m["runId"] for m in listed} == {run, other}
+    assert len(await view.list(graph, limit=3)) == 3
+    assert next(m["id"] for m in await view.list(graph, run_id=run)) == latest["id"]
     assert await view.list("g1-unknown") == []
     await view.delete(new_run_id())
     with pytest.raises(ConflictError, match="middle of a history"):
@@ -310,7 +332,8 @@ async def test_checkpoint_view_keeps_the_store_contract(house: Holdfast) -> None
     with pytest.raises(CheckpointNotFoundError):
         await view.fork(new_run_id())
     forked = await view.fork(at_pay["id"])
-    assert forked != run and (await service.get(forked)).forked_from == at_pay["id"]
+    assert forked != run
+    assert (await service.get(forked)).forked_from == at_pay["id"]
 
 
 @pytest.mark.covers("CORE-CKPT-09")

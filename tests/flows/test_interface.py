@@ -23,7 +23,14 @@ PUBLISHED = Path(__file__).parents[2] / "docs" / "reference" / "checkpoint.schem
 
 def problems(value: Any, schema: dict[str, Any], where: str = "$") -> list[str]:
     """As much of JSON Schema as our own schema uses."""
-    kinds = {"object": dict, "array": list, "string": str, "number": (int, float), "integer": int, "boolean": bool}
+    kinds = {
+        "object": dict,
+        "array": list,
+        "string": str,
+        "number": (int, float),
+        "integer": int,
+        "boolean": bool,
+    }
     kind = schema.get("type")
     if kind is not None and not isinstance(value, kinds[kind]):
         return [f"{where} is {type(value).__name__}, not {kind}"]
@@ -62,18 +69,23 @@ async def test_every_checkpoint_fits_the_published_schema_when_a_run_waits_and_e
     for meta in await service.checkpoints(run, limit=0):
         told = json.loads(json.dumps((await service.checkpoint(meta.id)).as_interface(), allow_nan=False))
         assert problems(told, SCHEMA) == []
-        assert told["id"] == meta.id and told["runId"] == run and told["timestamp"] == meta.at // 1000
+        assert told["id"] == meta.id
+        assert told["runId"] == run
+        assert told["timestamp"] == meta.at // 1000
         assert UUID(told["id"]).version == 4
     last = (await service.latest(run)).as_interface()
-    assert set(last) == NAMES and set(last["state"]) == {"input", "scratch", "artifacts", "diagnostics"}
-    assert last["visitedNodes"] == ["assess", "approve", "refuse"] and last["skippedNodes"] == ["pay"]
+    assert set(last) == NAMES
+    assert set(last["state"]) == {"input", "scratch", "artifacts", "diagnostics"}
+    assert last["visitedNodes"] == ["assess", "approve", "refuse"]
+    assert last["skippedNodes"] == ["pay"]
     assert last["nodeResults"]["approve"]["effectClass"] == "human"
     assert last["nodeResults"]["assess"] == {
         "effectClass": "read",
         "output": {"risk": 0.5},
         "durationMs": last["nodeResults"]["assess"]["durationMs"],
     }
-    assert last["state"]["input"] == GIVEN and last["state"]["scratch"]["receipt"] == "none"
+    assert last["state"]["input"] == GIVEN
+    assert last["state"]["scratch"]["receipt"] == "none"
     assert "memorySnapshot" not in last
 
 

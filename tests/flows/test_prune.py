@@ -143,6 +143,8 @@ async def test_clean_up_goes_by_count_and_age_and_leaves_waiting_runs() -> None:
         assert done.records > 0
         assert await service.store.get_run(old) is None
         assert len(await service.checkpoints(young, limit=0)) == 3
-        assert len(await service.checkpoints(failed, limit=0)) == 3, "a run that was stopped is cleaned as well"
+        assert len(await service.checkpoints(failed, limit=0)) == 3, (
+            "a run that was stopped is cleaned as well"
+        )
         assert await service.checkpoints(waiting) == before
         assert await service.clean(keep=3, older_than=24 * 3600, flow="nobody") == Cleaned()

@@ -113,8 +113,15 @@ def _unreadable(history: History, record: Record) -> None:
 
 def _execution(record: Record, **more: Any) -> Execution:
     return Execution(
-        node=record.node, scope=record.scope, visit=record.visit, attempt=record.attempt,
-        effect=str(record.effect), outcome=str(record.outcome), seq=record.seq, at=record.at, **more,
+        node=record.node,
+        scope=record.scope,
+        visit=record.visit,
+        attempt=record.attempt,
+        effect=str(record.effect),
+        outcome=str(record.outcome),
+        seq=record.seq,
+        at=record.at,
+        **more,
     )
 
 
@@ -126,7 +133,10 @@ def _created(graph: Graph, history: History, _record: Record, body: CreatedBody)
 def _step(graph: Graph, history: History, record: Record, body: StepBody) -> None:
     failed = body.halts
     execution = _execution(
-        record, duration=body.duration, output=output_of(record, body), error=error_of(body.error),
+        record,
+        duration=body.duration,
+        output=output_of(record, body),
+        error=error_of(body.error),
         settled=not failed and record.outcome != "unknown",
     )
     if body.usage is not None:

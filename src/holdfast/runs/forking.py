@@ -73,10 +73,19 @@ def _new_run(
     program: Program, source: RunRow, at: int, run: RunId, records: list[Record], now: int, supersede: bool
 ) -> NewRun:
     return NewRun(
-        id=run, tenant=source.tenant, flow=source.flow, version=source.version, code=program.code_digest,
-        lane=source.lane, priority=source.priority, thread=source.thread,
-        forked_from=checkpoint_id(source.id, at), supersedes=source.id if supersede else None,
-        created_at=now, ready_at=now, first=records,
+        id=run,
+        tenant=source.tenant,
+        flow=source.flow,
+        version=source.version,
+        code=program.code_digest,
+        lane=source.lane,
+        priority=source.priority,
+        thread=source.thread,
+        forked_from=checkpoint_id(source.id, at),
+        supersedes=source.id if supersede else None,
+        created_at=now,
+        ready_at=now,
+        first=records,
     )
 
 
@@ -155,7 +164,13 @@ def put(pos: Position, partition: str, key: str, value: Any, *, delete: bool = F
 
 
 def _records(
-    program: Program, folded: Folded, run: RunId, now: int, sealer: Sealer, *, supersede: bool,
+    program: Program,
+    folded: Folded,
+    run: RunId,
+    now: int,
+    sealer: Sealer,
+    *,
+    supersede: bool,
     changes: dict[str, Any],
 ) -> tuple[list[Record], list[Blob]]:
     pos, history, source = folded.pos, folded.history, folded.row
@@ -163,8 +178,17 @@ def _records(
     waits = detach(graph, pos, history, run)
     decision = Decision(graph, pos, now)
     body = CreatedBody(
-        graph.name, source.version, program.code_digest, FrozenDict(), FrozenDict(), FrozenDict(),
-        _starts(graph, pos), graph.spec.mode, {}, _lineage(folded, supersede, changes), _base(folded),
+        graph.name,
+        source.version,
+        program.code_digest,
+        FrozenDict(),
+        FrozenDict(),
+        FrozenDict(),
+        _starts(graph, pos),
+        pos.mode,
+        {},
+        _lineage(folded, supersede, changes),
+        _base(folded),
     )
     first = decision.draft(Kind.created, body, listed=True, side=Side(timers=_timers(pos)))
     pos.head, pos.at = 0, first.at
@@ -291,10 +315,14 @@ def _ask_again(decision: Decision, execution: Exec, asked: dict[str, Any]) -> No
     options = asked["options"]
     expires = asked["expires_at"]
     spec = HoldSpec(
-        type=asked["type"], prompt=asked["prompt"], assignee=asked["assignee"], priority=asked["priority"],
+        type=asked["type"],
+        prompt=asked["prompt"],
+        assignee=asked["assignee"],
+        priority=asked["priority"],
         options=tuple(Option(*option) for option in options) if options else None,
         timeout=None if expires is None else max(0, expires - asked["at"]),
-        on_timeout=asked["on_timeout"], schema=None if asked["schema"] is None else dict(asked["schema"]),
+        on_timeout=asked["on_timeout"],
+        schema=None if asked["schema"] is None else dict(asked["schema"]),
     )
     key = asked["key"].partition(":")[2]
     asking.ask_inside(

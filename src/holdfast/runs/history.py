@@ -92,8 +92,13 @@ def _unreadable(row: RunRow, record: Record) -> list[Event]:
     }
     return [
         Event(
-            run=row.id, number=number, at=record.at, type="record.unreadable", node=record.node,
-            scope=record.scope, data=data,
+            run=row.id,
+            number=number,
+            at=record.at,
+            type="record.unreadable",
+            node=record.node,
+            scope=record.scope,
+            data=data,
         )
         for number in range(record.event_from, record.event_from + record.events)
     ]

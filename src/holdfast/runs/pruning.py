@@ -64,8 +64,20 @@ def _snapshot(folded: Folded, sealer: Sealer) -> Record:
         "lineage": lineage_of(folded.first),
     }
     record = Record(
-        old.seq, Kind.snapshot, old.at, old.term, old.node, old.visit, old.attempt, old.scope,
-        str(old.effect), str(old.outcome), old.listed, 0, b"", b"",
+        old.seq,
+        Kind.snapshot,
+        old.at,
+        old.term,
+        old.node,
+        old.visit,
+        old.attempt,
+        old.scope,
+        str(old.effect),
+        str(old.outcome),
+        old.listed,
+        0,
+        b"",
+        b"",
     )
     sealer.seal(record, SnapshotBody(position), old.term)
     # Its event numbers were given out long ago: a cursor must still be able to pass them.

@@ -48,7 +48,8 @@ def test_skipped_node_is_forgotten_when_it_runs_after_all() -> None:
     skipped = told((Kind.step, "a", StepBody([], [("K", "", 2, 0)], 1)))
     assert skipped.skipped == ["c"]
     ran = told(
-        (Kind.step, "a", StepBody([], [("K", "", 2, 0)], 1)), (Kind.step, "a", StepBody([], [("S", "", 2, 1)], 1))
+        (Kind.step, "a", StepBody([], [("K", "", 2, 0)], 1)),
+        (Kind.step, "a", StepBody([], [("S", "", 2, 1)], 1)),
     )
     assert ran.skipped == []
 
@@ -75,9 +76,12 @@ def test_damaged_step_is_shown_by_its_columns() -> None:
 
 
 def test_history_is_the_same_after_it_was_stored() -> None:
-    asked = AskedBody("h", 0, "approval", "Sure?", [["y", "Y", ""]], None, "normal", FrozenDict(), None, None, "node:")
+    asked = AskedBody(
+        "h", 0, "approval", "Sure?", [["y", "Y", ""]], None, "normal", FrozenDict(), None, None, "node:"
+    )
     history = told(
-        (Kind.step, "a", StepBody([("scratch", "x", "set", 1)], [("F", "", 0, 0)], 7)), (Kind.asked, "b", asked)
+        (Kind.step, "a", StepBody([("scratch", "x", "set", 1)], [("F", "", 0, 0)], 7)),
+        (Kind.asked, "b", asked),
     )
     stored = wrap(encode_packed(pack(history.dump())))
     assert load_history(unpack(decode_packed(stored))) == history

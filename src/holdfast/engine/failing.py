@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.engine import asking, pickup, settling
 from holdfast.engine.dataflow import Problem
-from holdfast.engine.decision import Decision, node_of
+from holdfast.engine.decision import Decision, node_of, side_of
 from holdfast.engine.messages import (
     CancelAsked,
     Doubted,
@@ -16,11 +16,11 @@ from holdfast.engine.messages import (
     Stopped,
 )
 from holdfast.engine.retry import wait_before
-from holdfast.model.apply import apply_record
+from holdfast.model.apply import apply_record, forgive
 from holdfast.model.bodies import AttemptBody, EndBody, ErrorInfo, StepBody
 from holdfast.model.graph import InDoubt, Node, NodeKind
 from holdfast.model.position import PARENTS, SETTLED, Exec, Scope, failed_item, wipe_scope
-from holdfast.types.record import Kind, NewTimer, Side
+from holdfast.types.record import Kind, NewTimer, Record, Side
 from holdfast.types.status import REPEATABLE, RunStatus
 
 
@@ -198,8 +198,14 @@ def _hand_up(decision: Decision, scope: Scope, owner: Exec, error: ErrorInfo) ->
         collected = StepBody([], body.moves, 0)
         settling.go_on_with_owner(decision, owner, collected)
         return
+    child_failed(decision, owner, error)
+
+
+def child_failed(decision: Decision, owner: Exec, error: ErrorInfo) -> None:
+    """A map or sub-flow fails by its child: it tries again or gives up, as any node."""
+    retryable = node_of(decision.graph, decision.pos, owner).retry.attempts > 1
     finished = Finished(
-        scope=owner.scope, node=owner.node, visit=owner.visit, error=error, retryable=node.retry.attempts > 1
+        scope=owner.scope, node=owner.node, visit=owner.visit, error=error, retryable=retryable
     )
     failed(decision, owner, finished)
 

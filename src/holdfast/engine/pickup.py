@@ -9,7 +9,7 @@ from __future__ import annotations
 from holdfast.engine import asking, failing, settling
 from holdfast.engine.decision import Decision, node_of
 from holdfast.model.graph import Node, NodeKind
-from holdfast.model.position import PARENTS, SETTLED, Exec
+from holdfast.model.position import PARENTS, SETTLED, Exec, Position
 
 
 def pick_up(decision: Decision) -> None:
@@ -37,12 +37,21 @@ def _pick_up_parent(decision: Decision, execution: Exec) -> None:
         settling.open_children(decision, execution)
     elif execution.items is not None and len(execution.results) == len(execution.items):
         settling.complete_parent(decision, execution)
+    elif execution.error is not None and not _has_children(decision.pos, execution):
+        failing.child_failed(decision, execution, execution.error)
+
+
+def _has_children(pos: Position, owner: Exec) -> bool:
+    return any(scope.owner == (owner.scope, owner.node) for scope in pos.scopes.values())
 
 
 def _end_what_is_over(decision: Decision) -> None:
     pos = decision.pos
-    root = pos.scopes[""]
-    if pos.execs or decision.ended or pos.failing is not None or pos.cancelling is not None:
+    if decision.ended or pos.failing is not None or pos.cancelling is not None or pos.status != "running":
         return
-    if pos.status == "running" and not root.tokens and not root.open_loops:
+    idle = [s for s in pos.scopes.values() if not s.active]
+    stuck = next((s for s in idle if s.tokens or s.open_loops), None)
+    if stuck is not None:
+        failing.fail_run(decision, settling.stall(pos, decision.graph, stuck))
+    elif not pos.execs:
         failing.end_run(decision, "completed", None)

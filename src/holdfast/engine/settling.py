@@ -217,7 +217,7 @@ def finish_scopes(decision: Decision, scope: Scope, body: StepBody) -> None:
     if scope.active or pos.failing is not None:
         return
     if scope.tokens or scope.open_loops:
-        failing.fail_run(decision, _stall(pos, decision.graph, scope))
+        failing.fail_run(decision, stall(pos, decision.graph, scope))
         return
     scope.tree.finish()
     body.moves.append(("C", scope.path, 0, 0))
@@ -278,7 +278,7 @@ def _subflow_ops(node: Node, result: Any) -> list[Op]:
     return ops
 
 
-def _stall(pos: Position, graph: Graph, scope: Scope) -> Problem:
+def stall(pos: Position, graph: Graph, scope: Scope) -> Problem:
     inner = pos.scope_graph(graph, scope)
     waiting = sorted({inner.nodes[inner.target[e]].id for e in scope.tokens} or {inner.nodes[h].id for h in scope.open_loops})
     return Problem("stall", f"work remains but nothing can start: {', '.join(waiting)} still waits", waiting[0])

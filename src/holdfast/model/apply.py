@@ -11,6 +11,7 @@ from holdfast.model.bodies import (
     ChunkBody,
     CreatedBody,
     EndBody,
+    ErrorInfo,
     IntentBody,
     StepBody,
     SubstepBody,
@@ -232,7 +233,8 @@ def settle_exec(graph: Graph, pos: Position, execution: Exec, record: Record, bo
     scope = pos.scopes[record.scope]
     ops = body.ops
     if body.output is not None:
-        scope.output = body.output
+        # As a change of the state: which of several outputs is the scope's does not depend on who was last.
+        ops = [*ops, ("aux", "output", "set", body.output)]
     delta = Delta(record.seq, execution.node, execution.visit, scope.index, ops)
     if body.halts:
         _failed(pos, execution, record, body)

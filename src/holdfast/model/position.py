@@ -418,7 +418,7 @@ def child_result(scope: Scope) -> Any:
         {
             "state": FrozenDict(values.get("scratch", {})),
             "artifacts": FrozenDict(values.get("artifacts", {})),
-            "output": scope.output,
+            "output": values.get("aux", {}).get("output"),
         }
     )
 

@@ -1,0 +1,53 @@
+"""Bad input through the public face. After every test the store is looked at: whatever was asked of it, it is
+whole, every run in it can be read, none is left half-way, and a good run still works (CORE-BAD-20)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from holdfast import Flow, Holdfast
+from holdfast.store.base import RunFilter
+from holdfast.types.status import RunStatus
+from tests.cli.conftest import Cli, Said, cli, given, refund
+from tests.unit.store.sqlite_files import pragma
+
+__all__ = ["Cli", "Said", "cli", "given", "refund"]
+
+PLACES = ["memory", "sqlite"]
+
+
+@pytest.fixture(params=PLACES)
+async def house(
+    request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: str
+) -> AsyncIterator[Holdfast]:
+    """A store that has to be intact when the test is over."""
+    file = tmp_path / "bad.db"
+    address = "memory:" if request.param == "memory" else f"sqlite:{file}"
+    async with Holdfast(address) as opened:
+        yield opened
+        await assert_intact(opened, file)
+
+
+def good_flow() -> Flow:
+    flow = Flow("good", effect="pure")
+    flow.node(id="double")(lambda s: {"n": s["n"] * 2})
+    return flow
+
+
+async def assert_intact(house: Holdfast, file: Path | None = None) -> None:
+    """No run is half-way, each can be read back from its first record on, and the next run works."""
+    service = await house.service()
+    for row in await service.list(RunFilter(), limit=1000):
+        assert row.status not in (RunStatus.running, RunStatus.pending), f"{row.id} was left {row.status}"
+        picture = await service.latest(row.id)
+        assert picture.run == row.id
+        events = await service.events(row.id, limit=100_000)
+        assert [event.number for event in events] == sorted({event.number for event in events})
+    result = await good_flow().run({"n": 21}, on=house)
+    assert result.completed
+    assert result.state["n"] == 42
+    if file is not None and file.exists():
+        assert pragma(file, "integrity_check") == "ok"

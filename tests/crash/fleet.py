@@ -35,18 +35,15 @@ class Fleet:
 
     def start(self, count: int = 2) -> None:
         environment = {**os.environ, "VICTIM_LINGER": str(self._linger)}
-        for _ in range(count):
-            self.workers.append(
-                subprocess.Popen(
-                    [sys.executable, "-m", "tests.crash.serve", self.database, self.world.file],
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    text=True,
-                    cwd=ROOT,
-                    env=environment,
-                )
+        command = [sys.executable, "-m", "tests.crash.serve", self.database, self.world.file]
+        fresh = [
+            subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=environment
             )
-        for worker in self.workers:
+            for _ in range(count)
+        ]
+        self.workers += fresh
+        for worker in fresh:
             assert worker.stdout is not None
             assert worker.stdout.readline() == "serving\n", worker.stderr and worker.stderr.read()
 

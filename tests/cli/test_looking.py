@@ -15,6 +15,7 @@ def test_runs_lists_newest_first_and_by_status(cli: Cli, refund: str) -> None:
 
     lines = cli("runs").out.splitlines()
     assert [line.split()[0] for line in lines] == ["run", done, waiting]
+    assert lines[2].endswith("Refund 250?")
     assert [row["id"] for row in cli("runs", "--status", "pending_input", "--json").json] == [waiting]
     assert cli("runs", "--flow", "other").out == "No runs like that.\n"
     assert len(cli("runs", "--limit", "1", "--json").json) == 1
@@ -71,3 +72,9 @@ def test_help_of_each_command_has_an_example(cli: Cli, command: str) -> None:
     assert said.code == 0
     assert "Example" in said.out
     assert f"holdfast {command} " in " ".join(said.out.split())
+
+
+def test_version_is_told(cli: Cli) -> None:
+    from holdfast import __version__
+
+    assert cli("--version") == (0, f"holdfast {__version__}\n", "")

@@ -11,7 +11,6 @@ import typer
 
 app = typer.Typer(
     name="holdfast",
-    help="Durable workflows: runs that survive crashes, and wait for people without a process.",
     no_args_is_help=True,
     add_completion=False,
     # Boxes and colours for people only: loading them costs more than all the rest of the start.
@@ -32,6 +31,23 @@ Json = Annotated[bool, typer.Option("--json", help="For machines: JSON on stdout
 Watch = Annotated[bool, typer.Option("--watch", "-w", help="Show events as they become durable")]
 Text = str | None
 By = Annotated[str, typer.Option(help="Who decides", metavar="WHO")]
+
+
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        from holdfast._version import __version__
+
+        print(f"holdfast {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def holdfast(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Show the version")
+    ] = False,
+) -> None:
+    """Durable workflows: runs that survive crashes, and wait for people without a process."""
 
 
 def _go(work: Coroutine[Any, Any, int]) -> int:

@@ -24,14 +24,16 @@ async def list_runs(
 ) -> Exit:
     where = RunFilter(status=tuple(_status(word) for word in status), flow=flow)
     async with open_house(store, must_exist=True) as house:
-        rows = await (await house.service()).list(where, limit=limit)
+        service = await house.service()
+        rows = await service.list(where, limit=limit)
+        asks = {hold.run: hold.prompt for hold in reversed(await service.holds())}
     if json:
         print_json(rows)
     elif not rows:
         say("No runs." if not status and not flow else "No runs like that.")
     else:
-        heads = ("run", "flow", "status", "created", "changed", "error")
-        table(heads, [_run_cells(row) for row in rows])
+        heads = ("run", "flow", "status", "created", "changed", "asks or error")
+        table(heads, [_run_cells(row, asks.get(row.id, "")) for row in rows])
     return Exit.ok
 
 
@@ -42,9 +44,9 @@ def _status(word: str) -> RunStatus:
         raise InputError(f"{word!r} is not a status.", hint=f"They are: {', '.join(RunStatus)}.") from None
 
 
-def _run_cells(row: RunRow) -> tuple[str, ...]:
-    error = (row.error or "").splitlines()[0] if row.error else ""
-    return (row.id, row.flow, str(row.status), clock_time(row.created_at), clock_time(row.updated_at), error)
+def _run_cells(row: RunRow, asks: str) -> tuple[str, ...]:
+    last = next(iter((row.error or asks).splitlines()), "")
+    return (row.id, row.flow, str(row.status), clock_time(row.created_at), clock_time(row.updated_at), last)
 
 
 async def show(ref: str, seq: int | None, *, store: str | None, json: bool, form: str | None) -> Exit:

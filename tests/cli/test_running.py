@@ -115,13 +115,23 @@ def test_worker_finishes_what_was_answered(cli: Cli, refund: str) -> None:
     assert cli("runs", "--status", "completed", "--json").json[0]["id"] == run
 
 
-def test_cancel_stops_a_waiting_run_when_it_goes_on(cli: Cli, refund: str) -> None:
+def test_cancel_stops_a_waiting_run_here_when_nobody_has_it(cli: Cli, refund: str) -> None:
     run = cli("run", refund, "--input", given(250), "--json").json["run_id"]
 
-    asked = cli("cancel", run, "--reason", "ordered twice")
-    ended = cli("resume", run, "--json")
+    said = cli("cancel", run, "--reason", "ordered twice", "--json")
 
-    assert asked.code == 0
+    assert (said.code, said.json["status"]) == (0, "cancelled")
+    assert cli("show", run, "--json").json["holds"][0]["status"] == "cancelled"
+
+
+def test_cancel_is_kept_for_whoever_goes_on_when_the_code_is_not_found(cli: Cli, refund: str) -> None:
+    run = cli("run", refund, "--input", given(250), "--json").json["run_id"]
+    Path(".holdfast/holdfast.db-flows.json").unlink()
+
+    asked = cli("cancel", run)
+    ended = cli("resume", run, refund, "--json")
+
+    assert (asked.code, "whoever advances it next" in asked.out) == (0, True)
     assert (ended.code, ended.json["status"]) == (1, "cancelled")
 
 

@@ -15,13 +15,20 @@ from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house, recall_source, remember_source
 from holdfast.cli.screen import note, print_json, say, to_json
 from holdfast.cli.telling import command, event_line, exit_for, hold_json, result_json, tell_result
-from holdfast.errors import HoldNotFoundError, InputError, RunEndedError, RunNotFoundError, StateError
+from holdfast.errors import (
+    FlowNotFoundError,
+    HoldNotFoundError,
+    InputError,
+    RunEndedError,
+    RunNotFoundError,
+    StateError,
+)
 from holdfast.runs.service import RunService
 from holdfast.store.base import RunRow
 from holdfast.types.event import Event
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId, RunId
-from holdfast.types.status import RunStatus
+from holdfast.types.status import ENDED, RunStatus
 
 
 class Manner(msgspec.Struct, frozen=True):
@@ -155,15 +162,27 @@ async def _find_hold(service: RunService, which: str) -> HoldRow:
 
 
 async def cancel_run(run: str, *, reason: str, by: str, manner: Manner) -> Exit:
-    """Asks; where nobody has the run and its code is known, also does it."""
+    """Asks; where nobody has the run and its code is found, also does it."""
     async with open_house(manner.store, must_exist=True) as house:
         service = await house.service()
         row = await service.cancel(run, reason=reason, by=by)
+        if row.status not in ENDED and row.worker is None:
+            row = await _cancel_here(service, row, manner.store)
         if manner.json:
             print_json({"run_id": row.id, "status": str(row.status)})
         elif row.status is RunStatus.cancelled:
             say(f"Run {row.id} is cancelled.")
         else:
             say(f"Asked run {row.id} to stop; whoever advances it next does so.")
-            note(f"With no worker alive: {command('resume', row.id[:8], manner.store)}")
         return Exit.ok
+
+
+async def _cancel_here(service: RunService, row: RunRow, store: str | None) -> RunRow:
+    try:
+        program = load_flow(recall_source(store, row.flow, row.version)).program()
+    except (FlowNotFoundError, InputError):
+        return row  # a worker that carries the flow will do it
+    service.runtime.carry(program)
+    if row.version in service.runtime.programs:
+        await drive(service, program, row.id)
+    return await service.get(row.id)

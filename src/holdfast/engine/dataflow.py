@@ -104,7 +104,7 @@ class Flow:
                 child = self.scope.tree.next_id
                 self.do("N", 0, child)
                 self.do("Z", node, child)
-                self._started(node)
+                self.started(node)
         else:
             for node in starts:
                 self.start(node)
@@ -211,24 +211,30 @@ class Flow:
     def visit(self, node: int) -> int:
         return self.scope.visits.get(node, 0)
 
+    def check_visits(self, node: int, own: int = 0) -> None:
+        """Raises Problem where the node was visited as often as it, or the flow, allows."""
+        name, cap = self.graph.nodes[node].id, self.graph.spec.max_visits
+        if own and self.visit(node) >= own:
+            raise Problem("loop_limit", f"{name!r} was visited {own} times, its limit", name)
+        if cap and self.visit(node) >= cap:
+            raise Problem("loop_limit", f"{name!r} was visited {cap} times, the flow's limit", name)
+
     def start(self, node: int) -> None:
         name = self.graph.nodes[node].id
         if (self.scope.path, node) in self.pos.execs:
             raise Problem("stall", f"{name!r} would start again while it is still running", name)
-        cap = self.graph.spec.max_visits
-        if cap and self.visit(node) >= cap:
-            raise Problem("loop_limit", f"{name!r} was visited {cap} times, the flow's limit", name)
+        self.check_visits(node)
         policy = self.graph.nodes[node].join
         if policy.timeout is not None:
             token = join_token(self.scope.path, name, self.visit(node) + 1)
             if token in self.pos.join_wakes:
                 self._side().close_timers.append(token)
         self.do("S", node, self.visit(node) + 1)
-        self._started(node)
+        self.started(node)
         if policy.cancel_losers and node in self.scope.early:
             self._cancel_losers(node)
 
-    def _started(self, node: int) -> None:
+    def started(self, node: int) -> None:
         execution = self.pos.execs[(self.scope.path, node)]
         kind = self.graph.nodes[node].kind
         if kind is NodeKind.task or kind is NodeKind.guardrail:

@@ -16,9 +16,10 @@ from holdfast.engine.messages import (
     Stopped,
 )
 from holdfast.engine.retry import wait_before
+from holdfast.engine.walk import takes_failure
 from holdfast.model.apply import apply_record, forgive
 from holdfast.model.bodies import AttemptBody, EndBody, ErrorInfo, StepBody
-from holdfast.model.graph import InDoubt, Node, NodeKind
+from holdfast.model.graph import Graph, InDoubt, Node, NodeKind
 from holdfast.model.position import PARENTS, SETTLED, Exec, Scope, failed_item, wipe_scope
 from holdfast.types.record import Kind, NewTimer, Record, Side
 from holdfast.types.status import REPEATABLE, RunStatus
@@ -143,11 +144,16 @@ def give_up(
     if node.on_failure == "skip":
         ended.outcome = "skipped"
         settling.settle(decision, execution, ended)
-    elif node.on_failure.startswith("route:") or graph.walk:
+    elif node.on_failure.startswith("route:") or (graph.walk and _walks_on(graph, scope, execution, ended)):
         ended.outcome = "fail"
         settling.settle(decision, execution, ended, failed=not graph.walk)
     else:
         _abort(decision, scope, execution, node, ended)
+
+
+def _walks_on(graph: Graph, scope: Scope, execution: Exec, ended: Finished) -> bool:
+    ended.outcome = "fail"
+    return takes_failure(graph, scope, execution, ended)
 
 
 def _abort(decision: Decision, scope: Scope, execution: Exec, node: Node, ended: Finished) -> None:

@@ -6,6 +6,7 @@ the first by target's name. Goal gates are checked when the walk reaches a termi
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from holdfast.engine.dataflow import Flow, Problem
@@ -15,6 +16,8 @@ from holdfast.model.graph import END, EdgeKind, Graph, WalkSpec
 from holdfast.model.position import Exec, Scope, resolver
 
 PLAIN = WalkSpec()
+# `[Y] `, `Y) ` or `Y - ` in front of a label.
+_ACCELERATOR = re.compile(r"^(\[\w+\]|\w\)|\w -)\s*")
 
 
 def walk_on(flow: Flow, execution: Exec, message: Finished) -> None:
@@ -22,17 +25,37 @@ def walk_on(flow: Flow, execution: Exec, message: Finished) -> None:
     node = graph.nodes[execution.node]
     note_outcome(graph, scope, execution.node, message)
     outcome = scope.walk["outcome"]
-    spec = node.walk or PLAIN
-    if spec.terminal or not graph.out[execution.node]:
+    if _is_terminal(graph, execution.node):
         _terminal(flow, outcome, node.id)
         return
-    edge = select_edge(graph, scope, execution, message)
-    if edge is not None and outcome == "fail" and not _may_follow_failure(graph, edge):
-        edge = None
+    edge = next_edge(graph, scope, execution, message)
     if edge is not None:
         _take(flow, edge)
     elif outcome == "fail":
         _route_failure(flow, execution.node)
+
+
+def takes_failure(graph: Graph, scope: Scope, execution: Exec, message: Finished) -> bool:
+    """Whether the walk goes on from a failed node: by a fail edge, a retry target, or its gate at the end."""
+    if _is_terminal(graph, execution.node):
+        return bool((graph.nodes[execution.node].walk or PLAIN).goal_gate)
+    before = dict(scope.walk)
+    note_outcome(graph, scope, execution.node, message)
+    try:
+        return next_edge(graph, scope, execution, message) is not None or bool(_targets(graph, execution.node))
+    finally:
+        scope.walk.clear()
+        scope.walk.update(before)
+
+
+def _is_terminal(graph: Graph, node: int) -> bool:
+    return (graph.nodes[node].walk or PLAIN).terminal or not graph.out[node]
+
+
+def next_edge(graph: Graph, scope: Scope, execution: Exec, message: Finished) -> int | None:
+    edge = select_edge(graph, scope, execution, message)
+    failed = scope.walk["outcome"] == "fail"
+    return None if edge is not None and failed and not _may_follow_failure(graph, edge) else edge
 
 
 def note_outcome(graph: Graph, scope: Scope, node: int, message: Finished) -> None:
@@ -83,13 +106,9 @@ def select_edge(graph: Graph, scope: Scope, execution: Exec, message: Finished) 
 
 
 def normal(label: str) -> str:
-    """Labels are compared without case and without an accelerator such as `[Y] ` or `Y) `."""
+    """Labels are compared without case and without an accelerator such as `[Y] `, `Y) ` or `Y - `."""
     text = label.strip().lower()
-    for close in ("]", ")"):
-        head, found, rest = text.partition(close)
-        if found and len(head.strip("[( ")) == 1:
-            return rest.strip(" -")
-    return text
+    return _ACCELERATOR.sub("", text).strip()
 
 
 def _best(graph: Graph, edges: list[int]) -> int:
@@ -109,18 +128,17 @@ def _take(flow: Flow, edge: int) -> None:
     if target < 0:
         _terminal(flow, flow.scope.walk["outcome"], END)
         return
-    limit = (flow.graph.nodes[target].walk or PLAIN).max_visits
-    name = flow.graph.nodes[target].id
-    if limit and flow.visit(target) >= limit:
-        raise Problem("loop_limit", f"{name!r} was visited {limit} times, its limit", name)
+    flow.check_visits(target, (flow.graph.nodes[target].walk or PLAIN).max_visits)
     flow.do("F", edge, flow.frame)
     flow.start(target)
 
 
 def _jump(flow: Flow, name: str) -> None:
     """To a retry target: no edge leads there, so the node starts in the frame at hand."""
-    flow.do("Z", flow.graph.node_index(name), flow.frame)
-    flow._started(flow.graph.node_index(name))  # pyright: ignore[reportPrivateUsage]
+    node = flow.graph.node_index(name)
+    flow.check_visits(node, (flow.graph.nodes[node].walk or PLAIN).max_visits)
+    flow.do("Z", node, flow.frame)
+    flow.started(node)
 
 
 def _targets(graph: Graph, node: int | None) -> list[str]:

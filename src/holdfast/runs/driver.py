@@ -23,7 +23,7 @@ from holdfast.errors import (
 from holdfast.model.apply import apply_record
 from holdfast.model.bodies import AttemptBody, ChunkBody, ErrorInfo, IntentBody, SnapshotBody, SubstepBody
 from holdfast.model.graph import Graph, HoldSpec, Node
-from holdfast.model.position import SETTLED, Exec, Position, Sub, resolver
+from holdfast.model.position import SETTLED, Exec, Position, Scope, Sub, resolver
 from holdfast.model.program import Handler, Program
 from holdfast.model.snapshot import dump_position
 from holdfast.model.template import compile_template
@@ -417,7 +417,7 @@ class Driver:
                 result = await handler.fn(state)
             else:
                 ctx = self._context(execution, node, handler)
-                result = await self._call(node, handler, ctx, state, scope.tree.see(0, "input"))
+                result = await self._call(node, handler, ctx, state, self._item(scope))
             program.schema.unchanged(state, calling.loaded_part(scratch) if scope.tree.lazy else scratch)
             if ctx is not None:
                 await ctx.rest()
@@ -448,14 +448,12 @@ class Driver:
         self.contexts[(execution.scope, execution.node)] = ctx
         return ctx
 
-    def _item(self, path: str, given: Any) -> Any:
+    def _item(self, scope: Scope) -> Any:
         """What the map hands to this child."""
-        scope = self.pos.scopes[path]
         owner = self.pos.execs.get(scope.owner) if scope.owner is not None else None
-        return owner.items[scope.index] if owner is not None and owner.items is not None else given
+        return owner.items[scope.index] if owner is not None and owner.items is not None else None
 
-    async def _call(self, node: Node, handler: Handler, ctx: Context, state: Any, given: Any) -> Any:
-        item = self._item(ctx.scope, given) if "item" in handler.takes else None
+    async def _call(self, node: Node, handler: Handler, ctx: Context, state: Any, item: Any) -> Any:
         args = {"state": state, "ctx": ctx, "item": item}
         if node.timeout is None:
             return await calling.call(handler, args)

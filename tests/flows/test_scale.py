@@ -1,0 +1,75 @@
+"""Graphs that are wide or long cost what they have, not its square."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from holdfast import Flow, Holdfast, any_of, quorum
+from holdfast.testing.conformance.flows import add
+from tests.flows.conftest import node
+
+pytestmark = pytest.mark.anyio
+
+
+def fan(width: int, join: Any = "all") -> Flow:
+    flow = Flow(f"fan{width}", effect="pure", reducers={"log": "append"})
+
+    async def work() -> dict[str, Any]:
+        return {"log": [1]}
+
+    node(flow, "a")
+    for i in range(width):
+        flow.node(id=f"n{i}")(work)
+        flow.edge("a", f"n{i}")
+        flow.edge(f"n{i}", "j")
+    node(flow, "j", join=join)
+    flow.compile()
+    return flow
+
+
+async def seconds(flow: Flow, house: Holdfast, given: dict[str, Any]) -> float:
+    began = time.perf_counter()
+    (await flow.run(given, on=house)).expect()
+    return time.perf_counter() - began
+
+
+@pytest.mark.covers("CORE-ENGINE-08")
+@pytest.mark.parametrize("join", ["all", quorum(900), any_of()], ids=["all", "quorum", "any"])
+async def test_thousand_branches_cost_ten_times_hundred_when_they_join(house: Holdfast, join: Any) -> None:
+    narrow, wide = fan(100, join if join != quorum(900) else quorum(90)), fan(1000, join)
+    small = min([await seconds(narrow, house, {"log": []}) for _ in range(3)])
+    large = await seconds(wide, house, {"log": []})
+    assert large < 40 * small + 0.2
+
+
+async def test_thousand_branches_all_arrive_when_they_join(house: Holdfast) -> None:
+    result = await fan(1000).run({"log": []}, on=house)
+    assert len(result.expect().state["log"]) == 1000
+
+
+async def test_ten_thousand_nodes_run_when_they_are_in_one_line(house: Holdfast) -> None:
+    flow = Flow("line", effect="pure")
+
+    async def work(s: Any) -> dict[str, Any]:
+        return {"n": s["n"] + 1}
+
+    names = [flow.node(id=f"n{i}")(work) for i in range(10_000)]
+    flow.chain(*names)
+    result = await flow.run({"n": 0}, on=house)
+    assert result.expect().state["n"] == 10_000
+
+
+async def test_skip_runs_through_ten_thousand_nodes_when_their_first_edge_is_dead(house: Holdfast) -> None:
+    flow = Flow("dead", effect="pure")
+    node(flow, "a")
+    names = [node(flow, f"n{i}", {"bad": True}) for i in range(10_000)]
+    flow.edge("a", names[0], when="false")
+    flow.chain(*names)
+    add(flow, "end", {"good": True})
+    flow.edge(names[-1], "end")
+    flow.edge("a", "end")
+    result = await flow.run({}, on=house)
+    assert result.expect().state == {"good": True}

@@ -24,7 +24,7 @@ from holdfast.model.apply import apply_record
 from holdfast.model.bodies import ErrorInfo, IntentBody, SnapshotBody
 from holdfast.model.events import derive_events
 from holdfast.model.graph import EdgeKind, Graph
-from holdfast.model.position import Exec, Position
+from holdfast.model.position import SETTLED, Exec, Position
 from holdfast.model.snapshot import dump_position, load_position
 from holdfast.runs.loading import segment_loader
 from holdfast.runs.sealing import Sealer
@@ -266,7 +266,7 @@ class Play:
         key = (execution.scope, execution.node)
         assert key not in self.running, f"{key} runs twice at once"
         node = self._graph_of(execution.scope).nodes[execution.node]
-        if node.effect not in REPEATABLE and execution.intent < 0:
+        if node.effect not in REPEATABLE and execution.intent < 0 and SETTLED not in execution.subs:
             decision = Decision(self.graph, self.pos, self.now)
             body = IntentBody(-1, node.id, "")
             record = decision.draft(Kind.intent, body, node=node.id, execution=execution, effect=node.effect)
@@ -283,6 +283,8 @@ class Play:
         graph = self._graph_of(key[0])
         node, script = graph.nodes[key[1]], self.plan.script
         ended = Finished(scope=key[0], node=key[1], visit=visit, duration=7)
+        if SETTLED in execution.subs:
+            return [self._choose_way(graph, execution, ended, seen)]
         self.calls[(*key, visit)] += 1
         if node.id in script.unknown and self.calls[(*key, visit)] == 1:
             ended.outcome, ended.unknown = "fail", True
@@ -296,6 +298,14 @@ class Play:
             ended.routes = self._routes(graph, key[1], visit, tag)
             ended.output = f"out {tag}" if node.id in script.outputs else None
         return [ended]
+
+    def _choose_way(self, graph: Graph, execution: Exec, ended: Finished, seen: str) -> Finished:
+        """The node is done; only its router is asked (D-26)."""
+        settled = execution.subs[SETTLED].value
+        ended.ops, ended.outcome = [tuple(op) for op in settled["ops"]], settled["outcome"]
+        tag = mark(execution.scope, execution.node, execution.visit, seen)
+        ended.routes = self._routes(graph, execution.node, execution.visit, tag)
+        return ended
 
     def _routes(self, graph: Graph, node: int, visit: int, tag: int) -> list[int]:
         chosen: list[int] = []

@@ -37,6 +37,7 @@ async def way(flow: Flow, house: Holdfast, **given: Any) -> list[str]:
     return list(result.expect().state["log"])
 
 
+@pytest.mark.covers("CORE-ENGINE-03")
 async def test_condition_beats_weight_and_label_when_it_holds(house: Holdfast) -> None:
     flow = walk()
     stage(flow, "a", Outcome(label="pick", suggested=["s"]))
@@ -49,6 +50,7 @@ async def test_condition_beats_weight_and_label_when_it_holds(house: Holdfast) -
     assert await way(flow, house) == ["a", "c"]
 
 
+@pytest.mark.covers("CORE-ENGINE-03")
 async def test_heavier_then_first_by_name_wins_when_several_conditions_hold(house: Holdfast) -> None:
     flow = walk()
     stage(flow, "a")
@@ -60,6 +62,7 @@ async def test_heavier_then_first_by_name_wins_when_several_conditions_hold(hous
     assert await way(flow, house) == ["a", "y"]
 
 
+@pytest.mark.covers("CORE-ENGINE-03")
 @pytest.mark.parametrize("label", ["Yes", " yes ", "[Y] Yes", "Y) yes", "Y - yes"])
 async def test_label_is_compared_without_case_and_accelerator_when_it_is_preferred(house: Holdfast, label: str) -> None:
     flow = walk()
@@ -72,6 +75,7 @@ async def test_label_is_compared_without_case_and_accelerator_when_it_is_preferr
     assert await way(flow, house) == ["a", "y"]
 
 
+@pytest.mark.covers("CORE-ENGINE-03")
 async def test_suggestions_count_in_their_order_when_no_label_fits(house: Holdfast) -> None:
     flow = walk()
     stage(flow, "a", Outcome(label="unknown", suggested=["nowhere", "z", "y"]))
@@ -83,6 +87,7 @@ async def test_suggestions_count_in_their_order_when_no_label_fits(house: Holdfa
     assert await way(flow, house) == ["a", "z"]
 
 
+@pytest.mark.covers("CORE-ENGINE-03")
 async def test_label_and_suggestion_skip_conditional_edges_when_their_condition_fails(house: Holdfast) -> None:
     flow = walk()
     stage(flow, "a", Outcome(label="go", suggested=["x"]))
@@ -93,6 +98,7 @@ async def test_label_and_suggestion_skip_conditional_edges_when_their_condition_
     assert await way(flow, house) == ["a", "y"]
 
 
+@pytest.mark.covers("CORE-ENGINE-03")
 async def test_weight_then_name_decides_when_nothing_else_does(house: Holdfast) -> None:
     flow = walk()
     stage(flow, "a")
@@ -134,6 +140,7 @@ async def test_own_outcome_word_is_read_by_conditions_when_a_node_reports_it(hou
     assert await way(flow, house) == ["a", "b"]
 
 
+@pytest.mark.covers("CORE-ENGINE-05")
 async def test_failure_follows_its_fail_edge_when_there_is_one(house: Holdfast) -> None:
     flow = walk(retry_target="b")
     add(flow, "a", lambda _s: 1 / 0)
@@ -146,6 +153,7 @@ async def test_failure_follows_its_fail_edge_when_there_is_one(house: Holdfast) 
     assert result.state["log"] == ["c"]
 
 
+@pytest.mark.covers("CORE-ENGINE-05")
 async def test_failure_goes_to_the_retry_target_when_no_edge_takes_it(house: Holdfast) -> None:
     flow = walk()
     stage(flow, "fix")
@@ -157,6 +165,7 @@ async def test_failure_goes_to_the_retry_target_when_no_edge_takes_it(house: Hol
     assert await way(flow, house) == ["fix", "fix", "fix", "a", "b"]
 
 
+@pytest.mark.covers("CORE-ENGINE-05")
 async def test_fallback_target_is_taken_when_the_node_names_no_other(house: Holdfast) -> None:
     flow = walk()
     add(flow, "a", lambda _s: 1 / 0, walk=WalkSpec(fallback_retry_target="rescue"))
@@ -189,6 +198,7 @@ async def test_failed_stage_runs_again_when_nothing_took_it_and_the_run_is_resum
     assert result.expect().state["log"] == ["a", "b"]
 
 
+@pytest.mark.covers("CORE-ENGINE-04")
 async def test_gate_sends_back_until_it_is_met_when_the_walk_reaches_its_end(house: Holdfast) -> None:
     flow = walk()
     add(flow, "build", lambda s: {"n": s["n"] + 1, "log": ["build"]})
@@ -207,6 +217,7 @@ async def test_gate_sends_back_until_it_is_met_when_the_walk_reaches_its_end(hou
     assert await visits_of(house, result.run_id, "end") == 3
 
 
+@pytest.mark.covers("CORE-ENGINE-04")
 async def test_gate_that_is_never_met_fails_the_run_when_its_jumps_are_used_up(house: Holdfast) -> None:
     flow = walk(max_goal_jumps=2, retry_target="check")
     add(flow, "check", lambda _s: Outcome("fail"), walk=WalkSpec(goal_gate=True))
@@ -220,6 +231,7 @@ async def test_gate_that_is_never_met_fails_the_run_when_its_jumps_are_used_up(h
     assert await visits_of(house, result.run_id, "check") == 3
 
 
+@pytest.mark.covers("CORE-ENGINE-04")
 async def test_gate_without_a_target_fails_the_run_when_it_is_not_met(house: Holdfast) -> None:
     flow = walk()
     add(flow, "check", lambda _s: Outcome("fail"), walk=WalkSpec(goal_gate=True))
@@ -231,6 +243,7 @@ async def test_gate_without_a_target_fails_the_run_when_it_is_not_met(house: Hol
     assert "has no retry target" in result.error.message
 
 
+@pytest.mark.covers("CORE-ENGINE-04")
 async def test_gate_is_ignored_when_the_walk_never_came_to_it(house: Holdfast) -> None:
     flow = walk()
     stage(flow, "a")
@@ -243,6 +256,7 @@ async def test_gate_is_ignored_when_the_walk_never_came_to_it(house: Holdfast) -
     assert await way(flow, house) == ["a", "end"]
 
 
+@pytest.mark.covers("CORE-ENGINE-07")
 async def test_counters_go_on_when_the_run_waits_in_between(house: Holdfast) -> None:
     flow = walk(max_goal_jumps=2, retry_target="ask")
     flow.hold("ask", prompt="again?", options=["yes"])
@@ -261,6 +275,7 @@ async def test_counters_go_on_when_the_run_waits_in_between(house: Holdfast) -> 
     assert "was retried 2 times" in result.error.message
 
 
+@pytest.mark.covers("CORE-ENGINE-07")
 @pytest.mark.parametrize("how", ["node", "flow"])
 async def test_visits_are_limited_when_a_cap_is_set(house: Holdfast, how: str) -> None:
     flow = walk(max_visits=3 if how == "flow" else 0)
@@ -276,6 +291,7 @@ async def test_visits_are_limited_when_a_cap_is_set(house: Holdfast, how: str) -
     assert await visits_of(house, result.run_id, "a") == 3
 
 
+@pytest.mark.covers("CORE-ENGINE-02")
 async def test_walk_inside_a_flow_ends_and_the_flow_goes_on(house: Holdfast) -> None:
     inner = walk()
     stage(inner, "a")

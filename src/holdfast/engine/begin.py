@@ -27,6 +27,8 @@ def begin(
     flow = Flow(decision, scope, body.moves)
     try:
         flow.begin()
+        if not flow.opened:
+            raise Problem("stall", f"no node of flow {graph.name!r} can start", "")
     except Problem as problem:
         failing.fail_run(decision, problem)
     for execution in flow.opened:

@@ -193,7 +193,9 @@ class Worker:
         except Exception:
             log.exception("run %s stops here until its lease lapses", run)
         finally:
-            del self._runs[run]
+            if self._runs.get(run) is asyncio.current_task():
+                # Otherwise it was lost, and claimed again before this task was gone.
+                del self._runs[run]
             self._freed.set()
 
     async def _advance(self, claim: Claim) -> None:

@@ -9,7 +9,7 @@ import msgspec
 from holdfast.checkpoint import VERSION
 from holdfast.checkpoint.fold import Execution, History, begin, fold
 from holdfast.checkpoint.picture import Checkpoint, CheckpointMeta, PendingInput, checkpoint_status
-from holdfast.errors import CheckpointCorruptError, CheckpointNotFoundError
+from holdfast.errors import CheckpointCorruptError, CheckpointNotFoundError, RunNotFoundError
 from holdfast.model.bodies import CreatedBody, SnapshotBody
 from holdfast.model.position import Position
 from holdfast.runs.history import Reader, reader_of
@@ -68,7 +68,14 @@ async def standing(service: RunService, ref: str, checkpoint: str | int | None) 
         if not row.id.startswith(ref):
             raise CheckpointNotFoundError(f"checkpoint {checkpoint!r} is not one of run {ref!r}.", run=ref)
     elif is_id(ref) and await service.store.get_run(RunId(ref)) is None:
-        row, seq = await resolve(service, ref)
+        try:
+            row, seq = await resolve(service, ref)
+        except CheckpointNotFoundError:
+            raise RunNotFoundError(
+                f"there is neither a run nor a checkpoint {ref!r} in this store.",
+                hint="`holdfast runs` lists runs, `holdfast show RUN` their checkpoints.",
+                run=ref,
+            ) from None
     else:
         return await service.get(ref), None
     newest = await service.store.listed(row.id, limit=1)

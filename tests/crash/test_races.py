@@ -9,6 +9,9 @@ import pytest
 
 from holdfast import Context, Flow, Holdfast
 from holdfast.runs.driver import Driver
+from holdfast.runs.worker import Worker as RunWorker
+from holdfast.store.memory import MemoryStore
+from holdfast.testing.clock import FakeClock
 
 pytestmark = pytest.mark.anyio
 
@@ -62,3 +65,40 @@ async def test_caller_is_not_cancelled_when_the_heartbeat_speaks_after_the_run_h
         await asyncio.sleep(0)
     assert result.completed
     assert not driver.is_lost
+
+
+@pytest.mark.covers("D-7")
+async def test_worker_takes_a_run_again_when_it_lost_it_a_moment_ago() -> None:
+    """The task of the first claim is not gone yet when the second one begins."""
+    flow = Flow("again", effect="pure")
+    clock = FakeClock()
+    first, released = asyncio.Event(), asyncio.Event()
+
+    @flow.node(effect="write")
+    async def slow(_s: dict[str, Any]) -> dict[str, Any]:
+        first.set()
+        await released.wait()
+        return {"x": 1}
+
+    async with Holdfast(MemoryStore(clock), clock=clock) as house:
+        house.carry(flow.program())
+        service = await house.service()
+        row, _ = await service.create(flow.program(), {})
+        worker = RunWorker(service, hot_hold=0.0)
+        lost = await _claimed(worker)
+        await first.wait()
+        clock.advance(minutes=1)
+        await service.store.reclaim(limit=10, max_recoveries=5)
+        again = await _claimed(worker)
+        service.runtime.drivers[row.id].lost()
+        released.set()
+        await asyncio.gather(lost, again)
+        assert not worker._runs
+        assert [hold.type for hold in await service.holds(row.id)] == ["in_doubt"]
+
+
+async def _claimed(worker: RunWorker) -> asyncio.Task[None]:
+    assert await worker._claim() == 1
+    (task,) = worker._runs.values()
+    await asyncio.sleep(0)
+    return task

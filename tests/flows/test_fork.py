@@ -6,7 +6,13 @@ from typing import Any
 import pytest
 
 from holdfast import Context, Flow, Holdfast, append
-from holdfast.errors import CheckpointNotFoundError, RunBusyError, StateError, VersionMismatchError
+from holdfast.errors import (
+    CheckpointNotFoundError,
+    RunBusyError,
+    RunNotFoundError,
+    StateError,
+    VersionMismatchError,
+)
 from holdfast.types.ids import RunId, checkpoint_id, new_run_id
 from holdfast.types.record import Kind
 from tests.flows.places import Place, answer, open_holds
@@ -95,7 +101,7 @@ async def test_resume_goes_on_with_the_run_when_the_checkpoint_is_its_newest(hou
     result = await flow.resume(newest, on=house)
     assert result.run_id == source.run_id
     assert result.completed
-    with pytest.raises(CheckpointNotFoundError):
+    with pytest.raises(RunNotFoundError):
         await flow.resume(new_run_id(), on=house)
     with pytest.raises(CheckpointNotFoundError, match="not one of run"):
         await flow.resume(new_run_id(), checkpoint=newest, on=house)

@@ -41,7 +41,7 @@ def flow_of(shape: Shape) -> Flow:
         handles.append(flow.node(id=f"n{i}", effect=("pure", "read", "external")[kind])(work))
     for i, (_, sources, conditional) in enumerate(shape, start=1):
         for source in sources:
-            flow.edge(handles[source], handles[i], when=f"n{source} % 2 == 0" if conditional else None)
+            flow.edge(handles[source], handles[i], when=f"n{source} > {i // 2}" if conditional else None)
     return flow
 
 
@@ -75,7 +75,9 @@ async def check(shape: Shape, place: float, *, patched: bool) -> None:
             result = await flow.resume(row.id, on=house)
         expected = {**source.state, "mark": seq} if patched else source.state
         assert result.expect().state == expected
-        assert sorted((await service.latest(row.id)).visited) == sorted((await service.latest(source.run_id)).visited)
+        assert sorted((await service.latest(row.id)).visited) == sorted(
+            (await service.latest(source.run_id)).visited
+        )
         assert await everything(house, source.run_id) == before
 
 

@@ -62,8 +62,10 @@ async def test_run_comes_to_the_same_end_when_its_worker_is_lost_at_any_record(
         async with Holdfast("memory:") as other:
             new = NewRun(
                 id=RunId(f"{whole.run_id}-{cut}"), tenant=row.tenant, flow=row.flow, version=row.version,
-                code=row.code, lane=row.lane, priority=0, thread=None, instance_key=None, idempotency_key=None,
-                created_at=row.created_at, ready_at=row.created_at, first=[copied(r) for r in records[:cut]],
+                code=row.code, lane=row.lane, priority=0, thread=None, instance_key=None,
+                idempotency_key=None,
+                created_at=row.created_at, ready_at=row.created_at,
+                first=[copied(r) for r in records[:cut]],
             )  # fmt: skip
             await (await other.open()).create(new)
             compare(case, await flow.resume(new.id, on=other))

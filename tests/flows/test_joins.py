@@ -62,7 +62,9 @@ async def test_branches_run_at_the_same_time_when_they_fork(house: Holdfast) -> 
 
 @pytest.mark.covers("D-24", "G-10")
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
-async def test_merge_is_the_same_when_branches_arrive_in_another_order(house: Holdfast, order: tuple[int, ...]) -> None:
+async def test_merge_is_the_same_when_branches_arrive_in_another_order(
+    house: Holdfast, order: tuple[int, ...]
+) -> None:
     flow = Flow("order", effect="pure", **LOG)
     node(flow, "a")
     names = ["p", "q", "r"]

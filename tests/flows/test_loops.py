@@ -157,3 +157,14 @@ async def test_thousand_rounds_stay_cheap_when_the_loop_has_an_exit(house: Holdf
     async with asyncio.timeout(5):
         result = await flow.run({"n": 0}, on=house)
     assert result.expect().state["n"] == 1000
+
+
+@pytest.mark.covers("G-17")
+async def test_otherwise_is_taken_when_the_loop_goes_on_at_its_cap(house: Holdfast) -> None:
+    flow = Flow("passed", effect="pure")
+    add(flow, "up", lambda s: {"n": s["n"] + 1})
+    node(flow, "end", {"done": True})
+    flow.loop("up", "up", when="n < 100", max=2, on_limit="continue")
+    flow.edge("up", "end", otherwise=True)
+    result = await flow.run({"n": 0}, on=house)
+    assert result.expect().state == {"n": 3, "done": True}

@@ -32,7 +32,9 @@ async def test_results_are_in_the_order_of_the_items_when_they_end_in_another(ho
 
 @pytest.mark.covers("CORE-FLOW-14")
 @pytest.mark.parametrize("bound", [1, 3])
-async def test_no_more_items_run_at_once_than_allowed_when_there_are_many(house: Holdfast, bound: int) -> None:
+async def test_no_more_items_run_at_once_than_allowed_when_there_are_many(
+    house: Holdfast, bound: int
+) -> None:
     flow = Flow("bound", effect="pure")
     running = peak = 0
 
@@ -114,8 +116,12 @@ async def test_failures_stand_in_the_results_when_they_are_collected(house: Hold
     assert [o if isinstance(o, int) else o["failed"] for o in out] == [0, "odd 1", 2, "odd 3", 4]
 
 
-@pytest.mark.parametrize(("given", "kind"), [({"items": {"a": 1}}, "Dict"), ({}, "nothing"), ({"items": 3}, "int")])
-async def test_map_fails_by_name_when_it_goes_over_no_list(house: Holdfast, given: dict[str, Any], kind: str) -> None:
+@pytest.mark.parametrize(
+    ("given", "kind"), [({"items": {"a": 1}}, "Dict"), ({}, "nothing"), ({"items": 3}, "int")]
+)
+async def test_map_fails_by_name_when_it_goes_over_no_list(
+    house: Holdfast, given: dict[str, Any], kind: str
+) -> None:
     flow = Flow("no-list", effect="pure")
 
     async def body(item: int) -> int:

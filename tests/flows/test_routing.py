@@ -16,7 +16,9 @@ LOG: dict[str, Any] = {"reducers": {"log": "append"}}
 
 @pytest.mark.covers("CORE-FLOW-06")
 @pytest.mark.parametrize(("n", "way"), [(9, ["big", "odd"]), (8, ["big"]), (1, ["odd"]), (2, ["none"])])
-async def test_every_edge_that_holds_fires_when_there_are_several(house: Holdfast, n: int, way: list[str]) -> None:
+async def test_every_edge_that_holds_fires_when_there_are_several(
+    house: Holdfast, n: int, way: list[str]
+) -> None:
     flow = Flow("when", effect="pure", **LOG)
     node(flow, "a")
     trace(flow, "big", "odd", "none")
@@ -48,8 +50,12 @@ async def test_condition_sees_the_update_of_its_own_node_when_it_is_asked(house:
 
 
 @pytest.mark.covers("CORE-FLOW-07", "G-16", "E7", "E21")
-@pytest.mark.parametrize(("chosen", "way"), [("b", ["b", "end"]), (["c", "b"], ["b", "c", "end"]), (None, [])])
-async def test_router_names_what_follows_when_it_returns(house: Holdfast, chosen: Any, way: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("chosen", "way"), [("b", ["b", "end"]), (["c", "b"], ["b", "c", "end"]), (None, [])]
+)
+async def test_router_names_what_follows_when_it_returns(
+    house: Holdfast, chosen: Any, way: list[str]
+) -> None:
     flow = Flow("router", effect="pure", **LOG)
     node(flow, "a")
     trace(flow, "b", "c", "end")
@@ -65,7 +71,9 @@ async def test_router_names_what_follows_when_it_returns(house: Holdfast, chosen
 
 @pytest.mark.covers("G-18", "E9")
 @pytest.mark.parametrize(("key", "way"), [(True, ["yes", "end"]), (False, ["no", "end"])])
-async def test_branch_runs_exactly_its_arm_when_the_key_is_known(house: Holdfast, key: bool, way: list[str]) -> None:
+async def test_branch_runs_exactly_its_arm_when_the_key_is_known(
+    house: Holdfast, key: bool, way: list[str]
+) -> None:
     flow = Flow("branch", effect="pure", **LOG)
     node(flow, "a")
     trace(flow, "yes", "no", "end")
@@ -108,7 +116,9 @@ async def test_router_is_not_asked_again_when_the_run_is_loaded(house: Holdfast)
 
 @pytest.mark.covers("G-16")
 @pytest.mark.parametrize("kind", ["hold", "timer", "map", "subflow"])
-async def test_function_chooses_after_any_kind_of_node_when_it_is_on_its_edges(house: Holdfast, kind: str) -> None:
+async def test_function_chooses_after_any_kind_of_node_when_it_is_on_its_edges(
+    house: Holdfast, kind: str
+) -> None:
     flow = Flow("any-kind", effect="pure", **LOG)
     child = Flow("child", effect="pure")
     node(child, "c")

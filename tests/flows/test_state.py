@@ -32,7 +32,9 @@ async def test_input_stays_as_it_was_when_the_caller_changes_it_later(house: Hol
     lambda s: s["deep"].update(x=1),
     lambda s: s["deep"]["list"].__setitem__(0, 9),
 ])  # fmt: skip
-async def test_node_cannot_change_the_state_in_place_when_it_reaches_into_it(house: Holdfast, spoil: Any) -> None:
+async def test_node_cannot_change_the_state_in_place_when_it_reaches_into_it(
+    house: Holdfast, spoil: Any
+) -> None:
     flow = Flow("deep", effect="pure")
     add(flow, "a", lambda s: spoil(s))
     result = await flow.run({"deep": {"list": [1, 2]}}, on=house)
@@ -68,7 +70,9 @@ async def test_reducer_meets_the_value_that_is_there_when_nodes_update_it(
 
 
 @pytest.mark.covers("G-9")
-@pytest.mark.parametrize("name", ["append", "concat", "merge", "sum", "max", "min", "avg", "last", "first", "longest"])
+@pytest.mark.parametrize(
+    "name", ["append", "concat", "merge", "sum", "max", "min", "avg", "last", "first", "longest"]
+)
 async def test_first_write_sets_when_there_is_no_value_yet(house: Holdfast, name: str) -> None:
     flow = Flow("first", effect="pure", reducers={"v": name})
     node(flow, "a", {"v": [7] if name == "append" else 7})

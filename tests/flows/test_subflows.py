@@ -22,7 +22,10 @@ async def test_fields_go_in_and_out_by_name_when_they_are_mapped(house: Holdfast
     child.edge("work", "report")
     flow = Flow("parent", effect="pure")
     flow.subflow(
-        "sub", child, inputs={"x": "deep.a"}, outputs={"y": "state.y", "note": "artifacts.note", "none": "state.no"}
+        "sub",
+        child,
+        inputs={"x": "deep.a"},
+        outputs={"y": "state.y", "note": "artifacts.note", "none": "state.no"},
     )
     result = await flow.run({"deep": {"a": 1}, "kept": 5}, on=house)
     assert result.expect().state == {"deep": {"a": 1}, "kept": 5, "y": 2, "note": "done", "none": None}

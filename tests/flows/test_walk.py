@@ -22,7 +22,9 @@ def walk(**settings: Any) -> Flow:
 def stage(flow: Flow, name: str, outcome: Outcome | None = None, **options: Any) -> str:
     def work(_s: Any) -> Any:
         told = outcome or Outcome()
-        return Outcome(told.status, {"log": [name], **(told.update or {})}, told.label, told.suggested, told.reason)
+        return Outcome(
+            told.status, {"log": [name], **(told.update or {})}, told.label, told.suggested, told.reason
+        )
 
     return add(flow, name, work, **options)
 
@@ -64,7 +66,9 @@ async def test_heavier_then_first_by_name_wins_when_several_conditions_hold(hous
 
 @pytest.mark.covers("CORE-ENGINE-03")
 @pytest.mark.parametrize("label", ["Yes", " yes ", "[Y] Yes", "Y) yes", "Y - yes"])
-async def test_label_is_compared_without_case_and_accelerator_when_it_is_preferred(house: Holdfast, label: str) -> None:
+async def test_label_is_compared_without_case_and_accelerator_when_it_is_preferred(
+    house: Holdfast, label: str
+) -> None:
     flow = walk()
     stage(flow, "a", Outcome(label="YES", suggested=["s"]))
     ends(flow, "n", "s", "y")
@@ -88,7 +92,9 @@ async def test_suggestions_count_in_their_order_when_no_label_fits(house: Holdfa
 
 
 @pytest.mark.covers("CORE-ENGINE-03")
-async def test_label_and_suggestion_skip_conditional_edges_when_their_condition_fails(house: Holdfast) -> None:
+async def test_label_and_suggestion_skip_conditional_edges_when_their_condition_fails(
+    house: Holdfast,
+) -> None:
     flow = walk()
     stage(flow, "a", Outcome(label="go", suggested=["x"]))
     ends(flow, "x", "y")
@@ -157,7 +163,9 @@ async def test_failure_follows_its_fail_edge_when_there_is_one(house: Holdfast) 
 async def test_failure_goes_to_the_retry_target_when_no_edge_takes_it(house: Holdfast) -> None:
     flow = walk()
     stage(flow, "fix")
-    add(flow, "a", lambda s: 1 / 0 if len(s["log"]) < 3 else {"log": ["a"]}, walk=WalkSpec(retry_target="fix"))
+    add(
+        flow, "a", lambda s: 1 / 0 if len(s["log"]) < 3 else {"log": ["a"]}, walk=WalkSpec(retry_target="fix")
+    )
     ends(flow, "b")
     flow.start("a")
     flow.edge("fix", "a")

@@ -14,7 +14,15 @@ from holdfast.types.record import Kind
 
 
 def begin(
-    graph: Graph, run: str, *, version: str, code: str, given: Any, scratch: dict[str, Any], mode: str, now: int,
+    graph: Graph,
+    run: str,
+    *,
+    version: str,
+    code: str,
+    given: Any,
+    scratch: dict[str, Any],
+    mode: str,
+    now: int,
     options: dict[str, Any] | None = None,
 ) -> Decision:
     """Records for a new run, from seq 0. Holds of first nodes are open when the run exists."""

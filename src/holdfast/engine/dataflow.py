@@ -10,9 +10,19 @@ from collections import deque
 from typing import Any
 
 from holdfast.engine.decision import Decision, side_of
+from holdfast.errors import StateError
 from holdfast.model.expr import truthy
 from holdfast.model.graph import EdgeKind, Graph, JoinKind, NodeKind
-from holdfast.model.position import MOVES, PARENTS_END, Exec, Position, Scope, join_token, open_child, resolver
+from holdfast.model.position import (
+    MOVES,
+    PARENTS_END,
+    Exec,
+    Position,
+    Scope,
+    join_token,
+    open_child,
+    resolver,
+)
 from holdfast.types.hold import HoldClosed
 from holdfast.types.ids import HoldId
 from holdfast.types.record import Move, Side
@@ -28,7 +38,13 @@ class Problem(Exception):
 
 
 def chosen_edges(
-    graph: Graph, scope: Scope, execution: Exec, *, routes: list[int] | None, failed: bool, extra: dict[str, Any]
+    graph: Graph,
+    scope: Scope,
+    execution: Exec,
+    *,
+    routes: list[int] | None,
+    failed: bool,
+    extra: dict[str, Any],
 ) -> list[int]:
     """Which out-edges of a settled node fire. User code has chosen already (`routes`, D-26)."""
     fired: list[int] = []
@@ -37,6 +53,8 @@ def chosen_edges(
     resolve = None
     for e in graph.out[execution.node]:
         kind = graph.edges[e].kind
+        if graph.loops and _used_up(graph, scope, e):
+            continue
         if failed or kind is EdgeKind.failure:
             if failed and kind is EdgeKind.failure:
                 fired.append(e)
@@ -57,24 +75,11 @@ def chosen_edges(
                 conditional = True
     if otherwise and not conditional:
         fired += otherwise
-    return _loop_first(graph, scope, fired) if graph.loops else fired
-
-
-def _loop_first(graph: Graph, scope: Scope, fired: list[int]) -> list[int]:
-    """While a loop turns, unconditional ways out of it wait: `loop(a, a, when=...)` and `edge(a, b)` read as
-    "again while it holds, then b". A loop edge that has reached its limit and may be passed by does not fire."""
-    kept = [e for e in fired if not _used_up(graph, scope, e)]
-    turning = {graph.target[e] for e in kept if graph.edges[e].loop is not None}
-    if not turning:
-        return kept
-    return [
-        e
-        for e in kept
-        if graph.edges[e].kind is not EdgeKind.always or not turning.intersection(graph.loop_exits.get(e, ()))
-    ]
+    return fired
 
 
 def _used_up(graph: Graph, scope: Scope, e: int) -> bool:
+    """A loop edge that was taken as often as it may, and is passed by as if its condition did not hold."""
     edge = graph.edges[e]
     return edge.loop is not None and edge.on_limit == "continue" and scope.loop_counts.get(e, 0) >= edge.loop
 
@@ -132,7 +137,8 @@ class Flow:
         if not loops:
             return dict.fromkeys(fired)
         chosen = set(fired)
-        back = [e for e in loops if e in chosen and self._may_turn(e)]
+        back = [e for e in loops if e in chosen]
+        self._check_cap(back)
         # Only one loop can be gone round at a time: the one that was declared first.
         again = {self.graph.target[e] for e in back[:1]}
         back = [e for e in back if self.graph.target[e] in again]
@@ -140,11 +146,17 @@ class Flow:
         return dict.fromkeys(
             e
             for e in fired
-            if (e in back if self.graph.edges[e].loop is not None else not again.intersection(exits.get(e, ())))
+            if (
+                e in back
+                if self.graph.edges[e].loop is not None
+                else not again.intersection(exits.get(e, ()))
+            )
         )
 
     def _fire(self, e: int, frame: int) -> None:
-        if self.scope.open_loops and any(h in self.scope.open_loops for h in self.graph.loop_exits.get(e, ())):
+        if self.scope.open_loops and any(
+            h in self.scope.open_loops for h in self.graph.loop_exits.get(e, ())
+        ):
             self.do("E", e, frame)
             return
         self.do("F", e, frame)
@@ -205,7 +217,9 @@ class Flow:
     def _unsatisfied(self, node: int, count: int, need: int) -> None:
         name = self.graph.nodes[node].id
         raise Problem(
-            "join_unsatisfied", f"{name!r} needs {need} incoming branches, but only {count} can still arrive", name
+            "join_unsatisfied",
+            f"{name!r} needs {need} incoming branches, but only {count} can still arrive",
+            name,
         )
 
     def visit(self, node: int) -> int:
@@ -229,7 +243,10 @@ class Flow:
             token = join_token(self.scope.path, name, self.visit(node) + 1)
             if token in self.pos.join_wakes:
                 self._side().close_timers.append(token)
-        self.do("S", node, self.visit(node) + 1)
+        try:
+            self.do("S", node, self.visit(node) + 1)
+        except StateError as clash:
+            raise Problem("state_mismatch", f"the branches into {name!r} do not merge: {clash.message}", name) from None
         self.started(node)
         if policy.cancel_losers and node in self.scope.early:
             self._cancel_losers(node)
@@ -255,13 +272,17 @@ class Flow:
     def _abandon(self, node: int) -> None:
         """Stop an execution and all that runs or waits inside it."""
         execution = self.pos.execs[(self.scope.path, node)]
-        inside = tuple(f"{self.scope.path}{self.graph.nodes[node].id}.{execution.visit}{x}" for x in PARENTS_END)
+        inside = tuple(
+            f"{self.scope.path}{self.graph.nodes[node].id}.{execution.visit}{x}" for x in PARENTS_END
+        )
         gone = [execution, *(e for e in self.pos.execs.values() if e.scope.startswith(inside))]
         keys = {(e.scope, e.node) for e in gone}
         side = self._side()
         for hold, waiting in self.pos.holds.items():
             if (waiting.scope, waiting.node) in keys:
-                side.close_holds.append(HoldClosed(HoldId(hold), HoldStatus.cancelled, "its branch is not needed"))
+                side.close_holds.append(
+                    HoldClosed(HoldId(hold), HoldStatus.cancelled, "its branch is not needed")
+                )
         side.close_timers += [token for token, key in self.pos.timers.items() if key in keys]
         self.decision.cancels += gone
         self.decision.starts = [s for s in self.decision.starts if (s.scope, s.node) not in keys]
@@ -271,9 +292,7 @@ class Flow:
         return side_of(self.decision.records[-1][0])
 
     def _no_way(self, node: int) -> list[tuple[str, int]]:
-        return [
-            ("stay" if self.graph.edges[e].loop is not None else "dead", e) for e in self.graph.out[node]
-        ]
+        return [("stay" if self.graph.edges[e].loop is not None else "dead", e) for e in self.graph.out[node]]
 
     def _back(self, e: int, *, fired: bool) -> None:
         header = self.graph.target[e]
@@ -297,18 +316,15 @@ class Flow:
             self._fire(e, frame)
         self.todo.extend(("dead", x) for x in state.dead_exits)
 
-    def _may_turn(self, e: int) -> bool:
-        edge = self.graph.edges[e]
-        taken = self.scope.loop_counts.get(e, 0)
-        if edge.loop is None or taken < edge.loop:
-            return True
-        if edge.on_limit == "continue":
-            return False
-        raise Problem(
-            "loop_limit",
-            f"the loop from {edge.source!r} back to {edge.target!r} was taken {taken} times, its limit",
-            edge.source,
-        )
+    def _check_cap(self, back: list[int]) -> None:
+        for e in back[:1]:
+            edge, taken = self.graph.edges[e], self.scope.loop_counts.get(e, 0)
+            if edge.loop is not None and taken >= edge.loop:
+                raise Problem(
+                    "loop_limit",
+                    f"the loop from {edge.source!r} back to {edge.target!r} was taken {taken} times, its limit",
+                    edge.source,
+                )
 
     def open_children(self, execution: Exec) -> list[Scope]:
         """The next children of a map (as many as may run at once), or the one of a sub-flow."""

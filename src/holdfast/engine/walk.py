@@ -42,7 +42,9 @@ def takes_failure(graph: Graph, scope: Scope, execution: Exec, message: Finished
     before = dict(scope.walk)
     note_outcome(graph, scope, execution.node, message)
     try:
-        return next_edge(graph, scope, execution, message) is not None or bool(_targets(graph, execution.node))
+        return next_edge(graph, scope, execution, message) is not None or bool(
+            _targets(graph, execution.node)
+        )
     finally:
         scope.walk.clear()
         scope.walk.update(before)

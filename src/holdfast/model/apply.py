@@ -36,12 +36,10 @@ from holdfast.types.value import FrozenDict
 def apply_record(graph: Graph, pos: Position, record: Record, body: Any) -> None:
     """Advance `pos` by one record. Raises CheckpointCorruptError where the record does not follow."""
     if record.seq != pos.head + 1:
-        raise CheckpointCorruptError(
-            f"run {pos.run}: record {record.seq} does not follow record {pos.head}"
-        )
+        raise CheckpointCorruptError(f"run {pos.run}: record {record.seq} does not follow record {pos.head}")
     pos.head = record.seq
     pos.at = max(pos.at, record.at)
-    _APPLY[record.kind](graph, pos, record, body)
+    _APPLY[Kind(record.kind)](graph, pos, record, body)
 
 
 def _created(graph: Graph, pos: Position, _record: Record, body: CreatedBody) -> None:
@@ -141,9 +139,9 @@ def _clear_doubt(pos: Position, execution: Exec, key: str) -> None:
     execution.step_names.pop(key, None)
     execution.phase = "work"
     for hold, waiting in list(pos.holds.items()):
-        if waiting.why == "doubt_step" and waiting.key == key and waiting.node == execution.node:
-            if waiting.scope == execution.scope:
-                del pos.holds[hold]
+        same = (waiting.scope, waiting.node, waiting.key) == (execution.scope, execution.node, key)
+        if same and waiting.why == "doubt_step":
+            del pos.holds[hold]
 
 
 def _child_failed(graph: Graph, pos: Position, record: Record, body: AttemptBody) -> None:
@@ -268,7 +266,8 @@ def _close_waits(pos: Position, execution: Exec) -> None:
         pos.timers.pop(execution.token, None)
     if pos.holds:
         mine = [
-            hold for hold, waiting in pos.holds.items()
+            hold
+            for hold, waiting in pos.holds.items()
             if waiting.node == execution.node and waiting.scope == execution.scope
         ]
         for hold in mine:

@@ -62,7 +62,7 @@ class Segment:
 
 
 class Growth(msgspec.Struct, array_like=True):
-    """Where a growing list of the root frame comes from: what it was, and the runs of records that added to it.
+    """Where a growing list of the root frame comes from: what it was, and the records that added to it.
 
     Within a run every step of the scope was the root's own. A fork ends it: what a branch adds belongs to
     the list only if it is merged, and then in canonical order.
@@ -224,7 +224,7 @@ class FrameTree(msgspec.Struct):
             # The first write sets. A list is copied: it will grow in place, and the record keeps its own.
             if op == "append" and not isinstance(operand, list):
                 operand = [operand]
-            return FrozenList(operand) if isinstance(operand, list) else operand
+            return FrozenList(operand) if isinstance(operand, list) else operand  # pyright: ignore[reportUnknownArgumentType]
         if op in GROWS and (partition, key) in frame.owned and type(old) is FrozenList:
             # Ours alone: growing in place keeps the cost of a step independent of the list's length.
             list[Any].extend(old, operand if isinstance(operand, (list, tuple)) else (operand,))  # type: ignore[arg-type]
@@ -267,6 +267,7 @@ class FrameTree(msgspec.Struct):
             return ids[0]
         common = self._common(ids)
         merged = canonical([self._path(i, common) for i in ids])
+        self._check_merge(common, merged)
         for i in ids:
             if i != common:
                 self._drop(i, common)
@@ -280,6 +281,24 @@ class FrameTree(msgspec.Struct):
             frame.steps.append(delta)
             self._apply(frame, delta)
         return child
+
+    def _check_merge(self, base: int, merged: list[Delta]) -> None:
+        """Raises StateError where a reducer cannot combine what branches wrote, before anything is changed."""
+        held: dict[tuple[str, str], Any] = {}
+        for delta in merged:
+            for partition, key, op, operand in delta.ops:
+                where = (partition, key)
+                old = held[where] if where in held else self._kind_of(base, partition, key)
+                held[where] = _would_be(op, old, operand)
+
+    def _kind_of(self, frame_id: int, partition: str, key: str) -> Any:
+        """As `read`, but a list that was left in the journal stays there: an empty one stands for it."""
+        for i in self._line(frame_id):
+            inside = self.frames[i].over.get(partition)
+            if inside is not None and key in inside:
+                value = inside[key]
+                return MISSING if value is DELETED else _EMPTY if isinstance(value, (list, Segment)) else value
+        return MISSING
 
     def _collapse(self, base: Frame, merged: list[Delta]) -> int:
         for delta in merged:
@@ -308,6 +327,7 @@ class FrameTree(msgspec.Struct):
         leaves = [i for i, frame in self.frames.items() if frame.kids == 0 and i != 0]
         if leaves:
             merged = canonical([self._path(i, 0) for i in leaves])
+            self._check_merge(0, merged)
             self.frames = {0: self.frames[0]}
             self.frames[0].kids = 0
             self._collapse(self.frames[0], merged)
@@ -357,6 +377,22 @@ class FrameTree(msgspec.Struct):
             frame_id = frame.parent
 
 
+_EMPTY: Final = FrozenList()
+
+
+def _would_be(op: str, old: Any, operand: Any) -> Any:
+    """What kind of value the operation leaves behind; lists count as empty, so that long ones cost nothing."""
+    if op == "delete":
+        return MISSING
+    if op == "set" or old is MISSING or old is None:
+        return _EMPTY if op == "append" or isinstance(operand, list) else operand
+    if op == "avg":
+        return reduce("sum", old, operand)
+    if isinstance(old, list) and op in GROWS:
+        return old
+    return reduce(op, old, operand)
+
+
 def _is_list(held: Any, op: str, operand: Any) -> bool:
     """Whether the value is one that grows in the journal. Texts grow too, but by copying."""
     if held is None:
@@ -365,7 +401,7 @@ def _is_list(held: Any, op: str, operand: Any) -> bool:
 
 
 def canonical(paths: list[list[Delta]]) -> list[Delta]:
-    """Merge causal sequences: what came before stays before; otherwise by (node, visit, index), never by seq."""
+    """Merge causal sequences: what came before stays so; otherwise by (node, visit, index), never by seq."""
     if len(paths) == 1:
         return paths[0]
     by_seq: dict[int, Delta] = {}

@@ -200,9 +200,7 @@ def start(graph: Graph, pos: Position, scope: Scope, node: int, visit: int, _fra
     frames: list[int] = []
     tokens = scope.tokens
     if tokens:
-        for edge in graph.into[node]:
-            if edge in tokens:
-                frames.append(tokens.pop(edge))
+        frames += [tokens.pop(edge) for edge in graph.into[node] if edge in tokens]
         loop = graph.loops.get(node)
         if loop is not None:
             frames += [tokens.pop(edge) for edge in loop.edges if edge in tokens]
@@ -243,7 +241,7 @@ def join_token(path: str, node: str, visit: int) -> str:
 
 
 def go(graph: Graph, pos: Position, scope: Scope, edge: int, visit: int, frame: int) -> None:
-    """The common case in one move: the only edge fires and its target, which waits for nothing else, starts."""
+    """The common case in one move: the only edge fires and its target, which waits for nothing, starts."""
     node = graph.target[edge]
     scope.visits[node] = visit
     scope.active += 1
@@ -334,7 +332,9 @@ def abandon(graph: Graph, pos: Position, scope: Scope, node: int, _b: int, _fram
     scope.tree.discard(execution.frame)
     pos.timers.pop(execution.token, None)
     wipe_inside(pos, f"{scope.path}{graph.nodes[node].id}.{execution.visit}", PARENTS_END)
-    for hold in [h for h, open_hold in pos.holds.items() if (open_hold.scope, open_hold.node) == (scope.path, node)]:
+    for hold in [
+        h for h, open_hold in pos.holds.items() if (open_hold.scope, open_hold.node) == (scope.path, node)
+    ]:
         pos.timers.pop(pos.holds.pop(hold).token, None)
 
 
@@ -351,7 +351,9 @@ def child_inputs(graph: Graph, scope: Scope, execution: Exec) -> list[Any]:
         found = compile_expr(node.map.over).evaluate(resolve)
         if not isinstance(found, (list, tuple)):
             kind = "nothing" if found is None or found is EXPR_MISSING else type(found).__name__
-            raise NotAListError(f"map node {node.id!r} goes over {node.map.over!r}, which is {kind}, not a list")
+            raise NotAListError(
+                f"map node {node.id!r} goes over {node.map.over!r}, which is {kind}, not a list"
+            )
         return list(found)  # type: ignore[arg-type]
     assert node.subflow is not None
     scope.tree.expose(execution.frame)
@@ -366,11 +368,11 @@ class NotAListError(ValueError):
 
 
 def resolver(tree: FrameTree, frame: int, extra: dict[str, Any] | None = None) -> Resolve:
-    """How conditions and templates read the state as one frame sees it: a bare name is scratch, then input."""
+    """How conditions and templates read the state as a frame sees it: a bare name is scratch, then input."""
 
     def resolve(path: Path) -> object:
-        parts = path[1:] if path[0] == "state" and len(path) > 1 else path
-        first = parts[0]
+        parts = path[1:] if path[:1] == ("state",) and len(path) > 1 else path
+        first = str(parts[0])
         if extra is not None and first in extra:
             return walk(extra[first], parts[1:])
         if first in PARTITIONS and len(parts) > 1:
@@ -402,7 +404,7 @@ def open_child(graph: Graph, pos: Position, parent: Scope, node: int, index: int
 
 
 def child_path(parent: str, node: str, owner: Exec, index: int) -> str:
-    """Names the child among all that this run ever opens: holds inside it take their identity from it (D-28)."""
+    """Names the child among all that this run ever opens: holds inside take their identity from it (D-28)."""
     again = f"~{owner.failures}" if owner.failures else ""
     return f"{parent}{node}.{owner.visit}{again}[{index}]/"
 
@@ -443,7 +445,9 @@ def wipe_inside(pos: Position, path: str, follows: tuple[str, ...] = ("",)) -> N
         pos.timers.pop(pos.execs.pop(key).token, None)
     for hold in [h for h, waiting in pos.holds.items() if waiting.scope.startswith(starts)]:
         pos.timers.pop(pos.holds.pop(hold).token, None)
-    for token in [t for t, (scope, _) in pos.timers.items() if t in pos.join_wakes and scope.startswith(starts)]:
+    for token in [
+        t for t, (scope, _) in pos.timers.items() if t in pos.join_wakes and scope.startswith(starts)
+    ]:
         del pos.timers[token], pos.join_wakes[token]
 
 

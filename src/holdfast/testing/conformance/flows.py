@@ -38,7 +38,9 @@ class FlowCase:
 FLOWS: list[FlowCase] = []
 
 
-def _case(given: dict[str, Any], **expected: Any) -> Callable[[Callable[[Flow], None]], Callable[[Flow], None]]:
+def _case(
+    given: dict[str, Any], **expected: Any
+) -> Callable[[Callable[[Flow], None]], Callable[[Flow], None]]:
     def keep(fill: Callable[[Flow], None]) -> Callable[[Flow], None]:
         settings = expected.pop("settings", {})
 
@@ -53,7 +55,9 @@ def _case(given: dict[str, Any], **expected: Any) -> Callable[[Callable[[Flow], 
     return keep
 
 
-def add(flow: Flow, name: str, work: Work | Mapping[str, Any] | None = None, *, pause: float = 0.0, **options: Any) -> str:
+def add(
+    flow: Flow, name: str, work: Work | Mapping[str, Any] | None = None, *, pause: float = 0.0, **options: Any
+) -> str:
     """A node that returns a fixed update, or what `work` makes of the state."""
 
     async def handler(state: State) -> Any:
@@ -68,6 +72,18 @@ def trace(flow: Flow, *names: str, pause: Mapping[str, float] | None = None, **o
     """Nodes that each append their own name to `log`."""
     slow = pause or {}
     return [add(flow, name, {"log": [name]}, pause=slow.get(name, 0.0), **options) for name in names]
+
+
+def _more_than_five(state: State) -> bool:
+    return state["n"] > 5
+
+
+def _kind(state: State) -> str:
+    return state["kind"]
+
+
+def _b_and_d() -> list[str]:
+    return ["b", "d"]
 
 
 LOG: dict[str, Any] = {"reducers": {"log": "append"}}
@@ -146,7 +162,7 @@ def conditional_edges(flow: Flow) -> None:
 @_case({"n": 1, "log": []}, state={"n": 1, "log": ["a", "small"]}, settings=LOG)
 def callable_condition_with_otherwise(flow: Flow) -> None:
     trace(flow, "a", "big", "small")
-    flow.edge("a", "big", when=lambda s: s["n"] > 5)
+    flow.edge("a", "big", when=_more_than_five)
     flow.edge("a", "small", otherwise=True)
 
 
@@ -163,7 +179,7 @@ def skip_cascade(flow: Flow) -> None:
 @_case({"kind": "y", "log": []}, state={"kind": "y", "log": ["a", "ya", "end"]}, settings=LOG)
 def branch_by_key(flow: Flow) -> None:
     trace(flow, "a", "xa", "ya", "end")
-    flow.branch("a", lambda s: s["kind"], {"x": "xa", "y": "ya"})
+    flow.branch("a", _kind, {"x": "xa", "y": "ya"})
     flow.edge("xa", "end")
     flow.edge("ya", "end")
 
@@ -171,13 +187,13 @@ def branch_by_key(flow: Flow) -> None:
 @_case({"kind": "z"}, error="routing")
 def branch_with_an_unknown_key(flow: Flow) -> None:
     trace(flow, "a", "xa")
-    flow.branch("a", lambda s: s["kind"], {"x": "xa"})
+    flow.branch("a", _kind, {"x": "xa"})
 
 
 @_case({"log": []}, state={"log": ["a", "b", "d", "end"]}, settings=LOG)
 def router_of_several(flow: Flow) -> None:
     trace(flow, "a", "b", "c", "d", "end")
-    flow.router("a", lambda _s: ["b", "d"], ["b", "c", "d"])
+    flow.router("a", _b_and_d, ["b", "c", "d"])
     for name in ("b", "c", "d"):
         flow.edge(name, "end")
 
@@ -270,7 +286,12 @@ def loop_with_a_branch_and_a_join_inside(flow: Flow) -> None:
     flow.edge("join", "end")
 
 
-@_case({"n": 0, "log": []}, state={"n": 2, "log": ["early", "end"]}, settings=LOG, visits={"b": 1, "early": 1, "end": 1})
+@_case(
+    {"n": 0, "log": []},
+    state={"n": 2, "log": ["early", "end"]},
+    settings=LOG,
+    visits={"b": 1, "early": 1, "end": 1},
+)
 def loop_left_by_an_exit_in_its_middle(flow: Flow) -> None:
     add(flow, "a", lambda s: {"n": s["n"] + 1})
     add(flow, "b")
@@ -334,7 +355,10 @@ def map_that_collects_failures(flow: Flow) -> None:
     flow.map("each", over="items", body=not_two, into="out", on_item_failure="collect")
 
 
-@_case({"rows": [[1, 2], [3]]}, state={"rows": [[1, 2], [3]], "out": [{"item": [1, 2], "sums": [2, 4]}, {"item": [3], "sums": [6]}]})
+@_case(
+    {"rows": [[1, 2], [3]]},
+    state={"rows": [[1, 2], [3]], "out": [{"item": [1, 2], "sums": [2, 4]}, {"item": [3], "sums": [6]}]},
+)
 def nested_map(flow: Flow) -> None:
     async def double(item: int) -> int:
         return item * 2
@@ -391,7 +415,9 @@ def failure_that_halts(flow: Flow) -> None:
 @_case(
     {"mean": 0, "best": 1, "text": "a", "deep": {"x": {"y": 1}}, "long": "aa"},
     state={"mean": 3.0, "best": 9, "text": "abc", "deep": {"x": {"y": 1, "z": 2}}, "long": "aa"},
-    settings={"reducers": {"mean": "avg", "best": "max", "text": "concat", "deep": "merge", "long": "longest"}},
+    settings={
+        "reducers": {"mean": "avg", "best": "max", "text": "concat", "deep": "merge", "long": "longest"}
+    },
 )
 def reducers(flow: Flow) -> None:
     add(flow, "one", {"mean": 0, "best": 9, "text": "b", "deep": {"x": {"z": 2}}, "long": "bb"})
@@ -422,9 +448,7 @@ def walk_by_labels(flow: Flow) -> None:
 )
 def walk_with_a_goal_gate(flow: Flow) -> None:
     add(flow, "build", lambda s: {"n": s["n"] + 1})
-    add(
-        flow, "test", lambda s: Outcome("success" if s["n"] > 1 else "fail"), walk=WalkSpec(goal_gate=True)
-    )
+    add(flow, "test", lambda s: Outcome("success" if s["n"] > 1 else "fail"), walk=WalkSpec(goal_gate=True))
     add(flow, "exit", walk=WalkSpec(terminal=True))
     flow.start("build")
     flow.edge("build", "test")

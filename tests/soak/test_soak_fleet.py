@@ -37,10 +37,10 @@ async def test_each_effect_happens_once_when_workers_are_killed_and_put_to_sleep
     seed: int, tmp_path: Path, record_property: Callable[[str, int], None]
 ) -> None:
     dice = random.Random(seed)
-    fleet = Fleet(tmp_path, linger=0.01)
+    fleet = Fleet(tmp_path, linger=0.02)
     async with fleet.house() as house:
         service = await house.service()
-        await fleet.create(service, MIX * 6)
+        await fleet.create(service, MIX * 12)
         fleet.start(3)
         blows = 0
         try:

@@ -14,7 +14,7 @@ from holdfast.model.snapshot import dump_position
 from holdfast.runs.loading import load
 
 Shape = list[tuple[int, list[int], bool]]
-"""For each node after the first: (effect, sources among the earlier ones, whether its edges have conditions)."""
+"""Per node after the first: (effect, sources among the earlier ones, whether its edges have conditions)."""
 
 
 @st.composite

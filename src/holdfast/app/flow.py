@@ -42,7 +42,7 @@ class Flow(FlowBuilder):
         if isinstance(started, RunRow):
             if started.flow != self.name:
                 raise RunExistsError(
-                    f"run {started.id} exists already, and is a run of flow {started.flow!r}, not of {self.name!r}.",
+                    f"run {started.id} exists already, as one of flow {started.flow!r}, not {self.name!r}.",
                     hint="Start this one under another id or idempotency key.",
                     run=started.id,
                 )
@@ -52,8 +52,14 @@ class Flow(FlowBuilder):
         return await make_result(service, program, claim.run.id, status, pos)
 
     async def resume(
-        self, run_id: str, *, checkpoint: str | int | None = None, input: Any = None,  # noqa: A002
-        patch: Mapping[str, Any] | None = None, on: Holdfast | None = None, tenant: str | None = None,
+        self,
+        run_id: str,
+        *,
+        checkpoint: str | int | None = None,
+        input: Any = None,  # noqa: A002
+        patch: Mapping[str, Any] | None = None,
+        on: Holdfast | None = None,
+        tenant: str | None = None,
     ) -> Result:
         """Go on with a run of this flow: after an answer, a crash, or a failure that was mended.
 
@@ -72,8 +78,13 @@ class Flow(FlowBuilder):
         return await advance(service, self.program(), row.id)
 
     async def fork(
-        self, checkpoint: str, seq: int | None = None, *, patch: Mapping[str, Any] | None = None,
-        input: Any = None, on: Holdfast | None = None,  # noqa: A002
+        self,
+        checkpoint: str,
+        seq: int | None = None,
+        *,
+        patch: Mapping[str, Any] | None = None,
+        input: Any = None,  # noqa: A002
+        on: Holdfast | None = None,
     ) -> Result:
         """What if: a new run from a checkpoint (its id, or a run and a record), advanced like any other."""
         service = await self._service(on)
@@ -82,8 +93,13 @@ class Flow(FlowBuilder):
         return await advance(service, self.program(), row.id)
 
     async def rewind(
-        self, checkpoint: str, seq: int | None = None, *, patch: Mapping[str, Any] | None = None,
-        input: Any = None, on: Holdfast | None = None,  # noqa: A002
+        self,
+        checkpoint: str,
+        seq: int | None = None,
+        *,
+        patch: Mapping[str, Any] | None = None,
+        input: Any = None,  # noqa: A002
+        on: Holdfast | None = None,
     ) -> Result:
         """A fork that supersedes its source: the old run ends as cancelled."""
         service = await self._service(on)
@@ -94,7 +110,7 @@ class Flow(FlowBuilder):
     async def _of_this_flow(
         self, service: RunService, ref: str, checkpoint: str | int | None
     ) -> tuple[RunRow, int | None]:
-        """`RunService.standing`, of a run that this flow may go on with. Raises VersionMismatchError (RF-3)."""
+        """`RunService.standing`, of a run that this flow may go on with, else VersionMismatchError (RF-3)."""
         row, seq = await service.standing(ref, checkpoint)
         if row.flow != self.name:
             raise VersionMismatchError(
@@ -113,7 +129,9 @@ class Flow(FlowBuilder):
         """`run` for code without an event loop (inside one, it runs in a thread of its own)."""
         return blocking(self.run(given, **options))
 
-    async def stream(self, given: Any = None, *, on: Holdfast | None = None, **options: Any) -> AsyncIterator[Event]:
+    async def stream(
+        self, given: Any = None, *, on: Holdfast | None = None, **options: Any
+    ) -> AsyncIterator[Event]:
         """The events of a new run as they become durable, until it ends or waits."""
         house = on or default_house()
         program = self.program()
@@ -180,7 +198,16 @@ async def make_result(
     values = tree.merged() if len(tree.frames) > 1 else tree.values
     holds = await service.holds(run) if status is RunStatus.pending_input else []
     state = build_state(program, tree, values.get("scratch", {}))
-    return Result(run, status, state, dict(values.get("artifacts", {})), pos.failing, holds, pos.failed_node, dict(pos.totals))
+    return Result(
+        run,
+        status,
+        state,
+        dict(values.get("artifacts", {})),
+        pos.failing,
+        holds,
+        pos.failed_node,
+        dict(pos.totals),
+    )
 
 
 def blocking(work: Coroutine[Any, Any, T]) -> T:

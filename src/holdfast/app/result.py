@@ -12,7 +12,7 @@ from holdfast.types.status import RunStatus
 
 
 class Result:
-    """`status` tells completed, failed, cancelled and waiting apart; nothing of it is inferred from the output."""
+    """`status` tells completed, failed, cancelled and waiting apart; nothing is inferred from the output."""
 
     def __init__(
         self,

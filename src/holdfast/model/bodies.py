@@ -1,5 +1,8 @@
 """The payloads of journal records, one for each kind of the closed set (D-1)."""
 
+# msgspec copies mutable defaults for each instance.
+# ruff: noqa: RUF012
+
 from __future__ import annotations
 
 from typing import Any

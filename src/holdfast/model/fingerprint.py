@@ -1,4 +1,4 @@
-"""A version's identity: the same graph has the same fingerprint in every process and on every compile (D-34)."""
+"""A version's identity: the same graph has the same fingerprint in every process and compile (D-34)."""
 
 from __future__ import annotations
 

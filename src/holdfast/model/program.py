@@ -50,7 +50,9 @@ class Schema(Protocol):
         """The state as a handler sees it. Cheap: no copies of values."""
         ...
 
-    def build_lazily(self, scratch: dict[str, Any], absent: frozenset[str], load: Callable[[str], Any]) -> Any:
+    def build_lazily(
+        self, scratch: dict[str, Any], absent: frozenset[str], load: Callable[[str], Any]
+    ) -> Any:
         """Like `build`, but these fields are fetched when somebody reads them; None where that cannot be."""
         ...
 
@@ -59,8 +61,8 @@ class Schema(Protocol):
         ...
 
     def ops(self, update: dict[str, Any], scratch: dict[str, Any]) -> list[tuple[str, str, str, Any]]:
-        """A returned update as operations on scratch, values checked and frozen. `scratch` is the state as the
-        node saw it, for custom reducers, whose result is stored as a `set` (D-26)."""
+        """A returned update as operations on scratch, values checked and frozen. `scratch` is the state as
+        the node saw it, for custom reducers, whose result is stored as a `set` (D-26)."""
         ...
 
 

@@ -45,7 +45,9 @@ class Shape:
     def build(self, scratch: dict[str, Any]) -> Any:
         return FrozenDict(scratch)
 
-    def build_lazily(self, scratch: dict[str, Any], absent: frozenset[str], load: Callable[[str], Any]) -> Any:
+    def build_lazily(
+        self, scratch: dict[str, Any], absent: frozenset[str], load: Callable[[str], Any]
+    ) -> Any:
         """Like `build`, with these fields left out until somebody reads them. None where that cannot be."""
         return LazyDict(scratch, absent, load)
 
@@ -78,7 +80,7 @@ class LazyDict(FrozenDict):
         return self
 
     def get(self, key: Any, default: Any = None) -> Any:
-        return self[key] if key in self else default
+        return self[key] if key in self else default  # noqa: SIM401 (it would call itself)
 
     def __contains__(self, key: object) -> bool:
         return key in self._absent or super().__contains__(key)
@@ -155,9 +157,15 @@ class DataclassShape(Shape):
     def build(self, scratch: dict[str, Any]) -> Any:
         return construct(self.cls, (field.name for field in self._fields), scratch)
 
-    def build_lazily(self, scratch: dict[str, Any], absent: frozenset[str], load: Callable[[str], Any]) -> Any:
+    def build_lazily(
+        self, scratch: dict[str, Any], absent: frozenset[str], load: Callable[[str], Any]
+    ) -> Any:
         # A class-level default would be found before __getattr__ is asked.
-        if not self._direct or any(hasattr(self.cls, name) for name in absent) or hasattr(self.cls, "__getattr__"):
+        if (
+            not self._direct
+            or any(hasattr(self.cls, name) for name in absent)
+            or hasattr(self.cls, "__getattr__")
+        ):
             return None
         state = object.__new__(self._lazy_cls)
         state.__dict__.update(scratch)
@@ -215,7 +223,9 @@ class StructShape(Shape):
                 pass  # a required field is not there: say which
         return construct(self.cls, self._names, scratch)
 
-    def build_lazily(self, scratch: dict[str, Any], absent: frozenset[str], load: Callable[[str], Any]) -> Any:
+    def build_lazily(
+        self, scratch: dict[str, Any], absent: frozenset[str], load: Callable[[str], Any]
+    ) -> Any:
         return None
 
     def changed(self, state: Any, scratch: dict[str, Any]) -> list[str]:
@@ -265,7 +275,9 @@ class PydanticShape(Shape):
         object.__setattr__(state, "__pydantic_private__", None)
         return state
 
-    def build_lazily(self, scratch: dict[str, Any], absent: frozenset[str], load: Callable[[str], Any]) -> Any:
+    def build_lazily(
+        self, scratch: dict[str, Any], absent: frozenset[str], load: Callable[[str], Any]
+    ) -> Any:
         return None
 
     def changed(self, state: Any, scratch: dict[str, Any]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What events tell beyond their own record: how far the run was, and the questions that a resume asks again."""
+"""What events tell beyond their own record: how far the run was, and which questions a resume asks again."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ class Progress:
     def __init__(self) -> None:
         self._known: OrderedDict[RunId, tuple[int, dict[str, bool]]] = OrderedDict()
 
-    async def start(self, service: RunService, row: RunRow, reader: Reader, upto: int) -> tuple[int, dict[str, bool]]:
-        """(record, completed nodes up to it), not after `upto`. The value says whether it is a node of the flow itself."""
+    async def start(
+        self, service: RunService, row: RunRow, reader: Reader, upto: int
+    ) -> tuple[int, dict[str, bool]]:
+        """(record, completed nodes up to it), not after `upto`; True: a node of the flow itself."""
         known = self._known.get(row.id)
         if known is not None and known[0] <= upto:
             return known[0], dict(known[1])

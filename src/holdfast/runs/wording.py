@@ -1,4 +1,4 @@
-"""Text that comes from outside: checked where it names something, made storable where it only tells something."""
+"""Text from outside: checked where it names something, made storable where it only tells something."""
 
 from __future__ import annotations
 

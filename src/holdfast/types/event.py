@@ -10,7 +10,7 @@ from holdfast.types.ids import RunId
 
 
 class EventRow(msgspec.Struct, frozen=True):
-    """An event that is not derived from a journal record: what others did to the run (an answer, a cancel)."""
+    """An event that no journal record tells: what others did to the run (an answer, a cancel)."""
 
     number: int
     at: int

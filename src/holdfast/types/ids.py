@@ -1,4 +1,4 @@
-"""Identities. Every id has the form of a version-4 UUID; some are derived so that a repeat finds the same one."""
+"""Identities. Every id has the form of a version-4 UUID; some are derived, so that a repeat finds them."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def _concat(old: Any, new: Any) -> Any:
 
 
 def _items(new: Any) -> Any:
-    return new if isinstance(new, (list, tuple)) else (new,)
+    return new if isinstance(new, (list, tuple)) else (new,)  # pyright: ignore[reportUnknownVariableType]
 
 
 def _merge(old: Any, new: Any) -> Any:
@@ -39,7 +39,9 @@ def _merge(old: Any, new: Any) -> Any:
 
 
 def _size(value: Any) -> int:
-    return len(value) if isinstance(value, (list, tuple, str, bytes, dict, frozenset)) else len(str(value))
+    if isinstance(value, (list, tuple, str, bytes, dict, frozenset)):
+        return len(value)  # pyright: ignore[reportUnknownArgumentType]
+    return len(str(value))
 
 
 def _longest(old: Any, new: Any) -> Any:

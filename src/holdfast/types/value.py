@@ -73,7 +73,7 @@ def freeze(value: Any, adopt: Adopt = refuse_instances, where: str = "value", de
     `adopt` says which instances of registered types (enums, frozen dataclasses, structs) may pass.
     Raises ValueNotStorableError for anything that could not be read back as it is.
     """
-    kind = type(value)
+    kind: type[Any] = type(value)  # pyright: ignore[reportUnknownVariableType]
     if kind in SCALARS or kind in EXACT:
         return value
     if depth > MAX_DEPTH:
@@ -85,7 +85,9 @@ def freeze(value: Any, adopt: Adopt = refuse_instances, where: str = "value", de
     if kind is dict or kind is FrozenDict:
         return FrozenDict(
             {
-                _key(k, adopt, where): freeze(v, adopt, f"{where}[{k!r}]", deeper) if type(v) not in SCALARS else v
+                _key(k, adopt, where): freeze(v, adopt, f"{where}[{k!r}]", deeper)
+                if type(v) not in SCALARS
+                else v
                 for k, v in value.items()
             }
         )
@@ -107,7 +109,7 @@ def freeze(value: Any, adopt: Adopt = refuse_instances, where: str = "value", de
     raise ValueNotStorableError(
         f"{where} is a {kind.__module__}.{kind.__qualname__}, which the store cannot read back exactly.",
         hint="Return plain data (text, numbers, lists, dicts, datetimes, Decimals, bytes), "
-        "or declare the type: an Enum, a frozen dataclass or a frozen msgspec Struct in `types=[...]` of the flow.",
+        "or declare the type in `types=[...]` of the flow: an Enum, a frozen dataclass or msgspec Struct.",
     )
 
 

@@ -7,7 +7,9 @@ class ExprSyntaxError(ExpressionError, ValueError):
     """The text is not an expression. `column` counts characters from 1."""
 
     def __init__(self, problem: str, *, text: str, column: int, hint: str = "") -> None:
-        super().__init__(f"{problem} at column {column} of {_excerpt(text, column)}", hint=hint, column=column)
+        super().__init__(
+            f"{problem} at column {column} of {_excerpt(text, column)}", hint=hint, column=column
+        )
         self.problem = problem
         self.text = text
         self.column = column

@@ -43,6 +43,8 @@ def count_events(kind: int, body: Any, *, listed: bool) -> int:
     if kind == Kind.intent or kind == Kind.snapshot:
         return 0
     if kind == Kind.attempt:
+        if body.reason == "loaded":
+            return 1 + len(open_questions(body))
         return (0 if body.reason in _SILENT else 1) + count_moves(body.moves) + extra
     if kind == Kind.chunk:
         return len(body.items)
@@ -69,6 +71,11 @@ _ATTEMPT = {
 }
 
 
+def open_questions(body: AttemptBody) -> list[str]:
+    """Of a `loaded` record: the holds that were open, and are told again."""
+    return body.token.split(",") if body.token else []
+
+
 def derive_events(graph: Graph, run: RunId, record: Record, body: Any) -> Iterator[Told]:
     """The events of one record, in order; as many as `count_events` said."""
     tell = _TELL.get(record.kind)
@@ -76,7 +83,14 @@ def derive_events(graph: Graph, run: RunId, record: Record, body: Any) -> Iterat
         yield from tell(graph, run, record, body)
     if record.listed and record.kind not in (Kind.intent, Kind.snapshot, Kind.chunk):
         status = _checkpoint_status(record)
-        data = {"checkpoint_id": _id(run, record, body), "status": status, "node_id": record.node, "seq": record.seq}
+        data = {
+            "checkpoint_id": _id(run, record, body),
+            "status": status,
+            "node_id": record.node,
+            "seq": record.seq,
+            "loop_num": record.visit,
+            "total_nodes": len(graph.nodes),
+        }
         yield ("checkpoint.created", record.node, record.scope, data)
 
 
@@ -139,7 +153,16 @@ def _step(graph: Graph, _run: RunId, record: Record, body: StepBody) -> Iterator
     yield from _moves(graph, body.moves, record)
 
 
+def _loaded(record: Record, body: AttemptBody) -> Iterator[Told]:
+    yield ("run.resumed", "", "", {"seq": record.seq})
+    for hold in open_questions(body):
+        yield ("hold.asked_again", "", "", {"checkpoint_id": hold, "is_resumed": True})
+
+
 def _attempt(graph: Graph, _run: RunId, record: Record, body: AttemptBody) -> Iterator[Told]:
+    if body.reason == "loaded":
+        yield from _loaded(record, body)
+        return
     if body.reason not in _SILENT:
         data: dict[str, Any] = {"visit": record.visit, "attempt": record.attempt, "reason": body.reason}
         if body.error is not None:

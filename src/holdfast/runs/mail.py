@@ -39,6 +39,13 @@ class Box:
 
     async def first(self, inbox_seq: int) -> list[Message]:
         """On loading a run: is it our code, what was under way, then the mail."""
+        messages = await self._first(inbox_seq)
+        if self.driver.row.term > 1:
+            answered = {message.hold for message in messages if isinstance(message, Answered)}
+            self.driver.announce([hold for hold in self.driver.pos.holds if hold not in answered])
+        return messages
+
+    async def _first(self, inbox_seq: int) -> list[Message]:
         self.seen = inbox_seq
         driver = self.driver
         if driver.row.term <= 1 and driver.pos.head <= 1 and not inbox_seq:

@@ -198,3 +198,20 @@ async def test_thousand_items_are_not_quadratic_when_they_run_at_once(house: Hol
     async with asyncio.timeout(10):
         result = await flow.run({"items": list(range(1000))}, on=house)
     assert result.expect().state["out"] == list(range(1000))
+
+
+@pytest.mark.covers("G-45")
+async def test_question_of_a_failed_item_is_closed_when_failures_are_collected(house: Holdfast) -> None:
+    row = Flow("row", effect="pure")
+    row.hold("ask", prompt="keep {{x}}?", options=["yes"], timeout="1h")
+    add(row, "check", lambda s: {"y": 1 / s["x"]})
+    row.start("ask", "check")
+    flow = Flow("rows", effect="pure")
+    flow.map("each", over="rows", body=row, into="out", on_item_failure="collect")
+    result = await flow.run({"rows": [{"x": 0}, {"x": 1}]}, on=house)
+    assert [hold.prompt for hold in result.holds] == ["keep 1?"]
+    await (await house.service()).answer(result.holds[0].id, "yes")
+    result = await flow.resume(result.run_id, on=house)
+    out = result.expect().state["out"]
+    assert out[0]["type"] == "ZeroDivisionError"
+    assert out[1]["decision"] == "yes"

@@ -13,7 +13,7 @@ from holdfast.checkpoint import Blob
 from holdfast.errors import LeaseLostError, StoreError
 from holdfast.store.base import Capability, Store
 from holdfast.telemetry import crashpoint, log
-from holdfast.types.record import Lease, Record, Refusal, RunBatch, SettleAnswer
+from holdfast.types.record import Lease, Park, Record, Refusal, RunBatch, SettleAnswer
 
 MAX_RECORDS = 64
 MAX_BYTES = 1 << 20
@@ -24,7 +24,7 @@ RETRY_DELAYS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 class RunQueue:
     """One run's records on their way to the store."""
 
-    __slots__ = ("blobs", "committed", "fresh", "lazy", "lease", "on_lost", "pending", "poison", "size", "waiters")
+    __slots__ = ("blobs", "committed", "fresh", "lazy", "lease", "on_lost", "park", "parked", "pending", "poison", "size", "waiters")
 
     def __init__(self, lease: Lease, head: int, on_lost: Callable[[], None]) -> None:
         self.lease = lease
@@ -39,6 +39,9 @@ class RunQueue:
         self.blobs: list[Blob] = []
         # The `exit` mode: no commits in the background, only where something waits for one (D-10).
         self.lazy = False
+        # Asked for by a driver that has nothing left to do: the run is let go with its last records.
+        self.park: Park | None = None
+        self.parked = False
 
     @property
     def full(self) -> bool:
@@ -113,7 +116,7 @@ class Recorder:
         flying = self._load()
         if not flying:
             return False
-        batches = [RunBatch(queue.lease, records) for queue, records in flying]
+        batches = [RunBatch(queue.lease, records, queue.park) for queue, records in flying]
         try:
             answers = self.store.settle_now(batches)
         except StoreError:
@@ -153,7 +156,7 @@ class Recorder:
                 flying = self._load()
                 if not flying:
                     return
-                batches = [RunBatch(queue.lease, records) for queue, records in flying]
+                batches = [RunBatch(queue.lease, records, queue.park) for queue, records in flying]
                 try:
                     await self._put_first(flying)
                     answers = await self._settle(batches)
@@ -196,6 +199,7 @@ class Recorder:
         for (queue, records), answer in zip(flying, answers, strict=True):
             if answer.refusal is None:
                 queue.committed = records[-1].seq
+                queue.parked = answer.parked
                 queue.blobs.clear()
                 if self.published is not None:
                     self.published(queue, records)

@@ -147,7 +147,8 @@ class Runs(Protocol):
     async def settle(self, batches: Sequence[RunBatch]) -> list[SettleAnswer]:
         """Append each run's range, all in one commit; a refused run never fails the others (D-6, D-8).
         Checks term and head = first - 1; a range that is already there with the same term and digests
-        is accepted again. Ending a run (side.status ended) also ends its lease."""
+        is accepted again. Ending a run (side.status ended) also ends its lease. With `park` the run is let go
+        in the same commit; where mail came meanwhile the records stand and `parked` is False."""
         ...
 
     async def park(

@@ -93,11 +93,20 @@ class Lease(msgspec.Struct, frozen=True):
     worker: str
 
 
+class Park(msgspec.Struct, frozen=True):
+    """Let go of the run with its last records, if no inbox row came meanwhile (D-29)."""
+
+    status: RunStatus
+    inbox_seen: int
+    ready_at: int | None = None
+
+
 class RunBatch(msgspec.Struct):
-    """A contiguous range of one run's records, settled as one (D-6)."""
+    """A contiguous range of one run's records, settled as one (D-6); then, if asked, the run is parked."""
 
     lease: Lease
     records: list[Record]
+    park: Park | None = None
 
     @property
     def first(self) -> int:
@@ -123,6 +132,7 @@ class SettleAnswer(msgspec.Struct, frozen=True):
     run: RunId
     refusal: Refusal | None = None
     event_from: int = 0
+    parked: bool = False
 
 
 class InboxRow(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ from holdfast.errors import RunNotFoundError
 from holdfast.store.base import Claim
 from holdfast.store.memory.rows import Run
 from holdfast.store.memory.settle import Settling
-from holdfast.types.record import Lease
+from holdfast.types.record import Lease, Park
 from holdfast.types.status import ENDED, RunStatus
 
 if TYPE_CHECKING:
@@ -144,17 +144,10 @@ class Running(Settling):
 
     async def park(self, lease: Lease, *, status: RunStatus, inbox_seen: int, ready_at: int | None) -> bool:
         with self._lock:
-            run = self._owned(lease)
-            if run is None or run.inbox_seq != inbox_seen:
-                return False
-            self._set_status(run, status, self._now())
-            self._release(run)
-            if status not in ENDED:
-                run.ready_at = ready_at
-                self._queue.push(run)
-        if ready_at is not None:
+            parked = self._park(lease, Park(status, inbox_seen, ready_at))
+        if parked and ready_at is not None:
             self._bell.ring()
-        return True
+        return parked
 
     async def reclaim(self, *, limit: int, max_recoveries: int) -> list[RunRow]:
         with self._lock:

@@ -11,8 +11,8 @@ from holdfast.store.memory.rows import copy_record
 from holdfast.store.memory.tables import Tables, check_transition
 from holdfast.telemetry import crashpoint
 from holdfast.types.hold import HoldRow
-from holdfast.types.record import Refusal, SettleAnswer
-from holdfast.types.status import HoldStatus
+from holdfast.types.record import Park, Refusal, SettleAnswer
+from holdfast.types.status import ENDED, HoldStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -51,14 +51,32 @@ class Settling(Tables):
             answered = stored.event_from
             records = records[run.head + 1 - stored.seq :]
             if not records:
-                return SettleAnswer(lease.run, None, answered)
+                return SettleAnswer(lease.run, None, answered, self._parked(run, batch))
         if run.term != lease.term or run.worker != lease.worker:
             return SettleAnswer(lease.run, Refusal.fenced)
         refusal = self._refusal(run, records)
         if refusal is not None:
             return SettleAnswer(lease.run, refusal)
         self._append(run, records)
-        return SettleAnswer(lease.run, None, answered)
+        if batch.park is None:
+            return SettleAnswer(lease.run, None, answered)
+        return SettleAnswer(lease.run, None, answered, self._park(lease, batch.park))
+
+    def _park(self, lease: Lease, how: Park) -> bool:
+        """Let go of the run, unless somebody told it something meanwhile (D-29)."""
+        run = self._keys.get(lease.key)
+        if run is None or not _owns(run, lease) or run.inbox_seq != how.inbox_seen:
+            return False
+        self._set_status(run, how.status, self._now())
+        self._release(run)
+        if how.status not in ENDED:
+            run.ready_at = how.ready_at
+            self._queue.push(run)
+        return True
+
+    def _parked(self, run: Run, batch: RunBatch) -> bool:
+        """Of a range settled before: the run may have been parked with it."""
+        return batch.park is not None and (run.worker is None or self._park(batch.lease, batch.park))
 
     def _refusal(self, run: Run, records: list[Record]) -> Refusal | None:
         """Everything that could stop the range, before anything of it is written."""

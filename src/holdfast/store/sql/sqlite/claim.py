@@ -10,7 +10,6 @@ from holdfast.store.base import Claim, ClaimRequest, RunRow
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
 from holdfast.store.sql.sqlite.runs import COLUMNS, run_row
 from holdfast.types.record import Lease
-from holdfast.types.status import RunStatus
 
 Filters = dict[str, object]
 
@@ -49,10 +48,6 @@ UPDATE runs SET term = term + 1, worker = ?, lease_until = ?, status = 'running'
 WHERE key = ? RETURNING {COLUMNS}"""
 
 _EXTEND = "UPDATE runs SET lease_until = ? WHERE key = ? AND id = ? AND term = ? AND worker = ?"
-_PARK = """
-UPDATE runs SET status = ?, ready_at = ?, worker = NULL, lease_until = NULL, updated_at = ?
-WHERE key = ? AND id = ? AND term = ? AND worker = ? AND inbox_seq = ?"""
-
 _LAPSED = (
     "SELECT key, recoveries, worker, lease_until FROM runs WHERE worker IS NOT NULL AND lease_until <= ?"
 )
@@ -153,13 +148,6 @@ def extend(cur: Cursor, now: int, leases: Sequence[Lease], ttl: int) -> list[boo
         cur.execute(_EXTEND, (now + ttl, lease.key, lease.run, lease.term, lease.worker))
         extended.append(cur.connection.changes() == 1)
     return extended
-
-
-def park(
-    cur: Cursor, now: int, lease: Lease, status: RunStatus, inbox_seen: int, ready_at: int | None
-) -> bool:
-    cur.execute(_PARK, (status, ready_at, now, lease.key, lease.run, lease.term, lease.worker, inbox_seen))
-    return cur.connection.changes() == 1
 
 
 def any_lapsed(cur: Cursor, now: int) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from holdfast.store.sql.sqlite.connect import Cursor, Row, rows
 from holdfast.store.sql.sqlite.side import apply_side, refused
 from holdfast.telemetry import crashpoint
-from holdfast.types.record import Record, Refusal, RunBatch, SettleAnswer
+from holdfast.types.record import Lease, Park, Record, Refusal, RunBatch, SettleAnswer
 
 _STANDING = "SELECT term, head, event_seq, worker FROM runs WHERE key = ? AND id = ?"
 
@@ -19,6 +19,9 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 ANNOUNCE = "INSERT INTO feed (run_key, first, last) VALUES (?, ?, ?)"
 
 _ADVANCE = "UPDATE runs SET head = ?, event_seq = ?, updated_at = ? WHERE key = ?"
+_PARK = """
+UPDATE runs SET status = ?, ready_at = ?, worker = NULL, lease_until = NULL, updated_at = ?
+WHERE key = ? AND id = ? AND term = ? AND worker = ? AND inbox_seq = ?"""
 _EXISTING = "SELECT term, digest, event_from FROM journal WHERE key BETWEEN ? AND ? ORDER BY key"
 
 
@@ -45,7 +48,7 @@ def _settle_run(cur: Cursor, now: int, batch: RunBatch) -> SettleAnswer:
         known, answered = already
         records = records[known:]
         if not records:
-            return SettleAnswer(lease.run, None, answered)
+            return SettleAnswer(lease.run, None, answered, _parked(cur, now, batch, worker))
     if not owned:
         return SettleAnswer(lease.run, Refusal.fenced)
     if records[0].seq != head + 1 or records[-1].seq != head + len(records):
@@ -58,7 +61,25 @@ def _settle_run(cur: Cursor, now: int, batch: RunBatch) -> SettleAnswer:
     cur.execute(_ADVANCE, (records[-1].seq, last, now, lease.key))
     for side in sides:
         apply_side(cur, now, lease.key, side)
-    return SettleAnswer(lease.run, None, answered)
+    if batch.park is None:
+        return SettleAnswer(lease.run, None, answered)
+    return SettleAnswer(lease.run, None, answered, park(cur, now, lease, batch.park))
+
+
+def park(cur: Cursor, now: int, lease: Lease, how: Park) -> bool:
+    """Let go of the run, unless somebody told it something meanwhile (D-29)."""
+    cur.execute(
+        _PARK,
+        (how.status, how.ready_at, now, lease.key, lease.run, lease.term, lease.worker, how.inbox_seen),
+    )
+    return cur.connection.changes() == 1
+
+
+def _parked(cur: Cursor, now: int, batch: RunBatch, worker: str | None) -> bool:
+    """Of a range settled before: the run may have been parked with it."""
+    if batch.park is None:
+        return False
+    return worker is None or park(cur, now, batch.lease, batch.park)
 
 
 def append(cur: Cursor, key: int, records: Sequence[Record], last: int) -> int:

@@ -20,14 +20,14 @@ from holdfast.store.sql.sqlite.connect import Cursor, Settings, connect, row
 from holdfast.store.sql.sqlite.faults import closed, translated
 from holdfast.store.sql.sqlite.migrate import prepare
 from holdfast.store.sql.sqlite.reader import Readers
-from holdfast.store.sql.sqlite.settle import settle
+from holdfast.store.sql.sqlite.settle import park, settle
 from holdfast.store.sql.sqlite.writer import Busy, Writer, transact
 from holdfast.telemetry import crashpoint
 from holdfast.types.clock import Clock, SystemClock
 from holdfast.types.event import EventRow
 from holdfast.types.hold import Answer, HoldRow
 from holdfast.types.ids import HoldId, RunId
-from holdfast.types.record import InboxRow, Lease, Record, RunBatch, SettleAnswer
+from holdfast.types.record import InboxRow, Lease, Park, Record, RunBatch, SettleAnswer
 from holdfast.types.status import HoldStatus, RunStatus
 
 T = TypeVar("T")
@@ -135,7 +135,7 @@ class SqliteStore:
         return None if isinstance(answers, Busy) else answers
 
     async def park(self, lease: Lease, *, status: RunStatus, inbox_seen: int, ready_at: int | None) -> bool:
-        work = partial(claim.park, lease=lease, status=status, inbox_seen=inbox_seen, ready_at=ready_at)
+        work = partial(park, lease=lease, how=Park(status, inbox_seen, ready_at))
         return await self._write(work, wakes=ready_at is not None)
 
     async def reclaim(self, *, limit: int, max_recoveries: int) -> list[RunRow]:

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast import Flow, Holdfast
+from holdfast.errors import StateError
 from holdfast.model.frames import Delta, FrameTree, canonical
 from holdfast.types.record import Op
 from holdfast.types.reduce import reduce
@@ -193,3 +195,55 @@ def test_canonical_order_is_the_same_when_branches_settle_in_another_order(data:
         return [(d.node, d.visit) for d in canonical(paths)]
 
     assert merged(places) == merged(data.draw(st.permutations(places)))
+
+
+ANYTHING = st.integers(0, 3) | st.text("ab", max_size=2) | st.just(FrozenList([1])) | st.just(FrozenDict(a=1))
+REDUCERS = st.sampled_from(["set", "delete", "append", "concat", "sum", "avg", "max", "merge", "first", "longest"])
+
+
+@pytest.mark.covers("D-24")
+@given(branches=st.lists(st.tuples(REDUCERS, ANYTHING), min_size=2, max_size=4), start=st.none() | ANYTHING)
+@settings(max_examples=300)
+def test_join_changes_nothing_when_a_reducer_cannot_combine_its_branches(
+    branches: list[tuple[str, Any]], start: Any
+) -> None:
+    tree = FrameTree.rooted({"scratch": {} if start is None else {"x": start}})
+    for child, (op, operand) in enumerate(branches, 1):
+        tree.fork(0, child)
+        try:
+            tree.settle(child, Delta(child, child, 1, 0, [("scratch", "x", op, operand)]))
+        except StateError:
+            return  # the worker finds that when the node ends
+    before = [thaw(tree.see(child, "scratch")) for child in range(len(branches) + 1)]
+    try:
+        assert tree.join(list(range(1, len(branches) + 1))) == 0
+    except StateError:
+        assert [thaw(tree.see(child, "scratch")) for child in range(len(branches) + 1)] == before
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("joined", [True, False])
+async def test_run_fails_with_a_name_for_it_when_branches_do_not_merge(joined: bool) -> None:
+    flow = Flow("clash", reducers={"x": "sum"}, effect="pure")
+    first, left, right, last = (
+        flow.node(id=name)(giving(update)) for name, update in zip("abcd", [{}, {"x": 1}, {"x": "one"}, {}], strict=True)
+    )
+    flow.start(first)
+    for side in (left, right):
+        flow.edge(first, side)
+        if joined:
+            flow.edge(side, last)
+    if not joined:
+        flow.edge(left, last)
+    async with Holdfast("memory:") as house:
+        result = await flow.run({}, on=house)
+        assert result.failed
+        assert result.error.code == "state_mismatch"
+        assert "sum" in result.error.message
+
+
+def giving(update: dict[str, Any]):
+    async def node() -> dict[str, Any]:
+        return update
+
+    return node

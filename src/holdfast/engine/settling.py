@@ -9,6 +9,7 @@ from holdfast.engine.dataflow import Flow, Problem, chosen_edges
 from holdfast.engine.decision import Decision, lists_checkpoint, node_of, side_of
 from holdfast.engine.messages import Finished
 from holdfast.engine.walk import walk_on
+from holdfast.errors import StateError
 from holdfast.model.apply import apply_record, end_frame, settle_exec
 from holdfast.model.bodies import AttemptBody, ErrorInfo, StepBody, SubstepBody
 from holdfast.model.expr import MISSING as EXPR_MISSING
@@ -219,7 +220,12 @@ def finish_scopes(decision: Decision, scope: Scope, body: StepBody) -> None:
     if scope.tokens or scope.open_loops:
         failing.fail_run(decision, stall(pos, decision.graph, scope))
         return
-    scope.tree.finish()
+    try:
+        scope.tree.finish()
+    except StateError as clash:
+        problem = Problem("state_mismatch", f"the branches do not merge at the end: {clash.message}", "")
+        failing.fail_run(decision, problem)
+        return
     body.moves.append(("C", scope.path, 0, 0))
     if scope.owner is None:
         failing.end_run(decision, "completed", None)

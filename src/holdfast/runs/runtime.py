@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 import threading
@@ -198,7 +199,8 @@ class Runtime:
                 if ours:
                     self._leased[driver.run] = now
                 else:
-                    self._loop.call_soon_threadsafe(driver.lease_gone)
+                    with contextlib.suppress(RuntimeError):  # the loop ended while we spoke
+                        self._loop.call_soon_threadsafe(driver.lease_gone)
 
     async def safe_margin(self, lease: Lease) -> bool:
         """Whether the lease lasts a while yet on our own clock; if not, it is extended first (D-17)."""

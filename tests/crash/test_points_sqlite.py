@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.testing.crashpoints import EXIT_CODE, environment
+from holdfast.testing.crashpoints import CRASH_POINTS, EXIT_CODE, environment
+from tests.crash import test_deeds
 from tests.crash.judge import Victim
 
 # (point, flow, the how-manieth pass). Where it matters a point is tried in several flows.
@@ -44,3 +45,9 @@ def test_run_ends_as_in_peace_when_its_process_dies_at_a_crash_point(
     assert victim.live(**environment(point, nth)) == EXIT_CODE, "the point was not reached"
     assert victim.live() == 0
     victim.judge()
+
+
+@pytest.mark.covers("D-39")
+def test_no_point_is_without_a_process_that_died_there() -> None:
+    tried = {point for point, _, _ in PLACES} | {point for _, point, _ in test_deeds.PLACES}
+    assert tried == set(CRASH_POINTS)

@@ -63,13 +63,20 @@ def ask(
     options = [[o.id, o.label, o.variant] for o in spec.options] if spec.options else None
     body = AskedBody(
         hold, ordinal, spec.type, prompt, options, spec.assignee, spec.priority, FrozenDict(context),
-        spec.schema, expires, why, token, spec.on_timeout, code,
+        spec.schema, expires, why, token, _on_timeout(spec), code,
     )
     side = Side(holds=[row], timers=[NewTimer(token, expires)] if expires is not None else [])
     record = decision.draft(
         Kind.asked, body, node=node, execution=execution, effect="human", listed=True, side=side
     )
     apply_record(decision.graph, pos, record, body)
+
+
+def _on_timeout(spec: HoldSpec) -> str | None:
+    """What the expiry will do, complete in itself: it must not depend on the question's code later."""
+    if spec.on_timeout in ("default", "default_option") and spec.options:
+        return f"default:{spec.options[0].id}"
+    return spec.on_timeout
 
 
 def ask_node(decision: Decision, execution: Exec, node: Node) -> None:
@@ -379,8 +386,8 @@ def _expired(decision: Decision, execution: Exec, message: TimerFired) -> None:
         return
     action = waiting.on_timeout or "fail"
     node = node_of(decision.graph, pos, execution)
-    if action in ("default", "default_option") and node.hold and node.hold.options:
-        _by_default(decision, execution, waiting, hold, message.inbox)
+    if action.startswith("default:"):
+        _by_default(decision, execution, waiting, hold, action.partition(":")[2], message.inbox)
     elif action == "cancel":
         failing.cancel_run(decision, f"hold {hold} expired", message.inbox)
     elif action.startswith("branch:"):
@@ -396,11 +403,11 @@ def _expired(decision: Decision, execution: Exec, message: TimerFired) -> None:
         _mark_expired(decision, hold)
 
 
-def _by_default(decision: Decision, execution: Exec, waiting: OpenHold, hold: str, inbox: int) -> None:
-    node = node_of(decision.graph, decision.pos, execution)
-    assert node.hold is not None and node.hold.options is not None
+def _by_default(
+    decision: Decision, execution: Exec, waiting: OpenHold, hold: str, option: str, inbox: int
+) -> None:
     chosen = FrozenDict(
-        {"decision": node.hold.options[0].id, "response_data": None, "auto_expired": True, "resolved_by": "system:expiry"}
+        {"decision": option, "response_data": None, "auto_expired": True, "resolved_by": "system:expiry"}
     )
     if waiting.why == "ask":
         _told(decision, execution, waiting, hold, chosen, inbox)

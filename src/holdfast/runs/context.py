@@ -331,6 +331,8 @@ class Context:
         if known is not None and known.done:
             return _reply(known)
         if known is None or known.hold not in self._driver.pos.holds:
+            # What was said before the question is told before it.
+            self.flush_chunks()
             normal = options_of(options)
             spec = HoldSpec(
                 type=self._text("type", type) or ("approval" if normal else "freeform"),

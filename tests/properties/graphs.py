@@ -70,7 +70,10 @@ class Plan:
 
 def describe(spec: GraphSpec) -> str:
     nodes = [f"{n.id}:{n.kind}{_extras(n)}" for n in spec.nodes]
-    edges = [f"{e.source}->{e.target}:{e.kind}{'' if e.loop is None else f' loop {e.loop} {e.on_limit}'}" for e in spec.edges]
+    edges = [
+        f"{e.source}->{e.target}:{e.kind}{'' if e.loop is None else f' loop {e.loop} {e.on_limit}'}"
+        for e in spec.edges
+    ]
     inside = [describe(s) for s in spec.subgraphs]
     return f"{spec.name}(start={spec.start}, nodes={nodes}, edges={edges}, inside={inside})"
 
@@ -84,7 +87,9 @@ def _extras(node: Node) -> str:
     if node.effect is not Effect.pure:
         said.append(str(node.effect))
     if node.map is not None:
-        said.append(f"map {node.map.over} of {node.map.body} {node.map.concurrency} {node.map.on_item_failure}")
+        said.append(
+            f"map {node.map.over} of {node.map.body} {node.map.concurrency} {node.map.on_item_failure}"
+        )
     return f"<{', '.join(said)}>" if said else ""
 
 
@@ -118,7 +123,9 @@ class Maker:
         blocks: list[tuple[str, str]] = []
         sources: list[list[int]] = []
         for i in range(count):
-            fanin = self.draw(st.lists(st.integers(0, i - 1), min_size=1, max_size=3, unique=True)) if i else []
+            fanin = (
+                self.draw(st.lists(st.integers(0, i - 1), min_size=1, max_size=3, unique=True)) if i else []
+            )
             if i and self.one_in(8):
                 fanin = []
             sources.append(sorted(fanin))
@@ -127,8 +134,13 @@ class Maker:
             self.connect(blocks[i][1], [blocks[j][0] for j in range(count) if i in sources[j]])
         starts = tuple(blocks[i][0] for i in range(count) if not sources[i])
         return GraphSpec(
-            name=self.name, nodes=tuple(self.nodes), edges=tuple(self.edges), start=starts,
-            subgraphs=tuple(self.inner), defaults=dict(DEFAULTS), in_doubt=InDoubt.ask,
+            name=self.name,
+            nodes=tuple(self.nodes),
+            edges=tuple(self.edges),
+            start=starts,
+            subgraphs=tuple(self.inner),
+            defaults=dict(DEFAULTS),
+            in_doubt=InDoubt.ask,
             checkpoint_when=self.draw(st.sampled_from(["after", "after", "both"])),
         )
 
@@ -174,8 +186,10 @@ class Maker:
 
     def connect(self, source: str, targets: list[str]) -> None:
         looping = source in self.script.turns
-        style = "otherwise" if looping else self.draw(
-            st.sampled_from(["always", "always", "chosen", "when", "mixed"])
+        style = (
+            "otherwise"
+            if looping
+            else self.draw(st.sampled_from(["always", "always", "chosen", "when", "mixed"]))
         )
         for i, target in enumerate(targets):
             kind, when = EdgeKind.always, None
@@ -191,7 +205,9 @@ class Maker:
     def node(self, fanin: int, *, plain: bool = False) -> str:
         name = f"{self.name}{len(self.nodes)}"
         kind = NodeKind.task if plain else self.kind()
-        make = {NodeKind.task: self.task, NodeKind.map: self.fan, NodeKind.subflow: self.sub}.get(kind, self.wait)
+        make = {NodeKind.task: self.task, NodeKind.map: self.fan, NodeKind.subflow: self.sub}.get(
+            kind, self.wait
+        )
         at = len(self.nodes)
         self.nodes.append(Node(id=name))
         self.nodes[at] = make(name, kind, self.join(fanin), plain)
@@ -219,7 +235,9 @@ class Maker:
         self.script.writes[name] = self.draw(st.lists(st.sampled_from(WRITES), max_size=3, unique=True))
         if self.one_in(4):
             self.script.outputs.add(name)
-        effect = self.draw(st.sampled_from([Effect.pure, Effect.pure, Effect.read, Effect.write, Effect.external]))
+        effect = self.draw(
+            st.sampled_from([Effect.pure, Effect.pure, Effect.read, Effect.write, Effect.external])
+        )
         policy, attempts = "abort", 1
         if self.taste.failures and not plain and self.one_in(4):
             attempts = self.draw(st.integers(1, 3))
@@ -237,13 +255,18 @@ class Maker:
             self.edge(name, rescue, EdgeKind.failure)
             policy = f"route:{rescue}"
         return Node(
-            id=name, effect=effect, join=join, on_failure=policy,
+            id=name,
+            effect=effect,
+            join=join,
+            on_failure=policy,
             retry=RetryPolicy(attempts=attempts, retry_on=("Planned",) if attempts > 1 else ()),
         )
 
     def wait(self, name: str, kind: NodeKind, join: JoinPolicy, _plain: bool) -> Node:
         if kind is NodeKind.timer:
-            return Node(id=name, kind=kind, effect=Effect.pure, join=join, timer=TimerSpec(duration=5_000_000))
+            return Node(
+                id=name, kind=kind, effect=Effect.pure, join=join, timer=TimerSpec(duration=5_000_000)
+            )
         hold = HoldSpec(prompt="{{total}}?", options=(Option("yes", "Yes"), Option("no", "No")))
         return Node(id=name, kind=kind, effect=Effect.human, join=join, hold=hold)
 
@@ -263,8 +286,11 @@ class Maker:
 
     def fan(self, name: str, kind: NodeKind, join: JoinPolicy, _plain: bool) -> Node:
         spec = MapSpec(
-            over=self.draw(st.sampled_from(["rows", "rows", "none"])), body=self.inside(name), into=f"made_{name}",
-            concurrency=self.draw(st.integers(0, 2)), on_item_failure=self.draw(st.sampled_from(["fail", "collect"])),
+            over=self.draw(st.sampled_from(["rows", "rows", "none"])),
+            body=self.inside(name),
+            into=f"made_{name}",
+            concurrency=self.draw(st.integers(0, 2)),
+            on_item_failure=self.draw(st.sampled_from(["fail", "collect"])),
         )
         if spec.over == "none":
             spec = MapSpec(over="[]", body=spec.body, into=spec.into)
@@ -277,7 +303,7 @@ class Maker:
 
 
 @st.composite
-def plans(draw: Draw, taste: Taste = Taste()) -> Plan:
+def plans(draw: Draw, taste: Taste) -> Plan:
     script = Script()
     spec = Maker(draw, taste, "n", taste.depth, script).spec()
     wrong = [p for p in validate(spec) if p.severity == "error"]

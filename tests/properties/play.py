@@ -105,7 +105,9 @@ class Ending:
 
 
 class Play:
-    def __init__(self, plan: Plan, choose: Choose = first, *, noise: bool = False, twins: bool = False) -> None:
+    def __init__(
+        self, plan: Plan, choose: Choose = first, *, noise: bool = False, twins: bool = False
+    ) -> None:
         self.plan, self.graph, self.choose = plan, plan.graph, choose
         self.noise, self.twins = noise, twins
         self.journal: list[Record] = []
@@ -122,7 +124,13 @@ class Play:
     def start(self) -> Play:
         self.shadows.append(Position(RUN))
         decision = begin(
-            self.graph, RUN, version="v", code="c", given=FrozenDict({"n": 1}), scratch=start_values(), mode="barrier",
+            self.graph,
+            RUN,
+            version="v",
+            code="c",
+            given=FrozenDict({"n": 1}),
+            scratch=start_values(),
+            mode="barrier",
             now=self.now,
         )
         self.pos = decision.pos
@@ -294,7 +302,9 @@ class Play:
             ended.error = ErrorInfo("node_failed", "Planned", f"failure {execution.failures + 1}")
         else:
             tag = mark(key[0], node.id, visit, seen)
-            ended.ops = [(p, k, op, operand(k, op, node.id, visit, tag)) for p, k, op in script.writes.get(node.id, [])]
+            ended.ops = [
+                (p, k, op, operand(k, op, node.id, visit, tag)) for p, k, op in script.writes.get(node.id, [])
+            ]
             ended.routes = self._routes(graph, key[1], visit, tag)
             ended.output = f"out {tag}" if node.id in script.outputs else None
         return [ended]
@@ -338,7 +348,10 @@ class Play:
 
     # ---------------------------------------------------------------- what came of it
     def trail(self) -> list[str]:
-        return [f"{r.seq} {Kind(r.kind).name} {r.scope}{r.node}.{r.visit} {r.outcome} {b}" for r, b in zip(self.journal, self.bodies, strict=True)]
+        return [
+            f"{r.seq} {Kind(r.kind).name} {r.scope}{r.node}.{r.visit} {r.outcome} {b}"
+            for r, b in zip(self.journal, self.bodies, strict=True)
+        ]
 
     def moves(self) -> list[tuple[str, str, int, int]]:
         return [tuple(move) for body in self.bodies for move in getattr(body, "moves", ())]
@@ -387,7 +400,20 @@ def start_values() -> dict[str, Any]:
 
 def drafts(decision: Decision) -> list[tuple[Any, ...]]:
     return [
-        (r.seq, r.kind, r.at, r.node, r.visit, r.attempt, r.scope, r.effect, r.outcome, r.listed, r.side, thaw_body(b))
+        (
+            r.seq,
+            r.kind,
+            r.at,
+            r.node,
+            r.visit,
+            r.attempt,
+            r.scope,
+            r.effect,
+            r.outcome,
+            r.listed,
+            r.side,
+            thaw_body(b),
+        )
         for r, b in decision.records
     ]
 

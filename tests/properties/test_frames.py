@@ -33,7 +33,11 @@ def changes(draw) -> list[Op]:
             "plain": ("set", number),
         }[key]
         if draw(st.integers(0, 9)) == 9:
-            op, operand = draw(st.sampled_from([("delete", None), ("set", FrozenList([number]) if key == "log" else operand)]))
+            op, operand = draw(
+                st.sampled_from(
+                    [("delete", None), ("set", FrozenList([number]) if key == "log" else operand)]
+                )
+            )
             if key == "mean":
                 op, operand = "avg", number
         made.append(("scratch", key, op, operand))
@@ -198,7 +202,9 @@ def test_canonical_order_is_the_same_when_branches_settle_in_another_order(data:
 
 
 ANYTHING = st.integers(0, 3) | st.text("ab", max_size=2) | st.just(FrozenList([1])) | st.just(FrozenDict(a=1))
-REDUCERS = st.sampled_from(["set", "delete", "append", "concat", "sum", "avg", "max", "merge", "first", "longest"])
+REDUCERS = st.sampled_from(
+    ["set", "delete", "append", "concat", "sum", "avg", "max", "merge", "first", "longest"]
+)
 
 
 @pytest.mark.covers("D-24")
@@ -226,7 +232,8 @@ def test_join_changes_nothing_when_a_reducer_cannot_combine_its_branches(
 async def test_run_fails_with_a_name_for_it_when_branches_do_not_merge(joined: bool) -> None:
     flow = Flow("clash", reducers={"x": "sum"}, effect="pure")
     first, left, right, last = (
-        flow.node(id=name)(giving(update)) for name, update in zip("abcd", [{}, {"x": 1}, {"x": "one"}, {}], strict=True)
+        flow.node(id=name)(giving(update))
+        for name, update in zip("abcd", [{}, {"x": 1}, {"x": "one"}, {}], strict=True)
     )
     flow.start(first)
     for side in (left, right):

@@ -55,7 +55,10 @@ def test_checkpoint_id_is_refused_quietly_when_it_is_any_text(text: str, run: Ru
 
 
 @pytest.mark.covers("D-28")
-@given(one=st.lists(st.text(max_size=4) | st.integers(), max_size=5), two=st.lists(st.text(max_size=4), max_size=5))
+@given(
+    one=st.lists(st.text(max_size=4) | st.integers(), max_size=5),
+    two=st.lists(st.text(max_size=4), max_size=5),
+)
 @settings(max_examples=200)
 def test_derived_id_is_another_when_its_parts_are(one: list[str | int], two: list[str]) -> None:
     assert derived_id(*one) == derived_id(*one)

@@ -21,7 +21,9 @@ SECOND = 1_000_000
         (Backoff.exponential, [2, 4, 8, 10, 10, 10]),
     ],
 )
-def test_retry_waits_by_its_table_when_there_is_a_cap_of_ten_seconds(backoff: Backoff, waits: list[int]) -> None:
+def test_retry_waits_by_its_table_when_there_is_a_cap_of_ten_seconds(
+    backoff: Backoff, waits: list[int]
+) -> None:
     policy = RetryPolicy(attempts=9, backoff=backoff, delay=2 * SECOND, cap=10 * SECOND)
     assert [wait_before(policy, n) // SECOND for n in range(1, 7)] == waits
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 from holdfast import Flow, Holdfast
 from holdfast.checkpoint.picture import CheckpointMeta
+from holdfast.runs.service import RunService
 
+T = TypeVar("T")
 State = dict[str, Any]
 
 
@@ -72,3 +76,15 @@ def approval(name: str, seen: Seen, **hold: Any) -> Flow:
 
 async def listed(house: Holdfast, run: str) -> list[CheckpointMeta]:
     return await (await house.service()).checkpoints(run, limit=0)
+
+
+async def until(found: Callable[[], Awaitable[T]]) -> T:
+    """Look until there is something, for five seconds."""
+    async with asyncio.timeout(5):
+        while not (what := await found()):  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+    return what
+
+
+async def has_status(service: RunService, run: str, status: str) -> bool:
+    return (await service.get(run)).status == status

@@ -265,7 +265,7 @@ async def test_a_run_is_found_by_its_beginning_and_never_by_another_part(house: 
 async def test_an_answer_from_another_process_reaches_the_run_when_its_worker_died(place: Place) -> None:
     seen = Seen()
     flow = approval("device", seen)
-    run = await place.crash(flow, {"amount": 1}, "before_park")
+    run = await place.crash(flow, {"amount": 1}, "after_park")
     phone = await place.house()
     await answer(phone, run, "approve")
     house = await place.house()

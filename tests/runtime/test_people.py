@@ -1,0 +1,300 @@
+"""Asking people: R-12, R-21 to R-31, RF-2, RF-4, RS-HITL, RS-MORE-7."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from holdfast import Context, Flow, Holdfast, Worker
+from holdfast.errors import AnswerInvalidError, HoldDecidedError
+from tests.flows.places import HOT, Place, answer, kinds, open_holds, told
+from tests.runtime.people import Seen, State, approval, has_status, listed, step, until
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.covers("RS-HITL-1", "RS-HITL-3", "RS-PAUSE-13", "R-24", "R-30")
+async def test_an_approved_run_completes_and_repeats_no_step_before_the_question(house: Holdfast) -> None:
+    seen = Seen()
+    flow = approval("approved", seen)
+
+    waiting = await flow.run({"amount": 5}, on=house)
+    assert waiting.status == "pending_input"
+    assert not {"run.completed", "run.failed"} & set(await kinds(house, waiting))
+    await answer(house, waiting, "approve", comment="fine", by="user:ada")
+    result = await flow.resume(waiting.run_id, on=house)
+
+    assert result.completed
+    assert result.state["decision"] == "approve"
+    assert seen.calls == ["before", "after"]
+    assert (await kinds(house, result)).count("run.completed") == 1
+
+
+@pytest.mark.covers("RS-HITL-2")
+async def test_what_stands_behind_the_approval_is_skipped_when_it_is_rejected(house: Holdfast) -> None:
+    seen = Seen()
+    flow = approval("rejected", seen)
+    waiting = await flow.run({"amount": 5}, on=house)
+    await answer(house, waiting, "reject")
+
+    result = await flow.resume(waiting.run_id, on=house)
+
+    assert result.completed
+    assert seen.calls == ["before"]
+    assert (await (await house.service()).latest(result.run_id)).skipped == ["after"]
+
+
+@pytest.mark.covers("R-23", "RF-2", "R-21", "RS-MORE-2")
+async def test_the_question_is_there_when_the_process_dies_while_it_waits(place: Place) -> None:
+    seen = Seen()
+    flow = approval("killed", seen)
+    run = await place.crash(flow, {"amount": 8}, "after_park")
+
+    house = await place.house()
+    (hold,) = await open_holds(house, run)
+    assert (hold.prompt, hold.node) == ("Pay 8?", "gate")
+    newest = (await listed(house, run))[0]
+    assert (newest.id, newest.status) == (hold.id, "pending_input")
+
+    await answer(house, run, "approve")
+    result = await flow.resume(run, on=house)
+    assert result.completed
+    assert seen.calls == ["before", "after"]
+
+
+@pytest.mark.covers("R-23", "RF-2")
+async def test_the_question_is_stored_while_the_run_waits_in_memory(place: Place) -> None:
+    house = await place.house(HOT)
+    flow = approval("in_memory", Seen())
+    running = asyncio.create_task(flow.run({"amount": 8}, on=house, run_id=None))
+    other = await place.house()
+    service = await other.service()
+    pending = await until(service.pending)
+    row = await service.get(pending[0].run)
+    assert row.status == "running"
+    assert (await listed(other, row.id))[0].status == "pending_input"
+
+    await service.answer(pending[0].checkpoint, "approve")
+    assert (await running).completed
+
+
+@pytest.mark.covers("RF-4")
+@pytest.mark.parametrize("reply", ["", " ", None, "APPROVE!", "yes"])
+async def test_a_question_stays_open_when_the_reply_is_empty_or_none_of_its_options(
+    house: Holdfast, reply: str | None
+) -> None:
+    seen = Seen()
+    flow = approval("empty", seen)
+    waiting = await flow.run({"amount": 5}, on=house)
+    service = await house.service()
+
+    with pytest.raises(AnswerInvalidError):
+        await service.answer(waiting.holds[0].id, reply)
+
+    result = await flow.resume(waiting.run_id, on=house)
+    assert result.status == "pending_input"
+    assert seen.calls == ["before"]
+
+
+@pytest.mark.covers("RF-4")
+@pytest.mark.parametrize("reply", ["", "   ", None])
+async def test_a_free_question_stays_open_when_the_reply_is_empty(house: Holdfast, reply: str | None) -> None:
+    flow = approval("free", Seen(), options=None, type="freeform")
+    waiting = await flow.run({"amount": 5}, on=house)
+    with pytest.raises(AnswerInvalidError):
+        await (await house.service()).answer(waiting.holds[0].id, reply)
+    assert [h.status for h in await open_holds(house, waiting)] == ["pending"]
+
+
+def two_questions(seen: Seen) -> Flow:
+    flow = Flow("two_questions", effect="pure")
+
+    @flow.script
+    async def talk(s: State, ctx: Context) -> State:
+        first = await ctx.ask("Same words?", options=["yes", "no"])
+        seen.calls.append("between")
+        second = await ctx.ask("Same words?", options=["yes", "no"])
+        return {"answers": [first.decision, second.decision]}
+
+    return flow
+
+
+@pytest.mark.covers("R-27", "R-28", "RF-4", "R-31")
+async def test_an_answer_reaches_only_its_question_when_two_have_the_same_words(place: Place) -> None:
+    seen = Seen()
+    flow = two_questions(seen)
+    house = await place.house()
+    waiting = await flow.run({}, on=house)
+    first = await answer(house, waiting, "yes")
+
+    waiting = await flow.resume(waiting.run_id, on=house)
+
+    assert waiting.status == "pending_input"
+    (second,) = await open_holds(house, waiting)
+    assert second.id != first.id
+    with pytest.raises(HoldDecidedError):
+        await (await house.service()).answer(first.id, "no")
+    again = await flow.resume(waiting.run_id, on=await place.house())
+    assert [h.id for h in again.holds] == [second.id]
+    await answer(house, waiting, "no")
+    result = await flow.resume(waiting.run_id, on=house)
+    assert result.state["answers"] == ["yes", "no"]
+    assert len(await told(house, result, "hold.opened")) == 2
+
+
+@pytest.mark.covers("RF-4", "R-22", "R-27")
+async def test_answers_reach_their_own_questions_when_parallel_nodes_ask_at_once(house: Holdfast) -> None:
+    flow = Flow("parallel_asks", effect="pure")
+
+    def asking(name: str) -> Any:
+        async def ask(ctx: Context) -> State:
+            return {name: (await ctx.ask(f"{name}?", options=["yes", "no"])).decision}
+
+        return flow.script(id=name)(ask)
+
+    for name in ("left", "middle", "right"):
+        asking(name)
+    waiting = await flow.run({}, on=house)
+    service = await house.service()
+    by_node = {h.node: h.id for h in waiting.holds}
+    assert len(set(by_node.values())) == 3
+    await service.answer(by_node["right"], "no")
+    await service.answer(by_node["left"], "yes")
+
+    waiting = await flow.resume(waiting.run_id, on=house)
+    assert [h.node for h in waiting.holds] == ["middle"]
+    assert (waiting.state["right"], waiting.state["left"]) == ("no", "yes")
+
+    await service.answer(by_node["middle"], "no")
+    result = await flow.resume(waiting.run_id, on=house)
+    assert result.state == {"left": "yes", "middle": "no", "right": "no"}
+
+
+@pytest.mark.covers("R-26", "R-31")
+async def test_an_answer_is_kept_and_nobody_is_asked_again_when_it_came_before_the_resume(
+    place: Place,
+) -> None:
+    seen = Seen()
+    flow = approval("early", seen)
+    waiting = await flow.run({"amount": 1}, on=await place.house())
+    phone = await place.house()
+    await answer(phone, waiting, "approve", by="user:ada")
+    for _ in range(2):
+        # Workers die while they are about to use it.
+        await _dies_after_claim(place, flow, waiting.run_id)
+
+    house = await place.house()
+    result = await flow.resume(waiting.run_id, on=house)
+
+    assert result.completed
+    assert seen.calls == ["before", "after"]
+    assert len(await told(house, result, "hold.opened")) == 1
+
+
+async def _dies_after_claim(place: Place, flow: Flow, run: str) -> None:
+    from holdfast.testing.crashpoints import Crash, armed
+
+    with armed("after_claim") as reached, pytest.raises(Crash):
+        await flow.resume(run, on=await place.house())
+    assert reached.reached
+    place.lapse()
+
+
+@pytest.mark.covers("R-29", "RS-MORE-7")
+async def test_questions_are_asked_and_answered_at_any_depth(place: Place) -> None:
+    seen = Seen()
+    inner = Flow("inner", effect="pure")
+    check = step(inner, "check", seen)
+    gate = inner.hold("gate", prompt="Deep?", options=["yes", "no"], bind="deep")
+    inner.edge(check, gate)
+
+    async def ask_item(item: str, ctx: Context) -> str:
+        return f"{item}:{(await ctx.ask(f'Take {item}?', options=['yes', 'no'])).decision}"
+
+    outer = Flow("outer", effect="pure")
+    each = outer.map("each", over="items", body=ask_item, into="taken", effect="read")
+    sub = outer.subflow("sub", inner, outputs={"deep": "state.deep"})
+
+    @outer.script
+    async def again(s: State, ctx: Context) -> State:
+        turn = s.get("turn", 0)
+        said = (await ctx.ask(f"Turn {turn}?", options=["yes", "no"])).decision
+        return {"turn": turn + 1, "said": [*s.get("said", []), said]}
+
+    outer.edge(each, sub)
+    outer.edge(sub, again)
+    outer.loop(again, again, when="turn < 2", max=3)
+    waiting = await outer.run({"items": ["a", "b"]}, on=await place.house(), run_id=None)
+    asked: list[str] = []
+    while waiting.status == "pending_input":
+        house = await place.house()
+        for hold in await open_holds(house, waiting):
+            asked.append(hold.prompt)
+            await (await house.service()).answer(hold.id, "yes" if len(asked) % 2 else "no")
+        waiting = await outer.resume(waiting.run_id, on=house)
+
+    assert sorted(asked[:2]) == ["Take a?", "Take b?"]
+    assert asked[2:] == ["Deep?", "Turn 0?", "Turn 1?"]
+    assert waiting.completed
+    assert sorted(waiting.state["taken"]) != sorted(waiting.state["items"])
+    assert (waiting.state["deep"], waiting.state["said"]) == ("yes", ["no", "yes"])
+    assert seen.count("check") == 1
+
+
+@pytest.mark.covers("R-12", "RS-HITL-4")
+@pytest.mark.parametrize("kind", ["approval", "freeform"])
+async def test_a_wait_that_outlasts_its_process_is_pending_and_resumes_with_the_answer(
+    place: Place, kind: str
+) -> None:
+    """The proposal's timeout is that of the process: ours parks, whatever was asked."""
+    seen = Seen()
+    flow = Flow("outlasts", effect="pure")
+    before = step(flow, "before", seen)
+
+    @flow.script
+    async def feedback(ctx: Context) -> State:
+        options = ["approve", "reject"] if kind == "approval" else None
+        return {"said": (await ctx.ask("What do you say?", options=options)).decision}
+
+    flow.edge(before, feedback)
+    house = await place.house()
+    waiting = await flow.run({}, on=house)
+
+    row = await (await house.service()).get(waiting.run_id)
+    assert (row.status, row.worker, row.error) == ("pending_input", None, None)
+    newest = (await listed(house, waiting.run_id))[0]
+    assert (newest.id, newest.status) == (waiting.holds[0].id, "pending_input")
+    place.clock.advance(days=9)
+    words = "approve" if kind == "approval" else "more salt"
+    await answer(house, waiting, words)
+    result = await flow.resume(waiting.run_id, on=await place.house())
+    assert result.completed
+    assert result.state["said"] == words
+    assert seen.count("before") == 1
+
+
+@pytest.mark.covers("R-24", "R-25", "R-62")
+@pytest.mark.parametrize("hot", [0.0, 30.0])
+async def test_events_and_result_are_the_same_when_the_wait_is_hot_or_cold(place: Place, hot: float) -> None:
+    flow = approval("hot_or_cold", Seen())
+    house = await place.house()
+    service = await house.service()
+    row, _ = await service.create(flow.program(), {"amount": 2})
+    worker = Worker(flow, on=house, hot_hold=hot, poll=0.02)
+    async with worker:
+        pending = await until(service.pending)
+        if not hot:
+            await until(lambda: has_status(service, row.id, "pending_input"))
+        assert (row.id in worker._worker.runtime.drivers) is bool(hot)  # type: ignore[union-attr]
+        await service.answer(pending[0].checkpoint, "approve")
+        await until(lambda: has_status(service, row.id, "completed"))
+    story = [k for k in await kinds(house, row.id) if k not in ("run.resumed", "hold.asked_again")]
+    assert story == [
+        "run.created", "node.started", "checkpoint.created",
+        "node.completed", "edge.taken", "node.started", "checkpoint.created",
+        "hold.opened", "checkpoint.created", "hold.resolved",
+        "node.completed", "edge.taken", "node.started", "checkpoint.created",
+        "node.completed", "checkpoint.created", "run.completed", "checkpoint.created",
+    ]  # fmt: skip

@@ -9,6 +9,7 @@ import pytest
 from tests.cli.conftest import Cli, given
 
 
+@pytest.mark.covers("CORE-CLI-03")
 def test_runs_lists_newest_first_and_by_status(cli: Cli, refund: str) -> None:
     waiting = cli("run", refund, "--input", given(250), "--json").json["run_id"]
     done = cli("run", refund, "--input", given(80), "--json").json["run_id"]
@@ -21,6 +22,7 @@ def test_runs_lists_newest_first_and_by_status(cli: Cli, refund: str) -> None:
     assert len(cli("runs", "--limit", "1", "--json").json) == 1
 
 
+@pytest.mark.covers("CORE-CLI-04")
 def test_show_tells_the_journal_without_the_flows_code(cli: Cli, refund: str) -> None:
     run = cli("run", refund, "--input", given(250), "--json").json["run_id"]
     Path(refund).unlink()
@@ -36,6 +38,7 @@ def test_show_tells_the_journal_without_the_flows_code(cli: Cli, refund: str) ->
     assert "Refund 250?" in said.out
 
 
+@pytest.mark.covers("CORE-CLI-04")
 def test_show_gives_a_checkpoint_by_number_and_by_id(cli: Cli, refund: str) -> None:
     run = cli("run", refund, "--input", given(80), "--json").json["run_id"]
 
@@ -47,6 +50,7 @@ def test_show_gives_a_checkpoint_by_number_and_by_id(cli: Cli, refund: str) -> N
     assert by_id == late
 
 
+@pytest.mark.covers("CORE-IFACE-03")
 def test_show_gives_the_published_form_when_asked(cli: Cli, refund: str) -> None:
     run = cli("run", refund, "--input", given(80), "--json").json["run_id"]
 

@@ -117,6 +117,7 @@ def test_run_stops_at_once_when_interrupted_twice(folder: Path) -> None:
     assert runs(folder)[0]["status"] == "resumable"
 
 
+@pytest.mark.covers("CORE-CLI-06", "CORE-WORK-08")
 def test_worker_drains_when_terminated(folder: Path) -> None:
     worker = start(folder, "worker", "slow.py")
     wait_until(lambda: (folder / ".holdfast" / "holdfast.db-flows.json").exists())

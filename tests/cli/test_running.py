@@ -12,6 +12,7 @@ import pytest
 from tests.cli.conftest import Cli, given
 
 
+@pytest.mark.covers("CORE-CLI-01")
 def test_run_completes_and_shows_the_state(cli: Cli, refund: str) -> None:
     said = cli("run", refund, "--input", given(80))
 
@@ -29,6 +30,7 @@ def test_run_answers_in_json_when_asked(cli: Cli, refund: str) -> None:
     assert said.err == ""
 
 
+@pytest.mark.covers("CORE-CLI-01")
 def test_run_says_what_to_type_when_it_waits_for_a_person(cli: Cli, refund: str) -> None:
     said = cli("run", refund, "--input", given(250))
 
@@ -84,6 +86,7 @@ def test_run_starts_no_second_run_when_the_key_is_known(cli: Cli, refund: str) -
     assert len(cli("runs", "--json").json) == 1
 
 
+@pytest.mark.covers("CORE-CLI-02", "CORE-CLI-05")
 def test_answer_then_resume_completes_the_run(cli: Cli, refund: str) -> None:
     run = cli("run", refund, "--input", given(250), "--json").json["run_id"]
 
@@ -97,6 +100,7 @@ def test_answer_then_resume_completes_the_run(cli: Cli, refund: str) -> None:
     assert resumed.json["state"]["receipt"] == "R-A17"
 
 
+@pytest.mark.covers("CORE-CLI-05")
 def test_answer_goes_on_with_the_run_when_told_to(cli: Cli, refund: str) -> None:
     said = cli("run", refund, "--input", given(250), "--json").json
 
@@ -105,6 +109,7 @@ def test_answer_goes_on_with_the_run_when_told_to(cli: Cli, refund: str) -> None
     assert (done.code, done.json["status"]) == (0, "completed")
 
 
+@pytest.mark.covers("CORE-CLI-06", "CORE-HOLD-03")
 def test_worker_finishes_what_was_answered(cli: Cli, refund: str) -> None:
     run = cli("run", refund, "--input", given(250), "--json").json["run_id"]
     cli("answer", run, "reject")
@@ -135,6 +140,7 @@ def test_cancel_is_kept_for_whoever_goes_on_when_the_code_is_not_found(cli: Cli,
     assert (ended.code, ended.json["status"]) == (1, "cancelled")
 
 
+@pytest.mark.covers("CORE-CLI-02")
 def test_resume_goes_on_with_a_failed_run_when_its_cause_was_mended(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / f"mended_{abs(hash(str(tmp_path)))}.py"
     file.write_text(

@@ -58,7 +58,7 @@ async def test_pause_is_told_once_when_it_is_looked_at_often(house: Holdfast) ->
     assert opened.data["prompt"] == "Refund 250 to c-9?"
 
 
-@pytest.mark.covers("G-49")
+@pytest.mark.covers("G-49", "CORE-RUN-03")
 async def test_emitted_data_is_told_between_start_and_end_when_a_node_streams(house: Holdfast) -> None:
     flow = Flow("talk", effect="pure")
 

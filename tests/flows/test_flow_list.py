@@ -35,7 +35,7 @@ def compare(case: FlowCase, result: Result) -> None:
 
 
 @CASES
-@pytest.mark.covers("D-24", "G-10", "G-11", "G-14", "G-15", "G-28", "E3", "E4")
+@pytest.mark.covers("D-24", "G-10", "G-11", "G-14", "G-15", "G-28", "E3", "E4", "CORE-STORE-08")
 async def test_run_comes_to_its_known_end_when_driven_once(house: Holdfast, case: FlowCase) -> None:
     result = await case.build().run(case.given, on=house)
     compare(case, result)

@@ -60,7 +60,7 @@ async def test_branches_run_at_the_same_time_when_they_fork(house: Holdfast) -> 
     assert (await flow.run({}, on=house)).completed
 
 
-@pytest.mark.covers("D-24", "G-10")
+@pytest.mark.covers("D-24", "G-10", "CORE-FLOW-09")
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
 async def test_merge_is_the_same_when_branches_arrive_in_another_order(
     house: Holdfast, order: tuple[int, ...]
@@ -77,7 +77,7 @@ async def test_merge_is_the_same_when_branches_arrive_in_another_order(
     assert result.expect().state == {"log": ["base", "p", "q", "r"], "last": "r"}
 
 
-@pytest.mark.covers("D-24")
+@pytest.mark.covers("D-24", "CORE-ENGINE-09")
 async def test_nested_fork_merges_inside_first_when_both_forks_join(house: Holdfast) -> None:
     flow = Flow("nested", effect="pure", **LOG)
     trace(flow, "a", "l", "l1", "l2", "lj", "r", "j", pause={"l1": 0.004, "l": 0.002})

@@ -6,6 +6,7 @@ from holdfast import Flow, Holdfast
 
 
 @pytest.mark.anyio
+@pytest.mark.covers("CORE-FLOW-03", "CORE-RUN-01")
 async def test_steps_see_what_came_before_when_they_follow_each_other(house: Holdfast) -> None:
     flow = Flow("line", effect="pure")
 

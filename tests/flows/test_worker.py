@@ -81,6 +81,7 @@ async def dead_worker_has(house: Holdfast, run: RunId, ttl: int = SECOND) -> Non
     assert await store.claim(ClaimRequest(worker="dead", ttl=ttl, run=run))
 
 
+@pytest.mark.covers("CORE-WORK-02")
 async def test_worker_completes_every_run_when_many_are_ready(house: Holdfast) -> None:
     seen = Seen()
     flow = counting(seen)
@@ -115,6 +116,7 @@ async def test_workers_never_both_advance_a_run_when_they_compete(house: Holdfas
     assert Counter(seen.order) == Counter(str(i) for i in range(30))
 
 
+@pytest.mark.covers("CORE-WORK-09")
 async def test_worker_leaves_other_lanes_alone_when_it_has_lanes(house: Holdfast) -> None:
     flow = counting(Seen())
     slow, fast = await put(house, flow, lane="slow"), await put(house, flow, lane="fast")
@@ -134,6 +136,7 @@ async def test_worker_leaves_runs_of_flows_that_it_does_not_carry(house: Holdfas
     assert await status(house, theirs) is RunStatus.pending
 
 
+@pytest.mark.covers("CORE-WORK-10")
 async def test_worker_takes_the_higher_priority_first_when_both_are_ready(house: Holdfast) -> None:
     seen = Seen()
     flow = counting(seen)
@@ -145,6 +148,7 @@ async def test_worker_takes_the_higher_priority_first_when_both_are_ready(house:
     assert seen.order == ["high", "middle", "low"]
 
 
+@pytest.mark.covers("CORE-WORK-11")
 async def test_worker_serves_tenants_in_turn_when_one_has_many_runs(house: Holdfast) -> None:
     seen = Seen()
     flow = counting(seen)
@@ -157,7 +161,7 @@ async def test_worker_serves_tenants_in_turn_when_one_has_many_runs(house: Holdf
     assert seen.order.index("small") <= 1
 
 
-@pytest.mark.covers("R-34")
+@pytest.mark.covers("R-34", "CORE-WORK-05")
 async def test_reaper_makes_a_run_resumable_when_its_worker_died() -> None:
     clock = FakeClock()
     async with Holdfast("memory:", clock=clock) as house:
@@ -191,6 +195,7 @@ async def test_reaper_fails_a_run_with_the_evidence_when_it_keeps_killing_worker
         assert row.recoveries == 3
 
 
+@pytest.mark.covers("CORE-WORK-05")
 async def test_worker_takes_over_when_another_died_while_it_serves(house: Holdfast) -> None:
     flow = counting(Seen())
     run = await put(house, flow)
@@ -218,6 +223,7 @@ async def test_worker_goes_on_when_the_answer_comes_while_the_run_is_in_memory(h
         await until(house, run, RunStatus.completed)
 
 
+@pytest.mark.covers("CORE-HOLD-01", "CORE-HOLD-03")
 async def test_worker_parks_a_waiting_run_when_the_hot_time_is_over(house: Holdfast) -> None:
     flow = asking()
     run = await put(house, flow)
@@ -239,6 +245,7 @@ async def test_waiting_runs_leave_their_slot_to_others_while_they_are_in_memory(
         assert {await status(house, w) for w in waiting} == {RunStatus.running}
 
 
+@pytest.mark.covers("CORE-WORK-08")
 async def test_stopping_worker_lets_the_step_finish_and_gives_the_run_back(house: Holdfast) -> None:
     flow = Flow("two", effect="pure")
     began, may_end = asyncio.Event(), asyncio.Event()
@@ -272,6 +279,7 @@ async def test_stopping_worker_lets_the_step_finish_and_gives_the_run_back(house
     assert await status(house, run) is RunStatus.completed
 
 
+@pytest.mark.covers("CORE-WORK-08")
 async def test_stopping_worker_gives_the_run_back_when_the_step_outlasts_the_grace(house: Holdfast) -> None:
     flow = Flow("endless", effect="pure")
     began = asyncio.Event()
@@ -290,6 +298,7 @@ async def test_stopping_worker_gives_the_run_back_when_the_step_outlasts_the_gra
     assert (row.status, row.worker) == (RunStatus.resumable, None)
 
 
+@pytest.mark.covers("CORE-WORK-03")
 async def test_worker_ends_a_driver_quietly_when_its_lease_was_taken(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -385,6 +394,7 @@ async def test_worker_lets_others_go_first_when_its_code_is_refused(house: Holdf
     assert row.ready_at > service.store.now()
 
 
+@pytest.mark.covers("CORE-FLOW-18", "CORE-WORK-06")
 async def test_timer_sweep_wakes_a_parked_run_when_its_time_has_come() -> None:
     clock = FakeClock()
     async with Holdfast("memory:", clock=clock, settings=RunSettings(hot_timer=0)) as house:

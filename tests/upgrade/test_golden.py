@@ -27,6 +27,7 @@ def read(path: Path, about: dict):
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+@pytest.mark.covers("CORE-CKPT-05")
 def test_reader_gets_the_value_that_was_written_when_the_file_is_of_any_released_version(path):
     about = facts(path)
     assert describe(read(path, about)) == about["value"]
@@ -40,6 +41,7 @@ def test_digest_of_a_released_record_never_changes(path):
 
 
 @pytest.mark.parametrize("version", range(1, VERSION + 1))
+@pytest.mark.covers("CORE-CKPT-05")
 def test_every_version_has_golden_files(version):
     assert (FOLDER / f"v{version}" / "plain.bin").exists()
 

@@ -25,6 +25,7 @@ def round_trip(value, registry=REGISTRY):
 
 
 @given(VALUES)
+@pytest.mark.covers("CORE-CKPT-07")
 def test_codec_gives_back_equal_value_of_equal_type_at_every_depth(value):
     assert same(round_trip(value), value)
 
@@ -101,6 +102,7 @@ def test_codec_leaves_the_value_alone_when_a_part_needs_help():
         (frozenset({"\ud800"}), "the member '\\ud800'"),
     ],
 )
+@pytest.mark.covers("CORE-CKPT-07")
 def test_codec_refuses_lone_surrogates_and_names_the_place(value, place):
     with pytest.raises(ValueNotStorableError) as caught:
         pack(freeze(value, REGISTRY.adopt), REGISTRY)
@@ -108,6 +110,7 @@ def test_codec_refuses_lone_surrogates_and_names_the_place(value, place):
     assert "surrogate" in str(caught.value)
 
 
+@pytest.mark.covers("CORE-CKPT-06", "CORE-CKPT-07")
 def test_codec_refuses_an_unregistered_type_and_names_the_place():
     with pytest.raises(ValueNotStorableError, match=r"result\['p'\].*Point.*types=\[\.\.\.\]"):
         pack(FrozenDict(p=Point(1)), TypeRegistry(), "result")
@@ -122,6 +125,7 @@ def test_codec_refuses_a_time_zone_that_has_no_stable_name():
         pack(datetime(2026, 1, 1, tzinfo=Own()))
 
 
+@pytest.mark.covers("CORE-CKPT-06")
 def test_reader_is_told_the_type_name_when_it_is_not_registered():
     raw = msgspec.msgpack.decode(msgspec.msgpack.encode(pack(Line(1), REGISTRY)))
     with pytest.raises(ValueNotStorableError, match=r"'Line'.*types="):

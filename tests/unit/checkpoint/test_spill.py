@@ -54,6 +54,7 @@ def test_small_values_stay_in_the_record(value):
 
 
 @pytest.mark.parametrize("value", LARGE, ids=lambda v: type(v).__name__)
+@pytest.mark.covers("CORE-CKPT-03")
 def test_large_values_become_a_reference_to_their_blob(value):
     back, (blob,) = read_back(value)
     assert back == blob.ref == BlobRef(hashlib.sha256(blob.data).digest(), len(blob.data))

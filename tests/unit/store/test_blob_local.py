@@ -97,6 +97,7 @@ async def test_file_and_folder_are_flushed_in_that_order_before_put_returns(
     assert flushed[3:] == [name[:2]]
 
 
+@pytest.mark.covers("CORE-CKPT-03")
 async def test_large_blob_lives_in_a_file_beside_the_database(kit: StoreKit, tmp_path: Path) -> None:
     small = LARGE[:-1]
     await kit.store.put_blob(sha256(small).digest(), len(small), small)

@@ -33,6 +33,7 @@ def _schema(file: Path) -> str:
     return "".join(f"{sql};\n\n" for (sql,) in statements)
 
 
+@pytest.mark.covers("CORE-STORE-09")
 async def test_schema_equals_the_snapshot_when_all_migrations_ran(tmp_path: Path) -> None:
     """After a change on purpose: a new migration, and `python -m tests.unit.store.test_sqlite_schema`."""
     assert _schema(await _store_file(tmp_path)) == SNAPSHOT.read_text("utf-8")
@@ -56,6 +57,7 @@ async def test_all_tables_are_strict(tmp_path: Path) -> None:
         assert loose.fetchall() == []
 
 
+@pytest.mark.covers("CORE-WORK-12")
 async def test_database_allows_the_transitions_of_the_table_and_no_other(tmp_path: Path) -> None:
     with plain(await _store_file(tmp_path)) as conn:
         for old, new in itertools.product(RunStatus, RunStatus):

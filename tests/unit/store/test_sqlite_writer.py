@@ -46,6 +46,7 @@ def _counting(kit: StoreKit) -> list[str]:
     return commits
 
 
+@pytest.mark.covers("CORE-STORE-04")
 async def test_settle_now_answers_none_and_writes_nothing_when_another_process_is_writing(
     kit: StoreKit, file: Path
 ) -> None:
@@ -58,6 +59,7 @@ async def test_settle_now_answers_none_and_writes_nothing_when_another_process_i
     assert answers[0].refusal is None
 
 
+@pytest.mark.covers("CORE-STORE-04")
 async def test_settle_waits_until_another_process_has_written(kit: StoreKit, file: Path) -> None:
     lease = await kit.claimed()
     with locked(file) as other:
@@ -85,6 +87,7 @@ async def test_writes_give_up_with_busy_when_another_process_keeps_the_lock(
     await kit.written(lease, kit.record(1))
 
 
+@pytest.mark.covers("CORE-STORE-04")
 async def test_settles_that_queued_meanwhile_share_one_commit(kit: StoreKit, file: Path) -> None:
     leases = [await kit.claimed() for _ in range(12)]
     commits = _counting(kit)

@@ -19,6 +19,7 @@ def _two_questions() -> Flow:
     return flow
 
 
+@pytest.mark.covers("CORE-TEST-03")
 async def test_human_says_it_in_the_words_of_the_hold_and_time_passes_when_they_approve(
     human: Human, clock: Any
 ) -> None:
@@ -66,6 +67,7 @@ async def test_human_answers_what_is_open_when_a_worker_drives_the_runs(human: H
     assert (await service.get(row.id)).status == "waiting"
 
 
+@pytest.mark.covers("CORE-RUN-02")
 def test_flow_needs_no_event_loop_when_it_runs_in_the_house_of_the_plugin(house: Any) -> None:
     flow = Flow("sync", effect="pure")
 

@@ -50,8 +50,11 @@ def _module(place: str) -> ModuleType:
         return _from_file(Path(place)) if _is_file(place) else _by_name(place)
     except HoldfastError:
         raise
-    except Exception as error:
-        raise InputError(f"{place} could not be loaded: {_reason(error)}") from error
+    except (Exception, SystemExit) as error:
+        raise InputError(
+            f"{place} could not be loaded: {_reason(error)}.",
+            hint="Mend it; `python` with the same file shows the whole story.",
+        ) from error
 
 
 def _from_file(path: Path) -> ModuleType:
@@ -67,7 +70,12 @@ def _from_file(path: Path) -> ModuleType:
     # As when Python runs the file itself: its neighbours can be imported, its types find their module.
     sys.path.insert(0, str(path.resolve().parent))
     sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        # Half of a module must not be found by whoever asks next.
+        sys.modules.pop(path.stem, None)
+        raise
     return module
 
 
@@ -82,9 +90,15 @@ def _by_name(name: str) -> ModuleType:
         raise FlowNotFoundError(f"there is no module {name}.", hint=FORMS) from None
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
     """The last line of the user's own code that led to it."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith("<frozen")]
+    if isinstance(error, SyntaxError):
+        return f"{type(error).__name__}: {error} {(error.text or '').strip()!r}"
+    frames = [
+        f
+        for f in traceback.extract_tb(error.__traceback__)
+        if not f.filename.startswith("<frozen") and f.filename != __file__
+    ]
     where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {error}{where}"
 

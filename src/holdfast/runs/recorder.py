@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 from holdfast.checkpoint import Blob
 from holdfast.errors import LeaseLostError, StoreError
@@ -19,6 +20,8 @@ MAX_RECORDS = 64
 MAX_BYTES = 1 << 20
 MAX_DELAY = 0.02
 RETRY_DELAYS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+
+T = TypeVar("T")
 
 
 class RunQueue:
@@ -158,12 +161,15 @@ class Recorder:
                     return
                 batches = [RunBatch(queue.lease, records, queue.park) for queue, records in flying]
                 try:
-                    await self._put_first(flying)
-                    answers = await self._settle(batches)
-                except StoreError as error:
+                    await self._insist(lambda: self._put_first(flying))
+                    answers = await self._insist(lambda: self.store.settle(batches))
+                    await self._insist(lambda: self._put_again(flying, answers))
+                except Exception as error:
+                    # Whatever it is: whoever waits for this commit must hear of it.
                     self._crashed(flying, error)
+                    if not isinstance(error, StoreError):
+                        raise
                     continue
-                await self._put_again(flying, answers)
                 self._landed(flying, answers)
         finally:
             self._flight = None
@@ -176,17 +182,17 @@ class Recorder:
                 queue.blobs += queue.fresh
                 queue.fresh = []
 
-    async def _settle(self, batches: list[RunBatch]) -> list[SettleAnswer]:
-        """Settling is idempotent, so a failed call is simply made again (D-8)."""
+    async def _insist(self, write: Callable[[], Awaitable[T]]) -> T:
+        """Settling and putting blobs are idempotent, so a failed call is simply made again (D-8)."""
         for pause in RETRY_DELAYS:
             try:
-                return await self.store.settle(batches)
+                return await write()
             except StoreError as error:
                 if not error.retryable:
                     raise
                 log.warning("checkpoint not written, trying again: %s", error)
                 await asyncio.sleep(pause)
-        return await self.store.settle(batches)
+        return await write()
 
     async def _put_again(self, flying: list[tuple[RunQueue, list[Record]]], answers: list[SettleAnswer]) -> None:
         """The collector was faster than us: put the blobs once more and settle that run again."""
@@ -208,7 +214,7 @@ class Recorder:
             self._wake(queue)
         crashpoint("after_settle")
 
-    def _crashed(self, flying: list[tuple[RunQueue, list[Record]]], error: StoreError) -> None:
+    def _crashed(self, flying: list[tuple[RunQueue, list[Record]]], error: Exception) -> None:
         """The store could not write. Nothing past this point may be seen: the runs stop here."""
         for queue, _ in flying:
             self._poison(queue, error)

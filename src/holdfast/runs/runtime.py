@@ -9,6 +9,7 @@ import socket
 import threading
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -66,7 +67,7 @@ class Runtime:
         self.drivers: dict[RunId, Driver] = {}
         self.memory: MemoryStore = memory or StoredMemory(store)
         self.grace = self.settings.grace
-        self._sealers: dict[int, Sealer] = {}
+        self._sealers: WeakKeyDictionary[Program, Sealer] = WeakKeyDictionary()
         self._leased: dict[RunId, float] = {}
         self._heart: threading.Thread | None = None
         self._stop = threading.Event()
@@ -76,17 +77,17 @@ class Runtime:
 
     # ------------------------------------------------------------------ programs
     def carry(self, program: Program) -> None:
-        """This process can run that version."""
-        if program.version not in self.programs:
+        """This process can run that version; of two programs with one graph the later code counts."""
+        if self.programs.get(program.version) is not program:
             self.programs[program.version] = program
             self.sealer_of(program)
 
     def sealer_of(self, program: Program) -> Sealer:
-        sealer = self._sealers.get(id(program))
+        sealer = self._sealers.get(program)
         if sealer is None:
             registry = TypeRegistry(*program.all_types())
             program.adopt_with(registry.adopt)
-            sealer = self._sealers[id(program)] = Sealer(registry)
+            sealer = self._sealers[program] = Sealer(registry)
         return sealer
 
     def program_for(self, version: str, flow: str) -> Program:

@@ -7,6 +7,8 @@ would; those without are asked about after a crash.
 from __future__ import annotations
 
 import hashlib
+import os
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -146,6 +148,19 @@ async def each(item: int, ctx: Context) -> int:
 
 
 spread.map("each", over="items", body=each, into="found", concurrency=2, effect="write")
+
+ten = flow("ten", {"items": list(range(10))}, effect="read")
+ten.map("each", over="items", body=each, into="found", concurrency=1, effect="write")
+
+# No crash point is needed here: whoever advances this run dies of it.
+deadly = Flow("deadly", effect="pure")
+
+
+@deadly.node
+async def dies(_s: dict[str, Any]) -> dict[str, Any]:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return {}
+
 
 inner = Flow("inner", effect="read")
 inner_ask = inner.hold("confirm", prompt="Really {{n}}?", options=["yes", "no"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 from pathlib import Path
@@ -14,8 +15,15 @@ from tests.crash.world import World
 
 async def main(database: str) -> None:
     async with Holdfast(f"sqlite:{database}", settings=life.SETTINGS) as house:
+        bound = int(os.environ.get("VICTIM_RECOVERIES", "50"))
         worker = Worker(
-            *flows.FLOWS.values(), on=house, concurrency=3, poll=0.05, hot_hold=0.0, max_recoveries=50
+            *flows.FLOWS.values(),
+            flows.deadly,
+            on=house,
+            concurrency=3,
+            poll=0.05,
+            hot_hold=0.0,
+            max_recoveries=bound,
         )
         stopping = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)

@@ -15,7 +15,13 @@ def _met(victim: Victim) -> list[object]:
 
 @pytest.mark.covers("CORE-PROOF-02", "CORE-PROOF-03")
 @pytest.mark.parametrize("name", ["bare", "script", "map"])
-@pytest.mark.parametrize(("how", "code"), [("full", "store_full"), ("locked", "store_busy")])
+@pytest.mark.parametrize(
+    ("how", "code"),
+    [
+        pytest.param("full", "store_full", marks=pytest.mark.covers("CORE-BAD-16", "RS-MORE-4")),
+        pytest.param("locked", "store_busy", marks=pytest.mark.covers("CORE-BAD-17")),
+    ],
+)
 def test_run_stops_with_a_typed_error_and_goes_on_later_when_the_store_cannot_write(
     how: str, code: str, name: str, tmp_path: Path
 ) -> None:

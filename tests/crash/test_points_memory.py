@@ -70,7 +70,7 @@ def places(point: str) -> Iterator[tuple[str, int]]:
             yield name, nth
 
 
-@pytest.mark.covers("CRASH-*-memory", "D-12", "D-39", "D-13", "CORE-PROOF-02", "CORE-PROOF-03")
+@pytest.mark.covers("CRASH-*-memory", "D-12", "D-39", "D-13", "CORE-PROOF-02", "CORE-PROOF-03", "P1")
 @pytest.mark.parametrize("point", [p for p in CRASH_POINTS if p not in ELSEWHERE])
 def test_run_ends_as_in_peace_when_its_worker_dies_at_a_crash_point(point: str, tmp_path: Path) -> None:
     tried = list(places(point))

@@ -51,3 +51,13 @@ def test_run_ends_as_in_peace_when_its_process_dies_at_a_crash_point(
 def test_no_point_is_without_a_process_that_died_there() -> None:
     tried = {point for point, _, _ in PLACES} | {point for _, point, _ in test_deeds.PLACES}
     assert tried == set(CRASH_POINTS)
+
+
+@pytest.mark.covers("RS-MORE-6")
+def test_items_that_settled_are_not_done_again_when_a_map_dies_after_three_of_ten(tmp_path: Path) -> None:
+    victim = Victim(tmp_path, "ten")
+    assert victim.live(**environment("after_settle", 4)) == EXIT_CODE
+    done = victim.world.count(victim.run)
+    assert 0 < sum(done.values()) < 10
+    assert victim.live() == 0
+    victim.judge()

@@ -10,7 +10,7 @@ import pytest
 from tests.crash.killing import FLOWS, kill_until_done
 
 
-@pytest.mark.covers("CORE-PROOF-01", "CORE-PROOF-02", "CORE-PROOF-03", "D-13")
+@pytest.mark.covers("CORE-PROOF-01", "CORE-PROOF-02", "CORE-PROOF-03", "D-13", "RS-MORE-2")
 @pytest.mark.parametrize("flow", FLOWS)
 def test_run_ends_as_in_peace_when_its_process_is_killed_at_random_moments(flow: str, tmp_path: Path) -> None:
     dice = random.Random(flow)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.crash import flows
 from tests.crash.fleet import Fleet
 
 pytestmark = pytest.mark.anyio
@@ -15,7 +16,7 @@ pytestmark = pytest.mark.anyio
 MIX = ["bare", "split", "map", "pure", "sub", "script", "retry", "timer", "hold", "emit"]
 
 
-@pytest.mark.covers("CORE-PROOF-04", "D-2")
+@pytest.mark.covers("CORE-PROOF-04", "D-2", "RS-MORE-1")
 async def test_each_run_is_advanced_by_one_worker_when_two_processes_share_a_file(tmp_path: Path) -> None:
     fleet = Fleet(tmp_path, linger=0.01)
     async with fleet.house() as house:
@@ -32,7 +33,7 @@ async def test_each_run_is_advanced_by_one_worker_when_two_processes_share_a_fil
         assert at_work == {worker.pid for worker in fleet.workers}
 
 
-@pytest.mark.covers("CORE-PROOF-04", "D-7", "D-17", "D-33")
+@pytest.mark.covers("CORE-PROOF-04", "D-7", "D-17", "D-33", "CORE-WORK-04")
 async def test_worker_stops_quietly_when_it_slept_through_the_end_of_its_leases(tmp_path: Path) -> None:
     fleet = Fleet(tmp_path, linger=0.03)
     async with fleet.house() as house:
@@ -52,3 +53,45 @@ async def test_worker_stops_quietly_when_it_slept_through_the_end_of_its_leases(
         await fleet.judge(service)
         taken_over = [(await service.get(run)).recoveries for run in fleet.runs]
         assert any(taken_over), "no lease was lost"
+
+
+@pytest.mark.covers("R-53", "CORE-WORK-05", "CORE-PROOF-02")
+async def test_hundred_runs_end_as_in_peace_when_a_worker_among_them_is_killed(tmp_path: Path) -> None:
+    fleet = Fleet(tmp_path, linger=0.001)
+    async with fleet.house() as house:
+        service = await house.service()
+        await fleet.create(service, ["bare", "pure", "split", "map"] * 25)
+        fleet.start()
+        killed = fleet.workers.pop()
+        try:
+            await asyncio.sleep(0.3)
+            killed.kill()
+            killed.communicate()
+            assert await fleet.open_runs(service), "the kill came too late to prove anything"
+            await fleet.until_done(service)
+        finally:
+            fleet.stop()
+        await fleet.judge(service)
+
+
+@pytest.mark.covers("R-61", "CORE-WORK-05")
+async def test_run_fails_with_the_evidence_when_it_kills_each_worker_that_takes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VICTIM_RECOVERIES", "2")
+    fleet = Fleet(tmp_path, linger=0)
+    deaths = 0
+    async with fleet.house() as house:
+        service = await house.service()
+        row, _ = await service.create(flows.deadly.program(), {})
+        while (await service.get(row.id)).status != "failed":
+            if not fleet.workers:
+                fleet.start(1)
+            if fleet.workers[0].poll() is not None:
+                fleet.workers.pop().communicate()
+                deaths += 1
+            await asyncio.sleep(0.02)
+        fleet.stop()
+        failed = await service.get(row.id)
+    assert (deaths, failed.recoveries) == (3, 3)
+    assert "fell silent 3 times" in (failed.error or "")

@@ -7,7 +7,7 @@ import pytest
 from holdfast import AnswerInvalidError, Flow, Worker
 from holdfast.testing.human import Human
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.covers("CORE-TEST-03")]
 
 
 def _two_questions() -> Flow:

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast import Flow, Holdfast, Result, Violation
+from tests.flows.places import told
+
+pytestmark = pytest.mark.anyio
+
+
+def guarded(on_violation: str, log: list[str], *, reroute: str | None = None) -> Flow:
+    flow = Flow("guarded", effect="pure")
+
+    @flow.node
+    async def write() -> dict[str, Any]:
+        return {"text": "my card is 4111"}
+
+    @flow.guardrail("check", on_violation=on_violation, reroute=reroute)
+    async def check(s: dict[str, Any]) -> Violation | None:
+        if "4111" in s["text"]:
+            return Violation("a card number", replace={"text": "my card is ****"})
+        return None
+
+    @flow.node
+    async def publish(s: dict[str, Any]) -> dict[str, Any]:
+        log.append(s["text"])
+        return {"published": s["text"]}
+
+    @flow.node
+    async def review() -> dict[str, Any]:
+        log.append("review")
+        return {"reviewed": True}
+
+    flow.edge(write, "check")
+    flow.edge("check", publish)
+    if reroute is None:
+        flow.edge(publish, review, when="false")
+    return flow
+
+
+async def notes(house: Holdfast, result: Result) -> dict[str, Any]:
+    (done,) = [e for e in await told(house, result, "node.completed", "node.failed") if e.node == "check"]
+    return done.data["notes"]
+
+
+@pytest.mark.covers("G-29", "CORE-FLOW-19", "E16")
+async def test_a_guardrail_blocks_when_it_is_violated(house: Holdfast) -> None:
+    log: list[str] = []
+    result = await guarded("block", log).run(on=house)
+    assert result.failed
+    assert result.error is not None
+    assert (result.error.code, result.error.message) == ("guardrail_violation", "a card number")
+    assert log == []
+
+
+@pytest.mark.covers("G-29", "CORE-FLOW-20", "E16")
+async def test_a_guardrail_reroutes_when_it_is_violated(house: Holdfast) -> None:
+    log: list[str] = []
+    result = await guarded("reroute", log, reroute="review").run(on=house)
+    assert result.completed
+    assert log == ["review"]
+
+
+@pytest.mark.covers("G-29", "CORE-FLOW-21", "E16")
+async def test_a_guardrail_warns_and_goes_on_when_it_is_violated(house: Holdfast) -> None:
+    log: list[str] = []
+    result = await guarded("warn", log).run(on=house)
+    assert result.completed
+    assert log == ["my card is 4111"]
+    assert await notes(house, result) == {
+        "guardrail": "check", "passed": False, "action": "warn", "reason": "a card number",
+    }  # fmt: skip
+
+
+@pytest.mark.covers("G-29", "CORE-FLOW-22", "E16")
+async def test_a_guardrail_replaces_what_it_found_when_it_sanitizes(house: Holdfast) -> None:
+    log: list[str] = []
+    result = await guarded("sanitize", log).run(on=house)
+    assert result.completed
+    assert log == ["my card is ****"]
+
+
+@pytest.mark.covers("G-29")
+async def test_a_guardrail_lets_pass_what_it_does_not_object_to(house: Holdfast) -> None:
+    flow = Flow("fine", effect="pure")
+
+    @flow.guardrail
+    def check() -> bool:
+        return True
+
+    @flow.node
+    async def after() -> dict[str, Any]:
+        return {"after": 1}
+
+    flow.edge("check", after)
+    result = await flow.run(on=house)
+    assert result.state == {"after": 1}
+    assert (await notes(house, result))["passed"] is True

@@ -78,7 +78,7 @@ async def seq_of(house: Holdfast, run: str, node: str) -> int:
     return next(r.seq for r in await records(house, run) if r.node == node and r.kind == Kind.step)
 
 
-@pytest.mark.covers("D-19", "R-39", "R-38", "CORE-BAD-12")
+@pytest.mark.covers("D-19", "R-39", "R-38", "CORE-BAD-12", "RS-MORE-3")
 async def test_run_falls_back_when_only_repeatable_work_is_lost(disk: Disk) -> None:
     flow, ran = steps(("pure", "read", "pure"))
     async with Holdfast(disk.address) as house:
@@ -102,7 +102,7 @@ async def test_run_falls_back_when_only_repeatable_work_is_lost(disk: Disk) -> N
         assert len([e for e in await service.events(run) if e.type == "run.fell_back"]) == 1
 
 
-@pytest.mark.covers("D-19", "CORE-BAD-12", "CORE-BAD-13", "CORE-BAD-20")
+@pytest.mark.covers("D-19", "CORE-BAD-12", "CORE-BAD-13", "CORE-BAD-20", "R-65", "RS-MORE-3")
 @pytest.mark.parametrize("how", ["flip", "cut"])
 async def test_run_stops_when_a_step_that_touched_the_outside_is_lost(disk: Disk, how: str) -> None:
     flow, ran = steps(("pure", "external", "pure"))

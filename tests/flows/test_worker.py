@@ -104,7 +104,7 @@ async def test_worker_stays_within_its_concurrency_when_more_is_ready(house: Hol
     assert seen.most == 3
 
 
-@pytest.mark.covers("R-35")
+@pytest.mark.covers("R-35", "RF-10", "RS-MORE-1")
 async def test_workers_never_both_advance_a_run_when_they_compete(house: Holdfast) -> None:
     seen = Seen()
     flow = counting(seen, pause=0.002)
@@ -179,6 +179,7 @@ async def test_reaper_makes_a_run_resumable_when_its_worker_died() -> None:
         assert await status(house, run) is RunStatus.completed
 
 
+@pytest.mark.covers("R-61")
 async def test_reaper_fails_a_run_with_the_evidence_when_it_keeps_killing_workers() -> None:
     clock = FakeClock()
     async with Holdfast("memory:", clock=clock) as house:
@@ -223,7 +224,7 @@ async def test_worker_goes_on_when_the_answer_comes_while_the_run_is_in_memory(h
         await until(house, run, RunStatus.completed)
 
 
-@pytest.mark.covers("CORE-HOLD-01", "CORE-HOLD-03")
+@pytest.mark.covers("CORE-HOLD-01", "CORE-HOLD-03", "R-62")
 async def test_worker_parks_a_waiting_run_when_the_hot_time_is_over(house: Holdfast) -> None:
     flow = asking()
     run = await put(house, flow)

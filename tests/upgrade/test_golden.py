@@ -27,7 +27,7 @@ def read(path: Path, about: dict):
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
-@pytest.mark.covers("CORE-CKPT-05")
+@pytest.mark.covers("CORE-CKPT-05", "R-40")
 def test_reader_gets_the_value_that_was_written_when_the_file_is_of_any_released_version(path):
     about = facts(path)
     assert describe(read(path, about)) == about["value"]

@@ -25,7 +25,7 @@ def round_trip(value, registry=REGISTRY):
 
 
 @given(VALUES)
-@pytest.mark.covers("CORE-CKPT-07")
+@pytest.mark.covers("CORE-CKPT-07", "RS-SER-1", "RF-9")
 def test_codec_gives_back_equal_value_of_equal_type_at_every_depth(value):
     assert same(round_trip(value), value)
 
@@ -110,7 +110,7 @@ def test_codec_refuses_lone_surrogates_and_names_the_place(value, place):
     assert "surrogate" in str(caught.value)
 
 
-@pytest.mark.covers("CORE-CKPT-06", "CORE-CKPT-07")
+@pytest.mark.covers("CORE-CKPT-06", "CORE-CKPT-07", "RS-SER-3")
 def test_codec_refuses_an_unregistered_type_and_names_the_place():
     with pytest.raises(ValueNotStorableError, match=r"result\['p'\].*Point.*types=\[\.\.\.\]"):
         pack(FrozenDict(p=Point(1)), TypeRegistry(), "result")

@@ -54,7 +54,7 @@ def test_envelope_costs_one_byte_when_the_body_is_small():
     assert seal(body) == b"A" + msgspec.msgpack.encode(body)
 
 
-@pytest.mark.covers("CORE-CKPT-08")
+@pytest.mark.covers("CORE-CKPT-08", "R-51")
 def test_envelope_compresses_when_a_large_body_shrinks():
     value = freeze(["the same words again and again"] * 1000)
     data = seal(step(value))
@@ -83,7 +83,7 @@ def test_body_reads_when_a_later_writer_added_fields():
     assert unseal(seal(StepWithMore("n", [], 5)), Step).output == 5
 
 
-@pytest.mark.covers("CORE-CKPT-05")
+@pytest.mark.covers("CORE-CKPT-05", "R-40")
 def test_reader_is_told_to_upgrade_when_the_version_is_newer():
     data = bytes([seal(step(1))[0] + 1]) + seal(step(1))[1:]
     with pytest.raises(SchemaTooNewError, match=f"version {VERSION + 1}.*Upgrade"):
@@ -193,7 +193,7 @@ def test_upcast_goes_through_every_version_in_turn():
     assert upcast("Step", ["second"], 2, table, 3) == ["second", "third"]
 
 
-@pytest.mark.covers("CORE-CKPT-05")
+@pytest.mark.covers("CORE-CKPT-05", "R-40")
 def test_envelope_reads_an_old_version_through_its_upcast(monkeypatch):
     old = seal(Step("n", [], pack((1, 2))))
     monkeypatch.setattr("holdfast.checkpoint.envelope.VERSION", 2)

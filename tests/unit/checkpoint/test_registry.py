@@ -54,6 +54,7 @@ class Colour(enum.Enum):
     red = 1
 
 
+@pytest.mark.covers("RS-SER-1")
 def test_registered_instance_comes_back_equal_when_it_has_slots():
     assert round_trip(Money(5, "EUR"), Money) == Money(5, "EUR")
 
@@ -141,6 +142,7 @@ def test_registry_refuses_an_instance_that_holds_something_mutable_or_unknown(in
         freeze({"v": Doubling(n=1, tags=inside)}, TypeRegistry(Doubling).adopt)
 
 
+@pytest.mark.covers("RS-SER-3")
 def test_registry_adopts_only_what_was_registered():
     registry = TypeRegistry(Money)
     assert registry.adopt(Money(1))

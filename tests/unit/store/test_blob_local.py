@@ -54,6 +54,7 @@ async def test_truncated_file_is_mended_when_the_blob_is_put_again(tmp_path: Pat
     assert await blobs.get(DIGEST) == DATA
 
 
+@pytest.mark.covers("RS-FILE-3")
 async def test_blob_is_gone_when_it_was_deleted_and_deleting_again_is_no_error(tmp_path: Path) -> None:
     blobs = LocalBlobs(tmp_path)
     await blobs.put(DIGEST, DATA)

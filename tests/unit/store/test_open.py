@@ -60,6 +60,7 @@ async def test_commits_are_flushed_as_the_address_says(tmp_path: Path, form: str
     assert pragma(tmp_path / "runs.db", "journal_mode") == "wal"
 
 
+@pytest.mark.covers("RS-MORE-3", "RS-DB-1")
 @pytest.mark.parametrize("content", [b"hello", b"x" * 5000, b"SQLite format 3\0", b"\0" * 4096])
 async def test_file_that_is_no_database_is_refused_and_left_as_it_is(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "notes.db"
@@ -86,6 +87,7 @@ async def test_database_of_somebody_else_is_refused_and_left_as_it_is(
     assert file.read_bytes() == before
 
 
+@pytest.mark.covers("R-40")
 async def test_newer_schema_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     file = tmp_path / "runs.db"
     await (await open_store(str(file))).close()
@@ -104,6 +106,7 @@ async def test_empty_file_becomes_a_store(tmp_path: Path) -> None:
     assert pragma(file, "user_version") == 1
 
 
+@pytest.mark.covers("RS-DB-1", "R-44")
 @pytest.mark.parametrize("place", ["missing/runs.db", "folder.db"])
 async def test_path_that_cannot_be_opened_is_named_with_what_to_do(tmp_path: Path, place: str) -> None:
     (tmp_path / "folder.db").mkdir()
@@ -111,6 +114,7 @@ async def test_path_that_cannot_be_opened_is_named_with_what_to_do(tmp_path: Pat
         await open_store(str(tmp_path / place))
 
 
+@pytest.mark.covers("RS-DB-3")
 async def test_closed_store_says_so_when_it_is_used(tmp_path: Path) -> None:
     store = await open_store(str(tmp_path / "runs.db"))
     assert isinstance(store, SqliteStore)

@@ -122,6 +122,7 @@ async def test_waiting_store_notices_when_another_process_writes(kit: StoreKit, 
     writer.communicate(timeout=20)
 
 
+@pytest.mark.covers("RS-MORE-4")
 async def test_settle_says_full_and_keeps_what_was_acknowledged_when_the_file_cannot_grow(
     kit: StoreKit, file: Path
 ) -> None:

@@ -72,6 +72,7 @@ async def test_settle_waits_until_another_process_has_written(kit: StoreKit, fil
         assert (await settling).refusal is None
 
 
+@pytest.mark.covers("RS-DB-4")
 async def test_writes_give_up_with_busy_when_another_process_keeps_the_lock(
     kit: StoreKit, file: Path
 ) -> None:
@@ -137,6 +138,7 @@ async def test_cancelled_caller_leaves_the_writer_at_work(kit: StoreKit, file: P
     assert await _heads(kit, lease) == [2]
 
 
+@pytest.mark.covers("RS-MORE-4", "RS-DB-4")
 async def test_settle_has_written_nothing_when_the_disk_is_full_and_goes_on_when_there_is_room(
     kit: StoreKit,
 ) -> None:

@@ -19,6 +19,7 @@ def pinned(lock: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
+@pytest.mark.covers("CORE-REPO-04")
 def test_lock_holds_hashes_and_no_address(lock: Path):
     text = lock.read_text()
     assert "://" not in text
@@ -77,6 +78,21 @@ def test_setup_passes_over_a_uv_that_does_not_run(fresh_clone: Path, tmp_path: P
     done = run_setup(fresh_clone, "runtime", PATH=f"{shims}:{os.defpath}", LOG=str(log))
     assert done.returncode == 2
     assert log.read_text().splitlines()[-1].startswith("never venv ")
+
+
+@pytest.mark.covers("CORE-REPO-04")
+@pytest.mark.parametrize("layer", ["runtime", "dev"])
+def test_setup_installs_exactly_what_the_lock_names(fresh_clone: Path, tmp_path: Path, layer: str):
+    own = fresh_clone / ".tools/bin"
+    own.mkdir(parents=True)
+    (own / "uv").write_text('#!/bin/sh\necho "$*" >> "$LOG"\n[ "$1" != pip ]\n')
+    (own / "uv").chmod(0o755)
+    log = tmp_path / "log"
+    run_setup(fresh_clone, layer, PATH=os.defpath, LOG=str(log))
+    call = log.read_text().splitlines()[-1].split()
+    assert call[:2] == ["pip", "sync"]
+    assert "--require-hashes" in call
+    assert call[-1] == str(fresh_clone / "requirements" / f"{layer}.lock")
 
 
 def test_set_up_project_is_importable_and_has_its_command():

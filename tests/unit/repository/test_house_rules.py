@@ -1,0 +1,154 @@
+"""What the repository says about itself is so: rooms, licence, pages, targets."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+SOURCE = ROOT / "src/holdfast"
+BIN = ROOT / ".venv/bin"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+MAKEFILE = (ROOT / "Makefile").read_text()
+
+own_environment = pytest.mark.skipif(
+    not BIN.exists(), reason="the tests run in an environment of someone else's making"
+)
+
+
+def tool(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([BIN / words[0], *words[1:]], cwd=ROOT, capture_output=True, text=True, timeout=60)
+
+
+def rooms() -> set[str]:
+    names = {
+        path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
+    return {name for name in names if not name.startswith("_")}
+
+
+@own_environment
+@pytest.mark.covers("CORE-REPO-01")
+def test_rooms_import_only_downwards() -> None:
+    done = tool("lint-imports", "--no-logo", "--no-cache")
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.covers("CORE-REPO-01")
+def test_every_room_has_its_layer() -> None:
+    layers = re.search(r"layers =\n((?:    .*\n)+)", (ROOT / ".importlinter").read_text())
+    assert layers is not None
+    assert rooms() <= set(re.findall(r"\((\w+)\)", layers[1]))
+
+
+@own_environment
+@pytest.mark.covers("CORE-REPO-03")
+@pytest.mark.parametrize("words", [("format", "--check"), ("check",)], ids=lambda words: words[0])
+def test_ruff_has_nothing_to_say(words: tuple[str, ...]) -> None:
+    done = tool("ruff", *words, "--quiet", ".")
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.covers("CORE-REPO-05")
+def test_licence_is_apache_in_file_and_metadata() -> None:
+    text = (ROOT / "LICENSE").read_text()
+    assert "Apache License" in text.splitlines()[1]
+    assert "Version 2.0, January 2004" in text
+    assert "END OF TERMS AND CONDITIONS" in text
+    assert PROJECT["project"]["license"] == "Apache-2.0"
+    assert PROJECT["project"]["license-files"] == ["LICENSE"]
+
+
+@pytest.mark.covers("CORE-REPO-06")
+def test_readme_says_what_it_is_and_starts_with_commands_that_exist() -> None:
+    text = (ROOT / "README.md").read_text()
+    said = text.split("## ", 1)[0]
+    assert "Durable workflows in Python" in said
+    targets = re.findall(r"\bmake ([a-z]+)\b", text)
+    assert {"demo", "test"} <= set(targets)
+    assert [name for name in targets if f"\n{name}:" not in MAKEFILE and name not in ("and",)] == []
+
+
+@pytest.mark.covers("CORE-REPO-07")
+def test_reading_order_leads_through_every_room() -> None:
+    order = (ROOT / "CONTRIBUTING.md").read_text().split("## Reading order", 1)[1].split("\n## ", 1)[0]
+    rows = [line for line in order.splitlines() if line.startswith("|")]
+    named = set(re.findall(r"`(\w+)(?:/|\.py|`)", " ".join(row.split("|")[2] for row in rows)))
+    assert rooms() - named == set()
+
+
+@pytest.mark.covers("CORE-REPO-08")
+def test_changelog_tells_what_is_not_released_yet() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text()
+    unreleased = text.split("## [Unreleased]", 1)[1].split("\n## ", 1)[0]
+    assert re.search(r"^### (Added|Changed|Fixed|Removed)\n\n- ", unreleased, re.MULTILINE)
+
+
+@pytest.mark.covers("CORE-REPO-09")
+def test_decisions_are_numbered_without_a_gap_and_say_what_was_decided() -> None:
+    pages = sorted((ROOT / "docs/adr").glob("*.md"))
+    assert len(pages) >= 5
+    for number, page in enumerate(pages, 1):
+        head, _, rest = page.read_text().partition("\n")
+        assert page.name.startswith(f"{number:04d}-")
+        assert head.startswith(f"# {number}. ")
+        assert len(rest.split()) > 50, f"{page.name} decides nothing"
+
+
+@pytest.mark.covers("CORE-REPO-10")
+@pytest.mark.parametrize(
+    ("target", "layer", "work"),
+    [("demo", "runtime", "holdfast.demo"), ("test", "dev", "pytest"), ("check", "dev", "tools/check.py")],
+)
+def test_target_sets_up_its_environment_before_it_works(target: str, layer: str, work: str) -> None:
+    env = {**os.environ, "MAKEFLAGS": ""}
+    done = subprocess.run(
+        ["make", "--dry-run", target, f"PYTHON={sys.executable}"],
+        cwd=ROOT, env=env, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    lines = done.stdout.splitlines()
+    assert lines[0] == f"{sys.executable} tools/setup.py {layer}"
+    assert work in lines[1]
+
+
+@pytest.mark.covers("CORE-REPO-11")
+@pytest.mark.parametrize("breaks", ["", "check", "test"])
+def test_ci_calls_check_and_test_and_fails_when_one_does(tmp_path: Path, breaks: str) -> None:
+    (tmp_path / ".ci").mkdir()
+    (tmp_path / ".ci/run").write_text((ROOT / ".ci/run").read_text())
+    fake = tmp_path / "bin/make"
+    fake.parent.mkdir()
+    fake.write_text(f'#!/bin/sh\necho "$*" >> "$PWD/called"\n[ "$1" != "{breaks}" ]\n')
+    fake.chmod(0o755)
+    env = {**os.environ, "PATH": f"{fake.parent}:{os.environ['PATH']}"}
+    done = subprocess.run(["bash", ".ci/run"], cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert (tmp_path / "called").read_text().split() == ["check", "test"]
+    assert (done.returncode == 0) is (breaks == "")
+
+
+@pytest.mark.covers("CORE-REPO-12")
+def test_nothing_in_the_product_imports_the_test_kit() -> None:
+    product = [path for path in SOURCE.rglob("*.py") if SOURCE / "testing" not in path.parents]
+    assert len(product) > 50
+    assert [str(path) for path in product if any(map(of_the_test_kit, imported(path)))] == []
+
+
+def of_the_test_kit(name: str) -> bool:
+    return name == "holdfast.testing" or name.startswith("holdfast.testing.")
+
+
+def imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)

@@ -14,10 +14,10 @@ from holdfast.engine.messages import Answered, CodeChanged, Finished, Proven, Re
 from holdfast.model.apply import apply_record
 from holdfast.model.bodies import AskedBody, AttemptBody, ErrorInfo, SubstepBody
 from holdfast.model.expr import MISSING as EXPR_MISSING
-from holdfast.model.expr import compile_expr
+from holdfast.model.expr import Resolve, compile_expr
 from holdfast.model.graph import HoldSpec, Node
 from holdfast.model.position import Exec, OpenHold, Position, join_token, resolver
-from holdfast.model.template import compile_template
+from holdfast.model.template import TemplateRenderError, as_text, compile_template, json_bytes
 from holdfast.types.clock import to_micros
 from holdfast.types.hold import HoldClosed, NewHold, Option
 from holdfast.types.ids import HoldId, derived_id
@@ -25,7 +25,6 @@ from holdfast.types.record import Kind, NewTimer, Op, Side
 from holdfast.types.status import HoldStatus
 from holdfast.types.value import FrozenDict
 
-_json = msgspec.json.Encoder(enc_hook=str, order="sorted")
 
 DOUBT_OPTIONS = (
     Option("happened", "It happened", "primary"),
@@ -51,12 +50,12 @@ def ask(
     hold = HoldId(derived_id(pos.run, scope, node, visit, why, ordinal))
     expires = None if spec.timeout is None else decision.now + spec.timeout
     token = f"hold:{hold}" if expires is not None else ""
-    shown = _json.encode((prompt, spec.options, context, spec.schema))
+    shown = json_bytes((prompt, spec.options, context, spec.schema))
     row = NewHold(
         id=hold, seq=pos.head + 1, node=node, scope=scope, visit=visit,
         ordinal=ordinal, type=spec.type, prompt=prompt, options=spec.options, assignee=spec.assignee,
-        priority=spec.priority, context=_json.encode(context),
-        schema=None if spec.schema is None else _json.encode(spec.schema),
+        priority=spec.priority, context=json_bytes(context),
+        schema=None if spec.schema is None else json_bytes(spec.schema),
         created_at=decision.now, expires_at=expires, expiry_action=spec.on_timeout,
         request_hash="sha256:" + sha256(shown).hexdigest(),
     )
@@ -83,16 +82,27 @@ def ask_node(decision: Decision, execution: Exec, node: Node) -> None:
     """A hold node asks as soon as it starts: the question is stored before anybody waits (R-23)."""
     spec = node.hold or HoldSpec()
     resolve = resolver(decision.pos.scopes[execution.scope].tree, execution.frame)
-    prompt = _text(compile_template(spec.prompt).render(resolve).value)
-    context = {name: compile_template(text).render(resolve).value for name, text in spec.context.items()}
+    prompt = _text(_rendered(spec.prompt, resolve))
+    context = {name: _rendered(text, resolve) for name, text in spec.context.items()}
     if spec.assignee is not None and "{{" in spec.assignee:
-        rendered = _text(compile_template(spec.assignee).render(resolve).value)
+        rendered = _text(_rendered(spec.assignee, resolve))
         spec = msgspec.structs.replace(spec, assignee=rendered)
     ask(decision, execution, node.id, spec, why="node:", ordinal=execution.attempt - 1, prompt=prompt, context=context)
 
 
+def _rendered(text: str, resolve: Resolve) -> object:
+    """A question is asked even where a value in it cannot be shown: the person is told so."""
+    try:
+        return compile_template(text).render(resolve).value
+    except TemplateRenderError as error:
+        return f"{text} ({error})"
+
+
 def _text(value: object) -> str:
-    return value if isinstance(value, str) else "" if value is None else str(value)
+    try:
+        return value if isinstance(value, str) else as_text(value)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        return f"(it cannot be shown as text: {error})"
 
 
 def ask_inside(

@@ -189,9 +189,39 @@ def as_text(value: object) -> str:
         return value.isoformat()
     if isinstance(value, (list, tuple, dict, set, frozenset, bytes, bytearray, msgspec.Struct)):
         return _json_text(cast("object", value))
-    return str(value)
+    return _number(value) if isinstance(value, int) else str(value)
+
+
+_encode_json = msgspec.json.Encoder(enc_hook=str, order="deterministic").encode
+
+
+def json_bytes(value: object) -> bytes:
+    """As JSON, for people to look at. The state may hold more than JSON knows: keys that are no text are shown
+    as text, numbers that are too long as hexadecimal ones."""
+    try:
+        return _encode_json(value)
+    except (TypeError, ValueError, OverflowError):
+        return _encode_json(_jsonable(value))
+
+
+def _jsonable(value: object) -> object:
+    if isinstance(value, dict):
+        entries = cast("dict[object, object]", value).items()
+        return {key if isinstance(key, str) else as_text(key): _jsonable(item) for key, item in entries}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_jsonable(item) for item in cast("list[object]", value)]
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 63:
+        return _number(value)
+    return value
+
+
+def _number(value: int) -> str:
+    try:
+        return str(value)
+    except ValueError:  # Python refuses to write thousands of digits in decimal
+        return hex(value)
 
 
 def _json_text(value: object) -> str:
-    text = msgspec.json.encode(value, enc_hook=str, order="deterministic").decode()
+    text = json_bytes(value).decode()
     return text[1:-1] if isinstance(value, (bytes, bytearray)) else text

@@ -89,7 +89,15 @@ def settle(decision: Decision, execution: Exec, message: Finished, *, failed: bo
 def _let_code_choose(decision: Decision, execution: Exec, node: Node, message: Finished) -> None:
     """A node without a handler of its own (a hold, a map, ...) has edges that Python code chooses among. What it
     came to is recorded; a worker then asks the code, and its choice settles the step (D-26)."""
-    value = FrozenDict({"ops": FrozenList(message.ops), "outcome": message.outcome, "duration": message.duration})
+    value = FrozenDict(
+        {
+            "ops": FrozenList(message.ops),
+            "outcome": message.outcome,
+            "duration": message.duration,
+            "output": message.output,
+            "notes": message.notes,
+        }
+    )
     body = SubstepBody(SETTLED, "settled", value)
     record = decision.draft(
         Kind.substep, body, node=node.id, execution=execution, effect=node.effect, outcome=message.outcome

@@ -152,7 +152,7 @@ class FrameTree(msgspec.Struct):
             self.fill_all()
         frame = self.frames[frame_id]
         if frame.parent < 0:
-            return frame.over.setdefault(partition, {})
+            return frame.over.get(partition, {})
         chain: list[dict[str, Any]] = []
         while True:
             inside = frame.over.get(partition)

@@ -112,7 +112,6 @@ class Scope(msgspec.Struct):
     active: int = 0
     # Walk only: the last outcome, goal gates and counters.
     walk: dict[str, Any] = {}
-    output: Any = None
 
 
 class Position(msgspec.Struct):

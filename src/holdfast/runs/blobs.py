@@ -79,7 +79,6 @@ class BlobDesk:
                         both = {**inside, **filled}
                         frame.over[partition] = FrozenDict(both) if frozen else both
                 await self._fill_steps(frame, registry)
-            scope.output = await self.whole(scope.output, registry)
         for execution in pos.execs.values():
             for sub in execution.subs.values():
                 sub.value = await self.whole(sub.value, registry)

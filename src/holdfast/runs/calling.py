@@ -157,7 +157,7 @@ def _known(router: Router, choice: Any) -> bool:
 def preview(tree: FrameTree, frame: int, ops: list[Op]) -> dict[str, Any]:
     """Scratch as it will be after these operations, without changing anything."""
     seen = dict(tree.see(frame, "scratch"))
-    trial = FrameTree.rooted({"scratch": seen})
+    trial = FrameTree.rooted({"scratch": seen, "aux": dict(tree.see(frame, "aux"))})
     trial.settle(0, Delta(-1, 0, 0, 0, [op for op in ops if op[0] == "scratch"]))
     return trial.values["scratch"]
 

@@ -342,7 +342,7 @@ class Driver:
         decision = Decision(self.graph, self.pos, self.runtime.clock.now())
         body = SnapshotBody(dump_position(self.pos, whole=False, by_ref=True))
         record = decision.draft(Kind.snapshot, body)
-        self.pos.head = record.seq
+        self.pos.head, self.pos.at = record.seq, record.at
         self._append_all(decision)
         crashpoint("inside_snapshot")
         self.since_snapshot, self.bytes_since, self.snapshot_size = 0, 0, len(record.payload)
@@ -504,7 +504,8 @@ class Driver:
         settled = execution.subs[SETTLED].value
         finished = Finished(
             scope=execution.scope, node=execution.node, visit=execution.visit, duration=settled["duration"],
-            outcome=settled["outcome"], ops=[tuple(op) for op in settled["ops"]],
+            outcome=settled["outcome"], ops=[tuple(op) for op in settled["ops"]], output=settled.get("output"),
+            notes=settled.get("notes"),
         )
         try:
             finished.routes = await self._route(program, node, execution, finished.ops, None)

@@ -7,7 +7,7 @@ once, in canonical order, to what the frames have in common. So a merge does not
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from heapq import heapify, heappop, heappush
 from typing import Any, Final
@@ -287,13 +287,18 @@ class FrameTree(msgspec.Struct):
         return child
 
     def _check_merge(self, base: int, merged: list[Delta]) -> None:
-        """Raises StateError where a reducer cannot combine what branches wrote, before anything is changed."""
+        self.check(base, (op for delta in merged for op in delta.ops))
+
+    def check(self, frame_id: int, ops: Iterable[Op]) -> None:
+        """Raises StateError where a reducer cannot combine what was written, before anything is changed."""
         held: dict[tuple[str, str], Any] = {}
-        for delta in merged:
-            for partition, key, op, operand in delta.ops:
-                where = (partition, key)
-                old = held[where] if where in held else self._kind_of(base, partition, key)
+        for partition, key, op, operand in ops:
+            where = (partition, key)
+            old = held[where] if where in held else self._kind_of(frame_id, partition, key)
+            try:
                 held[where] = _would_be(op, old, operand)
+            except StateError as error:
+                raise StateError(f"{key!r}: {error.message}", hint=error.hint, field=key) from None
 
     def _kind_of(self, frame_id: int, partition: str, key: str) -> Any:
         """As `read`, but a list that was left in the journal stays there: an empty one stands for it."""

@@ -118,6 +118,10 @@ def judge_guardrail(program: Program, node: Node, result: Any, finished: Finishe
     elif spec.on_violation == "reroute":
         finished.reroute = spec.reroute
     elif spec.on_violation == "sanitize" and replace:
+        if not isinstance(replace, Mapping):
+            raise StateError(
+                f"what guardrail {node.id!r} puts instead is a {type(replace).__name__}, not a mapping of fields."
+            )
         finished.ops = program.schema.ops(dict(replace), scratch)
 
 

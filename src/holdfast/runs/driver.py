@@ -205,6 +205,8 @@ class Driver:
         if execution is None:
             return message
         try:
+            if any(op[2] != "set" for op in message.ops):
+                self.pos.scopes[execution.scope].tree.check(execution.frame, message.ops)
             self.sealer.prepare(message.ops, message.output)
         except InputError as error:
             program = self.program.at(self.pos.scopes[execution.scope].graph)

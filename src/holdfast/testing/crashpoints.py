@@ -103,14 +103,17 @@ def until_crash(
         try:
             result = loop.run_until_complete(task)
         except BaseException:
+            # Whatever the dying worker still said.
             if not point.reached:
                 raise
-    if not point.reached:
-        _finish(loop)
-        return result  # pyright: ignore[reportPossiblyUnboundVariable]
-    _bury({task, *asyncio.all_tasks(loop)})
-    loop.close()
-    return Crash(name)
+            return Crash(name)
+        finally:
+            if point.reached:
+                _bury({task, *asyncio.all_tasks(loop)})
+                loop.close()
+            else:
+                _finish(loop)
+    return Crash(name) if point.reached else result
 
 
 def _bury(tasks: set[asyncio.Task[Any]]) -> None:

@@ -1,4 +1,4 @@
-"""The command line as a process: signals, pipes, what it loads, and the demo."""
+"""The command line as a process: signals, pipes, and what it loads."""
 
 from __future__ import annotations
 
@@ -169,22 +169,3 @@ def test_output_may_be_cut_off_by_its_reader(folder: Path) -> None:
     command = f"{sys.executable} -m holdfast runs | true; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-@pytest.mark.timeout(60)
-def test_demo_keeps_its_promise_when_nobody_answers(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "holdfast.demo"],
-        cwd=tmp_path,
-        env=os.environ | {"TMPDIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-    )
-
-    assert done.returncode == 0, done.stderr
-    assert "kill -9" in done.stdout
-    assert "holdfast answer" in done.stdout
-    assert "Each effect happened exactly once" in done.stdout
-    assert "\x1b" not in done.stdout
-    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,165 @@
+"""The demo as a newcomer sees it: without a terminal and at one, and twice in a row."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.timeout(120), pytest.mark.xdist_group("demo")]
+COMMAND = [sys.executable, "-m", "holdfast.demo"]
+MINUTE = 60
+# Neither DISPLAY nor BROWSER: it must do without them.
+BARE = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LANG": "C.UTF-8"}
+NO_NETWORK = """
+import socket
+def refuse(*_):
+    raise OSError("this demo may not use the network")
+socket.socket.bind = socket.socket.connect = socket.socket.listen = refuse
+"""
+
+
+class Told:
+    """What a demo printed, and how long it took."""
+
+    def __init__(self, story: str, seconds: float) -> None:
+        self.story = re.sub(r"\x1b\[[0-9;]*m", "", story)
+        self.raw = story
+        self.seconds = seconds
+
+    @property
+    def headings(self) -> list[str]:
+        return re.findall(r"^== (\d\..*)$", self.story, re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def shows(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Told], Told]:
+    """Two demos, one after the other, with nobody there; and one at a terminal, at the same time."""
+    with ThreadPoolExecutor(1) as beside:
+        answered = beside.submit(at_a_terminal, tmp_path_factory.mktemp("terminal"), "perhaps\nr\n")
+        folder = tmp_path_factory.mktemp("demo")
+        alone = [without_a_terminal(folder) for _ in range(2)]
+        return alone, answered.result()
+
+
+@pytest.fixture
+def alone(shows: tuple[list[Told], Told]) -> list[Told]:
+    return shows[0]
+
+
+@pytest.fixture
+def answered(shows: tuple[list[Told], Told]) -> Told:
+    return shows[1]
+
+
+def without_a_terminal(folder: Path) -> Told:
+    site = folder / "site"
+    site.mkdir(exist_ok=True)
+    (site / "sitecustomize.py").write_text(NO_NETWORK)
+    env = BARE | {"TMPDIR": str(folder), "PYTHONPATH": str(site)}
+    began = time.monotonic()
+    done = subprocess.run(
+        COMMAND, cwd=folder, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    assert list(folder.iterdir()) == [site]
+    return Told(done.stdout, time.monotonic() - began)
+
+
+def at_a_terminal(folder: Path, typed: str) -> Told:
+    here, there = pty.openpty()
+    env = BARE | {"TMPDIR": str(folder), "TERM": "xterm"}
+    began = time.monotonic()
+    child = subprocess.Popen(COMMAND, env=env, stdin=there, stdout=there, stderr=there)
+    os.close(there)
+    try:
+        story = read_until(here, "approve or reject? ")
+        time.sleep(2.5)
+        assert child.poll() is None, "it did not wait for the person"
+        os.write(here, typed.encode())
+        story += read_until(here, "")
+        assert child.wait(10) == 0, story
+    finally:
+        child.kill()
+        child.wait()
+        os.close(here)
+    return Told(story, time.monotonic() - began)
+
+
+def read_until(terminal: int, words: str) -> str:
+    """What the terminal shows until these words come, or until nobody writes to it any more."""
+    seen = ""
+    deadline = time.monotonic() + MINUTE
+    while not words or words not in seen:
+        assert time.monotonic() < deadline, seen
+        if not select.select([terminal], [], [], 1.0)[0]:
+            continue
+        try:
+            part = os.read(terminal, 65536)
+        except OSError:  # the other side is gone
+            return seen
+        seen += part.decode(errors="replace")
+    return seen
+
+
+@pytest.mark.covers("CORE-DEMO-01")
+def test_demo_shows_a_retry_an_approval_and_both_arms_of_its_branch(
+    alone: list[Told], answered: Told
+) -> None:
+    assert "to be tried again" in alone[0].story
+    assert "waits for a person" in alone[0].story
+    assert "The run has completed; its receipt: R-A17." in alone[0].story
+    assert "paid 250" in alone[0].story
+    assert "paid 250" not in answered.story
+
+
+@pytest.mark.covers("CORE-DEMO-02")
+def test_demo_is_killed_and_nothing_settled_runs_again(alone: list[Told]) -> None:
+    story = alone[0].story
+    assert re.search(r"kill -9 \d+", story)
+    (again,) = re.findall(r"Handlers that ran now: (.*)\. What was recorded was not run again", story)
+    assert again == "read_letters"
+    assert "Each effect happened exactly once" in story
+
+
+@pytest.mark.covers("CORE-DEMO-03")
+def test_demo_waits_at_the_terminal_until_it_is_answered(answered: Told) -> None:
+    assert answered.story.count("approve or reject? ") == 2, "a wrong word is asked again"
+    assert "The answer is 'reject'" in answered.story
+    assert "by itself" not in answered.story
+    assert "6. What was kept" in answered.story
+
+
+@pytest.mark.covers("CORE-DEMO-04")
+def test_demo_prints_the_command_and_answers_itself_when_nobody_is_there(alone: list[Told]) -> None:
+    assert re.search(r"holdfast answer [0-9a-f]{8} approve", alone[0].story)
+    assert "answers by itself in two seconds" in alone[0].story
+    assert alone[0].seconds > 2
+    assert "\x1b" not in alone[0].raw
+
+
+@pytest.mark.covers("CORE-DEMO-05")
+def test_demo_needs_no_network_and_no_display(alone: list[Told]) -> None:
+    """It came to its end where every socket is refused and no display or browser is named."""
+    assert len(alone[0].headings) == 6
+
+
+@pytest.mark.covers("CORE-DEMO-06")
+def test_demo_tells_the_same_when_it_is_run_twice(alone: list[Told]) -> None:
+    first, second = alone
+    assert first.headings == second.headings
+    runs = [re.findall(r"holdfast resume ([0-9a-f]{8})", told.story)[0] for told in alone]
+    assert runs[0] != runs[1]
+
+
+@pytest.mark.covers("CORE-DEMO-07")
+def test_demo_is_over_within_a_minute(alone: list[Told], answered: Told) -> None:
+    assert max(told.seconds for told in (*alone, answered)) < MINUTE

@@ -214,11 +214,12 @@ def _told(
 
 def _doubt_resolved(decision: Decision, execution: Exec, waiting: OpenHold, message: Answered) -> None:
     said = message.resolution.get("decision")
-    data = message.resolution.get("response_data") or {}
+    data: dict[str, Any] = message.resolution.get("response_data") or {}
     if said == "happened" and waiting.why == "doubt_step":
         _told(decision, execution, waiting, message.hold, data.get("value"), message.inbox)
     elif said == "happened":
-        ops: list[Op] = [("scratch", key, "set", value) for key, value in (data.get("update") or {}).items()]
+        update: dict[str, Any] = data.get("update") or {}
+        ops: list[Op] = [("scratch", key, "set", value) for key, value in update.items()]
         finished = Finished(
             scope=execution.scope, node=execution.node, visit=execution.visit, ops=ops,
             output=data.get("value"), inbox=message.inbox, notes=FrozenDict({"in_doubt": "happened"}),

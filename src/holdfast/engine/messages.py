@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from holdfast.model.bodies import ErrorInfo, Usage
+from holdfast.types.memory import Memory
 from holdfast.types.record import Op
 
 
@@ -32,6 +33,7 @@ class Finished(msgspec.Struct, kw_only=True):
     label: str = ""
     suggested: tuple[str, ...] = ()
     inbox: int = 0
+    memories: list[Memory] = []  # journaled writes, to be put in the settle
 
 
 class Answered(msgspec.Struct, kw_only=True):

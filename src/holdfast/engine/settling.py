@@ -74,6 +74,8 @@ def settle(decision: Decision, execution: Exec, message: Finished, *, failed: bo
     )
     if message.inbox:
         side_of(record).inbox_done.append(message.inbox)
+    if message.memories:
+        side_of(record).memories = message.memories
     _close_rows(pos, execution, record)
     pos.head, pos.at = record.seq, record.at
     settle_exec(decision.graph, pos, execution, record, body)

@@ -6,7 +6,8 @@ those records (`model.apply`) to a copy of the old position arrives at the same 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from holdfast.engine import asking, failing, settling
 from holdfast.engine.decision import Decision
@@ -34,7 +35,7 @@ def step(graph: Graph, pos: Position, inbox: Sequence[Message], now: int) -> Dec
     return decision
 
 
-_HANDLERS = {
+_HANDLERS: dict[type[Message], Callable[[Decision, Any], None]] = {
     Finished: settling.finished,
     Answered: asking.answered,
     TimerFired: asking.timer_fired,

@@ -78,7 +78,7 @@ def open_questions(body: AttemptBody) -> list[str]:
 
 def derive_events(graph: Graph, run: RunId, record: Record, body: Any) -> Iterator[Told]:
     """The events of one record, in order; as many as `count_events` said."""
-    tell = _TELL.get(record.kind)
+    tell = _TELL.get(Kind(record.kind))
     if tell is not None:
         yield from tell(graph, run, record, body)
     if record.listed and record.kind not in (Kind.intent, Kind.snapshot, Kind.chunk):

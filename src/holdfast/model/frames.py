@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from heapq import heapify, heappop, heappush
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -407,7 +407,7 @@ def _would_be(op: str, old: Any, operand: Any) -> Any:
     if op == "set" or old is MISSING or old is None:
         return _EMPTY if op == "append" or isinstance(operand, list) else operand
     if isinstance(old, list) and op in GROWS:
-        return old
+        return cast("list[Any]", old)
     return reduce(op, old, operand)
 
 

@@ -370,8 +370,8 @@ def resolver(tree: FrameTree, frame: int, extra: dict[str, Any] | None = None) -
     """How conditions and templates read the state as a frame sees it: a bare name is scratch, then input."""
 
     def resolve(path: Path) -> object:
-        parts = path[1:] if path[:1] == ("state",) and len(path) > 1 else path
-        first = str(parts[0])
+        parts: Path = path[1:] if path[:1] == ("state",) and len(path) > 1 else path
+        first = str(next(iter(parts)))
         if extra is not None and first in extra:
             return walk(extra[first], parts[1:])
         if first in PARTITIONS and len(parts) > 1:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.engine.messages import Finished
 from holdfast.errors import (
@@ -62,7 +62,9 @@ async def call(handler: Handler | Router, given: dict[str, Any]) -> Any:
     return await asyncio.to_thread(handler.fn, *args)
 
 
-def understand(program: Program, node: Node, result: Any, scratch: dict[str, Any], ctx: Context | None) -> tuple[list[Op], Any]:
+def understand(
+    program: Program, node: Node, result: Any, scratch: dict[str, Any], ctx: Context | None
+) -> tuple[list[Op], Any]:
     """What a handler returned: (changes of the state, output). An update is a dict; anything else is output."""
     ops: list[Op] = ctx.artifact_ops() if ctx is not None else []
     if result is None:
@@ -70,10 +72,10 @@ def understand(program: Program, node: Node, result: Any, scratch: dict[str, Any
     if program.is_item and node.output_as is None:
         # The body of a map: what it returns is the item's result.
         return ops, freeze(result, program.adopt, f"the result of {node.id!r}")
-    if type(result) is dict and node.output_as is None:
-        return program.schema.ops(result, scratch) + ops if ops else program.schema.ops(result, scratch), None
     if isinstance(result, dict) and node.output_as is None:
-        return program.schema.ops(dict(result), scratch) + ops, None  # type: ignore[arg-type]
+        update = cast("dict[str, Any]", result)
+        found = program.schema.ops(update, scratch)
+        return found + ops if ops else found, None
     value = freeze(result, program.adopt, f"the output of {node.id!r}")
     if not ops:
         # An explicit artifact wins over the promotion of the output (G-12).
@@ -86,9 +88,11 @@ def understand(program: Program, node: Node, result: Any, scratch: dict[str, Any
 def take_outcome(node: Node, said: Outcome, finished: Finished) -> Any:
     """What the handler said about where to go; answers its update. A failure is one that it reports itself."""
     where = f"of the Outcome of node {node.id!r}"
-    if isinstance(said.suggested, str) or not isinstance(said.suggested, Sequence):
+    # Declared types are a promise of the caller's; here they are checked.
+    suggested, update = cast("Any", said.suggested), cast("Any", said.update)
+    if isinstance(suggested, str) or not isinstance(suggested, Sequence):
         raise InputError(f"suggested {where} is a {type(said.suggested).__name__}, not a list of node names.")
-    if said.update is not None and not isinstance(said.update, Mapping):
+    if update is not None and not isinstance(update, Mapping):
         raise StateError(f"the update {where} is a {type(said.update).__name__}, not a mapping.")
     finished.outcome = demand_text(said.status, f"the status {where}")
     finished.label = demand_text(said.label, f"the label {where}")
@@ -137,10 +141,11 @@ async def route(program: Program, node: Node, routers: list[Router], state: Any,
 def _edges(program: Program, node: Node, router: Router, answer: Any) -> list[int]:
     if router.boolean:
         return [program.edge_index(e) for e in router.choices[True]] if answer else []
-    answers = answer if isinstance(answer, (list, tuple, set, frozenset)) else [answer]
+    many = isinstance(answer, (list, tuple, set, frozenset))
+    answers = cast("Iterable[Any]", answer) if many else [answer]
     found: list[int] = []
-    for one in answers:  # type: ignore[misc]
-        key = one if _known(router, one) else getattr(one, "id", one)  # type: ignore[misc]
+    for one in answers:
+        key = one if _known(router, one) else getattr(one, "id", one)
         if not _known(router, key):
             known = ", ".join(repr(choice) for choice in router.choices)
             raise RoutingError(

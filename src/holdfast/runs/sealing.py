@@ -102,7 +102,7 @@ class Sealer:
         return blobs
 
     def _packed(self, record: Record, body: Any, blobs: list[Blob]) -> Any:
-        kind = type(body)
+        kind: type[Any] = body.__class__
         if kind is StepBody:
             return self._packed_step(record, body, blobs)
         if kind is ChunkBody:
@@ -181,11 +181,11 @@ class Sealer:
 
     def unpack_body(self, body: Any) -> Any:
         registry = self.registry
-        if type(body) is StepBody:
+        if isinstance(body, StepBody):
             body.ops = [(p, k, o, unpack(v, registry)) for p, k, o, v in body.ops]
-        elif type(body) is ChunkBody:
+        elif isinstance(body, ChunkBody):
             body.items = [(what, unpack(data, registry)) for what, data in body.items]
-        for name in _ANY_FIELDS.get(type(body), ()):
+        for name in _ANY_FIELDS.get(body.__class__, ()):
             value = getattr(body, name)
             if value is not None:
                 setattr(body, name, unpack(value, registry))

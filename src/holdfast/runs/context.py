@@ -26,11 +26,13 @@ from holdfast.model.bodies import ErrorInfo, SubstepBody, Usage
 from holdfast.model.graph import HoldSpec, Node
 from holdfast.model.position import Exec, Sub
 from holdfast.runs.calling import describe
+from holdfast.runs.memory import RECORDED, ThreadMemory, trace_id
 from holdfast.runs.wording import demand_text, told
 from holdfast.types.clock import micros
 from holdfast.types.duration import parse_duration
 from holdfast.types.hold import Option
 from holdfast.types.ids import RunId
+from holdfast.types.memory import Memory
 from holdfast.types.record import Op
 from holdfast.types.status import REPEATABLE, Effect
 from holdfast.types.value import freeze
@@ -104,6 +106,9 @@ class Context:
         # A sub-step whose outcome is unknown: nothing more is done in this attempt.
         self.doubt: tuple[str, ErrorInfo] | None = None
         self.limit: asyncio.Timeout | None = None
+        # Writes to the memory that wait until the node has settled.
+        self.memories: list[Memory] = []
+        self._lives = 0
 
     @property
     def busy(self) -> bool:
@@ -152,7 +157,9 @@ class Context:
 
     @property
     def memory(self) -> NodeMemory:
-        return self._driver.memory_of(self)
+        """What flows remember beyond one run, as consistent as the node or flow asks for (D-22)."""
+        self._check_open()
+        return self._driver.memory_of(self, self._exec, self._node)
 
     # Results.
     def artifact(self, name: str, value: Any) -> None:
@@ -370,6 +377,37 @@ class Context:
             if limit is not None and not limit.expired():
                 limit.reschedule(clock() + left)
 
+    # For `ctx.memory`.
+    def take_recorded(self, name: str) -> tuple[str, Any]:
+        """The number of this call, and what was recorded for it."""
+        self._check_open()
+        if self._driver.consistency(self._exec, self._node) not in RECORDED:
+            self._lives += 1
+            return f"live{self._lives}", None
+        ordinal = self._take(name, None)
+        known = self._recorded(ordinal, name)
+        return ordinal, None if known is None else known.value
+
+    async def record(self, body: SubstepBody) -> Any:
+        body.code = self._driver.code_of(self._exec)
+        await self._driver.note_substep(self._exec, self._node, body, effect="memory")
+        return body.value
+
+    def remember_later(self, memory: Memory) -> None:
+        self.memories.append(memory)
+
+    def memory_scope(self, scope: str) -> str:
+        if scope == "run":
+            return f"run:{self.run_id}"
+        return f"thread:{self._driver.row.thread}" if scope == "thread" else scope
+
+    def trace_id(self, ordinal: str) -> str:
+        return trace_id(self.run_id, self._exec.scope, self.node, self.visit, ordinal)
+
+    def now(self) -> int:
+        """The time on the runtime's clock, in microseconds."""
+        return self._driver.runtime.clock.now()
+
     def _take(self, name: str, key: str | None) -> str:
         """Each call takes its number at once, whatever is awaited later (D-21)."""
         self._check_open()
@@ -488,6 +526,11 @@ class ThreadContext(Context):
 
     def ask(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
         return self.from_thread(Context.ask(self, *args, **kwargs))
+
+    @property
+    def memory(self) -> Any:
+        self._check_open()
+        return ThreadMemory(self._driver.memory_of(self, self._exec, self._node), self)
 
     def from_thread(self, work: Coroutine[Any, Any, Any]) -> Any:
         if self._closed:

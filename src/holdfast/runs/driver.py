@@ -30,16 +30,17 @@ from holdfast.model.template import compile_template
 from holdfast.runs import calling, evidence, mail
 from holdfast.runs.context import Context, Suspended, ThreadContext
 from holdfast.runs.loading import Loaded
+from holdfast.runs.memory import NodeMemory, StoredMemory
 from holdfast.store.base import Claim
 from holdfast.telemetry import crashpoint, log
 from holdfast.types.outcome import Outcome
 from holdfast.types.ids import RunId, derived_id
+from holdfast.types.memory import Memory
 from holdfast.types.record import Body, Kind, Op, Park, Record
 from holdfast.types.status import REPEATABLE, Effect, RunStatus
 from holdfast.types.value import FrozenDict
 
 if TYPE_CHECKING:
-    from holdfast.runs.memory import NodeMemory
     from holdfast.runs.runtime import Runtime
 
 SNAPSHOT_RECORDS = 200
@@ -86,6 +87,7 @@ class Driver:
         self.unproven: list[tuple[int, int, Finished | Proven]] = []
         self.fatal: BaseException | None = None
         self.left = asyncio.Event()
+        self.remember_later: dict[tuple[str, int, int], list[Memory]] = {}
         self.leaving = False
 
     # ------------------------------------------------------------------ the loop
@@ -168,6 +170,8 @@ class Driver:
                     self._remember_effect(message, self.pos.head + 1)
             decision = step(self.graph, self.pos, messages, clock.now())
             await self._write(decision)
+            if self.remember_later:
+                await self._remember(messages)
             if decision.ended:
                 self.leaving = True
                 await self.recorder.committed(self.queue, self.pos.head)
@@ -479,6 +483,8 @@ class Driver:
         )
         if ctx is not None:
             finished.usage = ctx.usage()
+            if ctx.memories:
+                self._remember_at_settle(finished, ctx.memories)
         if node.guard is not None:
             calling.judge_guardrail(program, node, result, finished, scratch)
             return finished
@@ -599,12 +605,13 @@ class Driver:
     def step_key(self, execution: Exec, node: Node, ordinal: str) -> str:
         return derived_id(self.run, execution.scope, node.id, execution.visit, ordinal)
 
-    async def note_substep(self, execution: Exec, node: Node, body: SubstepBody) -> None:
+    async def note_substep(self, execution: Exec, node: Node, body: SubstepBody, *, effect: str = "") -> None:
         intent = execution.step_intents.get(body.ordinal)
         if intent is not None and body.error is None:
             proven = Proven(ordinal=body.ordinal, name=body.name, value=body.value)
             self._keep_evidence(self.pos.head + 1, intent, proven)
-        self._note(Kind.substep, body, execution, node, outcome="success" if body.error is None else "fail")
+        outcome = "success" if body.error is None else "fail"
+        self._note(Kind.substep, body, execution, node, outcome=outcome, effect=effect)
         crashpoint("after_substep")
         if self.queue.full or self.strict:
             await self.recorder.committed(self.queue, self.pos.head)
@@ -644,8 +651,26 @@ class Driver:
         finally:
             self.answers.pop(where, None)
 
-    def memory_of(self, ctx: Context) -> NodeMemory:
-        return self.runtime.memory_for(ctx)
+    def memory_of(self, ctx: Context, execution: Exec, node: Node) -> NodeMemory:
+        return NodeMemory(self.runtime.memory, ctx, self.consistency(execution, node))
+
+    def consistency(self, execution: Exec, node: Node) -> str:
+        graph = self.pos.scope_graph(self.graph, self.pos.scopes[execution.scope])
+        return node.memory or graph.spec.memory
+
+    async def _remember(self, messages: list[Message]) -> None:
+        """Writes to a memory that is not the store's own: applied after the settle has committed."""
+        settled = [(m.scope, m.node, m.visit) for m in messages if type(m) is Finished]
+        for key in [key for key in settled if key in self.remember_later]:
+            await self.recorder.committed(self.queue, self.pos.head)
+            for memory in self.remember_later.pop(key):
+                await self.runtime.memory.write(memory)
+
+    def _remember_at_settle(self, finished: Finished, memories: list[Memory]) -> None:
+        if isinstance(self.runtime.memory, StoredMemory):
+            finished.memories = memories
+        else:
+            self.remember_later[(finished.scope, finished.node, finished.visit)] = memories
 
     # ------------------------------------------------------------------ waiting
     async def _next(self, decision: Decision) -> list[Message] | RunStatus:

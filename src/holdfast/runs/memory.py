@@ -1,66 +1,133 @@
-"""Memory: what nodes remember beyond one run. Read fresh, or recorded with the run (D-22).
+"""Memory: what nodes remember beyond one run, and how much of that a run records (D-22).
 
-`live`: every read goes to the memory. `snapshot`: what a node read is recorded and returned again on
-re-entry. `journaled`: writes are recorded too, and applied once when the node has settled.
+`live`: every read and write goes to the memory. `snapshot`: what a node read and wrote is recorded, and on
+re-entry returned and not done again. `journaled`: as snapshot, and writes are pending until the node has settled:
+with the store's own memory they are put in the very transaction of that settle, so once or not at all.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-import msgspec
-
-from holdfast.store.base import Store
+from holdfast.model.bodies import SubstepBody
+from holdfast.store.base import Memories
+from holdfast.types.ids import derived_id
+from holdfast.types.memory import Memory, words
+from holdfast.types.value import FrozenDict, FrozenList
 
 if TYPE_CHECKING:
-    from holdfast.runs.context import Context
+    from holdfast.runs.context import Context, ThreadContext
 
-
-class Trace(msgspec.Struct, frozen=True):
-    id: str
-    type: str
-    content: str
-    scope: str
-    strength: float = 1.0
+READ, WRITE = "memory.read", "memory.write"
+RECORDED = frozenset({"snapshot", "journaled"})
 
 
 class MemoryStore(Protocol):
-    async def read(self, tenant: str, scope: str, query: str, limit: int) -> list[Trace]: ...
+    """Any memory. Writing a trace twice under one id must change nothing."""
 
-    async def write(self, tenant: str, trace: Trace) -> None: ...
+    async def read(self, tenant: str, scope: str, query: str, limit: int) -> list[Memory]: ...
+
+    async def write(self, memory: Memory) -> None: ...
 
 
 class InProcessMemory:
     """Gone with the process; for tests and for flows that need no more."""
 
     def __init__(self) -> None:
-        self._traces: dict[tuple[str, str], dict[str, Trace]] = {}
+        self._traces: dict[tuple[str, str], Memory] = {}
 
-    async def read(self, tenant: str, scope: str, query: str, limit: int) -> list[Trace]:
-        found = [t for t in self._traces.get((tenant, scope), {}).values() if query.lower() in t.content.lower()]
-        return sorted(found, key=lambda t: -t.strength)[:limit]
+    async def read(self, tenant: str, scope: str, query: str, limit: int) -> list[Memory]:
+        found = [
+            m for m in reversed(self._traces.values())
+            if (m.tenant, m.scope) == (tenant, scope) and all(w in m.content.casefold() for w in words(query))
+        ]  # fmt: skip
+        return sorted(found, key=lambda m: -m.strength)[:limit]
 
-    async def write(self, tenant: str, trace: Trace) -> None:
-        self._traces.setdefault((tenant, trace.scope), {})[trace.id] = trace
+    async def write(self, memory: Memory) -> None:
+        self._traces.setdefault((memory.tenant, memory.id), memory)
 
 
-class StoredMemory(InProcessMemory):
-    """Placeholder for the store-backed memory."""
+class StoredMemory:
+    """In the store that keeps the runs."""
 
-    def __init__(self, store: Store) -> None:
-        super().__init__()
+    def __init__(self, store: Memories) -> None:
         self.store = store
+
+    async def read(self, tenant: str, scope: str, query: str, limit: int) -> list[Memory]:
+        return await self.store.find_memories(tenant=tenant, scope=scope, query=query, limit=limit)
+
+    async def write(self, memory: Memory) -> None:
+        await self.store.put_memory(memory)
 
 
 class NodeMemory:
-    """What `ctx.memory` is: the memory as this node may use it."""
+    """What `ctx.memory` is: the memory as this node may use it.
 
-    def __init__(self, memory: MemoryStore, ctx: Context) -> None:
+    `scope`: "global", "run" (this run only), "thread" (related runs), or a name of your own.
+    """
+
+    def __init__(self, memory: MemoryStore, ctx: Context, consistency: str) -> None:
         self._memory = memory
         self._ctx = ctx
+        self.consistency = consistency
 
-    async def read(self, query: str = "", *, scope: str = "global", limit: int = 10) -> list[Any]:
-        return list(await self._memory.read(self._ctx.tenant, scope, query, limit))
+    async def read(self, query: str = "", *, scope: str = "global", limit: int = 10) -> list[Memory]:
+        """Traces that have every word of the query: the strongest first, then the newest."""
+        where = self._ctx.memory_scope(scope)
+        if self.consistency not in RECORDED:
+            return await self._memory.read(self._ctx.tenant, where, query, limit)
+        ordinal, known = self._ctx.take_recorded(READ)
+        if known is None:
+            found = await self._memory.read(self._ctx.tenant, where, query, limit)
+            kept = FrozenList([_shown(memory) for memory in found])
+            known = await self._ctx.record(SubstepBody(ordinal, READ, kept))
+        return [self._read_back(trace) for trace in known]
 
-    async def write(self, content: str, *, type: str = "episodic", scope: str = "global") -> None:  # noqa: A002
-        await self._memory.write(self._ctx.tenant, Trace(self._ctx.idempotency_key, type, content, scope))
+    async def write(
+        self, content: str, *, type: str = "episodic", scope: str = "global", strength: float = 1.0  # noqa: A002
+    ) -> None:
+        ordinal, known = self._ctx.take_recorded(WRITE)
+        memory = Memory(
+            id=self._ctx.trace_id(ordinal), tenant=self._ctx.tenant, scope=self._ctx.memory_scope(scope), type=type,
+            content=content, strength=strength, at=self._ctx.now(),
+        )
+        if self.consistency == "journaled":
+            self._ctx.remember_later(memory)
+        elif known is None:
+            await self._memory.write(memory)
+        if self.consistency in RECORDED and known is None:
+            await self._ctx.record(SubstepBody(ordinal, WRITE, _shown(memory)))
+
+    def _read_back(self, trace: Any) -> Memory:
+        return Memory(
+            id=trace["traceId"], tenant=self._ctx.tenant, scope=trace["scope"], type=trace["type"],
+            content=trace["content"], strength=trace["strength"], at=trace["at"],
+        )
+
+
+def _shown(memory: Memory) -> FrozenDict:
+    """As checkpoints show it."""
+    return FrozenDict(
+        {
+            "traceId": memory.id, "type": memory.type, "scope": memory.scope, "content": memory.content,
+            "strength": memory.strength, "at": memory.at,
+        }
+    )  # fmt: skip
+
+
+class ThreadMemory:
+    """The same for a sync handler, called from its thread."""
+
+    def __init__(self, inner: NodeMemory, ctx: ThreadContext) -> None:
+        self._inner = inner
+        self._ctx = ctx
+
+    def read(self, *args: Any, **kwargs: Any) -> list[Memory]:
+        return self._ctx.from_thread(self._inner.read(*args, **kwargs))
+
+    def write(self, *args: Any, **kwargs: Any) -> None:
+        self._ctx.from_thread(self._inner.write(*args, **kwargs))
+
+
+def trace_id(run: str, scope: str, node: str, visit: int, ordinal: str) -> str:
+    return derived_id(run, scope, node, visit, "memory", ordinal)

@@ -18,11 +18,10 @@ from holdfast.errors import FlowNotFoundError, HoldfastError, RunBusyError, Stor
 from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs.blobs import BlobDesk, Objects
-from holdfast.runs.context import Context
 from holdfast.runs.driver import Driver
 from holdfast.runs.loading import Loaded
 from holdfast.runs.mending import load_or_mend
-from holdfast.runs.memory import MemoryStore, NodeMemory, StoredMemory
+from holdfast.runs.memory import MemoryStore, StoredMemory
 from holdfast.runs.recorder import Recorder, RunQueue
 from holdfast.runs.sealing import Sealer
 from holdfast.store.base import Claim, ClaimRequest, Store
@@ -171,9 +170,6 @@ class Runtime:
         if pos.holds and settings.hot_hold:
             return max(0.0, settings.hot_hold - (self.clock.monotonic() - since))
         return 0.0
-
-    def memory_for(self, ctx: Context) -> NodeMemory:
-        return NodeMemory(self.memory, ctx)
 
     # ------------------------------------------------------------------ leases
     def _keep(self, lease: Lease) -> None:

@@ -20,6 +20,7 @@ import msgspec
 from holdfast.types.event import EventRow
 from holdfast.types.hold import Answer, HoldRow
 from holdfast.types.ids import HoldId, RunId
+from holdfast.types.memory import Memory
 from holdfast.types.record import InboxRow, Lease, Record, RunBatch, SettleAnswer
 from holdfast.types.status import HoldStatus, RunStatus
 
@@ -287,7 +288,19 @@ class BlobRows(Protocol):
         ...
 
 
-class Store(Runs, Journal, Inbox, Holds, Flows, BlobRows, Protocol):
+class Memories(Protocol):
+    """What nodes remember beyond one run (D-22). A settle may put some too (`Side.memories`)."""
+
+    async def put_memory(self, memory: Memory) -> None:
+        """Once by (tenant, id): putting it again changes nothing."""
+        ...
+
+    async def find_memories(self, *, tenant: str, scope: str, query: str, limit: int) -> list[Memory]:
+        """Those whose content has every word of the query, whatever the case; strongest first, then newest."""
+        ...
+
+
+class Store(Runs, Journal, Inbox, Holds, Flows, BlobRows, Memories, Protocol):
     """A whole store, opened by `store.open`."""
 
     capabilities: Capability

@@ -12,6 +12,7 @@ import msgspec
 
 from holdfast.types.hold import HoldClosed, NewHold
 from holdfast.types.ids import RunId
+from holdfast.types.memory import Memory
 from holdfast.types.status import RunStatus
 
 
@@ -58,6 +59,7 @@ class Side(msgspec.Struct, kw_only=True):
     inbox_done: list[int] = []
     outbox: list[OutboxMessage] = []
     blobs: list[bytes] = []
+    memories: list[Memory] = []
 
 
 class Record(msgspec.Struct):

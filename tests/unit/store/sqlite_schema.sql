@@ -10,6 +10,8 @@ CREATE UNIQUE INDEX inbox_once ON inbox (run_key, dedupe) WHERE dedupe IS NOT NU
 
 CREATE INDEX late_reports_of_run ON late_reports (run_key, seq);
 
+CREATE INDEX memories_of_scope ON memories (tenant, scope, strength);
+
 CREATE INDEX runs_leased ON runs (tenant, lease_until) WHERE worker IS NOT NULL;
 
 CREATE INDEX runs_newest ON runs (created_at);
@@ -122,6 +124,19 @@ CREATE TABLE late_reports (
     run_key INTEGER NOT NULL,
     seq INTEGER NOT NULL,
     payload BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE memories (
+    number INTEGER PRIMARY KEY,
+    tenant TEXT NOT NULL,
+    scope TEXT NOT NULL,
+    id TEXT NOT NULL,
+    type TEXT NOT NULL,
+    content TEXT NOT NULL,
+    folded TEXT NOT NULL,
+    strength REAL NOT NULL,
+    at INTEGER NOT NULL,
+    UNIQUE (tenant, id)
 ) STRICT;
 
 CREATE TABLE migrations (

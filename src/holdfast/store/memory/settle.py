@@ -166,6 +166,8 @@ class Settling(Tables):
             self._close_all_holds(run, side.close_all_holds)
         run.outbox.extend(side.outbox)
         self._refer(run, side)
+        for memory in side.memories:
+            self._remember(memory)
         if side.error is not None:
             run.error = side.error
         if side.status is not None:

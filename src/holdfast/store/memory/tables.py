@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from holdfast.types.clock import Clock
     from holdfast.types.hold import HoldRow
     from holdfast.types.ids import HoldId, RunId
+    from holdfast.types.memory import Memory
 
 HoldPlace = tuple[int, str, str, int, int]
 """(run key, scope, node, visit, ordinal): what makes a hold the same hold (D-28)."""
@@ -45,11 +46,15 @@ class Tables:
         self._hold_places: dict[HoldPlace, HoldId] = {}
         self._blobs: dict[bytes, Blob] = {}
         self._flows: dict[tuple[str, str], FlowRow] = {}
+        self._memories: dict[tuple[str, str], Memory] = {}
         self._run_numbers = count(1)
         self._inbox_numbers = count(1)
 
     def now(self) -> int:
         return self._now()
+
+    def _remember(self, memory: Memory) -> None:
+        self._memories.setdefault((memory.tenant, memory.id), memory)
 
     def _announce(self, run: Run, before: int) -> None:
         """One row of the feed for what this transaction added to the run (D-3)."""

@@ -31,6 +31,7 @@ ALL = (
     "inbox",
     "journal",
     "leases",
+    "memories",
     "reclaim",
     "runs",
     "settle",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.errors import StoreError
+from holdfast.store.sql.sqlite import memories
 from holdfast.store.sql.sqlite.connect import Cursor, row
 from holdfast.types.hold import NewHold
 from holdfast.types.record import Refusal, Side
@@ -77,6 +78,8 @@ def apply_side(cur: Cursor, now: int, key: int, side: Side) -> None:
     _apply_timers(cur, key, side)
     for number in side.inbox_done:
         cur.execute(_TAKE, (number, key))
+    for memory in side.memories:
+        memories.put(cur, memory)
     for message in side.outbox:
         cur.execute(_TELL, (key, now, message.topic, message.key, message.payload))
     if side.status in ENDED:

@@ -14,7 +14,7 @@ import apsw
 
 from holdfast.store.base import Capability, Claim, ClaimRequest, FlowRow, NewRun, RunFilter, RunRow
 from holdfast.store.blob.local import LocalBlobs
-from holdfast.store.sql.sqlite import blobs, claim, holds, inbox, journal, runs
+from holdfast.store.sql.sqlite import blobs, claim, holds, inbox, journal, memories, runs
 from holdfast.store.sql.sqlite.changes import Changes
 from holdfast.store.sql.sqlite.connect import Cursor, Settings, connect, row
 from holdfast.store.sql.sqlite.faults import closed, translated
@@ -27,6 +27,7 @@ from holdfast.types.clock import Clock, SystemClock
 from holdfast.types.event import EventRow
 from holdfast.types.hold import Answer, HoldRow
 from holdfast.types.ids import HoldId, RunId
+from holdfast.types.memory import Memory
 from holdfast.types.record import InboxRow, Lease, Park, Record, RunBatch, SettleAnswer
 from holdfast.types.status import HoldStatus, RunStatus
 
@@ -237,6 +238,12 @@ class SqliteStore:
 
     async def flows(self) -> list[FlowRow]:
         return self._read(blobs.flows)
+
+    async def put_memory(self, memory: Memory) -> None:
+        await self._write(partial(memories.put_one, memory=memory))
+
+    async def find_memories(self, *, tenant: str, scope: str, query: str, limit: int) -> list[Memory]:
+        return self._read(partial(memories.find, tenant=tenant, scope=scope, query=query, limit=limit))
 
     async def put_blob(self, digest: bytes, size: int, data: bytes | None) -> None:
         if data is None or len(data) <= IN_ROW:

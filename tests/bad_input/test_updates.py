@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Context, Flow, Holdfast, Outcome
+from holdfast import Context, Flow, Holdfast, Outcome, Violation
 from holdfast.errors import ExpressionError, InputError, RoutingError, StateError, StateMutationError
 from tests.bad_input.told import assert_failed, assert_refused, assert_told
 
@@ -160,3 +160,75 @@ async def test_map_fails_when_there_is_no_list_to_go_over(house: Holdfast) -> No
         assert result.failed_node == "each"
         assert result.error is not None
         assert_told(result.error.message, "'each'", "'items'", "not a list")
+
+
+COMBINED: dict[str, tuple[str, Any, Any]] = {
+    "a list added to a number": ("append", 5, ["x"]),
+    "a number added to a text": ("sum", "a", 1),
+    "a text against a number": ("max", 1, "z"),
+    "the mean of a text": ("avg", 1, "z"),
+}
+
+
+@pytest.mark.covers("CORE-BAD-20")
+@pytest.mark.parametrize("what", list(COMBINED))
+async def test_node_fails_when_a_reducer_cannot_combine_its_update(house: Holdfast, what: str) -> None:
+    reducer, old, new = COMBINED[what]
+    flow = Flow("sums", effect="pure", reducers={"total": reducer})
+    flow.node(id="add")(lambda s: {"total": new})
+    result = await flow.run({"total": old}, on=house)
+    assert_failed(result, "add", StateError, "'total'")
+    assert result.state["total"] == old
+
+
+async def test_node_fails_when_a_reducer_cannot_combine_its_artifact(house: Holdfast) -> None:
+    flow = Flow("sums", effect="pure", reducers={"artifacts.total": "sum"})
+    flow.node(id="one")(lambda s, ctx: ctx.artifact("total", "x"))
+    flow.node(id="two")(lambda s, ctx: ctx.artifact("total", 1))
+    flow.edge("one", "two")
+    assert_failed(await flow.run({}, on=house), "two", StateError, "'total'")
+
+
+async def test_node_fails_when_its_own_reducer_raises(house: Holdfast) -> None:
+    def broken(_old: Any, _new: Any) -> Any:
+        raise ZeroDivisionError("in the reducer")
+
+    flow = Flow("sums", effect="pure", reducers={"total": broken})
+    flow.node(id="add")(lambda s: {"total": 1})
+    result = await flow.run({"total": 1}, on=house)
+    assert (result.failed_node, result.error and result.error.type) == ("add", "ZeroDivisionError")
+
+
+ODD_BUT_FINE = [{1: 2}, {(1, 2): {3: "x"}}, 1 + 2j, frozenset({1}), b"\xff\x00", 10**5000, [10**30, {1: 1}]]
+
+
+@pytest.mark.covers("CORE-BAD-20")
+@pytest.mark.parametrize("value", ODD_BUT_FINE, ids=lambda value: type(value).__name__)
+async def test_question_is_asked_when_the_state_holds_what_json_does_not_know(
+    house: Holdfast, value: Any
+) -> None:
+    flow = Flow("asking", effect="pure")
+    flow.hold(
+        "ask",
+        prompt="About {{it}}",
+        assignee="{{it}}",
+        context={"it": "{{it}}", "all": "x{{it}}"},
+        options=["y"],
+    )
+    waiting = await flow.run({"it": value}, on=house)
+    (hold,) = waiting.holds
+    assert hold.prompt.startswith("About ")
+    await (await house.service()).answer(hold.id, "y")
+    result = await flow.resume(waiting.run_id, on=house)
+    assert result.completed
+    assert result.state["it"] == value
+
+
+async def test_node_fails_when_its_guardrail_puts_nonsense_instead(house: Holdfast) -> None:
+    flow = Flow("guarded", effect="pure")
+
+    @flow.guardrail(on_violation="sanitize")
+    async def clean(_s: Any) -> Violation:
+        return Violation("no", replace=["not", "fields"])  # type: ignore[arg-type]
+
+    assert_failed(await flow.run({}, on=house), "clean", StateError, "'clean'", "not a mapping")

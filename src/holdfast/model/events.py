@@ -68,6 +68,7 @@ _ATTEMPT = {
     "code_changed": "run.code_changed",
     "fell_back": "run.fell_back",
     "damaged": "run.damaged",
+    "uncheckpointed": "run.uncheckpointed",
 }
 
 

@@ -6,11 +6,11 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
+from holdfast.checkpoint import Blob
 from holdfast.engine import asking
 from holdfast.engine.decision import Decision
 from holdfast.engine.messages import Doubted, Finished, Message, Proven, Recovered, Stopped
 from holdfast.engine.step import step
-from holdfast.checkpoint import Blob
 from holdfast.errors import (
     ExpressionError,
     HoldfastError,
@@ -33,9 +33,9 @@ from holdfast.runs.loading import Loaded
 from holdfast.runs.memory import NodeMemory, StoredMemory
 from holdfast.store.base import Claim
 from holdfast.telemetry import crashpoint, log
-from holdfast.types.outcome import Outcome
 from holdfast.types.ids import RunId, derived_id
 from holdfast.types.memory import Memory
+from holdfast.types.outcome import Outcome
 from holdfast.types.record import Body, Kind, Op, Park, Record
 from holdfast.types.status import REPEATABLE, Effect, RunStatus
 from holdfast.types.value import FrozenDict
@@ -174,8 +174,7 @@ class Driver:
                 await self._remember(messages)
             if decision.ended:
                 self.leaving = True
-                await self.recorder.committed(self.queue, self.pos.head)
-                return RunStatus(self.pos.status)
+                return await self._end()
             if self.pos.failing is not None or self.pos.cancelling is not None:
                 messages = await self._come_to_rest()
                 continue
@@ -294,7 +293,9 @@ class Driver:
                 scope.tree.refs[(partition, key)] = ref
         self.sealer.spilled.clear()
 
-    def _note(self, kind: Kind, body: Body, execution: Exec, node: Node, *, effect: str = "", outcome: str = "") -> int:
+    def _note(
+        self, kind: Kind, body: Body, execution: Exec, node: Node, *, effect: str = "", outcome: str = ""
+    ) -> int:
         """A record that the handler's context writes while it runs."""
         decision = Decision(self.graph, self.pos, self.runtime.clock.now())
         record = decision.draft(
@@ -306,6 +307,29 @@ class Driver:
         apply_record(self.graph, self.pos, record, body)
         self._append(record, blobs)
         return record.seq
+
+    async def _end(self) -> RunStatus:
+        """A run whose flow allows it may end while the store is away: no effect came since then (R-41)."""
+        self.queue.ending = True
+        try:
+            await self.recorder.committed(self.queue, self.pos.head)
+        except StoreError as error:
+            if self.queue.outage is None:
+                raise
+            log.error(
+                "run %s has %s, and no record of that could be written: %s", self.run, self.pos.status, error
+            )
+        return RunStatus(self.pos.status)
+
+    def uncheckpointed(self, error: Exception) -> None:
+        """From the recorder: the store is away. Told on the run as soon as it is back."""
+        decision = Decision(self.graph, self.pos, self.runtime.clock.now())
+        body = AttemptBody(
+            "uncheckpointed", ErrorInfo(getattr(error, "code", ""), type(error).__name__, str(error))
+        )
+        record = decision.draft(Kind.attempt, body)
+        apply_record(self.graph, self.pos, record, body)
+        self._append_all(decision)
 
     def announce(self, asked: list[str]) -> None:
         """The run goes on: told before anything else, with the questions that are still open (R-16, R-17)."""
@@ -343,7 +367,11 @@ class Driver:
 
         Not before as many bytes were written as the last one took, so that snapshots never outweigh the journal.
         """
-        if self.bytes_since < self.snapshot_size or self.pos.failing is not None or self.pos.cancelling is not None:
+        if (
+            self.bytes_since < self.snapshot_size
+            or self.pos.failing is not None
+            or self.pos.cancelling is not None
+        ):
             return
         decision = Decision(self.graph, self.pos, self.runtime.clock.now())
         body = SnapshotBody(dump_position(self.pos, whole=False, by_ref=True))
@@ -356,7 +384,9 @@ class Driver:
     # ------------------------------------------------------------------ handlers
     def _node(self, execution: Exec) -> Node:
         scope = self.pos.scopes[execution.scope]
-        return (self.graph if scope.graph == "" else self.pos.scope_graph(self.graph, scope)).nodes[execution.node]
+        return (self.graph if scope.graph == "" else self.pos.scope_graph(self.graph, scope)).nodes[
+            execution.node
+        ]
 
     def _spawn(self, execution: Exec, *, probe: bool = False) -> None:
         key = (execution.scope, execution.node)
@@ -417,7 +447,11 @@ class Driver:
                     f"no code for node {node.id!r} of flow {self.graph.name!r} is loaded here",
                     hint="Start a worker that carries this version of the flow.",
                 )
-            state = calling.build_state(program, scope.tree, scratch) if scope.tree.lazy else program.schema.build(scratch)
+            state = (
+                calling.build_state(program, scope.tree, scratch)
+                if scope.tree.lazy
+                else program.schema.build(scratch)
+            )
             crashpoint("lease_lost_mid_handler")
             if handler.takes == ("state",) and handler.is_async and node.timeout is None:
                 result = await handler.fn(state)
@@ -435,7 +469,9 @@ class Driver:
         except Suspended:
             return None
         except asyncio.CancelledError as error:
-            return self._cancelled(execution) or calling.failure(node, handler, execution, error, _since(started))
+            return self._cancelled(execution) or calling.failure(
+                node, handler, execution, error, _since(started)
+            )
         except Exception as error:
             if isinstance(error, (LeaseLostError, StoreError)) and self.queue.poison is not None:
                 raise
@@ -475,8 +511,14 @@ class Driver:
             raise NodeTimeoutError(f"node {node.id!r} took longer than {node.timeout / 1e6:g} s") from None
 
     async def _success(
-        self, program: Program, node: Node, execution: Exec, result: Any, scratch: dict[str, Any],
-        ctx: Context | None, started: int,
+        self,
+        program: Program,
+        node: Node,
+        execution: Exec,
+        result: Any,
+        scratch: dict[str, Any],
+        ctx: Context | None,
+        started: int,
     ) -> Finished:
         finished = Finished(
             scope=execution.scope, node=execution.node, visit=execution.visit, duration=_since(started)
@@ -511,8 +553,13 @@ class Driver:
         """A node that has no handler, or whose handler failed, is done: code chooses the way on."""
         settled = execution.subs[SETTLED].value
         finished = Finished(
-            scope=execution.scope, node=execution.node, visit=execution.visit, duration=settled["duration"],
-            outcome=settled["outcome"], ops=[tuple(op) for op in settled["ops"]], output=settled.get("output"),
+            scope=execution.scope,
+            node=execution.node,
+            visit=execution.visit,
+            duration=settled["duration"],
+            outcome=settled["outcome"],
+            ops=[tuple(op) for op in settled["ops"]],
+            output=settled.get("output"),
             notes=settled.get("notes"),
         )
         try:
@@ -554,7 +601,11 @@ class Driver:
         except Exception as error:
             info = calling.describe(error)
             return Finished(
-                scope=execution.scope, node=execution.node, visit=execution.visit, outcome="fail", error=info,
+                scope=execution.scope,
+                node=execution.node,
+                visit=execution.visit,
+                outcome="fail",
+                error=info,
                 probe="unknown",
             )
         finished = Finished(scope=execution.scope, node=execution.node, visit=execution.visit)
@@ -570,7 +621,9 @@ class Driver:
     def idempotency_key(self, execution: Exec, node: Node) -> str:
         if node.idempotency_key:
             tree = self.pos.scopes[execution.scope].tree
-            shown = compile_template(node.idempotency_key).render(resolver(tree, execution.frame), strict=True)
+            shown = compile_template(node.idempotency_key).render(
+                resolver(tree, execution.frame), strict=True
+            )
             return str(shown.value)
         return derived_id(self.run, execution.scope, node.id, execution.visit, -1)
 
@@ -594,7 +647,9 @@ class Driver:
         graph = self.pos.scope_graph(self.graph, self.pos.scopes[execution.scope])
         return graph.spec.reducers.get(f"artifacts.{name}", "set")
 
-    async def intend_step(self, execution: Exec, node: Node, ordinal: str, name: str, *, idempotent: bool) -> None:
+    async def intend_step(
+        self, execution: Exec, node: Node, ordinal: str, name: str, *, idempotent: bool
+    ) -> None:
         key = self.step_key(execution, node, ordinal) if idempotent else ""
         body = IntentBody(0, ordinal, key, FrozenDict({"step": name}))
         seq = self._note(Kind.intent, body, execution, node, effect=Effect.external)
@@ -627,7 +682,9 @@ class Driver:
             self._note(Kind.chunk, ChunkBody(items, inside), execution, node)
             self.recorder.hurry()
 
-    def ask_inside(self, execution: Exec, key: str, ordinal: int, spec: HoldSpec, context: dict[str, Any]) -> None:
+    def ask_inside(
+        self, execution: Exec, key: str, ordinal: int, spec: HoldSpec, context: dict[str, Any]
+    ) -> None:
         decision = Decision(self.graph, self.pos, self.runtime.clock.now())
         frozen = FrozenDict(context)
         asking.ask_inside(decision, execution, key, ordinal, spec, frozen, self.code_of(execution))
@@ -813,9 +870,11 @@ class Driver:
         if self.pos.cancelling is not None:
             await self._stop_handlers(set())
         else:
-            repeatable = {
-                key for key in self.tasks if self._node(self.pos.execs[key]).effect in REPEATABLE
-            } if self.tasks else set[tuple[str, int]]()
+            repeatable = (
+                {key for key in self.tasks if self._node(self.pos.execs[key]).effect in REPEATABLE}
+                if self.tasks
+                else set[tuple[str, int]]()
+            )
             if repeatable:
                 await self._stop_handlers(repeatable)
             while self.tasks and not self.done:
@@ -903,7 +962,9 @@ class Driver:
             row = await self.runtime.store.get_run(self.run)
             if row is not None:
                 await self.runtime.store.park(
-                    self.lease, status=RunStatus.resumable, inbox_seen=row.inbox_seq,
+                    self.lease,
+                    status=RunStatus.resumable,
+                    inbox_seen=row.inbox_seq,
                     ready_at=self.runtime.store.now(),
                 )
         except HoldfastError as error:
@@ -920,4 +981,3 @@ def _probe_args(handler: Handler, state: Any, ctx: Context) -> list[Any]:
     assert handler.probe is not None
     names = list(inspect.signature(handler.probe).parameters)
     return [ctx if name == "ctx" else state for name in names[:2]]
-

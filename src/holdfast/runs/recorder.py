@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from holdfast.checkpoint import Blob
-from holdfast.errors import LeaseLostError, StoreError
+from holdfast.errors import HoldfastError, LeaseLostError, StoreError, StoreFullError
 from holdfast.store.base import Capability, Store
 from holdfast.telemetry import crashpoint, log
 from holdfast.types.record import Lease, Park, Record, Refusal, RunBatch, SettleAnswer
@@ -27,7 +27,10 @@ T = TypeVar("T")
 class RunQueue:
     """One run's records on their way to the store."""
 
-    __slots__ = ("blobs", "committed", "fresh", "lazy", "lease", "on_lost", "park", "parked", "pending", "poison", "size", "waiters")
+    __slots__ = (
+        "blobs", "committed", "ending", "fresh", "lazy", "lease", "on_lost", "on_outage", "outage", "park", "parked",
+        "pending", "poison", "size", "waiters",
+    )  # fmt: skip
 
     def __init__(self, lease: Lease, head: int, on_lost: Callable[[], None]) -> None:
         self.lease = lease
@@ -45,10 +48,14 @@ class RunQueue:
         # Asked for by a driver that has nothing left to do: the run is let go with its last records.
         self.park: Park | None = None
         self.parked = False
+        # Set where the flow allows to go on while the store is away: told once for each outage (R-41, R-63).
+        self.on_outage: Callable[[Exception], None] | None = None
+        self.outage: Exception | None = None
+        self.ending = False
 
     @property
     def full(self) -> bool:
-        return not self.lazy and (len(self.pending) >= MAX_RECORDS or self.size >= MAX_BYTES)
+        return not self.lazy and self.outage is None and (len(self.pending) >= MAX_RECORDS or self.size >= MAX_BYTES)
 
 
 class Recorder:
@@ -63,6 +70,7 @@ class Recorder:
         self._timer: asyncio.TimerHandle | None = None
         self._put_blobs = put_blobs
         self.published: Callable[[RunQueue, list[Record]], None] | None = None
+        self.make_room: Callable[[], Awaitable[object]] | None = None
 
     def open(self, lease: Lease, head: int, on_lost: Callable[[], None]) -> RunQueue:
         queue = RunQueue(lease, head, on_lost)
@@ -184,6 +192,7 @@ class Recorder:
 
     async def _insist(self, write: Callable[[], Awaitable[T]]) -> T:
         """Settling and putting blobs are idempotent, so a failed call is simply made again (D-8)."""
+        cleaned = False
         for pause in RETRY_DELAYS:
             try:
                 return await write()
@@ -191,8 +200,21 @@ class Recorder:
                 if not error.retryable:
                     raise
                 log.warning("checkpoint not written, trying again: %s", error)
-                await asyncio.sleep(pause)
+                if isinstance(error, StoreFullError) and not cleaned:
+                    cleaned = True
+                    await self._make_room()
+                else:
+                    await asyncio.sleep(pause)
         return await write()
+
+    async def _make_room(self) -> None:
+        """A full store is cleaned of what retention would take anyway, once (R-42)."""
+        if self.make_room is None:
+            return
+        try:
+            await self.make_room()
+        except HoldfastError as error:
+            log.warning("the full store could not be cleaned: %s", error)
 
     async def _put_again(self, flying: list[tuple[RunQueue, list[Record]]], answers: list[SettleAnswer]) -> None:
         """The collector was faster than us: put the blobs once more and settle that run again."""
@@ -207,6 +229,9 @@ class Recorder:
                 queue.committed = records[-1].seq
                 queue.parked = answer.parked
                 queue.blobs.clear()
+                if queue.outage is not None:
+                    queue.outage = None
+                    log.warning("run %s is checkpointed again", queue.lease.run)
                 if self.published is not None:
                     self.published(queue, records)
             else:
@@ -216,9 +241,29 @@ class Recorder:
 
     def _crashed(self, flying: list[tuple[RunQueue, list[Record]]], error: Exception) -> None:
         """The store could not write. Nothing past this point may be seen: the runs stop here."""
-        for queue, _ in flying:
-            self._poison(queue, error)
-            self._wake(queue)
+        for queue, records in flying:
+            if self._may_go_on(queue, error):
+                self._hold_back(queue, records, error)
+            else:
+                self._poison(queue, error)
+                self._wake(queue)
+
+    def _may_go_on(self, queue: RunQueue, error: Exception) -> bool:
+        """Only where the flow allows it, and nothing waits for the commit: no effect, no pause (R-43, R-63)."""
+        away = isinstance(error, StoreError) and error.retryable
+        return away and queue.on_outage is not None and queue in self.queues and (queue.ending or not queue.waiters)
+
+    def _hold_back(self, queue: RunQueue, records: list[Record], error: Exception) -> None:
+        """The records stay in order; the next commit takes them along."""
+        self._unload([(queue, records)])
+        waiters, queue.waiters = queue.waiters, []
+        for _, waiter in waiters:
+            if not waiter.done():
+                waiter.set_exception(error)
+        if queue.outage is None and queue.on_outage is not None:
+            queue.outage = error
+            log.error("run %s goes on without checkpoints, as its flow allows: %s", queue.lease.run, error)
+            queue.on_outage(error)
 
     def _poison(self, queue: RunQueue, error: Exception) -> None:
         queue.poison = error

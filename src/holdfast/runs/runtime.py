@@ -134,6 +134,8 @@ class Runtime:
             driver = Driver(self, program, claim, loaded)
             driver.strict = loaded.pos.mode == "strict"
             driver.queue.lazy = loaded.pos.mode == "exit"
+            if program.graph.spec.allow_uncheckpointed:
+                driver.queue.on_outage = driver.uncheckpointed
             self.drivers[claim.run.id] = driver
             self._attend()
             status = await driver.drive()

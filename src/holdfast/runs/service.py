@@ -47,6 +47,7 @@ class RunService:
         self.store = runtime.store
         self._stored: set[str] = set()
         self.progress = Progress()
+        runtime.recorder.make_room = self.clean
 
     # ------------------------------------------------------------------ creating
     async def create(self, program: Program, given: Any, **options: Any) -> tuple[RunRow, bool]:

@@ -84,13 +84,14 @@ async def test_run_fails_with_the_evidence_when_it_kills_each_worker_that_takes_
     async with fleet.house() as house:
         service = await house.service()
         row, _ = await service.create(flows.deadly.program(), {})
-        while (await service.get(row.id)).status != "failed":
-            if not fleet.workers:
-                fleet.start(1)
-            if fleet.workers[0].poll() is not None:
-                fleet.workers.pop().communicate()
-                deaths += 1
-            await asyncio.sleep(0.02)
+        async with asyncio.timeout(30):
+            while (await service.get(row.id)).status != "failed":
+                if not fleet.workers:
+                    fleet.start(1)
+                if fleet.workers[0].poll() is not None:
+                    fleet.workers.pop().communicate()
+                    deaths += 1
+                await asyncio.sleep(0.02)
         fleet.stop()
         failed = await service.get(row.id)
     assert (deaths, failed.recoveries) == (3, 3)

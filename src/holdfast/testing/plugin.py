@@ -16,6 +16,11 @@ from holdfast.testing.clock import FakeClock
 from holdfast.testing.human import Human
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    # The conformance suite carries it; another author's pytest would not know it.
+    config.addinivalue_line("markers", "covers(*codes): the ledger lines that a test proves")
+
+
 @pytest.fixture
 def clock() -> FakeClock:
     """Stands still, jumps over waits, and moves when the test says so."""

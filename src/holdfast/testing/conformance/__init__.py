@@ -5,6 +5,8 @@ Needs pytest and anyio. Each module holds one topic as a class of tests; a store
 
     from holdfast.testing.conformance.settle import SettleSuite
 
+    pytest_plugins = ["holdfast.testing.plugin"]  # in conftest.py: knows the suite's marker
+
     @pytest.fixture
     async def kit(tmp_path):
         kit = StoreKit(partial(open_my_store, tmp_path))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from holdfast import Event, Flow, Holdfast, Result, RunSettings
@@ -61,11 +61,8 @@ class Place:
     async def crash(self, flow: Flow, given: Any, point: str = "after_intent", *, nth: int = 1) -> str:
         """Run until the worker dies at that point; its lease has lapsed when this returns. The run's id."""
         house = await self.house()
-        with armed(point, nth=nth) as reached:
-            try:
-                await flow.run(given, on=house, run_id=RUN)
-            except Crash:
-                pass
+        with armed(point, nth=nth) as reached, suppress(Crash):
+            await flow.run(given, on=house, run_id=RUN)
         assert reached.reached, f"{point} was never reached"
         self.lapse()
         return RUN

@@ -30,7 +30,9 @@ def two_questions(log: list[str]) -> Flow:
 
 
 @pytest.mark.covers("CORE-CTX-02", "D-28", "R-23", "R-24", "R-31", "CORE-HOLD-04")
-async def test_questions_in_sequence_are_asked_once_each_when_the_run_parks_between_them(place: Place) -> None:
+async def test_questions_in_sequence_are_asked_once_each_when_the_run_parks_between_them(
+    place: Place,
+) -> None:
     log: list[str] = []
     flow = two_questions(log)
     house = await place.house()
@@ -140,14 +142,18 @@ async def test_a_question_keeps_its_id_when_the_worker_dies_after_asking(place: 
 
 
 @pytest.mark.covers("D-28", "R-23", "R-21")
-async def test_the_waiting_checkpoint_has_the_id_of_its_hold_and_is_written_before_the_wait(place: Place) -> None:
+async def test_the_waiting_checkpoint_has_the_id_of_its_hold_and_is_written_before_the_wait(
+    place: Place,
+) -> None:
     flow = two_questions([])
     house = await place.house()
     result = await flow.run(on=house)
     (opened,) = await told(house, result, "hold.opened")
     (hold,) = result.holds
     assert opened.data["checkpoint_id"] == hold.id
-    created = [e for e in await told(house, result, "checkpoint.created") if e.data["checkpoint_id"] == hold.id]
+    created = [
+        e for e in await told(house, result, "checkpoint.created") if e.data["checkpoint_id"] == hold.id
+    ]
     assert [e.data["status"] for e in created] == ["pending_input"]
     (record,) = [r for r in await (await house.open()).read(result.run_id) if r.kind == Kind.asked]
     assert record.seq == hold.seq
@@ -161,7 +167,9 @@ async def test_one_of_two_answers_wins_when_they_come_at_once(place: Place) -> N
     (hold,) = result.holds
     one, two = await house.service(), await other.service()
     told_both = await asyncio.gather(
-        one.answer(hold.id, "a", by="user:one"), two.answer(hold.id, "b", by="user:two"), return_exceptions=True
+        one.answer(hold.id, "a", by="user:one"),
+        two.answer(hold.id, "b", by="user:two"),
+        return_exceptions=True,
     )
     losers = [t for t in told_both if isinstance(t, HoldDecidedError)]
     winners = [t for t in told_both if not isinstance(t, BaseException)]
@@ -255,7 +263,7 @@ async def expired(place: Place, flow: Flow) -> Any:
 
 @pytest.mark.covers("R-12", "D-5")
 async def test_the_default_option_is_taken_when_nobody_answers_in_time(place: Place) -> None:
-    house, result, hold = await expired(place, deadline("default"))
+    _house, result, hold = await expired(place, deadline("default"))
     assert result.completed
     assert result.state["end"] == "yes"
     assert hold.status is HoldStatus.expired
@@ -265,12 +273,13 @@ async def test_the_default_option_is_taken_when_nobody_answers_in_time(place: Pl
 async def test_the_run_fails_when_nobody_answers_in_time_and_nothing_is_declared(place: Place) -> None:
     _, result, hold = await expired(place, deadline(None))
     assert result.failed
-    assert result.error is not None and result.error.code == "hold_expired"
+    assert result.error is not None
+    assert result.error.code == "hold_expired"
     assert hold.status is HoldStatus.expired
 
 
 async def test_the_run_is_cancelled_when_nobody_answers_in_time_and_the_flow_says_so(place: Place) -> None:
-    house, result, hold = await expired(place, deadline("cancel"))
+    _house, result, hold = await expired(place, deadline("cancel"))
     assert result.status is RunStatus.cancelled
     assert hold.status is not HoldStatus.pending
 
@@ -315,7 +324,7 @@ async def test_an_expired_hold_wakes_the_run_when_it_waits_in_memory(place: Plac
     flow = deadline("default")
     house = await place.house(RunSettings(hot_hold=9999.0, poll=0.02, lease_ttl=99999.0))
     driving = asyncio.create_task(flow.run(on=house))
-    while not place.clock.sleeping:
+    while not place.clock.sleeping:  # noqa: ASYNC110
         await asyncio.sleep(0.001)
     place.clock.advance(hours=2)
     result = await asyncio.wait_for(driving, 5)

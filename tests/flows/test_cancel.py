@@ -55,7 +55,9 @@ class Slow:
 @pytest.mark.parametrize("takes_ctx", [False, True])
 @pytest.mark.parametrize("other", [False, True])
 @pytest.mark.covers("D-32", "RS-FAIL-4", "CORE-WORK-01")
-async def test_a_handler_is_stopped_when_its_run_is_cancelled(place: Place, takes_ctx: bool, other: bool) -> None:
+async def test_a_handler_is_stopped_when_its_run_is_cancelled(
+    place: Place, takes_ctx: bool, other: bool
+) -> None:
     house = await place.house()
     by = await place.house() if other else house
     slow = Slow(takes_ctx=takes_ctx)
@@ -177,7 +179,9 @@ async def test_a_run_can_be_claimed_at_once_when_its_house_closes(place: Place) 
 
 
 @pytest.mark.covers("D-14", "CORE-WORK-08")
-async def test_an_effect_whose_handler_was_not_called_is_not_in_doubt_when_its_worker_drains(place: Place) -> None:
+async def test_an_effect_whose_handler_was_not_called_is_not_in_doubt_when_its_worker_drains(
+    place: Place,
+) -> None:
     flow = Flow("drains")
     done: list[str] = []
     gate, started = asyncio.Event(), asyncio.Event()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,7 +36,9 @@ class Outside:
 
 @pytest.mark.parametrize("effect", ["pure", "read"])
 @pytest.mark.covers("G-25", "E11", "CORE-FLOW-31")
-async def test_an_exception_is_a_failure_when_the_node_may_simply_run_again(house: Holdfast, effect: str) -> None:
+async def test_an_exception_is_a_failure_when_the_node_may_simply_run_again(
+    house: Holdfast, effect: str
+) -> None:
     outside = Outside()
     result = await outside.flow(fails=True, effect=effect).run(on=house)
     assert result.failed
@@ -76,7 +79,9 @@ async def test_a_flow_may_set_another_default_class_when_its_nodes_declare_none(
 @pytest.mark.covers("D-15", "CORE-FLOW-32", "CORE-CTX-09", "D-18")
 async def test_an_effect_is_retried_under_the_same_key_when_it_declares_one(house: Holdfast) -> None:
     outside = Outside()
-    flow = outside.flow(fails=True, effect="external", idempotency_key="pay-{{order}}", retry=Retry(3, delay=0))
+    flow = outside.flow(
+        fails=True, effect="external", idempotency_key="pay-{{order}}", retry=Retry(3, delay=0)
+    )
     result = await flow.run({"order": "A17"}, on=house)
     assert result.completed
     assert outside.done == ["pay-A17", "pay-A17"]
@@ -168,7 +173,7 @@ async def test_a_chain_of_writes_costs_one_commit_each_when_one_worker_runs_it(h
             return {}
 
         flow.node(id=name, effect="write")(write)
-    for a, b in zip(names, names[1:], strict=False):
+    for a, b in itertools.pairwise(names):
         flow.edge(a, b)
     house.carry(flow.program())
     counted = Holdfast(store)  # pyright: ignore[reportArgumentType]
@@ -232,7 +237,9 @@ async def test_committed_work_is_not_repeated_when_the_worker_dies_after_it(plac
 
 @pytest.mark.parametrize("effect", ["pure", "read"])
 @pytest.mark.covers("CORE-FLOW-31", "R-36")
-async def test_a_node_without_effect_simply_runs_again_when_the_worker_died_in_it(place: Place, effect: str) -> None:
+async def test_a_node_without_effect_simply_runs_again_when_the_worker_died_in_it(
+    place: Place, effect: str
+) -> None:
     outside = Outside()
     flow = outside.flow(effect=effect)
     run = await place.crash(flow, {}, "after_handler")
@@ -285,7 +292,8 @@ async def test_a_run_fails_when_the_policy_says_fail_and_the_worker_died(place: 
     house = await place.house()
     result = await flow.resume(run, on=house)
     assert result.failed
-    assert result.error is not None and result.error.code == "outcome_unknown"
+    assert result.error is not None
+    assert result.error.code == "outcome_unknown"
     assert len(outside.done) == 1
 
 

@@ -88,7 +88,9 @@ async def test_emits_name_their_attempt_when_a_node_is_retried(house: Holdfast) 
 
 
 @pytest.mark.covers("D-23")
-async def test_a_new_attempt_is_announced_when_a_node_that_emitted_runs_again_after_a_crash(place: Place) -> None:
+async def test_a_new_attempt_is_announced_when_a_node_that_emitted_runs_again_after_a_crash(
+    place: Place,
+) -> None:
     flow = Flow("crash")
 
     async def nothing() -> None:

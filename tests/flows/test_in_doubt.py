@@ -73,7 +73,8 @@ async def test_the_run_fails_when_a_person_gives_the_effect_up(place: Place) -> 
     await answer(house, run, "fail")
     result = await flow.resume(run, on=house)
     assert result.failed
-    assert result.error is not None and result.error.code == "outcome_unknown"
+    assert result.error is not None
+    assert result.error.code == "outcome_unknown"
     assert done == [1]
 
 
@@ -94,7 +95,9 @@ async def test_the_doubt_shows_the_facts_of_the_intent(place: Place) -> None:
     assert [h.id for h in await open_holds(house, run)] == [hold.id]
 
 
-@pytest.mark.parametrize(("found", "calls", "receipt"), [(True, 1, None), ({"receipt": "kept"}, 1, "kept"), (None, 2, "r2")])
+@pytest.mark.parametrize(
+    ("found", "calls", "receipt"), [(True, 1, None), ({"receipt": "kept"}, 1, "kept"), (None, 2, "r2")]
+)
 @pytest.mark.covers("CORE-FLOW-36")
 async def test_a_probe_finds_out_when_the_worker_died_in_an_effect(
     place: Place, found: Any, calls: int, receipt: str | None
@@ -296,7 +299,9 @@ async def test_a_doubt_cannot_be_swallowed_when_the_handler_catches_everything(p
 
 
 @pytest.mark.covers("D-20")
-async def test_two_sub_steps_at_once_are_doubted_one_after_the_other_when_their_worker_died(place: Place) -> None:
+async def test_two_sub_steps_at_once_are_doubted_one_after_the_other_when_their_worker_died(
+    place: Place,
+) -> None:
     flow = Flow("two")
     done: list[str] = []
 

@@ -88,7 +88,9 @@ def trace(content: str) -> Memory:
 
 @pytest.mark.parametrize("consistency", ["snapshot", "journaled"])
 @pytest.mark.covers("D-22", "CORE-CTX-07")
-async def test_a_recorded_read_gives_the_same_when_the_node_is_entered_again(place: Place, consistency: str) -> None:
+async def test_a_recorded_read_gives_the_same_when_the_node_is_entered_again(
+    place: Place, consistency: str
+) -> None:
     log: list[list[str]] = []
     flow = asking(consistency, log)
     house = await place.house()
@@ -121,7 +123,9 @@ async def everything(house: Holdfast) -> list[str]:
     return contents(found)
 
 
-@pytest.mark.parametrize(("consistency", "while_it_waits"), [("snapshot", ["from the run"]), ("journaled", [])])
+@pytest.mark.parametrize(
+    ("consistency", "while_it_waits"), [("snapshot", ["from the run"]), ("journaled", [])]
+)
 @pytest.mark.covers("D-22", "CORE-CTX-08")
 async def test_a_journaled_write_is_pending_until_its_node_has_settled(
     place: Place, consistency: str, while_it_waits: list[str]
@@ -170,7 +174,9 @@ async def test_a_journaled_write_is_never_applied_when_its_node_fails(house: Hol
 
 
 @pytest.mark.covers("CORE-CTX-08")
-async def test_a_journaled_write_reaches_a_memory_outside_the_store_when_its_node_has_settled(place: Place) -> None:
+async def test_a_journaled_write_reaches_a_memory_outside_the_store_when_its_node_has_settled(
+    place: Place,
+) -> None:
     memory = InProcessMemory()
     house = await place.house(memory=memory)
     flow = asking("journaled", [])

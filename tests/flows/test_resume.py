@@ -154,7 +154,9 @@ async def test_a_skipped_arm_stays_skipped_when_the_run_is_resumed(house: Holdfa
 
 
 @pytest.mark.covers("RS-PAUSE-9", "G-27")
-async def test_parallel_work_that_was_stopped_runs_again_when_a_failed_run_is_resumed(house: Holdfast) -> None:
+async def test_parallel_work_that_was_stopped_runs_again_when_a_failed_run_is_resumed(
+    house: Holdfast,
+) -> None:
     flow = Flow("beside", effect="read")
     log: list[str] = []
     mended = False

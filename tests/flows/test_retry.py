@@ -15,7 +15,9 @@ class BusyError(Exception):
     pass
 
 
-def failing_times(times: int, retry: Retry, *, effect: str = "read", error: Exception | None = None) -> tuple[Flow, list[int]]:
+def failing_times(
+    times: int, retry: Retry, *, effect: str = "read", error: Exception | None = None
+) -> tuple[Flow, list[int]]:
     """A flow of one node that fails so often and then succeeds; the list has the attempts that were made."""
     calls: list[int] = []
     flow = Flow("wobbly")
@@ -59,7 +61,8 @@ async def test_a_run_fails_when_its_attempts_are_used_up(house: Holdfast) -> Non
     result = await flow.run(on=house)
     assert result.failed
     assert calls == [1, 2]
-    assert result.error is not None and result.error.message == "come back later"
+    assert result.error is not None
+    assert result.error.message == "come back later"
 
 
 @pytest.mark.parametrize(

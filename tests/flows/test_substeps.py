@@ -86,7 +86,9 @@ def changing(log: Log, plan: dict[str, list[str]]) -> Flow:
 
 
 @pytest.mark.covers("D-21")
-async def test_a_mismatch_shows_both_sequences_before_anything_runs_when_the_order_changed(place: Place) -> None:
+async def test_a_mismatch_shows_both_sequences_before_anything_runs_when_the_order_changed(
+    place: Place,
+) -> None:
     log, plan = Log(), {"steps": ["a", "b", "?"]}
     flow = changing(log, plan)
     house = await place.house()
@@ -95,7 +97,8 @@ async def test_a_mismatch_shows_both_sequences_before_anything_runs_when_the_ord
     plan["steps"] = ["a", "x", "?"]
     result = await flow.resume(result.run_id, on=house)
     assert result.failed
-    assert result.error is not None and result.error.code == "replay_mismatch"
+    assert result.error is not None
+    assert result.error.code == "replay_mismatch"
     assert "recorded: 0:a, 1:b" in result.error.message
     assert "now:      0:a, 1:x" in result.error.message
     assert log == ["a", "b"]
@@ -111,7 +114,8 @@ async def test_a_record_that_is_never_asked_for_is_a_mismatch_when_the_node_ends
     plan["steps"] = ["a"]
     result = await flow.resume(result.run_id, on=house)
     assert result.failed
-    assert result.error is not None and result.error.code == "replay_mismatch"
+    assert result.error is not None
+    assert result.error.code == "replay_mismatch"
     assert "1:b" in result.error.message
 
 
@@ -328,7 +332,8 @@ async def test_sub_steps_are_refused_when_the_node_itself_is_an_effect(house: Ho
 
     result = await flow.run(on=house)
     assert result.failed
-    assert result.error is not None and result.error.code == "script"
+    assert result.error is not None
+    assert result.error.code == "script"
     assert "@flow.script" in result.error.message
     assert log == []
 

@@ -28,14 +28,17 @@ async def test_the_work_is_really_cancelled_when_a_node_takes_too_long(house: Ho
 
     result = await flow.run(on=house)
     assert result.failed
-    assert result.error is not None and result.error.code == "node_timeout"
+    assert result.error is not None
+    assert result.error.code == "node_timeout"
     assert log == ["cancelled"]
     (failed,) = await told(house, result, "node.failed")
     assert failed.data["error"]["code"] == "node_timeout"
 
 
 @pytest.mark.covers("G-26")
-async def test_an_error_is_no_timeout_of_the_node_when_the_handler_raises_a_timeout_error_itself(house: Holdfast) -> None:
+async def test_an_error_is_no_timeout_of_the_node_when_the_handler_raises_a_timeout_error_itself(
+    house: Holdfast,
+) -> None:
     flow = Flow("socket")
 
     @flow.node(effect="read", timeout=10)
@@ -75,7 +78,9 @@ async def test_an_effect_is_in_doubt_when_it_takes_too_long(house: Holdfast) -> 
 
 
 @pytest.mark.covers("D-16")
-async def test_a_threads_result_is_dropped_and_its_context_raises_when_it_took_too_long(house: Holdfast) -> None:
+async def test_a_threads_result_is_dropped_and_its_context_raises_when_it_took_too_long(
+    house: Holdfast,
+) -> None:
     flow = Flow("thread")
     gate, ended = threading.Event(), threading.Event()
     raised: list[BaseException] = []
@@ -93,7 +98,8 @@ async def test_a_threads_result_is_dropped_and_its_context_raises_when_it_took_t
 
     result = await flow.run(on=house)
     assert result.failed
-    assert result.error is not None and result.error.code == "node_timeout"
+    assert result.error is not None
+    assert result.error.code == "node_timeout"
     gate.set()
     assert await asyncio.to_thread(ended.wait, 5)
     assert len(raised) == 3

@@ -95,7 +95,7 @@ async def test_a_short_timer_is_waited_for_in_memory(place: Place) -> None:
     flow = nap(log, "5s")
     house = await place.house(RunSettings(hot_timer=30.0, lease_ttl=60.0, poll=0.02))
     driving = asyncio.create_task(flow.run(on=house))
-    while not place.clock.sleeping:
+    while not place.clock.sleeping:  # noqa: ASYNC110
         await asyncio.sleep(0.001)
     assert log == ["before"]
     place.clock.advance(seconds=5)
@@ -136,7 +136,7 @@ async def test_a_run_is_running_when_it_has_an_open_question_and_a_branch_at_wor
     @flow.node
     async def works() -> dict[str, Any]:
         service = await house.service()
-        while not (holds := await service.holds()):
+        while not (holds := await service.holds()):  # noqa: ASYNC110
             await asyncio.sleep(0.001)
         statuses.append((await service.get(holds[0].run)).status)
         return {}

@@ -101,7 +101,8 @@ async def test_a_person_decides_about_changed_code_when_the_flow_says_ask(place:
         assert result.state["by"] == 2
     else:
         assert result.failed
-        assert result.error is not None and result.error.code == "version_mismatch"
+        assert result.error is not None
+        assert result.error.code == "version_mismatch"
 
 
 def script(number: int, version: str | None = None) -> Flow:
@@ -140,7 +141,9 @@ async def test_a_visit_with_sub_steps_is_not_entered_again_when_its_code_has_cha
 
 
 @pytest.mark.covers("D-34")
-async def test_a_visit_with_sub_steps_is_entered_again_when_the_code_is_declared_compatible(place: Place) -> None:
+async def test_a_visit_with_sub_steps_is_entered_again_when_the_code_is_declared_compatible(
+    place: Place,
+) -> None:
     house = await place.house()
     waiting = await script(1, "v1").run(on=house)
     await answer(house, waiting, "yes")

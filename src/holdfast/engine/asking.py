@@ -25,7 +25,6 @@ from holdfast.types.record import Kind, NewTimer, Op, Side
 from holdfast.types.status import HoldStatus
 from holdfast.types.value import FrozenDict
 
-
 DOUBT_OPTIONS = (
     Option("happened", "It happened", "primary"),
     Option("not_happened", "It did not happen: run it again", "secondary"),
@@ -41,8 +40,16 @@ AGAIN = 2_000_000
 
 
 def ask(
-    decision: Decision, execution: Exec | None, node: str, spec: HoldSpec, *, why: str, ordinal: int, prompt: str,
-    context: dict[str, Any], code: str = "",
+    decision: Decision,
+    execution: Exec | None,
+    node: str,
+    spec: HoldSpec,
+    *,
+    why: str,
+    ordinal: int,
+    prompt: str,
+    context: dict[str, Any],
+    code: str = "",
 ) -> None:
     """Open a hold by an `asked` record of its own; asking again finds the same id (D-28)."""
     pos = decision.pos
@@ -52,17 +59,40 @@ def ask(
     token = f"hold:{hold}" if expires is not None else ""
     shown = json_bytes((prompt, spec.options, context, spec.schema))
     row = NewHold(
-        id=hold, seq=pos.head + 1, node=node, scope=scope, visit=visit,
-        ordinal=ordinal, type=spec.type, prompt=prompt, options=spec.options, assignee=spec.assignee,
-        priority=spec.priority, context=json_bytes(context),
+        id=hold,
+        seq=pos.head + 1,
+        node=node,
+        scope=scope,
+        visit=visit,
+        ordinal=ordinal,
+        type=spec.type,
+        prompt=prompt,
+        options=spec.options,
+        assignee=spec.assignee,
+        priority=spec.priority,
+        context=json_bytes(context),
         schema=None if spec.schema is None else json_bytes(spec.schema),
-        created_at=decision.now, expires_at=expires, expiry_action=spec.on_timeout,
+        created_at=decision.now,
+        expires_at=expires,
+        expiry_action=spec.on_timeout,
         request_hash="sha256:" + sha256(shown).hexdigest(),
     )
     options = [[o.id, o.label, o.variant] for o in spec.options] if spec.options else None
     body = AskedBody(
-        hold, ordinal, spec.type, prompt, options, spec.assignee, spec.priority, FrozenDict(context),
-        spec.schema, expires, why, token, _on_timeout(spec), code,
+        hold,
+        ordinal,
+        spec.type,
+        prompt,
+        options,
+        spec.assignee,
+        spec.priority,
+        FrozenDict(context),
+        spec.schema,
+        expires,
+        why,
+        token,
+        _on_timeout(spec),
+        code,
     )
     side = Side(holds=[row], timers=[NewTimer(token, expires)] if expires is not None else [])
     record = decision.draft(
@@ -87,7 +117,16 @@ def ask_node(decision: Decision, execution: Exec, node: Node) -> None:
     if spec.assignee is not None and "{{" in spec.assignee:
         rendered = _text(_rendered(spec.assignee, resolve))
         spec = msgspec.structs.replace(spec, assignee=rendered)
-    ask(decision, execution, node.id, spec, why="node:", ordinal=execution.attempt - 1, prompt=prompt, context=context)
+    ask(
+        decision,
+        execution,
+        node.id,
+        spec,
+        why="node:",
+        ordinal=execution.attempt - 1,
+        prompt=prompt,
+        context=context,
+    )
 
 
 def _rendered(text: str, resolve: Resolve) -> object:
@@ -106,14 +145,27 @@ def _text(value: object) -> str:
 
 
 def ask_inside(
-    decision: Decision, execution: Exec, key: str, ordinal: int, spec: HoldSpec, context: dict[str, Any], code: str
+    decision: Decision,
+    execution: Exec,
+    key: str,
+    ordinal: int,
+    spec: HoldSpec,
+    context: dict[str, Any],
+    code: str,
 ) -> None:
     """A question in the middle of a node (`ctx.ask`). One whose hold was closed unanswered is asked anew."""
     node = node_of(decision.graph, decision.pos, execution)
     if key in execution.subs:
         ordinal = AGAIN + decision.pos.head
     ask(
-        decision, execution, node.id, spec, why=f"ask:{key}", ordinal=ordinal, prompt=spec.prompt, context=context,
+        decision,
+        execution,
+        node.id,
+        spec,
+        why=f"ask:{key}",
+        ordinal=ordinal,
+        prompt=spec.prompt,
+        context=context,
         code=code,
     )
 
@@ -137,9 +189,7 @@ def ask_doubt(decision: Decision, execution: Exec, error: ErrorInfo | None, *, s
     }
     spec = HoldSpec(type="in_doubt", prompt=prompt, options=DOUBT_OPTIONS, priority="high")
     why = f"doubt_step:{substep}" if substep else "doubt:"
-    ask(
-        decision, execution, node.id, spec, why=why, ordinal=DOUBT + pos.head, prompt=prompt, context=context
-    )
+    ask(decision, execution, node.id, spec, why=why, ordinal=DOUBT + pos.head, prompt=prompt, context=context)
 
 
 def close_holds(pos: Position, execution: Exec, side: Side, reason: str) -> None:
@@ -177,7 +227,9 @@ def consume(decision: Decision, inbox: int) -> None:
         apply_record(decision.graph, decision.pos, record, body)
 
 
-def _decided(decision: Decision, execution: Exec, resolution: Any, inbox: int, *, reroute: str | None = None) -> None:
+def _decided(
+    decision: Decision, execution: Exec, resolution: Any, inbox: int, *, reroute: str | None = None
+) -> None:
     node = node_of(decision.graph, decision.pos, execution)
     bind = node.hold.bind if node.hold else "decision"
     ops: list[Op] = [
@@ -185,14 +237,24 @@ def _decided(decision: Decision, execution: Exec, resolution: Any, inbox: int, *
         ("scratch", f"{bind}_result", "set", resolution),
     ]
     finished = Finished(
-        scope=execution.scope, node=execution.node, visit=execution.visit, ops=ops,
-        duration=0, inbox=inbox, reroute=reroute,
+        scope=execution.scope,
+        node=execution.node,
+        visit=execution.visit,
+        ops=ops,
+        duration=0,
+        inbox=inbox,
+        reroute=reroute,
     )
     settling.settle(decision, execution, finished)
 
 
 def _told(
-    decision: Decision, execution: Exec, waiting: OpenHold, hold: str, resolution: Any, inbox: int,
+    decision: Decision,
+    execution: Exec,
+    waiting: OpenHold,
+    hold: str,
+    resolution: Any,
+    inbox: int,
     error: ErrorInfo | None = None,
 ) -> None:
     """The answer to a question inside a node is recorded like any sub-step; the node goes on from it."""
@@ -221,8 +283,13 @@ def _doubt_resolved(decision: Decision, execution: Exec, waiting: OpenHold, mess
         update: dict[str, Any] = data.get("update") or {}
         ops: list[Op] = [("scratch", key, "set", value) for key, value in update.items()]
         finished = Finished(
-            scope=execution.scope, node=execution.node, visit=execution.visit, ops=ops,
-            output=data.get("value"), inbox=message.inbox, notes=FrozenDict({"in_doubt": "happened"}),
+            scope=execution.scope,
+            node=execution.node,
+            visit=execution.visit,
+            ops=ops,
+            output=data.get("value"),
+            inbox=message.inbox,
+            notes=FrozenDict({"in_doubt": "happened"}),
         )
         settling.settle(decision, execution, finished)
     elif said == "not_happened" and waiting.why == "doubt_step":
@@ -231,8 +298,11 @@ def _doubt_resolved(decision: Decision, execution: Exec, waiting: OpenHold, mess
         failing.restart(decision, execution, "in_doubt", inbox=message.inbox)
     else:
         failing.give_up(
-            decision, execution,
-            ErrorInfo("outcome_unknown", "OutcomeUnknownError", "a person decided that the outcome stays unknown"),
+            decision,
+            execution,
+            ErrorInfo(
+                "outcome_unknown", "OutcomeUnknownError", "a person decided that the outcome stays unknown"
+            ),
             inbox=message.inbox,
         )
 
@@ -241,7 +311,9 @@ def _step_not_happened(decision: Decision, execution: Exec, key: str, inbox: int
     node = node_of(decision.graph, decision.pos, execution)
     body = AttemptBody("not_happened", token=key)
     side = Side(inbox_done=[inbox] if inbox else [])
-    record = decision.draft(Kind.attempt, body, node=node.id, execution=execution, effect=node.effect, side=side)
+    record = decision.draft(
+        Kind.attempt, body, node=node.id, execution=execution, effect=node.effect, side=side
+    )
     apply_record(decision.graph, decision.pos, record, body)
     if not failing.next_doubt(decision, execution, node):
         failing.restart(decision, execution, "in_doubt")
@@ -254,7 +326,9 @@ def proven(decision: Decision, execution: Exec, told: Proven, inbox: int) -> Non
     doubts = [h for h, w in pos.holds.items() if _doubts(w, execution, told.ordinal)]
     side = Side(
         inbox_done=[inbox] if inbox else [],
-        close_holds=[HoldClosed(HoldId(h), HoldStatus.cancelled, "the worker told what happened") for h in doubts],
+        close_holds=[
+            HoldClosed(HoldId(h), HoldStatus.cancelled, "the worker told what happened") for h in doubts
+        ],
     )
     body = SubstepBody(told.ordinal, told.name, told.value, hold=doubts[0] if doubts else "")
     record = decision.draft(
@@ -281,7 +355,13 @@ def code_changed(decision: Decision, message: CodeChanged) -> None:
     )
     spec = HoldSpec(type="code_changed", prompt=prompt, options=CODE_OPTIONS, priority="high")
     ask(
-        decision, None, "", spec, why=f"code:{message.new}", ordinal=AGAIN + decision.pos.head, prompt=prompt,
+        decision,
+        None,
+        "",
+        spec,
+        why=f"code:{message.new}",
+        ordinal=AGAIN + decision.pos.head,
+        prompt=prompt,
         context={"old": message.old, "new": message.new},
     )
 
@@ -298,7 +378,9 @@ def _code_answered(decision: Decision, waiting: OpenHold, message: Answered) -> 
         failing.recovered(decision, Recovered())
         return
     consume(decision, message.inbox)
-    failing.fail_run(decision, Problem("version_mismatch", "a person refused to go on with the changed code", ""))
+    failing.fail_run(
+        decision, Problem("version_mismatch", "a person refused to go on with the changed code", "")
+    )
 
 
 def sleep(decision: Decision, execution: Exec, node: Node) -> None:
@@ -307,7 +389,9 @@ def sleep(decision: Decision, execution: Exec, node: Node) -> None:
     token = f"sleep:{execution.scope}{node.id}.{execution.visit}"
     body = AttemptBody("sleep", None, wake, token)
     side = Side(timers=[NewTimer(token, wake)])
-    record = decision.draft(Kind.attempt, body, node=node.id, execution=execution, effect=node.effect, side=side)
+    record = decision.draft(
+        Kind.attempt, body, node=node.id, execution=execution, effect=node.effect, side=side
+    )
     apply_record(decision.graph, decision.pos, record, body)
 
 
@@ -373,7 +457,10 @@ def _join_timed_out(decision: Decision, key: tuple[str, int], message: TimerFire
     graph = pos.scope_graph(decision.graph, scope)
     body = AttemptBody("join_timeout")
     record = decision.draft(
-        Kind.attempt, body, node=graph.nodes[key[1]].id, side=Side(inbox_done=[message.inbox] if message.inbox else [])
+        Kind.attempt,
+        body,
+        node=graph.nodes[key[1]].id,
+        side=Side(inbox_done=[message.inbox] if message.inbox else []),
     )
     record.scope = scope.path
     pos.head, pos.at = record.seq, record.at
@@ -406,7 +493,9 @@ def _expired(decision: Decision, execution: Exec, message: TimerFired) -> None:
         _decided(decision, execution, expired, message.inbox, reroute=action.partition(":")[2])
         _mark_expired(decision, hold)
     else:
-        error = ErrorInfo("hold_expired", "HoldExpiredError", f"nobody answered {waiting.key or node.id!r} in time")
+        error = ErrorInfo(
+            "hold_expired", "HoldExpiredError", f"nobody answered {waiting.key or node.id!r} in time"
+        )
         if waiting.why == "ask":
             _told(decision, execution, waiting, hold, None, message.inbox, error)
         else:

@@ -97,7 +97,9 @@ def _step_in_doubt(
 
 
 def _unknown(what: str) -> ErrorInfo:
-    return ErrorInfo("outcome_unknown", "OutcomeUnknownError", f"{what} started, and how it ended is not known")
+    return ErrorInfo(
+        "outcome_unknown", "OutcomeUnknownError", f"{what} started, and how it ended is not known"
+    )
 
 
 def next_doubt(decision: Decision, execution: Exec, node: Node) -> bool:
@@ -138,7 +140,9 @@ def give_up(
     scope = pos.scopes[execution.scope]
     graph = pos.scope_graph(decision.graph, scope)
     node = graph.nodes[execution.node]
-    ended = message or Finished(scope=execution.scope, node=execution.node, visit=execution.visit, inbox=inbox)
+    ended = message or Finished(
+        scope=execution.scope, node=execution.node, visit=execution.visit, inbox=inbox
+    )
     ended.error = error
     ended.ops = []
     if node.on_failure == "skip":
@@ -165,7 +169,13 @@ def _abort(decision: Decision, scope: Scope, execution: Exec, node: Node, ended:
         side.close_timers.append(execution.token)
     body = StepBody([], [], ended.duration, None, False, ended.usage, ended.error, ended.notes, halts=True)
     record = decision.draft(
-        Kind.step, body, node=node.id, execution=execution, effect=node.effect, outcome="fail", listed=True,
+        Kind.step,
+        body,
+        node=node.id,
+        execution=execution,
+        effect=node.effect,
+        outcome="fail",
+        listed=True,
         side=side if side.inbox_done or side.close_holds or side.close_timers else None,
     )
     apply_record(decision.graph, decision.pos, record, body)
@@ -259,7 +269,9 @@ def fail_run(decision: Decision, problem: Problem) -> None:
     apply_record(decision.graph, decision.pos, record, body)
 
 
-def end_run(decision: Decision, status: str, error: ErrorInfo | None, *, inbox: list[int] | None = None) -> None:
+def end_run(
+    decision: Decision, status: str, error: ErrorInfo | None, *, inbox: list[int] | None = None
+) -> None:
     pos = decision.pos
     body = EndBody(status, error, pos.failed_node)
     side = Side(
@@ -294,10 +306,18 @@ def _mark_unknown(decision: Decision) -> None:
         if execution.intent < 0 and not execution.step_intents:
             continue
         node = node_of(decision.graph, decision.pos, execution)
-        error = ErrorInfo("outcome_unknown", "OutcomeUnknownError", "the run was cancelled while this was under way")
+        error = ErrorInfo(
+            "outcome_unknown", "OutcomeUnknownError", "the run was cancelled while this was under way"
+        )
         body = StepBody([], [], 0, error=error)
         record = decision.draft(
-            Kind.step, body, node=node.id, execution=execution, effect=node.effect, outcome="unknown", listed=True
+            Kind.step,
+            body,
+            node=node.id,
+            execution=execution,
+            effect=node.effect,
+            outcome="unknown",
+            listed=True,
         )
         apply_record(decision.graph, decision.pos, record, body)
 
@@ -391,12 +411,11 @@ def _recover(decision: Decision, execution: Exec, node: Node, message: Recovered
             asking.proven(decision, execution, told, 0)
     if execution.intent >= 0 and node.effect not in REPEATABLE and not node.idempotency_key:
         _in_doubt(decision, execution, node, None)
-    elif next_doubt(decision, execution, node):
-        return
-    elif any(not sub.done and sub.hold in pos.holds for sub in execution.subs.values()):
+    elif next_doubt(decision, execution, node) or any(
+        not sub.done and sub.hold in pos.holds for sub in execution.subs.values()
+    ):
         return
     elif execution.emitted or execution.subs or execution.intent >= 0:
         restart(decision, execution, "restarted")
     else:
         decision.starts.append(execution)
-

@@ -110,5 +110,14 @@ class Stopped(msgspec.Struct, kw_only=True):
 
 
 Message = (
-    Finished | Answered | TimerFired | CancelAsked | ResumeAsked | Recovered | Stopped | Doubted | LateCame | CodeChanged
+    Finished
+    | Answered
+    | TimerFired
+    | CancelAsked
+    | ResumeAsked
+    | Recovered
+    | Stopped
+    | Doubted
+    | LateCame
+    | CodeChanged
 )

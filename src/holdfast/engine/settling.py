@@ -89,7 +89,7 @@ def settle(decision: Decision, execution: Exec, message: Finished, *, failed: bo
 
 
 def _let_code_choose(decision: Decision, execution: Exec, node: Node, message: Finished) -> None:
-    """A node without a handler of its own (a hold, a map, ...) has edges that Python code chooses among. What it
+    """A node without a handler (a hold, a map, ...) has edges that Python code chooses among. What it
     came to is recorded; a worker then asks the code, and its choice settles the step (D-26)."""
     value = FrozenDict(
         {
@@ -112,7 +112,14 @@ def _let_code_choose(decision: Decision, execution: Exec, node: Node, message: F
 
 
 def _move_on(
-    decision: Decision, graph: Graph, scope: Scope, execution: Exec, message: Finished, body: StepBody, *, failed: bool
+    decision: Decision,
+    graph: Graph,
+    scope: Scope,
+    execution: Exec,
+    message: Finished,
+    body: StepBody,
+    *,
+    failed: bool,
 ) -> list[Exec]:
     only = graph.only[execution.node]
     if only >= 0 and not failed and message.reroute is None:
@@ -173,7 +180,12 @@ def open_exec(decision: Decision, execution: Exec) -> None:
     graph = pos.scope_graph(decision.graph, pos.scopes[execution.scope])
     if lists_checkpoint(graph, node, "before"):
         before = decision.draft(
-            Kind.attempt, AttemptBody("before"), node=node.id, execution=execution, effect=node.effect, listed=True
+            Kind.attempt,
+            AttemptBody("before"),
+            node=node.id,
+            execution=execution,
+            effect=node.effect,
+            listed=True,
         )
         pos.head, pos.at = before.seq, before.at
     if node.kind is NodeKind.hold:
@@ -268,7 +280,10 @@ def complete_parent(decision: Decision, owner: Exec) -> None:
         decision,
         owner,
         Finished(
-            scope=owner.scope, node=owner.node, visit=owner.visit, ops=ops,
+            scope=owner.scope,
+            node=owner.node,
+            visit=owner.visit,
+            ops=ops,
             duration=max(0, decision.now - decision.pos.at),
         ),
     )
@@ -296,7 +311,10 @@ def _subflow_ops(node: Node, result: Any) -> list[Op]:
 
 def stall(pos: Position, graph: Graph, scope: Scope) -> Problem:
     inner = pos.scope_graph(graph, scope)
-    waiting = sorted({inner.nodes[inner.target[e]].id for e in scope.tokens} or {inner.nodes[h].id for h in scope.open_loops})
-    return Problem("stall", f"work remains but nothing can start: {', '.join(waiting)} still waits", waiting[0])
-
-
+    waiting = sorted(
+        {inner.nodes[inner.target[e]].id for e in scope.tokens}
+        or {inner.nodes[h].id for h in scope.open_loops}
+    )
+    return Problem(
+        "stall", f"work remains but nothing can start: {', '.join(waiting)} still waits", waiting[0]
+    )

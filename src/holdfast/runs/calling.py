@@ -65,7 +65,7 @@ async def call(handler: Handler | Router, given: dict[str, Any]) -> Any:
 def understand(
     program: Program, node: Node, result: Any, scratch: dict[str, Any], ctx: Context | None
 ) -> tuple[list[Op], Any]:
-    """What a handler returned: (changes of the state, output). An update is a dict; anything else is output."""
+    """What a handler returned: (changes of the state, output). A dict is an update; all else is output."""
     ops: list[Op] = ctx.artifact_ops() if ctx is not None else []
     if result is None:
         return ops, None
@@ -86,7 +86,7 @@ def understand(
 
 
 def take_outcome(node: Node, said: Outcome, finished: Finished) -> Any:
-    """What the handler said about where to go; answers its update. A failure is one that it reports itself."""
+    """What the handler said about where to go; answers its update. It may report a failure itself."""
     where = f"of the Outcome of node {node.id!r}"
     # Declared types are a promise of the caller's; here they are checked.
     suggested, update = cast("Any", said.suggested), cast("Any", said.update)
@@ -104,7 +104,9 @@ def take_outcome(node: Node, said: Outcome, finished: Finished) -> Any:
     return None if said.update is None else dict(said.update)
 
 
-def judge_guardrail(program: Program, node: Node, result: Any, finished: Finished, scratch: dict[str, Any]) -> None:
+def judge_guardrail(
+    program: Program, node: Node, result: Any, finished: Finished, scratch: dict[str, Any]
+) -> None:
     """A guardrail passed, or was violated: block, reroute, warn or sanitize."""
     spec = node.guard
     assert spec is not None
@@ -124,9 +126,10 @@ def judge_guardrail(program: Program, node: Node, result: Any, finished: Finishe
     elif spec.on_violation == "sanitize" and replace:
         if not isinstance(replace, Mapping):
             raise StateError(
-                f"what guardrail {node.id!r} puts instead is a {type(replace).__name__}, not a mapping of fields."
+                f"what guardrail {node.id!r} puts instead is a {type(replace).__name__}, "
+                "not a mapping of fields."
             )
-        finished.ops = program.schema.ops(dict(replace), scratch)
+        finished.ops = program.schema.ops(dict(cast("Mapping[str, Any]", replace)), scratch)
 
 
 async def route(program: Program, node: Node, routers: list[Router], state: Any, ctx: Any) -> list[int]:
@@ -171,7 +174,9 @@ def preview(tree: FrameTree, frame: int, ops: list[Op]) -> dict[str, Any]:
     return trial.values["scratch"]
 
 
-def failure(node: Node, handler: Handler | None, execution: Exec, error: BaseException, duration: int) -> Finished:
+def failure(
+    node: Node, handler: Handler | None, execution: Exec, error: BaseException, duration: int
+) -> Finished:
     """How a raised error is judged: may it be tried again, and is it known that nothing happened (D-15)?"""
     declared = _declared(node, handler, error)
     repeatable = node.effect in REPEATABLE or bool(node.idempotency_key) or node.kind is NodeKind.guardrail

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextvars import ContextVar, copy_context
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.checkpoint import pack
@@ -250,8 +251,9 @@ class Context:
         demand_text(name, f"the name of a step of node {self.node!r}", hint='ctx.step("name", function, ...)')
         if not callable(fn):
             raise InputError(
-                f"step {name!r} of node {self.node!r} is to call {told(repr(fn), 200)}, which is no function.",
-                hint="Give the function and its arguments: ctx.step(\"pay\", pay, order).",
+                f"step {name!r} of node {self.node!r} is to call {told(repr(fn), 200)}, "
+                "which is no function.",
+                hint='Give the function and its arguments: ctx.step("pay", pay, order).',
             )
         kind = _effect_of(effect, name, self.node)
         ordinal = self._take(name, key)
@@ -292,7 +294,7 @@ class Context:
         return value
 
     def _kept(self, step: _Step, value: Any, *, sure: bool) -> Any:
-        """The result as it is recorded. An effect whose result cannot be kept is in doubt: it has happened, and
+        """The result as it is recorded. An effect whose result cannot be kept is in doubt: it happened, and
         nobody could say later what came of it."""
         where = f"the result of step {step.name!r} of {self.node!r}"
         try:
@@ -304,7 +306,9 @@ class Context:
             raise
         return frozen
 
-    async def _attempt(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ErrorInfo | None]:
+    async def _attempt(
+        self, fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> tuple[Any, ErrorInfo | None]:
         inside = _inside_step.set(True)
         try:
             if inspect.iscoroutinefunction(fn):
@@ -322,7 +326,7 @@ class Context:
         *,
         options: Sequence[str | Mapping[str, str] | Option] | None = None,
         assignee: str | None = None,
-        timeout: str | int | float | timedelta | None = None,  # noqa: ASYNC109
+        timeout: str | int | float | timedelta | None = None,
         on_timeout: str | None = None,
         type: str | None = None,  # noqa: A002
         priority: str = "normal",
@@ -433,15 +437,16 @@ class Context:
         recorded = ", ".join(f"{o}:{s.name}" for o, s in self._exec.subs.items())
         now = ", ".join(f"{o}:{n}" for o, n in self._asked_for)
         return ReplayMismatchError(
-            f"node {self.node!r} does not repeat what it did before: {why}.\n  recorded: {recorded}\n  now:      {now}",
+            f"node {self.node!r} does not repeat what it did before: {why}.\n"
+            f"  recorded: {recorded}\n  now:      {now}",
             hint="Keep the order of ctx.step and ctx.ask the same for the same input, or give them key=...",
         )
 
     def _needs_script(self, what: str) -> None:
         if not self._node.script and self._node.effect not in REPEATABLE:
             raise ScriptError(
-                f"{what} in node {self.node!r}, whose class is {self._node.effect}: the code around sub-steps "
-                "runs again on re-entry, so it must not touch the outside.",
+                f"{what} in node {self.node!r}, whose class is {self._node.effect}: the code around "
+                "sub-steps runs again on re-entry, so it must not touch the outside.",
                 hint="Declare it with @flow.script, and put each effect into ctx.step(..., effect=...).",
             )
 
@@ -449,10 +454,12 @@ class Context:
         if self._closed:
             raise RuntimeError(f"the context of node {self.node!r} is closed: {self._closed}")
         if self.doubt is not None:
-            raise OutcomeUnknownError(f"a step of {self.node!r} has an unknown outcome: {self.doubt[1].message}")
+            raise OutcomeUnknownError(
+                f"a step of {self.node!r} has an unknown outcome: {self.doubt[1].message}"
+            )
 
     def close(self, why: str) -> None:
-        """From now on it raises on use: a thread cannot be stopped, but it can be kept from going on (D-16)."""
+        """From now on it raises on use: a thread cannot be stopped, but kept from going on (D-16)."""
         if not self._closed:
             self.flush_chunks()
             self._closed = why
@@ -502,8 +509,10 @@ def options_of(options: Sequence[str | Mapping[str, str] | Option] | None) -> tu
             found.append(option)
         elif isinstance(option, str):
             found.append(Option(option, option))
-        elif isinstance(option, Mapping) and "id" in option:
-            found.append(Option(option["id"], option.get("label", option["id"]), option.get("variant", "secondary")))
+        elif isinstance(option, Mapping) and "id" in option:  # pyright: ignore[reportUnnecessaryIsInstance]
+            found.append(
+                Option(option["id"], option.get("label", option["id"]), option.get("variant", "secondary"))
+            )
         else:
             raise AnswerInvalidError(
                 f"{told(repr(option), 200)} is not an option of a question.",
@@ -546,10 +555,9 @@ class ThreadContext(Context):
     def emit(self, data: Any, kind: str = "text") -> None:
         self._check_open()
         inside = copy_context()
-        self._driver.loop.call_soon_threadsafe(inside.run, self._emit_open, *self._emittable(data, kind))
+        tell = partial(inside.run, self._emit_open, *self._emittable(data, kind))
+        self._driver.loop.call_soon_threadsafe(tell)
 
     def _emit_open(self, frozen: Any, kind: str, size: int) -> None:
         if not self._closed:
             self._emit(frozen, kind, size)
-
-

@@ -115,18 +115,19 @@ class Driver:
 
     async def gone(self, grace: float) -> None:
         """Until the run is let go; handlers that take longer than the grace are stopped."""
-        if self.task is None or self.task is asyncio.current_task():
+        task = self.task
+        if task is None or task is asyncio.current_task():
             return
         try:
             async with asyncio.timeout(grace):
                 await self.left.wait()
         except TimeoutError:
-            if self.task is not None:
-                self.task.cancel()
+            if not self.left.is_set():
+                task.cancel()
             await self.left.wait()
 
     async def _testify(self) -> None:
-        """We lost the run. What became of its effects is told unfenced, as evidence for who has it now (D-17)."""
+        """We lost the run. What became of its effects is told unfenced, for who has it now (D-17)."""
         waiting = [task for key, task in self.tasks.items() if self._is_effect(key)]
         if waiting:
             await asyncio.wait(waiting, timeout=self.runtime.grace)
@@ -365,7 +366,7 @@ class Driver:
     def _snapshot(self) -> None:
         """So that loading stays short: an index of where the run stands (D-27).
 
-        Not before as many bytes were written as the last one took, so that snapshots never outweigh the journal.
+        Not before as many bytes were written as the last one took: snapshots never outweigh the journal.
         """
         if (
             self.bytes_since < self.snapshot_size
@@ -577,7 +578,7 @@ class Driver:
         )
 
     def _cancelled(self, execution: Exec) -> None:
-        """The handler was stopped: by a park (it waits for a person), a cancel, a lost lease, or from outside.
+        """The handler was stopped: by a park (it waits for a person), a cancel, a lost lease, from outside.
 
         Where nobody stopped it, it has cancelled itself: that is a failure like any other.
         """
@@ -632,11 +633,12 @@ class Driver:
         return program.code.get(program.graph.nodes[execution.node].id, "")
 
     def check_reentry(self) -> None:
-        """Other code may not go on in the middle of a visit: its sub-steps were made by the old one (D-34)."""
+        """Other code may not go on amid a visit: its sub-steps were made by the old one (D-34)."""
         for execution in self.pos.execs.values():
             if execution.code and execution.code != self.code_of(execution):
                 raise VersionMismatchError(
-                    f"the code of node {self._node(execution).id!r} has changed, and visit {execution.visit} of it has "
+                    f"the code of node {self._node(execution).id!r} has changed, and visit "
+                    f"{execution.visit} of it has "
                     "recorded sub-steps or answers that the old code made.",
                     hint="Load the old code, or give both the same version= if they take the same steps.",
                     flow=self.graph.name,

@@ -62,7 +62,7 @@ class Box:
         return messages + (await self.take() if inbox_seq else [])
 
     def _code_changed(self) -> CodeChanged | None:
-        """Other code than this run was last advanced with. Raises VersionMismatchError where it may not go on."""
+        """Other code than the last that advanced this run. Raises VersionMismatchError where it may not."""
         driver = self.driver
         old, new = driver.pos.code or driver.row.code, driver.program.code_digest
         if old == new:
@@ -70,8 +70,8 @@ class Box:
         driver.check_reentry()
         if driver.graph.spec.code_change == "refuse":
             raise VersionMismatchError(
-                f"the code of flow {driver.graph.name!r} has changed since run {driver.run} was last advanced, and the "
-                "flow refuses changed code.",
+                f"the code of flow {driver.graph.name!r} has changed since run {driver.run} was last "
+                "advanced, and the flow refuses changed code.",
                 hint="Load the old code; the run keeps its place meanwhile.",
                 flow=driver.graph.name,
             )
@@ -111,7 +111,9 @@ class Box:
             return LateCame(intent=intent, told=(await self._late_reports()).get(intent), inbox=row.id)
         if row.kind == "cancel":
             said: dict[str, Any] = msgspec.json.decode(row.payload) if row.payload else {}
-            return CancelAsked(reason=said.get("reason") or "cancelled", by=said.get("by") or "", inbox=row.id)
+            return CancelAsked(
+                reason=said.get("reason") or "cancelled", by=said.get("by") or "", inbox=row.id
+            )
         if row.kind == "answer":
             return await self._answer(row)
         return None
@@ -122,5 +124,9 @@ class Box:
             return None
         resolution = freeze(msgspec.json.decode(hold.resolution))
         return Answered(
-            hold=hold.id, resolution=resolution, by=hold.resolved_by or "", at=hold.resolved_at or 0, inbox=row.id
+            hold=hold.id,
+            resolution=resolution,
+            by=hold.resolved_by or "",
+            at=hold.resolved_at or 0,
+            inbox=row.id,
         )

@@ -1,8 +1,8 @@
 """Memory: what nodes remember beyond one run, and how much of that a run records (D-22).
 
 `live`: every read and write goes to the memory. `snapshot`: what a node read and wrote is recorded, and on
-re-entry returned and not done again. `journaled`: as snapshot, and writes are pending until the node has settled:
-with the store's own memory they are put in the very transaction of that settle, so once or not at all.
+re-entry returned and not done again. `journaled`: as snapshot, and writes are pending until the node has
+settled: with the store's own memory they are put in the transaction of that settle, so once or not at all.
 """
 
 from __future__ import annotations
@@ -84,12 +84,22 @@ class NodeMemory:
         return [self._read_back(trace) for trace in known]
 
     async def write(
-        self, content: str, *, type: str = "episodic", scope: str = "global", strength: float = 1.0  # noqa: A002
+        self,
+        content: str,
+        *,
+        type: str = "episodic",  # noqa: A002
+        scope: str = "global",
+        strength: float = 1.0,
     ) -> None:
         ordinal, known = self._ctx.take_recorded(WRITE)
         memory = Memory(
-            id=self._ctx.trace_id(ordinal), tenant=self._ctx.tenant, scope=self._ctx.memory_scope(scope), type=type,
-            content=content, strength=strength, at=self._ctx.now(),
+            id=self._ctx.trace_id(ordinal),
+            tenant=self._ctx.tenant,
+            scope=self._ctx.memory_scope(scope),
+            type=type,
+            content=content,
+            strength=strength,
+            at=self._ctx.now(),
         )
         if self.consistency == "journaled":
             self._ctx.remember_later(memory)
@@ -100,8 +110,13 @@ class NodeMemory:
 
     def _read_back(self, trace: Any) -> Memory:
         return Memory(
-            id=trace["traceId"], tenant=self._ctx.tenant, scope=trace["scope"], type=trace["type"],
-            content=trace["content"], strength=trace["strength"], at=trace["at"],
+            id=trace["traceId"],
+            tenant=self._ctx.tenant,
+            scope=trace["scope"],
+            type=trace["type"],
+            content=trace["content"],
+            strength=trace["strength"],
+            at=trace["at"],
         )
 
 

@@ -8,7 +8,6 @@ import os
 import socket
 import threading
 from collections.abc import Callable
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import msgspec

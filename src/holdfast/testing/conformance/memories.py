@@ -18,7 +18,9 @@ def memory(name: str, content: str, **more: Any) -> Memory:
     return Memory(id=name, content=content, **given)
 
 
-async def found(kit: StoreKit, query: str = "", *, tenant: str = "t", scope: str = "global", limit: int = 9) -> list[str]:
+async def found(
+    kit: StoreKit, query: str = "", *, tenant: str = "t", scope: str = "global", limit: int = 9
+) -> list[str]:
     traces = await kit.store.find_memories(tenant=tenant, scope=scope, query=query, limit=limit)
     return [trace.id for trace in traces]
 

@@ -20,7 +20,7 @@ from holdfast.errors import (
 from holdfast.model.fingerprint import encode_graph
 from holdfast.model.program import Program
 from holdfast.checkpoint.picture import Checkpoint, CheckpointMeta
-from holdfast.runs import forking, pictures, pruning
+from holdfast.runs import forking, pictures, pruning, saying
 from holdfast.runs.announcing import Progress
 from holdfast.runs.history import tell_events
 from holdfast.runs.pending import PendingRun, pending_runs
@@ -185,6 +185,12 @@ class RunService:
             raise _decided(await self.store.hold(HoldId(hold)) or row)
         crashpoint("after_answer")
         return won
+
+    async def say(
+        self, run: str, content: str | Mapping[str, Any], *, hold: str | None = None, by: str = "user:local"
+    ) -> HoldRow:
+        """Answer the open question of a run in plain words, or with a whole answer as a mapping."""
+        return await saying.say(self, run, content, hold=hold, by=by)
 
     async def cancel(self, run: str, *, reason: str = "cancelled", by: str = "user:local") -> RunRow:
         """Ask a run to stop. Whoever holds it does; with no holder any worker claims it and does the same."""

@@ -153,7 +153,13 @@ class Context:
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
-        extra = {"run": self.run_id, "node": self.node, "visit": self.visit, "attempt": self.attempt}
+        extra = {
+            "run": self.run_id,
+            "node": self.node,
+            "visit": self.visit,
+            "attempt": self.attempt,
+            "seq": self._exec.seq,
+        }
         return logging.LoggerAdapter(logging.getLogger("holdfast.node"), extra)
 
     @property

@@ -8,6 +8,7 @@ from holdfast.errors import NotAStoreError, SchemaTooNewError, SettingsError, St
 from holdfast.store.memory import MemoryStore
 from holdfast.store.open import open_store
 from holdfast.store.sql.sqlite import SqliteStore
+from holdfast.store.sql.sqlite.migrate import migrations
 from tests.unit.store.sqlite_files import names, plain, pragma
 
 pytestmark = pytest.mark.anyio
@@ -103,7 +104,7 @@ async def test_empty_file_becomes_a_store(tmp_path: Path) -> None:
     file = tmp_path / "runs.db"
     file.touch()
     await (await open_store(str(file))).close()
-    assert pragma(file, "user_version") == 1
+    assert pragma(file, "user_version") == len(migrations())
 
 
 @pytest.mark.covers("RS-DB-1", "R-44")

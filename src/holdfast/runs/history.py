@@ -13,9 +13,9 @@ from holdfast.model.events import derive_events
 from holdfast.model.fingerprint import decode_graph
 from holdfast.model.graph import Graph
 from holdfast.runs import announcing
-from holdfast.runs.sealing import Sealer
+from holdfast.runs.sealing import Sealer, kind_name
 from holdfast.types.event import Event, EventRow
-from holdfast.types.record import Kind, Record
+from holdfast.types.record import Record
 
 if TYPE_CHECKING:
     from holdfast.runs.service import RunService
@@ -86,7 +86,7 @@ def _unreadable(row: RunRow, record: Record) -> list[Event]:
     """A damaged record keeps its numbers, so that a cursor never meets a gap; its columns are still told."""
     data = {
         "seq": record.seq,
-        "kind": Kind(record.kind).name,
+        "kind": kind_name(record),
         "digest": record.digest.hex(),
         "outcome": record.outcome,
     }

@@ -13,7 +13,14 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from holdfast.checkpoint import TypeRegistry
-from holdfast.errors import FlowNotFoundError, HoldfastError, RunBusyError, StoreError, VersionMismatchError
+from holdfast.errors import (
+    FlowNotFoundError,
+    HoldfastError,
+    RunBusyError,
+    SchemaTooNewError,
+    StoreError,
+    VersionMismatchError,
+)
 from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs.blobs import BlobDesk, Objects
@@ -139,7 +146,7 @@ class Runtime:
             self._attend()
             status = await driver.drive()
             return status, driver.pos
-        except (VersionMismatchError, FlowNotFoundError):
+        except (VersionMismatchError, FlowNotFoundError, SchemaTooNewError):
             await self._give_back(claim)
             raise
         finally:

@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.checkpoint import Blob, TypeRegistry, pack, record_digest, seal, spill, unpack, unseal
 from holdfast.checkpoint.envelope import MAX_SIZE, encode_packed
-from holdfast.errors import CheckpointCorruptError, ValueTooLargeError
+from holdfast.errors import CheckpointCorruptError, SchemaTooNewError, ValueTooLargeError
 from holdfast.model.bodies import (
     BODY_TYPES,
     AskedBody,
@@ -165,17 +165,24 @@ class Sealer:
         return value
 
     def open(self, record: Record) -> Any:
-        """The body of a stored record. Raises CheckpointCorruptError where it does not match its digest."""
+        """The body of a stored record. Raises CheckpointCorruptError where it does not match its digest,
+        SchemaTooNewError where it is of a kind that there is not (D-1)."""
         expected = record_digest(
             record.kind, record.at, record.node, record.scope, record.visit, record.outcome, record.payload
         )
         if expected != record.digest:
             raise CheckpointCorruptError(
-                f"record {record.seq} ({Kind(record.kind).name} of node {record.node!r}) does not match its digest "
-                f"{record.digest.hex()}: it was damaged after it was written.",
+                f"record {record.seq} ({kind_name(record)} of node {record.node!r}) does not match its "
+                f"digest {record.digest.hex()}: it was damaged after it was written.",
                 hint="The record is kept as it is. Fork from an earlier checkpoint, or restore a backup.",
                 seq=record.seq,
                 digest=record.digest.hex(),
+            )
+        if record.kind not in BODY_TYPES:
+            raise SchemaTooNewError(
+                f"record {record.seq} is of {kind_name(record)}, which this version does not know.",
+                hint="A newer version wrote it: upgrade before you go on with this run.",
+                seq=record.seq,
             )
         return self.unpack_body(unseal(record.payload, BODY_TYPES[Kind(record.kind)]))
 
@@ -203,3 +210,10 @@ def _surely_fits(value: Any) -> bool:
 
 
 Opener = Callable[[Record], Any]
+
+
+def kind_name(record: Record) -> str:
+    try:
+        return Kind(record.kind).name
+    except ValueError:
+        return f"kind {record.kind}"

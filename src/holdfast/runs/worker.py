@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from holdfast.errors import LeaseLostError, StoreError, VersionMismatchError
+from holdfast.errors import LeaseLostError, SchemaTooNewError, StoreError, VersionMismatchError
 from holdfast.runs.driver import Driver
 from holdfast.runs.service import RunService
 from holdfast.runs.sweeps import Reaper, TimerSweep
@@ -204,11 +204,11 @@ class Worker:
             await self.runtime.drive(claim)
         except LeaseLostError:
             log.info("run %s went on elsewhere", run)
+        except (VersionMismatchError, SchemaTooNewError) as error:
+            log.warning("run %s cannot go on here: %s", run, error)
         except StoreError as error:
             log.warning("run %s stopped here: %s", run, error)
             await self._hand_back(claim)
-        except VersionMismatchError as error:
-            log.warning("run %s cannot go on here: %s", run, error)
 
     async def _hand_back(self, claim: Claim) -> None:
         """When the store is well again, so that its trouble does not count as a death of the run's worker."""

@@ -1,0 +1,289 @@
+"""Small lines of the core that no larger test happens to prove."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import Context, Event, Flow, FlowInvalidError, Holdfast, RunStatus, Worker
+from holdfast.checkpoint import record_digest
+from holdfast.errors import SchemaTooNewError
+from holdfast.model.graph import HoldSpec
+from holdfast.runs.driver import SNAPSHOT_RECORDS
+from holdfast.types.hold import Option
+from holdfast.types.record import Kind, Record
+from holdfast.types.status import HoldStatus
+from tests.flows.conftest import node
+from tests.flows.places import Place, answer, told
+from tests.flows.refunds import GIVEN, refund_flow
+
+pytestmark = pytest.mark.anyio
+TENTH = 9
+
+
+@pytest.mark.covers("CORE-FLOW-39")
+async def test_lane_and_priority_are_those_of_the_flow_unless_the_run_says_otherwise(house: Holdfast) -> None:
+    flow = Flow("placed", effect="pure", lane="slow", priority=7)
+    node(flow, "only")
+    service = await house.service()
+    plain, _ = await service.create(flow.program(), {})
+    own, _ = await service.create(flow.program(), {}, lane="fast", priority=0)
+    assert [(row.lane, row.priority) for row in (plain, own)] == [("slow", 7), ("fast", 0)]
+    await Worker(flow, on=house, lanes=["fast"]).run_until_idle()
+    assert [(await service.get(row.id)).status for row in (plain, own)] == ["pending", "completed"]
+
+
+@pytest.mark.covers("CORE-FLOW-40", "CORE-HOLD-01")
+@pytest.mark.parametrize(("said", "receipt"), [("approve", "r-250"), ("reject", "none")])
+async def test_hold_asks_a_person_and_the_run_goes_where_they_decide(
+    house: Holdfast, said: str, receipt: str
+) -> None:
+    flow = refund_flow()
+    waiting = await flow.run(GIVEN, on=house)
+    (hold,) = waiting.holds
+    assert (hold.node, hold.prompt, hold.status) == ("approve", "Refund 250 to c-9?", HoldStatus.pending)
+    await answer(house, waiting, said)
+    result = await flow.resume(waiting.run_id, on=house)
+    assert result.expect().state.receipt == receipt
+    taken = {event.node for event in await told(house, result, "node.completed")}
+    assert ("pay" in taken, "refuse" in taken) == (said == "approve", said == "reject")
+
+
+@pytest.mark.covers("CORE-CTX-04")
+async def test_artifact_is_in_the_result_when_its_node_has_settled_and_not_when_it_failed(
+    house: Holdfast,
+) -> None:
+    flow = Flow("gives", effect="pure")
+
+    @flow.node
+    async def gives(ctx: Context) -> dict[str, Any]:
+        ctx.artifact("report", {"pages": [1, 2]})
+        ctx.artifact("plain", b"bytes")
+        return {"given": True}
+
+    @flow.node(on_failure="skip")
+    async def fails(ctx: Context) -> dict[str, Any]:
+        ctx.artifact("half", 1)
+        raise ValueError("no")
+
+    flow.edge(gives, fails)
+    result = await flow.run({}, on=house)
+    assert result.expect().artifacts == {"report": {"pages": [1, 2]}, "plain": b"bytes"}
+    assert result.state == {"given": True}
+    assert (await (await house.service()).latest(result.run_id)).artifacts == result.artifacts
+
+
+@pytest.mark.covers("CORE-RUN-04", "G-28")
+async def test_result_tells_completed_waiting_and_failed_apart(house: Holdfast) -> None:
+    flow = Flow("three", effect="pure")
+    flow.hold("ask", prompt="?", options=["yes"])
+
+    @flow.node
+    async def decides(s: dict[str, Any]) -> dict[str, Any]:
+        if s["how"] == "badly":
+            raise ValueError("badly")
+        return {}
+
+    flow.edge(decides, "ask", when="how == 'asking'")
+    ends = {how: await flow.run({"how": how}, on=house) for how in ("well", "asking", "badly")}
+    assert {how: (r.completed, r.waiting, r.failed) for how, r in ends.items()} == {
+        "well": (True, False, False),
+        "asking": (False, True, False),
+        "badly": (False, False, True),
+    }
+    assert [r.status for r in ends.values()] == ["completed", "pending_input", "failed"]
+    last = [
+        [e for e in await told(house, r) if e.type != "checkpoint.created"][-1].type for r in ends.values()
+    ]
+    assert last == ["run.completed", "hold.opened", "run.failed"]
+
+
+@pytest.mark.covers("CORE-RUN-02")
+@pytest.mark.parametrize("address", ["memory:", "sqlite:{}/sync.db"])
+async def test_sync_run_works_where_a_loop_already_runs(tmp_path: Path, address: str) -> None:
+    flow = Flow("sync", effect="pure")
+    node(flow, "only", {"x": 1})
+    house = Holdfast(address.format(tmp_path))
+    assert flow.run_sync({}, on=house).expect().state == {"x": 1}
+    await house.close()
+
+
+@pytest.mark.covers("CORE-CKPT-02")
+async def test_load_reads_no_more_than_a_snapshots_worth_however_long_the_run_is(
+    house: Holdfast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = Flow("long", effect="pure")
+
+    @flow.node
+    async def turn(s: dict[str, Any]) -> dict[str, Any]:
+        return {"n": s["n"] + 1}
+
+    flow.hold("ask", prompt="?", options=["yes"])
+    flow.loop(turn, turn, when="n < 950", max=1000)
+    flow.edge(turn, "ask", when="n >= 950")
+    waiting = await flow.run({"n": 0}, on=house)
+    service = await house.service()
+    assert (await service.get(waiting.run_id)).head > 950
+    await answer(house, waiting, "yes")
+    store, read = service.store, []
+    real = store.read
+
+    async def counted(*words: Any, **more: Any) -> Any:
+        found = await real(*words, **more)
+        read.append(len(found))
+        return found
+
+    monkeypatch.setattr(store, "read", counted)
+    assert (await flow.resume(waiting.run_id, on=house)).expect().state["n"] == 950
+    assert 0 < sum(read) <= 2 * SNAPSHOT_RECORDS + 10
+
+
+@pytest.mark.covers("D-1")
+async def test_journal_knows_nine_kinds_and_a_reader_refuses_a_tenth(
+    bare_house: Holdfast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert [kind.name for kind in Kind] == [
+        "created", "intent", "attempt", "substep", "asked", "chunk", "step", "snapshot", "end",
+    ]  # fmt: skip
+    flow = refund_flow()
+    waiting = await flow.run(GIVEN, on=bare_house)
+    service = await bare_house.service()
+    real = service.store.read
+
+    async def newer(*words: Any, **more: Any) -> list[Record]:
+        """What a version that knows a tenth kind would have written: whole, and with a true digest."""
+        found = await real(*words, **more)
+        last = found[-1]
+        if last.kind == Kind.asked:
+            last.kind = TENTH
+            last.digest = record_digest(
+                TENTH, last.at, last.node, last.scope, last.visit, last.outcome, last.payload
+            )
+        return found
+
+    monkeypatch.setattr(service.store, "read", newer)
+    with pytest.raises(SchemaTooNewError, match="kind 9"):
+        await flow.resume(waiting.run_id, on=bare_house)
+    monkeypatch.undo()
+    assert (await flow.resume(waiting.run_id, on=bare_house)).status is RunStatus.pending_input
+
+
+@pytest.mark.covers("E17")
+@pytest.mark.parametrize("on_timeout", ["default", "fail"])
+async def test_deadline_of_a_person_is_not_forgotten_when_no_process_waits(
+    place: Place, on_timeout: str
+) -> None:
+    flow = Flow("deadline", effect="pure")
+    flow.hold("gate", prompt="Ship?", options=["yes", "no"], timeout="2h", on_timeout=on_timeout)
+    house = await place.house()
+    waiting = await flow.run({}, on=house)
+    assert waiting.status is RunStatus.pending_input
+    await house.close()
+    place.clock.advance(hours=3)
+    later = await place.house()
+    # Nobody names the run: whoever is alive finds that its time is over.
+    worker = Worker(flow, on=later, poll=0.01)
+    async with worker:
+        service = await later.service()
+        async with asyncio.timeout(5):
+            while (await service.get(waiting.run_id)).status not in ("completed", "failed"):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+    (hold,) = await service.holds(waiting.run_id, open_only=False)
+    assert hold.status is HoldStatus.expired
+    assert (await service.get(waiting.run_id)).status == {"default": "completed", "fail": "failed"}[
+        on_timeout
+    ]
+
+
+@pytest.mark.covers("E20", "G-21")
+@pytest.mark.parametrize(("plan", "end"), [("pro", "fast"), ("free", "slow")])
+async def test_documented_expression_with_the_state_prefix_does_not_take_the_wrong_way(
+    house: Holdfast, plan: str, end: str
+) -> None:
+    flow = Flow("documented", effect="pure")
+    node(flow, "start", {"plan": plan})
+    node(flow, "fast", {"end": "fast"})
+    node(flow, "slow", {"end": "slow"})
+    flow.edge("start", "fast", when="state.scratch.plan === 'pro' && (state.plan != 'a||b')")
+    flow.edge("start", "slow", otherwise=True)
+    assert (await flow.run({}, on=house)).expect().state["end"] == end
+
+
+@pytest.mark.covers("P3")
+async def test_no_option_of_a_human_step_is_dropped_on_its_way_to_the_hold(house: Holdfast) -> None:
+    flow = Flow("told", effect="pure")
+    flow.hold(
+        "gate", prompt="Ship {{what}}?", options=[{"id": "y", "label": "Yes", "variant": "primary"}, "n"],
+        assignee="team:{{what}}", timeout="2h", on_timeout="default", priority="high", type="review",
+        bind="verdict", context={"what": "{{what}}"}, schema={"type": "object"},
+    )  # fmt: skip
+    (spec,) = [each.hold for each in flow.program().graph.nodes if each.id == "gate"]
+    assert [
+        name for name in HoldSpec.__struct_fields__ if getattr(spec, name) == getattr(HoldSpec(), name)
+    ] == []
+    waiting = await flow.run({"what": "it"}, on=house)
+    (hold,) = waiting.holds
+    assert (hold.prompt, hold.assignee, hold.priority, hold.type) == ("Ship it?", "team:it", "high", "review")
+    assert hold.options == (Option("y", "Yes", "primary"), Option("n", "n"))
+    assert hold.expires_at == hold.created_at + 2 * 3600 * 1_000_000
+    assert hold.expiry_action == "default"
+    assert (hold.context, hold.schema) == (b'{"what":"it"}', b'{"type":"object"}')
+    await answer(house, waiting, "y")
+    assert (await flow.resume(waiting.run_id, on=house)).expect().state["verdict"] == "y"
+
+
+@pytest.mark.covers("P3")
+@pytest.mark.parametrize("option", ["auto_accept", "judge", "remind"])
+def test_option_that_a_human_step_does_not_know_is_refused(option: str) -> None:
+    flow = Flow("unknown", effect="pure")
+    flow.hold("gate", prompt="?", options=["y"], **{option: True})
+    with pytest.raises(FlowInvalidError, match=option):
+        flow.program()
+
+
+@pytest.mark.covers("CORE-CTX-10")
+async def test_log_lines_of_a_node_name_their_run_node_and_seq(
+    house: Holdfast, caplog: pytest.LogCaptureFixture
+) -> None:
+    flow = Flow("logs", effect="pure")
+
+    @flow.node
+    async def talks(ctx: Context) -> None:
+        ctx.log.warning("here")
+
+    result = await flow.run({}, on=house)
+    (line,) = [r for r in caplog.records if r.message == "here"]
+    assert (line.run, line.node) == (result.run_id, "talks")
+    assert isinstance(line.seq, int)
+
+
+@pytest.mark.covers("G-50")
+async def test_every_subscriber_sees_all_events_in_order_and_leaves_nothing_behind(house: Holdfast) -> None:
+    flow = refund_flow()
+    waiting = await flow.run(GIVEN, on=house)
+    service = await house.service()
+
+    async def listen(until: int) -> list[Event]:
+        seen: list[Event] = []
+        stream = service.stream(waiting.run_id, poll=0.02)
+        async for event in stream:
+            seen.append(event)
+            if len(seen) == until:
+                break
+        await stream.aclose()
+        await stream.aclose()
+        return seen
+
+    listeners = [asyncio.create_task(listen(until)) for until in (10_000, 10_000, 3)]
+    await asyncio.sleep(0.01)
+    await answer(house, waiting, "approve")
+    await flow.resume(waiting.run_id, on=house)
+    async with asyncio.timeout(5):
+        first, second, early = await asyncio.gather(*listeners)
+    whole = await service.events(waiting.run_id)
+    assert first == second == whole
+    assert early == whole[:3]
+    assert not any(service.runtime._listeners.values()), "a consumer who left is still called"

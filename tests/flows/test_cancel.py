@@ -54,7 +54,7 @@ class Slow:
 
 @pytest.mark.parametrize("takes_ctx", [False, True])
 @pytest.mark.parametrize("other", [False, True])
-@pytest.mark.covers("D-32", "RS-FAIL-4", "CORE-WORK-01")
+@pytest.mark.covers("D-32", "RS-FAIL-4")
 async def test_a_handler_is_stopped_when_its_run_is_cancelled(
     place: Place, takes_ctx: bool, other: bool
 ) -> None:

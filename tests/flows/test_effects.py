@@ -188,7 +188,7 @@ async def test_a_chain_of_writes_costs_one_commit_each_when_one_worker_runs_it(h
     await counted.close()
 
 
-@pytest.mark.covers("D-14", "G-33", "D-9")
+@pytest.mark.covers("D-14", "G-33")
 async def test_an_intent_is_stored_before_the_handler_is_called(house: Holdfast) -> None:
     flow = Flow("intends")
     seen: list[int] = []

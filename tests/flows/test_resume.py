@@ -97,7 +97,7 @@ async def test_another_flows_run_is_refused_when_resumed(place: Place) -> None:
     assert (await other.resume(waiting.run_id, on=house)).status is RunStatus.pending_input
 
 
-@pytest.mark.covers("G-39", "R-35", "RF-10", "CORE-WORK-03")
+@pytest.mark.covers("G-39", "R-35", "RF-10")
 async def test_exactly_one_wins_when_two_resume_at_once(place: Place) -> None:
     flow = Flow("waits", effect="read")
     log: list[str] = []
@@ -153,7 +153,7 @@ async def test_a_skipped_arm_stays_skipped_when_the_run_is_resumed(house: Holdfa
     assert log == ["left", "left"]
 
 
-@pytest.mark.covers("RS-PAUSE-9", "G-27")
+@pytest.mark.covers("G-27", "G-38")
 async def test_parallel_work_that_was_stopped_runs_again_when_a_failed_run_is_resumed(
     house: Holdfast,
 ) -> None:

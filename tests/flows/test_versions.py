@@ -31,7 +31,7 @@ def release(number: int, *, more: bool = False, version: str | None = None, **se
     return flow
 
 
-@pytest.mark.covers("D-34", "CORE-CKPT-14", "G-6")
+@pytest.mark.covers("D-34", "CORE-CKPT-14")
 async def test_a_run_keeps_its_place_and_is_refused_when_the_graph_has_changed(place: Place) -> None:
     old, new = release(1), release(1, more=True)
     house = await place.house()

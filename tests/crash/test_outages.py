@@ -32,6 +32,7 @@ def test_run_stops_with_a_typed_error_and_goes_on_later_when_the_store_cannot_wr
     victim.judge()
 
 
+@pytest.mark.covers("D-11")
 def test_run_goes_on_by_itself_when_the_lock_ends_in_time(tmp_path: Path) -> None:
     victim = Victim(tmp_path, "bare")
     assert victim.end(victim.start("briefly", program="outage")) == 0

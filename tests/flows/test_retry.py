@@ -69,7 +69,7 @@ async def test_a_run_fails_when_its_attempts_are_used_up(house: Holdfast) -> Non
     ("backoff", "waits"),
     [("fixed", [2, 2, 2]), ("linear", [2, 4, 6]), ("exponential", [2, 4, 8])],
 )
-@pytest.mark.covers("G-24", "CORE-FLOW-24", "D-5")
+@pytest.mark.covers("G-24", "CORE-FLOW-24", "D-5", "P9")
 async def test_back_off_grows_as_declared_when_a_node_keeps_failing(
     place: Place, backoff: str, waits: list[int]
 ) -> None:
@@ -87,7 +87,7 @@ async def test_back_off_grows_as_declared_when_a_node_keeps_failing(
     assert result.completed
 
 
-@pytest.mark.covers("CORE-FLOW-25")
+@pytest.mark.covers("CORE-FLOW-25", "P9")
 async def test_back_off_stays_under_its_cap_when_it_grows(place: Place) -> None:
     house = await place.house()
     flow, calls = failing_times(3, Retry(4, backoff="exponential", delay="2s", cap="3s"))
@@ -99,7 +99,7 @@ async def test_back_off_stays_under_its_cap_when_it_grows(place: Place) -> None:
     assert len(calls) == 4
 
 
-@pytest.mark.covers("CORE-FLOW-25", "D-5")
+@pytest.mark.covers("CORE-FLOW-25", "D-5", "P9")
 async def test_jitter_is_the_same_when_the_same_run_is_made_again(place: Place) -> None:
     run = "aaaaaaaa-2222-4333-8444-555555555555"
     first, second = await place.house(), await Place(place.address.replace("p.db", "q.db")).house()
@@ -133,7 +133,7 @@ async def test_an_error_is_not_retried_when_the_policy_names_others(house: Holdf
     assert calls == [1]
 
 
-@pytest.mark.covers("G-24", "CORE-FLOW-23")
+@pytest.mark.covers("G-24", "CORE-FLOW-23", "P9")
 async def test_the_count_of_attempts_survives_when_the_worker_dies_in_the_back_off(place: Place) -> None:
     flow, calls = failing_times(9, Retry(3, delay="40s", cap=None, backoff="fixed"))
     house = await place.house()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Flow, Holdfast, Outcome
+from holdfast import Context, Flow, Holdfast, Outcome, Retry
 from holdfast.model.graph import WalkSpec
 from holdfast.testing.conformance.flows import add
 from tests.flows.conftest import visits_of
@@ -312,3 +312,45 @@ async def test_walk_inside_a_flow_ends_and_the_flow_goes_on(house: Holdfast) -> 
     flow.edge("sub", "end")
     result = await flow.run({"start": ["0"]}, on=house)
     assert result.expect().state == {"start": ["0"], "log": ["0", "a", "b"], "done": True}
+
+
+@pytest.mark.covers("CORE-ENGINE-06")
+async def test_walk_retries_a_stage_and_its_checkpoint_counts_when_it_keeps_failing(house: Holdfast) -> None:
+    flow = walk()
+    attempts: list[int] = []
+
+    async def shaky(ctx: Context) -> Outcome:
+        attempts.append(ctx.attempt)
+        return Outcome("fail" if len(attempts) < 3 else "success", {"log": ["a"]}, reason="not yet")
+
+    flow.node(id="a", retry=Retry(3, delay=0))(shaky)
+    ends(flow, "end")
+    flow.edge("a", "end")
+    result = await flow.run({"log": []}, on=house)
+    assert result.expect().state["log"] == ["a", "end"]
+    assert attempts == [1, 2, 3]
+    service = await house.service()
+    retried = [event for event in await service.events(result.run_id) if event.type == "node.retried"]
+    assert [event.data["attempt"] for event in retried] == [2, 3]
+    assert (await service.latest(result.run_id)).executions[0].attempt == 3
+
+
+@pytest.mark.covers("CORE-ENGINE-06")
+async def test_retry_counter_of_a_stage_begins_anew_when_the_walk_comes_back(house: Holdfast) -> None:
+    flow = walk()
+    attempts: list[int] = []
+
+    async def shaky(ctx: Context) -> Outcome:
+        attempts.append(ctx.attempt)
+        return Outcome("fail" if ctx.attempt == 1 else "success", {"log": ["a"]}, reason="once each time")
+
+    flow.node(id="a", retry=Retry(2, delay=0))(shaky)
+    add(flow, "b", lambda s: {"n": s["n"] + 1})
+    ends(flow, "end")
+    flow.start("a")
+    flow.edge("a", "b")
+    flow.loop("b", "a", when="n < 2", max=5)
+    flow.edge("b", "end", when="n >= 2")
+    result = await flow.run({"log": [], "n": 0}, on=house)
+    assert result.expect().state["log"] == ["a", "a", "end"]
+    assert attempts == [1, 2, 1, 2]

@@ -78,6 +78,7 @@ def evaluate(text: str, values: dict[str, object] = STATE) -> object:
         ("wait > wait", False),
     ],
 )
+@pytest.mark.covers("G-21")
 def test_expression_gives_expected_value_when_operands_exist(text, expected):
     assert evaluate(text) is expected
 
@@ -303,6 +304,7 @@ def test_partition_resolver_reads_scratch_then_input_when_name_is_bare():
         assert resolve(tuple(text.split("."))) is MISSING
 
 
+@pytest.mark.covers("G-21", "E20")
 def test_state_prefix_reads_partitions_when_written_as_documented():
     resolve = partition_resolver({"scratch": {"plan": "pro"}, "input": {}})
     assert compile_expr("state.scratch.plan === 'pro' ? 'fast' : 'slow'").evaluate(resolve) == "fast"

@@ -52,7 +52,7 @@ async def test_memory_store_refuses_settings() -> None:
 @pytest.mark.parametrize(
     ("form", "level"), [("sqlite:{}", 2), ("sqlite:{}?sync=normal", 1), ("sqlite:{}?sync=full", 2)]
 )
-@pytest.mark.covers("CORE-STORE-04")
+@pytest.mark.covers("CORE-STORE-04", "D-11")
 async def test_commits_are_flushed_as_the_address_says(tmp_path: Path, form: str, level: int) -> None:
     store = await open_store(form.format(tmp_path / "runs.db"))
     assert isinstance(store, SqliteStore)

@@ -107,6 +107,7 @@ async def test_nothing_is_pruned_when_the_process_dies_inside_prune(kit: StoreKi
     assert await kit.store.prune(lease.run, horizon=2, replace=None) == 2
 
 
+@pytest.mark.covers("D-11")
 async def test_waiting_store_notices_when_another_process_writes(kit: StoreKit, file: Path) -> None:
     assert not await kit.store.wait_change(0.12)
     waiting = asyncio.ensure_future(kit.store.wait_change(30))

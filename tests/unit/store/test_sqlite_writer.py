@@ -46,7 +46,7 @@ def _counting(kit: StoreKit) -> list[str]:
     return commits
 
 
-@pytest.mark.covers("CORE-STORE-04")
+@pytest.mark.covers("CORE-STORE-04", "D-11")
 async def test_settle_now_answers_none_and_writes_nothing_when_another_process_is_writing(
     kit: StoreKit, file: Path
 ) -> None:
@@ -202,6 +202,7 @@ async def test_store_works_when_two_loops_in_two_threads_use_it_at_once(kit: Sto
     assert [(await kit.store.pending(lease.run))[0] for lease in leases] == [40] * 4
 
 
+@pytest.mark.covers("D-11")
 async def test_extend_now_works_from_a_thread_while_the_writer_is_in_use(kit: StoreKit) -> None:
     lease = await kit.claimed()
     writer = _sqlite(kit)._writer

@@ -1,48 +1,48 @@
 """Every error that a caller can meet, as a map: what happened, to what, and what to do.
 
-    HoldfastError
-    ├── InputError                  the caller's data or flow is wrong; mend it and call again
-    │   ├── FlowInvalidError            the flow does not validate; lists every problem
-    │   ├── ValueNotStorableError       a value that could not be read back exactly
-    │   ├── ValueTooLargeError          over the limit of one value or record
-    │   ├── StateError                  an update that does not fit the state's declared type
-    │   ├── StateMutationError          a handler changed the state in place
-    │   ├── ExpressionError             a condition, template or duration that cannot be read
-    │   ├── AnswerInvalidError          an answer that does not fit the hold
-    │   └── SettingsError               a store address or setting that means nothing
-    ├── NotFoundError               no such thing (or not in this tenant)
-    │   ├── RunNotFoundError            no run of that id
-    │   ├── CheckpointNotFoundError     no such record, or it was pruned
-    │   ├── HoldNotFoundError           no question of that id
-    │   └── FlowNotFoundError           no flow of that name is loaded here
-    ├── ConflictError               somebody else was first, or the thing has moved on
-    │   ├── HoldDecidedError            names the winner
-    │   ├── RunEndedError               it is over; nothing more can be asked of it
-    │   ├── RunExistsError              the id or key names a run of another flow
-    │   ├── RunBusyError                another worker has the run
-    │   ├── VersionMismatchError        the graph differs from the one the run was started on
-    │   └── LeaseLostError              another worker took the run over; stop quietly
-    ├── RunError                    the run itself went wrong; recorded on the run
-    │   ├── NodeFailedError             what a node's own code raised
-    │   ├── NodeTimeoutError            a node took longer than its timeout
-    │   ├── GuardrailError              a guardrail blocked the run
-    │   ├── RoutingError                a router named a target that is not there
-    │   ├── StallError                  work remains but nothing can start
-    │   ├── LoopLimitError              a loop went round more often than its cap
-    │   ├── JoinUnsatisfiedError        too few branches arrived at a join
-    │   ├── OutcomeUnknownError         an effect may or may not have happened
-    │   ├── ReplayMismatchError         sub-steps called in another order than recorded
-    │   ├── ScriptError                 ctx.step or ctx.ask where the node's class forbids it
-    │   └── RunCancelledError           somebody asked it to stop
-    ├── StoreError                  the store could not do it
-    │   ├── StoreBusyError              locked by somebody else; try again
-    │   ├── StoreFullError              no room on the disk
-    │   ├── StoreUnavailableError       it cannot be opened, read or written; it is closed
-    │   ├── NotAStoreError              the file is not a Holdfast database
-    │   ├── SchemaTooNewError           written by a newer version
-    │   ├── CheckpointCorruptError      a record does not match its digest
-    │   └── BlobMissingError            a blob that a record names is gone or damaged
-    └── NotDone                     raised by a handler: the effect certainly did not happen
+HoldfastError
+├── InputError                  the caller's data or flow is wrong; mend it and call again
+│   ├── FlowInvalidError            the flow does not validate; lists every problem
+│   ├── ValueNotStorableError       a value that could not be read back exactly
+│   ├── ValueTooLargeError          over the limit of one value or record
+│   ├── StateError                  an update that does not fit the state's declared type
+│   ├── StateMutationError          a handler changed the state in place
+│   ├── ExpressionError             a condition, template or duration that cannot be read
+│   ├── AnswerInvalidError          an answer that does not fit the hold
+│   └── SettingsError               a store address or setting that means nothing
+├── NotFoundError               no such thing (or not in this tenant)
+│   ├── RunNotFoundError            no run of that id
+│   ├── CheckpointNotFoundError     no such record, or it was pruned
+│   ├── HoldNotFoundError           no question of that id
+│   └── FlowNotFoundError           no flow of that name is loaded here
+├── ConflictError               somebody else was first, or the thing has moved on
+│   ├── HoldDecidedError            names the winner
+│   ├── RunEndedError               it is over; nothing more can be asked of it
+│   ├── RunExistsError              the id or key names a run of another flow
+│   ├── RunBusyError                another worker has the run
+│   ├── VersionMismatchError        the graph differs from the one the run was started on
+│   └── LeaseLostError              another worker took the run over; stop quietly
+├── RunError                    the run itself went wrong; recorded on the run
+│   ├── NodeFailedError             what a node's own code raised
+│   ├── NodeTimeoutError            a node took longer than its timeout
+│   ├── GuardrailError              a guardrail blocked the run
+│   ├── RoutingError                a router named a target that is not there
+│   ├── StallError                  work remains but nothing can start
+│   ├── LoopLimitError              a loop went round more often than its cap
+│   ├── JoinUnsatisfiedError        too few branches arrived at a join
+│   ├── OutcomeUnknownError         an effect may or may not have happened
+│   ├── ReplayMismatchError         sub-steps called in another order than recorded
+│   ├── ScriptError                 ctx.step or ctx.ask where the node's class forbids it
+│   └── RunCancelledError           somebody asked it to stop
+├── StoreError                  the store could not do it
+│   ├── StoreBusyError              locked by somebody else; try again
+│   ├── StoreFullError              no room on the disk
+│   ├── StoreUnavailableError       it cannot be opened, read or written; it is closed
+│   ├── NotAStoreError              the file is not a Holdfast database
+│   ├── SchemaTooNewError           written by a newer version
+│   ├── CheckpointCorruptError      a record does not match its digest
+│   └── BlobMissingError            a blob that a record names is gone or damaged
+└── NotDone                     raised by a handler: the effect certainly did not happen
 """
 
 from __future__ import annotations

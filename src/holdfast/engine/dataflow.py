@@ -246,7 +246,9 @@ class Flow:
         try:
             self.do("S", node, self.visit(node) + 1)
         except StateError as clash:
-            raise Problem("state_mismatch", f"the branches into {name!r} do not merge: {clash.message}", name) from None
+            raise Problem(
+                "state_mismatch", f"the branches into {name!r} do not merge: {clash.message}", name
+            ) from None
         self.started(node)
         if policy.cancel_losers and node in self.scope.early:
             self._cancel_losers(node)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-
-
-
 from holdfast.model.graph import Graph, Node
 from holdfast.model.position import Exec, Position, Scope
 from holdfast.types.record import Body, Kind, Record, Side
@@ -82,5 +79,3 @@ def side_of(record: Record) -> Side:
     if record.side is None:
         record.side = Side()
     return record.side
-
-

@@ -82,7 +82,16 @@ def _attempt(graph: Graph, pos: Position, record: Record, body: AttemptBody) -> 
         return
     if body.moves:
         apply_moves(graph, pos, body.moves)
-    if body.reason in ("ignored", "join_timeout", "children", "before", "fell_back", "damaged", "loaded", "uncheckpointed"):
+    if body.reason in (
+        "ignored",
+        "join_timeout",
+        "children",
+        "before",
+        "fell_back",
+        "damaged",
+        "loaded",
+        "uncheckpointed",
+    ):
         return
     if body.reason == "code_changed":
         pos.code = body.token

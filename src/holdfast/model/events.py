@@ -53,7 +53,12 @@ def count_events(kind: int, body: Any, *, listed: bool) -> int:
     return 1 + extra
 
 
-_STEP = {"success": "node.completed", "skipped": "node.skipped_failure", "fail": "node.failed", "unknown": "node.unknown"}
+_STEP = {
+    "success": "node.completed",
+    "skipped": "node.skipped_failure",
+    "fail": "node.failed",
+    "unknown": "node.unknown",
+}
 _ATTEMPT = {
     "retry": "node.retried",
     "restarted": "node.restarted",
@@ -112,7 +117,12 @@ def _moves(graph: Graph, moves: list[Move], record: Record) -> Iterator[Told]:
         inner = graph_at(graph, scope)
         if what in ("G", "F"):
             edge = inner.edges[a]
-            yield ("edge.taken", edge.source, scope, {"edge": edge.id, "from": edge.source, "to": edge.target})
+            yield (
+                "edge.taken",
+                edge.source,
+                scope,
+                {"edge": edge.id, "from": edge.source, "to": edge.target},
+            )
         if what in ("G", "S", "Z"):
             node = inner.nodes[inner.target[a] if what == "G" else a].id
             visit = b if what != "Z" else 1

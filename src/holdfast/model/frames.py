@@ -306,7 +306,9 @@ class FrameTree(msgspec.Struct):
             inside = self.frames[i].over.get(partition)
             if inside is not None and key in inside:
                 value = inside[key]
-                return MISSING if value is DELETED else _EMPTY if isinstance(value, (list, Segment)) else value
+                return (
+                    MISSING if value is DELETED else _EMPTY if isinstance(value, (list, Segment)) else value
+                )
         return MISSING
 
     def _collapse(self, base: Frame, merged: list[Delta]) -> int:

@@ -107,7 +107,11 @@ def load_position(plain: dict[str, Any], *, load: Loader | None = None) -> Posit
 
 def _load_tree(path: str, plain: Any, load: Loader | None) -> FrameTree:
     frames: dict[int, dict[str, Any]] = {
-        number: {**frame, "over": {p: dict(inside) for p, inside in frame["over"].items()}, "owned": list[Any]()}
+        number: {
+            **frame,
+            "over": {p: dict(inside) for p, inside in frame["over"].items()},
+            "owned": list[Any](),
+        }
         for number, frame in plain["frames"].items()
     }
     tree = msgspec.convert({"values": {}, "frames": frames, "next_id": plain["next_id"]}, FrameTree)

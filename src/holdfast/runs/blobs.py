@@ -106,7 +106,10 @@ class BlobDesk:
         return tuple(parts) if isinstance(value, tuple) else FrozenList(parts)
 
     async def _filled(
-        self, partition: str, inside: dict[str, Any], refs: dict[tuple[str, str], BlobRef],
+        self,
+        partition: str,
+        inside: dict[str, Any],
+        refs: dict[tuple[str, str], BlobRef],
         registry: TypeRegistry,
     ) -> dict[str, Any]:
         """The values that lay elsewhere, by key."""

@@ -7,8 +7,8 @@ from typing import Any
 from holdfast.errors import CheckpointCorruptError, CheckpointNotFoundError
 from holdfast.model.apply import apply_record
 from holdfast.model.bodies import CreatedBody, SnapshotBody
-from holdfast.model.graph import Graph
 from holdfast.model.frames import Segment
+from holdfast.model.graph import Graph
 from holdfast.model.position import Position
 from holdfast.model.snapshot import Loader, load_position
 from holdfast.runs.sealing import Sealer
@@ -66,7 +66,9 @@ def segment_loader(store: Store, sealer: Sealer, run: RunId) -> Loader:
     return load_items
 
 
-def start_from(graph: Graph, sealer: Sealer, run: RunId, record: Record, load: Loader | None = None) -> Position:
+def start_from(
+    graph: Graph, sealer: Sealer, run: RunId, record: Record, load: Loader | None = None
+) -> Position:
     """The position that a created or snapshot record stands for."""
     body = open_body(sealer, run, record)
     if isinstance(body, SnapshotBody):

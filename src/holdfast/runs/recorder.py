@@ -55,11 +55,17 @@ class RunQueue:
 
     @property
     def full(self) -> bool:
-        return not self.lazy and self.outage is None and (len(self.pending) >= MAX_RECORDS or self.size >= MAX_BYTES)
+        return (
+            not self.lazy
+            and self.outage is None
+            and (len(self.pending) >= MAX_RECORDS or self.size >= MAX_BYTES)
+        )
 
 
 class Recorder:
-    def __init__(self, store: Store, put_blobs: Callable[[list[Blob]], Awaitable[None]] | None = None) -> None:
+    def __init__(
+        self, store: Store, put_blobs: Callable[[list[Blob]], Awaitable[None]] | None = None
+    ) -> None:
         self.store = store
         self.inline = Capability.inline in store.capabilities
         self.queues: set[RunQueue] = set()
@@ -216,7 +222,9 @@ class Recorder:
         except HoldfastError as error:
             log.warning("the full store could not be cleaned: %s", error)
 
-    async def _put_again(self, flying: list[tuple[RunQueue, list[Record]]], answers: list[SettleAnswer]) -> None:
+    async def _put_again(
+        self, flying: list[tuple[RunQueue, list[Record]]], answers: list[SettleAnswer]
+    ) -> None:
         """The collector was faster than us: put the blobs once more and settle that run again."""
         for i, (queue, records) in enumerate(flying):
             if answers[i].refusal is Refusal.put_blobs_again and queue.blobs and self._put_blobs is not None:
@@ -235,7 +243,10 @@ class Recorder:
                 if self.published is not None:
                     self.published(queue, records)
             else:
-                self._poison(queue, LeaseLostError(f"run {queue.lease.run} is not ours any more ({answer.refusal.name})"))
+                self._poison(
+                    queue,
+                    LeaseLostError(f"run {queue.lease.run} is not ours any more ({answer.refusal.name})"),
+                )
             self._wake(queue)
         crashpoint("after_settle")
 
@@ -251,7 +262,12 @@ class Recorder:
     def _may_go_on(self, queue: RunQueue, error: Exception) -> bool:
         """Only where the flow allows it, and nothing waits for the commit: no effect, no pause (R-43, R-63)."""
         away = isinstance(error, StoreError) and error.retryable
-        return away and queue.on_outage is not None and queue in self.queues and (queue.ending or not queue.waiters)
+        return (
+            away
+            and queue.on_outage is not None
+            and queue in self.queues
+            and (queue.ending or not queue.waiters)
+        )
 
     def _hold_back(self, queue: RunQueue, records: list[Record], error: Exception) -> None:
         """The records stay in order; the next commit takes them along."""

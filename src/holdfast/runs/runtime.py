@@ -26,8 +26,8 @@ from holdfast.model.program import Program
 from holdfast.runs.blobs import BlobDesk, Objects
 from holdfast.runs.driver import Driver
 from holdfast.runs.loading import Loaded
-from holdfast.runs.mending import load_or_mend
 from holdfast.runs.memory import MemoryStore, StoredMemory
+from holdfast.runs.mending import load_or_mend
 from holdfast.runs.recorder import Recorder, RunQueue
 from holdfast.runs.sealing import Sealer
 from holdfast.store.base import Claim, ClaimRequest, Store
@@ -117,9 +117,7 @@ class Runtime:
     # ------------------------------------------------------------------ driving
     async def claim(self, run: RunId) -> Claim:
         """This run, now. Raises RunBusyError where somebody else has it."""
-        claims = await self.store.claim(
-            ClaimRequest(worker=self.worker, ttl=self.ttl, run=run)
-        )
+        claims = await self.store.claim(ClaimRequest(worker=self.worker, ttl=self.ttl, run=run))
         if not claims:
             raise RunBusyError(
                 f"run {run} is being advanced by another worker.",

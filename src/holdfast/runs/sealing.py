@@ -77,7 +77,9 @@ class Sealer:
             try:
                 packed, blobs = spill(packed)
             except ValueTooLargeError as error:
-                raise ValueTooLargeError(f"{where}: {error.message}", hint=error.hint, **error.facts) from None
+                raise ValueTooLargeError(
+                    f"{where}: {error.message}", hint=error.hint, **error.facts
+                ) from None
             size = 0
         else:
             content = encode_packed(packed)
@@ -137,7 +139,13 @@ class Sealer:
         if output is not None:
             output = self._value(output, StepBody, blobs)
         return StepBody(
-            ops, body.moves, body.duration, output, body.promoted, body.usage, body.error,
+            ops,
+            body.moves,
+            body.duration,
+            output,
+            body.promoted,
+            body.usage,
+            body.error,
             None if body.notes is None else pack(body.notes, registry),
             body.routes,
             None if body.walk is None else pack(body.walk, registry),

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.checkpoint.picture import Checkpoint, CheckpointMeta
 from holdfast.engine.begin import begin
 from holdfast.errors import (
     AnswerInvalidError,
@@ -18,15 +19,14 @@ from holdfast.errors import (
     ValueTooLargeError,
 )
 from holdfast.model.fingerprint import encode_graph
+from holdfast.model.position import Position
 from holdfast.model.program import Program
-from holdfast.checkpoint.picture import Checkpoint, CheckpointMeta
 from holdfast.runs import forking, pictures, pruning, saying
 from holdfast.runs.announcing import Progress
 from holdfast.runs.history import tell_events
 from holdfast.runs.pending import PendingRun, pending_runs
 from holdfast.runs.runtime import Runtime
 from holdfast.runs.wording import demand_text, told
-from holdfast.model.position import Position
 from holdfast.store.base import Claim, FlowRow, NewRun, RunFilter, RunRow
 from holdfast.telemetry import crashpoint
 from holdfast.types.event import Event, EventRow
@@ -99,8 +99,14 @@ class RunService:
         now = self.store.now()
         code = program.code_digest
         decision = begin(
-            program.graph, run, version=program.version, code=code, given=start, scratch=scratch,
-            mode=mode or spec.mode, now=now,
+            program.graph,
+            run,
+            version=program.version,
+            code=code,
+            given=start,
+            scratch=scratch,
+            mode=mode or spec.mode,
+            now=now,
         )
         sealer = self.runtime.sealer_of(program)
         records: list[Record] = []
@@ -111,9 +117,18 @@ class RunService:
             records.append(record)
         await self._store_flow(program)
         new = NewRun(
-            id=run, tenant=tenant, flow=program.graph.name, version=program.version, code=code,
-            lane=lane or spec.lane, priority=spec.priority if priority is None else priority, thread=thread,
-            instance_key=instance_key, idempotency_key=idempotency_key, created_at=now, ready_at=now,
+            id=run,
+            tenant=tenant,
+            flow=program.graph.name,
+            version=program.version,
+            code=code,
+            lane=lane or spec.lane,
+            priority=spec.priority if priority is None else priority,
+            thread=thread,
+            instance_key=instance_key,
+            idempotency_key=idempotency_key,
+            created_at=now,
+            ready_at=now,
             first=records,
         )
         return new, decision.pos
@@ -121,7 +136,9 @@ class RunService:
     async def _store_flow(self, program: Program) -> None:
         if program.version not in self._stored:
             row = FlowRow(
-                name=program.graph.name, version=program.version, graph=encode_graph(program.graph.spec),
+                name=program.graph.name,
+                version=program.version,
+                graph=encode_graph(program.graph.spec),
                 created_at=self.store.now(),
             )
             await self.store.put_flow(row)
@@ -159,7 +176,13 @@ class RunService:
 
     # ------------------------------------------------------------------ telling
     async def answer(
-        self, hold: str, decision: str | None, *, data: Any = None, comment: str | None = None, by: str = "user:local"
+        self,
+        hold: str,
+        decision: str | None,
+        *,
+        data: Any = None,
+        comment: str | None = None,
+        by: str = "user:local",
     ) -> HoldRow:
         """Decide a hold, once. Invalid: the hold stays pending, nothing is consumed."""
         row = await self.store.hold(HoldId(demand_text(hold, "a hold's id")))
@@ -199,7 +222,9 @@ class RunService:
             return row
         body = msgspec.json.encode({"reason": reason, "by": by})
         event = EventRow(0, self.store.now(), "run.cancel_requested", body)
-        if row.status in ENDED or not await self.store.send(row.id, "cancel", body, dedupe="cancel", event=event):
+        if row.status in ENDED or not await self.store.send(
+            row.id, "cancel", body, dedupe="cancel", event=event
+        ):
             row = await self.get(run)
             if row.status in ENDED and row.status is not RunStatus.cancelled:
                 raise RunEndedError(f"run {row.id} has already {row.status}.", run=row.id, status=row.status)
@@ -236,14 +261,24 @@ class RunService:
 
     # ------------------------------------------------------------------ branching off
     async def fork(
-        self, ref: str, seq: int | None = None, *, patch: Mapping[str, Any] | None = None, input: Any = None,  # noqa: A002
+        self,
+        ref: str,
+        seq: int | None = None,
+        *,
+        patch: Mapping[str, Any] | None = None,
+        input: Any = None,  # noqa: A002
         run_id: str | None = None,
     ) -> RunRow:
         """A new run from a checkpoint (an id, or a run and a record); the source stays as it is."""
         return await forking.fork(self, ref, seq, patch=patch, given=input, run_id=run_id)
 
     async def rewind(
-        self, ref: str, seq: int | None = None, *, patch: Mapping[str, Any] | None = None, input: Any = None,  # noqa: A002
+        self,
+        ref: str,
+        seq: int | None = None,
+        *,
+        patch: Mapping[str, Any] | None = None,
+        input: Any = None,  # noqa: A002
         run_id: str | None = None,
     ) -> RunRow:
         """A fork that supersedes its source: the old run ends as cancelled, with links both ways."""

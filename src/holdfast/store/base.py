@@ -152,9 +152,7 @@ class Runs(Protocol):
         in the same commit; where mail came meanwhile the records stand and `parked` is False."""
         ...
 
-    async def park(
-        self, lease: Lease, *, status: RunStatus, inbox_seen: int, ready_at: int | None
-    ) -> bool:
+    async def park(self, lease: Lease, *, status: RunStatus, inbox_seen: int, ready_at: int | None) -> bool:
         """Give the lease back, where the term is ours and no inbox row came meanwhile (D-29). `ready_at`
         None: claimable only by the inbox or a timer; a moment: claimable from then on."""
         ...
@@ -207,7 +205,13 @@ class Inbox(Protocol):
     """What others tell a run. Each insert grows inbox_seq and makes a parked run claimable (D-29)."""
 
     async def send(
-        self, run: RunId, kind: str, payload: bytes, *, dedupe: str | None = None, event: EventRow | None = None
+        self,
+        run: RunId,
+        kind: str,
+        payload: bytes,
+        *,
+        dedupe: str | None = None,
+        event: EventRow | None = None,
     ) -> bool:
         """False where a row with this dedupe key exists already, or the run has ended (a `resume` message
         to a failed run is accepted and sets it resumable). `event` is stored with the next event number."""
@@ -237,8 +241,12 @@ class Holds(Protocol):
     async def hold(self, hold: HoldId) -> HoldRow | None: ...
 
     async def holds(
-        self, *, run: RunId | None = None, status: HoldStatus | None = None, tenant: str | None = None,
-        limit: int = 100
+        self,
+        *,
+        run: RunId | None = None,
+        status: HoldStatus | None = None,
+        tenant: str | None = None,
+        limit: int = 100,
     ) -> list[HoldRow]:
         """Oldest first."""
         ...

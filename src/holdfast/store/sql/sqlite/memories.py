@@ -13,9 +13,7 @@ _ORDER = " ORDER BY strength DESC, number DESC LIMIT ?"
 
 
 def put(cur: Cursor, m: Memory) -> None:
-    cur.execute(
-        _PUT, (m.tenant, m.scope, m.id, m.type, m.content, m.content.casefold(), m.strength, m.at)
-    )
+    cur.execute(_PUT, (m.tenant, m.scope, m.id, m.type, m.content, m.content.casefold(), m.strength, m.at))
 
 
 def put_one(cur: Cursor, _now: int, memory: Memory) -> None:

@@ -52,8 +52,8 @@ def test_tree_at_the_top_of_the_module_names_each_error_under_its_parent(cls: ty
     names = {line.lstrip(" │├└─").partition(" ")[0]: line for line in lines}
     assert cls.__name__ in names
     depth = len(cls.__mro__) - len(HoldfastError.__mro__)
-    indent = len(names[cls.__name__]) - len(names[cls.__name__].lstrip(" │├└─"))
-    assert indent == 4 * (depth + 1)
+    indents = {name: len(line) - len(line.lstrip(" │├└─")) for name, line in names.items()}
+    assert indents[cls.__name__] - indents["HoldfastError"] == 4 * depth
 
 
 def test_each_error_has_a_code_of_its_own() -> None:

@@ -252,10 +252,10 @@ class Graph:
 
     @cached_property
     def into(self) -> tuple[tuple[int, ...], ...]:
-        """Forward edges into each node."""
+        """Forward edges into each node; in a walk all of them, since its loops are ordinary edges."""
         into: list[list[int]] = [[] for _ in self.nodes]
         for e, target in enumerate(self.target):
-            if target >= 0 and self.edges[e].loop is None:
+            if target >= 0 and (self.walk or self.edges[e].loop is None):
                 into[target].append(e)
         return tuple(tuple(edges) for edges in into)
 

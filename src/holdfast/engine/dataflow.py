@@ -324,7 +324,7 @@ class Flow:
             if edge.loop is not None and taken >= edge.loop:
                 raise Problem(
                     "loop_limit",
-                    f"the loop from {edge.source!r} back to {edge.target!r} was taken {taken} times, its limit",
+                    f"the loop from {edge.source!r} back to {edge.target!r} was taken {taken} times: its cap",
                     edge.source,
                 )
 

@@ -401,7 +401,7 @@ def _mean(total: Any, count: int) -> Any:
 
 
 def _would_be(op: str, old: Any, operand: Any) -> Any:
-    """What kind of value the operation leaves behind; lists count as empty, so that long ones cost nothing."""
+    """What kind of value the operation leaves behind; lists count as empty: long ones cost nothing."""
     if op == "delete":
         return MISSING
     if op == "avg":

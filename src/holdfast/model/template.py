@@ -196,7 +196,7 @@ _encode_json = msgspec.json.Encoder(enc_hook=str, order="deterministic").encode
 
 
 def json_bytes(value: object) -> bytes:
-    """As JSON, for people to look at. The state may hold more than JSON knows: keys that are no text are shown
+    """As JSON, for people to look at. The state may hold more than JSON knows: other keys than text are shown
     as text, numbers that are too long as hexadecimal ones."""
     try:
         return _encode_json(value)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 from holdfast.checkpoint import Blob
@@ -28,7 +29,8 @@ class RunQueue:
     """One run's records on their way to the store."""
 
     __slots__ = (
-        "blobs", "committed", "ending", "fresh", "lazy", "lease", "on_lost", "on_outage", "outage", "park", "parked",
+        "blobs", "committed", "ending", "fresh", "lazy", "lease", "on_lost", "on_outage", "outage", "park",
+        "parked",
         "pending", "poison", "size", "waiters",
     )  # fmt: skip
 
@@ -89,7 +91,7 @@ class Recorder:
             self._waiting.remove(queue)
 
     def append(self, queue: RunQueue, record: Record, blobs: Sequence[Blob] = ()) -> None:
-        """Order a record. It is written with the next commit, at the latest after MAX_DELAY; its blobs before."""
+        """Order a record. It is written with the next commit, its blobs before."""
         if queue.poison is not None:
             raise queue.poison
         if not queue.pending:
@@ -102,7 +104,7 @@ class Recorder:
             queue.fresh += blobs
 
     async def committed(self, queue: RunQueue, seq: int) -> None:
-        """Until everything up to `seq` is durable. Raises LeaseLostError where the run is not ours any more."""
+        """Until everything up to `seq` is durable. Raises LeaseLostError where the run is no longer ours."""
         while queue.committed < seq:
             if queue.poison is not None:
                 raise queue.poison
@@ -175,9 +177,9 @@ class Recorder:
                     return
                 batches = [RunBatch(queue.lease, records, queue.park) for queue, records in flying]
                 try:
-                    await self._insist(lambda: self._put_first(flying))
-                    answers = await self._insist(lambda: self.store.settle(batches))
-                    await self._insist(lambda: self._put_again(flying, answers))
+                    await self._insist(partial(self._put_first, flying))
+                    answers = await self._insist(partial(self.store.settle, batches))
+                    await self._insist(partial(self._put_again, flying, answers))
                 except Exception as error:
                     # Whatever it is: whoever waits for this commit must hear of it.
                     self._crashed(flying, error)
@@ -260,7 +262,7 @@ class Recorder:
                 self._wake(queue)
 
     def _may_go_on(self, queue: RunQueue, error: Exception) -> bool:
-        """Only where the flow allows it, and nothing waits for the commit: no effect, no pause (R-43, R-63)."""
+        """Only where the flow allows it and nothing waits for the commit: no effect, no pause (R-43)."""
         away = isinstance(error, StoreError) and error.retryable
         return (
             away

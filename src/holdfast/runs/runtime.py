@@ -50,7 +50,7 @@ class RunSettings(msgspec.Struct, kw_only=True):
 
 
 class Runtime:
-    """Bound to one event loop. Programs are registered by graph fingerprint; runs are pinned to theirs (D-34)."""
+    """Bound to one event loop. Programs are known by graph fingerprint; runs are pinned to theirs (D-34)."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class Runtime:
             raise VersionMismatchError(
                 f"this run was started on version {version} of flow {flow!r}, and only "
                 f"{', '.join(p.version for p in other)} is loaded here.",
-                hint="Load the code of the old version (or declare a migration); the run keeps its place meanwhile.",
+                hint="Load the code of the old version; the run keeps its place meanwhile.",
                 flow=flow,
                 version=version,
             )
@@ -127,7 +127,7 @@ class Runtime:
         return claims[0]
 
     async def drive(self, claim: Claim, fresh: Position | None = None) -> tuple[RunStatus, Position]:
-        """Advance a claimed run until it ends or waits. `fresh`: the position of a run that was just created."""
+        """Advance a claimed run until it ends or waits. `fresh`: the position of a run just created."""
         crashpoint("after_claim")
         self._keep(claim.lease)
         self.recorder.expected += 1
@@ -185,7 +185,7 @@ class Runtime:
             self._heart.start()
 
     def _beat(self) -> None:
-        """A thread and connection of its own: a handler that blocks the loop must not cost the lease (D-11)."""
+        """A thread and connection of its own: a handler that blocks the loop must not cost the lease."""
         while not self._stop.wait(self.settings.lease_ttl / 3):
             if self._loop.is_closed():
                 return  # the loop ended without closing us: nobody is left to keep a lease for

@@ -1,4 +1,4 @@
-"""Between a record's body in memory and its payload in the store: exact values, spill, digest, event count."""
+"""Between a record's body in memory and its payload in the store: exact values, spill, digest, events."""
 
 from __future__ import annotations
 

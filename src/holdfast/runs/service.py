@@ -1,4 +1,4 @@
-"""What can be asked of runs from outside: create, look, answer, cancel, resume. Never journal records (D-2)."""
+"""What can be asked of runs from outside: create, look, answer, cancel, resume. No journal records (D-2)."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ class RunService:
         return await self.get(run)
 
     async def ask_resume(self, run: str) -> RunRow:
-        """A failed run may go on; a parked or abandoned one is made claimable; a finished one stays as it is."""
+        """A failed run may go on; a parked or abandoned one is made claimable; a finished one stays so."""
         row = await self.get(run)
         if row.status in (RunStatus.completed, RunStatus.cancelled):
             return row
@@ -256,7 +256,7 @@ class RunService:
         return await pictures.make_checkpoint(self, row, seq)
 
     async def standing(self, ref: str, checkpoint: str | int | None = None) -> tuple[RunRow, int | None]:
-        """(run, None) where `ref` (and `checkpoint`) mean the run as it stands; (run, seq) for an older place."""
+        """(run, None) where `ref` (and `checkpoint`) mean the run as it stands; else (run, seq)."""
         return await pictures.standing(self, ref, checkpoint)
 
     # ------------------------------------------------------------------ branching off

@@ -304,7 +304,7 @@ class Memories(Protocol):
         ...
 
     async def find_memories(self, *, tenant: str, scope: str, query: str, limit: int) -> list[Memory]:
-        """Those whose content has every word of the query, whatever the case; strongest first, then newest."""
+        """Those whose content has every word of the query, in any case; strongest first, then newest."""
         ...
 
 

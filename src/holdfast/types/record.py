@@ -151,7 +151,7 @@ class Body(msgspec.Struct, array_like=True):
 
 
 Op = tuple[str, str, str, Any]
-"""(partition, key, operation, operand): `set`, `delete` or a reducer's name. The operand is what is stored."""
+"""(partition, key, operation, operand): `set`, `delete` or a reducer's name. The operand is stored."""
 
 Move = tuple[str, str, int, int]
 """(what, scope, a, b): one elementary change of the position; see `model.position`."""

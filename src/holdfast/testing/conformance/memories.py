@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def memory(name: str, content: str, **more: Any) -> Memory:
-    given = {"tenant": "t", "scope": "global", "type": "episodic", "at": 1, **more}
+    given: dict[str, Any] = {"tenant": "t", "scope": "global", "type": "episodic", "at": 1, **more}
     return Memory(id=name, content=content, **given)
 
 

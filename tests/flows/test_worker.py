@@ -414,3 +414,12 @@ async def test_timer_sweep_wakes_a_parked_run_when_its_time_has_come() -> None:
         assert await sweep.sweep() == 1
         await worker.run_until_idle()
         assert await status(house, run) is RunStatus.completed
+
+
+async def test_worker_leaves_when_it_is_stopped_before_it_began(house: Holdfast) -> None:
+    worker = Worker(on=house)
+    async with asyncio.timeout(5):
+        async with worker:
+            pass  # stopped before its first turn
+        async with worker:
+            await asyncio.sleep(0)

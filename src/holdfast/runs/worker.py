@@ -67,7 +67,6 @@ class Worker:
     # ------------------------------------------------------------------ living
     async def serve(self) -> None:
         """Until `stop`. A store that is busy or away is waited for."""
-        self._stopping = False
         sweeps = [asyncio.create_task(sweep.serve()) for sweep in (self.reaper, self.timers)]
         self._claiming = asyncio.create_task(self._claim_forever())
         try:
@@ -77,6 +76,8 @@ class Worker:
                 task.cancel()
             await asyncio.gather(*sweeps, self._claiming, return_exceptions=True)
             await self._drain()
+            # Only now: a stop that comes before the first turn of this loop must not be forgotten.
+            self._stopping = False
 
     async def stop(self) -> None:
         """Take nothing more; what runs may finish its step within `grace`, then it is given back."""

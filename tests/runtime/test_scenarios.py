@@ -21,7 +21,7 @@ from tests.runtime.people import Seen, State, approval, breaking, line, listed, 
 pytestmark = pytest.mark.anyio
 
 
-@pytest.mark.covers("RS-FLOW-4", "RS-CHAIN-8", "RS-FAIL-1", "R-11")
+@pytest.mark.covers("RS-FLOW-4", "RS-CHAIN-8", "RS-FAIL-1")
 async def test_a_raising_node_leaves_a_failed_checkpoint_and_skips_what_follows(house: Holdfast) -> None:
     seen = Seen()
     seen.broken = True

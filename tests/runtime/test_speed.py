@@ -28,6 +28,7 @@ async def best(work: Callable[[], Awaitable[Any]], times: int = 7) -> float:
     return min(found)
 
 
+@pytest.mark.soak  # a time: never judged on a machine that may be busy
 @pytest.mark.covers("R-45", "R-46", "R-47")
 async def test_small_checkpoints_are_saved_listed_and_restored_within_the_table(tmp_path: Path) -> None:
     flow = line("small", Seen(), *(f"n{i}" for i in range(10)), mode="strict")
@@ -53,6 +54,7 @@ async def test_small_checkpoints_are_saved_listed_and_restored_within_the_table(
     assert encoding / len(bodies) < 1
 
 
+@pytest.mark.soak
 @pytest.mark.covers("R-47", "R-48", "RS-MORE-5")
 async def test_a_megabyte_is_saved_and_loaded_within_the_table(tmp_path: Path) -> None:
     flow = Flow("large", effect="pure", mode="strict")

@@ -354,3 +354,20 @@ async def test_retry_counter_of_a_stage_begins_anew_when_the_walk_comes_back(hou
     result = await flow.run({"log": [], "n": 0}, on=house)
     assert result.expect().state["log"] == ["a", "a", "end"]
     assert attempts == [1, 2, 1, 2]
+
+
+@pytest.mark.covers("CORE-ENGINE-07", "G-17")
+async def test_walk_does_not_go_round_for_ever_when_its_loop_has_a_cap(house: Holdfast) -> None:
+    flow = walk()
+    inner, outer = stage(flow, "inner"), stage(flow, "outer")
+    ends(flow, "end")
+    flow.start(inner)
+    flow.loop(inner, inner, when="true", max=2, on_limit="continue")
+    flow.edge(inner, outer)
+    flow.loop(outer, inner, when="true", max=2)
+    flow.edge(outer, "end")
+    result = await flow.run({"log": []}, on=house)
+    assert result.failed
+    assert result.error is not None
+    assert result.error.code == "loop_limit"
+    assert list(result.state["log"]) == ["inner"] * 3 + ["outer", "inner"] * 2 + ["outer"]

@@ -53,7 +53,7 @@ def chosen_edges(
     resolve = None
     for e in graph.out[execution.node]:
         kind = graph.edges[e].kind
-        if graph.loops and _used_up(graph, scope, e):
+        if graph.loops and used_up(graph, scope, e):
             continue
         if failed or kind is EdgeKind.failure:
             if failed and kind is EdgeKind.failure:
@@ -78,7 +78,7 @@ def chosen_edges(
     return fired
 
 
-def _used_up(graph: Graph, scope: Scope, e: int) -> bool:
+def used_up(graph: Graph, scope: Scope, e: int) -> bool:
     """A loop edge that was taken as often as it may, and is passed by as if its condition did not hold."""
     edge = graph.edges[e]
     return edge.loop is not None and edge.on_limit == "continue" and scope.loop_counts.get(e, 0) >= edge.loop
@@ -138,7 +138,7 @@ class Flow:
             return dict.fromkeys(fired)
         chosen = set(fired)
         back = [e for e in loops if e in chosen]
-        self._check_cap(back)
+        self.check_cap(back)
         # Only one loop can be gone round at a time: the one that was declared first.
         again = {self.graph.target[e] for e in back[:1]}
         back = [e for e in back if self.graph.target[e] in again]
@@ -318,7 +318,7 @@ class Flow:
             self._fire(e, frame)
         self.todo.extend(("dead", x) for x in state.dead_exits)
 
-    def _check_cap(self, back: list[int]) -> None:
+    def check_cap(self, back: list[int]) -> None:
         for e in back[:1]:
             edge, taken = self.graph.edges[e], self.scope.loop_counts.get(e, 0)
             if edge.loop is not None and taken >= edge.loop:

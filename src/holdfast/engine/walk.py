@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from holdfast.engine.dataflow import Flow, Problem
+from holdfast.engine.dataflow import Flow, Problem, used_up
 from holdfast.engine.messages import Finished
 from holdfast.model.expr import truthy
 from holdfast.model.graph import END, EdgeKind, Graph, WalkSpec
@@ -83,6 +83,8 @@ def select_edge(graph: Graph, scope: Scope, execution: Exec, message: Finished) 
     plain: list[int] = []
     for e in graph.out[execution.node]:
         condition = graph.conditions[e]
+        if used_up(graph, scope, e):
+            continue
         if graph.edges[e].kind is EdgeKind.failure:
             if scope.walk["outcome"] == "fail":
                 matching.append(e)
@@ -130,6 +132,7 @@ def _take(flow: Flow, edge: int) -> None:
     if target < 0:
         _terminal(flow, flow.scope.walk["outcome"], END)
         return
+    flow.check_cap([edge])
     flow.check_visits(target, (flow.graph.nodes[target].walk or PLAIN).max_visits)
     flow.do("F", edge, flow.frame)
     flow.start(target)

@@ -164,7 +164,18 @@ def apply_moves(graph: Graph, pos: Position, moves: list[Move], frame: int = 0) 
 def fire(graph: Graph, _pos: Position, scope: Scope, edge: int, frame: int, _frame: int) -> None:
     """The edge carries a token: a frame on its way to the target."""
     scope.tokens[edge] = frame
+    if graph.walk:
+        _count_turns(graph, scope, edge)
     _decide(graph, scope, edge, 1)
+
+
+def _count_turns(graph: Graph, scope: Scope, edge: int) -> None:
+    """A walk has no loop bodies: it counts its way back, anew when it comes to the header from outside."""
+    if graph.edges[edge].loop is not None:
+        scope.loop_counts[edge] = scope.loop_counts.get(edge, 0) + 1
+    elif graph.target[edge] >= 0:
+        for e in graph.into[graph.target[edge]]:
+            scope.loop_counts.pop(e, None)
 
 
 def fork(_graph: Graph, _pos: Position, scope: Scope, frame: int, child: int, _frame: int) -> None:

@@ -301,14 +301,12 @@ class FrameTree(msgspec.Struct):
                 raise StateError(f"{key!r}: {error.message}", hint=error.hint, field=key) from None
 
     def _kind_of(self, frame_id: int, partition: str, key: str) -> Any:
-        """As `read`, but a list that was left in the journal stays there: an empty one stands for it."""
+        """As `read`, but an empty list stands for a long one, and one left in the journal stays there."""
         for i in self._line(frame_id):
             inside = self.frames[i].over.get(partition)
             if inside is not None and key in inside:
                 value = inside[key]
-                return (
-                    MISSING if value is DELETED else _EMPTY if isinstance(value, (list, Segment)) else value
-                )
+                return MISSING if value is DELETED else _EMPTY if _is_long(value) else value
         return MISSING
 
     def _collapse(self, base: Frame, merged: list[Delta]) -> int:
@@ -391,6 +389,12 @@ class FrameTree(msgspec.Struct):
 
 
 _EMPTY: Final = FrozenList()
+# Up to here a list is looked at as it is; a longer one costs nothing to judge.
+LONG: Final = 64
+
+
+def _is_long(value: Any) -> bool:
+    return isinstance(value, Segment) or (isinstance(value, list) and len(cast("list[Any]", value)) > LONG)
 
 
 def _mean(total: Any, count: int) -> Any:
@@ -401,14 +405,14 @@ def _mean(total: Any, count: int) -> Any:
 
 
 def _would_be(op: str, old: Any, operand: Any) -> Any:
-    """What kind of value the operation leaves behind; lists count as empty: long ones cost nothing."""
+    """What kind of value the operation leaves behind; a long list counts as it was, and costs nothing."""
     if op == "delete":
         return MISSING
     if op == "avg":
         return _mean(reduce("sum", 0 if old is MISSING or old is None else old, operand), 1)
     if op == "set" or old is MISSING or old is None:
-        return _EMPTY if op == "append" or isinstance(operand, list) else operand
-    if isinstance(old, list) and op in GROWS:
+        return [operand] if op == "append" and not isinstance(operand, list) else operand
+    if op in GROWS and isinstance(old, list) and len(cast("list[Any]", old)) > LONG:
         return cast("list[Any]", old)
     return reduce(op, old, operand)
 

@@ -12,7 +12,7 @@ from holdfast import Context, Event, Flow, FlowInvalidError, Holdfast, RunStatus
 from holdfast.checkpoint import record_digest
 from holdfast.errors import SchemaTooNewError
 from holdfast.model.graph import HoldSpec
-from holdfast.runs.driver import SNAPSHOT_RECORDS
+from holdfast.runs.writing import SNAPSHOT_RECORDS
 from holdfast.types.hold import Option
 from holdfast.types.record import Kind, Record
 from holdfast.types.status import HoldStatus

@@ -139,7 +139,7 @@ async def test_run_stops_when_a_step_that_touched_the_outside_is_lost(disk: Disk
 async def test_nothing_is_lost_when_only_a_snapshot_is_damaged(
     disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.runs.driver.SNAPSHOT_RECORDS", 4)
+    monkeypatch.setattr("holdfast.runs.writing.SNAPSHOT_RECORDS", 4)
     flow, ran = steps(("pure", "external", "pure", "pure"))
     async with Holdfast(disk.address) as house:
         run = (await flow.run({}, on=house)).run_id

@@ -8,8 +8,8 @@ import pytest
 
 from holdfast import Holdfast, Result
 from holdfast.engine.decision import Decision
-from holdfast.runs.driver import Driver
 from holdfast.runs.recorder import Recorder, RunQueue
+from holdfast.runs.writing import Writer
 from holdfast.store.base import NewRun
 from holdfast.testing.conformance.flows import FLOWS, FlowCase
 from holdfast.types.ids import RunId
@@ -76,18 +76,18 @@ def keep_records(monkeypatch: pytest.MonkeyPatch) -> tuple[list[Record], list[in
     where a commit may end: the records of one decision are written together."""
     kept: list[Record] = []
     boundaries: list[int] = [0]
-    append, append_all = Recorder.append, Driver._append_all  # pyright: ignore[reportPrivateUsage]
+    append, append_all = Recorder.append, Writer.append_all
 
     def keep(self: Recorder, queue: RunQueue, record: Record, *more: Any) -> Any:
         kept.append(copied(record))
         return append(self, queue, record, *more)
 
-    def mark(self: Driver, decision: Decision) -> None:
+    def mark(self: Writer, decision: Decision) -> None:
         append_all(self, decision)
         boundaries.append(len(kept))
 
     monkeypatch.setattr(Recorder, "append", keep)
-    monkeypatch.setattr(Driver, "_append_all", mark)
+    monkeypatch.setattr(Writer, "append_all", mark)
     return kept, boundaries
 
 

@@ -372,7 +372,7 @@ async def test_a_run_is_restored_in_order_when_it_is_loaded(
 ) -> None:
     """Version, then integrity, then state, then the mail; only then does anything run."""
     from holdfast.runs import mail
-    from holdfast.runs.driver import Driver
+    from holdfast.runs.performing import Performer
 
     order: list[str] = []
     seen = Seen()
@@ -394,7 +394,7 @@ async def test_a_run_is_restored_in_order_when_it_is_loaded(
     noting(service.runtime, "program_for", "version")
     noting(service.runtime.sealer_of(flow.program()), "open", "integrity")
     noting(mail.Box, "take", "mail")
-    noting(Driver, "_run", "run")
+    noting(Performer, "run", "run")
     result = await flow.resume(waiting.run_id, on=house)
 
     assert result.completed

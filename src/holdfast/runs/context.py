@@ -149,7 +149,7 @@ class Context:
     @property
     def idempotency_key(self) -> str:
         """Stable over attempts, new after a fork (D-18); the declared template where there is one."""
-        return self._driver.idempotency_key(self._exec, self._node)
+        return self._driver.clerk.idempotency_key(self._exec, self._node)
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
@@ -166,7 +166,7 @@ class Context:
     def memory(self) -> NodeMemory:
         """What flows remember beyond one run, as consistent as the node or flow asks for (D-22)."""
         self._check_open()
-        return self._driver.memory_of(self, self._exec, self._node)
+        return self._driver.clerk.memory_of(self, self._exec, self._node)
 
     # Results.
     def artifact(self, name: str, value: Any) -> None:
@@ -174,7 +174,7 @@ class Context:
         self._check_open()
         demand_text(name, f"the name of an artifact of node {self.node!r}")
         frozen = freeze(value, self._driver.program.adopt, f"artifact {name!r}")
-        self._artifacts.append(("artifacts", name, self._driver.artifact_op(self._exec, name), frozen))
+        self._artifacts.append(("artifacts", name, self._driver.clerk.artifact_op(self._exec, name), frozen))
 
     def artifact_ops(self) -> list[Op]:
         return self._artifacts
@@ -235,7 +235,7 @@ class Context:
             self._chunk_timer = None
         if self._chunks and not self._closed:
             items, self._chunks, self._chunk_bytes = self._chunks, [], 0
-            self._driver.note_chunks(self._exec, self._node, items, inside=self._chunks_inside)
+            self._driver.clerk.note_chunks(self._exec, self._node, items, inside=self._chunks_inside)
 
     # Sub-steps and questions.
     async def step(
@@ -268,7 +268,7 @@ class Context:
         if known is not None and known.done:
             return _result(known)
         if idempotent and "idempotency_key" in inspect.signature(fn).parameters:
-            kwargs["idempotency_key"] = self._driver.step_key(self._exec, self._node, ordinal)
+            kwargs["idempotency_key"] = self._driver.clerk.step_key(self._exec, self._node, ordinal)
         done = asyncio.get_running_loop().create_future()
         self._running.add(done)
         try:
@@ -276,12 +276,12 @@ class Context:
         finally:
             self._running.discard(done)
             done.set_result(None)
-            self._driver.step_ended()
+            self._driver.clerk.step_ended()
 
     async def _perform(self, step: _Step, fn: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         repeatable = step.effect in REPEATABLE
         if not repeatable:
-            await self._driver.intend_step(
+            await self._driver.clerk.intend_step(
                 self._exec, self._node, step.ordinal, step.name, idempotent=step.idempotent
             )
         value, error = await self._attempt(fn, args, kwargs)
@@ -291,8 +291,8 @@ class Context:
             raise OutcomeUnknownError(f"step {step.name!r} of {self.node!r}: {error.type}: {error.message}")
         if error is None:
             value = self._kept(step, value, sure=repeatable or step.idempotent)
-        code = self._driver.code_of(self._exec)
-        await self._driver.note_substep(
+        code = self._driver.clerk.code_of(self._exec)
+        await self._driver.clerk.note_substep(
             self._exec, self._node, SubstepBody(step.ordinal, step.name, value, error, code=code)
         )
         if error is not None:
@@ -362,7 +362,7 @@ class Context:
                 schema=None if schema is None else self._storable("schema", dict(schema)),
             )
             more = self._storable("context", dict(context or {}))
-            self._driver.ask_inside(self._exec, ordinal, self._ordinal, spec, more)
+            self._driver.clerk.ask_inside(self._exec, ordinal, self._ordinal, spec, more)
         return _reply(await self._answer(ordinal))
 
     def _text(self, what: str, value: str | None) -> str | None:
@@ -382,7 +382,7 @@ class Context:
             left = (limit.when() or clock()) - clock()
             limit.reschedule(None)
         try:
-            return await self._driver.wait_answer(self, self._exec, ordinal)
+            return await self._driver.clerk.wait_answer(self, self._exec, ordinal)
         finally:
             if limit is not None and not limit.expired():
                 limit.reschedule(clock() + left)
@@ -391,7 +391,7 @@ class Context:
     def take_recorded(self, name: str) -> tuple[str, Any]:
         """The number of this call, and what was recorded for it."""
         self._check_open()
-        if self._driver.consistency(self._exec, self._node) not in RECORDED:
+        if self._driver.clerk.consistency(self._exec, self._node) not in RECORDED:
             self._lives += 1
             return f"live{self._lives}", None
         ordinal = self._take(name, None)
@@ -399,8 +399,8 @@ class Context:
         return ordinal, None if known is None else known.value
 
     async def record(self, body: SubstepBody) -> Any:
-        body.code = self._driver.code_of(self._exec)
-        await self._driver.note_substep(self._exec, self._node, body, effect="memory")
+        body.code = self._driver.clerk.code_of(self._exec)
+        await self._driver.clerk.note_substep(self._exec, self._node, body, effect="memory")
         return body.value
 
     def remember_later(self, memory: Memory) -> None:
@@ -545,7 +545,7 @@ class ThreadContext(Context):
     @property
     def memory(self) -> Any:
         self._check_open()
-        return ThreadMemory(self._driver.memory_of(self, self._exec, self._node), self)
+        return ThreadMemory(self._driver.clerk.memory_of(self, self._exec, self._node), self)
 
     def from_thread(self, work: Coroutine[Any, Any, Any]) -> Any:
         if self._closed:

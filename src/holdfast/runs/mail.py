@@ -42,7 +42,7 @@ class Box:
         messages = await self._first(inbox_seq)
         if self.driver.row.term > 1:
             answered = {message.hold for message in messages if isinstance(message, Answered)}
-            self.driver.announce([hold for hold in self.driver.pos.holds if hold not in answered])
+            self.driver.writer.announce([hold for hold in self.driver.pos.holds if hold not in answered])
         return messages
 
     async def _first(self, inbox_seq: int) -> list[Message]:
@@ -67,7 +67,7 @@ class Box:
         old, new = driver.pos.code or driver.row.code, driver.program.code_digest
         if old == new:
             return None
-        driver.check_reentry()
+        driver.clerk.check_reentry()
         if driver.graph.spec.code_change == "refuse":
             raise VersionMismatchError(
                 f"the code of flow {driver.graph.name!r} has changed since run {driver.run} was last "

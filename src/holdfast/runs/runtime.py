@@ -136,10 +136,10 @@ class Runtime:
             program = self.program_for(claim.run.version, claim.run.flow)
             loaded = Loaded(fresh, 1) if fresh is not None else await load_or_mend(self, claim, program)
             driver = Driver(self, program, claim, loaded)
-            driver.strict = loaded.pos.mode == "strict"
+            driver.writer.strict = loaded.pos.mode == "strict"
             driver.queue.lazy = loaded.pos.mode == "exit"
             if program.graph.spec.allow_uncheckpointed:
-                driver.queue.on_outage = driver.uncheckpointed
+                driver.queue.on_outage = driver.writer.uncheckpointed
             self.drivers[claim.run.id] = driver
             self._attend()
             status = await driver.drive()

@@ -244,5 +244,7 @@ class Worker:
 
 def _only_waits(driver: Driver) -> bool:
     """Whether the run has nothing to do until a person answers."""
-    waiting = {key[:2] for key in driver.answers}
-    return bool(driver.pos.holds) and not driver.inline and all(key in waiting for key in driver.tasks)
+    waiting = {key[:2] for key in driver.underway.answers}
+    return (
+        bool(driver.pos.holds) and not driver.inline and all(key in waiting for key in driver.underway.tasks)
+    )

@@ -1,0 +1,112 @@
+"""Letting go of a run that is ours: it parks where it waits, or is given back at once."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from holdfast.engine.dataflow import Problem
+from holdfast.engine.decision import Decision
+from holdfast.engine.failing import fail_run
+from holdfast.engine.messages import Recovered
+from holdfast.errors import HoldfastError, LeaseLostError
+from holdfast.model.position import Exec
+from holdfast.telemetry import crashpoint, log
+from holdfast.types.record import Park
+from holdfast.types.status import RunStatus
+
+if TYPE_CHECKING:
+    from holdfast.runs.driver import Driver
+
+
+class Parker:
+    """`leaving`: that our lease ends now is our own doing."""
+
+    def __init__(self, driver: Driver) -> None:
+        self.driver = driver
+        self.leaving = False
+
+    async def park(self) -> RunStatus | None:
+        """Let go of the run, durably. None where mail came meanwhile (D-29)."""
+        driver = self.driver
+        await asyncio.sleep(0)
+        if driver.awake.is_set() or driver.underway.is_working():
+            # Something was about to happen: another question of the same handler, an end.
+            return None
+        await driver.underway.suspend_all()
+        if driver.underway.done:
+            return None
+        if not driver.pos.holds and not driver.pos.timers:
+            await driver.writer.write(self._stalled())
+            return None
+        crashpoint("before_park")
+        status = RunStatus.pending_input if driver.pos.holds else RunStatus.waiting
+        self.leaving = True
+        parked = await self._let_go(Park(status, driver.box.seen))
+        self.leaving = parked
+        if not parked:
+            return await self._not_parked()
+        crashpoint("after_park")
+        return status
+
+    async def _let_go(self, how: Park) -> bool:
+        """With the last records in one commit, where there are any."""
+        driver, queue = self.driver, self.driver.queue
+        queue.park, queue.parked = how, False
+        try:
+            await driver.recorder.committed(queue, driver.pos.head)
+        finally:
+            queue.park = None
+        if queue.parked:
+            return True
+        return await driver.runtime.store.park(
+            driver.lease, status=how.status, inbox_seen=how.inbox_seen, ready_at=how.ready_at
+        )
+
+    async def _not_parked(self) -> None:
+        driver = self.driver
+        row = await driver.runtime.store.get_run(driver.run)
+        if row is None or row.term != driver.lease.term:
+            driver.is_lost = True
+            raise LeaseLostError(f"run {driver.run} is not ours any more")
+
+    def _stalled(self) -> Decision:
+        driver = self.driver
+        decision = driver.decision()
+        names = ", ".join(sorted(driver.node(e).id for e in driver.pos.execs.values())) or "no node"
+        fail_run(decision, Problem("stall", f"work remains but nothing can start ({names})", ""))
+        driver.underway.done.append(Recovered())
+        return decision
+
+    async def leave(self) -> RunStatus:
+        """Nothing runs any more: park where the run waits anyway, else give it back."""
+        pos = self.driver.pos
+        starting = any(e.phase == "work" and not self._waits(e) for e in pos.execs.values())
+        if not starting and (pos.holds or pos.timers):
+            parked = await self.park()
+            if parked is not None:
+                return parked
+        await self.release()
+        return RunStatus.resumable
+
+    def _waits(self, execution: Exec) -> bool:
+        holds = self.driver.pos.holds
+        return any(not sub.done and sub.hold in holds for sub in execution.subs.values())
+
+    async def release(self) -> None:
+        """Claimable again at once, by anybody."""
+        driver, store = self.driver, self.driver.runtime.store
+        try:
+            await driver.underway.stop(set())
+            driver.writer.withdraw()
+            await driver.recorder.committed(driver.queue, driver.pos.head)
+            row = await store.get_run(driver.run)
+            if row is not None:
+                await store.park(
+                    driver.lease,
+                    status=RunStatus.resumable,
+                    inbox_seen=row.inbox_seq,
+                    ready_at=store.now(),
+                )
+        except HoldfastError as error:
+            log.warning("run %s could not be released, its lease will lapse: %s", driver.run, error)

@@ -1,0 +1,99 @@
+"""What a driver waits for when nothing can start: a handler that ends, mail, a timer, rest."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from holdfast.engine.messages import Finished, Message, Stopped
+from holdfast.telemetry import crashpoint
+from holdfast.types.status import RunStatus
+
+if TYPE_CHECKING:
+    from holdfast.runs.driver import Driver
+
+
+class Waiter:
+    def __init__(self, driver: Driver) -> None:
+        self.driver = driver
+
+    async def next(self) -> list[Message] | RunStatus:
+        """What comes next: a handler that ended, mail, a timer. Or nothing for long: then the run parks."""
+        driver, underway, box = self.driver, self.driver.underway, self.driver.box
+        hot_since = driver.runtime.clock.monotonic()
+        while True:
+            driver.check_ours()
+            if underway.done:
+                return underway.take_done()
+            if box.urgent or (not underway.is_working() and not driver.awake.is_set()):
+                messages = await box.take()
+                if messages:
+                    return messages
+            driver.awake.clear()
+            if underway.is_working():
+                await self._wait(self._next_wake())
+                continue
+            if underway.done:
+                continue
+            if driver.draining:
+                return await driver.parker.leave()
+            pause = driver.runtime.hot_wait(driver.pos, self._next_wake(holds=False), hot_since)
+            if pause > 0:
+                await self._stay(pause)
+                continue
+            parked = await driver.parker.park()
+            if parked is not None:
+                return parked
+            box.urgent = True
+
+    async def _stay(self, pause: float) -> None:
+        """Kept in memory: what comes soon is not worth a park."""
+        driver = self.driver
+        # A timer is the store's: until its record is committed nothing could fire.
+        await driver.recorder.committed(driver.queue, driver.pos.head)
+        wake = self._next_wake()
+        await self._wait(pause if wake is None else min(pause, max(wake, 0.0005)))
+        await driver.runtime.store.fire_timers(limit=100, run=driver.run)
+        driver.box.urgent = True
+
+    def _next_wake(self, *, holds: bool = True) -> float | None:
+        """Seconds until the next known wake time; `holds`: or until a question expires."""
+        pos = self.driver.pos
+        times = [e.wake_at for e in pos.execs.values() if e.wake_at is not None and e.phase == "delay"]
+        times += pos.join_wakes.values()
+        if holds:
+            times += [w.expires_at for w in pos.holds.values() if w.expires_at is not None]
+        return max(0.0, (min(times) - self.driver.runtime.clock.now()) / 1e6) if times else None
+
+    async def _wait(self, seconds: float | None) -> None:
+        """Until something happens, or the time is over (on the runtime's clock)."""
+        driver = self.driver
+        if seconds is None:
+            await driver.awake.wait()
+            return
+        waiting = driver.loop.create_task(driver.awake.wait())
+        sleeping = driver.loop.create_task(driver.runtime.clock.sleep(seconds))
+        done, pending = await asyncio.wait({waiting, sleeping}, return_when=asyncio.FIRST_COMPLETED)
+        for task in pending:
+            task.cancel()
+        if sleeping in done:
+            crashpoint("during_backoff")
+            if await driver.runtime.store.fire_timers(limit=100, run=driver.run):
+                driver.box.urgent = True
+
+    async def come_to_rest(self) -> list[Message]:
+        """Nothing new starts. On a cancel everything stops; on a failure effects under way may finish."""
+        driver, underway = self.driver, self.driver.underway
+        if driver.pos.cancelling is not None:
+            await underway.stop(set())
+        else:
+            repeatable = underway.repeatable() if underway.tasks else set[tuple[str, int]]()
+            if repeatable:
+                await underway.stop(repeatable)
+            while underway.tasks and not underway.done:
+                driver.awake.clear()
+                await driver.awake.wait()
+        messages = underway.take_done()
+        if messages and driver.pos.cancelling is None:
+            return messages
+        return [*[m for m in messages if isinstance(m, Finished) and m.error is None], Stopped()]

@@ -1,0 +1,48 @@
+"""Remembers how a run's effects ended until that is committed, and tells it where the run is lost (D-17)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from holdfast.engine.messages import Finished, Proven
+from holdfast.runs import evidence
+
+if TYPE_CHECKING:
+    from holdfast.runs.driver import Driver
+
+NEVER = 1 << 62  # the seq of a record that was not written: no commit reaches it
+
+
+class Witness:
+    def __init__(self, driver: Driver) -> None:
+        self.driver = driver
+        # Effects that ended: (seq of the record that says so, seq of the intent, what it came to).
+        self._unproven: list[tuple[int, int, Finished | Proven]] = []
+
+    def see(self, message: Finished, seq: int) -> None:
+        """A handler has ended; record `seq` is to say so."""
+        execution = self.driver.pos.execs.get((message.scope, message.node))
+        if execution is not None and execution.intent >= 0 and not message.unknown and message.probe is None:
+            self.keep(seq, execution.intent, message)
+
+    def keep(self, seq: int, intent: int, told: Finished | Proven) -> None:
+        committed = self.driver.queue.committed
+        if self._unproven and self._unproven[0][0] <= committed:
+            self._unproven = [known for known in self._unproven if known[0] > committed]
+        self._unproven.append((seq, intent, told))
+
+    async def testify(self) -> None:
+        """We lost the run. What became of its effects is told unfenced, for who has it now."""
+        driver, underway = self.driver, self.driver.underway
+        waiting = [task for key, task in underway.tasks.items() if underway.is_effect(key)]
+        if waiting:
+            await asyncio.wait(waiting, timeout=driver.runtime.grace)
+        for message in underway.done:
+            if isinstance(message, Finished):
+                self.see(message, NEVER)
+        committed = driver.queue.committed
+        for seq, intent, told in self._unproven:
+            if seq > committed:
+                raw = evidence.encode(told, driver.sealer.registry)
+                await evidence.report(driver.runtime.store, driver.run, intent, raw)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ from holdfast import Context, Event, Flow, FlowInvalidError, Holdfast, RunStatus
 from holdfast.checkpoint import record_digest
 from holdfast.errors import SchemaTooNewError
 from holdfast.model.graph import HoldSpec
-from holdfast.runs.writing import SNAPSHOT_RECORDS
+from holdfast.model.position import Position
+from holdfast.runs.driver import Driver
+from holdfast.store.base import RunFilter
 from holdfast.types.hold import Option
 from holdfast.types.record import Kind, Record
 from holdfast.types.status import HoldStatus
@@ -138,7 +141,7 @@ async def test_load_reads_no_more_than_a_snapshots_worth_however_long_the_run_is
 
     monkeypatch.setattr(store, "read", counted)
     assert (await flow.resume(waiting.run_id, on=house)).expect().state["n"] == 950
-    assert 0 < sum(read) <= 2 * SNAPSHOT_RECORDS + 10
+    assert 0 < sum(read) <= 2 * 200 + 10, "snapshots are at most 200 records apart"
 
 
 @pytest.mark.covers("D-1")
@@ -287,3 +290,60 @@ async def test_every_subscriber_sees_all_events_in_order_and_leaves_nothing_behi
     assert first == second == whole
     assert early == whole[:3]
     assert not any(service.runtime._listeners.values()), "a consumer who left is still called"
+
+
+@pytest.mark.covers("CORE-WORK-01")
+async def test_service_creates_finds_lists_answers_resumes_and_cancels_runs(house: Holdfast) -> None:
+    flow = Flow("served", effect="pure")
+    broken = [True]
+
+    @flow.node
+    async def shaky() -> dict[str, Any]:
+        if broken[0]:
+            raise ValueError("not yet")
+        return {"done": True}
+
+    flow.hold("ask", prompt="?", options=["yes"])
+    flow.edge("ask", shaky)
+    service = await house.service()
+    row, fresh = await service.create(flow.program(), {}, idempotency_key="one")
+    same, again = await service.create(flow.program(), {}, idempotency_key="one")
+    other, _ = await service.create(flow.program(), {})
+    assert (fresh, again, same.id) == (True, False, row.id)
+    assert (await service.get(row.id[:10])).id == row.id
+    assert {each.id for each in await service.list(RunFilter(flow="served"))} == {row.id, other.id}
+    worker = Worker(flow, on=house)
+    await worker.run_until_idle()
+    assert {each.status for each in await service.list(RunFilter())} == {RunStatus.pending_input}
+    (hold,) = await service.holds(row.id)
+    await service.answer(hold.id, "yes", by="user:ada")
+    await service.cancel(other.id, reason="twice")
+    await worker.run_until_idle()
+    assert (await service.get(row.id)).status is RunStatus.failed
+    assert (await service.get(other.id)).status is RunStatus.cancelled
+    broken.clear()
+    broken.append(False)
+    await service.ask_resume(row.id)
+    await worker.run_until_idle()
+    assert (await service.get(row.id)).status is RunStatus.completed
+    assert [each.id for each in await service.list(RunFilter(status=(RunStatus.cancelled,)))] == [other.id]
+
+
+@pytest.mark.covers("CORE-HOLD-04")
+async def test_nothing_of_a_run_is_left_in_the_process_when_it_waits_for_a_person(
+    bare_house: Holdfast,
+) -> None:
+    flow = Flow("waits", effect="pure")
+    flow.hold("ask", prompt="?", options=["yes"])
+    service = await bare_house.service()
+    tasks = len(asyncio.all_tasks())
+    runs = [(await flow.run({"mine": "x" * 100}, on=bare_house)).run_id for _ in range(20)]
+    rows = [await service.get(run) for run in runs]
+    assert {(row.status, row.worker, row.lease_until) for row in rows} == {("pending_input", None, None)}
+    assert service.runtime.drivers == {}
+    assert service.runtime.recorder.queues == set()
+    assert len(asyncio.all_tasks()) <= tasks + 1, "no task waits for a run"
+    await asyncio.sleep(0.03)
+    gc.collect()
+    kept = [each for each in gc.get_objects() if isinstance(each, Driver | Position)]
+    assert [each.run for each in kept if each.run in runs] == []

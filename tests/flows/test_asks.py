@@ -363,7 +363,7 @@ async def test_a_pause_in_one_branch_keeps_what_its_siblings_finished(place: Pla
     assert log == ["side"]
 
 
-@pytest.mark.covers("G-41", "E2")
+@pytest.mark.covers("E2")
 async def test_resume_without_an_answer_does_not_pass_the_gate(place: Place) -> None:
     flow = deadline("default")
     house = await place.house()

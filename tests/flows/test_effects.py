@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -310,3 +311,33 @@ async def test_no_effect_is_lost_or_doubled_when_the_worker_dies_again_and_again
     assert outside.done == []
     assert (await flow.resume(run, on=await place.house())).completed
     assert outside.done == ["only"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "commits"),
+    [
+        # Eight pure steps, then an effect. What shares a commit is what the modes differ in.
+        ("strict", [*[[Kind.step]] * 7, [Kind.step, Kind.intent], [Kind.step, Kind.end]]),
+        ("exit", [[Kind.step] * 8 + [Kind.intent], [Kind.step, Kind.end]]),
+    ],
+)
+async def test_mode_decides_when_steps_are_committed_and_an_effect_never_starts_without_them(
+    house: Holdfast, mode: str, commits: list[list[Kind]]
+) -> None:
+    store = Counting(await house.open())
+    flow = Flow("modes", mode=mode)
+    names = [f"n{i}" for i in range(9)]
+    for name in names:
+
+        async def work() -> dict[str, Any]:
+            # Longer than the background would wait for company.
+            await asyncio.sleep(0.03)
+            return {}
+
+        flow.node(id=name, effect="write" if name == "n8" else "pure")(work)
+    flow.chain(*names)
+    house.carry(flow.program())
+    counted = Holdfast(store)  # pyright: ignore[reportArgumentType]
+    assert (await flow.run(on=counted)).completed
+    assert store.commits == commits
+    await counted.close()

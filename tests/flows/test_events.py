@@ -29,7 +29,6 @@ async def test_log_is_read_again_from_any_cursor_when_it_lies_inside_a_record(ho
         assert await service.events(run, after=cursor, limit=2) == events[cursor : cursor + 2]
 
 
-@pytest.mark.covers("G-48")
 async def test_events_come_in_the_promised_order_when_a_run_completes(house: Holdfast) -> None:
     run = (await refund_flow().run({**GIVEN, "amount": 50}, on=house)).expect().run_id
     events = await told(house, run)

@@ -196,7 +196,7 @@ async def test_fork_merges_each_partition_when_patched(house: Holdfast) -> None:
     assert (await flow.resume(row.id, on=house)).completed
 
 
-@pytest.mark.covers("G-6", "P6", "CORE-BAD-11", "CORE-CKPT-14", "RF-3")
+@pytest.mark.covers("P6", "CORE-BAD-11", "CORE-CKPT-14", "RF-3")
 async def test_checkpoint_of_another_graph_is_refused_when_forked_or_resumed(house: Holdfast) -> None:
     source = await refund_flow().run(GIVEN, on=house)
     other = Flow("refund", state=Refund)

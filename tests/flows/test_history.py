@@ -205,7 +205,6 @@ async def test_loops_show_each_execution_when_a_node_ran_often(house: Holdfast) 
     assert picture.node_results["turn"].output == {"n": 3}
 
 
-@pytest.mark.covers("G-6")
 async def test_checkpoint_carries_versions_when_the_flow_is_compiled_again(house: Holdfast) -> None:
     run = await finished(house, refund_flow())
     picture = await (await house.service()).latest(run)
@@ -253,7 +252,7 @@ async def test_foreign_checkpoint_is_refused_when_it_is_not_of_this_store(house:
         await service.latest(run, node="nobody")
 
 
-@pytest.mark.covers("G-30", "E14", "D-10", "CORE-FLOW-37", "CORE-FLOW-38")
+@pytest.mark.covers("G-30", "E14", "CORE-FLOW-37", "CORE-FLOW-38")
 @pytest.mark.parametrize(
     ("policy", "own", "listed"),
     [

@@ -46,7 +46,6 @@ async def calls(flow: Flow, house: Holdfast, given: dict[str, Any]) -> int:
     return count
 
 
-@pytest.mark.covers("CORE-SPEED-09")
 @pytest.mark.parametrize("join", ["all", quorum(900), any_of()], ids=["all", "quorum", "any"])
 async def test_thousand_branches_cost_ten_times_hundred_when_they_join(house: Holdfast, join: Any) -> None:
     narrow, wide = fan(100, join if join != quorum(900) else quorum(90)), fan(1000, join)

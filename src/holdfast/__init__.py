@@ -49,7 +49,8 @@ if TYPE_CHECKING:
         sum_,
     )
     from holdfast.model.schema import DELETE
-    from holdfast.runs.context import Context, Reply
+    from holdfast.runs.context import Context
+    from holdfast.runs.questions import Reply
     from holdfast.runs.runtime import RunSettings
     from holdfast.types.event import Event
     from holdfast.types.outcome import Outcome
@@ -94,7 +95,8 @@ _HOMES = {
         "sum_",
     ),
     "holdfast.model.schema": ("DELETE",),
-    "holdfast.runs.context": ("Context", "Reply"),
+    "holdfast.runs.context": ("Context",),
+    "holdfast.runs.questions": ("Reply",),
     "holdfast.runs.runtime": ("RunSettings",),
     "holdfast.types.event": ("Event",),
     "holdfast.types.outcome": ("Outcome",),

@@ -11,7 +11,7 @@ import pytest
 from holdfast import Context, Flow, Holdfast
 from holdfast.checkpoint import envelope
 from holdfast.errors import InputError, ValueNotStorableError, ValueTooLargeError
-from holdfast.runs import context, sealing
+from holdfast.runs import emitting, sealing
 from holdfast.types.status import RunStatus
 from tests.bad_input.told import Odd, assert_failed, assert_refused, assert_told, containing_itself, nested
 
@@ -272,7 +272,7 @@ def small_limit(monkeypatch: pytest.MonkeyPatch) -> int:
     """The real limit is 256 MB; nothing else differs."""
     limit = 200_000
     monkeypatch.setattr(sealing, "MAX_SIZE", limit)
-    monkeypatch.setattr(context, "MAX_EMITTED", limit)
+    monkeypatch.setattr(emitting, "MAX_EMITTED", limit)
     for fn in (envelope.wrap, envelope.seal, sealing.spill):
         monkeypatch.setitem(fn.__kwdefaults__, "limit", limit)
     return limit

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from holdfast import Context, Flow, HoldDecidedError, Holdfast, RunSettings, RunStatus
-from holdfast.runs.context import HoldExpiredError
+from holdfast.runs.questions import HoldExpiredError
 from holdfast.testing.crashpoints import Crash, armed
 from holdfast.types.ids import RunId, derived_id
 from holdfast.types.record import Kind

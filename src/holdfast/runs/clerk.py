@@ -12,8 +12,9 @@ from holdfast.model.bodies import ChunkBody, IntentBody, SubstepBody
 from holdfast.model.graph import HoldSpec, Node
 from holdfast.model.position import Exec, Sub, resolver
 from holdfast.model.template import compile_template
-from holdfast.runs.context import Context, Suspended, ThreadContext
+from holdfast.runs.context import Context
 from holdfast.runs.memory import NodeMemory, StoredMemory
+from holdfast.runs.threads import Suspended, ThreadContext
 from holdfast.telemetry import crashpoint
 from holdfast.types.ids import derived_id
 from holdfast.types.memory import Memory

@@ -16,7 +16,8 @@ from holdfast.types.memory import Memory, words
 from holdfast.types.value import FrozenDict, FrozenList
 
 if TYPE_CHECKING:
-    from holdfast.runs.context import Context, ThreadContext
+    from holdfast.runs.context import Context
+    from holdfast.runs.threads import ThreadContext
 
 READ, WRITE = "memory.read", "memory.write"
 RECORDED = frozenset({"snapshot", "journaled"})

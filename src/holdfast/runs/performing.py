@@ -13,7 +13,8 @@ from holdfast.model.graph import Node
 from holdfast.model.position import SETTLED, Exec, Scope
 from holdfast.model.program import Handler, Program
 from holdfast.runs import calling
-from holdfast.runs.context import Context, Suspended, ThreadContext
+from holdfast.runs.context import Context
+from holdfast.runs.threads import Suspended, ThreadContext
 from holdfast.telemetry import crashpoint
 from holdfast.types.outcome import Outcome
 from holdfast.types.record import Op

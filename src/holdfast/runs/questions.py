@@ -1,0 +1,115 @@
+"""Questions that a handler asks by `ctx.ask`, and the replies to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from holdfast.checkpoint import pack
+from holdfast.errors import AnswerInvalidError
+from holdfast.model.graph import HoldSpec
+from holdfast.model.position import Sub
+from holdfast.runs.attempt import Attempt
+from holdfast.runs.wording import demand_text, told
+from holdfast.types.clock import micros
+from holdfast.types.duration import parse_duration
+from holdfast.types.hold import Option
+from holdfast.types.value import freeze
+
+Options = Sequence[str | Mapping[str, str] | Option]
+
+
+class HoldExpiredError(Exception):
+    """Nobody answered in time."""
+
+
+class Reply:
+    """The answer to a question: `decision` (the option's id, or free text), `data`, `comment`, `by`."""
+
+    __slots__ = ("by", "comment", "data", "decision")
+
+    def __init__(self, resolution: Mapping[str, Any]) -> None:
+        self.decision: Any = resolution.get("decision")
+        self.data: Any = resolution.get("response_data")
+        self.comment: str | None = resolution.get("comment")
+        self.by: str | None = resolution.get("resolved_by")
+
+    def __eq__(self, other: object) -> bool:
+        return self.decision == (other.decision if isinstance(other, Reply) else other)
+
+    def __hash__(self) -> int:
+        return hash(self.decision)
+
+    def __repr__(self) -> str:
+        return f"Reply({self.decision!r}, by={self.by!r})"
+
+
+def reply_of(sub: Sub) -> Reply:
+    if sub.error is not None:
+        raise HoldExpiredError(sub.error.message)
+    return Reply(sub.value)
+
+
+def question(
+    attempt: Attempt,
+    prompt: str,
+    *,
+    options: Options | None,
+    assignee: str | None,
+    timeout: str | int | float | timedelta | None,
+    on_timeout: str | None,
+    type: str | None,  # noqa: A002
+    priority: str,
+    schema: Mapping[str, Any] | None,
+) -> HoldSpec:
+    node = attempt.node.id
+    normal = options_of(options)
+    return HoldSpec(
+        type=_text("type", type, node) or ("approval" if normal else "freeform"),
+        prompt=prompt,
+        options=normal,
+        assignee=_text("assignee", assignee, node),
+        priority=_text("priority", priority, node) or "normal",
+        timeout=None if timeout is None else micros(parse_duration(timeout)),
+        on_timeout=_text("on_timeout", on_timeout, node),
+        schema=None if schema is None else storable(attempt, "schema", dict(schema)),
+    )
+
+
+def _text(what: str, value: str | None, node: str) -> str | None:
+    return None if value is None else demand_text(value, f"{what} of ctx.ask in node {node!r}")
+
+
+def storable(attempt: Attempt, what: str, value: dict[str, Any]) -> dict[str, Any]:
+    """Checked while the handler can be told."""
+    where = f"{what} of ctx.ask in node {attempt.node.id!r}"
+    frozen = freeze(value, attempt.driver.program.adopt, where)
+    pack(frozen, attempt.driver.sealer.registry, where)
+    return frozen
+
+
+def options_of(options: Options | None) -> tuple[Option, ...] | None:
+    if options is None:
+        return None
+    found = [_option_of(option) for option in options]
+    for option in found:
+        for text in (option.id, option.label, option.variant):
+            demand_text(text, "an option of a question")
+    ids = [o.id for o in found]
+    if len(set(ids)) != len(ids) or "" in ids:
+        raise AnswerInvalidError("the options of a question need ids that are not empty and differ")
+    return tuple(found)
+
+
+def _option_of(option: str | Mapping[str, str] | Option) -> Option:
+    if isinstance(option, Option):
+        return option
+    if isinstance(option, str):
+        return Option(option, option)
+    if isinstance(option, Mapping) and "id" in option:  # pyright: ignore[reportUnnecessaryIsInstance]
+        return Option(option["id"], option.get("label", option["id"]), option.get("variant", "secondary"))
+    raise AnswerInvalidError(
+        f"{told(repr(option), 200)} is not an option of a question.",
+        hint='Write "approve", or {"id": ..., "label": ...}.',
+    )

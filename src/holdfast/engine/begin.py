@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.engine import failing, settling
+from holdfast.engine import ending, settling
 from holdfast.engine.dataflow import Flow, Problem
 from holdfast.engine.decision import Decision
 from holdfast.model.bodies import CreatedBody
@@ -38,7 +38,7 @@ def begin(
         if not flow.opened:
             raise Problem("stall", f"no node of flow {graph.name!r} can start", "")
     except Problem as problem:
-        failing.fail_run(decision, problem)
+        ending.fail_run(decision, problem)
     for execution in flow.opened:
         settling.open_exec(decision, execution)
     return decision

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from holdfast.model.apply import apply_record
+from holdfast.model.bodies import AttemptBody
 from holdfast.model.graph import Graph, Node
 from holdfast.model.position import Exec, Position, Scope
 from holdfast.types.record import Body, Kind, Record, Side
@@ -79,3 +81,11 @@ def side_of(record: Record) -> Side:
     if record.side is None:
         record.side = Side()
     return record.side
+
+
+def consume(decision: Decision, inbox: int) -> None:
+    """Something that changes nothing any more; noted, so that it is not read again."""
+    if inbox:
+        body = AttemptBody("ignored")
+        record = decision.draft(Kind.attempt, body, side=Side(inbox_done=[inbox]))
+        apply_record(decision.graph, decision.pos, record, body)

@@ -1,28 +1,17 @@
-"""Failure, doubt, cancel, resume, recovery, and the end of a run."""
+"""An attempt failed: the node tries again or gives up, and its failure is handed to who copes with it."""
 
 from __future__ import annotations
 
-from holdfast.engine import asking, pickup, settling
-from holdfast.engine.dataflow import Problem
+from holdfast.engine import asking, doubting, settling
 from holdfast.engine.decision import Decision, node_of, side_of
-from holdfast.engine.messages import (
-    CancelAsked,
-    Doubted,
-    Finished,
-    LateCame,
-    Proven,
-    Recovered,
-    ResumeAsked,
-    Stopped,
-)
+from holdfast.engine.messages import Finished
 from holdfast.engine.retry import wait_before
 from holdfast.engine.walk import takes_failure
 from holdfast.model.apply import apply_record, forgive
-from holdfast.model.bodies import AttemptBody, EndBody, ErrorInfo, StepBody
-from holdfast.model.graph import Graph, InDoubt, Node, NodeKind
-from holdfast.model.position import PARENTS, SETTLED, Exec, Scope, failed_item, wipe_scope
+from holdfast.model.bodies import AttemptBody, ErrorInfo, StepBody
+from holdfast.model.graph import Graph, Node
+from holdfast.model.position import PARENTS, Exec, Scope, failed_item, wipe_scope
 from holdfast.types.record import Kind, NewTimer, Record, Side
-from holdfast.types.status import REPEATABLE, RunStatus
 
 
 def failed(decision: Decision, execution: Exec, message: Finished) -> None:
@@ -30,7 +19,7 @@ def failed(decision: Decision, execution: Exec, message: Finished) -> None:
     node = node_of(decision.graph, decision.pos, execution)
     assert message.error is not None
     if message.unknown and not node.idempotency_key:
-        _in_doubt(decision, execution, node, message.error)
+        doubting.in_doubt(decision, execution, node, message.error)
     elif message.retryable and execution.failures + 1 < node.retry.attempts:
         _retry(decision, execution, node, message.error, message.inbox)
     else:
@@ -50,64 +39,6 @@ def _retry(decision: Decision, execution: Exec, node: Node, error: ErrorInfo, in
     )
     record.attempt = execution.attempt + 1
     apply_record(decision.graph, decision.pos, record, body)
-
-
-def _in_doubt(decision: Decision, execution: Exec, node: Node, error: ErrorInfo | None) -> None:
-    policy = node.in_doubt or decision.graph.spec.in_doubt
-    if policy is InDoubt.retry:
-        restart(decision, execution, "in_doubt")
-    elif policy is InDoubt.fail:
-        give_up(decision, execution, error or _unknown(f"node {node.id!r}"))
-    elif policy is InDoubt.probe:
-        decision.probes.append(execution)
-    else:
-        asking.ask_doubt(decision, execution, error)
-
-
-def probed(decision: Decision, execution: Exec, message: Finished) -> None:
-    """The node's probe has looked: the effect happened, or it did not, or not even the probe knows."""
-    if message.probe == "happened":
-        settling.settle(decision, execution, message)
-    elif message.probe == "not_happened":
-        restart(decision, execution, "in_doubt")
-    else:
-        asking.ask_doubt(decision, execution, message.error)
-
-
-def doubted(decision: Decision, message: Doubted) -> None:
-    """The same policy as for a node, for one sub-step of it."""
-    execution = decision.pos.execs.get((message.scope, message.node))
-    if execution is None or execution.visit != message.visit:
-        return
-    node = node_of(decision.graph, decision.pos, execution)
-    _step_in_doubt(decision, execution, node, message.substep, message.error)
-
-
-def _step_in_doubt(
-    decision: Decision, execution: Exec, node: Node, substep: str, error: ErrorInfo | None
-) -> None:
-    policy = node.in_doubt or decision.graph.spec.in_doubt
-    if policy is InDoubt.retry:
-        restart(decision, execution, "in_doubt")
-    elif policy is InDoubt.fail:
-        name = execution.step_names.get(substep, substep)
-        give_up(decision, execution, error or _unknown(f"step {name!r} of node {node.id!r}"))
-    else:
-        asking.ask_doubt(decision, execution, error, substep=substep)
-
-
-def _unknown(what: str) -> ErrorInfo:
-    return ErrorInfo(
-        "outcome_unknown", "OutcomeUnknownError", f"{what} started, and how it ended is not known"
-    )
-
-
-def next_doubt(decision: Decision, execution: Exec, node: Node) -> bool:
-    """Several sub-steps may have been under way at once: their doubts are settled one after the other."""
-    for substep in execution.step_intents:
-        _step_in_doubt(decision, execution, node, substep, None)
-        return True
-    return False
 
 
 def restart(decision: Decision, execution: Exec, reason: str, *, inbox: int = 0) -> None:
@@ -258,164 +189,3 @@ def wipe(decision: Decision, scope: Scope, record: Record, body: AttemptBody) ->
     body.moves.append(("W", owner[0], owner[1], scope.index))
     around = decision.pos.scopes[owner[0]]
     wipe_scope(decision.pos.scope_graph(decision.graph, around), decision.pos, around, owner[1], scope.index)
-
-
-def fail_run(decision: Decision, problem: Problem) -> None:
-    """The graph itself cannot go on (a stall, a limit, an unsatisfied join)."""
-    kind = "".join(part.title() for part in problem.code.split("_")) + "Error"
-    error = ErrorInfo(problem.code, kind, problem.message)
-    body = AttemptBody("failing", error)
-    record = decision.draft(Kind.attempt, body, node=problem.node, outcome="fail", listed=True)
-    apply_record(decision.graph, decision.pos, record, body)
-
-
-def end_run(
-    decision: Decision, status: str, error: ErrorInfo | None, *, inbox: list[int] | None = None
-) -> None:
-    pos = decision.pos
-    body = EndBody(status, error, pos.failed_node)
-    side = Side(
-        status=RunStatus(status),
-        error=None if error is None else f"{error.type}: {error.message}",
-        close_all_holds=f"the run {status}" if status != "completed" else "the run ended",
-        close_all_timers=True,
-        inbox_done=inbox or [],
-    )
-    record = decision.draft(Kind.end, body, node=pos.failed_node, outcome=status, listed=True, side=side)
-    apply_record(decision.graph, pos, record, body)
-    decision.ended = True
-
-
-def stopped(decision: Decision, _message: Stopped) -> None:
-    """Every handler has come to rest: the run ends as it must."""
-    pos = decision.pos
-    if decision.ended:
-        return
-    if pos.cancelling is not None:
-        _mark_unknown(decision)
-        reason = ErrorInfo("run_cancelled", "RunCancelledError", pos.cancelling)
-        inbox, pos.cancel_rows = pos.cancel_rows, []
-        end_run(decision, "cancelled", reason, inbox=inbox)
-    elif pos.failing is not None:
-        end_run(decision, "failed", pos.failing)
-
-
-def _mark_unknown(decision: Decision) -> None:
-    """Open effects of a cancelled run: nobody knows how they ended, and the history says so (D-32)."""
-    for execution in list(decision.pos.execs.values()):
-        if execution.intent < 0 and not execution.step_intents:
-            continue
-        node = node_of(decision.graph, decision.pos, execution)
-        error = ErrorInfo(
-            "outcome_unknown", "OutcomeUnknownError", "the run was cancelled while this was under way"
-        )
-        body = StepBody([], [], 0, error=error)
-        record = decision.draft(
-            Kind.step,
-            body,
-            node=node.id,
-            execution=execution,
-            effect=node.effect,
-            outcome="unknown",
-            listed=True,
-        )
-        apply_record(decision.graph, decision.pos, record, body)
-
-
-def cancel_asked(decision: Decision, message: CancelAsked) -> None:
-    cancel_run(decision, message.reason, message.inbox)
-
-
-def cancel_run(decision: Decision, reason: str, inbox: int) -> None:
-    """From here on nothing starts; the worker stops what runs and says `Stopped`."""
-    decision.pos.cancelling = reason
-    if inbox:
-        decision.pos.cancel_rows.append(inbox)
-    decision.starts = []
-
-
-def resume_asked(decision: Decision, message: ResumeAsked) -> None:
-    """A failed run goes on: its failed nodes run again, nothing that settled does (G-35, G-36)."""
-    pos = decision.pos
-    inbox = message.inbox
-    broken = [e for e in pos.execs.values() if e.phase in ("failed", "asked", "doubt", "delay")]
-    if pos.failing is None:
-        asking.consume(decision, inbox)
-        return
-    failed_node = pos.failed_node
-    unmendable = pos.failing if not any(e.phase == "failed" for e in broken) else None
-    for execution in broken:
-        node = node_of(decision.graph, pos, execution)
-        body = AttemptBody("resumed")
-        side = Side(inbox_done=[inbox]) if inbox else None
-        inbox = 0
-        record = decision.draft(
-            Kind.attempt, body, node=node.id, execution=execution, effect=node.effect, side=side
-        )
-        record.attempt = execution.attempt + 1
-        apply_record(decision.graph, pos, record, body)
-        if node.kind is NodeKind.task or node.kind is NodeKind.guardrail or SETTLED in execution.subs:
-            decision.starts.append(execution)
-        else:
-            settling.open_exec(decision, execution)
-    if unmendable is not None:
-        asking.consume(decision, inbox)
-        fail_run(decision, Problem(unmendable.code, unmendable.message, failed_node))
-        return
-    recovered(decision, Recovered(late=message.late))
-
-
-def recovered(decision: Decision, message: Recovered) -> None:
-    """Judge what was under way when the last worker let go of the run. One that fails starts nothing more."""
-    pos = decision.pos
-    hand_up_left(decision)
-    if pos.failing is not None:
-        return
-    for execution in list(pos.execs.values()):
-        if execution.phase != "work" or execution in decision.starts:
-            continue
-        node = node_of(decision.graph, pos, execution)
-        if SETTLED in execution.subs:
-            decision.starts.append(execution)
-            continue
-        if node.kind in PARENTS or node.kind in (NodeKind.hold, NodeKind.timer):
-            continue
-        _recover(decision, execution, node, message)
-    pickup.pick_up(decision)
-
-
-def late_came(decision: Decision, message: LateCame) -> None:
-    """Evidence after the doubt was asked: it is resolved by what the fenced worker told (D-17)."""
-    told = message.told
-    for execution in decision.pos.execs.values():
-        if isinstance(told, Finished) and execution.intent == message.intent and execution.phase == "doubt":
-            told.inbox = message.inbox
-            settling.finished(decision, told)
-            return
-        if isinstance(told, Proven) and execution.step_intents.get(told.ordinal) == message.intent:
-            asking.proven(decision, execution, told, message.inbox)
-            return
-    asking.consume(decision, message.inbox)
-
-
-def _recover(decision: Decision, execution: Exec, node: Node, message: Recovered) -> None:
-    pos = decision.pos
-    late = message.late.get(execution.intent)
-    if isinstance(late, Finished):
-        # A worker that lost the run while the handler ran has told how it ended (D-17).
-        settling.finished(decision, late)
-        return
-    for intent in list(execution.step_intents.values()):
-        told = message.late.get(intent)
-        if isinstance(told, Proven):
-            asking.proven(decision, execution, told, 0)
-    if execution.intent >= 0 and node.effect not in REPEATABLE and not node.idempotency_key:
-        _in_doubt(decision, execution, node, None)
-    elif next_doubt(decision, execution, node) or any(
-        not sub.done and sub.hold in pos.holds for sub in execution.subs.values()
-    ):
-        return
-    elif execution.emitted or execution.subs or execution.intent >= 0:
-        restart(decision, execution, "restarted")
-    else:
-        decision.starts.append(execution)

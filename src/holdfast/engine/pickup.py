@@ -6,7 +6,7 @@ record, and a run that fell back past a damaged one stands where it must.
 
 from __future__ import annotations
 
-from holdfast.engine import asking, failing, settling
+from holdfast.engine import asking, ending, failing, settling, timing
 from holdfast.engine.decision import Decision, node_of
 from holdfast.model.graph import Node, NodeKind
 from holdfast.model.position import PARENTS, SETTLED, Exec, Position
@@ -27,7 +27,7 @@ def _pick_up(decision: Decision, execution: Exec, node: Node) -> None:
     if node.kind is NodeKind.hold and execution.phase == "work":
         asking.ask_node(decision, execution, node)
     elif node.kind is NodeKind.timer and execution.phase == "work":
-        asking.sleep(decision, execution, node)
+        timing.sleep(decision, execution, node)
     elif node.kind in PARENTS and execution.phase == "children":
         _pick_up_parent(decision, execution)
 
@@ -52,6 +52,6 @@ def _end_what_is_over(decision: Decision) -> None:
     idle = [s for s in pos.scopes.values() if not s.active]
     stuck = next((s for s in idle if s.tokens or s.open_loops), None)
     if stuck is not None:
-        failing.fail_run(decision, settling.stall(pos, decision.graph, stuck))
+        ending.fail_run(decision, settling.stall(pos, decision.graph, stuck))
     elif not pos.execs:
-        failing.end_run(decision, "completed", None)
+        ending.end_run(decision, "completed", None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.engine import asking, failing
+from holdfast.engine import asking, doubting, ending, failing, timing
 from holdfast.engine.dataflow import Flow, Problem, chosen_edges
 from holdfast.engine.decision import Decision, lists_checkpoint, node_of, side_of
 from holdfast.engine.messages import Finished
@@ -36,7 +36,7 @@ def finished(decision: Decision, message: Finished) -> None:
     if execution is None or execution.visit != message.visit or execution.phase == "failed":
         return
     if message.probe is not None:
-        failing.probed(decision, execution, message)
+        doubting.probed(decision, execution, message)
     elif message.error is None:
         settle(decision, execution, message)
     else:
@@ -132,7 +132,7 @@ def _move_on(
             fired = _fired(graph, scope, execution, message, failed=failed)
             flow.settle(execution.node, fired)
     except Problem as problem:
-        failing.fail_run(decision, problem)
+        ending.fail_run(decision, problem)
     return flow.opened
 
 
@@ -172,7 +172,7 @@ def open_exec(decision: Decision, execution: Exec) -> None:
     """What a started node needs before (or instead of) a handler: a hold, a timer, children."""
     pos = decision.pos
     if execution.phase == "join":
-        asking.arm_join(decision, execution)
+        timing.arm_join(decision, execution)
         return
     if (execution.scope, execution.node) not in pos.execs:
         return
@@ -191,7 +191,7 @@ def open_exec(decision: Decision, execution: Exec) -> None:
     if node.kind is NodeKind.hold:
         asking.ask_node(decision, execution, node)
     elif node.kind is NodeKind.timer:
-        asking.sleep(decision, execution, node)
+        timing.sleep(decision, execution, node)
     elif node.kind in PARENTS:
         open_children(decision, execution)
 
@@ -229,7 +229,7 @@ def _start_children(decision: Decision, scope: Scope, execution: Exec, moves: li
         try:
             inner.begin()
         except Problem as problem:
-            failing.fail_run(decision, problem)
+            ending.fail_run(decision, problem)
         opened += inner.opened
     return opened
 
@@ -240,17 +240,17 @@ def finish_scopes(decision: Decision, scope: Scope, body: StepBody) -> None:
     if scope.active or pos.failing is not None:
         return
     if scope.tokens or scope.open_loops:
-        failing.fail_run(decision, stall(pos, decision.graph, scope))
+        ending.fail_run(decision, stall(pos, decision.graph, scope))
         return
     try:
         scope.tree.finish()
     except StateError as clash:
         problem = Problem("state_mismatch", f"the branches do not merge at the end: {clash.message}", "")
-        failing.fail_run(decision, problem)
+        ending.fail_run(decision, problem)
         return
     body.moves.append(("C", scope.path, 0, 0))
     if scope.owner is None:
-        failing.end_run(decision, "completed", None)
+        ending.end_run(decision, "completed", None)
         return
     owner = pos.execs[scope.owner]
     owner.results[scope.index] = child_result(scope)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from holdfast.engine import asking, failing, settling
+from holdfast.engine import answering, doubting, ending, recovering, settling, timing
 from holdfast.engine.decision import Decision
 from holdfast.engine.messages import (
     Answered,
@@ -37,13 +37,13 @@ def step(graph: Graph, pos: Position, inbox: Sequence[Message], now: int) -> Dec
 
 _HANDLERS: dict[type[Message], Callable[[Decision, Any], None]] = {
     Finished: settling.finished,
-    Answered: asking.answered,
-    TimerFired: asking.timer_fired,
-    CancelAsked: failing.cancel_asked,
-    ResumeAsked: failing.resume_asked,
-    Recovered: failing.recovered,
-    Stopped: failing.stopped,
-    Doubted: failing.doubted,
-    LateCame: failing.late_came,
-    CodeChanged: asking.code_changed,
+    Answered: answering.answered,
+    TimerFired: timing.timer_fired,
+    CancelAsked: ending.cancel_asked,
+    ResumeAsked: recovering.resume_asked,
+    Recovered: recovering.recovered,
+    Stopped: ending.stopped,
+    Doubted: doubting.doubted,
+    LateCame: recovering.late_came,
+    CodeChanged: answering.code_changed,
 }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.engine.dataflow import Problem
 from holdfast.engine.decision import Decision
-from holdfast.engine.failing import fail_run
+from holdfast.engine.ending import fail_run
 from holdfast.engine.messages import Recovered
 from holdfast.errors import HoldfastError, LeaseLostError
 from holdfast.model.position import Exec

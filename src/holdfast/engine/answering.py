@@ -1,0 +1,199 @@
+"""What an answer does: to a node that asked, to a question inside one, to a doubt, to changed code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.engine import asking, doubting, ending, failing, recovering, settling
+from holdfast.engine.dataflow import Problem
+from holdfast.engine.decision import Decision, consume, node_of
+from holdfast.engine.messages import Answered, CodeChanged, Finished, Proven, Recovered
+from holdfast.model.apply import apply_record
+from holdfast.model.bodies import AttemptBody, ErrorInfo, SubstepBody
+from holdfast.model.graph import HoldSpec
+from holdfast.model.position import Exec, OpenHold
+from holdfast.types.hold import HoldClosed, Option
+from holdfast.types.ids import HoldId
+from holdfast.types.record import Kind, Op, Side
+from holdfast.types.status import HoldStatus
+from holdfast.types.value import FrozenDict
+
+CODE_OPTIONS = (
+    Option("accept", "Go on with the changed code", "primary"),
+    Option("refuse", "Stop: the run fails and can be resumed with the old code", "danger"),
+)
+
+
+def answered(decision: Decision, message: Answered) -> None:
+    """An answer counts for exactly the hold that it names (R-27); one for a closed hold is only consumed."""
+    pos = decision.pos
+    waiting = pos.holds.get(message.hold)
+    if waiting is not None and waiting.why == "code":
+        _code_answered(decision, waiting, message)
+        return
+    execution = pos.execs.get((waiting.scope, waiting.node)) if waiting else None
+    if waiting is None or execution is None:
+        consume(decision, message.inbox)
+        return
+    if waiting.why == "node":
+        decide(decision, execution, message.resolution, message.inbox)
+    elif waiting.why == "ask":
+        tell(decision, execution, waiting, message.hold, message.resolution, message.inbox)
+    else:
+        _doubt_resolved(decision, execution, waiting, message)
+
+
+def decide(
+    decision: Decision, execution: Exec, resolution: Any, inbox: int, *, reroute: str | None = None
+) -> None:
+    node = node_of(decision.graph, decision.pos, execution)
+    bind = node.hold.bind if node.hold else "decision"
+    ops: list[Op] = [
+        ("scratch", bind, "set", resolution.get("decision")),
+        ("scratch", f"{bind}_result", "set", resolution),
+    ]
+    finished = Finished(
+        scope=execution.scope,
+        node=execution.node,
+        visit=execution.visit,
+        ops=ops,
+        duration=0,
+        inbox=inbox,
+        reroute=reroute,
+    )
+    settling.settle(decision, execution, finished)
+
+
+def tell(
+    decision: Decision,
+    execution: Exec,
+    waiting: OpenHold,
+    hold: str,
+    resolution: Any,
+    inbox: int,
+    error: ErrorInfo | None = None,
+) -> None:
+    """The answer to a question inside a node is recorded like any sub-step; the node goes on from it."""
+    node = node_of(decision.graph, decision.pos, execution)
+    known = execution.subs.get(waiting.key)
+    name = known.name if known else execution.step_names.get(waiting.key, "")
+    body = SubstepBody(waiting.key, name, resolution, error, hold)
+    side = Side(close_timers=[waiting.token] if waiting.token else [])
+    if inbox:
+        side.inbox_done.append(inbox)
+    record = decision.draft(
+        Kind.substep, body, node=node.id, execution=execution, effect="human", listed=True, side=side
+    )
+    apply_record(decision.graph, decision.pos, record, body)
+    if waiting.why == "doubt_step" and doubting.next_doubt(decision, execution, node):
+        return
+    decision.starts.append(execution)
+
+
+def _doubt_resolved(decision: Decision, execution: Exec, waiting: OpenHold, message: Answered) -> None:
+    said = message.resolution.get("decision")
+    data: dict[str, Any] = message.resolution.get("response_data") or {}
+    if said == "happened" and waiting.why == "doubt_step":
+        tell(decision, execution, waiting, message.hold, data.get("value"), message.inbox)
+    elif said == "happened":
+        update: dict[str, Any] = data.get("update") or {}
+        ops: list[Op] = [("scratch", key, "set", value) for key, value in update.items()]
+        finished = Finished(
+            scope=execution.scope,
+            node=execution.node,
+            visit=execution.visit,
+            ops=ops,
+            output=data.get("value"),
+            inbox=message.inbox,
+            notes=FrozenDict({"in_doubt": "happened"}),
+        )
+        settling.settle(decision, execution, finished)
+    elif said == "not_happened" and waiting.why == "doubt_step":
+        _step_not_happened(decision, execution, waiting.key, message.inbox)
+    elif said == "not_happened":
+        failing.restart(decision, execution, "in_doubt", inbox=message.inbox)
+    else:
+        failing.give_up(
+            decision,
+            execution,
+            ErrorInfo(
+                "outcome_unknown", "OutcomeUnknownError", "a person decided that the outcome stays unknown"
+            ),
+            inbox=message.inbox,
+        )
+
+
+def _step_not_happened(decision: Decision, execution: Exec, key: str, inbox: int) -> None:
+    node = node_of(decision.graph, decision.pos, execution)
+    body = AttemptBody("not_happened", token=key)
+    side = Side(inbox_done=[inbox] if inbox else [])
+    record = decision.draft(
+        Kind.attempt, body, node=node.id, execution=execution, effect=node.effect, side=side
+    )
+    apply_record(decision.graph, decision.pos, record, body)
+    if not doubting.next_doubt(decision, execution, node):
+        failing.restart(decision, execution, "in_doubt")
+
+
+def proven(decision: Decision, execution: Exec, told: Proven, inbox: int) -> None:
+    """Late evidence about a sub-step: its result is recorded, and a doubt about it is over (D-17)."""
+    pos = decision.pos
+    node = node_of(decision.graph, pos, execution)
+    doubts = [h for h, w in pos.holds.items() if _doubts(w, execution, told.ordinal)]
+    side = Side(
+        inbox_done=[inbox] if inbox else [],
+        close_holds=[
+            HoldClosed(HoldId(h), HoldStatus.cancelled, "the worker told what happened") for h in doubts
+        ],
+    )
+    body = SubstepBody(told.ordinal, told.name, told.value, hold=doubts[0] if doubts else "")
+    record = decision.draft(
+        Kind.substep, body, node=node.id, execution=execution, effect=node.effect, listed=True, side=side
+    )
+    apply_record(decision.graph, pos, record, body)
+    if doubts and not doubting.next_doubt(decision, execution, node):
+        decision.starts.append(execution)
+
+
+def _doubts(waiting: OpenHold, execution: Exec, key: str) -> bool:
+    here = (waiting.scope, waiting.node) == (execution.scope, execution.node)
+    return here and waiting.why == "doubt_step" and waiting.key == key
+
+
+def code_changed(decision: Decision, message: CodeChanged) -> None:
+    """Changed code may go on with a run if the flow says so: by itself, or after a person agreed (D-34)."""
+    if decision.graph.spec.code_change != "ask":
+        _accept_code(decision, message.new, 0)
+        return
+    prompt = (
+        f"The code of flow {decision.graph.name!r} has changed since this run was last advanced. "
+        "Go on with the new code?"
+    )
+    spec = HoldSpec(type="code_changed", prompt=prompt, options=CODE_OPTIONS, priority="high")
+    asking.ask(
+        decision,
+        None,
+        "",
+        spec,
+        why=f"code:{message.new}",
+        ordinal=asking.AGAIN + decision.pos.head,
+        prompt=prompt,
+        context={"old": message.old, "new": message.new},
+    )
+
+
+def _accept_code(decision: Decision, code: str, inbox: int) -> None:
+    body = AttemptBody("code_changed", token=code)
+    record = decision.draft(Kind.attempt, body, side=Side(inbox_done=[inbox]) if inbox else None)
+    apply_record(decision.graph, decision.pos, record, body)
+
+
+def _code_answered(decision: Decision, waiting: OpenHold, message: Answered) -> None:
+    if message.resolution.get("decision") == "accept":
+        _accept_code(decision, waiting.key, message.inbox)
+        recovering.recovered(decision, Recovered())
+        return
+    consume(decision, message.inbox)
+    ending.fail_run(
+        decision, Problem("version_mismatch", "a person refused to go on with the changed code", "")
+    )

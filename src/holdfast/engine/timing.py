@@ -1,0 +1,162 @@
+"""Timers: nodes that sleep, joins and questions with a time limit; and what happens when one fires."""
+
+from __future__ import annotations
+
+from holdfast.engine import answering, ending, failing, settling
+from holdfast.engine.dataflow import Flow, Problem
+from holdfast.engine.decision import Decision, consume, node_of, side_of
+from holdfast.engine.messages import Finished, TimerFired
+from holdfast.model.apply import apply_record
+from holdfast.model.bodies import AttemptBody, ErrorInfo
+from holdfast.model.expr import MISSING as EXPR_MISSING
+from holdfast.model.expr import compile_expr
+from holdfast.model.graph import Node
+from holdfast.model.position import Exec, OpenHold, join_token, resolver
+from holdfast.types.clock import to_micros
+from holdfast.types.hold import HoldClosed
+from holdfast.types.ids import HoldId
+from holdfast.types.record import Kind, NewTimer, Side
+from holdfast.types.status import HoldStatus
+from holdfast.types.value import FrozenDict
+
+
+def sleep(decision: Decision, execution: Exec, node: Node) -> None:
+    """A timer node: its wake time is fixed once and kept over early and repeated resumes."""
+    wake = _wake_at(decision, execution, node)
+    token = f"sleep:{execution.scope}{node.id}.{execution.visit}"
+    body = AttemptBody("sleep", None, wake, token)
+    side = Side(timers=[NewTimer(token, wake)])
+    record = decision.draft(
+        Kind.attempt, body, node=node.id, execution=execution, effect=node.effect, side=side
+    )
+    apply_record(decision.graph, decision.pos, record, body)
+
+
+def _wake_at(decision: Decision, execution: Exec, node: Node) -> int:
+    spec = node.timer
+    assert spec is not None
+    if spec.duration is not None:
+        return decision.now + spec.duration
+    resolve = resolver(decision.pos.scopes[execution.scope].tree, execution.frame)
+    value = compile_expr(spec.until or "null").evaluate(resolve)
+    if value is EXPR_MISSING or value is None:
+        return decision.now
+    if isinstance(value, (int, float)):
+        return decision.now + int(value * 1_000_000)
+    return to_micros(value)  # type: ignore[arg-type]
+
+
+def arm_join(decision: Decision, waiting: Exec) -> None:
+    """A join with a time limit: the clock starts when the first branch arrives."""
+    pos = decision.pos
+    node = node_of(decision.graph, pos, waiting)
+    if (waiting.scope, waiting.node) in pos.execs or node.join.timeout is None:
+        return
+    token = join_token(waiting.scope, node.id, waiting.visit)
+    wake = decision.now + node.join.timeout
+    body = AttemptBody("join_timer", None, wake, token)
+    side = Side(timers=[NewTimer(token, wake)])
+    record = decision.draft(Kind.attempt, body, node=node.id, execution=waiting, side=side)
+    apply_record(decision.graph, pos, record, body)
+
+
+def timer_fired(decision: Decision, message: TimerFired) -> None:
+    """A token that is no longer open changes nothing (D-30)."""
+    pos = decision.pos
+    key = pos.timers.get(message.token)
+    execution = pos.execs.get(key) if key is not None else None
+    kind = message.token.partition(":")[0]
+    if kind == "join" and key is not None and execution is None:
+        _join_timed_out(decision, key, message)
+    elif execution is None:
+        pos.timers.pop(message.token, None)
+        consume(decision, message.inbox)
+    elif kind == "hold":
+        _expired(decision, execution, message)
+    elif execution.phase != "delay" or execution.token != message.token:
+        consume(decision, message.inbox)
+    elif kind == "sleep":
+        _woke(decision, execution, message)
+    else:
+        failing.restart(decision, execution, "woke", inbox=message.inbox)
+
+
+def _woke(decision: Decision, execution: Exec, message: TimerFired) -> None:
+    finished = Finished(
+        scope=execution.scope, node=execution.node, visit=execution.visit, inbox=message.inbox
+    )
+    settling.settle(decision, execution, finished)
+
+
+def _join_timed_out(decision: Decision, key: tuple[str, int], message: TimerFired) -> None:
+    pos = decision.pos
+    scope = pos.scopes[key[0]]
+    graph = pos.scope_graph(decision.graph, scope)
+    body = AttemptBody("join_timeout")
+    record = decision.draft(
+        Kind.attempt,
+        body,
+        node=graph.nodes[key[1]].id,
+        side=Side(inbox_done=[message.inbox] if message.inbox else []),
+    )
+    record.scope = scope.path
+    pos.head, pos.at = record.seq, record.at
+    flow = Flow(decision, scope, body.moves)
+    try:
+        flow.start(key[1])
+        flow.run()
+    except Problem as problem:
+        ending.fail_run(decision, problem)
+    for fresh in flow.opened:
+        settling.open_exec(decision, fresh)
+
+
+def _expired(decision: Decision, execution: Exec, message: TimerFired) -> None:
+    """Nobody answered in time. Without a declared action this is a failure: never an approval."""
+    pos = decision.pos
+    hold = message.token.partition(":")[2]
+    waiting = pos.holds.get(hold)
+    if waiting is None:
+        consume(decision, message.inbox)
+        return
+    action = waiting.on_timeout or "fail"
+    node = node_of(decision.graph, pos, execution)
+    if action.startswith("default:"):
+        _by_default(decision, execution, waiting, hold, action.partition(":")[2], message.inbox)
+    elif action == "cancel":
+        ending.cancel_run(decision, f"hold {hold} expired", message.inbox)
+    elif action.startswith("branch:"):
+        expired = FrozenDict({"decision": None, "response_data": None, "expired": True})
+        answering.decide(decision, execution, expired, message.inbox, reroute=action.partition(":")[2])
+        _mark_expired(decision, hold)
+    else:
+        error = ErrorInfo(
+            "hold_expired", "HoldExpiredError", f"nobody answered {waiting.key or node.id!r} in time"
+        )
+        if waiting.why == "ask":
+            answering.tell(decision, execution, waiting, hold, None, message.inbox, error)
+        else:
+            failing.give_up(decision, execution, error, inbox=message.inbox)
+        _mark_expired(decision, hold)
+
+
+def _by_default(
+    decision: Decision, execution: Exec, waiting: OpenHold, hold: str, option: str, inbox: int
+) -> None:
+    chosen = FrozenDict(
+        {"decision": option, "response_data": None, "auto_expired": True, "resolved_by": "system:expiry"}
+    )
+    if waiting.why == "ask":
+        answering.tell(decision, execution, waiting, hold, chosen, inbox)
+    else:
+        answering.decide(decision, execution, chosen, inbox)
+    _mark_expired(decision, hold)
+
+
+def _mark_expired(decision: Decision, hold: str) -> None:
+    """The row says how it ended: expired, not cancelled."""
+    for record, _ in decision.records:
+        if record.side is not None:
+            record.side.close_holds = [c for c in record.side.close_holds if c.id != hold]
+    closed = HoldClosed(HoldId(hold), HoldStatus.expired, "nobody answered in time")
+    side_of(decision.records[0][0]).close_holds.append(closed)

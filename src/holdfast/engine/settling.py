@@ -12,19 +12,11 @@ from holdfast.engine.walk import walk_on
 from holdfast.errors import StateError
 from holdfast.model.apply import apply_record, end_frame, settle_exec
 from holdfast.model.bodies import AttemptBody, ErrorInfo, StepBody, SubstepBody
+from holdfast.model.children import PARENTS, NotAListError, child_inputs, child_result
 from holdfast.model.expr import MISSING as EXPR_MISSING
 from holdfast.model.expr import walk as walk_path
 from holdfast.model.graph import Graph, Node, NodeKind
-from holdfast.model.position import (
-    PARENTS,
-    SETTLED,
-    Exec,
-    NotAListError,
-    Position,
-    Scope,
-    child_inputs,
-    child_result,
-)
+from holdfast.model.position import SETTLED, Exec, Position, Scope
 from holdfast.types.record import Kind, Op
 from holdfast.types.value import FrozenDict, FrozenList
 
@@ -98,6 +90,7 @@ def _let_code_choose(decision: Decision, execution: Exec, node: Node, message: F
             "duration": message.duration,
             "output": message.output,
             "notes": message.notes,
+            "usage": None if message.usage is None else (message.usage.tokens, message.usage.cost),
         }
     )
     body = SubstepBody(SETTLED, "settled", value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from holdfast.engine.decision import Decision
@@ -17,6 +18,7 @@ from holdfast.runs.loading import Loaded
 from holdfast.runs.mail import Box
 from holdfast.runs.parking import Parker
 from holdfast.runs.performing import Performer
+from holdfast.runs.recorder import MAX_DELAY
 from holdfast.runs.underway import UnderWay
 from holdfast.runs.waiting import Waiter
 from holdfast.runs.witness import Witness
@@ -51,6 +53,7 @@ class Driver:
         self.draining = False
         self.inline = False
         self.interrupted = False
+        self.breath = monotonic()
         self.box = Box(self)
         self.writer = Writer(self, loaded.since_snapshot)
         self.underway = UnderWay(self)
@@ -109,6 +112,10 @@ class Driver:
                 messages = found
             elif self.queue.full:
                 await self.recorder.committed(self.queue, self.pos.head)
+            elif monotonic() - self.breath > MAX_DELAY:
+                # Handlers that never wait must not hold up the loop: others, timers, the bound on delay.
+                await asyncio.sleep(0)
+                self.breath = monotonic()
 
     async def _act(self, decision: Decision) -> list[Message]:
         """Stop and start what was decided. A handler that runs alone has ended when this returns."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.engine.messages import Doubted, Finished
 from holdfast.errors import HoldfastError, InputError, LeaseLostError, NodeTimeoutError, StoreError
+from holdfast.model.bodies import Usage
 from holdfast.model.graph import Node
 from holdfast.model.position import SETTLED, Exec, Scope
 from holdfast.model.program import Handler, Program
@@ -18,6 +19,7 @@ from holdfast.runs.threads import Suspended, ThreadContext
 from holdfast.telemetry import crashpoint
 from holdfast.types.outcome import Outcome
 from holdfast.types.record import Op
+from holdfast.types.status import REPEATABLE
 
 if TYPE_CHECKING:
     from holdfast.runs.driver import Driver
@@ -144,7 +146,8 @@ class Performer:
             if finished.error is not None:
                 return finished
         finished.ops, finished.output = calling.understand(program, node, result, scratch, ctx)
-        if node.id in program.routers:
+        if node.id in program.routers and node.effect in REPEATABLE:
+            # An effect is recorded first: whatever its router does then, it is not run again.
             finished.routes = await self._route(program, node, execution, finished.ops, ctx)
         if finished.duration > SLOW or finished.usage is not None:
             self.driver.writer.hurry = True
@@ -171,6 +174,8 @@ class Performer:
             output=settled.get("output"),
             notes=settled.get("notes"),
         )
+        if settled.get("usage"):
+            finished.usage = Usage(*settled["usage"])
         try:
             finished.routes = await self._route(program, node, execution, finished.ops, None)
         except Exception as error:

@@ -15,11 +15,13 @@ from holdfast.checkpoint import Blob
 from holdfast.errors import HoldfastError, LeaseLostError, StoreError, StoreFullError
 from holdfast.store.base import Capability, Store
 from holdfast.telemetry import crashpoint, log
-from holdfast.types.record import Lease, Park, Record, Refusal, RunBatch, SettleAnswer
+from holdfast.types.record import Kind, Lease, Park, Record, Refusal, RunBatch, SettleAnswer
+from holdfast.types.status import Effect
 
 MAX_RECORDS = 64
 MAX_BYTES = 1 << 20
 MAX_DELAY = 0.02
+_EFFECTS = frozenset({Effect.write, Effect.external, Effect.human})
 RETRY_DELAYS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 
 T = TypeVar("T")
@@ -64,6 +66,11 @@ class RunQueue:
         )
 
 
+def _tells_of_effect(record: Record) -> bool:
+    """What became of an effect is written soon, whatever the mode (D-10)."""
+    return record.kind == Kind.step and record.effect in _EFFECTS
+
+
 class Recorder:
     def __init__(
         self, store: Store, put_blobs: Callable[[list[Blob]], Awaitable[None]] | None = None
@@ -96,8 +103,8 @@ class Recorder:
             raise queue.poison
         if not queue.pending:
             self._waiting.append(queue)
-            if self._timer is None and not queue.lazy:
-                self._timer = asyncio.get_running_loop().call_later(MAX_DELAY, self._due)
+        if self._timer is None and (not queue.lazy or _tells_of_effect(record)):
+            self._timer = asyncio.get_running_loop().call_later(MAX_DELAY, self._due)
         queue.pending.append(record)
         queue.size += len(record.payload)
         if blobs:

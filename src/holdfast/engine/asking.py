@@ -12,7 +12,8 @@ from holdfast.model.apply import apply_record
 from holdfast.model.bodies import AskedBody, ErrorInfo
 from holdfast.model.expr import Resolve
 from holdfast.model.graph import HoldSpec, Node
-from holdfast.model.position import Exec, Position, resolver
+from holdfast.model.position import Exec, Position
+from holdfast.model.resolving import resolver
 from holdfast.model.template import TemplateRenderError, as_text, compile_template, json_bytes
 from holdfast.types.hold import HoldClosed, NewHold, Option
 from holdfast.types.ids import HoldId, derived_id

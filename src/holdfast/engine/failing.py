@@ -9,8 +9,9 @@ from holdfast.engine.retry import wait_before
 from holdfast.engine.walk import takes_failure
 from holdfast.model.apply import apply_record, forgive
 from holdfast.model.bodies import AttemptBody, ErrorInfo, StepBody
+from holdfast.model.children import PARENTS, failed_item, wipe_scope
 from holdfast.model.graph import Graph, Node
-from holdfast.model.position import PARENTS, Exec, Scope, failed_item, wipe_scope
+from holdfast.model.position import Exec, Scope
 from holdfast.types.record import Kind, NewTimer, Record, Side
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from holdfast.engine import asking, ending, failing, settling, timing
 from holdfast.engine.decision import Decision, node_of
+from holdfast.model.children import PARENTS
 from holdfast.model.graph import Node, NodeKind
-from holdfast.model.position import PARENTS, SETTLED, Exec, Position
+from holdfast.model.position import SETTLED, Exec, Position
 
 
 def pick_up(decision: Decision) -> None:

@@ -8,8 +8,9 @@ from holdfast.engine.decision import Decision, consume, node_of
 from holdfast.engine.messages import Finished, LateCame, Proven, Recovered, ResumeAsked
 from holdfast.model.apply import apply_record
 from holdfast.model.bodies import AttemptBody
+from holdfast.model.children import PARENTS
 from holdfast.model.graph import Node, NodeKind
-from holdfast.model.position import PARENTS, SETTLED, Exec
+from holdfast.model.position import SETTLED, Exec
 from holdfast.types.record import Kind, Side
 from holdfast.types.status import REPEATABLE
 

@@ -11,7 +11,9 @@ from holdfast.model.bodies import AttemptBody, ErrorInfo
 from holdfast.model.expr import MISSING as EXPR_MISSING
 from holdfast.model.expr import compile_expr
 from holdfast.model.graph import Node
-from holdfast.model.position import Exec, OpenHold, join_token, resolver
+from holdfast.model.moves import join_token
+from holdfast.model.position import Exec, OpenHold
+from holdfast.model.resolving import resolver
 from holdfast.types.clock import to_micros
 from holdfast.types.hold import HoldClosed
 from holdfast.types.ids import HoldId

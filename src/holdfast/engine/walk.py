@@ -13,7 +13,8 @@ from holdfast.engine.dataflow import Flow, Problem, used_up
 from holdfast.engine.messages import Finished
 from holdfast.model.expr import truthy
 from holdfast.model.graph import END, EdgeKind, Graph, WalkSpec
-from holdfast.model.position import Exec, Scope, resolver
+from holdfast.model.position import Exec, Scope
+from holdfast.model.resolving import resolver
 
 PLAIN = WalkSpec()
 # `[Y] `, `Y) ` or `Y - ` in front of a label.

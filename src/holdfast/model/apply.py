@@ -16,19 +16,11 @@ from holdfast.model.bodies import (
     StepBody,
     SubstepBody,
 )
+from holdfast.model.children import failed_item
 from holdfast.model.frames import Delta
 from holdfast.model.graph import Graph
-from holdfast.model.position import (
-    SETTLED,
-    Exec,
-    OpenHold,
-    Position,
-    Sub,
-    apply_moves,
-    failed_item,
-    finish_exec,
-    new_scope,
-)
+from holdfast.model.moves import apply_moves
+from holdfast.model.position import SETTLED, Exec, OpenHold, Position, Sub, finish_exec, new_scope
 from holdfast.types.record import Kind, Record
 from holdfast.types.value import FrozenDict
 

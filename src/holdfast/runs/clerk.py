@@ -10,7 +10,8 @@ from holdfast.engine.messages import Finished, Message, Proven
 from holdfast.errors import VersionMismatchError
 from holdfast.model.bodies import ChunkBody, IntentBody, SubstepBody
 from holdfast.model.graph import HoldSpec, Node
-from holdfast.model.position import Exec, Sub, resolver
+from holdfast.model.position import Exec, Sub
+from holdfast.model.resolving import resolver
 from holdfast.model.template import compile_template
 from holdfast.runs.context import Context
 from holdfast.runs.memory import NodeMemory, StoredMemory

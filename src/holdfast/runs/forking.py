@@ -13,8 +13,9 @@ from holdfast.engine import asking
 from holdfast.engine.decision import Decision, node_of
 from holdfast.errors import StateError
 from holdfast.model.bodies import CreatedBody
+from holdfast.model.children import PARENTS, NotAListError, child_inputs
 from holdfast.model.graph import Graph, HoldSpec, NodeKind
-from holdfast.model.position import PARENTS, Exec, NotAListError, OpenHold, Position, child_inputs
+from holdfast.model.position import Exec, OpenHold, Position
 from holdfast.model.program import Program
 from holdfast.model.snapshot import dump_position
 from holdfast.runs.blobs import refs_in

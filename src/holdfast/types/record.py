@@ -154,4 +154,4 @@ Op = tuple[str, str, str, Any]
 """(partition, key, operation, operand): `set`, `delete` or a reducer's name. The operand is stored."""
 
 Move = tuple[str, str, int, int]
-"""(what, scope, a, b): one elementary change of the position; see `model.position`."""
+"""(what, scope, a, b): one elementary change of the position; see `model.moves`."""

@@ -1,0 +1,28 @@
+"""How conditions and templates read the state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.model.expr import MISSING as EXPR_MISSING
+from holdfast.model.expr import PARTITIONS, Path, Resolve, walk
+from holdfast.model.frames import MISSING, FrameTree
+
+
+def resolver(tree: FrameTree, frame: int, extra: dict[str, Any] | None = None) -> Resolve:
+    """How conditions and templates read the state as a frame sees it: a bare name is scratch, then input."""
+
+    def resolve(path: Path) -> object:
+        parts: Path = path[1:] if path[:1] == ("state",) and len(path) > 1 else path
+        first = str(next(iter(parts)))
+        if extra is not None and first in extra:
+            return walk(extra[first], parts[1:])
+        if first in PARTITIONS and len(parts) > 1:
+            value = tree.read(frame, first, parts[1])
+            return EXPR_MISSING if value is MISSING else walk(value, parts[2:])
+        value = tree.read(frame, "scratch", first)
+        if value is MISSING:
+            value = tree.read(frame, "input", first)
+        return EXPR_MISSING if value is MISSING else walk(value, parts[1:])
+
+    return resolve

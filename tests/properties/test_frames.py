@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from holdfast import Flow, Holdfast
 from holdfast.errors import StateError
-from holdfast.model.frames import Delta, FrameTree, canonical
+from holdfast.model.deltas import Delta, canonical
+from holdfast.model.frames import FrameTree
 from holdfast.types.record import Op
 from holdfast.types.reduce import reduce
 from holdfast.types.value import FrozenDict, FrozenList, thaw

@@ -17,7 +17,7 @@ from holdfast.model.bodies import (
     SubstepBody,
 )
 from holdfast.model.children import failed_item
-from holdfast.model.frames import Delta
+from holdfast.model.deltas import Delta
 from holdfast.model.graph import Graph
 from holdfast.model.moves import apply_moves
 from holdfast.model.position import SETTLED, Exec, OpenHold, Position, Sub, finish_exec, new_scope

@@ -7,10 +7,10 @@ from typing import Any
 from holdfast.model.bodies import ErrorInfo
 from holdfast.model.expr import MISSING as EXPR_MISSING
 from holdfast.model.expr import compile_expr
-from holdfast.model.frames import Values
 from holdfast.model.graph import Graph, NodeKind
 from holdfast.model.position import Exec, Position, Scope, new_scope
 from holdfast.model.resolving import resolver
+from holdfast.model.values import Values
 from holdfast.types.value import FrozenDict
 
 PARENTS = frozenset({NodeKind.map, NodeKind.subflow})

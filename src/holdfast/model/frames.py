@@ -7,90 +7,17 @@ once, in canonical order, to what the frames have in common. So a merge does not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from contextlib import suppress
-from heapq import heapify, heappop, heappush
-from typing import Any, Final, cast
+from typing import Any
 
 import msgspec
 
 from holdfast.errors import StateError
-from holdfast.types.record import Op
-from holdfast.types.reduce import GROWS, reduce
-from holdfast.types.value import BlobRef, FrozenList
-
-
-class _Sentinel(msgspec.Struct, frozen=True):
-    name: str
-
-    def __bool__(self) -> bool:
-        return False
-
-
-MISSING: Final = _Sentinel("missing")
-DELETED: Final = _Sentinel("deleted")
-
-Values = dict[str, dict[str, Any]]
-"""Partition -> key -> value."""
-
-
-Run = tuple[int, int]
-"""From this record to that one."""
-
-
-class Segment:
-    """A long list that grew step by step and was not loaded yet: its items lie in the journal (D-27).
-
-    `prefix`, then what the records of each run added, then `tail` (what was added since loading).
-    """
-
-    __slots__ = ("count", "load", "prefix", "runs", "tail")
-
-    def __init__(
-        self, prefix: list[Any], runs: list[Run], count: int, load: Callable[[Segment], list[Any]]
-    ) -> None:
-        self.prefix, self.runs, self.count = prefix, runs, count
-        self.tail: list[Any] = []
-        self.load = load
-
-    def whole(self) -> FrozenList:
-        return FrozenList([*self.prefix, *self.load(self), *self.tail])
-
-    def grow(self, operand: Any) -> None:
-        self.tail.extend(operand if isinstance(operand, (list, tuple)) else (operand,))  # type: ignore[arg-type]
-
-    def __len__(self) -> int:
-        return self.count + len(self.tail)
-
-
-class Growth(msgspec.Struct, array_like=True):
-    """Where a growing list of the root frame comes from: what it was, and the records that added to it.
-
-    Within a run every step of the scope was the root's own. A fork ends it: what a branch adds belongs to
-    the list only if it is merged, and then in canonical order.
-    """
-
-    prefix: list[Any]
-    runs: list[Run]
-    # The tree's `next_id` when the last run grew: another one means that there was a fork since.
-    at: int = -1
-
-    def add(self, seq: int, at: int) -> None:
-        if self.runs and at >= 0 and at == self.at:
-            self.runs[-1] = (self.runs[-1][0], seq)
-        else:
-            self.runs.append((seq, seq))
-        self.at = at
-
-
-class Delta(msgspec.Struct, frozen=True, array_like=True):
-    """One settled step inside a fork: its place in canonical order, and what it changed."""
-
-    seq: int
-    node: int
-    visit: int
-    index: int
-    ops: list[Op]
+from holdfast.model.changing import apply_ops, check_ops
+from holdfast.model.deltas import Delta, canonical
+from holdfast.model.growth import Growth, Segment
+from holdfast.model.values import DELETED, MISSING, Values
+from holdfast.types.value import BlobRef
 
 
 class Frame(msgspec.Struct):
@@ -172,92 +99,7 @@ class FrameTree(msgspec.Struct):
         if frame.parent >= 0:
             frame.steps.append(delta)
         if delta.ops:
-            self._apply(frame, delta, self.next_id)
-
-    def _apply(self, frame: Frame, delta: Delta, at: int = -1) -> None:
-        """`at`: the tree's `next_id`, for a step of the frame itself; -1 where a join brings in others."""
-        for partition, key, op, operand in delta.ops:
-            inside = frame.over.get(partition)
-            if inside is None:
-                inside = frame.over[partition] = {}
-            if op == "set":
-                inside[key] = operand
-                if frame.owned:
-                    frame.owned.discard((partition, key))
-                self._forget_average(frame, partition, key)
-                if (self.grown or self.refs) and frame.parent < 0:
-                    self._forget(partition, key)
-            elif op == "delete":
-                if frame.parent < 0:
-                    inside.pop(key, None)
-                    self._forget(partition, key)
-                else:
-                    inside[key] = DELETED
-                self._forget_average(frame, partition, key)
-            elif op == "avg":
-                self._average(frame, partition, key, operand)
-            else:
-                inside[key] = self._reduced(frame, partition, key, op, operand, delta.seq, at)
-
-    def _forget(self, partition: str, key: str) -> None:
-        self.grown.pop((partition, key), None)
-        self.refs.pop((partition, key), None)
-        self.lazy.discard((partition, key))
-
-    def _reduced(
-        self, frame: Frame, partition: str, key: str, op: str, operand: Any, seq: int, at: int
-    ) -> Any:
-        if frame.parent < 0:
-            held = frame.over[partition].get(key)
-            if op in GROWS and _is_list(held, op, operand):
-                growth = self.grown.get((partition, key))
-                if growth is None:
-                    growth = self.grown[(partition, key)] = Growth(list[Any](held or ()), [])
-                growth.add(seq, at)
-                if type(held) is Segment:
-                    held.grow(operand)
-                    return held
-            elif self.grown or self.refs:
-                self._forget(partition, key)
-            if self.refs:
-                self.refs.pop((partition, key), None)
-        old = self.read(frame.id, partition, key)
-        if old is MISSING or old is None:
-            # The first write sets. A list is copied: it will grow in place, and the record keeps its own.
-            if op == "append" and not isinstance(operand, list):
-                operand = [operand]
-            return FrozenList(operand) if isinstance(operand, list) else operand  # pyright: ignore[reportUnknownArgumentType]
-        if op in GROWS and (partition, key) in frame.owned and type(old) is FrozenList:
-            # Ours alone: growing in place keeps the cost of a step independent of the list's length.
-            list[Any].extend(old, operand if isinstance(operand, (list, tuple)) else (operand,))  # type: ignore[arg-type]
-            return old
-        new = reduce(op, old, operand)
-        if op in GROWS and type(new) is FrozenList:
-            # Fresh, so ours. Other reducers may hand back a list that somebody else holds.
-            frame.owned.add((partition, key))
-        return new
-
-    def _average(self, frame: Frame, partition: str, key: str, operand: Any) -> None:
-        aux = f"{partition}.{key}"
-        kept = self.read(frame.id, "aux", aux)
-        if kept is MISSING:
-            first = self.read(frame.id, partition, key)
-            kept = (0, 0) if first is MISSING or first is None else (first, 1)
-        total, count = reduce("sum", kept[0], operand), kept[1] + 1
-        mean = _mean(total, count)
-        frame.over.setdefault("aux", {})[aux] = (total, count)
-        frame.over.setdefault(partition, {})[key] = mean
-
-    def _forget_average(self, frame: Frame, partition: str, key: str) -> None:
-        """A set begins a new mean."""
-        at = frame
-        while "aux" not in at.over:
-            if at.parent < 0:
-                return
-            at = self.frames[at.parent]
-        aux = f"{partition}.{key}"
-        if self.read(frame.id, "aux", aux) is not MISSING:
-            frame.over.setdefault("aux", {})[aux] = DELETED
+            apply_ops(self, frame, delta, self.next_id)
 
     def fork(self, frame_id: int, child: int) -> None:
         """A new frame that sees what `frame_id` sees now; the parent stands still while it has children."""
@@ -283,37 +125,17 @@ class FrameTree(msgspec.Struct):
         frame = self.frames[child]
         for delta in merged:
             frame.steps.append(delta)
-            self._apply(frame, delta)
+            apply_ops(self, frame, delta)
         return child
 
     def _check_merge(self, base: int, merged: list[Delta]) -> None:
-        self.check(base, (op for delta in merged for op in delta.ops))
-
-    def check(self, frame_id: int, ops: Iterable[Op]) -> None:
-        """Raises StateError where a reducer cannot combine what was written, before anything is changed."""
-        held: dict[tuple[str, str], Any] = {}
-        for partition, key, op, operand in ops:
-            where = (partition, key)
-            old = held[where] if where in held else self._kind_of(frame_id, partition, key)
-            try:
-                held[where] = _would_be(op, old, operand)
-            except StateError as error:
-                raise StateError(f"{key!r}: {error.message}", hint=error.hint, field=key) from None
-
-    def _kind_of(self, frame_id: int, partition: str, key: str) -> Any:
-        """As `read`, but an empty list stands for a long one, and one left in the journal stays there."""
-        for i in self._line(frame_id):
-            inside = self.frames[i].over.get(partition)
-            if inside is not None and key in inside:
-                value = inside[key]
-                return MISSING if value is DELETED else _EMPTY if _is_long(value) else value
-        return MISSING
+        check_ops(self, base, (op for delta in merged for op in delta.ops))
 
     def _collapse(self, base: Frame, merged: list[Delta]) -> int:
         for delta in merged:
             if base.parent >= 0:
                 base.steps.append(delta)
-            self._apply(base, delta)
+            apply_ops(self, base, delta)
         return base.id
 
     def end(self, frame_id: int) -> None:
@@ -323,7 +145,7 @@ class FrameTree(msgspec.Struct):
 
     def expose(self, frame_id: int) -> None:
         """Somebody keeps what this frame sees: its lists are grown by copying from now on."""
-        for i in self._line(frame_id):
+        for i in self.line(frame_id):
             self.frames[i].owned.clear()
 
     def discard(self, frame_id: int) -> None:
@@ -350,7 +172,7 @@ class FrameTree(msgspec.Struct):
         for delta in canonical([self._path(i, 0) for i in leaves]) if leaves else ():
             # A run that fails because branches do not merge can be looked at all the same.
             with suppress(StateError):
-                copy._apply(copy.frames[0], delta)
+                apply_ops(copy, copy.frames[0], delta)
         return copy.values
 
     def _path(self, frame_id: int, common: int) -> list[Delta]:
@@ -366,11 +188,12 @@ class FrameTree(msgspec.Struct):
         first = self.frames[ids[0]].parent
         if first >= 0 and all(self.frames[i].parent == first for i in ids):
             return first
-        lines = [self._line(i) for i in ids]
+        lines = [self.line(i) for i in ids]
         shared = set(lines[0]).intersection(*lines[1:])
         return next(i for i in lines[0] if i in shared)
 
-    def _line(self, frame_id: int) -> list[int]:
+    def line(self, frame_id: int) -> list[int]:
+        """The frame, its parent, and so on up to the root."""
         line: list[int] = []
         while frame_id >= 0:
             line.append(frame_id)
@@ -386,72 +209,3 @@ class FrameTree(msgspec.Struct):
             if parent.kids > 0:
                 return
             frame_id = frame.parent
-
-
-_EMPTY: Final = FrozenList()
-# Up to here a list is looked at as it is; a longer one costs nothing to judge.
-LONG: Final = 64
-
-
-def _is_long(value: Any) -> bool:
-    return isinstance(value, Segment) or (isinstance(value, list) and len(cast("list[Any]", value)) > LONG)
-
-
-def _mean(total: Any, count: int) -> Any:
-    try:
-        return total / count
-    except TypeError:
-        raise StateError(f"the reducer 'avg' has no mean of a {type(total).__name__}") from None
-
-
-def _would_be(op: str, old: Any, operand: Any) -> Any:
-    """What kind of value the operation leaves behind; a long list counts as it was, and costs nothing."""
-    if op == "delete":
-        return MISSING
-    if op == "avg":
-        return _mean(reduce("sum", 0 if old is MISSING or old is None else old, operand), 1)
-    if op == "set" or old is MISSING or old is None:
-        return [operand] if op == "append" and not isinstance(operand, list) else operand
-    if op in GROWS and isinstance(old, list) and len(cast("list[Any]", old)) > LONG:
-        return cast("list[Any]", old)
-    return reduce(op, old, operand)
-
-
-def _is_list(held: Any, op: str, operand: Any) -> bool:
-    """Whether the value is one that grows in the journal. Texts grow too, but by copying."""
-    if held is None:
-        return op == "append" or isinstance(operand, list)
-    return type(held) is FrozenList or type(held) is Segment
-
-
-def canonical(paths: list[list[Delta]]) -> list[Delta]:
-    """Merge causal sequences: what came before stays so; otherwise by (node, visit, index), never by seq."""
-    if len(paths) == 1:
-        return paths[0]
-    by_seq: dict[int, Delta] = {}
-    followers: dict[int, dict[int, None]] = {}
-    waits: dict[int, int] = {}
-    for path in paths:
-        before: int | None = None
-        for delta in path:
-            by_seq[delta.seq] = delta
-            waits.setdefault(delta.seq, 0)
-            if before is not None and delta.seq not in followers.setdefault(before, {}):
-                followers[before][delta.seq] = None
-                waits[delta.seq] += 1
-            before = delta.seq
-    ready = [_order(by_seq[seq]) for seq, count in waits.items() if count == 0]
-    heapify(ready)
-    merged: list[Delta] = []
-    while ready:
-        *_, seq = heappop(ready)
-        merged.append(by_seq[seq])
-        for following in followers.get(seq, ()):
-            waits[following] -= 1
-            if waits[following] == 0:
-                heappush(ready, _order(by_seq[following]))
-    return merged
-
-
-def _order(delta: Delta) -> tuple[int, int, int, int]:
-    return (delta.node, delta.visit, delta.index, delta.seq)

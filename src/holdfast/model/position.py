@@ -10,8 +10,10 @@ from typing import Any
 import msgspec
 
 from holdfast.model.bodies import ErrorInfo
-from holdfast.model.frames import Delta, FrameTree, Values
+from holdfast.model.deltas import Delta
+from holdfast.model.frames import FrameTree
 from holdfast.model.graph import Graph
+from holdfast.model.values import Values
 
 ExecKey = tuple[str, int]
 SETTLED = "="

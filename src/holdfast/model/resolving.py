@@ -6,7 +6,8 @@ from typing import Any
 
 from holdfast.model.expr import MISSING as EXPR_MISSING
 from holdfast.model.expr import PARTITIONS, Path, Resolve, walk
-from holdfast.model.frames import MISSING, FrameTree
+from holdfast.model.frames import FrameTree
+from holdfast.model.values import MISSING
 
 
 def resolver(tree: FrameTree, frame: int, extra: dict[str, Any] | None = None) -> Resolve:

@@ -11,8 +11,10 @@ from typing import Any
 
 import msgspec
 
-from holdfast.model.frames import DELETED, FrameTree, Growth, Segment
+from holdfast.model.frames import FrameTree
+from holdfast.model.growth import Growth, Segment
 from holdfast.model.position import Position
+from holdfast.model.values import DELETED
 
 _DELETED = ("holdfast", "deleted")
 _SEGMENT = "holdfast:segment"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from typing import Any, Protocol
 
 from holdfast.checkpoint import Blob, TypeRegistry, unspill
@@ -54,10 +55,7 @@ class BlobDesk:
         crashpoint("after_blob_put")
 
     async def fetch(self, ref: BlobRef, registry: TypeRegistry) -> Any:
-        row = await self.store.blob(ref.digest)
-        data = row[1] if row is not None else None
-        if row is not None and data is None and self.objects is not None:
-            data = await self.objects.get(ref.digest)
+        data = await self._get(ref.digest)
         if data is None:
             raise BlobMissingError(
                 f"The blob {ref.digest.hex()} ({ref.size} bytes) that a checkpoint names is gone.",
@@ -65,6 +63,23 @@ class BlobDesk:
                 digest=ref.digest.hex(),
             )
         return unspill(ref, data, registry)
+
+    async def data_of(self, digest: bytes) -> bytes:
+        """A blob's bytes as they lie in the store. Raises BlobMissingError where they are gone or damaged."""
+        data = await self._get(digest)
+        if data is None or sha256(data).digest() != digest:
+            raise BlobMissingError(
+                f"The blob {digest.hex()} that a run names is {'gone' if data is None else 'damaged'}.",
+                hint="Restore the blob folder or the database from a backup.",
+                digest=digest.hex(),
+            )
+        return data
+
+    async def _get(self, digest: bytes) -> bytes | None:
+        row = await self.store.blob(digest)
+        if row is not None and row[1] is None and self.objects is not None:
+            return await self.objects.get(digest)
+        return None if row is None else row[1]
 
     async def materialise(self, pos: Position, registry: TypeRegistry) -> None:
         """Fetch what the present state still refers to: not every blob that its history ever named."""

@@ -20,8 +20,10 @@ from holdfast.errors import (
     StateError,
 )
 from holdfast.model.bodies import ErrorInfo
-from holdfast.model.frames import Delta, FrameTree, Segment
+from holdfast.model.deltas import Delta
+from holdfast.model.frames import FrameTree
 from holdfast.model.graph import Node, NodeKind
+from holdfast.model.growth import Segment
 from holdfast.model.position import Exec
 from holdfast.model.program import Handler, Program, Router
 from holdfast.runs.wording import demand_text, told

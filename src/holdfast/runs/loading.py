@@ -7,8 +7,8 @@ from typing import Any
 from holdfast.errors import CheckpointCorruptError, CheckpointNotFoundError
 from holdfast.model.apply import apply_record
 from holdfast.model.bodies import CreatedBody, SnapshotBody
-from holdfast.model.frames import Segment
 from holdfast.model.graph import Graph
+from holdfast.model.growth import Segment
 from holdfast.model.position import Position
 from holdfast.model.snapshot import Loader, load_position
 from holdfast.runs.sealing import Sealer

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.engine.messages import Doubted, Finished
 from holdfast.errors import HoldfastError, InputError, LeaseLostError, NodeTimeoutError, StoreError
 from holdfast.model.bodies import Usage
+from holdfast.model.changing import check_ops
 from holdfast.model.graph import Node
 from holdfast.model.position import SETTLED, Exec, Scope
 from holdfast.model.program import Handler, Program
@@ -219,7 +220,7 @@ class Performer:
             return message
         try:
             if any(op[2] != "set" for op in message.ops):
-                driver.pos.scopes[execution.scope].tree.check(execution.frame, message.ops)
+                check_ops(driver.pos.scopes[execution.scope].tree, execution.frame, message.ops)
             driver.sealer.prepare(message.ops, message.output)
         except InputError as error:
             program = driver.program.at(driver.pos.scopes[execution.scope].graph)

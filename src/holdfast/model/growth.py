@@ -1,0 +1,58 @@
+"""Lists that grow step by step: where their items lie in the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from holdfast.types.value import FrozenList
+
+Run = tuple[int, int]
+"""From this record to that one."""
+
+
+class Segment:
+    """A long list that grew step by step and was not loaded yet: its items lie in the journal (D-27).
+
+    `prefix`, then what the records of each run added, then `tail` (what was added since loading).
+    """
+
+    __slots__ = ("count", "load", "prefix", "runs", "tail")
+
+    def __init__(
+        self, prefix: list[Any], runs: list[Run], count: int, load: Callable[[Segment], list[Any]]
+    ) -> None:
+        self.prefix, self.runs, self.count = prefix, runs, count
+        self.tail: list[Any] = []
+        self.load = load
+
+    def whole(self) -> FrozenList:
+        return FrozenList([*self.prefix, *self.load(self), *self.tail])
+
+    def grow(self, operand: Any) -> None:
+        self.tail.extend(operand if isinstance(operand, (list, tuple)) else (operand,))  # type: ignore[arg-type]
+
+    def __len__(self) -> int:
+        return self.count + len(self.tail)
+
+
+class Growth(msgspec.Struct, array_like=True):
+    """Where a growing list of the root frame comes from: what it was, and the records that added to it.
+
+    Within a run every step of the scope was the root's own. A fork ends it: what a branch adds belongs to
+    the list only if it is merged, and then in canonical order.
+    """
+
+    prefix: list[Any]
+    runs: list[Run]
+    # The tree's `next_id` when the last run grew: another one means that there was a fork since.
+    at: int = -1
+
+    def add(self, seq: int, at: int) -> None:
+        if self.runs and at >= 0 and at == self.at:
+            self.runs[-1] = (self.runs[-1][0], seq)
+        else:
+            self.runs.append((seq, seq))
+        self.at = at

@@ -234,7 +234,7 @@ async def test_no_option_of_a_human_step_is_dropped_on_its_way_to_the_hold(house
     assert hold.expires_at == hold.created_at + 2 * 3600 * 1_000_000
     assert hold.expiry_action == "default"
     assert (hold.context, hold.schema) == (b'{"what":"it"}', b'{"type":"object"}')
-    await answer(house, waiting, "y")
+    await answer(house, waiting, "y", data={})
     assert (await flow.resume(waiting.run_id, on=house)).expect().state["verdict"] == "y"
 
 

@@ -1,1 +1,1 @@
-"""."""
+"""Holds: what people decide."""

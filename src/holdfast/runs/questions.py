@@ -7,7 +7,8 @@ from datetime import timedelta
 from typing import Any
 
 from holdfast.checkpoint import pack
-from holdfast.errors import AnswerInvalidError
+from holdfast.errors import AnswerInvalidError, InputError
+from holdfast.model.checks.schemas import schema_faults
 from holdfast.model.graph import HoldSpec
 from holdfast.model.position import Sub
 from holdfast.runs.attempt import Attempt
@@ -73,12 +74,23 @@ def question(
         priority=_text("priority", priority, node) or "normal",
         timeout=None if timeout is None else micros(parse_duration(timeout)),
         on_timeout=_text("on_timeout", on_timeout, node),
-        schema=None if schema is None else storable(attempt, "schema", dict(schema)),
+        schema=None if schema is None else _schema(attempt, schema),
     )
 
 
 def _text(what: str, value: str | None, node: str) -> str | None:
     return None if value is None else demand_text(value, f"{what} of ctx.ask in node {node!r}")
+
+
+def _schema(attempt: Attempt, schema: Mapping[str, Any]) -> dict[str, Any]:
+    where = f"schema of ctx.ask in node {attempt.node.id!r}"
+    if not isinstance(schema, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"{where}: {told(repr(schema), 80)} is not a JSON Schema.", hint="Give a dict.")
+    faults = schema_faults(schema)
+    if faults:
+        lines = "".join(f"\n  - {told(fault, 500)}" for fault in faults)
+        raise InputError(f"{where} makes no sense:{lines}", hint="Mend the schema.", problems=faults)
+    return storable(attempt, "schema", dict(schema))
 
 
 def storable(attempt: Attempt, what: str, value: dict[str, Any]) -> dict[str, Any]:

@@ -18,15 +18,16 @@ from holdfast.errors import (
     RunNotFoundError,
     ValueTooLargeError,
 )
+from holdfast.holds.schema import problems_in
 from holdfast.model.fingerprint import encode_graph
 from holdfast.model.position import Position
 from holdfast.model.program import Program
-from holdfast.runs import forking, pictures, pruning, saying
+from holdfast.runs import forking, moving, pictures, pruning, saying
 from holdfast.runs.announcing import Progress
 from holdfast.runs.history import tell_events
 from holdfast.runs.pending import PendingRun, pending_runs
 from holdfast.runs.runtime import Runtime
-from holdfast.runs.wording import demand_text, told
+from holdfast.runs.wording import demand_live, demand_text, told
 from holdfast.store.base import Claim, FlowRow, NewRun, RunFilter, RunRow
 from holdfast.telemetry import crashpoint
 from holdfast.types.event import Event, EventRow
@@ -38,6 +39,7 @@ from holdfast.types.status import ENDED, HoldStatus, RunStatus
 MAX_TEXT = 200
 MAX_ANSWER = 16 * 2**20
 MAX_PRIORITY = 1_000_000
+MAX_SHOWN = 10
 MODES = ("barrier", "strict", "exit")
 
 
@@ -198,6 +200,7 @@ class RunService:
         now = self.store.now()
         resolution = {"decision": decision, "response_data": data, "comment": comment, "resolved_by": by}
         encoded = _encoded_answer(resolution)
+        _check_data(row, encoded)
         event = EventRow(
             0, now, "hold.resolved", msgspec.json.encode({"hold": hold, "decision": decision, "by": by})
         )
@@ -205,6 +208,7 @@ class RunService:
             Answer(hold=HoldId(hold), resolution=encoded, resolved_by=by, at=now), event=event
         )
         if won is None:
+            demand_live(await self.get(row.run))
             raise _decided(await self.store.hold(HoldId(hold)) or row)
         crashpoint("after_answer")
         return won
@@ -218,6 +222,7 @@ class RunService:
     async def cancel(self, run: str, *, reason: str = "cancelled", by: str = "user:local") -> RunRow:
         """Ask a run to stop. Whoever holds it does; with no holder any worker claims it and does the same."""
         row = await self.get(run)
+        demand_live(row)
         if row.status is RunStatus.cancelled:
             return row
         body = msgspec.json.encode({"reason": reason, "by": by})
@@ -233,6 +238,7 @@ class RunService:
     async def ask_resume(self, run: str) -> RunRow:
         """A failed run may go on; a parked or abandoned one is made claimable; a finished one stays so."""
         row = await self.get(run)
+        demand_live(row)
         if row.status in (RunStatus.completed, RunStatus.cancelled):
             return row
         await self.store.send(row.id, "resume", b"")
@@ -283,6 +289,15 @@ class RunService:
     ) -> RunRow:
         """A fork that supersedes its source: the old run ends as cancelled, with links both ways."""
         return await forking.fork(self, ref, seq, patch=patch, given=input, supersede=True, run_id=run_id)
+
+    # ------------------------------------------------------------------ moving
+    async def export_run(self, run: str) -> bytes:
+        """The run with its whole history as a file, for another machine or store. The run stays as it is."""
+        return await moving.export_run(self, run)
+
+    async def import_run(self, data: bytes, *, as_new_run: bool = False) -> RunRow:
+        """An exported run as read-only history under its own id; `as_new_run`: a fork of it that goes on."""
+        return await moving.import_run(self, data, as_new_run=as_new_run)
 
     # ------------------------------------------------------------------ retention
     async def prune(self, run: str, *, keep: int = pruning.KEEP) -> int:
@@ -361,6 +376,23 @@ def _encoded_answer(resolution: dict[str, Any]) -> bytes:
             limit=MAX_ANSWER,
         )
     return encoded
+
+
+def _check_data(row: HoldRow, encoded: bytes) -> None:
+    """As it would be read back: the caller's own types have become JSON. No data is null."""
+    if row.schema is None:
+        return
+    problems = problems_in(msgspec.json.decode(encoded)["response_data"], msgspec.json.decode(row.schema))
+    if problems:
+        lines = "".join(f"\n  - {told(problem, 500)}" for problem in problems[:MAX_SHOWN])
+        more = len(problems) - MAX_SHOWN
+        rest = f"\n  and {more} more" if more > 0 else ""
+        raise AnswerInvalidError(
+            f"the data of this answer does not fit the hold:{lines}{rest}",
+            hint="Send data that fits the hold's schema. Nothing was stored; the hold is still open.",
+            hold=row.id,
+            problems=problems,
+        )
 
 
 def _check_answer(row: HoldRow, decision: Any, comment: Any, by: Any) -> None:

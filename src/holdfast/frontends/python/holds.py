@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.frontends.python.inline import inlined
 from holdfast.frontends.python.policies import Duration, Reader
 from holdfast.model.graph import HoldSpec
 from holdfast.types.hold import Option
@@ -66,10 +67,11 @@ def _schema(read: Reader, given: Any) -> dict[str, Any] | None:
     """A JSON Schema, or a type that one can be made of."""
     if given is None or isinstance(given, dict):
         return given  # type: ignore[return-value]
-    if hasattr(given, "model_json_schema"):
-        return given.model_json_schema()
     try:
-        return msgspec.json.schema(given)
-    except TypeError as error:
+        made = (
+            given.model_json_schema() if hasattr(given, "model_json_schema") else msgspec.json.schema(given)
+        )
+        return inlined(made)
+    except (TypeError, ValueError) as error:
         read.wrong("hold-schema", f"no schema can be made of {given!r}: {error}")
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Final
 
+from holdfast.model.checks.schemas import schema_faults
 from holdfast.model.checks.view import View
 from holdfast.model.graph import (
     EdgeKind,
@@ -55,6 +56,8 @@ def _hold(view: View, node: Node, hold: HoldSpec) -> None:
     _field_name(view, node, hold.bind, "bind")
     _options(view, node, hold)
     _timeout(view, node, hold)
+    for fault in [] if hold.schema is None else schema_faults(hold.schema):
+        view.error("hold-schema", fault, node=node.id)
 
 
 def _field_name(view: View, node: Node, name: str, what: str) -> None:

@@ -1,0 +1,178 @@
+"""Data of an answer is held against the schema of its hold before anything is written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from holdfast import AnswerInvalidError, Context, Flow, FlowInvalidError, RunStatus
+from holdfast.types.clock import micros
+from holdfast.types.duration import parse_duration
+from holdfast.types.record import Kind
+from holdfast.types.status import HoldStatus
+from tests.flows.places import Place, answer, kinds, open_holds
+
+pytestmark = pytest.mark.anyio
+
+AMOUNT = {
+    "type": "object",
+    "properties": {"amount": {"type": "integer", "minimum": 1}, "note": {"type": "string"}},
+    "required": ["amount"],
+    "additionalProperties": False,
+}
+
+
+def refund(schema: Any = AMOUNT) -> Flow:
+    flow = Flow("refund", effect="pure")
+    flow.hold("gate", prompt="How much?", options=["pay", "deny"], timeout="2h", schema=schema)
+
+    @flow.node
+    async def paid(s: dict[str, Any]) -> dict[str, Any]:
+        return {"paid": s["decision_result"]["response_data"]["amount"]}
+
+    @flow.node
+    async def denied() -> dict[str, Any]:
+        return {"paid": 0}
+
+    flow.edge("gate", paid, when="decision == 'pay'")
+    flow.edge("gate", denied, when="decision == 'deny'")
+    return flow
+
+
+WRONG: dict[str, tuple[Any, list[str]]] = {
+    "none": (None, ["data: null is not an object"]),
+    "another type": ([5], ["data: a list is not an object"]),
+    "two things at once": (
+        {"amount": 0, "notes": "x"},
+        ["data.amount: 0 is not at least 1", "data.notes: is not asked for"],
+    ),
+    "a type of the caller's": (("amount", 5), ["data: a list is not an object"]),
+    "no number": ({"amount": float("nan")}, ["data.amount: null is not an integer"]),
+}
+
+
+@pytest.mark.covers("G-41")
+@pytest.mark.parametrize("what", list(WRONG))
+async def test_hold_stays_pending_and_nothing_is_written_when_data_does_not_fit(
+    place: Place, what: str
+) -> None:
+    given, problems = WRONG[what]
+    flow = refund()
+    house = await place.house()
+    result = await flow.run(on=house)
+    (hold,) = result.holds
+    before = await kinds(house, result)
+    with pytest.raises(AnswerInvalidError) as caught:
+        await answer(house, result, "pay", data=given)
+    assert caught.value.facts["problems"] == problems
+    assert all(problem in str(caught.value) for problem in problems)
+    assert await open_holds(house, result) == [hold]
+    assert await kinds(house, result) == before
+    result = await flow.resume(result.run_id, on=house)
+    assert result.status is RunStatus.pending_input
+    await answer(house, result, "pay", data={"amount": 5})
+    assert (await flow.resume(result.run_id, on=house)).state["paid"] == 5
+
+
+@pytest.mark.covers("G-41")
+async def test_question_is_stored_whole_and_its_answer_is_output_and_route(place: Place) -> None:
+    flow = refund()
+    house = await place.house()
+    asked_at = place.clock.now()
+    result = await flow.run(on=house)
+    (hold,) = await open_holds(await place.house(), result)
+    service = await house.service()
+    (record,) = [r for r in await service.store.read(result.run_id) if r.kind == Kind.asked]
+    assert (hold.seq, hold.node, hold.prompt) == (record.seq, "gate", "How much?")
+    assert hold.schema is not None
+    assert msgspec.json.decode(hold.schema) == AMOUNT
+    assert hold.expires_at == asked_at + micros(parse_duration("2h"))
+
+    resumed = await flow.resume(result.run_id, on=house)
+    assert resumed.status is RunStatus.pending_input
+    await answer(house, result, "pay", data={"amount": 7}, by="user:ada")
+    result = await flow.resume(result.run_id, on=await place.house())
+    ran = (await service.latest(result.run_id)).node_results
+    said = ran["gate"].output
+    assert (said["decision"], said["decision_result"]["response_data"]) == ("pay", {"amount": 7})
+    assert result.state["paid"] == 7
+    assert set(ran) == {"gate", "paid"}
+
+
+class Line(msgspec.Struct):
+    amount: int
+
+
+class Order(msgspec.Struct):
+    lines: list[Line]
+    note: str = ""
+
+
+async def test_data_is_checked_in_depth_when_the_schema_comes_from_a_type(place: Place) -> None:
+    flow = Flow("order", effect="pure")
+    flow.hold("gate", prompt="What?", options=["go"], schema=Order)
+    house = await place.house()
+    result = await flow.run(on=house)
+    with pytest.raises(AnswerInvalidError) as caught:
+        await answer(house, result, "go", data={"lines": [{"amount": 1}, {"amount": "2"}]})
+    assert caught.value.facts["problems"] == ["data.lines[1].amount: '2' is not an integer"]
+    await answer(house, result, "go", data=Order([Line(1), Line(2)]))
+    assert (await flow.resume(result.run_id, on=house)).completed
+
+
+class Tree(msgspec.Struct):
+    inside: list[Tree]
+
+
+@pytest.mark.parametrize(
+    ("schema", "part"),
+    [
+        ({"type": "text"}, "schema.type: 'text'"),
+        ({"$ref": "#/$defs/A", "$defs": {"A": {}}}, "references are not followed"),
+        ({"properties": {"a": {"minimum": "1"}, "b": 5}}, "schema.properties.b: 5"),
+        (Tree, "Tree contains itself"),
+    ],
+)
+async def test_flow_is_refused_when_the_schema_of_a_hold_makes_no_sense(schema: Any, part: str) -> None:
+    with pytest.raises(FlowInvalidError) as caught:
+        refund(schema).compile()
+    assert part in str(caught.value)
+    assert "hold-schema" in {problem.rule for problem in caught.value.facts["problems"]}
+
+
+def asking(schema: Any) -> Flow:
+    flow = Flow("asking")
+
+    @flow.script
+    async def work(ctx: Context) -> dict[str, Any]:
+        reply = await ctx.ask("How much?", schema=schema)
+        return {"data": reply.data}
+
+    return flow
+
+
+async def test_question_in_a_node_gets_only_data_that_fits(place: Place) -> None:
+    flow = asking(AMOUNT)
+    house = await place.house()
+    result = await flow.run(on=house)
+    with pytest.raises(AnswerInvalidError):
+        await answer(house, result, "so much", data={"amount": "5"})
+    with pytest.raises(AnswerInvalidError):
+        await (await house.service()).say(result.run_id, "five")
+    assert [hold.status for hold in await open_holds(house, result)] == [HoldStatus.pending]
+    await answer(house, result, "so much", data={"amount": 5})
+    assert (await flow.resume(result.run_id, on=house)).state == {"data": {"amount": 5}}
+
+
+@pytest.mark.parametrize("schema", [{"type": "text"}, {"$ref": "#"}, "text", {"enum": [object()]}])
+async def test_question_in_a_node_is_never_asked_when_its_schema_makes_no_sense(
+    place: Place, schema: Any
+) -> None:
+    house = await place.house()
+    result = await asking(schema).run(on=house)
+    assert result.failed
+    assert result.error is not None
+    assert "schema of ctx.ask in node 'work'" in result.error.message
+    assert "hold.opened" not in await kinds(house, result)

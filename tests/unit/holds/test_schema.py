@@ -1,0 +1,172 @@
+"""What fits a schema, what does not, and where it says so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast.holds.schema import KEYWORDS, MAX_MATCHED, problems_in
+from holdfast.model.checks import schemas
+from holdfast.model.checks.schemas import schema_faults
+
+FITS: list[tuple[Any, Any]] = [
+    ({}, {"any": ["thing", None]}),
+    ({"type": "null"}, None),
+    ({"type": ["string", "null"]}, None),
+    ({"type": "integer"}, 3.0),
+    ({"type": "number"}, 3),
+    ({"type": "array"}, []),
+    ({"type": "boolean"}, False),
+    ({"enum": [1, "a"]}, 1.0),
+    ({"const": {"a": [1, True]}}, {"a": [1, True]}),
+    ({"properties": {"a": {"type": "string"}}}, {"b": 1}),
+    ({"properties": {"a": {"type": "string"}}}, "not an object"),
+    ({"required": ["a"]}, {"a": None}),
+    ({"properties": {"a": True}, "additionalProperties": {"type": "integer"}}, {"a": "x", "b": 1}),
+    ({"items": {"type": "integer"}}, [1, 2]),
+    ({"prefixItems": [{"type": "string"}], "items": {"type": "integer"}}, ["a", 1]),
+    ({"uniqueItems": True}, [1, True, "1"]),
+    ({"minimum": 1, "maximum": 1}, 1),
+    ({"exclusiveMinimum": 0, "exclusiveMaximum": 1}, 0.5),
+    ({"minimum": 5}, True),
+    ({"multipleOf": 0.1}, 0.3),
+    ({"minLength": 1, "maxLength": 2}, "äö"),
+    ({"pattern": "b+"}, "abbc"),
+    ({"minItems": 1, "maxItems": 1}, [0]),
+    ({"minProperties": 1, "maxProperties": 1}, {"a": 0}),
+    ({"anyOf": [{"type": "string"}, {"minimum": 3}]}, 3),
+    ({"oneOf": [{"type": "string"}, {"type": "integer"}]}, 3),
+    ({"allOf": [{"type": "integer"}, {"minimum": 3}]}, 3),
+    ({"not": {"type": "string"}}, 3),
+    ({"title": "Amount", "description": "in cents", "x-unit": "ct"}, 3),
+]
+
+WRONG: list[tuple[Any, Any, str]] = [
+    ({"type": "integer"}, True, "data: true is not an integer"),
+    ({"type": "integer"}, 1.5, "data: 1.5 is not an integer"),
+    ({"type": ["string", "null"]}, [], "data: a list is not a string or null"),
+    ({"type": "object"}, None, "data: null is not an object"),
+    ({"type": "boolean"}, 1, "data: 1 is not a boolean"),
+    ({"enum": [1, "a"]}, True, "data: true is none of 1, 'a'"),
+    ({"const": 0}, False, "data: false is not 0"),
+    ({"properties": {"a": {"type": "string"}}}, {"a": 1}, "data.a: 1 is not a string"),
+    ({"required": ["a"]}, {}, "data.a: is missing"),
+    ({"additionalProperties": False}, {"b": 1}, "data.b: is not asked for"),
+    ({"additionalProperties": {"type": "string"}}, {"b": 1}, "data.b: 1 is not a string"),
+    ({"items": {"type": "integer"}}, [1, "x"], "data[1]: 'x' is not an integer"),
+    ({"prefixItems": [{"type": "string"}], "items": False}, ["a", 1], "data[1]: nothing is allowed here"),
+    ({"prefixItems": [{"type": "string"}]}, [1], "data[0]: 1 is not a string"),
+    ({"uniqueItems": True}, [1, 2, 1.0], "data[2]: 1.0 is there already, at [0]"),
+    ({"minimum": 1}, 0, "data: 0 is not at least 1"),
+    ({"maximum": 1}, 2, "data: 2 is not at most 1"),
+    ({"exclusiveMinimum": 1}, 1, "data: 1 is not above 1"),
+    ({"exclusiveMaximum": 1}, 1, "data: 1 is not below 1"),
+    ({"multipleOf": 0.1}, 0.35, "data: 0.35 is not a multiple of 0.1"),
+    ({"minLength": 2}, "a", "data: has 1 characters, fewer than 2"),
+    ({"maxLength": 2}, "abc", "data: has 3 characters, more than 2"),
+    ({"pattern": "^b+$"}, "abb", "data: 'abb' does not match ^b+$"),
+    ({"pattern": "a"}, "a" * (MAX_MATCHED + 1), f"at most {MAX_MATCHED}"),
+    ({"minItems": 1}, [], "data: has 0 items, fewer than 1"),
+    ({"maxItems": 0}, [1], "data: has 1 items, more than 0"),
+    ({"minProperties": 1}, {}, "data: has 0 entries, fewer than 1"),
+    ({"maxProperties": 0}, {"a": 1}, "data: has 1 entries, more than 0"),
+    ({"anyOf": [{"type": "string"}, {"minimum": 3}]}, 2, "data: 2 fits none of 2 forms"),
+    ({"oneOf": [{"type": "string"}, {"minimum": 3}]}, 2, "data: 2 fits none of 2 forms"),
+    ({"oneOf": [{"type": "integer"}, {"minimum": 3}]}, 3, "data: 3 fits 2 forms of which it may fit one"),
+    ({"allOf": [{"type": "integer"}, {"minimum": 3}]}, 2, "data: 2 is not at least 3"),
+    ({"not": {"type": "integer"}}, 2, "data: 2 has a form that is not allowed"),
+]
+
+NONSENSE: list[tuple[Any, str]] = [
+    ([], "schema: [] is not a schema"),
+    ({"type": "text"}, "schema.type: 'text' is none of null, boolean"),
+    ({"type": []}, "schema.type: [] is neither"),
+    ({"type": [["string"]]}, "schema.type: ['string'] is none of"),
+    ({"properties": ["a"]}, "schema.properties: ['a'] is not an object of schemas"),
+    ({"properties": {"a": "string"}}, "schema.properties.a: 'string' is not a schema"),
+    ({"required": "a"}, "schema.required: 'a' is not a list of names"),
+    ({"required": [1]}, "schema.required: [1] is not a list of names"),
+    ({"items": {"type": "int"}}, "schema.items.type: 'int' is none of"),
+    ({"anyOf": []}, "schema.anyOf: [] is not a list of schemas"),
+    ({"allOf": [{"type": 5}]}, "schema.allOf[0].type: 5 is neither"),
+    ({"not": None}, "schema.not: None is not a schema"),
+    ({"enum": "ab"}, "schema.enum: 'ab' is not a list of values"),
+    ({"minimum": "1"}, "schema.minimum: '1' is not a number"),
+    ({"maximum": True}, "schema.maximum: True is not a number"),
+    ({"multipleOf": 0}, "schema.multipleOf: 0 is not a number above 0"),
+    ({"minLength": -1}, "schema.minLength: -1 is not a count"),
+    ({"maxItems": 1.5}, "schema.maxItems: 1.5 is not a count"),
+    ({"uniqueItems": 1}, "schema.uniqueItems: 1 is neither true nor false"),
+    ({"pattern": "("}, "schema.pattern: '(' is not a regular expression"),
+    ({"pattern": 5}, "schema.pattern: 5 is not a regular expression"),
+    ({"minLength": 3, "maxLength": 2}, "schema: minLength 3 is above maxLength 2"),
+    ({"$ref": "#/$defs/A"}, "schema.$ref: references are not followed"),
+    ({"patternProperties": {}}, "schema.patternProperties: is not a keyword"),
+    ({"requird": ["a"]}, "schema.requird: is not a keyword"),
+    ({"enum": [object()]}, "schema: is not JSON"),
+]
+
+
+@pytest.mark.parametrize(("schema", "value"), FITS)
+def test_value_has_no_problem_when_it_fits(schema: Any, value: Any) -> None:
+    assert problems_in(value, schema) == []
+
+
+@pytest.mark.parametrize(("schema", "value", "part"), WRONG)
+def test_value_has_one_problem_with_its_path_when_it_does_not_fit(schema: Any, value: Any, part: str) -> None:
+    (problem,) = problems_in(value, schema)
+    assert part in problem
+
+
+@pytest.mark.parametrize(("schema", "part"), NONSENSE)
+def test_schema_has_one_fault_with_its_place_when_it_makes_no_sense(schema: Any, part: str) -> None:
+    (fault,) = schema_faults(schema)
+    assert part in fault
+
+
+def test_every_problem_is_told_when_several_things_are_wrong() -> None:
+    line = {
+        "type": "object",
+        "properties": {"price": {"type": "number", "minimum": 0}, "name": {"type": "string"}},
+        "required": ["name", "price"],
+        "additionalProperties": False,
+    }
+    schema = {"type": "object", "properties": {"lines": {"type": "array", "items": line}}, "required": ["by"]}
+    given = {"lines": [{"name": "a", "price": -1}, {"price": "2", "color": 1}]}
+    assert problems_in(given, schema) == [
+        "data.lines[0].price: -1 is not at least 0",
+        "data.lines[1].price: '2' is not a number",
+        "data.lines[1].name: is missing",
+        "data.lines[1].color: is not asked for",
+        "data.by: is missing",
+    ]
+
+
+def test_every_fault_is_told_when_a_schema_has_several() -> None:
+    assert len(schema_faults({"type": "text", "items": {"minimum": "a"}, "$ref": "#"})) == 3
+
+
+def test_keywords_are_checked_in_answers_when_a_schema_may_have_them() -> None:
+    assert KEYWORDS == schemas.KEYWORDS
+
+
+def test_nothing_is_valid_when_the_schema_makes_no_sense() -> None:
+    assert problems_in("x", {"type": "text"}) == [
+        "the hold's schema.type: 'text' is none of null, boolean, integer, number, string, array, object"
+    ]
+
+
+def test_schema_is_refused_when_it_is_too_deep() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(schemas.MAX_DEPTH + 1):
+        deep = {"items": deep}
+    (fault,) = schema_faults(deep)
+    assert "levels deep" in fault
+
+
+def test_value_is_refused_when_it_is_too_deep_to_compare() -> None:
+    deep: list[Any] = []
+    for _ in range(5000):
+        deep = [deep]
+    assert problems_in(deep, {"const": 1}) == ["data: is nested too deeply to be compared"]

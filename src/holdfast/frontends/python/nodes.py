@@ -1,6 +1,6 @@
 """How nodes are declared: decorators for functions, calls for holds and timers."""
 
-# The options of a node are named as users think of them: id, type, breakpoint.
+# The options of a node are named as users think of them: id, type.
 # ruff: noqa: A002
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ R = TypeVar("R")
 _OPTIONS = frozenset(
     {
         "retry", "timeout", "on_failure", "join", "idempotency_key", "in_doubt", "checkpoint", "output_as",
-        "version", "memory", "breakpoint", "walk", "metadata", "probe",
+        "version", "memory", "walk", "metadata", "probe",
     }
 )  # fmt: skip
 
@@ -50,7 +50,6 @@ class Nodes(Collector):
         output_as: str | None = None,
         version: str | None = None,
         memory: str | None = None,
-        breakpoint: bool = False,
         walk: WalkSpec | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Callable[[Callable[P, R]], NodeHandle[P, R]]: ...
@@ -78,7 +77,6 @@ class Nodes(Collector):
         output_as: str | None = None,
         version: str | None = None,
         memory: str | None = None,
-        breakpoint: bool = False,
         walk: WalkSpec | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Callable[[Callable[P, R]], NodeHandle[P, R]]: ...
@@ -131,7 +129,6 @@ class Nodes(Collector):
             "output_as": options.get("output_as"),
             "version": options.get("version"),
             "memory": options.get("memory"),
-            "breakpoint": options.get("breakpoint", False),
             "walk": options.get("walk"),
             "metadata": dict(options.get("metadata") or {}),
         }

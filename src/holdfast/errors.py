@@ -20,6 +20,7 @@ HoldfastError
 │   ├── RunEndedError               it is over; nothing more can be asked of it
 │   ├── RunExistsError              the id or key names a run of another flow
 │   ├── RunBusyError                another worker has the run
+│   ├── RunReadOnlyError            imported history: it can be read and forked, not advanced
 │   ├── VersionMismatchError        the graph differs from the one the run was started on
 │   └── LeaseLostError              another worker took the run over; stop quietly
 ├── RunError                    the run itself went wrong; recorded on the run
@@ -146,6 +147,10 @@ class RunExistsError(ConflictError):
 class RunBusyError(ConflictError):
     code = "run_busy"
     retryable = True
+
+
+class RunReadOnlyError(ConflictError):
+    code = "run_read_only"
 
 
 class VersionMismatchError(ConflictError):

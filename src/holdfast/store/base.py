@@ -88,6 +88,19 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     recoveries: int
     error: str | None
     horizon: int  # records below it were pruned; 0 for a whole journal
+    # History that came from another store (D-36): read, listed and forked, never claimed or told anything.
+    read_only: bool = False
+
+
+class RunHistory(msgspec.Struct, frozen=True, kw_only=True):
+    """A run with all that tells its history, as one store hands it to another."""
+
+    run: RunRow
+    records: list[Record]  # contiguous from `run.horizon` on, each with its event_from
+    events: list[EventRow]
+    holds: list[HoldRow]
+    late: list[tuple[int, bytes]]
+    blobs: list[bytes]  # the digests that the run refers to
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -258,6 +271,22 @@ class Holds(Protocol):
         ...
 
 
+class Moving(Protocol):
+    """Whole runs, on their way from one store to another (D-36)."""
+
+    async def history(self, run: RunId) -> RunHistory | None:
+        """All of it as of one moment; holds oldest first, blobs sorted."""
+        ...
+
+    async def adopt(self, history: RunHistory) -> tuple[RunRow, bool]:
+        """Write it as read-only history: the same status, numbers and instants, no lease, never ready, no
+        timers, no mail, no idempotency key, nothing in the feed (it did not happen here). (row, True), or the
+        run that has this id already with False. Afterwards claim passes it over, send answers False, answer
+        None, and create with `supersedes` raises RunReadOnlyError. Raises BlobMissingError where a blob is
+        not stored, ConflictError where a hold's id belongs to another run."""
+        ...
+
+
 class FlowRow(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     version: str
@@ -308,7 +337,7 @@ class Memories(Protocol):
         ...
 
 
-class Store(Runs, Journal, Inbox, Holds, Flows, BlobRows, Memories, Protocol):
+class Store(Runs, Journal, Inbox, Holds, Moving, Flows, BlobRows, Memories, Protocol):
     """A whole store, opened by `store.open`."""
 
     capabilities: Capability

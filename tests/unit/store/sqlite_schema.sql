@@ -183,7 +183,8 @@ CREATE TABLE runs (
     superseded_by TEXT,
     created_at INTEGER NOT NULL,
     ended_at INTEGER,
-    error TEXT,
+    error TEXT, read_only INTEGER NOT NULL DEFAULT 0 CHECK (
+    read_only = 0 OR (read_only = 1 AND worker IS NULL AND ready_at IS NULL)),
     CHECK ((worker IS NULL) = (lease_until IS NULL))
 ) STRICT;
 

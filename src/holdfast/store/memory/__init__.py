@@ -11,10 +11,11 @@ from holdfast.store.memory.blobs import Keeping
 from holdfast.store.memory.inbox import Telling
 from holdfast.store.memory.journal import Reading
 from holdfast.store.memory.memories import Remembering
+from holdfast.store.memory.moving import Adopting
 from holdfast.store.memory.runs import Running
 
 
-class MemoryStore(Running, Reading, Telling, Keeping, Remembering):
+class MemoryStore(Running, Reading, Telling, Adopting, Keeping, Remembering):
     capabilities = Capability.inline
 
     async def wait_change(self, timeout: float) -> bool:

@@ -112,7 +112,7 @@ class Telling(Tables):
     async def answer(self, answer: Answer, *, event: EventRow) -> HoldRow | None:
         with self._lock:
             row = self._holds.get(answer.hold)
-            if row is None or row.status is not HoldStatus.pending:
+            if row is None or row.status is not HoldStatus.pending or self._ids[row.run].read_only:
                 return None
             decided = msgspec.structs.replace(
                 row,
@@ -131,6 +131,8 @@ class Telling(Tables):
 
 
 def _listens(run: Run, kind: str) -> bool:
+    if run.read_only:
+        return False
     if run.status is RunStatus.failed:
         return kind == "resume" and run.superseded_by is None
     return run.status not in ENDED

@@ -43,6 +43,7 @@ class Run:
     ended_at: int | None = None
     recoveries: int = 0
     error: str | None = None
+    read_only: bool = False
     # Contiguous by seq: the record with seq s is records[s - records[0].seq].
     records: list[Record] = field(default_factory=list[Record])
     events: list[EventRow] = field(default_factory=list["EventRow"])
@@ -88,6 +89,7 @@ class Run:
             recoveries=self.recoveries,
             error=self.error,
             horizon=self.horizon,
+            read_only=self.read_only,
         )
 
 

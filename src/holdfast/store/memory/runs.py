@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from holdfast.errors import RunNotFoundError
+from holdfast.errors import RunNotFoundError, RunReadOnlyError
 from holdfast.store.base import Claim
 from holdfast.store.memory.rows import Run
 from holdfast.store.memory.settle import Settling
@@ -54,6 +54,8 @@ class Running(Settling):
         old = self._ids.get(new.supersedes)
         if old is None:
             raise RunNotFoundError(f"There is no run {new.supersedes} to supersede.", run=new.supersedes)
+        if old.read_only:
+            raise RunReadOnlyError(f"Run {old.id} is imported history: it cannot be superseded.", run=old.id)
         return old
 
     def _new_run(self, new: NewRun) -> Run:
@@ -108,7 +110,7 @@ class Running(Settling):
 
     def _claimable(self, id: RunId, want: ClaimRequest, now: int) -> Run | None:  # noqa: A002
         run = self._ids.get(id)
-        if run is None or run.status in ENDED or self._is_held(run, now):
+        if run is None or run.read_only or run.status in ENDED or self._is_held(run, now):
             return None
         if want.versions is not None and run.new.version not in want.versions:
             return None

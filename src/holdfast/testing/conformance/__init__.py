@@ -34,6 +34,7 @@ ALL = (
     "journal",
     "leases",
     "memories",
+    "moving",
     "reclaim",
     "runs",
     "settle",

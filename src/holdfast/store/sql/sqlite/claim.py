@@ -39,7 +39,7 @@ _SERVED_NOW = """
 INSERT INTO turns (tenant, turn) VALUES (?, (SELECT coalesce(max(turn), 0) + 1 FROM turns))
 ON CONFLICT (tenant) DO UPDATE SET turn = excluded.turn"""
 _NAMED = """
-SELECT key FROM runs WHERE id = :run AND (worker IS NULL OR lease_until <= :now)
+SELECT key FROM runs WHERE id = :run AND (worker IS NULL OR lease_until <= :now) AND NOT read_only
 AND status NOT IN ('completed', 'failed', 'cancelled')
 AND (:versions IS NULL OR version IN (SELECT value FROM json_each(:versions)))"""
 _TAKE = f"""

@@ -19,7 +19,9 @@ _BY_ID = f"SELECT {_COLUMNS} {_FROM} WHERE holds.id = ?"
 _DECIDE = """
 UPDATE holds SET status = 'resolved', version = version + 1, resolution = ?, resolved_by = ?, resolved_at = ?
 WHERE id = ? AND status = 'pending'"""
-_RUN_OF = f"SELECT holds.run_key {_FROM} WHERE holds.id = ? AND holds.status = 'pending'"
+_RUN_OF = (
+    f"SELECT holds.run_key {_FROM} WHERE holds.id = ? AND holds.status = 'pending' AND NOT runs.read_only"
+)
 
 _read_options = msgspec.json.Decoder(tuple[Option, ...]).decode
 

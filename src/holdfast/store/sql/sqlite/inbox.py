@@ -40,7 +40,7 @@ def send(
     dedupe: str | None,
     event: EventRow | None,
 ) -> bool:
-    found = row(cur, "SELECT key, status, superseded_by FROM runs WHERE id = ?", (run,))
+    found = row(cur, "SELECT key, status, superseded_by FROM runs WHERE id = ? AND NOT read_only", (run,))
     if found is None:
         return False
     key, status, superseded_by = found

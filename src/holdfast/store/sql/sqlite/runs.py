@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.errors import BlobMissingError, RunNotFoundError
+from holdfast.errors import BlobMissingError, RunNotFoundError, RunReadOnlyError
 from holdfast.store.base import NewRun, RunFilter, RunRow
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
 from holdfast.store.sql.sqlite.settle import append
@@ -31,6 +31,7 @@ _OF_RUN = ("inbox", "timers", "holds", "late_reports", "outbox", "blob_refs")
 def run_row(values: Row) -> RunRow:
     fields = dict(zip(FIELDS, values, strict=True))
     fields["status"] = RunStatus(fields["status"])
+    fields["read_only"] = bool(fields["read_only"])
     return RunRow(**fields)
 
 
@@ -93,10 +94,12 @@ def _lease(new: NewRun) -> tuple[str, int, str | None, int | None]:
 
 
 def _supersede(cur: Cursor, now: int, old: RunId, new: RunId) -> None:
-    found = row(cur, "SELECT key, status FROM runs WHERE id = ?", (old,))
+    found = row(cur, "SELECT key, status, read_only FROM runs WHERE id = ?", (old,))
     if found is None:
         raise RunNotFoundError(f"There is no run {old} to supersede.")
-    key, status = found
+    key, status, read_only = found
+    if read_only:
+        raise RunReadOnlyError(f"Run {old} is imported history: it cannot be superseded.", run=old)
     if status not in ENDED:
         cur.execute(_SUPERSEDE, (now, now, key))
     close_all(cur, key, f"superseded by run {new}")

@@ -12,9 +12,18 @@ from weakref import WeakSet
 
 import apsw
 
-from holdfast.store.base import Capability, Claim, ClaimRequest, FlowRow, NewRun, RunFilter, RunRow
+from holdfast.store.base import (
+    Capability,
+    Claim,
+    ClaimRequest,
+    FlowRow,
+    NewRun,
+    RunFilter,
+    RunHistory,
+    RunRow,
+)
 from holdfast.store.blob.local import LocalBlobs
-from holdfast.store.sql.sqlite import blobs, claim, holds, inbox, journal, memories, runs
+from holdfast.store.sql.sqlite import blobs, claim, holds, inbox, journal, memories, moving, runs
 from holdfast.store.sql.sqlite.changes import Changes
 from holdfast.store.sql.sqlite.connect import Cursor, Settings, connect, row
 from holdfast.store.sql.sqlite.faults import closed, translated
@@ -227,6 +236,14 @@ class SqliteStore:
 
     async def answer(self, answer: Answer, *, event: EventRow) -> HoldRow | None:
         return await self._write(partial(holds.answer, answer=answer, event=event), wakes=True)
+
+    # Whole runs.
+
+    async def history(self, run: RunId) -> RunHistory | None:
+        return self._readers.read_together(partial(moving.history, run=run))
+
+    async def adopt(self, history: RunHistory) -> tuple[RunRow, bool]:
+        return await self._write(partial(moving.adopt, history=history))
 
     # Flows and blobs.
 

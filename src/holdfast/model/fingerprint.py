@@ -13,7 +13,12 @@ _encoder = msgspec.json.Encoder(order="sorted")
 
 def graph_fingerprint(spec: GraphSpec) -> str:
     """Over structure, policies, schemas and sub-flows; never over handlers' code."""
-    return "g1-" + sha256(_encoder.encode(spec)).hexdigest()[:32]
+    return fingerprint_of(_encoder.encode(spec))
+
+
+def fingerprint_of(encoded: bytes) -> str:
+    """Of a stored graph: over its bytes, so that fields which came later do not change it."""
+    return "g1-" + sha256(encoded).hexdigest()[:32]
 
 
 def encode_graph(spec: GraphSpec) -> bytes:

@@ -20,6 +20,7 @@ from holdfast.model.program import Program
 from holdfast.model.snapshot import dump_position
 from holdfast.runs.blobs import refs_in
 from holdfast.runs.pictures import Folded, fold_to, resolve
+from holdfast.runs.readonly import demand_live
 from holdfast.store.base import NewRun, RunRow
 from holdfast.telemetry import crashpoint
 from holdfast.types.hold import Option
@@ -53,6 +54,8 @@ async def fork(
     run's flow version is not loaded here.
     """
     source, at = await resolve(service, ref, seq)
+    if supersede:
+        demand_live(source)
     program = service.runtime.program_for(source.version, source.flow)
     changes = _partitions(patch, given)
     folded = await fold_to(service, source, at)

@@ -36,7 +36,8 @@ async def pending_runs(
     found: list[PendingRun] = []
     for hold in sorted(holds, key=lambda hold: (hold.created_at, hold.seq), reverse=True):
         row = await service.store.get_run(hold.run)
-        if row is None or (thread is not None and row.thread != thread):
+        # Nobody can answer what imported history asked.
+        if row is None or row.read_only or (thread is not None and row.thread != thread):
             continue
         found.append(
             PendingRun(

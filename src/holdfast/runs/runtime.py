@@ -28,6 +28,7 @@ from holdfast.runs.driver import Driver
 from holdfast.runs.loading import Loaded
 from holdfast.runs.memory import MemoryStore, StoredMemory
 from holdfast.runs.mending import load_or_mend
+from holdfast.runs.readonly import demand_live
 from holdfast.runs.recorder import Recorder, RunQueue
 from holdfast.runs.sealing import Sealer
 from holdfast.store.base import Claim, ClaimRequest, Store
@@ -116,9 +117,12 @@ class Runtime:
 
     # ------------------------------------------------------------------ driving
     async def claim(self, run: RunId) -> Claim:
-        """This run, now. Raises RunBusyError where somebody else has it."""
+        """This run, now. Raises RunBusyError where somebody else has it, RunReadOnlyError for history."""
         claims = await self.store.claim(ClaimRequest(worker=self.worker, ttl=self.ttl, run=run))
         if not claims:
+            row = await self.store.get_run(run)
+            if row is not None:
+                demand_live(row)
             raise RunBusyError(
                 f"run {run} is being advanced by another worker.",
                 hint="Wait for it, or try again after its lease has lapsed.",

@@ -26,8 +26,9 @@ from holdfast.runs import forking, moving, pictures, pruning, saying
 from holdfast.runs.announcing import Progress
 from holdfast.runs.history import tell_events
 from holdfast.runs.pending import PendingRun, pending_runs
+from holdfast.runs.readonly import demand_live
 from holdfast.runs.runtime import Runtime
-from holdfast.runs.wording import demand_live, demand_text, told
+from holdfast.runs.wording import demand_text, told
 from holdfast.store.base import Claim, FlowRow, NewRun, RunFilter, RunRow
 from holdfast.telemetry import crashpoint
 from holdfast.types.event import Event, EventRow

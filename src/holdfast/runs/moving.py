@@ -1,0 +1,158 @@
+"""Moving a run to another machine or store: exported with its whole history, imported as history (D-36)."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from holdfast.checkpoint import Blob
+from holdfast.errors import ConflictError, FlowNotFoundError, RunNotFoundError
+from holdfast.model.fingerprint import decode_graph, fingerprint_of
+from holdfast.runs import forking, pictures
+from holdfast.runs.parcel import Parcel, damaged, plain, unwrap, wrap
+from holdfast.store.base import FlowRow
+from holdfast.types.ids import RunId, derived_id, is_id
+from holdfast.types.record import Kind
+from holdfast.types.value import BlobRef
+
+if TYPE_CHECKING:
+    from holdfast.runs.service import RunService
+    from holdfast.store.base import RunHistory, RunRow
+
+# Stores number records and events with 32 bits, and keep other numbers in 64.
+_MAX_NUMBER = 2**32
+_MAX_INT = 2**63
+
+
+async def export_run(service: RunService, run: str) -> bytes:
+    """The run as of one moment; the run itself goes on as it did.
+
+    Raises RunNotFoundError, BlobMissingError, FlowNotFoundError where its graph is not stored.
+    """
+    row = await service.get(run)
+    found = await service.store.history(row.id)
+    if found is None:
+        raise RunNotFoundError(f"run {row.id} was deleted meanwhile.", run=row.id)
+    flow = await service.store.flow(row.flow, row.version)
+    if flow is None:
+        raise FlowNotFoundError(
+            f"version {row.version} of flow {row.flow!r} is not stored.", flow=row.flow, version=row.version
+        )
+    history = plain(found)
+    blobs = [await service.runtime.desk.data_of(digest) for digest in history.blobs]
+    return wrap(Parcel(history, flow.graph, blobs))
+
+
+async def import_run(service: RunService, data: bytes, *, as_new_run: bool = False) -> RunRow:
+    """The run as read-only history under its own id, or as a new run that goes on from its last checkpoint.
+
+    The same file again gives the same row. Everything is checked before anything is written. Raises
+    InputError, SchemaTooNewError and CheckpointCorruptError for a file that is not as it should be,
+    ConflictError where the id names a run that differs; for a new run also what a fork raises.
+    """
+    parcel = unwrap(data)
+    _check(parcel)
+    run = parcel.history.run
+    if as_new_run:
+        # Before the history is written: a fork needs the flow's code.
+        service.runtime.program_for(run.version, run.flow)
+    row = await _existing(service, parcel.history) or await _adopt(service, parcel)
+    return await _fork(service, row, data) if as_new_run else row
+
+
+async def _existing(service: RunService, history: RunHistory) -> RunRow | None:
+    found = await service.store.history(history.run.id)
+    if found is None:
+        return None
+    if plain(found) != history:
+        raise ConflictError(
+            f"run {history.run.id} is in this store already, and its history differs from the file's.",
+            hint="Fork the one that is here, or delete it before you import.",
+            run=history.run.id,
+        )
+    return found.run
+
+
+async def _adopt(service: RunService, parcel: Parcel) -> RunRow:
+    history, store = parcel.history, service.store
+    run = history.run
+    named = zip(history.blobs, parcel.blobs, strict=True)
+    await service.runtime.desk.put([Blob(BlobRef(digest, len(data)), data) for digest, data in named])
+    flow = FlowRow(name=run.flow, version=run.version, graph=parcel.graph, created_at=store.now())
+    await store.put_flow(flow)
+    row, fresh = await store.adopt(history)
+    # Somebody else may have imported another file of this run meanwhile.
+    return row if fresh else await _existing(service, history) or row
+
+
+async def _fork(service: RunService, source: RunRow, data: bytes) -> RunRow:
+    """Named after the file: importing it twice does not make two runs that live."""
+    run = RunId(derived_id("import", sha256(data).hexdigest()))
+    made = await service.store.get_run(run)
+    if made is not None:
+        return made
+    _, seq = await pictures.latest_seq(service, source.id)
+    return await forking.fork(service, source.id, seq, run_id=run)
+
+
+# ---------------------------------------------------------------------- is it a run?
+
+
+def _check(parcel: Parcel) -> None:
+    """What the stores and readers rely on. The digests only say that the file is as somebody wrote it."""
+    history = parcel.history
+    run = history.run
+    if not is_id(run.id) or plain(history) != history:
+        raise damaged("its run is not one that export_run writes")
+    _check_graph(run, parcel.graph)
+    _check_records(history)
+    _check_numbers(history)
+    if any(hold.run != run.id or not is_id(hold.id) or hold.seq > run.head for hold in history.holds):
+        raise damaged("a hold is not one of its run")
+    _check_places(history)
+
+
+def _check_graph(run: RunRow, graph: bytes) -> None:
+    try:
+        spec = decode_graph(graph)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise damaged(f"its graph cannot be read: {error}") from error
+    if spec.name != run.flow or fingerprint_of(graph) != run.version:
+        raise damaged("its graph is not the one of its version")
+
+
+def _check_records(history: RunHistory) -> None:
+    run, records = history.run, history.records
+    seqs = [record.seq for record in records]
+    if not records or not 0 <= run.horizon <= run.head < _MAX_NUMBER:
+        raise damaged("it has no records")
+    if seqs != list(range(run.horizon, run.horizon + len(records))) or seqs[-1] != run.head:
+        raise damaged("records are missing")
+    if records[0].kind not in (Kind.created, Kind.snapshot):
+        raise damaged("its first record does not stand for itself")
+
+
+def _check_numbers(history: RunHistory) -> None:
+    """Event numbers that grow, and integers that a database can keep."""
+    told = [(r.event_from, r.event_from + r.events - 1) for r in history.records if r.events]
+    told += [(event.number, event.number) for event in history.events]
+    told = [(0, 0), *sorted(told), (history.run.event_seq + 1, _MAX_NUMBER)]
+    if any(last >= following for (_, last), (following, _) in pairwise(told)):
+        raise damaged("its events are not numbered one after the other")
+    structs = [history.run, *history.records, *history.events, *history.holds]
+    values = [value for struct in structs for value in msgspec.structs.astuple(struct)]
+    values += [seq for seq, _ in history.late]
+    if any(isinstance(value, int) and not -_MAX_INT <= value < _MAX_INT for value in values):
+        raise damaged("a number in it is too large")
+    if any(record.events < 0 for record in history.records) or history.run.event_seq >= _MAX_NUMBER:
+        raise damaged("its events are not numbered one after the other")
+
+
+def _check_places(history: RunHistory) -> None:
+    ids = {hold.id for hold in history.holds}
+    places = {(hold.scope, hold.node, hold.visit, hold.ordinal) for hold in history.holds}
+    if not len(ids) == len(places) == len(history.holds) or len(set(history.blobs)) != len(history.blobs):
+        raise damaged("something is in it twice")

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         StoreError,
         VersionMismatchError,
     )
-    from holdfast.frontends.python import Join, NodeHandle, Retry, all_of, any_of, quorum
+    from holdfast.frontends.python import Guard, Join, NodeHandle, Retry, all_of, any_of, quorum
     from holdfast.model.guard import Violation
     from holdfast.model.reducers import (
         append,
@@ -79,7 +79,7 @@ _HOMES = {
         "StoreError",
         "VersionMismatchError",
     ),
-    "holdfast.frontends.python": ("Join", "NodeHandle", "Retry", "all_of", "any_of", "quorum"),
+    "holdfast.frontends.python": ("Guard", "Join", "NodeHandle", "Retry", "all_of", "any_of", "quorum"),
     "holdfast.model.guard": ("Violation",),
     "holdfast.model.reducers": (
         "append",
@@ -113,6 +113,7 @@ __all__ = [
     "Event",
     "Flow",
     "FlowInvalidError",
+    "Guard",
     "HoldDecidedError",
     "Holdfast",
     "HoldfastError",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from holdfast.frontends.python.functions import SignatureProblem, takes_of
+from holdfast.frontends.python.guard import GuardPlan
 from holdfast.frontends.python.handle import node_id
 from holdfast.frontends.python.policies import Reader
 from holdfast.model.diagnostics import Problem
@@ -70,6 +71,8 @@ class Collector:
         self.edges: list[Edge] = []
         self.handlers: dict[str, Handler] = {}
         self.routers: dict[str, list[Router]] = {}
+        self.guards: dict[str, GuardPlan] = {}
+        self.edge_guards: dict[str, GuardPlan] = {}
         self.children: dict[str, Collector] = {}
         self.first: list[str] | None = None
         self.undeclared: list[str] = []

@@ -10,6 +10,7 @@ from typing import Any
 
 from holdfast.frontends.python.collect import Collector
 from holdfast.frontends.python.functions import is_coroutine
+from holdfast.frontends.python.guard import Guard, guard_edge
 from holdfast.frontends.python.handle import node_id
 from holdfast.model.diagnostics import Problem
 from holdfast.model.graph import START, Edge, EdgeKind
@@ -34,20 +35,26 @@ class Edges(Collector):
         id: str | None = None,
         label: str = "",
         weight: int = 0,
+        guard: Guard | None = None,
     ) -> None:
         """Lead from one node to the next.
 
         `when`: an expression over the state, or a function of it. `otherwise`: taken when no conditional
-        edge of `source` is.
+        edge of `source` is. `guard`: checks that the state has to pass on the way.
         """
         if source == START:
             if when is not None or otherwise:
                 self.wrong("start-condition", f"the edge to {target!r} from the start has a condition",
                             fix="begin with a node and put the condition on its edges")  # fmt: skip
+            if guard is not None:
+                self.wrong("guard", f"the edge to {target!r} from the start has a guard",
+                            fix="give the node guard=Guard(input=[...])")  # fmt: skip
             self.start(target)
             return
         edge = self._edge(source, target, when, otherwise=otherwise, id=id)
         self._connect(edge, when, label=label, weight=weight)
+        if guard is not None:
+            guard_edge(self, edge.id, edge.source, guard)
 
     def loop(
         self,

@@ -7,6 +7,7 @@ import msgspec
 from holdfast.errors import StateError
 from holdfast.frontends.python.code import code_fingerprint, visible_substeps, visible_writes
 from holdfast.frontends.python.collect import Collector
+from holdfast.frontends.python.guarding import Parts, parts_of
 from holdfast.model.diagnostics import Problem, Severity
 from holdfast.model.fingerprint import graph_fingerprint
 from holdfast.model.graph import Edge, EdgeKind, Graph, GraphSpec, InDoubt, Node
@@ -18,6 +19,7 @@ from holdfast.types.status import REPEATABLE
 
 class Lowered(msgspec.Struct, frozen=True, kw_only=True):
     builder: Collector
+    parts: Parts
     spec: GraphSpec
     schema: StateSchema
     problems: list[Problem]
@@ -29,8 +31,8 @@ class Lowered(msgspec.Struct, frozen=True, kw_only=True):
             Graph(self.spec),
             version=graph_fingerprint(self.spec),
             code=self._code(),
-            handlers=dict(self.builder.handlers),
-            routers={name: list(routers) for name, routers in self.builder.routers.items()},
+            handlers=dict(self.parts.handlers),
+            routers={name: list(routers) for name, routers in self.parts.routers.items()},
             schema=self.schema,
             children={name: child.program() for name, child in self.children.items()},
             types=self._types(),
@@ -41,11 +43,11 @@ class Lowered(msgspec.Struct, frozen=True, kw_only=True):
 
     def _code(self) -> dict[str, str]:
         """By node; routers, probes and reducers beside them; sub-flows as `child/node`."""
-        code = {name: handler.code for name, handler in self.builder.handlers.items()}
-        for name, handler in self.builder.handlers.items():
+        code = {name: handler.code for name, handler in self.parts.handlers.items()}
+        for name, handler in self.parts.handlers.items():
             if handler.probe is not None:
                 code[f"{name}:probe"] = code_fingerprint(handler.probe)
-        for name, routers in self.builder.routers.items():
+        for name, routers in self.parts.routers.items():
             for i, router in enumerate(routers):
                 code[f"{name}:router{i}"] = code_fingerprint(router.fn)
         for name, fn in self.schema.custom.items():
@@ -67,13 +69,14 @@ def lower(builder: Collector, within: tuple[Collector, ...] = ()) -> Lowered:
     children = {name: lower(child, around) for name, child in builder.children.items() if child not in around}
     problems += _circles(builder, around)
     schema = _schema(builder, problems)
-    nodes = tuple(builder.nodes)
-    edges = (*builder.edges, *_implied_edges(builder))
+    parts = parts_of(builder)
+    problems += parts.problems
+    edges = (*parts.edges, *_implied_edges(builder, parts.nodes))
     spec = GraphSpec(
         name=builder.name,
-        nodes=nodes,
+        nodes=tuple(parts.nodes),
         edges=edges,
-        start=_starts(builder, edges),
+        start=_starts(parts, edges),
         reducers=schema.reducers,
         fields=schema.describe(),
         defaults=schema.defaults,
@@ -85,7 +88,9 @@ def lower(builder: Collector, within: tuple[Collector, ...] = ()) -> Lowered:
     problems += _handler_problems(builder)
     for name, child in children.items():
         problems += inside(name, child.problems)
-    return Lowered(builder=builder, spec=spec, schema=schema, problems=problems, children=children)
+    return Lowered(
+        builder=builder, parts=parts, spec=spec, schema=schema, problems=problems, children=children
+    )
 
 
 def _circles(builder: Collector, around: tuple[Collector, ...]) -> list[Problem]:
@@ -109,10 +114,10 @@ def _schema(builder: Collector, problems: list[Problem]) -> StateSchema:
         return StateSchema(None, types=builder.types, extra=bound, reducers=builder.reducers)
 
 
-def _implied_edges(builder: Collector) -> list[Edge]:
+def _implied_edges(builder: Collector, nodes: list[Node]) -> list[Edge]:
     """Ways that a node's policy names: failure routes, reroutes of guardrails, branches of timeouts."""
     edges: list[Edge] = []
-    for node in builder.nodes:
+    for node in nodes:
         if node.on_failure.startswith("route:"):
             edges.append(_implied(builder, node, node.on_failure[6:], EdgeKind.failure, ":failed"))
         if node.guard is not None and node.guard.on_violation == "reroute" and node.guard.reroute is not None:
@@ -128,11 +133,11 @@ def _implied(builder: Collector, node: Node, target: str, kind: EdgeKind, what: 
     return Edge(id=builder.free_id(node.id, target, what), source=node.id, target=target, kind=kind)
 
 
-def _starts(builder: Collector, edges: tuple[Edge, ...]) -> tuple[str, ...]:
-    if builder.first is not None:
-        return tuple(dict.fromkeys(builder.first))
+def _starts(parts: Parts, edges: tuple[Edge, ...]) -> tuple[str, ...]:
+    if parts.first is not None:
+        return tuple(dict.fromkeys(parts.first))
     reached = {edge.target for edge in edges if edge.loop is None}
-    return tuple(dict.fromkeys(node.id for node in builder.nodes if node.id not in reached))
+    return tuple(dict.fromkeys(node.id for node in parts.nodes if node.id not in reached))
 
 
 def _handler_problems(builder: Collector) -> list[Problem]:

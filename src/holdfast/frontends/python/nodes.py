@@ -11,6 +11,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 from holdfast.frontends.python.code import code_fingerprint
 from holdfast.frontends.python.collect import Collector
 from holdfast.frontends.python.functions import is_coroutine
+from holdfast.frontends.python.guard import Guard, guard_node
 from holdfast.frontends.python.handle import NodeHandle, node_id
 from holdfast.frontends.python.holds import hold_spec
 from holdfast.frontends.python.policies import Duration, Join, Reader, Retry, retry_classes
@@ -25,7 +26,7 @@ R = TypeVar("R")
 _OPTIONS = frozenset(
     {
         "retry", "timeout", "on_failure", "join", "idempotency_key", "in_doubt", "checkpoint", "output_as",
-        "version", "memory", "walk", "metadata", "probe",
+        "version", "memory", "walk", "metadata", "probe", "guard",
     }
 )  # fmt: skip
 
@@ -52,6 +53,7 @@ class Nodes(Collector):
         memory: str | None = None,
         walk: WalkSpec | None = None,
         metadata: Mapping[str, Any] | None = None,
+        guard: Guard | None = None,
     ) -> Callable[[Callable[P, R]], NodeHandle[P, R]]: ...
     def node(self, fn: Callable[..., Any] | None = None, **options: Any) -> Any:
         """Make a function a node. Without `effect` it has the flow's default class, `external`.
@@ -79,6 +81,7 @@ class Nodes(Collector):
         memory: str | None = None,
         walk: WalkSpec | None = None,
         metadata: Mapping[str, Any] | None = None,
+        guard: Guard | None = None,
     ) -> Callable[[Callable[P, R]], NodeHandle[P, R]]: ...
     def script(self, fn: Callable[..., Any] | None = None, **options: Any) -> Any:
         """Make a function a node of sub-steps (`ctx.step`) and questions (`ctx.ask`).
@@ -141,6 +144,8 @@ class Nodes(Collector):
             self.wrong("option", f"unknown options {', '.join(unknown)}", node=node.id)
         self.revision += 1
         self.nodes.append(node)
+        if options.get("guard") is not None:
+            guard_node(self, node.id, options["guard"])
         if fn is not None:
             self.handlers.setdefault(
                 node.id,

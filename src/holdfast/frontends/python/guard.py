@@ -1,0 +1,188 @@
+"""Checks around a node or on an edge, as a person writes them."""
+
+# ruff: noqa: A002  (`input` is what users call it)
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
+
+import msgspec
+
+from holdfast.errors import GuardrailError
+from holdfast.frontends.python.code import code_fingerprint
+from holdfast.frontends.python.functions import is_coroutine
+from holdfast.frontends.python.handle import node_id
+from holdfast.frontends.python.policies import Reader
+from holdfast.model.guard import Violation
+from holdfast.model.program import Handler
+from holdfast.types.status import REPEATABLE, Effect
+
+if TYPE_CHECKING:
+    from holdfast.frontends.python.collect import Collector
+
+Check = Callable[..., Any]
+
+_UNNAMED: Final = "the guardrail was violated"
+
+
+class Guard:
+    """Checks of the state: before a node (`input`), behind it (`output`), or, named alone, on an edge.
+
+    A check passes with None or True and objects with a `Violation`, as that of a guardrail node does.
+    """
+
+    def __init__(
+        self,
+        *checks: Check,
+        input: Iterable[Check] = (),
+        output: Iterable[Check] = (),
+        on_violation: str = "block",
+        reroute: str | None = None,
+        effect: str = "pure",
+    ) -> None:
+        self.checks = checks
+        self.input = tuple(input)
+        self.output = tuple(output)
+        self.on_violation = on_violation
+        self.reroute = None if reroute is None else node_id(reroute)
+        self.effect = effect
+
+
+class GuardPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """A guard that was read: each tuple holds the code of guardrail nodes that stand in a row."""
+
+    before: tuple[Handler, ...] = ()
+    after: tuple[Handler, ...] = ()
+    between: tuple[Handler, ...] = ()
+    on_violation: str
+    reroute: str | None
+    effect: Effect
+
+
+def guard_node(flow: Collector, node: str, guard: Any) -> None:
+    """Keep the guard of a node, or say what is wrong with it."""
+    if not _is_guard(guard, flow, node):
+        return
+    if guard.checks:
+        flow.wrong("guard", "its guard has checks that are neither input nor output", node=node,
+                   fix="write Guard(input=[...]) or Guard(output=[...])")  # fmt: skip
+    elif not (guard.input or guard.output):
+        flow.wrong("guard", "its guard has no checks", node=node, fix="write Guard(input=[...])")
+    before, after = _row(flow, node, guard, guard.input), _row(flow, node, guard, guard.output)
+    flow.guards.setdefault(node, _plan(flow, node, guard, before=before, after=after))
+
+
+def guard_edge(flow: Collector, edge: str, source: str, guard: Any) -> None:
+    if not _is_guard(guard, flow, source):
+        return
+    if guard.input or guard.output:
+        flow.wrong("guard", f"the guard of edge {edge!r} has input or output checks", node=source,
+                   fix="an edge carries one state: write Guard(check, ...)")  # fmt: skip
+    elif not guard.checks:
+        flow.wrong("guard", f"the guard of edge {edge!r} has no checks", node=source,
+                   fix="write Guard(check, ...)")  # fmt: skip
+    between = _row(flow, source, guard, guard.checks)
+    flow.edge_guards.setdefault(edge, _plan(flow, source, guard, between=between))
+
+
+def _is_guard(given: Any, flow: Collector, node: str) -> TypeGuard[Guard]:
+    if isinstance(given, Guard):
+        return True
+    flow.wrong("guard", f"{given!r} is not a guard", node=node, fix="write guard=Guard(...)")
+    return False
+
+
+def _plan(flow: Collector, node: str, guard: Guard, **rows: tuple[Handler, ...]) -> GuardPlan:
+    effect = Reader(flow.found.append, node=node).choice(Effect, guard.effect, "effect", Effect.pure)
+    if effect not in REPEATABLE:
+        flow.wrong("guard", f"a check runs again after a crash, so its class cannot be {effect}", node=node,
+                   fix='declare effect="pure" or effect="read"')  # fmt: skip
+    return GuardPlan(on_violation=guard.on_violation, reroute=guard.reroute, effect=effect, **rows)
+
+
+def _row(flow: Collector, node: str, guard: Guard, given: tuple[Check, ...]) -> tuple[Handler, ...]:
+    checks = [_check(flow, node, check) for check in given if _callable(flow, node, check)]
+    if guard.on_violation == "sanitize":
+        # Each in a node of its own: the second has to see what the first put in place, or it would put
+        # back, in the same field, what the first took out.
+        return tuple(_together([check], guard.on_violation) for check in checks)
+    if any(c.is_async for c in checks) and any("ctx" in c.takes and not c.is_async for c in checks):
+        flow.wrong("guard", "its guard mixes async checks with plain ones that take the context", node=node,
+                   fix="make the checks that take ctx async")  # fmt: skip
+    return (_together(checks, guard.on_violation),) if checks else ()
+
+
+def _callable(flow: Collector, node: str, check: Any) -> bool:
+    if callable(check):
+        return True
+    flow.wrong("guard", f"the check {check!r} is not a function", node=node)
+    return False
+
+
+def _check(flow: Collector, node: str, check: Check) -> Handler:
+    fn: Check = getattr(check, "fn", None) or check
+    return Handler(fn=fn, is_async=is_coroutine(fn), takes=flow.takes_of(node, fn), code=code_fingerprint(fn))
+
+
+def _together(checks: list[Handler], on_violation: str) -> Handler:
+    """One handler that asks the checks in order. A warning tells all objections, else the first counts."""
+    ask_all = on_violation == "warn"
+
+    def ask(state: Any, ctx: Any = None) -> Any:
+        found: list[Any] = []
+        for check in checks:
+            _note(found, check.fn(*_args(check, state, ctx)))
+            if found and not ask_all:
+                break
+        return _verdict(found, on_violation)
+
+    async def ask_async(state: Any, ctx: Any = None) -> Any:
+        found: list[Any] = []
+        for check in checks:
+            args = _args(check, state, ctx)
+            _note(found, await (check.fn(*args) if check.is_async else asyncio.to_thread(check.fn, *args)))
+            if found and not ask_all:
+                break
+        return _verdict(found, on_violation)
+
+    is_async = any(check.is_async for check in checks)
+    with_context = any("ctx" in check.takes for check in checks)
+    return Handler(
+        fn=ask_async if is_async else ask,
+        is_async=is_async,
+        takes=("state", "ctx") if with_context else ("state",),
+        code=_code(checks),
+    )
+
+
+def _args(check: Handler, state: Any, ctx: Any) -> list[Any]:
+    return [ctx if name == "ctx" else state for name in check.takes]
+
+
+def _note(found: list[Any], result: Any) -> None:
+    if result is not None and result is not True:
+        found.append(result)
+
+
+def _verdict(found: list[Any], on_violation: str) -> Any:
+    if not found:
+        return None
+    if len(found) > 1:
+        return Violation("; ".join(_reason(one) for one in found))
+    if on_violation == "sanitize" and not getattr(found[0], "replace", None):
+        # Going on would let pass exactly what was objected to.
+        raise GuardrailError(f"{_reason(found[0])}; the check puts nothing in its place")
+    return found[0]
+
+
+def _reason(violation: Any) -> str:
+    return str(getattr(violation, "reason", None) or _UNNAMED)
+
+
+def _code(checks: list[Handler]) -> str:
+    if len(checks) == 1:
+        return checks[0].code
+    return "k1-" + sha256("\n".join(check.code for check in checks).encode()).hexdigest()[:24]

@@ -75,3 +75,19 @@ async def test_emitted_data_is_told_between_start_and_end_when_a_node_streams(ho
         ("node.completed", None),
     ]
     assert [e.number for e in events] == list(range(1, len(events) + 1))
+
+
+async def test_last_events_tell_output_and_duration_when_a_run_ends(house: Holdfast) -> None:
+    flow = Flow("ends", effect="pure")
+
+    @flow.node(output_as="answer")
+    async def think() -> dict[str, Any]:
+        return {"is": 42}
+
+    result = await flow.run({}, on=house)
+    told = await (await house.service()).events(result.run_id)
+    assert told[0].type == "run.created"
+    (end,) = [event for event in told if event.type == "run.completed"]
+    assert end.data["output"] == {"answer": {"is": 42}}
+    assert end.data["duration_us"] == end.at - told[0].at
+    assert {event.type for event in told[told.index(end) + 1 :]} == {"checkpoint.created"}

@@ -212,7 +212,7 @@ def _chunk(_graph: Graph, _run: RunId, record: Record, body: ChunkBody) -> Itera
 
 
 def _end(_graph: Graph, _run: RunId, record: Record, body: EndBody) -> Iterator[Told]:
-    data: dict[str, Any] = {"status": body.status}
+    data: dict[str, Any] = {"status": body.status, "seq": record.seq}
     if body.error is not None:
         data["error"] = {"code": body.error.code, "type": body.error.type, "message": body.error.message}
     yield (f"run.{body.status}", record.node, "", data)

@@ -6,6 +6,8 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from holdfast.checkpoint.fold import begin
+from holdfast.errors import StoreError
+from holdfast.runs.loading import load
 from holdfast.types.ids import CheckpointId, HoldId, RunId, checkpoint_id
 from holdfast.types.record import Kind, Record
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 REMEMBERED = 256
 _DONE = frozenset({"success", "partial_success", "skipped"})
 _PROGRESS = frozenset({"checkpoint.created", "run.resumed"})
+_ENDS = frozenset({"run.completed", "run.failed", "run.cancelled"})
 
 
 class Progress:
@@ -55,6 +58,21 @@ async def complete(service: RunService, row: RunRow, reader: Reader, events: Seq
     for event in events:
         if event.type == "hold.asked_again":
             await _tell_question(service, event)
+        elif event.type in _ENDS:
+            await _tell_end(service, row, reader, event)
+
+
+async def _tell_end(service: RunService, row: RunRow, reader: Reader, event: Event) -> None:
+    """The last event says what the run came to and how long it took, from its creation (G-48)."""
+    event.data["duration_us"] = event.at - row.created_at
+    try:
+        loaded = await load(service.store, reader.sealer, reader.graph, row.id, upto=event.data["seq"])
+        await service.runtime.desk.materialise(loaded.pos, reader.sealer.registry)
+    except StoreError as error:
+        # The end itself is known; only what it came to cannot be read.
+        event.data["output_unreadable"] = str(error)
+        return
+    event.data["output"] = loaded.pos.scopes[""].tree.merged().get("artifacts", {})
 
 
 async def _tell_progress(service: RunService, row: RunRow, reader: Reader, wanted: list[Event]) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from holdfast.engine import asking, doubting, settling
+from holdfast.engine import asking, doubting, parents, settling
 from holdfast.engine.decision import Decision, node_of, side_of
 from holdfast.engine.messages import Finished
 from holdfast.engine.retry import wait_before
 from holdfast.engine.walk import takes_failure
-from holdfast.model.apply import apply_record, forgive
+from holdfast.model.apply import apply_record
+from holdfast.model.attempts import forgive
 from holdfast.model.bodies import AttemptBody, ErrorInfo, StepBody
 from holdfast.model.children import PARENTS, failed_item, wipe_scope
 from holdfast.model.graph import Graph, Node
@@ -144,7 +145,7 @@ def _hand_up(decision: Decision, scope: Scope, owner: Exec, error: ErrorInfo) ->
     if collects:
         owner.results[child.index] = failed_item(error)
         collected = StepBody([], body.moves, 0)
-        settling.go_on_with_owner(decision, owner, collected)
+        parents.go_on_with_owner(decision, owner, collected)
         return
     child_failed(decision, owner, error)
 

@@ -6,7 +6,7 @@ record, and a run that fell back past a damaged one stands where it must.
 
 from __future__ import annotations
 
-from holdfast.engine import asking, ending, failing, settling, timing
+from holdfast.engine import asking, ending, failing, parents, settling, timing
 from holdfast.engine.decision import Decision, node_of
 from holdfast.model.children import PARENTS
 from holdfast.model.graph import Node, NodeKind
@@ -35,9 +35,9 @@ def _pick_up(decision: Decision, execution: Exec, node: Node) -> None:
 
 def _pick_up_parent(decision: Decision, execution: Exec) -> None:
     if not execution.opened and not execution.results:
-        settling.open_children(decision, execution)
+        parents.open_children(decision, execution)
     elif execution.items is not None and len(execution.results) == len(execution.items):
-        settling.complete_parent(decision, execution)
+        parents.complete_parent(decision, execution)
     elif execution.error is not None and not _has_children(decision.pos, execution):
         failing.child_failed(decision, execution, execution.error)
 

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.engine import asking, doubting, ending, failing, timing
+from holdfast.engine import asking, doubting, ending, failing, parents, timing
 from holdfast.engine.dataflow import Flow, Problem, chosen_edges
 from holdfast.engine.decision import Decision, lists_checkpoint, node_of, side_of
 from holdfast.engine.messages import Finished
 from holdfast.engine.walk import walk_on
 from holdfast.errors import StateError
 from holdfast.model.apply import apply_record, end_frame, settle_exec
-from holdfast.model.bodies import AttemptBody, ErrorInfo, StepBody, SubstepBody
-from holdfast.model.children import PARENTS, NotAListError, child_inputs, child_result
-from holdfast.model.expr import MISSING as EXPR_MISSING
-from holdfast.model.expr import walk as walk_path
+from holdfast.model.bodies import AttemptBody, StepBody, SubstepBody
+from holdfast.model.children import PARENTS, child_result
 from holdfast.model.graph import Graph, Node, NodeKind
 from holdfast.model.position import SETTLED, Exec, Position, Scope
-from holdfast.types.record import Kind, Op
+from holdfast.types.record import Kind
 from holdfast.types.value import FrozenDict, FrozenList
 
 
@@ -186,45 +184,7 @@ def open_exec(decision: Decision, execution: Exec) -> None:
     elif node.kind is NodeKind.timer:
         timing.sleep(decision, execution, node)
     elif node.kind in PARENTS:
-        open_children(decision, execution)
-
-
-def open_children(decision: Decision, execution: Exec) -> None:
-    """A map or sub-flow starts: its children open in a record of its own."""
-    pos = decision.pos
-    scope = pos.scopes[execution.scope]
-    node = node_of(decision.graph, pos, execution)
-    body = AttemptBody("children")
-    record = decision.draft(Kind.attempt, body, node=node.id, execution=execution, effect=node.effect)
-    pos.head, pos.at = record.seq, record.at
-    if execution.items is None:
-        _no_list(decision, scope, execution)
-        return
-    opened = _start_children(decision, scope, execution, body.moves)
-    if not execution.items:
-        complete_parent(decision, execution)
-    for fresh in opened:
-        open_exec(decision, fresh)
-
-
-def _no_list(decision: Decision, scope: Scope, execution: Exec) -> None:
-    try:
-        child_inputs(decision.pos.scope_graph(decision.graph, scope), scope, execution)
-    except NotAListError as wrong:
-        failing.give_up(decision, execution, ErrorInfo("node_failed", "NotAListError", str(wrong)))
-
-
-def _start_children(decision: Decision, scope: Scope, execution: Exec, moves: list[Any]) -> list[Exec]:
-    flow = Flow(decision, scope, moves)
-    opened: list[Exec] = []
-    for child in flow.open_children(execution):
-        inner = Flow(decision, child, moves)
-        try:
-            inner.begin()
-        except Problem as problem:
-            ending.fail_run(decision, problem)
-        opened += inner.opened
-    return opened
+        parents.open_children(decision, execution)
 
 
 def finish_scopes(decision: Decision, scope: Scope, body: StepBody) -> None:
@@ -248,58 +208,7 @@ def finish_scopes(decision: Decision, scope: Scope, body: StepBody) -> None:
     owner = pos.execs[scope.owner]
     owner.results[scope.index] = child_result(scope)
     del pos.scopes[scope.path]
-    go_on_with_owner(decision, owner, body)
-
-
-def go_on_with_owner(decision: Decision, owner: Exec, body: StepBody) -> None:
-    if len(owner.results) == len(owner.items or ()):
-        complete_parent(decision, owner)
-        return
-    opened = _start_children(decision, decision.pos.scopes[owner.scope], owner, body.moves)
-    for fresh in opened:
-        open_exec(decision, fresh)
-
-
-def complete_parent(decision: Decision, owner: Exec) -> None:
-    """All children are done: the map or sub-flow itself settles."""
-    node = node_of(decision.graph, decision.pos, owner)
-    results = [owner.results[i] for i in range(len(owner.items or ()))]
-    ops: list[Op] = []
-    if node.map is not None:
-        ops = [("scratch", node.map.into, "set", FrozenList([_item_value(r) for r in results]))]
-    elif node.subflow is not None:
-        ops = _subflow_ops(node, results[0])
-    settle(
-        decision,
-        owner,
-        Finished(
-            scope=owner.scope,
-            node=owner.node,
-            visit=owner.visit,
-            ops=ops,
-            duration=max(0, decision.now - decision.pos.at),
-        ),
-    )
-
-
-def _item_value(result: Any) -> Any:
-    if isinstance(result, FrozenDict) and "failed" in result:
-        return result
-    output = result["output"]
-    return output if output is not None else result["state"]
-
-
-def _subflow_ops(node: Node, result: Any) -> list[Op]:
-    assert node.subflow is not None
-    if node.subflow.outputs is None:
-        return [("artifacts", node.output_as or node.id, "set", result["artifacts"] or result["state"])]
-    ops: list[Op] = []
-    for field, path in node.subflow.outputs.items():
-        value = walk_path(result, tuple(path.split(".")))
-        if value is EXPR_MISSING:
-            value = walk_path(result["state"], tuple(path.split(".")))
-        ops.append(("scratch", field, "set", None if value is EXPR_MISSING else value))
-    return ops
+    parents.go_on_with_owner(decision, owner, body)
 
 
 def stall(pos: Position, graph: Graph, scope: Scope) -> Problem:

@@ -9,11 +9,13 @@ from typing import Any
 
 import msgspec
 
+from holdfast.errors import CheckpointCorruptError
 from holdfast.model.bodies import ErrorInfo
 from holdfast.model.deltas import Delta
 from holdfast.model.frames import FrameTree
 from holdfast.model.graph import Graph
 from holdfast.model.values import Values
+from holdfast.types.record import Record
 
 ExecKey = tuple[str, int]
 SETTLED = "="
@@ -149,3 +151,32 @@ def finish_exec(pos: Position, scope: Scope, execution: Exec, delta: Delta) -> N
     scope.tree.settle(execution.frame, delta)
     del pos.execs[(scope.path, execution.node)]
     scope.active -= 1
+
+
+def find_exec(graph: Graph, pos: Position, record: Record) -> Exec:
+    """The execution that a record is about. Raises CheckpointCorruptError where there is none."""
+    scope = pos.scopes.get(record.scope)
+    found = None
+    if scope is not None:
+        inner = pos.scope_graph(graph, scope)
+        found = pos.execs.get((record.scope, inner.index.get(record.node, -1)))
+    if found is None:
+        raise CheckpointCorruptError(
+            f"run {pos.run}: record {record.seq} is about node {record.node!r}, which is not running there"
+        )
+    return found
+
+
+def close_waits(pos: Position, execution: Exec) -> None:
+    """What this execution waited for is over: its timer, its questions."""
+    if execution.token:
+        pos.timers.pop(execution.token, None)
+    if pos.holds:
+        mine = [
+            hold
+            for hold, waiting in pos.holds.items()
+            if waiting.node == execution.node and waiting.scope == execution.scope
+        ]
+        for hold in mine:
+            token = pos.holds.pop(hold).token
+            pos.timers.pop(token, None)

@@ -1,0 +1,113 @@
+"""Files that are not, or not quite, what export_run wrote: refused with a reason, and nothing is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from holdfast import Holdfast
+from holdfast.errors import CheckpointCorruptError, InputError, SchemaTooNewError
+from holdfast.runs import parcel
+from holdfast.runs.parcel import MAGIC, Parcel, unwrap, wrap
+from holdfast.types.ids import new_run_id
+from tests.flows.moves import NOTHING, a_file, contents
+
+pytestmark = pytest.mark.covers("D-36")
+
+
+@pytest.mark.anyio
+async def test_damaged_file_is_refused_and_nothing_changes(bare_house: Holdfast) -> None:
+    data = await a_file()
+    service = await bare_house.service()
+    ends = [*range(0, len(data), 97), len(data) - 1]
+    bad = [data[:end] for end in ends]
+    places = [*range(0, len(data), 89), len(data) - 1]
+    bad += [data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :] for place in places]
+    bad += [data + b"\0", data + data, data[:-41], b"", b"{}", MAGIC, MAGIC + b"\1"]
+    for file in bad:
+        with pytest.raises((CheckpointCorruptError, InputError)):
+            await service.import_run(file)
+    assert await contents(service) == NOTHING
+    assert (await service.import_run(data)).read_only
+
+
+@pytest.mark.anyio
+async def test_file_of_a_newer_form_is_refused_and_nothing_changes(
+    bare_house: Holdfast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(parcel, "VERSION", 2)
+        data = await a_file()
+    service = await bare_house.service()
+    with pytest.raises(SchemaTooNewError, match="form 2"):
+        await service.import_run(data)
+    assert await contents(service) == NOTHING
+
+
+def _with_run(**changed: Any) -> Callable[[Parcel], Parcel]:
+    def change(given: Parcel) -> Parcel:
+        run = msgspec.structs.replace(given.history.run, **changed)
+        return msgspec.structs.replace(given, history=msgspec.structs.replace(given.history, run=run))
+
+    return change
+
+
+def _with(**how: Callable[[list[Any]], list[Any]]) -> Callable[[Parcel], Parcel]:
+    def change(given: Parcel) -> Parcel:
+        changed = {name: make(getattr(given.history, name)) for name, make in how.items()}
+        return msgspec.structs.replace(given, history=msgspec.structs.replace(given.history, **changed))
+
+    return change
+
+
+def _each(**changed: Any) -> Callable[[list[Any]], list[Any]]:
+    return lambda rows: [msgspec.structs.replace(row, **changed) for row in rows]
+
+
+FORGED: dict[str, Callable[[Parcel], Parcel]] = {
+    "id": _with_run(id="../../etc"),
+    "lease": _with_run(worker="w", lease_until=2**60),
+    "ready": _with_run(ready_at=0),
+    "head": _with_run(head=99),
+    "far head": _with_run(head=2**40, horizon=2**40),
+    "version": _with_run(version="g1-" + "0" * 32),
+    "flow": _with_run(flow="other"),
+    "huge": _with_run(created_at=2**63),
+    "few events": _with_run(event_seq=1),
+    "no records": _with(records=lambda rows: []),
+    "a gap": _with(records=lambda rows: [rows[0], *rows[2:]]),
+    "no beginning": _with(records=lambda rows: [msgspec.structs.replace(rows[0], kind=6), *rows[1:]]),
+    "event numbers": _with(records=_each(event_from=1)),
+    "negative events": _with(records=_each(events=-1)),
+    "foreign hold": _with(holds=_each(run=new_run_id())),
+    "late hold": _with(holds=_each(seq=99)),
+    "hold twice": _with(holds=lambda rows: rows * 2),
+    "no hold id": _with(holds=_each(id="x")),
+    "graph": lambda given: msgspec.structs.replace(given, graph=b"{}"),
+    "no graph": lambda given: msgspec.structs.replace(given, graph=b"\xff"),
+}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("how", FORGED)
+async def test_forged_file_with_right_digests_is_refused_when_it_is_no_run(
+    bare_house: Holdfast, how: str
+) -> None:
+    data = await a_file()
+    assert wrap(unwrap(data)) == data
+    forged = wrap(FORGED[how](unwrap(data)))
+    service = await bare_house.service()
+    with pytest.raises(CheckpointCorruptError):
+        await service.import_run(forged)
+    assert await contents(service) == NOTHING
+
+
+def test_rows_that_cannot_be_read_are_damage() -> None:
+    out = bytearray(MAGIC + b"\1")
+    parcel._add(out, ord("r"), b"\xc1")
+    parcel._add(out, ord("z"), parcel.sha256(out).digest())
+    with pytest.raises(CheckpointCorruptError, match="part 1"):
+        unwrap(bytes(out))

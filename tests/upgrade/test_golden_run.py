@@ -1,0 +1,34 @@
+"""Every form of an exported run that was ever released is still imported (house rule 9)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast import Holdfast
+from holdfast.runs.parcel import VERSION
+from holdfast.types.status import RunStatus
+
+FOLDER = Path(__file__).parent / "golden" / "runs"
+FILES = sorted(FOLDER.glob("form*.hfrun"))
+
+pytestmark = [pytest.mark.anyio, pytest.mark.covers("D-36")]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+async def test_exported_run_of_any_released_form_is_read_without_its_code(path: Path) -> None:
+    async with Holdfast("memory:") as house:
+        service = await house.service()
+        row = await service.import_run(path.read_bytes())
+        assert (row.status, row.flow, row.head, row.event_seq) == (RunStatus.pending_input, "refund", 2, 9)
+        assert [meta.node for meta in await service.checkpoints(row.id)] == ["approve", "assess", ""]
+        picture = await service.latest(row.id)
+        assert picture.state["risk"] == 0.5
+        (hold,) = await service.holds(row.id)
+        assert hold.prompt == "Refund 250 to c-9?"
+        assert [event.number for event in await service.events(row.id)] == list(range(1, row.event_seq + 1))
+
+
+def test_form_that_is_written_now_has_a_file() -> None:
+    assert [path.stem for path in FILES] == [f"form{number}" for number in range(1, VERSION + 1)]

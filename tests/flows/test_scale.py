@@ -46,6 +46,58 @@ async def calls(flow: Flow, house: Holdfast, given: dict[str, Any]) -> int:
     return count
 
 
+def loop_among(nodes: int) -> Flow:
+    """One node that goes round until `limit`, in a graph of so many: the others are bypassed at the end."""
+    flow = Flow(f"among{nodes}", effect="pure")
+
+    async def work(s: Any) -> dict[str, Any]:
+        return {"n": s["n"] + 1}
+
+    flow.node(id="step")(work)
+    flow.start("step")
+    flow.loop("step", "step", when="n < limit", max=1_000_000)
+    rest = [node(flow, f"r{i}", {"bad": True}) for i in range(nodes - 1)]
+    flow.edge("step", rest[0], when="n < 0")
+    flow.chain(*rest)
+    flow.compile()
+    return flow
+
+
+def line(nodes: int) -> Flow:
+    flow = Flow(f"line{nodes}", effect="pure")
+
+    async def work(s: Any) -> dict[str, Any]:
+        return {"n": s["n"] + 1}
+
+    flow.chain(*[flow.node(id=f"n{i}")(work) for i in range(nodes)])
+    flow.compile()
+    return flow
+
+
+async def calls_of_a_step(flow: Flow, house: Holdfast) -> float:
+    """Between a shorter and a longer run, so that what a run costs once does not count."""
+    await calls(flow, house, {"n": 0, "limit": 5})
+    short = await calls(flow, house, {"n": 0, "limit": 50})
+    return (await calls(flow, house, {"n": 0, "limit": 250}) - short) / 200
+
+
+@pytest.mark.covers("CORE-SPEED-09")
+async def test_step_takes_as_many_calls_when_its_graph_has_ten_thousand_nodes(house: Holdfast) -> None:
+    small = await calls_of_a_step(loop_among(10), house)
+    assert small > 10
+    assert await calls_of_a_step(loop_among(10_000), house) <= 1.3 * small
+
+
+async def test_steps_do_not_take_ever_more_calls_when_ten_thousand_nodes_run(house: Holdfast) -> None:
+    """Snapshots grow with the nodes that ran and come ever more rarely: about 1.4 times as many calls."""
+    (await line(5).run({"n": 0}, on=house)).expect()
+    ten, more, many = [await calls(line(nodes), house, {"n": 0}) for nodes in (10, 110, 10_000)]
+    early, average = (more - ten) / 100, (many - ten) / 9_990
+    assert early > 10
+    assert average <= 1.7 * early
+
+
+@pytest.mark.covers("CORE-SPEED-09")
 @pytest.mark.parametrize("join", ["all", quorum(900), any_of()], ids=["all", "quorum", "any"])
 async def test_thousand_branches_cost_ten_times_hundred_when_they_join(house: Holdfast, join: Any) -> None:
     narrow, wide = fan(100, join if join != quorum(900) else quorum(90)), fan(1000, join)

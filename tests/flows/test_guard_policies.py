@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from holdfast import Context, Flow, FlowInvalidError, Guard, Holdfast, Result, RunStatus, Violation
 from holdfast.model.graph import NodeKind
-from tests.flows.conftest import node, visits_of
+from tests.flows.conftest import node
 from tests.flows.places import Place, answer, told
 
 pytestmark = pytest.mark.anyio
 
 State = dict[str, Any]
+ROOT = Path(__file__).parents[2]
 
 
 def no_card(s: State) -> Violation | None:
@@ -119,6 +124,8 @@ async def test_a_guard_warns_and_goes_on_when_a_check_objects(house: Holdfast, w
     assert result.completed
     assert log == ["write", "card 4111"]
     assert (await notes(house, result, RAILS[where]))["reason"] == "a card number"
+    found = (await (await house.service()).latest(result.run_id)).diagnostics["guardrailResults"]
+    assert (found[RAILS[where]]["passed"], found[RAILS[where]]["action"]) == (False, "warn")
 
 
 @everywhere
@@ -164,6 +171,9 @@ async def test_a_blocked_run_goes_on_from_the_check_when_it_is_resumed(house: Ho
     flow = writer(log, publish={"guard": Guard(input=[lambda: bool(allowed) or Violation("not yet")])})
     blocked = await flow.run(GOOD, on=house)
     assert blocked.failed
+    again = await flow.resume(blocked.run_id, on=house)
+    assert again.error is not None
+    assert again.error.code == "guardrail_violation"
     allowed.append(True)
     result = await flow.resume(blocked.run_id, on=house)
     assert result.completed
@@ -210,217 +220,6 @@ async def test_a_check_that_passed_is_not_asked_again_when_the_worker_dies_behin
     assert log == ["write", "hello"]
 
 
-# Around joins, loops, routers and other ways in.
-
-
-def diamond(**join: Any) -> Flow:
-    flow = Flow("diamond", effect="pure")
-    for name in ("left", "right"):
-        node(flow, name, {name: 1})
-    node(flow, "begin")
-    flow.edge("begin", "left")
-    flow.edge("begin", "right")
-
-    @flow.node(**join)
-    async def meet(s: State) -> State:
-        return {"sum": s.get("left", 0) + s.get("right", 0)}
-
-    flow.edge("left", meet)
-    flow.edge("right", meet)
-    return flow
-
-
-async def test_branches_meet_before_the_checks_of_a_guarded_join(house: Holdfast) -> None:
-    seen: list[int] = []
-
-    def both(s: State) -> None:
-        seen.append(s["left"] + s["right"])
-
-    result = await diamond(guard=Guard(input=[both], output=[both])).run(on=house)
-    assert result.state["sum"] == 2
-    assert seen == [2, 2]
-    assert await visits_of(house, result.run_id, "meet__guard_input") == 1
-
-
-async def test_the_join_policy_of_a_guarded_node_moves_to_its_checks(house: Holdfast) -> None:
-    flow = diamond(guard=Guard(input=[lambda: True]), join="any")
-    spec = flow.program().graph
-    joins = {n.id: str(n.join.kind) for n in spec.nodes}
-    assert (joins["meet__guard_input"], joins["meet"]) == ("any", "all")
-    result = await flow.run(on=house)
-    assert result.completed
-    assert await visits_of(house, result.run_id, "meet") == 1
-
-
-async def test_branches_behind_a_guarded_fork_merge_as_without_the_guard(house: Holdfast) -> None:
-    flow = Flow("fork", effect="pure")
-    node(flow, "begin", {"x": 0}, guard=Guard(output=[lambda: True]))
-    node(flow, "left", {"x": 1})
-    node(flow, "right", {"x": 2})
-    node(flow, "meet")
-    flow.edge("begin", "left")
-    flow.edge("begin", "right")
-    flow.edge("left", "meet", guard=Guard(lambda: True))
-    flow.edge("right", "meet")
-    result = await flow.run(on=house)
-    assert result.state["x"] == 2  # the later in the flow's order, though its way is the shorter one
-
-
-async def test_a_loop_passes_the_checks_of_its_nodes_in_every_round(house: Holdfast) -> None:
-    flow = Flow("loop", effect="pure")
-    seen: list[tuple[str, int]] = []
-
-    def note(where: str) -> Any:
-        return lambda s: seen.append((where, s["n"]))
-
-    @flow.node(guard=Guard(input=[note("in")], output=[note("out")]))
-    async def count(s: State) -> State:
-        return {"n": s["n"] + 1}
-
-    node(flow, "end", {"done": True})
-    flow.loop(count, count, when="n < 3", max=5)
-    flow.edge(count, "end", when="n >= 3")
-    result = await flow.run({"n": 0}, on=house)
-    assert result.state == {"n": 3, "done": True}
-    assert seen == [("in", 0), ("out", 1), ("in", 1), ("out", 2), ("in", 2), ("out", 3)]
-
-
-async def test_a_loop_stops_at_the_round_that_a_guard_blocks(house: Holdfast) -> None:
-    flow = Flow("loop", effect="pure")
-
-    @flow.node(guard=Guard(output=[lambda s: s["n"] < 2 or Violation("too many")]))
-    async def count(s: State) -> State:
-        return {"n": s["n"] + 1}
-
-    node(flow, "again")
-    node(flow, "end")
-    flow.edge(count, "again", when="n < 9")
-    flow.edge(count, "end", otherwise=True)
-    flow.loop("again", count, max=20)
-    result = await flow.run({"n": 0}, on=house)
-    assert result.error is not None
-    assert result.error.message == "too many"
-    assert await visits_of(house, result.run_id, "count") == 2
-
-
-@pytest.mark.parametrize("kind", ["router", "branch", "when"])
-async def test_code_that_chooses_sees_the_state_that_a_guard_left(house: Holdfast, kind: str) -> None:
-    flow = Flow("choose", effect="pure")
-    guard = Guard(output=[no_card], on_violation="sanitize")
-    node(flow, "write", {"text": "4111"}, guard=guard)
-    node(flow, "clean", {"went": "clean"}, guard=Guard(input=[lambda: True]))
-    node(flow, "dirty", {"went": "dirty"}, guard=Guard(input=[lambda: True]))
-
-    def chosen(s: State) -> str:
-        return "dirty" if "4111" in s["text"] else "clean"
-
-    if kind == "router":
-        flow.router("write", chosen, ["clean", "dirty"])
-    elif kind == "branch":
-        flow.branch("write", chosen, {"clean": "clean", "dirty": "dirty"})
-    else:
-        flow.edge("write", "clean", when=lambda s: chosen(s) == "clean", guard=Guard(lambda: True))
-        flow.edge("write", "dirty", otherwise=True)
-    result = await flow.run(on=house)
-    assert result.state["went"] == "clean"
-
-
-async def test_failure_routes_and_reroutes_land_on_the_checks_of_their_target(house: Holdfast) -> None:
-    flow = Flow("ways", effect="pure")
-    seen: list[str] = []
-    node(flow, "repair", {"repaired": True}, guard=Guard(input=[lambda: seen.append("checked")]))
-
-    @flow.node(on_failure="route:repair", guard=Guard(output=[lambda: seen.append("output")]))
-    async def broken() -> None:
-        raise ValueError("no")
-
-    node(flow, "after", {"after": True})
-    flow.edge(broken, "after")
-    result = await flow.run(on=house)
-    assert result.state == {"repaired": True}
-    assert seen == ["checked"]
-
-    other = Flow("rerouted", effect="pure")
-    node(
-        other, "write", {"text": "4111"}, guard=Guard(output=[no_card], on_violation="reroute", reroute="fix")
-    )
-    node(other, "fix", {"fixed": True}, guard=Guard(input=[lambda: seen.append("again")]))
-    node(other, "after", {"after": True})
-    other.edge("write", "after")
-    rerouted = await other.run(on=house)
-    assert rerouted.state == {"text": "4111", "fixed": True}
-    assert seen == ["checked", "again"]
-
-
-async def test_a_timer_a_map_and_a_sub_flow_can_be_guarded(house: Holdfast) -> None:
-    child = Flow("child", effect="pure")
-    node(child, "inner", {"text": "4111"}, guard=Guard(output=[no_card], on_violation="sanitize"))
-    flow = Flow("kinds", effect="pure")
-    seen: list[Any] = []
-
-    async def double(item: int) -> int:
-        return item * 2
-
-    flow.map("each", over="numbers", body=double, into="doubled",
-             guard=Guard(input=[lambda s: s["numbers"] != [] or Violation("none")],
-                         output=[lambda s: seen.append(s["doubled"])]))  # fmt: skip
-    flow.subflow("sub", child, outputs={"text": "state.text"}, guard=Guard(output=[no_card]))
-    flow.timer("rest", 0, guard=Guard(output=[lambda: seen.append("rested")]))
-    flow.chain("each", "sub", "rest")
-    result = await flow.run({"numbers": [1, 2]}, on=house)
-    assert result.completed
-    assert seen == [[2, 4], "rested"]
-    assert result.state["text"] == "****"
-
-
-def asking(seen: list[str]) -> Flow:
-    flow = Flow("asking", effect="pure")
-    guard = Guard(output=[lambda s: s["decision"] != "no" or Violation("refused")])
-    flow.hold("gate", prompt="Ship?", options=["yes", "no"], timeout="2h", on_timeout="branch:late",
-              guard=guard)  # fmt: skip
-    node(flow, "ship", {"end": "shipped"})
-    node(flow, "late", {"end": "late"}, guard=Guard(input=[lambda: seen.append("late")]))
-    flow.branch("gate", lambda s: s["decision"], {"yes": "ship"})
-    return flow
-
-
-@pytest.mark.parametrize(("said", "error"), [("yes", None), ("no", "refused")])
-async def test_the_answer_to_a_guarded_hold_is_checked(place: Place, said: str, error: str | None) -> None:
-    flow = asking([])
-    house = await place.house()
-    waiting = await flow.run(on=house)
-    await answer(house, waiting, said)
-    result = await flow.resume(waiting.run_id, on=house)
-    assert (result.error.message if result.error else None) == error
-    assert result.state.get("end") == (None if error else "shipped")
-
-
-async def test_the_branch_of_a_timeout_lands_on_the_checks_of_its_target(place: Place) -> None:
-    seen: list[str] = []
-    flow = asking(seen)
-    waiting = await flow.run(on=await place.house())
-    place.clock.advance(hours=2)
-    result = await flow.resume(waiting.run_id, on=await place.house())
-    assert result.state["end"] == "late"
-    assert seen == ["late"]
-
-
-async def test_a_guard_that_reroutes_goes_before_code_that_chooses(house: Holdfast) -> None:
-    flow = Flow("both", effect="pure")
-    policy = Guard(output=[no_card], on_violation="reroute", reroute="review")
-
-    @flow.node(guard=policy)
-    async def write(s: State) -> State:
-        return {"text": s["draft"]}
-
-    node(flow, "review", {"end": "review"})
-    node(flow, "long", {"end": "long"})
-    node(flow, "short", {"end": "short"})
-    flow.branch(write, lambda s: len(s["text"]) > 5, {True: "long", False: "short"})
-    ends = [(await flow.run(given, on=house)).state["end"] for given in (BAD, GOOD)]
-    assert ends == ["review", "short"]
-
-
 # What a guard is lowered to, and what is wrong with it.
 
 
@@ -436,9 +235,9 @@ async def test_a_guarded_flow_has_the_same_fingerprint_and_code_in_every_compile
     assert kinds == [
         ("write", NodeKind.task),
         ("write__guard_output", NodeKind.guardrail),
+        ("write->publish__guard", NodeKind.guardrail),
         ("publish__guard_input", NodeKind.guardrail),
         ("publish", NodeKind.task),
-        ("write->publish__guard", NodeKind.guardrail),
     ]
 
 
@@ -447,6 +246,36 @@ async def test_the_code_of_a_flow_changes_with_a_check_and_its_graph_does_not() 
     other = writer([], publish={"guard": Guard(input=[no_mail])}).program()
     assert one.version == other.version
     assert one.code_digest != other.code_digest
+
+
+def test_a_guarded_flow_has_the_same_fingerprint_in_every_process() -> None:
+    source = (
+        "from tests.flows.test_guard_policies import *\n"
+        "guards = {**placed('input'), **placed('output', on_violation='warn'), **placed('edge')}\n"
+        "program = writer([], **guards).program()\n"
+        "print(program.version, program.code_digest)"
+    )
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", source], cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True, text=True, check=True, timeout=50,
+        ).stdout
+        for seed in ("1", "2")
+    }  # fmt: skip
+    assert len(told) == 1
+
+
+async def test_a_flow_without_guards_is_lowered_as_if_there_were_none() -> None:
+    assert [n.id for n in writer([]).program().graph.nodes] == ["write", "publish"]
+
+
+async def test_the_function_of_a_guardrail_node_can_be_a_check(house: Holdfast) -> None:
+    other = Flow("other")
+    check = other.guardrail(no_card)
+    log: list[str] = []
+    result = await writer(log, publish={"guard": Guard(input=[check])}).run(BAD, on=house)
+    assert result.failed
+    assert rules(writer(log, publish={"guard": Guard(input=[other.timer("rest", 1)])})) == ["guard"]
 
 
 async def test_a_flow_is_refused_when_a_guard_needs_an_id_that_is_taken() -> None:
@@ -484,6 +313,12 @@ async def test_a_flow_is_refused_when_a_guard_reroutes_to_what_is_not_there() ->
     guard = Guard(no_card, on_violation="reroute", reroute="nowhere")
     with pytest.raises(FlowInvalidError, match="nowhere"):
         writer([], edge={"guard": guard}).program()
+
+
+async def test_only_the_missing_node_is_told_when_a_guarded_edge_leaves_from_nowhere() -> None:
+    flow = writer([])
+    flow.edge("nowhere", "publish", guard=Guard(no_card))
+    assert rules(flow) == ["edge-source"]
 
 
 async def test_a_walk_is_refused_when_it_has_guards() -> None:

@@ -7,14 +7,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
 
 import msgspec
 
 from holdfast.errors import GuardrailError
 from holdfast.frontends.python.code import code_fingerprint
 from holdfast.frontends.python.functions import is_coroutine
-from holdfast.frontends.python.handle import node_id
+from holdfast.frontends.python.handle import NodeHandle, node_id
 from holdfast.frontends.python.policies import Reader
 from holdfast.model.guard import Violation
 from holdfast.model.program import Handler
@@ -104,7 +104,8 @@ def _plan(flow: Collector, node: str, guard: Guard, **rows: tuple[Handler, ...])
 
 
 def _row(flow: Collector, node: str, guard: Guard, given: tuple[Check, ...]) -> tuple[Handler, ...]:
-    checks = [_check(flow, node, check) for check in given if _callable(flow, node, check)]
+    functions = [_function(flow, node, check) for check in given]
+    checks = [_check(flow, node, fn) for fn in functions if fn is not None]
     if guard.on_violation == "sanitize":
         # Each in a node of its own: the second has to see what the first put in place, or it would put
         # back, in the same field, what the first took out.
@@ -115,15 +116,16 @@ def _row(flow: Collector, node: str, guard: Guard, given: tuple[Check, ...]) -> 
     return (_together(checks, guard.on_violation),) if checks else ()
 
 
-def _callable(flow: Collector, node: str, check: Any) -> bool:
-    if callable(check):
-        return True
-    flow.wrong("guard", f"the check {check!r} is not a function", node=node)
-    return False
+def _function(flow: Collector, node: str, check: Any) -> Check | None:
+    """A function, or that of a guardrail node."""
+    fn = cast("NodeHandle[..., Any]", check).fn if isinstance(check, NodeHandle) else check
+    if not callable(fn):
+        flow.wrong("guard", f"the check {check!r} is not a function", node=node)
+        return None
+    return fn
 
 
-def _check(flow: Collector, node: str, check: Check) -> Handler:
-    fn: Check = getattr(check, "fn", None) or check
+def _check(flow: Collector, node: str, fn: Check) -> Handler:
     return Handler(fn=fn, is_async=is_coroutine(fn), takes=flow.takes_of(node, fn), code=code_fingerprint(fn))
 
 

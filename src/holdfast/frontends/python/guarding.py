@@ -65,9 +65,11 @@ class _Guarding:
             name: self._row(f"{name}__guard_input", g, g.before) for name, g in flow.guards.items()
         }
         self.after = {name: self._row(f"{name}__guard_output", g, g.after) for name, g in flow.guards.items()}
-        self.between = {
-            name: self._row(f"{name}__guard", g, g.between) for name, g in flow.edge_guards.items()
-        }
+        # Of an edge that leaves from nowhere, only that is told.
+        sound = {edge.id for edge in flow.edges if edge.source in self.taken}
+        plans = {name: plan for name, plan in flow.edge_guards.items() if name in sound}
+        self.between = {name: self._row(f"{name}__guard", g, g.between) for name, g in plans.items()}
+        self.leaving = self._by_source()
         self.entry = {name: row[0].id for name, row in self.before.items() if row}
         self.exit = {name: row[-1].id for name, row in self.after.items() if row}
 
@@ -82,13 +84,19 @@ class _Guarding:
         spec = GuardSpec(on_violation=plan.on_violation, reroute=plan.reroute)
         return [Node(id=one, kind=NodeKind.guardrail, effect=plan.effect, guard=spec) for one in ids]
 
+    def _by_source(self) -> dict[str, list[Node]]:
+        found: dict[str, list[Node]] = {}
+        for edge in self.flow.edges:
+            found.setdefault(edge.source, []).extend(self.between.get(edge.id, ()))
+        return found
+
     def parts(self) -> Parts:
         first = self.flow.first
-        # The rows are taken by the first node of an id: of two, validation says that they are two.
+        # Before the nodes, which take the rows away.
         edges = [part for edge in self.flow.edges for part in self._edge(edge)] + self._links()
+        nodes = [part for node in self.flow.nodes for part in self._node(node)]
         return Parts(
-            nodes=[self._landing(part) for node in self.flow.nodes for part in self._node(node)]
-            + [self._landing(node) for row in self.between.values() for node in row],
+            nodes=[self._landing(node) for node in nodes],
             edges=edges,
             handlers=self.handlers,
             routers={self.exit.get(name, name): routers for name, routers in self.flow.routers.items()},
@@ -100,12 +108,14 @@ class _Guarding:
         return self.entry.get(name, name)
 
     def _node(self, node: Node) -> Iterable[Node]:
+        """With its rows around it. Of two nodes with one id, which validation refuses, the first has them."""
         before, after = self.before.pop(node.id, []), self.after.pop(node.id, [])
         if before:
             # Branches meet where the edges land.
             before = [replace(before[0], join=node.join), *before[1:]]
             node = replace(node, join=JoinPolicy())
-        return (*before, node, *after)
+        # Branches merge in the order of nodes: what a check of an edge puts in place counts as its source's.
+        return (*before, node, *after, *self.leaving.pop(node.id, []))
 
     def _landing(self, node: Node) -> Node:
         """The ways that a node's own policies name lead to the checks of where they go."""
@@ -124,7 +134,6 @@ class _Guarding:
         self._demand_readable(edge)
         source, target = self.exit.get(edge.source, edge.source), self._into(edge.target)
         row = [node.id for node in self.between.get(edge.id, ())]
-        # The second half stands beside the first: the order of edges is the order in which branches merge.
         return [
             replace(edge, source=source, target=row[0] if row else target),
             *([self._link(*pair) for pair in pairwise([*row, target])] if row else []),

@@ -35,6 +35,38 @@ async def test_damaged_file_is_refused_and_nothing_changes(bare_house: Holdfast)
 
 
 @pytest.mark.anyio
+async def test_file_that_lacks_a_part_or_has_one_twice_is_refused(bare_house: Holdfast) -> None:
+    data = await a_file()
+    service = await bare_house.service()
+    parts = _parts(data)
+    assert b"".join([data[:9], *parts]) == data
+    for number, part in enumerate(parts):
+        for instead in ([], [part, part]):
+            with pytest.raises(CheckpointCorruptError):
+                await service.import_run(
+                    b"".join([data[:9], *parts[:number], *instead, *parts[number + 1 :]])
+                )
+    assert await contents(service) == NOTHING
+
+
+def _parts(data: bytes) -> list[bytes]:
+    """As they lie in the file: kind, length, content, digest."""
+    found, at = list[bytes](), 9
+    while at < len(data):
+        end = at + 9 + int.from_bytes(data[at + 1 : at + 9], "big") + 32
+        found.append(data[at:end])
+        at = end
+    return found
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("given", [None, "text", 7, {}, ["x"]])
+async def test_what_is_no_bytes_is_refused_by_name(bare_house: Holdfast, given: Any) -> None:
+    with pytest.raises(InputError, match=f"not {type(given).__name__}"):
+        await (await bare_house.service()).import_run(given)
+
+
+@pytest.mark.anyio
 async def test_file_of_a_newer_form_is_refused_and_nothing_changes(
     bare_house: Holdfast, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.checkpoint import Blob
-from holdfast.errors import ConflictError, FlowNotFoundError, RunNotFoundError
+from holdfast.errors import ConflictError, FlowNotFoundError, InputError, RunNotFoundError
 from holdfast.model.fingerprint import decode_graph, fingerprint_of
 from holdfast.runs import forking, pictures
 from holdfast.runs.parcel import Parcel, damaged, plain, unwrap, wrap
@@ -53,7 +53,11 @@ async def import_run(service: RunService, data: bytes, *, as_new_run: bool = Fal
     InputError, SchemaTooNewError and CheckpointCorruptError for a file that is not as it should be,
     ConflictError where the id names a run that differs; for a new run also what a fork raises.
     """
-    parcel = unwrap(data)
+    if not isinstance(data, (bytes, bytearray, memoryview)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(
+            f"an exported run is bytes, not {type(data).__name__}.", hint="Read its file as bytes."
+        )
+    parcel = unwrap(bytes(data))
     _check(parcel)
     run = parcel.history.run
     if as_new_run:

@@ -47,6 +47,21 @@ class PendingInput(msgspec.Struct, frozen=True, kw_only=True):
     asked_at: int
 
 
+class ArtifactRef(msgspec.Struct, frozen=True, kw_only=True):
+    """Where an artifact lies: in the blob store under `digest`, with `size` bytes as stored there; both None
+    for one that lies in the records themselves."""
+
+    digest: str | None = None
+    size: int | None = None
+
+
+class FidelityState(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of the past a walk hands on to its next node, and what it has summed up for that."""
+
+    mode: str | None = None
+    summaries: dict[str, Any] = {}
+
+
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     """Times are microseconds since the epoch. `visited`: completed nodes in order, each once."""
 
@@ -74,7 +89,8 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     retries: dict[str, int]
     loops: dict[str, int]
     goal_gates: dict[str, bool]
-    artifact_refs: dict[str, str]
+    artifact_refs: dict[str, ArtifactRef]
+    fidelity_state: FidelityState
     memory: dict[str, Any] | None
     pending_input: list[PendingInput]
 

@@ -8,7 +8,14 @@ import msgspec
 
 from holdfast.checkpoint import VERSION
 from holdfast.checkpoint.fold import Execution, History, begin, fold
-from holdfast.checkpoint.picture import Checkpoint, CheckpointMeta, PendingInput, checkpoint_status
+from holdfast.checkpoint.picture import (
+    ArtifactRef,
+    Checkpoint,
+    CheckpointMeta,
+    FidelityState,
+    PendingInput,
+    checkpoint_status,
+)
 from holdfast.errors import CheckpointCorruptError, CheckpointNotFoundError, RunNotFoundError
 from holdfast.model.bodies import CreatedBody, SnapshotBody
 from holdfast.model.position import Position
@@ -188,20 +195,29 @@ async def make_checkpoint(service: RunService, row: RunRow, seq: int) -> Checkpo
     """The complete picture at one record."""
     folded = await fold_to(service, row, seq)
     desk, registry = service.runtime.desk, folded.reader.sealer.registry
-    refs = _artifact_refs(folded.pos)
+    refs = _spilled(folded.pos)
     await desk.materialise(folded.pos, registry)
     for execution in folded.history.executions:
         execution.output = await desk.whole(execution.output, registry)
     return _picture(folded, refs)
 
 
-def _artifact_refs(pos: Position) -> dict[str, str]:
-    """Artifacts that lie in the blob store: name -> address."""
+def _spilled(pos: Position) -> dict[str, ArtifactRef]:
+    """Artifacts that lie in the blob store; asked before they are fetched from there."""
     inside = pos.scopes[""].tree.frames[0].over.get("artifacts", {})
-    return {name: value.digest.hex() for name, value in inside.items() if isinstance(value, BlobRef)}
+    return {
+        name: ArtifactRef(digest=value.digest.hex(), size=value.size)
+        for name, value in inside.items()
+        if isinstance(value, BlobRef)
+    }
 
 
-def _picture(folded: Folded, refs: dict[str, str]) -> Checkpoint:
+def _fidelity(pos: Position) -> FidelityState:
+    noted: Any = pos.scopes[""].walk.get("fidelity") or {}
+    return FidelityState(mode=noted.get("mode"), summaries=dict(noted.get("summaries") or {}))
+
+
+def _picture(folded: Folded, spilled: dict[str, ArtifactRef]) -> Checkpoint:
     row, record, pos, history = folded.row, folded.record, folded.pos, folded.history
     values = pos.scopes[""].tree.merged()
     asked = next((h for h, a in history.asked.items() if _was_asked(record, a)), None)
@@ -228,7 +244,8 @@ def _picture(folded: Folded, refs: dict[str, str]) -> Checkpoint:
         skipped=list(history.skipped),
         pending_edges=list(history.pending),
         retries=dict(history.retries),
-        artifact_refs=refs,
+        artifact_refs={name: spilled.get(name, ArtifactRef()) for name in values.get("artifacts", {})},
+        fidelity_state=_fidelity(pos),
         memory=_memory(history),
         pending_input=[_pending(hold, asked) for hold, asked in history.asked.items() if hold in pos.holds],
         **_counters(folded),

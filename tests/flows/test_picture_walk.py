@@ -1,0 +1,142 @@
+"""What a checkpoint carries for a walk to go on: gates, retry counters, artifacts, fidelity (seed 004)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast import Context, Flow, Holdfast, Outcome, Retry
+from holdfast.checkpoint.picture import ArtifactRef, Checkpoint, FidelityState
+from holdfast.checkpoint.registry import EMPTY
+from holdfast.engine import walk as walking
+from holdfast.model.graph import WalkSpec
+from holdfast.testing.conformance.flows import add
+from holdfast.types.value import BlobRef
+from tests.flows.places import Place, answer
+
+pytestmark = pytest.mark.anyio
+
+LARGE = bytes(range(256)) * 1000
+
+
+def checked() -> Flow:
+    """`check` is a gate that is met when it is asked for the second time."""
+    flow = Flow("checked", effect="pure", traversal="walk")
+    add(flow, "build", lambda s: {"n": s["n"] + 1})
+    add(
+        flow,
+        "check",
+        lambda s: Outcome("success" if s["n"] > 1 else "fail"),
+        walk=WalkSpec(goal_gate=True, retry_target="build"),
+    )
+    add(flow, "end", {}, walk=WalkSpec(terminal=True))
+    flow.start("build")
+    flow.edge("build", "check")
+    flow.edge("check", "end", when="outcome == 'fail'")
+    flow.edge("check", "end", when="outcome != 'fail'")
+    return flow
+
+
+async def pictures(house: Holdfast, run: str, node: str) -> list[Checkpoint]:
+    """Of every checkpoint of a node, oldest first."""
+    service = await house.service()
+    found = await service.checkpoints(run, node=node, limit=0)
+    return [await service.checkpoint(each.id) for each in reversed(found)]
+
+
+async def test_checkpoint_tells_of_each_gate_whether_it_was_met(house: Holdfast) -> None:
+    result = await checked().run({"n": 0}, on=house)
+    result.expect()
+    assert [p.goal_gates for p in await pictures(house, result.run_id, "build")] == [{}, {}]
+    first, second = await pictures(house, result.run_id, "check")
+    assert first.goal_gates == {"check": False}
+    assert second.goal_gates == {"check": True}
+
+
+async def test_checkpoint_counts_retries_until_the_node_succeeds(place: Place) -> None:
+    flow = Flow("retries", traversal="walk", effect="read")
+    tries: list[int] = []
+
+    @flow.node(retry=Retry(3, delay="1h"))
+    async def flaky() -> dict[str, Any]:
+        tries.append(1)
+        if len(tries) < 3:
+            raise ConnectionError("no")
+        return {}
+
+    house = await place.house()
+    result = await flow.run({}, on=house)
+    service = await house.service()
+    counted: list[dict[str, int]] = []
+    while not result.completed:
+        assert not result.failed
+        row = await service.get(result.run_id)
+        counted.append((await service.checkpoint(result.run_id, row.head)).retries)
+        place.clock.advance(hours=3)
+        await service.store.fire_timers(limit=10)
+        result = await flow.resume(result.run_id, on=await place.house())
+    assert counted == [{"flaky": 1}, {"flaky": 2}]
+    assert (await service.latest(result.run_id)).retries == {}
+
+
+async def test_checkpoint_names_every_artifact_and_where_the_large_ones_lie(house: Holdfast) -> None:
+    flow = Flow("gives", effect="pure", traversal="walk")
+
+    @flow.node
+    async def gives(ctx: Context) -> None:
+        ctx.artifact("note", "short")
+        ctx.artifact("film", LARGE)
+
+    result = await flow.run({}, on=house)
+    service = await house.service()
+    picture = await service.latest(result.run_id)
+    assert picture.artifacts == {"note": "short", "film": LARGE}
+    assert picture.artifact_refs["note"] == ArtifactRef()
+    film = picture.artifact_refs["film"]
+    assert film.digest is not None
+    stored = await service.store.blob(bytes.fromhex(film.digest))
+    assert stored is not None
+    assert film.size == stored[0]
+    ref = BlobRef(bytes.fromhex(film.digest), film.size)
+    assert await service.runtime.desk.fetch(ref, EMPTY) == LARGE
+
+
+async def test_checkpoint_carries_the_fidelity_of_a_walk_through_a_wait_and_a_fork(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted = {"mode": "summary:high", "summaries": {"plan": "build, then check"}}
+    note = walking.note_outcome
+
+    def with_fidelity(graph: Any, scope: Any, node: int, message: Any) -> None:
+        note(graph, scope, node, message)
+        if graph.nodes[node].id == "plan":
+            scope.walk["fidelity"] = noted
+
+    monkeypatch.setattr(walking, "note_outcome", with_fidelity)
+    flow = Flow("plans", effect="pure", traversal="walk")
+    for name in ("first", "plan", "end"):
+        add(flow, name, {})
+    flow.hold("ask", prompt="Go?", options=["yes"])
+    flow.chain("first", "plan", "ask", "end")
+    house = await place.house()
+    result = await flow.run({}, on=house)
+    service = await house.service()
+    (first,) = await pictures(house, result.run_id, "first")
+    assert first.fidelity_state == FidelityState(mode=None, summaries={})
+    await answer(house, result, "yes")
+    result = await flow.resume(result.run_id, on=await place.house())
+    assert result.completed
+    ended = await service.latest(result.run_id)
+    assert ended.fidelity_state == FidelityState(**noted)
+    (plan,) = await pictures(house, result.run_id, "plan")
+    fork = await service.fork(plan.id)
+    assert (await service.checkpoint(fork.id, 0)).fidelity_state == FidelityState(**noted)
+
+
+async def test_checkpoint_says_that_there_is_no_fidelity_when_the_flow_is_no_walk(house: Holdfast) -> None:
+    flow = Flow("plain", effect="pure")
+    add(flow, "a", {})
+    result = await flow.run({}, on=house)
+    picture = await (await house.service()).latest(result.run_id)
+    assert (picture.fidelity_state.mode, picture.fidelity_state.summaries) == (None, {})

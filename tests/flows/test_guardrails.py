@@ -98,3 +98,43 @@ async def test_a_guardrail_lets_pass_what_it_does_not_object_to(house: Holdfast)
     result = await flow.run(on=house)
     assert result.state == {"after": 1}
     assert (await notes(house, result))["passed"] is True
+
+
+async def test_a_guardrail_blocks_when_it_sanitizes_with_nothing_to_put_instead(house: Holdfast) -> None:
+    flow, log = Flow("silent", effect="pure"), []
+
+    @flow.guardrail("check", on_violation="sanitize")
+    async def check() -> Violation:
+        return Violation("a card number")
+
+    @flow.node
+    async def publish() -> None:
+        log.append("published")
+
+    flow.edge("check", publish)
+    result = await flow.run({}, on=house)
+    assert result.failed
+    assert result.error is not None
+    assert result.error.code == "guardrail_violation"
+    assert log == []
+
+
+async def test_a_guardrail_reroutes_when_the_flow_is_a_walk(house: Holdfast) -> None:
+    flow, log = Flow("walked", effect="pure", traversal="walk"), []
+
+    @flow.guardrail("check", on_violation="reroute", reroute="review")
+    async def check() -> Violation:
+        return Violation("a card number")
+
+    @flow.node
+    async def publish() -> None:
+        log.append("publish")
+
+    @flow.node
+    async def review() -> None:
+        log.append("review")
+
+    flow.start("check")
+    flow.edge("check", publish)
+    (await flow.run({}, on=house)).expect()
+    assert log == ["review"]

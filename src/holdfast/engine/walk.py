@@ -26,6 +26,10 @@ def walk_on(flow: Flow, execution: Exec, message: Finished) -> None:
     node = graph.nodes[execution.node]
     note_outcome(graph, scope, execution.node, message)
     outcome = scope.walk["outcome"]
+    if message.reroute is not None:
+        target = graph.index[message.reroute]
+        _take(flow, next(e for e in graph.out[execution.node] if graph.target[e] == target))
+        return
     if _is_terminal(graph, execution.node):
         _terminal(flow, outcome, node.id)
         return

@@ -125,7 +125,13 @@ def judge_guardrail(
         finished.outcome = "fail"
     elif spec.on_violation == "reroute":
         finished.reroute = spec.reroute
-    elif spec.on_violation == "sanitize" and replace:
+    elif spec.on_violation == "sanitize":
+        if not replace:
+            # Going on with what was objected to would be an approval by silence.
+            why = f"{reason} (and nothing was given to put instead)"
+            finished.error = ErrorInfo(GuardrailError.code, "GuardrailError", why)
+            finished.outcome = "fail"
+            return
         if not isinstance(replace, Mapping):
             raise StateError(
                 f"what guardrail {node.id!r} puts instead is a {type(replace).__name__}, "

@@ -140,3 +140,29 @@ async def test_checkpoint_says_that_there_is_no_fidelity_when_the_flow_is_no_wal
     result = await flow.run({}, on=house)
     picture = await (await house.service()).latest(result.run_id)
     assert (picture.fidelity_state.mode, picture.fidelity_state.summaries) == (None, {})
+
+
+@pytest.mark.covers("CORE-CKPT-16")
+@pytest.mark.parametrize("label", ["left", "right"])
+@pytest.mark.parametrize("point", ["after_handler", "inside_settle", "after_settle"])
+async def test_walk_goes_the_same_way_when_its_worker_dies_around_the_selection_of_an_edge(
+    place: Place, point: str, label: str
+) -> None:
+    """Before the edge is on record it is chosen again; afterwards it stays chosen. One condition reads the
+    state, the label decides between the others, and weight and name would decide otherwise."""
+    flow = Flow("ways", effect="read", traversal="walk", mode="strict", reducers={"log": "append"})
+    add(flow, "first", {"log": ["first"]})
+    add(flow, "fork", lambda s: Outcome("success", {"log": ["fork"]}, label=s["wanted"]))
+    for name in ("aside", "left", "right"):
+        add(flow, name, {"log": [name]})
+        flow.edge("fork", name, label=name, **({"when": "n > 5", "weight": 9} if name == "aside" else {}))
+    flow.start("first")
+    flow.edge("first", "fork")
+    run = await place.crash(flow, {"log": [], "n": 1, "wanted": label}, point, nth=2)
+    house = await place.house()
+    result = await flow.resume(run, on=house)
+    assert result.expect().state["log"] == ["first", "fork", label]
+    service = await house.service()
+    for seq in range((await service.get(run)).head + 1):
+        forked = await flow.fork(run, seq, on=house)
+        assert forked.expect().state["log"] == ["first", "fork", label], seq

@@ -30,6 +30,9 @@ from holdfast.types.status import REPEATABLE, RunStatus
 if TYPE_CHECKING:
     from holdfast.runs.runtime import Runtime
 
+# Seconds after which a run whose handlers never wait lets others have the loop, if nothing is unwritten.
+STARVING = 0.1
+
 
 class Driver:
     """Owns the position of one run in memory, from claim to park or end."""
@@ -112,7 +115,7 @@ class Driver:
                 messages = found
             elif self.queue.full:
                 await self.recorder.committed(self.queue, self.pos.head)
-            elif monotonic() - self.breath > MAX_DELAY:
+            elif monotonic() - self.breath > (MAX_DELAY if self.queue.pending else STARVING):
                 # Handlers that never wait must not hold up the loop: others, timers, the bound on delay.
                 await asyncio.sleep(0)
                 self.breath = monotonic()

@@ -113,9 +113,11 @@ class Worker:
         await self.timers.sweep()
         await self.reaper.sweep()
         taken = await self._claim()
+        # Looked at before the wait: when all of them end in it, others may still stand in line.
+        busy = bool(taken or self._runs)
         if self._runs:
             await asyncio.wait(self._runs.values(), timeout=_TICK, return_when=asyncio.FIRST_COMPLETED)
-        return bool(taken or self._runs)
+        return busy
 
     # ------------------------------------------------------------------ claiming
     async def _claim_forever(self) -> None:

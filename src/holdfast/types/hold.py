@@ -44,29 +44,12 @@ class HoldClosed(msgspec.Struct, frozen=True):
     reason: str
 
 
-class HoldRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A hold as it stands."""
+class HoldRow(NewHold, frozen=True, kw_only=True):
+    """A hold as it stands: what was asked, by which run, and what became of it."""
 
-    id: HoldId
     run: RunId
     tenant: str
     flow: str
-    seq: int
-    node: str
-    scope: str
-    visit: int
-    ordinal: int
-    type: str
-    prompt: str
-    options: tuple[Option, ...] | None
-    assignee: str | None
-    priority: str
-    context: bytes
-    schema: bytes | None
-    created_at: int
-    expires_at: int | None
-    expiry_action: str | None
-    request_hash: str
     status: HoldStatus
     version: int
     resolution: bytes | None = None

@@ -153,3 +153,16 @@ def imported(path: Path) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.module
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.covers("CORE-REPO-02")
+def test_types_are_strict_on_src_and_part_of_what_must_pass() -> None:
+    """Running it takes too long for a test: `make check` does, and nothing lands without that."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pyright"]
+    assert settings["strict"] == ["src"]
+    loose = [
+        p for p in (ROOT / "src").rglob("*.py") if re.search(r"# pyright: (basic|standard)", p.read_text())
+    ]
+    assert loose == []
+    assert '"pyright"' in (ROOT / "tools/check.py").read_text()
+    assert "stage make check" in (ROOT / ".ci/run").read_text()

@@ -196,6 +196,9 @@ async def make_result(
 ) -> Result:
     tree = pos.scopes[""].tree
     values = tree.merged() if len(tree.frames) > 1 else tree.values
+    for partition, key in list(tree.lazy):
+        if partition == "artifacts":
+            tree.fill(partition, key)
     holds = await service.holds(run) if status is RunStatus.pending_input else []
     state = build_state(program, tree, values.get("scratch", {}))
     return Result(

@@ -70,7 +70,8 @@ def as_input(given: Any) -> FrozenDict:
 
 
 def child_result(scope: Scope) -> Any:
-    """What the owner sees of a finished child: its state and artifacts."""
+    """What the owner sees of a finished child: its state and artifacts, whole."""
+    scope.tree.fill_all()
     values = scope.tree.values
     return FrozenDict(
         {

@@ -15,8 +15,12 @@ if TYPE_CHECKING:
     from holdfast.app.house import Holdfast, use
     from holdfast.app.result import Result
     from holdfast.app.worker import Worker
+    from holdfast.checkpoint.picture import Checkpoint
     from holdfast.errors import (
         AnswerInvalidError,
+        BlobMissingError,
+        CheckpointCorruptError,
+        CheckpointNotFoundError,
         ConflictError,
         FlowInvalidError,
         HoldDecidedError,
@@ -50,8 +54,10 @@ if TYPE_CHECKING:
     )
     from holdfast.model.schema import DELETE
     from holdfast.runs.context import Context
-    from holdfast.runs.questions import Reply
+    from holdfast.runs.memory import InProcessMemory
+    from holdfast.runs.questions import HoldExpiredError, Reply
     from holdfast.runs.runtime import RunSettings
+    from holdfast.runs.substeps import StepFailedError
     from holdfast.types.event import Event
     from holdfast.types.outcome import Outcome
     from holdfast.types.status import Effect, RunStatus
@@ -63,6 +69,9 @@ _HOMES = {
     "holdfast.app.worker": ("Worker",),
     "holdfast.errors": (
         "AnswerInvalidError",
+        "BlobMissingError",
+        "CheckpointCorruptError",
+        "CheckpointNotFoundError",
         "ConflictError",
         "FlowInvalidError",
         "HoldDecidedError",
@@ -95,9 +104,12 @@ _HOMES = {
         "sum_",
     ),
     "holdfast.model.schema": ("DELETE",),
+    "holdfast.checkpoint.picture": ("Checkpoint",),
     "holdfast.runs.context": ("Context",),
-    "holdfast.runs.questions": ("Reply",),
+    "holdfast.runs.memory": ("InProcessMemory",),
+    "holdfast.runs.questions": ("HoldExpiredError", "Reply"),
     "holdfast.runs.runtime": ("RunSettings",),
+    "holdfast.runs.substeps": ("StepFailedError",),
     "holdfast.types.event": ("Event",),
     "holdfast.types.outcome": ("Outcome",),
     "holdfast.types.status": ("Effect", "RunStatus"),
@@ -107,6 +119,10 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "DELETE",
     "AnswerInvalidError",
+    "BlobMissingError",
+    "Checkpoint",
+    "CheckpointCorruptError",
+    "CheckpointNotFoundError",
     "ConflictError",
     "Context",
     "Effect",
@@ -115,8 +131,10 @@ __all__ = [
     "FlowInvalidError",
     "Guard",
     "HoldDecidedError",
+    "HoldExpiredError",
     "Holdfast",
     "HoldfastError",
+    "InProcessMemory",
     "InputError",
     "Join",
     "LeaseLostError",
@@ -134,6 +152,7 @@ __all__ = [
     "RunNotFoundError",
     "RunSettings",
     "RunStatus",
+    "StepFailedError",
     "StoreError",
     "VersionMismatchError",
     "Violation",

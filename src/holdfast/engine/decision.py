@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.model.apply import apply_record
 from holdfast.model.bodies import AttemptBody
 from holdfast.model.graph import Graph, Node
-from holdfast.model.position import Exec, Position, Scope
+from holdfast.model.position import Exec, Position
 from holdfast.types.record import Body, Kind, Record, Side
 
 
@@ -57,10 +57,6 @@ class Decision:
         )
         self.records.append((record, body))
         return record
-
-
-def scope_of(pos: Position, execution: Exec) -> Scope:
-    return pos.scopes[execution.scope]
 
 
 def node_of(graph: Graph, pos: Position, execution: Exec) -> Node:

@@ -1,1 +1,3 @@
-"""."""
+"""Ways to write a flow. Each lowers to the same graph."""
+
+from __future__ import annotations

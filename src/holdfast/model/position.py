@@ -132,9 +132,6 @@ class Position(msgspec.Struct):
     def scope_graph(self, graph: Graph, scope: Scope) -> Graph:
         return graph if scope.graph == "" else _nested(graph, scope.graph)
 
-    def visit_of(self, scope: Scope, node: int) -> int:
-        return scope.visits.get(node, 0)
-
 
 def _nested(graph: Graph, path: str) -> Graph:
     for name in path.split("/"):

@@ -25,7 +25,7 @@ from holdfast.model.annotations import (
     type_text,
 )
 from holdfast.model.diagnostics import Problem
-from holdfast.model.reducers import CUSTOM, ReducerMark
+from holdfast.model.reducers import ReducerMark
 from holdfast.model.shapes import Shape, shape_of
 from holdfast.types.record import Op
 from holdfast.types.reduce import GROWS
@@ -305,7 +305,3 @@ def _misfit(field: Field, value: Any, error: Exception) -> str:
 
 def type_name(cls: Any) -> str:
     return getattr(cls, "__qualname__", str(cls))
-
-
-def is_custom(name: str) -> bool:
-    return name.startswith(CUSTOM)

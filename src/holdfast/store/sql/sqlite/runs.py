@@ -35,11 +35,6 @@ def run_row(values: Row) -> RunRow:
     return RunRow(**fields)
 
 
-def run_key(cur: Cursor, run: RunId) -> int | None:
-    found = row(cur, "SELECT key FROM runs WHERE id = ?", (run,))
-    return None if found is None else found[0]
-
-
 def create(cur: Cursor, now: int, new: NewRun) -> tuple[RunRow, bool]:
     earlier = _earlier(cur, new)
     if earlier is not None:

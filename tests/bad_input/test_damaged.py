@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -272,7 +271,7 @@ def test_command_line_tells_what_is_damaged_without_a_traceback(
 
 @pytest.mark.covers("CORE-BAD-18", "CORE-BAD-20")
 @pytest.mark.parametrize("where", ["the first page", "the middle", "the end"])
-async def test_every_call_fails_with_a_typed_error_when_pages_of_the_file_were_overwritten(
+async def test_resume_fails_with_a_typed_error_or_is_right_when_pages_of_the_file_were_overwritten(
     tmp_path: Path, where: str
 ) -> None:
     file = tmp_path / "pages.db"
@@ -284,5 +283,10 @@ async def test_every_call_fails_with_a_typed_error_when_pages_of_the_file_were_o
     raw[start : start + 8192] = b"\xa5" * min(8192, len(raw) - start)
     file.write_bytes(raw)
     async with Holdfast(f"sqlite:{file}") as house:
-        with contextlib.suppress(StoreError):  # and nothing else, least of all the driver's own
-            await flow.resume(run, on=house)
+        try:
+            result = await flow.resume(run, on=house)
+        except StoreError:  # and nothing else, least of all the driver's own
+            return
+    # Pages that nothing of this run needs may be gone without harm; the schema's may not.
+    assert where != "the first page"
+    assert result.completed

@@ -218,6 +218,7 @@ def write_locks(*, upgrade: bool) -> None:
     compile_lock(
         "dev",
         "pyproject.toml",
+        "--all-extras",
         "--group",
         "dev",
         "--constraints",

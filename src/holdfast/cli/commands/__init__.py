@@ -1,0 +1,17 @@
+"""The commands, a module a theme; the order here is the order of `--help`.
+
+Each command imports what it does when it is called: `--help` stays quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from holdfast.cli.shell import app
+
+THEMES = ("running", "looking")
+
+for theme in THEMES:
+    import_module(f"{__name__}.{theme}")
+
+__all__ = ["THEMES", "app"]

@@ -1,0 +1,63 @@
+"""The command line as a whole, and the options that several commands share."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Coroutine
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(
+    name="holdfast",
+    no_args_is_help=True,
+    add_completion=False,
+    # Boxes and colours for people only: loading them costs more than all the rest of the start.
+    rich_markup_mode="rich" if sys.stdout.isatty() else None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Flow = Annotated[str, typer.Argument(help="path/to/file.py[:name] or package.module[:name]", metavar="FLOW")]
+Run = Annotated[str, typer.Argument(help="The run's id, or enough of its beginning", metavar="RUN")]
+Store = Annotated[
+    str | None,
+    typer.Option(
+        help="sqlite:PATH; else HOLDFAST_STORE, else sqlite:.holdfast/holdfast.db", metavar="ADDRESS"
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="For machines: JSON on stdout")]
+Watch = Annotated[bool, typer.Option("--watch", "-w", help="Show events as they become durable")]
+Text = str | None
+By = Annotated[str, typer.Option(help="Who decides", metavar="WHO")]
+
+
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        from holdfast._version import __version__
+
+        print(f"holdfast {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def holdfast(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Show the version")
+    ] = False,
+) -> None:
+    """Durable workflows: runs that survive crashes, and wait for people without a process."""
+
+
+def go(work: Coroutine[Any, Any, int]) -> int:
+    import asyncio
+
+    try:
+        code = int(asyncio.run(work))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read our output has seen enough (`holdfast runs | head -1`).
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return code

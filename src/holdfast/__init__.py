@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         ConflictError,
         FlowInvalidError,
         HoldDecidedError,
+        HoldExpiredError,
         HoldfastError,
         InputError,
         LeaseLostError,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         RunEndedError,
         RunError,
         RunNotFoundError,
+        StepFailedError,
         StoreError,
         VersionMismatchError,
     )
@@ -55,9 +57,8 @@ if TYPE_CHECKING:
     from holdfast.model.schema import DELETE
     from holdfast.runs.context import Context
     from holdfast.runs.memory import InProcessMemory
-    from holdfast.runs.questions import HoldExpiredError, Reply
+    from holdfast.runs.questions import Reply
     from holdfast.runs.runtime import RunSettings
-    from holdfast.runs.substeps import StepFailedError
     from holdfast.types.event import Event
     from holdfast.types.outcome import Outcome
     from holdfast.types.status import Effect, RunStatus
@@ -75,6 +76,7 @@ _HOMES = {
         "ConflictError",
         "FlowInvalidError",
         "HoldDecidedError",
+        "HoldExpiredError",
         "HoldfastError",
         "InputError",
         "LeaseLostError",
@@ -85,6 +87,7 @@ _HOMES = {
         "RunEndedError",
         "RunError",
         "RunNotFoundError",
+        "StepFailedError",
         "StoreError",
         "VersionMismatchError",
     ),
@@ -107,9 +110,8 @@ _HOMES = {
     "holdfast.checkpoint.picture": ("Checkpoint",),
     "holdfast.runs.context": ("Context",),
     "holdfast.runs.memory": ("InProcessMemory",),
-    "holdfast.runs.questions": ("HoldExpiredError", "Reply"),
+    "holdfast.runs.questions": ("Reply",),
     "holdfast.runs.runtime": ("RunSettings",),
-    "holdfast.runs.substeps": ("StepFailedError",),
     "holdfast.types.event": ("Event",),
     "holdfast.types.outcome": ("Outcome",),
     "holdfast.types.status": ("Effect", "RunStatus"),

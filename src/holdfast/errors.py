@@ -25,6 +25,8 @@ HoldfastError
 │   └── LeaseLostError              another worker took the run over; stop quietly
 ├── RunError                    the run itself went wrong; recorded on the run
 │   ├── NodeFailedError             what a node's own code raised
+│   ├── StepFailedError             a recorded sub-step of a node failed; raised again on each re-entry
+│   ├── HoldExpiredError            nobody answered in time
 │   ├── NodeTimeoutError            a node took longer than its timeout
 │   ├── GuardrailError              a guardrail blocked the run
 │   ├── RoutingError                a router named a target that is not there
@@ -48,7 +50,7 @@ HoldfastError
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class HoldfastError(Exception):
@@ -167,6 +169,20 @@ class RunError(HoldfastError):
 
 class NodeFailedError(RunError):
     code = "node_failed"
+
+
+class StepFailedError(RunError):
+    """A recorded sub-step failed; raised again on every re-entry. `info` is the error as it was recorded."""
+
+    code = "step_failed"
+
+    def __init__(self, message: str, *, info: Any = None, hint: str | None = None, **facts: object) -> None:
+        super().__init__(message, hint=hint, **facts)
+        self.info = info
+
+
+class HoldExpiredError(RunError):
+    code = "hold_expired"
 
 
 class NodeTimeoutError(RunError):

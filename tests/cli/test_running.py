@@ -154,3 +154,29 @@ def test_resume_goes_on_with_a_failed_run_when_its_cause_was_mended(cli: Cli, tm
     again = cli("resume", run.json["run_id"], "--json")
 
     assert (again.code, again.json["state"]) == (0, {"found": "yes"})
+
+
+@pytest.mark.covers("R-14")
+def test_resume_shows_the_result_and_executes_nothing_when_the_run_is_over(
+    cli: Cli, refund: str, tmp_path: Path
+) -> None:
+    done = cli("run", refund, "--input", '{"order": "A17", "amount": 80}', "--json").json
+    before = cli("show", done["run_id"], "--json").json["records"]
+    (tmp_path / refund).unlink()
+
+    again = cli("resume", done["run_id"], "--json")
+    assert (again.code, again.json) == (0, done)
+    told = cli("resume", done["run_id"])
+    assert told.code == 0
+    assert "has completed already; nothing was executed" in told.err
+    assert "R-A17" in told.out
+    assert cli("show", done["run_id"], "--json").json["records"] == before
+
+
+@pytest.mark.covers("R-14")
+def test_resume_of_a_cancelled_run_says_so_with_the_exit_code_of_its_status(cli: Cli, refund: str) -> None:
+    run = cli("run", refund, "--input", '{"order": "A17", "amount": 250}', "--json").json["run_id"]
+    cli("cancel", run)
+    told = cli("resume", run)
+    assert told.code == 1
+    assert "has been cancelled already; nothing was executed" in told.err

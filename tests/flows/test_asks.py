@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from holdfast import Context, Flow, HoldDecidedError, Holdfast, RunSettings, RunStatus
-from holdfast.runs.questions import HoldExpiredError
+from holdfast.errors import HoldExpiredError, RunError
 from holdfast.testing.crashpoints import Crash, armed
 from holdfast.types.ids import RunId, derived_id
 from holdfast.types.record import Kind
@@ -303,6 +303,21 @@ async def test_a_question_inside_a_node_raises_when_nobody_answers_in_time(place
     _, result, hold = await expired(place, flow)
     assert result.state == {"end": "nobody"}
     assert hold.status is HoldStatus.expired
+
+
+async def test_a_node_fails_with_the_error_of_the_map_when_it_lets_an_expired_question_pass(
+    place: Place,
+) -> None:
+    flow = Flow("inside")
+
+    @flow.script
+    async def work(ctx: Context) -> None:
+        await ctx.ask("Well?", options=["yes"], timeout="2h")
+
+    _, result, _ = await expired(place, flow)
+    assert result.error is not None
+    assert (result.error.code, result.error.type) == ("hold_expired", "HoldExpiredError")
+    assert issubclass(HoldExpiredError, RunError)
 
 
 async def test_a_question_inside_a_node_takes_its_default_when_nobody_answers_in_time(place: Place) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from holdfast import Context, Flow, Holdfast, NotDone, Retry, RunStatus
-from holdfast.runs.substeps import StepFailedError
+from holdfast.errors import StepFailedError
 from tests.flows.places import Place, answer, told
 
 pytestmark = pytest.mark.anyio

@@ -19,7 +19,6 @@ from holdfast.errors import (
     FlowNotFoundError,
     HoldNotFoundError,
     InputError,
-    RunEndedError,
     RunNotFoundError,
     StateError,
 )
@@ -63,17 +62,23 @@ async def resume_run(run: str, spec: str | None, manner: Manner) -> Exit:
         service = await house.service()
         row = await service.get(run)
         if row.status in (RunStatus.completed, RunStatus.cancelled):
-            raise RunEndedError(
-                f"run {row.id} has {'been ' if row.status is RunStatus.cancelled else ''}{row.status} "
-                "and cannot go on.",
-                hint=f"`{command('show', row.id[:8], manner.store)}` shows how it ended.",
-            )
+            return await _tell_ended(service, row, manner)
         flow = load_flow(spec or recall_source(manner.store, row.flow, row.version))
         if row.status is RunStatus.failed:
             await service.ask_resume(row.id)
         if spec is not None:
             remember_source(manner.store, flow.program().version, absolute(spec))
         return await _go_on(service, flow, row, manner)
+
+
+async def _tell_ended(service: RunService, row: RunRow, manner: Manner) -> Exit:
+    """Nothing is executed; its result is shown, also where its code is not at hand."""
+    if not manner.json:
+        been = "been " if row.status is RunStatus.cancelled else ""
+        note(f"run {row.id} has {been}{row.status} already; nothing was executed.")
+    last = await service.latest(row.id)
+    _tell(Result(row.id, row.status, last.state, last.artifacts, None, []), manner)
+    return exit_for(row.status)
 
 
 async def _go_on(
@@ -88,11 +93,15 @@ async def _go_on(
     if manner.watch:
         await _watch(service, row.id, driving, manner)
     result: Result = await driving
+    _tell(result, manner)
+    return exit_for(result.status)
+
+
+def _tell(result: Result, manner: Manner) -> None:
     if manner.json:
         print_json(result_json(result))
     else:
         tell_result(result, manner.store)
-    return exit_for(result.status)
 
 
 async def _watch(service: RunService, run: RunId, driving: asyncio.Future[Result], manner: Manner) -> None:

@@ -26,11 +26,11 @@ from holdfast.model.graph import Node, NodeKind
 from holdfast.model.growth import Segment
 from holdfast.model.position import Exec
 from holdfast.model.program import Handler, Program, Router
-from holdfast.runs.wording import demand_text, told
 from holdfast.types.outcome import FAIL, Outcome
 from holdfast.types.record import Op
 from holdfast.types.status import REPEATABLE
 from holdfast.types.value import FrozenDict, freeze
+from holdfast.types.wording import demand_text, told
 
 if TYPE_CHECKING:
     from holdfast.runs.context import Context

@@ -10,8 +10,8 @@ from holdfast.checkpoint.envelope import MAX_SIZE, encode_packed
 from holdfast.errors import ValueTooLargeError
 from holdfast.runs.attempt import Attempt
 from holdfast.runs.substeps import inside_step
-from holdfast.runs.wording import demand_text
 from holdfast.types.value import freeze
+from holdfast.types.wording import demand_text
 
 CHUNK_BYTES = 4096
 CHUNK_DELAY = 0.05

@@ -20,8 +20,8 @@ from holdfast.model.program import Program
 from holdfast.model.snapshot import dump_position
 from holdfast.runs.blobs import refs_in
 from holdfast.runs.pictures import Folded, fold_to, resolve
-from holdfast.runs.readonly import demand_live
 from holdfast.store.base import NewRun, RunRow
+from holdfast.store.readonly import demand_live
 from holdfast.telemetry import crashpoint
 from holdfast.types.hold import Option
 from holdfast.types.ids import RunId, checkpoint_id, new_run_id

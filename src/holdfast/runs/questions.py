@@ -7,22 +7,18 @@ from datetime import timedelta
 from typing import Any
 
 from holdfast.checkpoint import pack
-from holdfast.errors import AnswerInvalidError, InputError
+from holdfast.errors import AnswerInvalidError, HoldExpiredError, InputError
 from holdfast.model.checks.schemas import schema_faults
 from holdfast.model.graph import HoldSpec
 from holdfast.model.position import Sub
 from holdfast.runs.attempt import Attempt
-from holdfast.runs.wording import demand_text, told
 from holdfast.types.clock import micros
 from holdfast.types.duration import parse_duration
 from holdfast.types.hold import Option
 from holdfast.types.value import freeze
+from holdfast.types.wording import demand_text, told
 
 Options = Sequence[str | Mapping[str, str] | Option]
-
-
-class HoldExpiredError(Exception):
-    """Nobody answered in time."""
 
 
 class Reply:

@@ -28,10 +28,10 @@ from holdfast.runs.driver import Driver
 from holdfast.runs.loading import Loaded
 from holdfast.runs.memory import MemoryStore, StoredMemory
 from holdfast.runs.mending import load_or_mend
-from holdfast.runs.readonly import demand_live
 from holdfast.runs.recorder import Recorder, RunQueue
 from holdfast.runs.sealing import Sealer
 from holdfast.store.base import Claim, ClaimRequest, Store
+from holdfast.store.readonly import demand_live
 from holdfast.telemetry import crashpoint, log
 from holdfast.types.clock import Clock, SystemClock
 from holdfast.types.ids import RunId, new_id

@@ -10,15 +10,11 @@ import msgspec
 from holdfast.checkpoint.picture import Checkpoint, CheckpointMeta
 from holdfast.engine.begin import begin
 from holdfast.errors import (
-    AnswerInvalidError,
-    HoldDecidedError,
-    HoldNotFoundError,
     InputError,
     RunEndedError,
     RunNotFoundError,
-    ValueTooLargeError,
 )
-from holdfast.holds.schema import problems_in
+from holdfast.holds import deciding
 from holdfast.model.fingerprint import encode_graph
 from holdfast.model.position import Position
 from holdfast.model.program import Program
@@ -26,21 +22,17 @@ from holdfast.runs import forking, moving, pictures, pruning, saying
 from holdfast.runs.announcing import Progress
 from holdfast.runs.history import tell_events
 from holdfast.runs.pending import PendingRun, pending_runs
-from holdfast.runs.readonly import demand_live
 from holdfast.runs.runtime import Runtime
-from holdfast.runs.wording import demand_text, told
 from holdfast.store.base import Claim, FlowRow, NewRun, RunFilter, RunRow
-from holdfast.telemetry import crashpoint
+from holdfast.store.readonly import demand_live
 from holdfast.types.event import Event, EventRow
-from holdfast.types.hold import Answer, HoldRow
-from holdfast.types.ids import DEFAULT_TENANT, HoldId, RunId, is_id, new_run_id
+from holdfast.types.hold import HoldRow
+from holdfast.types.ids import DEFAULT_TENANT, RunId, is_id, new_run_id
 from holdfast.types.record import Lease, Record
 from holdfast.types.status import ENDED, HoldStatus, RunStatus
+from holdfast.types.wording import demand_text, told
 
-MAX_TEXT = 200
-MAX_ANSWER = 16 * 2**20
 MAX_PRIORITY = 1_000_000
-MAX_SHOWN = 10
 MODES = ("barrier", "strict", "exit")
 
 
@@ -188,31 +180,7 @@ class RunService:
         by: str = "user:local",
     ) -> HoldRow:
         """Decide a hold, once. Invalid: the hold stays pending, nothing is consumed."""
-        row = await self.store.hold(HoldId(demand_text(hold, "a hold's id")))
-        if row is None:
-            raise HoldNotFoundError(
-                f"there is no hold {hold!r} in this store.",
-                hint="`holdfast runs --status pending_input` lists the runs that wait for an answer.",
-                hold=hold,
-            )
-        _check_answer(row, decision, comment, by)
-        if row.status is not HoldStatus.pending:
-            raise _decided(row)
-        now = self.store.now()
-        resolution = {"decision": decision, "response_data": data, "comment": comment, "resolved_by": by}
-        encoded = _encoded_answer(resolution)
-        _check_data(row, encoded)
-        event = EventRow(
-            0, now, "hold.resolved", msgspec.json.encode({"hold": hold, "decision": decision, "by": by})
-        )
-        won = await self.store.answer(
-            Answer(hold=HoldId(hold), resolution=encoded, resolved_by=by, at=now), event=event
-        )
-        if won is None:
-            demand_live(await self.get(row.run))
-            raise _decided(await self.store.hold(HoldId(hold)) or row)
-        crashpoint("after_answer")
-        return won
+        return await deciding.decide(self.store, hold, decision, data=data, comment=comment, by=by)
 
     async def say(
         self, run: str, content: str | Mapping[str, Any], *, hold: str | None = None, by: str = "user:local"
@@ -360,71 +328,3 @@ def _check_options(names: Mapping[str, Any], priority: Any, mode: Any) -> None:
         raise InputError(f"priority {told(repr(priority), 80)} is not a whole number up to {MAX_PRIORITY:,}.")
     if mode is not None and mode not in MODES:
         raise InputError(f"mode {told(repr(mode), 80)} is none of {', '.join(MODES)}.")
-
-
-def _encoded_answer(resolution: dict[str, Any]) -> bytes:
-    try:
-        encoded = msgspec.json.encode(resolution)
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise AnswerInvalidError(
-            f"the data of an answer has to be JSON: {error}.", hint="Send text, numbers, lists and objects."
-        ) from error
-    if len(encoded) > MAX_ANSWER:
-        raise ValueTooLargeError(
-            f"an answer of {len(encoded):,} bytes is over the limit of {MAX_ANSWER:,}.",
-            hint="Put the content elsewhere and answer with a reference to it.",
-            size=len(encoded),
-            limit=MAX_ANSWER,
-        )
-    return encoded
-
-
-def _check_data(row: HoldRow, encoded: bytes) -> None:
-    """As it would be read back: the caller's own types have become JSON. No data is null."""
-    if row.schema is None:
-        return
-    problems = problems_in(msgspec.json.decode(encoded)["response_data"], msgspec.json.decode(row.schema))
-    if problems:
-        lines = "".join(f"\n  - {told(problem, 500)}" for problem in problems[:MAX_SHOWN])
-        more = len(problems) - MAX_SHOWN
-        rest = f"\n  and {more} more" if more > 0 else ""
-        raise AnswerInvalidError(
-            f"the data of this answer does not fit the hold:{lines}{rest}",
-            hint="Send data that fits the hold's schema. Nothing was stored; the hold is still open.",
-            hold=row.id,
-            problems=problems,
-        )
-
-
-def _check_answer(row: HoldRow, decision: Any, comment: Any, by: Any) -> None:
-    for name, value in (("decision", decision), ("comment", comment), ("resolved_by", by)):
-        if value is not None and not isinstance(value, str):
-            raise AnswerInvalidError(
-                f"the {name} of an answer must be text, not {type(value).__name__}.",
-                hint="Further content goes into data=.",
-            )
-    if row.options:
-        ids = [option.id for option in row.options]
-        if decision not in ids:
-            raise AnswerInvalidError(
-                f"{decision!r} is not one of the answers to this hold.",
-                hint=f"Choose one of: {', '.join(ids)}.",
-                options=ids,
-            )
-    elif not decision or not decision.strip():
-        raise AnswerInvalidError("an answer must not be empty.", hint="An empty reply never approves.")
-    elif row.type != "freeform" and len(decision) > MAX_TEXT:
-        raise AnswerInvalidError(f"an answer has at most {MAX_TEXT} characters.")
-
-
-def _decided(row: HoldRow) -> HoldDecidedError:
-    said: dict[str, Any] = msgspec.json.decode(row.resolution) if row.resolution else {}
-    who = f"{said.get('decision')!r} by {row.resolved_by}" if row.resolution else str(row.status)
-    return HoldDecidedError(
-        f"hold {row.id} is already decided: {who}.",
-        hold=row.id,
-        status=row.status,
-        decision=said.get("decision"),
-        resolved_by=row.resolved_by,
-        resolved_at=row.resolved_at,
-    )

@@ -160,9 +160,9 @@ async def latest_seq(service: RunService, run: str, node: str | None = None) -> 
 # ---------------------------------------------------------------------- folding
 
 
-async def fold_to(service: RunService, row: RunRow, seq: int) -> Folded:
+async def fold_to(service: RunService, row: RunRow, seq: int, reader: Reader | None = None) -> Folded:
     """The position and the history at a record. Large values stay references. No user code runs."""
-    reader = await reader_of(service, row)
+    reader = reader or await reader_of(service, row)
     loaded = await load(service.store, reader.sealer, reader.graph, row.id, upto=seq)
     records = await service.store.read(row.id, first=row.horizon, last=seq)
     first = _open(reader, records[0])

@@ -19,6 +19,7 @@ from holdfast.model.bodies import (
     SnapshotBody,
     StepBody,
     SubstepBody,
+    Usage,
 )
 from holdfast.model.events import graph_at
 from holdfast.model.graph import END, START, Graph
@@ -71,6 +72,8 @@ class History(msgspec.Struct, kw_only=True):
     reads: list[dict[str, Any]] = []
     writes: list[dict[str, Any]] = []
     checkpoints: int = 0
+    # What sub-steps of executions that have not settled cost: label -> [tokens, cost].
+    spent: dict[str, list[float]] = {}
     # What a fork's patch said about diagnostics.
     noted: dict[str, Any] = {}
 
@@ -139,10 +142,11 @@ def _step(graph: Graph, history: History, record: Record, body: StepBody) -> Non
         error=error_of(body.error),
         settled=not failed and record.outcome != "unknown",
     )
-    if body.usage is not None:
-        execution.tokens, execution.cost = body.usage.tokens, body.usage.cost
-    history.executions.append(execution)
     label = execution.label
+    _spend(history, label, body.usage)
+    tokens, execution.cost = history.spent.pop(label, (0, 0.0))
+    execution.tokens = int(tokens)
+    history.executions.append(execution)
     if body.notes is not None and "guardrail" in body.notes:
         history.guardrails[label] = {**body.notes, "latency": body.duration}
     _left_behind(history, label)
@@ -189,8 +193,15 @@ def _substep(_graph: Graph, history: History, record: Record, body: SubstepBody)
     history.keyed.get(label, {}).pop(body.ordinal, None)
     if body.hold:
         history.asked.pop(body.hold, None)
+    _spend(history, label, body.usage)
     if body.name.startswith(MEMORY):
         _memory(history, body)
+
+
+def _spend(history: History, label: str, usage: Usage | None) -> None:
+    if usage is not None:
+        tokens, cost = history.spent.get(label, (0, 0.0))
+        history.spent[label] = [tokens + usage.tokens, cost + usage.cost]
 
 
 def _memory(history: History, body: SubstepBody) -> None:

@@ -27,6 +27,8 @@ class CheckpointMeta(msgspec.Struct, frozen=True, kw_only=True):
     # Bytes that this checkpoint added to the store: a checkpoint is a delta.
     state_size: int
     has_memory_snapshot: bool
+    # The turn of an agent, where the checkpoint was taken at the end of one.
+    turn: int | None = None
 
 
 class PendingInput(msgspec.Struct, frozen=True, kw_only=True):

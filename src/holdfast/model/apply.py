@@ -14,6 +14,7 @@ from holdfast.model.bodies import (
     IntentBody,
     StepBody,
     SubstepBody,
+    Usage,
 )
 from holdfast.model.deltas import Delta
 from holdfast.model.graph import Graph
@@ -69,6 +70,7 @@ def _substep(graph: Graph, pos: Position, record: Record, body: SubstepBody) -> 
     execution.step_intents.pop(body.ordinal, None)
     execution.step_names.pop(body.ordinal, None)
     execution.code = execution.code or body.code
+    _spend(pos, body.usage)
     if body.ordinal == SETTLED:
         execution.phase = "work"
         execution.intent = -1
@@ -157,9 +159,13 @@ def _count(pos: Position, body: StepBody) -> None:
     totals = pos.totals
     totals["steps"] = totals.get("steps", 0) + 1
     totals["duration"] = totals.get("duration", 0) + body.duration
-    if body.usage is not None:
-        totals["tokens"] = totals.get("tokens", 0) + body.usage.tokens
-        totals["cost"] = totals.get("cost", 0) + body.usage.cost
+    _spend(pos, body.usage)
+
+
+def _spend(pos: Position, usage: Usage | None) -> None:
+    if usage is not None:
+        pos.totals["tokens"] = pos.totals.get("tokens", 0) + usage.tokens
+        pos.totals["cost"] = pos.totals.get("cost", 0) + usage.cost
 
 
 def _snapshot(_graph: Graph, _pos: Position, _record: Record, _body: Any) -> None:

@@ -66,6 +66,7 @@ class SubstepBody(Body):
     error: ErrorInfo | None = None
     hold: str = ""
     code: str = ""
+    usage: Usage | None = None
 
 
 class AskedBody(Body):

@@ -20,7 +20,7 @@ from holdfast.model.bodies import (
 )
 from holdfast.model.graph import Graph
 from holdfast.types.ids import RunId, checkpoint_id
-from holdfast.types.record import Kind, Move, Record
+from holdfast.types.record import Kind, Move, Record, turn_of
 
 Told = tuple[str, str, str, dict[str, Any]]
 """(type, node, scope, data)"""
@@ -94,7 +94,7 @@ def derive_events(graph: Graph, run: RunId, record: Record, body: Any) -> Iterat
             "status": status,
             "node_id": record.node,
             "seq": record.seq,
-            "loop_num": record.visit,
+            "loop_num": turn_of(record) or record.visit,
             "total_nodes": len(graph.nodes),
         }
         yield ("checkpoint.created", record.node, record.scope, data)
@@ -192,10 +192,16 @@ def _substep(_graph: Graph, _run: RunId, record: Record, body: SubstepBody) -> I
     yield (kind, record.node, record.scope, {"step": body.name, "ordinal": body.ordinal, "hold": body.hold})
 
 
+def entity_of(context: Any, node: str) -> str:
+    """What a question is about: what its context names (a tool call), else its node (R-17)."""
+    named = context.get("entity_id") if isinstance(context, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return named if isinstance(named, str) and named else node
+
+
 def _asked(_graph: Graph, _run: RunId, record: Record, body: AskedBody) -> Iterator[Told]:
     data = {
         "checkpoint_id": body.hold,
-        "entity_id": record.node,
+        "entity_id": entity_of(body.context, record.node),
         "type": body.type,
         "prompt": body.prompt,
         "options": body.options,

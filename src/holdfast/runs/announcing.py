@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from holdfast.checkpoint.fold import begin
 from holdfast.errors import StoreError
+from holdfast.model.events import entity_of
 from holdfast.runs.loading import load
 from holdfast.types.ids import CheckpointId, HoldId, RunId, checkpoint_id
 from holdfast.types.record import Kind, Record
@@ -114,5 +117,9 @@ async def _tell_question(service: RunService, event: Event) -> None:
     if hold is not None:
         options = None if hold.options is None else [[o.id, o.label, o.variant] for o in hold.options]
         event.data.update(
-            entity_id=hold.node, type=hold.type, prompt=hold.prompt, options=options, assignee=hold.assignee
+            entity_id=entity_of(msgspec.json.decode(hold.context), hold.node),
+            type=hold.type,
+            prompt=hold.prompt,
+            options=options,
+            assignee=hold.assignee,
         )

@@ -83,16 +83,26 @@ class Clerk:
         crashpoint("after_intent")
         await driver.lease_margin()
 
-    async def note_substep(self, execution: Exec, node: Node, body: SubstepBody, *, effect: str = "") -> None:
+    async def note_substep(
+        self,
+        execution: Exec,
+        node: Node,
+        body: SubstepBody,
+        *,
+        effect: str = "",
+        outcome: str = "",
+        listed: bool = False,
+    ) -> None:
+        """What was paid for, and what is listed as a checkpoint, is durable before the handler goes on."""
         driver = self.driver
         intent = execution.step_intents.get(body.ordinal)
         if intent is not None and body.error is None:
             proven = Proven(ordinal=body.ordinal, name=body.name, value=body.value)
             driver.witness.keep(driver.pos.head + 1, intent, proven)
-        outcome = "success" if body.error is None else "fail"
-        driver.writer.note(Kind.substep, body, execution, node, outcome=outcome, effect=effect)
+        outcome = outcome or ("success" if body.error is None else "fail")
+        driver.writer.note(Kind.substep, body, execution, node, outcome=outcome, effect=effect, listed=listed)
         crashpoint("after_substep")
-        if driver.queue.full or driver.writer.strict:
+        if driver.queue.full or driver.writer.strict or listed or body.usage is not None:
             await driver.recorder.committed(driver.queue, driver.pos.head)
 
     def step_ended(self) -> None:

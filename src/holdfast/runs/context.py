@@ -120,8 +120,8 @@ class Context:
         return self._artifacts
 
     def spent(self, *, tokens: int = 0, cost: float = 0.0) -> None:
-        """What this node's work cost; summed into the run's diagnostics. Inside a sub-step it is recorded with
-        that, so that it counts once however often the node is entered."""
+        """What this node's work cost; summed into the run's diagnostics. Inside a sub-step it is recorded
+        with that, so that it counts once however often the node is entered."""
         self._at.check_open()
         if type(tokens) is not int or type(cost) not in (int, float) or not math.isfinite(cost):
             raise InputError(

@@ -23,7 +23,7 @@ from holdfast.runs.history import Reader, reader_of
 from holdfast.runs.loading import load
 from holdfast.runs.mending import FELL_BACK
 from holdfast.types.ids import CheckpointId, HoldId, RunId, checkpoint_id, checkpoint_seq, is_id, run_prefix
-from holdfast.types.record import Kind, Record
+from holdfast.types.record import Kind, Record, turn_of
 from holdfast.types.value import BlobRef, FrozenDict
 
 if TYPE_CHECKING:
@@ -140,6 +140,7 @@ def _meta(row: RunRow, record: Record, holds: dict[int, str], remembered: int) -
         status=checkpoint_status(record),
         state_size=record.size,
         has_memory_snapshot=record.seq >= remembered,
+        turn=turn_of(record),
     )
 
 
@@ -309,8 +310,10 @@ def _only(traces: list[dict[str, Any]], *names: str) -> list[dict[str, Any]]:
 def diagnostics(history: History) -> dict[str, Any]:
     """Measured, from the journal alone: so it is the same after any number of crashes (G-13)."""
     executions = history.executions
+    under_way = history.spent.values()
     return {
-        "totalTokensUsed": sum(e.tokens for e in executions),
+        "totalTokensUsed": sum(e.tokens for e in executions) + int(sum(t for t, _ in under_way)),
+        "totalCost": sum(e.cost for e in executions) + sum(cost for _, cost in under_way),
         "totalDurationMs": sum(e.duration for e in executions) / 1000,
         "nodeTimings": {e.label: _timing(e) for e in executions},
         "discoveryResults": {},

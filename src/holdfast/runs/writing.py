@@ -83,13 +83,22 @@ class Writer:
         self.sealer.spilled.clear()
 
     def note(
-        self, kind: Kind, body: Body, execution: Exec, node: Node, *, effect: str = "", outcome: str = ""
+        self,
+        kind: Kind,
+        body: Body,
+        execution: Exec,
+        node: Node,
+        *,
+        effect: str = "",
+        outcome: str = "",
+        listed: bool = False,
     ) -> int:
         """A record that the handler's context writes while it runs."""
         driver = self.driver
         decision = driver.decision()
+        effect = effect or node.effect
         record = decision.draft(
-            kind, body, node=node.id, execution=execution, effect=effect or node.effect, outcome=outcome
+            kind, body, node=node.id, execution=execution, effect=effect, outcome=outcome, listed=listed
         )
         # Sealed first: what cannot be stored must not move the position.
         blobs = self.sealer.seal(record, body, driver.lease.term)

@@ -150,6 +150,16 @@ class Body(msgspec.Struct, array_like=True):
     """Base of the payloads. Values inside are frozen values; the codec makes them exact."""
 
 
+TURN = "turn:"
+"""The outcome of a sub-step that ends a turn of a loop inside a node: `turn:3`."""
+
+
+def turn_of(record: Record) -> int | None:
+    """Of a checkpoint at the end of such a turn: its number. From columns alone."""
+    found = record.outcome.removeprefix(TURN)
+    return int(found) if found != record.outcome and found.isdigit() else None
+
+
 Op = tuple[str, str, str, Any]
 """(partition, key, operation, operand): `set`, `delete` or a reducer's name. The operand is stored."""
 

@@ -25,10 +25,12 @@ from holdfast.runs.substeps import (
     demand_script,
     effect_of,
     result_of,
+    spending,
+    total,
 )
 from holdfast.types.ids import RunId
 from holdfast.types.memory import Memory
-from holdfast.types.record import Op
+from holdfast.types.record import TURN, Op
 from holdfast.types.status import Effect
 from holdfast.types.value import freeze
 from holdfast.types.wording import demand_text
@@ -52,7 +54,7 @@ class Context:
         self._substeps = Substeps(self._at)
         self._emitter = Emitter(self._at)
         self._artifacts: list[Op] = []
-        self._usage = Usage()
+        self._spent: list[Usage] = []
         self._calls: set[ThreadFuture[Any]] = set()
         self.limit: asyncio.Timeout | None = None
         # Writes to the memory that wait until the node has settled.
@@ -118,17 +120,19 @@ class Context:
         return self._artifacts
 
     def spent(self, *, tokens: int = 0, cost: float = 0.0) -> None:
-        """What this node's work cost; summed into the run's diagnostics."""
+        """What this node's work cost; summed into the run's diagnostics. Inside a sub-step it is recorded
+        with that, so that it counts once however often the node is entered."""
         self._at.check_open()
         if type(tokens) is not int or type(cost) not in (int, float) or not math.isfinite(cost):
             raise InputError(
                 f"ctx.spent in node {self.node!r}: tokens={tokens!r}, cost={cost!r}.",
                 hint="Tokens are a whole number, the cost is a number.",
             )
-        self._usage = Usage(self._usage.tokens + tokens, self._usage.cost + float(cost))
+        inside = spending.get()
+        (self._spent if inside is None else inside).append(Usage(tokens, float(cost)))
 
     def usage(self) -> Usage | None:
-        return self._usage if self._usage.tokens or self._usage.cost else None
+        return total(self._spent)
 
     def emit(self, data: Any, kind: str = "text") -> None:
         """Live output: a token, a line, progress. Stored in batches, shown after commit (D-23)."""
@@ -165,6 +169,21 @@ class Context:
         if known is not None and known.done:
             return result_of(known)
         return await self._substeps.run(Step(ordinal, name, kind, idempotent), fn, args, kwargs)
+
+    async def mark_turn(self, number: int, *, key: str, listed: bool = True) -> None:
+        """The end of a turn of a loop inside this node: a checkpoint of its own, durable when this returns.
+
+        `listed=False`: the journal has it, the list of checkpoints does not."""
+        name = f"turn {number}"
+        ordinal = self._numbers.take(name, key)
+        demand_script(self._at, "ctx.mark_turn")
+        if self._numbers.recorded(ordinal, name) is not None:
+            return
+        self.flush_chunks()
+        body = SubstepBody(ordinal, name, code=self._driver.clerk.code_of(self._exec))
+        await self._driver.clerk.note_substep(
+            self._exec, self._node, body, outcome=f"{TURN}{number}", listed=listed
+        )
 
     async def ask(
         self,

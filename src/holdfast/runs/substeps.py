@@ -16,7 +16,7 @@ from holdfast.errors import (
     ScriptError,
     StepFailedError,
 )
-from holdfast.model.bodies import ErrorInfo, SubstepBody
+from holdfast.model.bodies import ErrorInfo, SubstepBody, Usage
 from holdfast.model.position import Sub
 from holdfast.runs.attempt import Attempt
 from holdfast.runs.calling import describe
@@ -25,6 +25,7 @@ from holdfast.types.value import freeze
 from holdfast.types.wording import told
 
 inside_step: ContextVar[bool] = ContextVar("inside a sub-step", default=False)
+spending: ContextVar[list[Usage] | None] = ContextVar("what the sub-step costs", default=None)
 
 
 class Step(NamedTuple):
@@ -107,14 +108,16 @@ class Substeps:
             await clerk.intend_step(
                 at.execution, at.node, step.ordinal, step.name, idempotent=step.idempotent
             )
-        value, error = await _called(fn, args, kwargs)
+        value, error, usage = await _called(fn, args, kwargs)
         at.check_open()
         if error is not None and not (repeatable or step.idempotent or error.code == NotDone.code):
             at.doubt = at.doubt or (step.ordinal, error)
             raise OutcomeUnknownError(f"step {step.name!r} of {at.node.id!r}: {error.type}: {error.message}")
         if error is None:
             value = self._kept(step, value, sure=repeatable or step.idempotent)
-        body = SubstepBody(step.ordinal, step.name, value, error, code=clerk.code_of(at.execution))
+        body = SubstepBody(
+            step.ordinal, step.name, value, error, code=clerk.code_of(at.execution), usage=usage
+        )
         await clerk.note_substep(at.execution, at.node, body)
         if error is not None:
             raise _failed(error)
@@ -137,17 +140,28 @@ class Substeps:
 
 async def _called(
     fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
-) -> tuple[Any, ErrorInfo | None]:
-    inside = inside_step.set(True)
+) -> tuple[Any, ErrorInfo | None, Usage | None]:
+    spent: list[Usage] = []
+    inside, collecting = inside_step.set(True), spending.set(spent)
     try:
-        if inspect.iscoroutinefunction(fn):
-            return await fn(*args, **kwargs), None
-        found = await asyncio.to_thread(fn, *args, **kwargs)
-        return (await found if inspect.isawaitable(found) else found), None
+        return await _result(fn, args, kwargs), None, total(spent)
     except Exception as error:
-        return None, describe(error)
+        return None, describe(error), total(spent)
     finally:
         inside_step.reset(inside)
+        spending.reset(collecting)
+
+
+async def _result(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    if inspect.iscoroutinefunction(fn):
+        return await fn(*args, **kwargs)
+    found = await asyncio.to_thread(fn, *args, **kwargs)
+    return await found if inspect.isawaitable(found) else found
+
+
+def total(spent: Sequence[Usage]) -> Usage | None:
+    found = Usage(sum(usage.tokens for usage in spent), sum(usage.cost for usage in spent))
+    return found if found.tokens or found.cost else None
 
 
 def demand_callable(fn: object, name: str, node: str) -> None:

@@ -1,4 +1,4 @@
-"""python -m bench [--only A,B] [--quick] [--json]"""
+"""python -m bench [--only A,B] [--quick] [--json] [--peers no|only] [--publish]"""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from bench.graphs import row_g
 from bench.growth import row_b, row_e
 from bench.lines import HEADING, Line, tell
 from bench.measure import Plan
+from bench.peers import compare
 from bench.start import row_i
 from bench.steps import row_a, row_c, row_d
 from bench.waits import row_f
@@ -46,7 +47,7 @@ def main() -> int:
     if unknown:
         print(f"no row {', '.join(unknown)}; there are {', '.join(ROWS)}", file=sys.stderr)
         return 2
-    lines = measured(wanted, Plan(options.quick), quiet=options.json)
+    lines = [] if options.peers == "only" else measured(wanted, Plan(options.quick), quiet=options.json)
     report = describe(lines, quick=options.quick)
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")
@@ -54,7 +55,17 @@ def main() -> int:
         print(RESULTS.read_text())
     else:
         print(summary(lines))
+    compared = [row for row in wanted if row in compare.ROWS]
+    if options.peers != "no" and compared and not options.json:
+        beside_peers(compared, quick=options.quick, publish=options.publish)
     return 0
+
+
+def beside_peers(rows: list[str], *, quick: bool, publish: bool) -> None:
+    print("\nBeside the peers: ours was measured before and after each of them.", flush=True)
+    found = compare.compare(rows, quick=quick)
+    places = compare.write(found, quick=quick, publish=publish)
+    print(f"{summary([one for one in found.lines if one.target])} The plot: {places[-1]}")
 
 
 def arguments() -> argparse.Namespace:
@@ -66,6 +77,13 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--json", action="store_true", help="JSON on standard output, the table on standard error"
     )
+    parser.add_argument(
+        "--peers",
+        choices=["yes", "no", "only"],
+        default="yes",
+        help="also other runtimes, installed into .peers",
+    )
+    parser.add_argument("--publish", action="store_true", help="put the comparison into docs/assets")
     return parser.parse_args()
 
 

@@ -1,0 +1,111 @@
+"""Holdfast on the peers' terms: the same workloads, data and rounds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bench.flows import Carry, Grow, Looped, count_up, line_of
+from bench.growth import interrupted, touch_counter
+from bench.measure import stored
+from bench.peers.kit import (
+    GROWTH,
+    LONG,
+    PEOPLE,
+    PERSON,
+    RESUME,
+    STEP,
+    STEPS,
+    STORED,
+    ends,
+    folder,
+    heavy,
+    main,
+    measure,
+    message,
+    now,
+)
+from bench.waits import answered
+from holdfast import Holdfast
+
+MESSAGES = [str(message(number)["content"]) for number in range(LONG + 100)]
+
+
+def row_a() -> None:
+    async def run(address: str, mode: str) -> float:
+        flow = line_of(STEPS, mode)
+        async with Holdfast(address) as house:
+            (await flow.run({}, on=house)).expect()
+            began = now()
+            for _ in range(5):
+                (await flow.run({}, on=house)).expect()
+            return (now() - began) / STEPS / 5
+
+    async def on_disk(mode: str) -> float:
+        with folder() as place:
+            return await run(f"sqlite:{place}/h.db", mode)
+
+    measure("A", "Holdfast memory", lambda: run("memory:", "barrier"), STEP)
+    measure("A", "Holdfast sqlite strict", lambda: on_disk("strict"), STEP)
+    measure("A", "Holdfast sqlite barrier", lambda: on_disk("barrier"), STEP)
+
+
+async def append_one(state: Grow) -> dict[str, object]:
+    return {"n": state.n + 1, "messages": [MESSAGES[state.n]]}
+
+
+def row_b() -> None:
+    async def once() -> tuple[float, float]:
+        looped = Looped("grow", Grow, append_one, "strict")
+        with folder() as place:
+            async with Holdfast(f"sqlite:{place}/h.db") as house:
+                (await looped.flow.run({"limit": LONG}, on=house)).expect()
+            return ends(looped.times), stored(place)
+
+    measure("B", "Holdfast sqlite strict", once, GROWTH, STORED, rounds=3)
+
+
+def row_c() -> None:
+    weight = heavy()
+
+    async def once() -> tuple[float, float]:
+        flow = Looped("carry", Carry, count_up, "strict").flow
+        with folder() as place:
+            async with Holdfast(f"sqlite:{place}/h.db") as house:
+                began = now()
+                (await flow.run({"limit": STEPS, "weight": weight}, on=house)).expect()
+                took = (now() - began) / STEPS
+            return took, stored(place)
+
+    measure("C", "Holdfast sqlite strict", once, STEP, STORED)
+
+
+def row_e() -> None:
+    async def once() -> float:
+        with folder() as place:
+            return await resumed(place)
+
+    measure("E", "Holdfast sqlite", once, RESUME)
+
+
+async def resumed(place: Path) -> float:
+    run = await interrupted(place, LONG)
+    looped = Looped("grow", Grow, touch_counter)
+    async with Holdfast(f"sqlite:{place}/h.db") as house:
+        await house.service()
+        began = now()
+        (await looped.flow.resume(run, on=house)).expect()
+        return now() - began
+
+
+def row_f() -> None:
+    async def once() -> float:
+        with folder() as place:
+            async with Holdfast(f"sqlite:{place}/h.db") as house:
+                await answered(house)
+                return sum([await answered(house) for _ in range(PEOPLE)]) / PEOPLE
+
+    measure("F", "Holdfast sqlite", once, PERSON)
+
+
+if __name__ == "__main__":
+    main({"A": row_a, "B": row_b, "C": row_c, "E": row_e, "F": row_f})

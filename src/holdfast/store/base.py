@@ -175,8 +175,9 @@ class Runs(Protocol):
         with the evidence in `error`. A run whose status is pending stays pending (nothing was done)."""
         ...
 
-    async def delete_run(self, run: RunId) -> bool:
-        """The run with everything that belongs to it. Refused (False) while a lease is alive."""
+    async def delete_run(self, run: RunId, *, ended: bool = False) -> bool:
+        """The run with everything that belongs to it. Refused (False) while a lease is alive, and with
+        `ended` for a run that has not ended (any more)."""
         ...
 
 
@@ -208,9 +209,18 @@ class Journal(Protocol):
         """Over all runs in commit order: (position, run, first event number, last event number)."""
         ...
 
-    async def prune(self, run: RunId, *, horizon: int, replace: Record | None) -> int:
+    async def prune(
+        self,
+        run: RunId,
+        *,
+        horizon: int,
+        replace: Record | None,
+        ended: bool = False,
+        blobs: Sequence[bytes] | None = None,
+    ) -> int:
         """Delete records before `horizon` (exclusive); `replace` rewrites the record at the horizon as a
-        self-contained snapshot. Answers how many were deleted."""
+        self-contained snapshot. Answers how many were deleted; with `ended`, none of a run that has not
+        ended (any more). `blobs`: all that the run still refers to; its other references go."""
         ...
 
 

@@ -13,8 +13,11 @@ from holdfast.store.memory.settle import Settling
 from holdfast.telemetry import crashpoint
 from holdfast.types.event import EventRow
 from holdfast.types.record import Kind, Record
+from holdfast.types.status import ENDED
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from holdfast.store.memory.rows import Run
     from holdfast.types.ids import RunId
 
@@ -79,19 +82,36 @@ class Reading(Settling):
             start = bisect_right(self._feed, after, key=_position)
             return self._feed[start : start + limit]
 
-    async def prune(self, run: RunId, *, horizon: int, replace: Record | None) -> int:
+    async def prune(
+        self,
+        run: RunId,
+        *,
+        horizon: int,
+        replace: Record | None,
+        ended: bool = False,
+        blobs: Sequence[bytes] | None = None,
+    ) -> int:
         if replace is not None and replace.seq != horizon:
             raise StoreError(f"The record that replaces {horizon} has seq {replace.seq}.", run=run)
         with self._lock:
             found = self._ids.get(run)
             if found is None or not found.horizon <= horizon <= found.head:
                 return 0
+            if ended and found.status not in ENDED:
+                return 0
             crashpoint("inside_prune")
             if replace is not None:
                 self._replace(found, replace)
             deleted = horizon - found.horizon
             del found.records[:deleted]
+            if blobs is not None:
+                self._let_go(found, found.blobs.difference(blobs))
             return deleted
+
+    def _let_go(self, run: Run, digests: set[bytes]) -> None:
+        for digest in digests:
+            self._blobs[digest].runs.discard(run.key)
+        run.blobs -= digests
 
     def _replace(self, run: Run, record: Record) -> None:
         if record.side is not None:

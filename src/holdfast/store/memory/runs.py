@@ -179,10 +179,12 @@ class Running(Settling):
             self._set_status(run, RunStatus.resumable, now)
         self._wake(run, now)
 
-    async def delete_run(self, run: RunId) -> bool:
+    async def delete_run(self, run: RunId, *, ended: bool = False) -> bool:
         with self._lock:
             found = self._ids.get(run)
             if found is None or self._is_held(found, self._now()):
+                return False
+            if ended and found.status not in ENDED:
                 return False
             self._delete(found)
             return True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from holdfast.errors import BlobMissingError, StoreError
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
 from holdfast.store.sql.sqlite.side import missing_blob, refer
@@ -9,6 +11,7 @@ from holdfast.telemetry import crashpoint
 from holdfast.types.event import EventRow
 from holdfast.types.ids import RunId
 from holdfast.types.record import Kind, Record
+from holdfast.types.status import ENDED
 
 _LAST = 0xFFFF_FFFF
 _RECORD = (
@@ -106,9 +109,17 @@ def feed(cur: Cursor, after: int, limit: int) -> list[tuple[int, RunId, int, int
     return [(pos, RunId(run), first, last) for pos, run, first, last in rows(cur, _FEED, (after, limit))]
 
 
-def prune(cur: Cursor, _now: int, run: RunId, horizon: int, replace: Record | None) -> int:
-    found = row(cur, "SELECT key, horizon, head FROM runs WHERE id = ?", (run,))
-    if found is None or not found[1] <= horizon <= found[2]:
+def prune(
+    cur: Cursor,
+    _now: int,
+    run: RunId,
+    horizon: int,
+    replace: Record | None,
+    ended: bool,
+    blobs: Sequence[bytes] | None,
+) -> int:
+    found = row(cur, "SELECT key, horizon, head, status FROM runs WHERE id = ?", (run,))
+    if found is None or not found[1] <= horizon <= found[2] or (ended and found[3] not in ENDED):
         return 0
     key = found[0]
     if replace is not None:
@@ -116,8 +127,16 @@ def prune(cur: Cursor, _now: int, run: RunId, horizon: int, replace: Record | No
     cur.execute("DELETE FROM journal WHERE key BETWEEN ? AND ?", (key << 32, (key << 32 | horizon) - 1))
     deleted = cur.connection.changes()
     cur.execute("UPDATE runs SET horizon = ? WHERE key = ?", (horizon, key))
+    if blobs is not None:
+        _let_go(cur, key, frozenset(blobs))
     crashpoint("inside_prune")
     return deleted
+
+
+def _let_go(cur: Cursor, key: int, kept: frozenset[bytes]) -> None:
+    named = rows(cur, "SELECT digest FROM blob_refs WHERE run_key = ?", (key,))
+    gone = [(key, digest) for (digest,) in named if digest not in kept]
+    cur.executemany("DELETE FROM blob_refs WHERE run_key = ? AND digest = ?", gone)
 
 
 def _rewrite(cur: Cursor, key: int, horizon: int, r: Record) -> None:

@@ -132,9 +132,9 @@ def select(cur: Cursor, where: RunFilter, after: tuple[int, int] | None, limit: 
     return [run_row(r) for r in rows(cur, sql, (*args, limit))]
 
 
-def delete(cur: Cursor, now: int, run: RunId) -> bool:
-    found = row(cur, "SELECT key, lease_until FROM runs WHERE id = ?", (run,))
-    if found is None or (found[1] is not None and found[1] > now):
+def delete(cur: Cursor, now: int, run: RunId, ended: bool) -> bool:
+    found = row(cur, "SELECT key, lease_until, status FROM runs WHERE id = ?", (run,))
+    if found is None or (found[1] is not None and found[1] > now) or (ended and found[2] not in ENDED):
         return False
     key = found[0]
     for table in ("journal", "events"):

@@ -155,8 +155,8 @@ class SqliteStore:
             partial(claim.reclaim, limit=limit, max_recoveries=max_recoveries), wakes=True
         )
 
-    async def delete_run(self, run: RunId) -> bool:
-        return await self._write(partial(runs.delete, run=run))
+    async def delete_run(self, run: RunId, *, ended: bool = False) -> bool:
+        return await self._write(partial(runs.delete, run=run, ended=ended))
 
     # The journal.
 
@@ -182,8 +182,17 @@ class SqliteStore:
     async def feed(self, *, after: int, limit: int) -> list[tuple[int, RunId, int, int]]:
         return self._read(partial(journal.feed, after=after, limit=limit))
 
-    async def prune(self, run: RunId, *, horizon: int, replace: Record | None) -> int:
-        return await self._write(partial(journal.prune, run=run, horizon=horizon, replace=replace))
+    async def prune(
+        self,
+        run: RunId,
+        *,
+        horizon: int,
+        replace: Record | None,
+        ended: bool = False,
+        blobs: Sequence[bytes] | None = None,
+    ) -> int:
+        work = partial(journal.prune, run=run, horizon=horizon, replace=replace, ended=ended, blobs=blobs)
+        return await self._write(work)
 
     # The inbox.
 

@@ -10,9 +10,28 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
-from typing import Final
+from contextvars import ContextVar
+from typing import Any, Final, NamedTuple
 
 log: Final = logging.getLogger("holdfast")
+
+
+class Where(NamedTuple):
+    """Which attempt of which node is being made."""
+
+    run: str
+    flow: str
+    scope: str
+    node: str
+    visit: int
+    attempt: int
+    seq: int  # of the record that started it
+
+
+here: ContextVar[Where | None] = ContextVar("the node whose handler runs here", default=None)
+
+# What wraps the function of each sub-step: called with it, the step and its idempotency key. Else empty.
+on_substep: Final[list[Callable[[Callable[..., Any], Any, str | None], Callable[..., Any]]]] = []
 
 CRASH_POINTS: Final = (
     "after_claim",

@@ -7,7 +7,7 @@ import os
 import threading
 import weakref
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -19,6 +19,9 @@ from holdfast.runs.service import RunService
 from holdfast.store.base import Store
 from holdfast.store.open import open_store
 from holdfast.types.clock import Clock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 DEFAULT_STORE = "sqlite:.holdfast/holdfast.db"
 
@@ -50,6 +53,8 @@ class Holdfast:
             weakref.WeakKeyDictionary()
         )
         self.programs: dict[str, Program] = {}
+        # Called with each service that is made here (`holdfast.integrations.otel.instrument`).
+        self.on_service: list[Callable[[RunService], None]] = []
 
     async def open(self) -> Store:
         if self._store is None:
@@ -90,7 +95,10 @@ class Holdfast:
         )
         for program in self.programs.values():
             runtime.carry(program)
-        return RunService(runtime)
+        service = RunService(runtime)
+        for told in self.on_service:
+            told(service)
+        return service
 
     def carry(self, program: Program) -> None:
         self.programs[program.version] = program

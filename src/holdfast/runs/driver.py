@@ -24,6 +24,7 @@ from holdfast.runs.waiting import Waiter
 from holdfast.runs.witness import Witness
 from holdfast.runs.writing import Writer
 from holdfast.store.base import Claim
+from holdfast.telemetry import Where, here
 from holdfast.types.ids import RunId
 from holdfast.types.status import REPEATABLE, RunStatus
 
@@ -150,6 +151,7 @@ class Driver:
 
     async def _run_inline(self, execution: Exec) -> list[Message]:
         self.inline = True
+        token = here.set(self.where(execution))
         try:
             message = await self.performer.run(execution)
         except asyncio.CancelledError:
@@ -158,6 +160,7 @@ class Driver:
             message = None
         finally:
             self.inline = False
+            here.reset(token)
         if self.interrupted:
             self._was_interrupted()
         if self.box.urgent:
@@ -175,6 +178,17 @@ class Driver:
         scope = self.pos.scopes[execution.scope]
         graph = self.graph if scope.graph == "" else self.pos.scope_graph(self.graph, scope)
         return graph.nodes[execution.node]
+
+    def where(self, execution: Exec) -> Where:
+        return Where(
+            self.run,
+            self.row.flow,
+            execution.scope,
+            self.node(execution).id,
+            execution.visit,
+            execution.attempt,
+            execution.seq,
+        )
 
     def decision(self) -> Decision:
         """A new one, for what is decided outside the engine's step."""

@@ -8,6 +8,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -37,6 +38,9 @@ from holdfast.types.clock import Clock, SystemClock
 from holdfast.types.ids import RunId, new_id
 from holdfast.types.record import Lease, Record
 from holdfast.types.status import RunStatus
+
+if TYPE_CHECKING:
+    from holdfast.runs.watching import Watch
 
 
 class RunSettings(msgspec.Struct, kw_only=True):
@@ -80,6 +84,8 @@ class Runtime:
         self._attendant: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
         self._listeners: dict[RunId, list[Callable[[], None]]] = {}
+        # Whoever tells the outside what became durable here (`holdfast.integrations.otel`).
+        self.watch: Watch | None = None
 
     # ------------------------------------------------------------------ programs
     def carry(self, program: Program) -> None:
@@ -146,8 +152,7 @@ class Runtime:
                 driver.queue.on_outage = driver.writer.uncheckpointed
             self.drivers[claim.run.id] = driver
             self._attend()
-            status = await driver.drive()
-            return status, driver.pos
+            return await self._drive(driver), driver.pos
         except (VersionMismatchError, FlowNotFoundError, SchemaTooNewError):
             await self._give_back(claim)
             raise
@@ -158,6 +163,18 @@ class Runtime:
                 self.drivers.pop(claim.run.id, None)
                 self._leased.pop(claim.run.id, None)
             self._tell(claim.run.id)
+
+    async def _drive(self, driver: Driver) -> RunStatus:
+        if self.watch is None:
+            return await driver.drive()
+        self.watch.began(driver)
+        try:
+            status = await driver.drive()
+        except BaseException as error:
+            self.watch.left(driver, None, error)
+            raise
+        self.watch.left(driver, status, None)
+        return status
 
     async def _give_back(self, claim: Claim) -> None:
         """Nobody here can serve this run: it keeps its place for somebody who can, whom we let go first."""
@@ -256,7 +273,9 @@ class Runtime:
 
         return stop
 
-    def _published(self, queue: RunQueue, _records: list[Record]) -> None:
+    def _published(self, queue: RunQueue, records: list[Record]) -> None:
+        if self.watch is not None:
+            self.watch.committed(queue.lease, records)
         if self._listeners:
             self._tell(queue.lease.run)
         crashpoint("after_publish")
@@ -275,3 +294,5 @@ class Runtime:
         if self._attendant is not None:
             self._attendant.cancel()
             await asyncio.gather(self._attendant, return_exceptions=True)
+        if self.watch is not None:
+            await self.watch.close()

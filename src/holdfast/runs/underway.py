@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from contextvars import copy_context
 from typing import TYPE_CHECKING
 
 from holdfast.engine.messages import Doubted, Finished, Message
 from holdfast.errors import LeaseLostError, StoreError
 from holdfast.model.bodies import ErrorInfo
 from holdfast.model.position import Exec, Sub
+from holdfast.telemetry import here
 from holdfast.types.status import REPEATABLE
 
 if TYPE_CHECKING:
@@ -38,7 +40,9 @@ class UnderWay:
             return
         performer = self.driver.performer
         work = performer.probe(execution) if probe else performer.run(execution)
-        task = self.driver.loop.create_task(work)
+        context = copy_context()
+        context.run(here.set, self.driver.where(execution))
+        task = self.driver.loop.create_task(work, context=context)
         self.tasks[key] = task
         task.add_done_callback(lambda finished: self._ended(key, finished))
 

@@ -20,6 +20,7 @@ from holdfast.model.bodies import ErrorInfo, SubstepBody, Usage
 from holdfast.model.position import Sub
 from holdfast.runs.attempt import Attempt
 from holdfast.runs.calling import describe
+from holdfast.telemetry import on_substep
 from holdfast.types.status import REPEATABLE, Effect
 from holdfast.types.value import freeze
 from holdfast.types.wording import told
@@ -92,6 +93,8 @@ class Substeps:
         at = self._attempt
         if step.idempotent and "idempotency_key" in inspect.signature(fn).parameters:
             kwargs["idempotency_key"] = at.driver.clerk.step_key(at.execution, at.node, step.ordinal)
+        for watch in on_substep:
+            fn = watch(fn, step, kwargs.get("idempotency_key"))
         done = asyncio.get_running_loop().create_future()
         self.running.add(done)
         try:

@@ -90,6 +90,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     horizon: int  # records below it were pruned; 0 for a whole journal
     # History that came from another store (D-36): read, listed and forked, never claimed or told anything.
     read_only: bool = False
+    migrated: int = 0  # the record at which it went over to its present version; 0: it was started on it
 
 
 class RunHistory(msgspec.Struct, frozen=True, kw_only=True):
@@ -312,6 +313,12 @@ class Flows(Protocol):
     async def flow(self, name: str, version: str) -> FlowRow | None: ...
 
     async def flows(self) -> list[FlowRow]: ...
+
+    async def put_code(self, digest: str, marks: bytes) -> None:
+        """What the code of a flow consists of, part by part. Once by digest (D-34)."""
+        ...
+
+    async def code(self, digest: str) -> bytes | None: ...
 
 
 class BlobRows(Protocol):

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from holdfast.types.hold import HoldClosed, NewHold
-from holdfast.types.ids import RunId
+from holdfast.types.ids import HoldId, RunId
 from holdfast.types.memory import Memory
 from holdfast.types.status import RunStatus
 
@@ -45,6 +45,15 @@ class OutboxMessage(msgspec.Struct, frozen=True):
     payload: bytes
 
 
+class Migrated(msgspec.Struct, frozen=True, kw_only=True):
+    """From the record `seq` on the run is one of another version; its holds are called as they are there."""
+
+    seq: int
+    version: str
+    code: str
+    holds: tuple[tuple[HoldId, str, str], ...] = ()  # (hold, scope, node)
+
+
 class Side(msgspec.Struct, kw_only=True):
     """What a record changes outside the journal, in the same transaction."""
 
@@ -60,6 +69,7 @@ class Side(msgspec.Struct, kw_only=True):
     outbox: list[OutboxMessage] = []
     blobs: list[bytes] = []
     memories: list[Memory] = []
+    migrated: Migrated | None = None
 
 
 class Record(msgspec.Struct):

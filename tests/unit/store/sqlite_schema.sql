@@ -40,6 +40,11 @@ CREATE TABLE blobs (
     data BLOB
 ) STRICT;
 
+CREATE TABLE codes (
+    digest TEXT PRIMARY KEY,
+    marks BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE events (
     key INTEGER PRIMARY KEY,
     at INTEGER NOT NULL,
@@ -184,7 +189,7 @@ CREATE TABLE runs (
     created_at INTEGER NOT NULL,
     ended_at INTEGER,
     error TEXT, read_only INTEGER NOT NULL DEFAULT 0 CHECK (
-    read_only = 0 OR (read_only = 1 AND worker IS NULL AND ready_at IS NULL)),
+    read_only = 0 OR (read_only = 1 AND worker IS NULL AND ready_at IS NULL)), migrated INTEGER NOT NULL DEFAULT 0,
     CHECK ((worker IS NULL) = (lease_until IS NULL))
 ) STRICT;
 

@@ -63,6 +63,14 @@ class Keeping(Tables):
         with self._lock:
             return sorted(self._flows.values(), key=_name_and_age)
 
+    async def put_code(self, digest: str, marks: bytes) -> None:
+        with self._lock:
+            self._codes.setdefault(digest, bytes(marks))
+
+    async def code(self, digest: str) -> bytes | None:
+        with self._lock:
+            return self._codes.get(digest)
+
 
 def _name_and_age(flow: FlowRow) -> tuple[str, int, str]:
     return flow.name, flow.created_at, flow.version

@@ -70,6 +70,7 @@ class Adopting(Settling):
             recoveries=row.recoveries,
             error=row.error,
             read_only=True,
+            migrated=row.migrated,
             records=[_copy(record) for record in history.records],
             events=list(history.events),
             late=list(history.late),

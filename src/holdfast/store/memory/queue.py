@@ -66,7 +66,12 @@ class ReadyQueue:
         while heap:
             ready_at, key = heap[0]
             run = self._runs.get(key)
-            if run is not None and run.worker is None and run.ready_at == ready_at:
+            if (
+                run is not None
+                and run.worker is None
+                and run.ready_at == ready_at
+                and run.new.version == shelf.version
+            ):
                 return heap[0]
             heappop(heap)
         del self._shelves[shelf]

@@ -44,6 +44,7 @@ class Run:
     recoveries: int = 0
     error: str | None = None
     read_only: bool = False
+    migrated: int = 0
     # Contiguous by seq: the record with seq s is records[s - records[0].seq].
     records: list[Record] = field(default_factory=list[Record])
     events: list[EventRow] = field(default_factory=list["EventRow"])
@@ -90,6 +91,7 @@ class Run:
             error=self.error,
             horizon=self.horizon,
             read_only=self.read_only,
+            migrated=self.migrated,
         )
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from holdfast.store.memory.rows import Run
     from holdfast.types.hold import NewHold
-    from holdfast.types.record import Lease, Record, RunBatch, Side
+    from holdfast.types.record import Lease, Migrated, Record, RunBatch, Side
 
 
 class Settling(Tables):
@@ -168,6 +168,8 @@ class Settling(Tables):
         self._refer(run, side)
         for memory in side.memories:
             self._remember(memory)
+        if side.migrated is not None:
+            self._migrate(run, side.migrated)
         if side.error is not None:
             run.error = side.error
         if side.status is not None:
@@ -195,6 +197,15 @@ class Settling(Tables):
             version=1,
             **msgspec.structs.asdict(hold),
         )
+
+    def _migrate(self, run: Run, to: Migrated) -> None:
+        run.new = msgspec.structs.replace(run.new, version=to.version, code=to.code)
+        run.migrated = to.seq
+        for hold, scope, node in to.holds:
+            row = self._holds[hold]
+            self._hold_places.pop((run.key, row.scope, row.node, row.visit, row.ordinal), None)
+            self._hold_places[run.key, scope, node, row.visit, row.ordinal] = hold
+            self._holds[hold] = msgspec.structs.replace(row, scope=scope, node=node, version=row.version + 1)
 
     def _close_all_holds(self, run: Run, reason: str) -> None:
         for hold in run.holds:

@@ -46,6 +46,7 @@ class Tables:
         self._hold_places: dict[HoldPlace, HoldId] = {}
         self._blobs: dict[bytes, Blob] = {}
         self._flows: dict[tuple[str, str], FlowRow] = {}
+        self._codes: dict[str, bytes] = {}
         self._memories: dict[tuple[str, str], Memory] = {}
         self._run_numbers = count(1)
         self._inbox_numbers = count(1)

@@ -41,6 +41,7 @@ ALL = (
     "sides",
     "timers",
     "values",
+    "versions",
     "wake",
 )
 

@@ -65,6 +65,15 @@ def flows(cur: Cursor) -> list[FlowRow]:
     return [_flow_row(r) for r in rows(cur, sql)]
 
 
+def put_code(cur: Cursor, _now: int, digest: str, marks: bytes) -> None:
+    cur.execute("INSERT INTO codes (digest, marks) VALUES (?, ?) ON CONFLICT DO NOTHING", (digest, marks))
+
+
+def code(cur: Cursor, digest: str) -> bytes | None:
+    found = row(cur, "SELECT marks FROM codes WHERE digest = ?", (digest,))
+    return None if found is None else found[0]
+
+
 def _flow_row(values: tuple[str, str, bytes, int]) -> FlowRow:
     name, version, graph, created_at = values
     return FlowRow(name=name, version=version, graph=graph, created_at=created_at)

@@ -10,7 +10,7 @@ from holdfast.errors import StoreError
 from holdfast.store.sql.sqlite import memories
 from holdfast.store.sql.sqlite.connect import Cursor, row
 from holdfast.types.hold import NewHold
-from holdfast.types.record import Refusal, Side
+from holdfast.types.record import Migrated, Refusal, Side
 from holdfast.types.status import ENDED, RunStatus, may_follow
 
 _OPEN_HOLD = """
@@ -33,6 +33,8 @@ _END = """
 UPDATE runs SET status = ?, error = coalesce(?, error), ended_at = ?, worker = NULL, lease_until = NULL,
                 ready_at = NULL
 WHERE key = ?"""
+_MIGRATE = "UPDATE runs SET version = ?, code = ?, migrated = ? WHERE key = ?"
+_MOVE_HOLD = "UPDATE holds SET scope = ?, node = ?, version = version + 1 WHERE id = ? AND run_key = ?"
 _CHANGE_STATUS = "UPDATE runs SET status = coalesce(?, status), error = coalesce(?, error) WHERE key = ?"
 
 
@@ -82,10 +84,18 @@ def apply_side(cur: Cursor, now: int, key: int, side: Side) -> None:
         memories.put(cur, memory)
     for message in side.outbox:
         cur.execute(_TELL, (key, now, message.topic, message.key, message.payload))
+    if side.migrated is not None:
+        _migrate(cur, key, side.migrated)
     if side.status in ENDED:
         cur.execute(_END, (side.status, side.error, now, key))
     elif side.status is not None or side.error is not None:
         cur.execute(_CHANGE_STATUS, (side.status, side.error, key))
+
+
+def _migrate(cur: Cursor, key: int, to: Migrated) -> None:
+    cur.execute(_MIGRATE, (to.version, to.code, to.seq, key))
+    for hold, scope, node in to.holds:
+        cur.execute(_MOVE_HOLD, (scope, node, hold, key))
 
 
 def refer(cur: Cursor, key: int, side: Side) -> None:

@@ -265,6 +265,12 @@ class SqliteStore:
     async def flows(self) -> list[FlowRow]:
         return self._read(blobs.flows)
 
+    async def put_code(self, digest: str, marks: bytes) -> None:
+        await self._write(partial(blobs.put_code, digest=digest, marks=marks))
+
+    async def code(self, digest: str) -> bytes | None:
+        return self._read(partial(blobs.code, digest=digest))
+
     async def put_memory(self, memory: Memory) -> None:
         await self._write(partial(memories.put_one, memory=memory))
 

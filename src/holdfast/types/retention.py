@@ -1,0 +1,53 @@
+"""How long the history of ended runs is kept."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import msgspec
+
+from holdfast.errors import SettingsError
+from holdfast.types.duration import DurationError, parse_duration
+
+DAY = 86_400.0
+
+
+class Retention(msgspec.Struct, frozen=True):
+    """Of one flow's ended runs: the last `keep` checkpoints of each (None: all), and nothing at all of a
+    run that ended longer ago than `days` or `older` (None: runs are kept). Runs that live are left alone.
+
+        Flow("refund", retention=Retention(keep=10, days=30))
+        Flow("refund", retention=Retention(keep=None, older="12h"))
+    """
+
+    keep: int | None = 10
+    days: float | None = None
+    older: str | timedelta | None = None
+
+    def __post_init__(self) -> None:
+        if self.keep is not None and (type(self.keep) is not int or self.keep < 1):
+            raise SettingsError(
+                f"retention keep={self.keep!r} is not a number of checkpoints.",
+                hint="Give 1 or more, or None.",
+            )
+        if self.days is not None and self.older is not None:
+            raise SettingsError("retention has both days= and older=.", hint="Give one of them.")
+        if self.seconds is not None and self.seconds < 0:
+            raise SettingsError("retention cannot be shorter than nothing.", hint="Give days=30, for one.")
+
+    @property
+    def seconds(self) -> float | None:
+        """The age, counted from a run's end, at which it goes."""
+        if self.days is not None:
+            return self.days * DAY
+        if self.older is None:
+            return None
+        if isinstance(self.older, timedelta):
+            return self.older.total_seconds()
+        try:
+            return parse_duration(self.older).total_seconds()
+        except DurationError as error:
+            raise SettingsError(f"retention older={self.older!r}: {error}.") from error
+
+
+DEFAULT_RETENTION = Retention()

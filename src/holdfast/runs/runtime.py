@@ -37,6 +37,7 @@ from holdfast.telemetry import crashpoint, log
 from holdfast.types.clock import Clock, SystemClock
 from holdfast.types.ids import RunId, new_id
 from holdfast.types.record import Lease, Record
+from holdfast.types.retention import Retention
 from holdfast.types.status import RunStatus
 
 if TYPE_CHECKING:
@@ -52,6 +53,9 @@ class RunSettings(msgspec.Struct, kw_only=True):
     hot_hold: float = 0.0
     grace: float = 10.0
     poll: float = 1.0
+    # In place of what the flows declare, and how often a worker looks what is to go.
+    retention: Retention | None = None
+    retention_every: float = 3600.0
 
 
 class Runtime:

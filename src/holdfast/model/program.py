@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import msgspec
 
 from holdfast.model.graph import Graph
+from holdfast.types.retention import DEFAULT_RETENTION
 from holdfast.types.value import Adopt, refuse_instances
 
 
@@ -96,6 +97,8 @@ class Program:
         self.adopt: Adopt = refuse_instances
         # The body of a map: what its node returns is the item's result.
         self.is_item = any("item" in handler.takes for handler in handlers.values())
+        # Of the flow's ended runs; a worker that carries the program applies it.
+        self.retention = DEFAULT_RETENTION
         self._edges = {edge.id: i for i, edge in enumerate(graph.edges)}
 
     @cached_property

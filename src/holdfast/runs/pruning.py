@@ -2,47 +2,98 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from holdfast.checkpoint.fold import HISTORY
-from holdfast.errors import RunBusyError
+from holdfast.checkpoint.opaque import OpaqueRegistry
+from holdfast.errors import CheckpointCorruptError, FlowNotFoundError, HoldfastError, RunBusyError, StoreError
 from holdfast.model.bodies import SnapshotBody
+from holdfast.model.fingerprint import decode_graph
+from holdfast.model.graph import Graph
 from holdfast.model.snapshot import dump_position
 from holdfast.runs.blobs import refs_in
+from holdfast.runs.history import Reader
 from holdfast.runs.pictures import Folded, fold_to, lineage_of
+from holdfast.runs.sealing import Sealer
 from holdfast.store.base import RunFilter
+from holdfast.types.ids import RunId
 from holdfast.types.record import Kind, Record, Side
-from holdfast.types.status import ENDED
+from holdfast.types.retention import Retention
+from holdfast.types.status import ENDED, RunStatus
 
 if TYPE_CHECKING:
-    from holdfast.runs.sealing import Sealer
     from holdfast.runs.service import RunService
     from holdfast.store.base import RunRow
 
 KEEP = 10
 GRACE = 24 * 3600.0
 BATCH = 500
+_WHY = {
+    RunStatus.pending: "it has not begun",
+    RunStatus.running: "it is being advanced",
+    RunStatus.waiting: "it waits for a moment to come",
+    RunStatus.pending_input: "it waits for an answer",
+    RunStatus.resumable: "it is to go on",
+}
+
+
+class Share(msgspec.Struct, frozen=True, kw_only=True):
+    """What retention takes of one run: all of it (`whole`), or its records before `horizon`."""
+
+    run: RunId
+    flow: str
+    status: RunStatus
+    whole: bool
+    horizon: int
+    records: int
+    bytes: int
+
+
+class Cleaned(msgspec.Struct):
+    """What a clean-up did. `skipped`: runs that could not be read, left as they are."""
+
+    runs: int = 0
+    records: int = 0
+    skipped: int = 0
+
+
+# ---------------------------------------------------------------------- one run
 
 
 async def prune(service: RunService, run: str, *, keep: int = KEEP) -> int:
     """Keep the last `keep` checkpoints of an ended run. Answers how many records went.
 
     The oldest kept checkpoint is rewritten as a self-contained snapshot, with the history that led to it,
-    so that nothing of the picture is lost but the records. Raises RunBusyError for a run that has not ended.
+    so that nothing of the picture is lost but the records. Needs no code of the flow. Raises RunBusyError
+    for a run that has not ended.
     """
     row = await service.get(run)
-    if row.status not in ENDED:
-        raise RunBusyError(f"run {row.id} is {row.status}: a run is pruned after it has ended.", run=row.id)
+    demand_ended(row)
     horizon = await _horizon(service, row, max(1, keep))
     if horizon is None or horizon <= row.horizon:
         return 0
-    # Values of types that are not loaded here could not be written back as they were.
-    service.runtime.program_for(row.version, row.flow)
-    folded = await fold_to(service, row, horizon)
-    replace = _snapshot(folded, folded.reader.sealer)
-    return await service.store.prune(row.id, horizon=horizon, replace=replace)
+    reader = await _exact_reader(service, row)
+    folded = await fold_to(service, row, horizon, reader)
+    replace = _snapshot(folded)
+    kept = await _named_after(service, row, horizon, reader)
+    blobs = sorted(kept.union(replace.side.blobs if replace.side else ()))
+    gone = await service.store.prune(row.id, horizon=horizon, replace=replace, ended=True, blobs=blobs)
+    if not gone:
+        demand_ended(await service.get(row.id))
+    return gone
+
+
+def demand_ended(row: RunRow) -> None:
+    if row.status not in ENDED:
+        raise RunBusyError(
+            f"run {row.id} is {row.status}: {_WHY.get(row.status, 'it lives')}, and a run is pruned after it "
+            "has ended.",
+            hint="Wait for its end, or cancel it first.",
+            run=row.id,
+        )
 
 
 async def _horizon(service: RunService, row: RunRow, keep: int) -> int | None:
@@ -55,7 +106,22 @@ async def _horizon(service: RunService, row: RunRow, keep: int) -> int | None:
     return max((r.seq for r in records if r.kind == Kind.snapshot), default=horizon)
 
 
-def _snapshot(folded: Folded, sealer: Sealer) -> Record:
+async def _exact_reader(service: RunService, row: RunRow) -> Reader:
+    """Values of types that are not loaded here stay as they lie there, so that they can be written back."""
+    program = service.runtime.programs.get(row.version)
+    if program is not None:
+        return Reader(program.graph, service.runtime.sealer_of(program), True)
+    stored = await service.store.flow(row.flow, row.version)
+    if stored is None:
+        raise FlowNotFoundError(
+            f"version {row.version} of flow {row.flow!r} is neither loaded here nor stored.",
+            flow=row.flow,
+            version=row.version,
+        )
+    return Reader(Graph(decode_graph(stored.graph)), Sealer(OpaqueRegistry()), True)
+
+
+def _snapshot(folded: Folded) -> Record:
     """The record at the horizon, its columns as they are, its payload the whole position."""
     old = folded.record
     position: dict[str, Any] = {
@@ -63,65 +129,116 @@ def _snapshot(folded: Folded, sealer: Sealer) -> Record:
         HISTORY: folded.history.dump(),
         "lineage": lineage_of(folded.first),
     }
-    record = Record(
-        old.seq,
-        Kind.snapshot,
-        old.at,
-        old.term,
-        old.node,
-        old.visit,
-        old.attempt,
-        old.scope,
-        str(old.effect),
-        str(old.outcome),
-        old.listed,
-        0,
-        b"",
-        b"",
-    )
-    sealer.seal(record, SnapshotBody(position), old.term)
+    record = msgspec.structs.replace(old, kind=int(Kind.snapshot), payload=b"", digest=b"", size=0)
+    folded.reader.sealer.seal(record, SnapshotBody(position), old.term)
     # Its event numbers were given out long ago: a cursor must still be able to pass them.
     record.events = old.events
     record.side = Side(blobs=sorted({ref.digest for ref in refs_in(position)}))
     return record
 
 
-class Cleaned(msgspec.Struct):
-    """What a clean-up did. `skipped`: runs of flow versions that are not loaded here, left as they are."""
+async def _named_after(service: RunService, row: RunRow, horizon: int, reader: Reader) -> set[bytes]:
+    """The blobs that the kept records name; a record that cannot be read keeps all that the run has."""
+    records = await service.store.read(row.id, first=horizon + 1)
+    try:
+        bodies = [reader.sealer.open(record) for record in records]
+    except CheckpointCorruptError:
+        found = await service.store.history(row.id)
+        return set(found.blobs if found else ())
+    return {ref.digest for body in bodies for ref in refs_in(msgspec.structs.astuple(body))}
 
-    runs: int = 0
-    records: int = 0
-    skipped: int = 0
+
+# ---------------------------------------------------------------------- many runs
+
+
+async def plan(
+    service: RunService, retention: Retention, *, flow: str | None = None, runs: tuple[str, ...] = ()
+) -> AsyncIterator[Share]:
+    """What that retention would take of the ended runs (of one flow; or of these). Changes nothing."""
+    async for row in _ended(service, flow, runs):
+        share = await share_of(service, row, retention)
+        if share is not None:
+            yield share
+
+
+async def _ended(service: RunService, flow: str | None, runs: tuple[str, ...]) -> AsyncIterator[RunRow]:
+    for run in runs:
+        row = await service.get(run)
+        demand_ended(row)
+        yield row
+    if runs:
+        return
+    where = RunFilter(status=tuple(ENDED), flow=flow)
+    after: tuple[int, int] | None = None
+    while rows := await service.store.list_runs(where, after=after, limit=BATCH):
+        after = (rows[-1].created_at, rows[-1].key)
+        for row in rows:
+            yield row
+
+
+async def share_of(service: RunService, row: RunRow, retention: Retention) -> Share | None:
+    """None where nothing of the run is to go."""
+    whole = _is_old(service, row, retention)
+    if not whole and retention.keep is None:
+        return None
+    horizon = row.head + 1 if whole else await _horizon(service, row, retention.keep or 1)
+    if horizon is None or horizon <= row.horizon:
+        return None
+    records = await service.store.read(row.id, last=horizon - 1, payloads=False)
+    return Share(
+        run=row.id,
+        flow=row.flow,
+        status=row.status,
+        whole=whole,
+        horizon=horizon,
+        records=len(records),
+        bytes=sum(record.size for record in records),
+    )
+
+
+def _is_old(service: RunService, row: RunRow, retention: Retention) -> bool:
+    age = retention.seconds
+    if age is None:
+        return False
+    return (row.ended_at or row.updated_at) < service.store.now() - int(age * 1e6)
+
+
+async def take(service: RunService, share: Share, retention: Retention, done: Cleaned) -> None:
+    """Do what the plan says; a run that went on meanwhile is left alone, and so is one that others took."""
+    if share.whole:
+        done.runs += await service.store.delete_run(share.run, ended=True)
+        return
+    try:
+        done.records += await prune(service, share.run, keep=retention.keep or KEEP)
+    except StoreError as error:
+        if error.retryable:
+            raise
+        done.skipped += 1
+    except HoldfastError:
+        done.skipped += 1
 
 
 async def clean(
-    service: RunService, *, keep: int = KEEP, older_than: float | None = None, flow: str | None = None
+    service: RunService,
+    *,
+    keep: int | None = KEEP,
+    older_than: float | None = None,
+    flow: str | None = None,
 ) -> Cleaned:
     """Retention by count and by age, over the ended runs (of one flow).
 
     Those that ended more than `older_than` seconds ago are deleted, the others keep their last `keep`
     checkpoints. A run that has not ended is left alone.
     """
+    days = None if older_than is None else older_than / 86_400
+    return await apply(service, Retention(keep, days), flow=flow)
+
+
+async def apply(service: RunService, retention: Retention, *, flow: str | None = None) -> Cleaned:
     done = Cleaned()
-    where = RunFilter(status=tuple(ENDED), flow=flow)
-    after: tuple[int, int] | None = None
-    while rows := await service.store.list_runs(where, after=after, limit=BATCH):
-        after = (rows[-1].created_at, rows[-1].key)
-        for row in rows:
-            await _clean(service, row, keep, older_than, done)
+    async for share in plan(service, retention, flow=flow):
+        await take(service, share, retention, done)
     return done
-
-
-async def _clean(
-    service: RunService, row: RunRow, keep: int, older_than: float | None, done: Cleaned
-) -> None:
-    ended = row.ended_at or row.updated_at
-    if older_than is not None and ended < service.store.now() - int(older_than * 1e6):
-        done.runs += await service.store.delete_run(row.id)
-    elif row.version in service.runtime.programs:
-        done.records += await prune(service, row.id, keep=keep)
-    else:
-        done.skipped += 1
 
 
 async def collect_blobs(service: RunService, *, grace: float = GRACE) -> int:

@@ -8,6 +8,7 @@ from typing import Final
 
 from holdfast.errors import LeaseLostError, SchemaTooNewError, StoreError, VersionMismatchError
 from holdfast.runs.driver import Driver
+from holdfast.runs.keeping import Keeper
 from holdfast.runs.service import RunService
 from holdfast.runs.sweeps import Reaper, TimerSweep
 from holdfast.store.base import Claim, ClaimRequest
@@ -57,6 +58,8 @@ class Worker:
             self.store, clock, every=self.runtime.settings.lease_ttl / 3, max_recoveries=max_recoveries
         )
         self.timers = TimerSweep(self.store, clock, every=poll)
+        settings = self.runtime.settings
+        self.keeper = Keeper(service, retention=settings.retention, every=settings.retention_every)
         self._runs: dict[RunId, asyncio.Task[None]] = {}
         self._freed = asyncio.Event()
         self._stopping = False
@@ -67,7 +70,7 @@ class Worker:
     # ------------------------------------------------------------------ living
     async def serve(self) -> None:
         """Until `stop`. A store that is busy or away is waited for."""
-        sweeps = [asyncio.create_task(sweep.serve()) for sweep in (self.reaper, self.timers)]
+        sweeps = [asyncio.create_task(sweep.serve()) for sweep in (self.reaper, self.timers, self.keeper)]
         self._claiming = asyncio.create_task(self._claim_forever())
         try:
             await asyncio.wait([self._claiming])

@@ -13,6 +13,7 @@ from holdfast.model.diagnostics import Problem
 from holdfast.model.graph import Edge, InDoubt, Node
 from holdfast.model.program import Handler, Router
 from holdfast.model.reducers import ReducerMark, as_mark
+from holdfast.types.retention import DEFAULT_RETENTION, Retention
 from holdfast.types.status import Effect
 
 
@@ -41,6 +42,7 @@ class Collector:
         max_goal_jumps: int = 10,
         retry_target: str | None = None,
         fallback_retry_target: str | None = None,
+        retention: Retention = DEFAULT_RETENTION,
     ) -> None:
         self.name = name
         self.state = state
@@ -65,6 +67,8 @@ class Collector:
             if fallback_retry_target is None
             else node_id(fallback_retry_target),
         }
+        # No part of the graph: keeping more or less of the past makes no other version.
+        self.retention = retention
         self.types = tuple(types)
         self.reducers = {name: as_mark(given) for name, given in (reducers or {}).items()}
         self.nodes: list[Node] = []

@@ -39,6 +39,7 @@ class Lowered(msgspec.Struct, frozen=True, kw_only=True):
         )
         # Told, and not only seen: a body that takes nothing, or only the context, is one too.
         program.is_item = self.builder.is_item
+        program.retention = self.builder.retention
         return program
 
     def _code(self) -> dict[str, str]:

@@ -1,0 +1,58 @@
+"""The sweep that forgets: ended runs are kept as their flow says, and blobs until nobody names them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.errors import HoldfastError
+from holdfast.runs import pruning
+from holdfast.runs.pruning import Cleaned
+from holdfast.telemetry import log
+from holdfast.types.retention import Retention
+
+if TYPE_CHECKING:
+    from holdfast.runs.service import RunService
+
+EVERY = 3600.0
+
+
+class Keeper:
+    """Applies the retention of the flows that its process carries; `retention` overrides them all.
+
+    Any number of workers may do this at once: each run is pruned in one transaction that looks again
+    whether it has ended and whether somebody else was there before.
+    """
+
+    def __init__(
+        self, service: RunService, *, retention: Retention | None = None, every: float = EVERY
+    ) -> None:
+        self.service = service
+        self.retention = retention
+        self.every = every
+
+    async def sweep(self) -> Cleaned:
+        total = Cleaned()
+        for flow, retention in self._rules().items():
+            done = await pruning.apply(self.service, retention, flow=flow)
+            total.runs += done.runs
+            total.records += done.records
+            total.skipped += done.skipped
+        await pruning.collect_blobs(self.service)
+        if total.runs or total.records:
+            log.info("retention: %d runs and %d records of others went", total.runs, total.records)
+        return total
+
+    def _rules(self) -> dict[str, Retention]:
+        """By flow. Of several versions the one loaded last counts."""
+        programs = self.service.runtime.programs.values()
+        return {program.graph.name: self.retention or program.retention for program in programs}
+
+    async def serve(self) -> None:
+        """Until cancelled. The first sweep comes after a while: a worker that starts has better things to do."""
+        clock = self.service.runtime.clock
+        while True:
+            await clock.sleep(self.every)
+            try:
+                await self.sweep()
+            except HoldfastError as error:
+                log.warning("retention could not be applied, trying again later: %s", error)

@@ -36,6 +36,12 @@ HoldfastError
 │   ├── OutcomeUnknownError         an effect may or may not have happened
 │   ├── ReplayMismatchError         sub-steps called in another order than recorded
 │   ├── ScriptError                 ctx.step or ctx.ask where the node's class forbids it
+│   ├── ModelError                  a model gave no usable answer
+│   │   ├── ModelRefusedError           the endpoint refuses the request: its key, its address, its content
+│   │   ├── ModelUnavailableError       it was busy, broken or out of reach, over all attempts
+│   │   └── ModelReplyError             what it answered cannot be understood
+│   ├── TurnLimitError              an agent took more turns than it may
+│   ├── BudgetError                 an agent's budget is spent, and it has no answer yet
 │   └── RunCancelledError           somebody asked it to stop
 ├── StoreError                  the store could not do it
 │   ├── StoreBusyError              locked by somebody else; try again
@@ -219,6 +225,33 @@ class ReplayMismatchError(RunError):
 
 class ScriptError(RunError):
     code = "script"
+
+
+class ModelError(RunError):
+    code = "model"
+    status = 502
+
+
+class ModelRefusedError(ModelError):
+    code = "model_refused"
+
+
+class ModelUnavailableError(ModelError):
+    code = "model_unavailable"
+    status = 503
+    retryable = True
+
+
+class ModelReplyError(ModelError):
+    code = "model_reply"
+
+
+class TurnLimitError(RunError):
+    code = "turn_limit"
+
+
+class BudgetError(RunError):
+    code = "budget"
 
 
 class RunCancelledError(RunError):

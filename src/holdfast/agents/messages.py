@@ -1,0 +1,93 @@
+"""What is said between an agent, its model and its tools, in no provider's own form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, cast
+
+import msgspec
+
+Role = Literal["system", "user", "assistant", "tool"]
+
+FINAL = "final_answer"
+"""The tool by which a model hands over a typed answer."""
+
+
+class ToolCall(msgspec.Struct, frozen=True):
+    """`arguments` is the JSON text exactly as the model wrote it: a resumed prompt repeats it unchanged."""
+
+    id: str
+    name: str
+    arguments: str = "{}"
+
+
+class Message(msgspec.Struct, frozen=True, omit_defaults=True):
+    """`call`: of a tool's result, the id of the call that it answers. `extra`: what only the provider
+    understands and wants back (signed reasoning, for instance)."""
+
+    role: Role
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    call: str = ""
+    failed: bool = False
+    extra: tuple[dict[str, Any], ...] = ()
+
+
+class ToolSpec(msgspec.Struct, frozen=True):
+    """A tool as a model sees it."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+
+
+class Request(msgspec.Struct, frozen=True):
+    """One call of a model. `must_call`: it has to use a tool."""
+
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSpec, ...] = ()
+    max_tokens: int | None = None
+    must_call: bool = False
+
+
+class Tokens(msgspec.Struct, frozen=True):
+    """What a call used. `cached` and `written` (to the provider's cache) are parts of `input`."""
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    written: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.input + self.output
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """`finish`: stop, tool_calls, length (it was cut), refused, or the provider's own word."""
+
+    message: Message
+    tokens: Tokens = Tokens()
+    finish: str = "stop"
+
+
+def stored(message: Message) -> dict[str, Any]:
+    """As the journal keeps it: plain data."""
+    return cast("dict[str, Any]", msgspec.to_builtins(message))
+
+
+def restored(plain: Mapping[str, Any]) -> Message:
+    return msgspec.convert(dict(plain), Message)
+
+
+def unanswered(messages: Sequence[Message]) -> list[ToolCall]:
+    """Tool calls of the latest turn that have no result yet, in their order. A final answer waits for none."""
+    answered: set[str] = set()
+    for message in reversed(messages):
+        if message.role == "tool":
+            answered.add(message.call)
+        elif message.role == "assistant":
+            return [call for call in message.calls if call.id not in answered and call.name != FINAL]
+        else:
+            return []
+    return []

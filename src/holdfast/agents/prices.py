@@ -1,0 +1,56 @@
+"""What tokens cost. Prices are the caller's: they change, and a made-up one would be worse than none."""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+
+from holdfast.agents.messages import Tokens
+from holdfast.errors import InputError
+
+MILLION = Decimal(1_000_000)
+Amount = Decimal | int | float | str
+
+
+class Prices:
+    """Per million tokens, in whatever currency: `Prices(input="2.50", output="10", cached="1.25")`."""
+
+    __slots__ = ("cached", "input", "output", "written")
+
+    def __init__(
+        self,
+        *,
+        input: Amount,
+        output: Amount,
+        cached: Amount | None = None,
+        written: Amount | None = None,  # noqa: A002
+    ) -> None:
+        self.input = amount(input, "the price of input")
+        self.output = amount(output, "the price of output")
+        self.cached = self.input if cached is None else amount(cached, "the price of cached input")
+        self.written = self.input if written is None else amount(written, "the price of cache writes")
+
+    def cost(self, tokens: Tokens) -> Decimal:
+        plain = max(0, tokens.input - tokens.cached - tokens.written)
+        parts = (
+            self.input * plain,
+            self.cached * tokens.cached,
+            self.written * tokens.written,
+            self.output * tokens.output,
+        )
+        return sum(parts, Decimal(0)) / MILLION
+
+    def __repr__(self) -> str:
+        return (
+            f"Prices(input={self.input}, output={self.output}, cached={self.cached}, written={self.written})"
+        )
+
+
+def amount(given: Amount, what: str) -> Decimal:
+    """Exact: a float is taken as it is written, 0.1 as 0.1. Raises InputError."""
+    try:
+        found = given if isinstance(given, Decimal) else Decimal(str(given))
+    except InvalidOperation:
+        found = Decimal("NaN")
+    if not found.is_finite() or found < 0:
+        raise InputError(f"{what} is {given!r}.", hint='Give a number from 0 on, best as text: "2.50".')
+    return found

@@ -1,0 +1,74 @@
+"""A model that says what it was told to say: for tests and examples, with no network and no key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from holdfast.agents.messages import Message, Reply, Request, ToolCall, Tokens
+from holdfast.agents.model import Tell
+from holdfast.agents.prices import Prices
+from holdfast.errors import ModelError
+
+Turn = str | ToolCall | list[ToolCall] | Reply | Exception | Callable[[Request], Any]
+
+
+def call(tool: str, /, **arguments: Any) -> ToolCall:
+    """A tool call as a scripted model makes it; it gets its id when it is made."""
+    return ToolCall("", tool, msgspec.json.encode(arguments).decode())
+
+
+class Scripted:
+    """`Scripted(call("search", query="tides"), "Twice a day.")`: what it says in its first turn, its second, ...
+
+    A turn is a text, a call, a list of calls, a whole `Reply`, an error to raise, or a function of the request
+    that gives one of these. Which turn it is, is read off the request: it has as many assistant messages as
+    turns have passed. So a resumed run goes on where it was, in any process. `requests` are those it was sent.
+    """
+
+    def __init__(
+        self, *turns: Turn, name: str = "scripted", prices: Prices | None = None, tokens: Tokens | None = None
+    ) -> None:
+        self.turns = turns
+        self.name = name
+        self.prices = prices
+        self.tokens = tokens
+        self.requests: list[Request] = []
+
+    async def reply(self, request: Request, tell: Tell) -> Reply:
+        self.requests.append(request)
+        turn = sum(message.role == "assistant" for message in request.messages)
+        if turn >= len(self.turns):
+            raise ModelError(
+                f"the scripted model has {len(self.turns)} turns and was asked for number {turn + 1}.",
+                hint="Script one more turn.",
+            )
+        reply = self._reply(self.turns[turn], turn, request)
+        for piece in re.findall(r"\S+\s*|\s+", reply.message.text):
+            tell("text", piece)
+        return reply
+
+    def _reply(self, said: Any, turn: int, request: Request) -> Reply:
+        if callable(said) and not isinstance(said, type):
+            said = said(request)
+        if isinstance(said, Exception):
+            raise said
+        if isinstance(said, Reply):
+            return said
+        calls = [said] if isinstance(said, ToolCall) else said if isinstance(said, list) else []
+        text = said if isinstance(said, str) else ""
+        named = tuple(_named(each, turn, index) for index, each in enumerate(calls))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        message = Message("assistant", text, named)
+        used = self.tokens or Tokens(_words(request), len(text.split()) + 3 * len(named))
+        return Reply(message, used, "tool_calls" if named else "stop")
+
+
+def _named(one: ToolCall, turn: int, index: int) -> ToolCall:
+    return one if one.id else ToolCall(f"call_{turn + 1}_{index + 1}", one.name, one.arguments)
+
+
+def _words(request: Request) -> int:
+    return sum(len(message.text.split()) for message in request.messages)

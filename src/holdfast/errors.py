@@ -50,7 +50,8 @@ HoldfastError
 │   ├── NotAStoreError              the file is not a Holdfast database
 │   ├── SchemaTooNewError           written by a newer version
 │   ├── CheckpointCorruptError      a record does not match its digest
-│   └── BlobMissingError            a blob that a record names is gone or damaged
+│   ├── BlobMissingError            a blob that a record names is gone or damaged
+│   └── KeyMissingError             what it takes to read is encrypted under a key that is not here
 └── NotDone                     raised by a handler: the effect certainly did not happen
 """
 
@@ -295,6 +296,12 @@ class CheckpointCorruptError(StoreError):
 class BlobMissingError(StoreError):
     code = "blob_missing"
     status = 500
+
+
+class KeyMissingError(StoreError):
+    """Nothing is lost: with the key (`facts["key"]` names it) all is as it was."""
+
+    code = "key_missing"
 
 
 class NotDone(HoldfastError):

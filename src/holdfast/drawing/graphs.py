@@ -1,0 +1,115 @@
+"""A flow's graph as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from holdfast.drawing.picture import Look, Mark, Picture, PictureEdge, PictureNode, Shape, State
+from holdfast.model.graph import END, START, Edge, EdgeKind, Graph, Node, NodeKind
+
+_SHAPES = {
+    NodeKind.hold: Shape.hold,
+    NodeKind.timer: Shape.timer,
+    NodeKind.map: Shape.map,
+    NodeKind.subflow: Shape.subflow,
+    NodeKind.guardrail: Shape.guard,
+}
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What a caller knows about a node of a run: how far it is, and what to write beside it."""
+
+    state: State = State.idle
+    mark: Mark = Mark.none
+    note: str = ""
+    detail: str = ""
+
+
+Marking = Callable[[str, Edge], Mark]
+
+
+def from_graph(
+    graph: Graph,
+    told: Mapping[str, Told] | None = None,
+    *,
+    expand: bool = False,
+    mark: Marking | None = None,
+    path: str = "",
+) -> Picture:
+    """`told` is by node; a node of a sub-flow is named with the nodes leading to it: `child/pay`. `mark` says
+    what to notice about an edge, given its graph's path. `expand` also draws what is inside maps and
+    sub-flows."""
+    known = told or {}
+    nodes = [_node(graph, node, known, expand=expand, mark=mark, path=path) for node in graph.nodes]
+    edges = [_edge(edge, mark(path, edge) if mark else Mark.none) for edge in graph.edges]
+    began = mark is not None and any(path + name in known for name in graph.spec.start)
+    first = [_dot(START, Shape.start)] if graph.spec.start else []
+    last = [_dot(END, Shape.end)] if any(edge.target == END for edge in graph.edges) else []
+    starts = [
+        PictureEdge(source=START, target=name, mark=Mark.taken if began else Mark.none)
+        for name in graph.spec.start
+    ]
+    return Picture(nodes=(*first, *nodes, *last), edges=(*starts, *edges), title=graph.name)
+
+
+def _dot(name: str, shape: Shape) -> PictureNode:
+    return PictureNode(id=name, label="", shape=shape)
+
+
+def _node(
+    graph: Graph, node: Node, known: Mapping[str, Told], *, expand: bool, mark: Marking | None, path: str
+) -> PictureNode:
+    about = known.get(path + node.id, Told())
+    body = node.map.body if node.map else node.subflow.body if node.subflow else ""
+    inner = graph.subgraphs.get(body) if expand and body else None
+    inside = None
+    if inner is not None:
+        inside = from_graph(inner, known, expand=True, mark=mark, path=f"{path}{node.id}/")
+    return PictureNode(
+        id=node.id,
+        label=node.id,
+        shape=_SHAPES.get(node.kind, Shape.task),
+        state=about.state,
+        mark=about.mark,
+        note=about.note,
+        detail=about.detail or describe(node),
+        inside=inside,
+    )
+
+
+def describe(node: Node) -> str:
+    """What the graph itself says about a node, in a few words."""
+    told = [f"{node.kind} node, effect {node.effect}"]
+    if node.hold is not None:
+        told.append(f"asks: {node.hold.prompt}")
+    if node.retry.attempts > 1:
+        told.append(f"up to {node.retry.attempts} attempts")
+    if node.map is not None:
+        told.append(f"for each of {node.map.over}")
+    return "; ".join(told)
+
+
+def _edge(edge: Edge, mark: Mark) -> PictureEdge:
+    return PictureEdge(
+        source=edge.source, target=edge.target, label=edge_label(edge), look=_look(edge), mark=mark
+    )
+
+
+def _look(edge: Edge) -> Look:
+    if edge.loop is not None:
+        return Look.loop
+    if edge.kind is EdgeKind.failure:
+        return Look.failure
+    return Look.plain if edge.kind is EdgeKind.always else Look.conditional
+
+
+def edge_label(edge: Edge) -> str:
+    """Its own label, else when it is taken."""
+    limit = f" (up to {edge.loop} times)" if edge.loop else ""
+    if edge.kind is EdgeKind.failure:
+        return edge.label or "on failure"
+    if edge.kind is EdgeKind.otherwise:
+        return (edge.label or "otherwise") + limit
+    return ((edge.label or edge.when or "") + limit).strip()

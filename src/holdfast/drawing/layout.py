@@ -1,0 +1,72 @@
+"""The one layout: rows from the top down, few crossings, straight long edges, loops beside the rest."""
+
+from __future__ import annotations
+
+from math import floor
+from typing import Protocol
+
+import msgspec
+
+from holdfast.drawing.layers import Route, Rows, Slot, make_rows
+from holdfast.drawing.ordering import order
+from holdfast.drawing.picture import Picture, PictureEdge, PictureNode
+from holdfast.drawing.placing import place
+
+Size = tuple[float, float]
+
+
+class Ruler(Protocol):
+    """What a kind of drawing knows about room: in pixels, in characters."""
+
+    gap: float
+    """Between two nodes of a row."""
+
+    lane: float
+    """Between an edge that passes by and its neighbours."""
+
+    def node(self, node: PictureNode, inside: Layout | None) -> Size: ...
+
+    def label(self, edge: PictureEdge) -> Size: ...
+
+
+class Layout(msgspec.Struct):
+    """Every slot has its centre `x`; the left edge of the drawing is 0. Heights of rows are the drawer's."""
+
+    picture: Picture
+    slots: list[Slot]
+    rows: list[list[int]]
+    routes: list[Route]
+    width: float
+    insides: dict[str, Layout]
+
+    def row_height(self, row: int) -> float:
+        return max(self.slots[slot].height for slot in self.rows[row])
+
+
+def lay_out(picture: Picture, ruler: Ruler) -> Layout:
+    """Deterministic: the same picture and ruler always give the same layout."""
+    insides = {node.id: lay_out(node.inside, ruler) for node in picture.nodes if node.inside is not None}
+    rows = make_rows(picture)
+    for slot in rows.slots:
+        slot.width, slot.height = _size(slot, ruler, insides)
+    above, below = order(rows)
+    # Whole numbers: slots that stand exactly over each other stay so, and a terminal has no halves.
+    xs = [floor(x) for x in place(rows, above, below, lambda a, b: _apart(rows, ruler, a, b))]
+    left = min((x - slot.width / 2 for x, slot in zip(xs, rows.slots, strict=True)), default=0)
+    for x, slot in zip(xs, rows.slots, strict=True):
+        slot.x = x - left
+    width = max((slot.x + slot.width / 2 for slot in rows.slots), default=0)
+    return Layout(picture, rows.slots, rows.rows, rows.routes, width, insides)
+
+
+def _size(slot: Slot, ruler: Ruler, insides: dict[str, Layout]) -> Size:
+    if slot.node is not None:
+        return ruler.node(slot.node, insides.get(slot.node.id))
+    return ruler.label(slot.edge) if slot.label and slot.edge is not None else (1, 1)
+
+
+def _apart(rows: Rows, ruler: Ruler, a: int, b: int) -> float:
+    """From centre to centre."""
+    left, right = rows.slots[a], rows.slots[b]
+    passing = left.node is None or right.node is None
+    return (left.width + right.width) / 2 + (ruler.lane if passing else ruler.gap)

@@ -1,0 +1,111 @@
+"""Left to right within the rows, with few crossings: sweeps down and up by barycentre, the best one wins."""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from itertools import pairwise
+
+from holdfast.drawing.layers import Rows
+
+SMALL = 400
+"""Slots up to which neighbours are also exchanged one by one."""
+
+Links = list[list[int]]
+
+
+def order(rows: Rows) -> tuple[Links, Links]:
+    """Orders `rows.rows` in place; answers each slot's neighbours in the row above and in the row below."""
+    above, below, beside = _links(rows)
+    sweeps = 16 if len(rows.slots) <= SMALL else 6
+    best, fewest = [list(row) for row in rows.rows], _crossings(rows.rows, below)
+    for sweep in range(sweeps):
+        if not fewest:
+            break
+        _sweep(rows.rows, below if sweep % 2 else above, beside[sweep % 2], up=bool(sweep % 2))
+        if len(rows.slots) <= SMALL:
+            _exchange(rows.rows, above, below)
+        crossings = _crossings(rows.rows, below)
+        if crossings < fewest:
+            best, fewest = [list(row) for row in rows.rows], crossings
+    rows.rows = best
+    return above, below
+
+
+def _links(rows: Rows) -> tuple[Links, Links, tuple[dict[int, int], dict[int, int]]]:
+    """`beside`: where a loop turns, it wants to stand next to the node that it comes from or leads to."""
+    above: Links = [[] for _ in rows.slots]
+    below: Links = [[] for _ in rows.slots]
+    at_top: dict[int, int] = {}
+    at_bottom: dict[int, int] = {}
+    for route in rows.routes:
+        chain = route.slots
+        if route.back:
+            at_bottom[chain[1]], at_top[chain[-2]] = chain[0], chain[-1]
+            chain = chain[-2:0:-1]
+        for upper, lower in pairwise(chain):
+            below[upper].append(lower)
+            above[lower].append(upper)
+    return above, below, (at_top, at_bottom)
+
+
+def _sweep(rows: list[list[int]], links: Links, beside: dict[int, int], *, up: bool) -> None:
+    place: dict[int, int] = {}
+    for row in reversed(rows) if up else rows:
+        wish = {slot: _wish(links[slot], place) for slot in row}
+        for slot, node in beside.items():
+            if slot in wish and node in wish:
+                near = wish[node]
+                wish[slot] = None if near is None else near + 1e-6
+        _sort(row, wish)
+        place = {slot: i for i, slot in enumerate(row)}
+
+
+def _wish(links: list[int], place: dict[int, int]) -> float | None:
+    found = [place[slot] for slot in links if slot in place]
+    return sum(found) / len(found) if found else None
+
+
+def _sort(row: list[int], wish: dict[int, float | None]) -> None:
+    """Slots without a wish keep their place; the others are sorted around them."""
+    moving = sorted((slot for slot in row if wish[slot] is not None), key=lambda slot: wish[slot] or 0.0)
+    following = iter(moving)
+    row[:] = [slot if wish[slot] is None else next(following) for slot in row]
+
+
+def _crossings(rows: list[list[int]], below: Links) -> int:
+    total = 0
+    for upper, lower in pairwise(rows):
+        place = {slot: i for i, slot in enumerate(lower)}
+        seen: list[int] = []
+        for slot in upper:
+            ends = sorted(place[target] for target in below[slot])
+            total += sum(len(seen) - bisect_right(seen, end) for end in ends)
+            for end in ends:
+                insort(seen, end)
+    return total
+
+
+def _exchange(rows: list[list[int]], above: Links, below: Links) -> None:
+    """Swap neighbours wherever that saves a crossing, a few times over."""
+    for _ in range(4):
+        better = False
+        for r, row in enumerate(rows):
+            place = {
+                slot: i
+                for near in (r - 1, r + 1)
+                if 0 <= near < len(rows)
+                for i, slot in enumerate(rows[near])
+            }
+            for i in range(len(row) - 1):
+                a, b = row[i], row[i + 1]
+                if _gain(a, b, above, place) + _gain(a, b, below, place) > 0:
+                    row[i], row[i + 1] = b, a
+                    better = True
+        if not better:
+            return
+
+
+def _gain(a: int, b: int, links: Links, place: dict[int, int]) -> int:
+    """How many crossings fewer if b stood before a."""
+    lefts, rights = [place[s] for s in links[a]], [place[s] for s in links[b]]
+    return sum((left > right) - (left < right) for left in lefts for right in rights)

@@ -1,0 +1,98 @@
+"""What is to be drawn, whoever asks: boxes and lines with words, states, marks. Neither place nor colour."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from holdfast.errors import InputError
+
+
+class Shape(StrEnum):
+    """What a node is: told by an icon in an SVG, by a sign in a terminal."""
+
+    task = "task"
+    hold = "hold"
+    timer = "timer"
+    map = "map"
+    subflow = "subflow"
+    guard = "guard"
+    start = "start"
+    end = "end"
+
+
+class State(StrEnum):
+    """How far a node is: told by a sign, a word and a colour, so that none of them is needed alone."""
+
+    idle = ""
+    ready = "ready"
+    running = "running"
+    done = "done"
+    failed = "failed"
+    waiting = "waiting"
+    asking = "asking"
+    skipped = "skipped"
+    unknown = "unknown"
+
+
+class Look(StrEnum):
+    """What an edge is. A `loop` leads back and is drawn beside the rest."""
+
+    plain = "plain"
+    conditional = "conditional"
+    loop = "loop"
+    failure = "failure"
+    dead = "dead"
+
+
+class Mark(StrEnum):
+    """What a reader should notice: `taken` for what a run went through, the others for a comparison."""
+
+    none = ""
+    taken = "taken"
+    added = "added"
+    removed = "removed"
+    changed = "changed"
+
+
+class PictureNode(msgspec.Struct, frozen=True, kw_only=True):
+    """`note` is a short second line (a duration, a count); `detail` is for the reader who asks for more.
+    `inside` is a picture of its own, drawn within the node's frame (a sub-flow that was expanded)."""
+
+    id: str
+    label: str
+    shape: Shape = Shape.task
+    state: State = State.idle
+    mark: Mark = Mark.none
+    note: str = ""
+    detail: str = ""
+    inside: Picture | None = None
+
+
+class PictureEdge(msgspec.Struct, frozen=True, kw_only=True):
+    source: str
+    target: str
+    label: str = ""
+    look: Look = Look.plain
+    mark: Mark = Mark.none
+
+
+class Picture(msgspec.Struct, frozen=True, kw_only=True):
+    """The order of nodes and edges is a wish: what is declared first is drawn further left."""
+
+    nodes: tuple[PictureNode, ...]
+    edges: tuple[PictureEdge, ...] = ()
+    title: str = ""
+
+    def __post_init__(self) -> None:
+        """Raises InputError for a line between boxes that are not there."""
+        known = {node.id for node in self.nodes}
+        if len(known) < len(self.nodes):
+            raise InputError(f"The picture {self.title!r} has two nodes of one id.")
+        for edge in self.edges:
+            for end in (edge.source, edge.target):
+                if end not in known:
+                    raise InputError(
+                        f"The picture {self.title!r} has an edge to {end!r}, which is no node of it."
+                    )

@@ -1,0 +1,219 @@
+"""A picture as lines of text: rounded boxes, arrows, signs; ASCII where there is no more."""
+
+from __future__ import annotations
+
+import msgspec
+
+from holdfast.drawing.canvas import EAST, NORTH, SOUTH, UPRIGHT, WEST, Canvas, Span
+from holdfast.drawing.channels import Leg, Net, plan
+from holdfast.drawing.layers import Slot
+from holdfast.drawing.layout import Layout, Size, lay_out
+from holdfast.drawing.outline import outline
+from holdfast.drawing.picture import Look, Mark, Picture, PictureEdge, PictureNode, Shape, State
+from holdfast.drawing.wording import (
+    ASCII_SHAPES,
+    ASCII_SIGNS,
+    MARK_SIGNS,
+    SHAPE_SIGNS,
+    SHAPE_WORDS,
+    SIGNS,
+    WORDS,
+    columns,
+    shortened,
+)
+
+LABEL_AT_MOST = 24
+EDGE_LABEL_AT_MOST = 22
+_DOTS = {Shape.start: "●", Shape.end: "◉"}
+
+
+class TextDrawing(msgspec.Struct, frozen=True):
+    """Lines of spans. `plain` is the same as one string."""
+
+    lines: list[list[Span]]
+
+    @property
+    def plain(self) -> str:
+        return "\n".join("".join(span.text for span in line).rstrip() for line in self.lines)
+
+
+def to_text(
+    picture: Picture, *, width: int = 100, height: int = 0, ascii_only: bool = False, legend: bool = True
+) -> TextDrawing:
+    """As wide as it must be, up to `width` columns (and `height` lines, unless 0); a picture that does not
+    fit becomes an indented outline. `ascii_only`: for a terminal whose encoding knows no more."""
+    ruler = TextRuler(ascii_only=ascii_only)
+    canvas = ruler.draw(lay_out(picture, ruler)) if len(picture.nodes) <= (height or 400) else None
+    if canvas is None or canvas.width > width or (height and canvas.height > height):
+        lines = outline(picture, width=width, ascii_only=ascii_only)
+    else:
+        lines = canvas.lines(ascii_only=ascii_only)
+    if legend:
+        lines += _legend(picture, width, ascii_only=ascii_only)
+    return TextDrawing(lines)
+
+
+class TextRuler:
+    """In characters. Widths are odd, so that each box has a middle."""
+
+    gap = 3.0
+    lane = 2.0
+
+    def __init__(self, *, ascii_only: bool) -> None:
+        self._ascii = ascii_only
+        self._insides: dict[int, tuple[Layout, Canvas]] = {}
+
+    def node(self, node: PictureNode, inside: Layout | None) -> Size:
+        if node.shape in _DOTS:
+            return 1, 1
+        texts = node_lines(node, ascii_only=self._ascii)
+        width, height = max(columns(text) for text, _ in texts) + 4, len(texts) + 2
+        if inside is not None:
+            canvas = self.draw(inside)
+            self._insides[id(inside)] = (inside, canvas)
+            width, height = max(width + 2, canvas.width + 4), canvas.height + 2
+        return width | 1, height
+
+    def label(self, edge: PictureEdge) -> Size:
+        return (columns(shortened(edge.label, EDGE_LABEL_AT_MOST)) + 2) | 1, 1
+
+    def draw(self, layout: Layout) -> Canvas:
+        channels, canvas = plan(layout), Canvas()
+        top = _channel(canvas, channels[0], 0, layout)
+        for number, row in enumerate(layout.rows):
+            height = int(layout.row_height(number))
+            for slot in row:
+                self._slot(canvas, layout, slot, top, height)
+            top += height
+            top += _channel(canvas, channels[number + 1], top, layout, last=number == len(layout.rows) - 1)
+        return canvas
+
+    def _slot(self, canvas: Canvas, layout: Layout, number: int, top: int, height: int) -> None:
+        slot = layout.slots[number]
+        if slot.node is None:
+            self._passing(canvas, layout, number, top, height)
+            return
+        if slot.node.shape in _DOTS:
+            canvas.write(top, int(slot.x), _DOTS[slot.node.shape], style_of(slot.node))
+        else:
+            self._box(canvas, slot, slot.node, top, layout.insides.get(slot.node.id))
+        for row in range(top + int(slot.height), top + height):
+            if any(route.slots[0] == number for route in layout.routes):
+                canvas.line(row, int(slot.x), UPRIGHT, -1 - number, "line")
+
+    def _passing(self, canvas: Canvas, layout: Layout, number: int, top: int, height: int) -> None:
+        slot = layout.slots[number]
+        assert slot.edge is not None
+        style = edge_style(slot.edge)
+        for row in range(top, top + height):
+            canvas.line(row, int(slot.x), UPRIGHT, -1 - number, style)
+        if slot.label:
+            text = shortened(slot.edge.label, EDGE_LABEL_AT_MOST)
+            canvas.write(top + height // 2, int(slot.x) - columns(text) // 2, text, "label")
+
+    def _box(self, canvas: Canvas, slot: Slot, node: PictureNode, top: int, inside: Layout | None) -> None:
+        left, style = int(slot.x - slot.width / 2), style_of(node)
+        canvas.box(top, left, int(slot.width), int(slot.height), style)
+        texts = node_lines(node, ascii_only=self._ascii)
+        if inside is not None:
+            canvas.write(top, left + 2, f" {texts[0][0]} ", style)
+            drawn = self._insides[id(inside)][1]
+            canvas.paste(drawn, top + 1, left + (int(slot.width) - drawn.width) // 2)
+            return
+        for row, (text, kind) in enumerate(texts, top + 1):
+            canvas.write(row, left + (int(slot.width) - columns(text)) // 2, text, kind or style)
+
+
+def _channel(canvas: Canvas, nets: list[Net], top: int, layout: Layout, *, last: bool = False) -> int:
+    """Draws the lines between two rows; answers how many rows that took."""
+    if not nets:
+        return 0
+    tracks = 1 + max(net.track for net in nets)
+    bottom = top + tracks + (0 if last else 1)
+    for number, net in enumerate(nets):
+        _net(canvas, net, number, top, bottom, layout)
+    return bottom - top
+
+
+def _net(canvas: Canvas, net: Net, owner: int, top: int, bottom: int, layout: Layout) -> None:
+    turn = top + max(net.track, 0)
+    for leg in net.tops:
+        _upright(canvas, leg, top, turn if not net.straight else bottom - 1, owner, layout, up=True)
+    for leg in net.bottoms:
+        _upright(canvas, leg, turn if not net.straight else top, bottom - 1, owner, layout, up=False)
+    if not net.straight:
+        _level(canvas, net, turn, owner, layout)
+    for leg in net.bottoms:
+        if leg.arrives:
+            canvas.write(bottom - 1, leg.col, "▼", edge_style(layout.routes[leg.route].edge))
+
+
+def _upright(
+    canvas: Canvas, leg: Leg, first: int, last: int, owner: int, layout: Layout, *, up: bool
+) -> None:
+    style = edge_style(layout.routes[leg.route].edge)
+    for row in range(first, last + 1):
+        lines = UPRIGHT
+        if not up and row == first:
+            lines = SOUTH
+        elif up and row == last:
+            lines = NORTH
+        canvas.line(row, leg.col, lines, owner, style)
+
+
+def _level(canvas: Canvas, net: Net, row: int, owner: int, layout: Layout) -> None:
+    """Each leg's own stretch of the track is drawn in its own style, from where the net comes in."""
+    start = net.tops[0].col if net.tops else net.bottoms[0].col
+    for leg in (*net.tops, *net.bottoms):
+        low, high = min(start, leg.col), max(start, leg.col)
+        style = edge_style(layout.routes[leg.route].edge)
+        for col in range(low, high + 1):
+            lines = (EAST if col < high else 0) | (WEST if col > low else 0)
+            if lines:
+                canvas.line(row, col, lines, owner, style)
+
+
+def node_lines(node: PictureNode, *, ascii_only: bool) -> list[tuple[str, str]]:
+    """What stands in a box: (text, style); no style: that of the box."""
+    signs, shapes = (ASCII_SIGNS, ASCII_SHAPES) if ascii_only else (SIGNS, SHAPE_SIGNS)
+    before = [signs[node.state]] if node.state in signs else []
+    before += [MARK_SIGNS[node.mark]] if node.mark in MARK_SIGNS else []
+    after = [shapes[node.shape]] if node.shape in shapes else []
+    first = " ".join([*before, shortened(node.label, LABEL_AT_MOST), *after])
+    return [(first, ""), *([(shortened(node.note, LABEL_AT_MOST), "note")] if node.note else [])]
+
+
+def style_of(node: PictureNode) -> str:
+    return node.mark if node.mark in MARK_SIGNS else str(node.state) or "node"
+
+
+def edge_style(edge: PictureEdge) -> str:
+    if edge.mark is not Mark.none:
+        return str(edge.mark)
+    return str(edge.look) if edge.look in (Look.dead, Look.failure) else "line"
+
+
+def _legend(picture: Picture, width: int, *, ascii_only: bool) -> list[list[Span]]:
+    """Only the signs that occur."""
+    states, shapes = _occurring(picture)
+    signs, kinds = (ASCII_SIGNS, ASCII_SHAPES) if ascii_only else (SIGNS, SHAPE_SIGNS)
+    told = [(f"{signs[s]} {WORDS[s]}", str(s)) for s in State if s in states and s in signs]
+    told += [(f"{kinds[s]} {SHAPE_WORDS[s]}", "note") for s in Shape if s in shapes and s in kinds]
+    lines: list[list[Span]] = [[]] if told else []
+    used = 0
+    for text, style in told:
+        if used and used + columns(text) + 3 > width:
+            lines.append([])
+            used = 0
+        lines[-1] += [Span("   " if used else ""), Span(text, style)]
+        used += columns(text) + 3
+    return [[], *lines] if told else []
+
+
+def _occurring(picture: Picture) -> tuple[set[State], set[Shape]]:
+    states, shapes = {node.state for node in picture.nodes}, {node.shape for node in picture.nodes}
+    for node in picture.nodes:
+        if node.inside is not None:
+            more = _occurring(node.inside)
+            states, shapes = states | more[0], shapes | more[1]
+    return states, shapes

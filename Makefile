@@ -11,7 +11,7 @@ SETUP := $(PYTHON) tools/setup.py
 unexport PYTHONDONTWRITEBYTECODE PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check soak bench format lock clean setup-runtime setup-dev
+.PHONY: help demo test check soak bench docs format lock clean setup-runtime setup-dev
 
 help:  ## show this list
 	@echo "make TARGET, where TARGET is one of"
@@ -31,6 +31,9 @@ soak: setup-dev  ## hundreds of crashes at random moments, and long property tes
 
 bench: setup-runtime  ## the core's benchmark, as ratios to a floor measured in the same run
 	@$(PY) -m bench $(ARGS)
+
+docs: setup-dev  ## the documentation as a site, in build/docs/site
+	@$(PY) tools/docs.py build
 
 format: setup-dev  ## format, and apply the linter's safe repairs
 	@$(PY) -m ruff check --fix-only --quiet .

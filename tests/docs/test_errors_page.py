@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import importlib.util
 import inspect
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -13,6 +11,7 @@ from holdfast.errors import HoldfastError
 from holdfast.model.expr import ExprSyntaxError, compile_expr
 from holdfast.model.template import TemplateSyntaxError, compile_template
 from holdfast.types.duration import DurationError, parse_duration
+from tools.pages import errors as errors_page
 
 ROOT = Path(__file__).resolve().parents[2]
 CLASSES: list[type[HoldfastError]] = [
@@ -20,19 +19,10 @@ CLASSES: list[type[HoldfastError]] = [
 ]
 
 
-def tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("errors_page", ROOT / "tools" / "errors_page.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_page_of_errors_is_the_one_that_the_module_makes() -> None:
-    page: Any = tool().page()
+    page = errors_page.page()
     assert (ROOT / "docs" / "reference" / "errors.md").read_text("utf-8") == page, (
-        "run: python tools/errors_page.py"
+        "run: python tools/docs.py pages"
     )
 
 

@@ -45,17 +45,24 @@ if TYPE_CHECKING:
 
 
 class RunSettings(msgspec.Struct, kw_only=True):
-    """Times in seconds. The hot waits: how long a run is kept in memory before it parks."""
+    """How runs are kept going; times in seconds."""
 
     lease_ttl: float = 30.0
+    """how long a process that says nothing keeps its runs"""
     lease_margin: float = 2.0
+    """no effect begins with less of the lease left than this"""
     hot_timer: float = 30.0
+    """a run that waits for a time stays in memory this long before it parks"""
     hot_hold: float = 0.0
+    """the same for a run that waits for a person"""
     grace: float = 10.0
+    """how long handlers may finish when a worker is told to stop, or a run is cancelled"""
     poll: float = 1.0
-    # In place of what the flows declare, and how often a worker looks what is to go.
+    """how often a worker looks for work that nobody told it of"""
     retention: Retention | None = None
+    """in place of what the flows declare"""
     retention_every: float = 3600.0
+    """how often a worker looks what is to go"""
 
 
 class Runtime:

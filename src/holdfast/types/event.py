@@ -28,3 +28,63 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     node: str = ""
     scope: str = ""
     data: dict[str, Any] = {}
+
+
+class EventKind(msgspec.Struct, frozen=True):
+    """A type of event: when it is told, and what its data may hold."""
+
+    when: str
+    fields: tuple[str, ...] = ()
+
+
+_VISIT = ("visit", "attempt")
+_SETTLED = (*_VISIT, "duration_us", "outcome", "error", "usage", "notes")
+_TRIED = (*_VISIT, "reason", "error", "wake_at")
+
+EVENTS = {
+    "run.created": EventKind("a run exists", ("flow", "version", "lineage")),
+    "run.resumed": EventKind("a worker took the run up again from its journal", ("seq",)),
+    "run.cancel_requested": EventKind("somebody asked the run to stop", ("reason", "by")),
+    "run.code_changed": EventKind("a handler's code is not what the run began with", (*_TRIED, "code")),
+    "run.failing": EventKind("a failure is final; what still runs is being stopped", _TRIED),
+    "run.fell_back": EventKind(
+        "the run goes on behind damaged records that nothing outside depends on", _TRIED
+    ),
+    "run.damaged": EventKind("records of the run cannot be read", _TRIED),
+    "run.uncheckpointed": EventKind("the run goes on without checkpoints, as its flow allows", _TRIED),
+    "run.completed": EventKind("the run has ended well", ("status", "seq")),
+    "run.failed": EventKind("the run has failed; it may be resumed", ("status", "seq", "error")),
+    "run.cancelled": EventKind("the run was stopped, or superseded by another", ("status", "seq", "error")),
+    "node.started": EventKind("a node begins its work", _VISIT),
+    "node.completed": EventKind("a node's work is settled", _SETTLED),
+    "node.failed": EventKind("a node failed for good", _SETTLED),
+    "node.skipped": EventKind("no edge leads to the node any more"),
+    "node.skipped_failure": EventKind("a node failed and its flow goes on without it", _SETTLED),
+    "node.unknown": EventKind("nobody knows whether an effect happened", _SETTLED),
+    "node.retried": EventKind("an attempt failed and another follows", _TRIED),
+    "node.restarted": EventKind("a node that had begun before a crash begins again", _TRIED),
+    "node.resumed": EventKind("a node goes on behind its recorded steps", _TRIED),
+    "node.woke": EventKind("a node's wait for a time is over", _TRIED),
+    "node.withdrawn": EventKind("a node was announced and did not begin", _TRIED),
+    "node.child_failed": EventKind("a child of a map or sub-flow failed", _TRIED),
+    "node.abandoned": EventKind("a node's work no longer counts: another branch won"),
+    "node.attempted": EventKind("something else happened to an attempt", _TRIED),
+    "node.step_done": EventKind("`ctx.step` inside a node is settled", ("step", "ordinal", "hold")),
+    "node.step_failed": EventKind("`ctx.step` inside a node failed", ("step", "ordinal", "hold")),
+    "node.emitted": EventKind("a node told something with `ctx.emit`", ("kind", "data", *_VISIT)),
+    "edge.taken": EventKind("the run follows an edge", ("edge", "from", "to")),
+    "loop.turned": EventKind("a loop begins another turn", ("edge",)),
+    "join.timed_out": EventKind("a join goes on without those that are late", _TRIED),
+    "timer.started": EventKind("the run waits for a time", _TRIED),
+    "hold.opened": EventKind(
+        "a person is asked",
+        ("checkpoint_id", "entity_id", "type", "prompt", "options", "assignee", "is_resumed"),
+    ),
+    "hold.asked_again": EventKind("a question is still open after a resume", ("checkpoint_id", "is_resumed")),
+    "hold.resolved": EventKind("a question is decided", ("hold", "decision", "by")),
+    "hold.answered": EventKind("the run has taken the answer to `ctx.ask`", ("step", "ordinal", "hold")),
+    "checkpoint.created": EventKind(
+        "a checkpoint is listed", ("checkpoint_id", "status", "node_id", "seq", "loop_num", "total_nodes")
+    ),
+    "record.unreadable": EventKind("a damaged record, by its columns", ("seq", "kind", "digest", "outcome")),
+}

@@ -1,21 +1,15 @@
-"""Makes docs/reference/errors.md of holdfast.errors; with `--check` it only compares."""
+"""docs/reference/errors.md, of the tree of errors."""
 
 from __future__ import annotations
 
 import inspect
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
 from holdfast import errors
 from holdfast.errors import HoldfastError
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "errors.md"
-
 TOP = """# Errors
 
-<!-- Made by tools/errors_page.py of src/holdfast/errors.py. -->
+<!-- Made by tools/docs.py of src/holdfast/errors.py. -->
 
 Every error that Holdfast raises is a `HoldfastError`: one `except` catches all of them, and one of the groups
 below catches a kind. Each carries
@@ -62,14 +56,3 @@ def row(cls: type[HoldfastError], told: dict[str, str]) -> str:
 def page() -> str:
     told = words()
     return TOP + "\n".join(row(cls, told) for cls in classes()) + "\n"
-
-
-def main() -> int:
-    if "--check" in sys.argv[1:]:
-        return 0 if PAGE.exists() and PAGE.read_text("utf-8") == page() else 1
-    PAGE.write_text(page(), "utf-8")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,142 @@
+"""Runs a page of the documentation from top to bottom, in a folder of its own.
+
+- A block of `python` runs in the page's namespace; `await` works at the top level. With `title="refund.py"` it
+  is written to that file instead.
+- A block of `sh` runs line by line. Lines that begin with `$ ` are commands and the others what they say;
+  without any `$ `, every line is a command. The words RUN, HOLD and CHECKPOINT stand for the newest run, open
+  hold and checkpoint. A command must exit with 0 or, where a run waits, with 3; `  # exits 1` at its end says
+  otherwise.
+- A comment `<!-- run` ... `-->` holds Python that readers need not see.
+- `json`, `toml` and `xml` blocks must parse. `text` blocks are not looked at.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import inspect
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+BLOCK = re.compile(
+    r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<text>.*?)^(?P=indent)```[ ]*$|^<!-- run\n(?P<hidden>.*?)^-->",
+    re.MULTILINE | re.DOTALL,
+)
+UNSEEN = ("text", "mermaid", "svg", "html", "markdown", "")
+WAITS = 3
+
+
+class Page:
+    def __init__(self, path: Path, folder: Path) -> None:
+        self.path = path
+        self.folder = folder
+        self.space: dict[str, Any] = {"__name__": "page"}
+        self.runner = asyncio.Runner()
+
+    def run(self) -> int:
+        """Answers how many snippets were run."""
+        sys.path.insert(0, str(self.folder))
+        known = set(sys.modules)
+        try:
+            with self.runner:
+                return sum(1 for found in blocks(self.path) if self._block(*found))
+        finally:
+            sys.path.remove(str(self.folder))
+            for name in set(sys.modules) - known:
+                if str(getattr(sys.modules[name], "__file__", "")).startswith(str(self.folder)):
+                    del sys.modules[name]
+
+    def _block(self, line: int, info: str, text: str) -> bool:
+        kind, _, rest = info.partition(" ")
+        title = re.search(r'title="([^"]+)"', rest)
+        if title:
+            place = self.folder / title[1]
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text)
+            return True
+        if kind == "python":
+            self._python(line, text)
+        elif kind == "sh":
+            for command in commands(text):
+                self._command(line, command)
+        elif kind == "json":
+            json.loads(text)
+        elif kind == "toml":
+            tomllib.loads(text)
+        elif kind not in UNSEEN:
+            raise AssertionError(f"{self.path.name}, line {line}: nobody knows how to run {kind!r}")
+        return kind not in UNSEEN
+
+    def _python(self, line: int, text: str) -> None:
+        where = f"{self.path.name}"
+        tree = ast.parse("\n" * line + text, where)
+        code = compile(tree, where, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+        found = eval(code, self.space)  # noqa: S307
+        if inspect.iscoroutine(found):
+            self.runner.run(found)
+
+    def _command(self, line: int, command: str) -> None:
+        command, _, said = command.partition("  # exits ")
+        wanted = {int(said)} if said else {0, WAITS}
+        done = self._shell(self._named(command))
+        told = f"{self.path.name}, line {line}: $ {command}\n{done.stdout}{done.stderr}"
+        assert done.returncode in wanted, f"{told}(exit {done.returncode})"
+        assert "Traceback" not in done.stderr, told
+
+    def _shell(self, command: str) -> subprocess.CompletedProcess[str]:
+        bin_folder = Path(sys.executable).parent
+        env = {
+            "PATH": f"{bin_folder}{os.pathsep}{os.environ.get('PATH', '/usr/bin:/bin')}",
+            "HOME": str(self.folder),
+            "NO_COLOR": "1",
+        }
+        return subprocess.run(
+            ["/bin/sh", "-c", command], cwd=self.folder, env=env, capture_output=True, text=True, timeout=50,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def _named(self, command: str) -> str:
+        if not re.search(r"\b(RUN|HOLD|CHECKPOINT)\b", command):
+            return command
+        runs = msgspec.json.decode(self._shell("holdfast runs --json").stdout)
+        shown = msgspec.json.decode(self._shell(f"holdfast show {runs[0]['id']} --json").stdout)
+        open_holds = [hold["id"] for hold in shown["holds"] if hold["status"] == "pending"]
+        words = {"RUN": runs[0]["id"][:8], "HOLD": (open_holds or [""])[0]}
+        if "CHECKPOINT" in command:
+            listed = msgspec.json.decode(self._shell(f"holdfast checkpoints {runs[0]['id']} --json").stdout)
+            words["CHECKPOINT"] = (listed["checkpoints"] if isinstance(listed, dict) else listed)[0]["id"]
+        return re.sub(r"\b(RUN|HOLD|CHECKPOINT)\b", lambda found: words[found[1]], command)
+
+
+def blocks(path: Path) -> Iterator[tuple[int, str, str]]:
+    """(line, info, text) of every block that a reader sees, and of the hidden ones."""
+    source = path.read_text("utf-8")
+    for found in BLOCK.finditer(source):
+        line = source.count("\n", 0, found.start()) + 1
+        if found["hidden"] is not None:
+            yield line, "python", found["hidden"]
+        else:
+            yield line, found["info"].strip(), inspect.cleandoc("\n" + found["text"]) + "\n"
+
+
+def commands(text: str) -> list[str]:
+    lines = text.replace("\\\n", " ").splitlines()
+    marked = [line[2:] for line in lines if line.startswith("$ ")]
+    return marked or [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
+
+
+def fresh(folder: Path, root: Path) -> None:
+    """What every page may use: the examples."""
+    shutil.copytree(
+        root / "examples", folder / "examples", ignore=shutil.ignore_patterns("__pycache__", ".holdfast")
+    )

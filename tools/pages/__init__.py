@@ -1,0 +1,33 @@
+"""Reference pages that are made of the code, so that they cannot say anything else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+REFERENCE = ROOT / "docs" / "reference"
+
+
+def pages() -> dict[Path, Callable[[], str]]:
+    """Where each page lies, and what makes it. Imported late: each loads its part of the product."""
+    from tools.pages import api, commands, errors, events, settings
+
+    return {
+        REFERENCE / "api.md": api.page,
+        REFERENCE / "commands.md": commands.page,
+        REFERENCE / "errors.md": errors.page,
+        REFERENCE / "events.md": events.page,
+        REFERENCE / "settings.md": settings.page,
+    }
+
+
+def stale() -> list[Path]:
+    return [path for path, make in pages().items() if not path.exists() or path.read_text("utf-8") != make()]
+
+
+def write() -> list[Path]:
+    changed = stale()
+    for path in changed:
+        path.write_text(pages()[path](), "utf-8")
+    return changed

@@ -1,7 +1,7 @@
 """Runs a page of the documentation from top to bottom, in a folder of its own.
 
-- A block of `python` runs in the page's namespace; `await` works at the top level. With `title="refund.py"` it
-  is written to that file instead.
+- A block of `python` runs in the page's namespace; `await` works at the top level. With
+  `title="refund.py"` it is written to that file instead.
 - A block of `sh` runs line by line. Lines that begin with `$ ` are commands and the others what they say;
   without any `$ `, every line is a command. The words RUN, HOLD and CHECKPOINT stand for the newest run, open
   hold and checkpoint. A command must exit with 0 or, where a run waits, with 3; `  # exits 1` at its end says

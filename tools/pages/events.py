@@ -11,8 +11,8 @@ TOP = """# Events
 Events are ordered, stored facts about a run, in the past tense: what `flow.stream`, `--watch` and
 `service.events` tell. Each has `run`, `number` (from 1, without a gap: the cursor of a reader), `at`
 (microseconds since 1970), `type`, `node` and `scope` (where they apply) and `data`, whose fields are listed
-here. An event is told when what it tells is durable, never before. Most are derived from the journal's records;
-what others do to a run (an answer, a cancel) is stored as an event of its own.
+here. An event is told when what it tells is durable, never before. Most are derived from the journal's
+records; what others do to a run (an answer, a cancel) is stored as an event of its own.
 
 A reader skips types that it does not know: new ones may come.
 

@@ -108,7 +108,7 @@ class RunService:
         for record, body in decision.records:
             blobs = sealer.seal(record, body, 0)
             if blobs:
-                await self.runtime.desk.put(blobs)
+                await self.runtime.desk.of(tenant).put(blobs)
             records.append(record)
         await self._store_flow(program)
         new = NewRun(

@@ -239,7 +239,7 @@ async def test_no_option_of_a_human_step_is_dropped_on_its_way_to_the_hold(house
 
 
 @pytest.mark.covers("P3")
-@pytest.mark.parametrize("option", ["auto_accept", "judge", "remind", "breakpoint"])
+@pytest.mark.parametrize("option", ["auto_accept", "judge", "remind"])
 def test_option_that_a_human_step_does_not_know_is_refused(option: str) -> None:
     flow = Flow("unknown", effect="pure")
     flow.hold("gate", prompt="?", options=["y"], **{option: True})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from threading import Thread
 from typing import Any, TypeVar
 
@@ -60,21 +60,23 @@ class Flow(FlowBuilder):
         patch: Mapping[str, Any] | None = None,
         on: Holdfast | None = None,
         tenant: str | None = None,
+        breaks: Sequence[str] | None = None,
     ) -> Result:
         """Go on with a run of this flow: after an answer, a crash, or a failure that was mended.
 
         `run_id` may be a checkpoint's id. An older checkpoint, an input or a patch never changes the run's
         history: they go on in a fork of it (G-39), whose id is in the result. `tenant`: only a run of theirs.
+        `breaks`: nodes that it stops before from now on too.
         """
         service = await self._service(on)
         row, seq = await self._of_this_flow(service, run_id, checkpoint)
         await service.get(row.id, tenant=tenant)
         if seq is not None or input is not None or patch is not None:
             row = await service.fork(row.id, row.head if seq is None else seq, patch=patch, input=input)
-        elif row.status is RunStatus.failed:
-            await service.ask_resume(row.id)
         elif row.status in (RunStatus.completed, RunStatus.cancelled):
             return await result_of(service, self.program(), row.id)
+        if row.status is RunStatus.failed or breaks:
+            await service.ask_resume(row.id, breaks=breaks)
         return await advance(service, self.program(), row.id)
 
     async def fork(

@@ -175,6 +175,8 @@ def _attempt(graph: Graph, history: History, record: Record, body: AttemptBody) 
     label = record.scope + record.node
     if body.reason == "retry":
         history.retries[label] = history.retries.get(label, 0) + 1
+    if body.reason == "continued":
+        history.asked.pop(body.token, None)
     if body.reason not in ("before", "join_timer", "children"):
         _left_behind(history, label)
     _moves(graph, history, body.moves)

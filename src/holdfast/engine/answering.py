@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.engine import asking, doubting, ending, failing, recovering, settling
+from holdfast.engine import asking, breaking, doubting, ending, failing, recovering, settling
 from holdfast.engine.dataflow import Problem
 from holdfast.engine.decision import Decision, consume, node_of
 from holdfast.engine.messages import Answered, CodeChanged, Finished, Proven, Recovered
@@ -35,7 +35,9 @@ def answered(decision: Decision, message: Answered) -> None:
     if waiting is None or execution is None:
         consume(decision, message.inbox)
         return
-    if waiting.why == "node":
+    if waiting.why == "break":
+        breaking.answered(decision, execution, message)
+    elif waiting.why == "node":
         decide(decision, execution, message.resolution, message.inbox)
     elif waiting.why == "ask":
         tell(decision, execution, waiting, message.hold, message.resolution, message.inbox)

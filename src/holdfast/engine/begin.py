@@ -7,6 +7,7 @@ from typing import Any
 from holdfast.engine import ending, settling
 from holdfast.engine.dataflow import Flow, Problem
 from holdfast.engine.decision import Decision
+from holdfast.model.apply import set_options
 from holdfast.model.bodies import CreatedBody
 from holdfast.model.graph import Graph
 from holdfast.model.position import Position, new_scope
@@ -31,6 +32,7 @@ def begin(
     body = CreatedBody(graph.name, version, code, given, dict(scratch), {}, [], mode, options or {})
     record = decision.draft(Kind.created, body, listed=True)
     pos.head, pos.at, pos.mode = record.seq, record.at, mode
+    set_options(pos, body.options)
     scope = pos.scopes[""] = new_scope("", "", {"input": given, "scratch": dict(scratch), "artifacts": {}})
     flow = Flow(decision, scope, body.moves)
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.model.apply import apply_record
 from holdfast.model.bodies import AttemptBody
+from holdfast.model.breaks import place_of
 from holdfast.model.graph import Graph, Node
 from holdfast.model.position import Exec, Position
 from holdfast.types.record import Body, Kind, Record, Side
@@ -64,12 +65,17 @@ def node_of(graph: Graph, pos: Position, execution: Exec) -> Node:
     return pos.scope_graph(graph, scope).nodes[execution.node]
 
 
-def lists_checkpoint(graph: Graph, node: Node, moment: str) -> bool:
-    """One precedence, for fresh and resumed runs alike (D-10): the node's own setting, else the flow's."""
+def lists_checkpoint(pos: Position, graph: Graph, node: Node, moment: str, scope: str = "") -> bool:
+    """One precedence, for fresh and resumed runs alike (D-10): what this run excludes (or lists not at
+    all), then the node's own setting, then the run's policy, then the flow's."""
+    own = pos.checkpoints
+    if own and (own["policy"] == "none" or place_of(scope, node.id) in own["exclude"]):
+        return False
     setting = node.checkpoint
     if setting is None:
-        policy = graph.spec.checkpoints
-        setting = graph.spec.checkpoint_when if policy == "every_node" else "none"
+        policy = own["policy"] if own else graph.spec.checkpoints
+        when = own.get("when") if own else None
+        setting = when or graph.spec.checkpoint_when if policy == "every_node" else "none"
     return setting in (moment, "both")
 
 

@@ -60,7 +60,7 @@ def restart(decision: Decision, execution: Exec, reason: str, *, inbox: int = 0)
         record.attempt = execution.attempt + 1
     apply_record(decision.graph, pos, record, body)
     if node.kind in PARENTS:
-        settling.open_exec(decision, execution)
+        settling.enter(decision, execution)
     else:
         decision.starts.append(execution)
 

@@ -68,10 +68,19 @@ Late = dict[int, Finished | Proven]
 
 
 class ResumeAsked(msgspec.Struct, kw_only=True):
-    """Run the failed nodes again."""
+    """Run the failed nodes again; stop at these places too, or (`off`) nowhere."""
 
     inbox: int = 0
     late: Late = {}
+    breaks: list[str] = []
+    off: bool = False
+
+
+class BreaksSet(msgspec.Struct, kw_only=True):
+    """Where a run that goes on is to stop: known before anything of it starts."""
+
+    breaks: list[str] = []
+    off: bool = False
 
 
 class Recovered(msgspec.Struct, kw_only=True):
@@ -120,4 +129,5 @@ Message = (
     | Doubted
     | LateCame
     | CodeChanged
+    | BreaksSet
 )

@@ -6,11 +6,14 @@ record, and a run that fell back past a damaged one stands where it must.
 
 from __future__ import annotations
 
-from holdfast.engine import asking, ending, failing, parents, settling, timing
+from holdfast.engine import asking, breaking, ending, failing, parents, settling, timing
 from holdfast.engine.decision import Decision, node_of
 from holdfast.model.children import PARENTS
 from holdfast.model.graph import Node, NodeKind
 from holdfast.model.position import SETTLED, Exec, Position
+
+OPENED = PARENTS | {NodeKind.hold, NodeKind.timer}
+"""Nodes that need something besides a handler."""
 
 
 def pick_up(decision: Decision) -> None:
@@ -24,6 +27,10 @@ def pick_up(decision: Decision) -> None:
 
 def _pick_up(decision: Decision, execution: Exec, node: Node) -> None:
     if SETTLED in execution.subs:
+        return
+    waits_to_open = execution.phase in ("work", "children") and node.kind in OPENED
+    if waits_to_open and breaking.untouched(execution) and breaking.stops(decision, execution):
+        breaking.pause(decision, execution)
         return
     if node.kind is NodeKind.hold and execution.phase == "work":
         asking.ask_node(decision, execution, node)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.engine import answering, doubting, ending, failing, pickup, settling
+from holdfast.engine import answering, breaking, doubting, ending, failing, pickup, settling
 from holdfast.engine.dataflow import Problem
 from holdfast.engine.decision import Decision, consume, node_of
 from holdfast.engine.messages import Finished, LateCame, Proven, Recovered, ResumeAsked
@@ -19,7 +19,8 @@ def resume_asked(decision: Decision, message: ResumeAsked) -> None:
     """A failed run goes on: its failed nodes run again, nothing that settled does (G-35, G-36)."""
     pos = decision.pos
     inbox = message.inbox
-    broken = [e for e in pos.execs.values() if e.phase in ("failed", "asked", "doubt", "delay")]
+    broken = [e for e in pos.execs.values() if e.phase in ("failed", "asked", "doubt", "delay", "break")]
+    breaking.set_breaks(decision, message.breaks, off=message.off)
     if pos.failing is None:
         consume(decision, inbox)
         return
@@ -35,10 +36,14 @@ def resume_asked(decision: Decision, message: ResumeAsked) -> None:
         )
         record.attempt = execution.attempt + 1
         apply_record(decision.graph, pos, record, body)
-        if node.kind is NodeKind.task or node.kind is NodeKind.guardrail or SETTLED in execution.subs:
+        if SETTLED in execution.subs:
+            decision.starts.append(execution)
+        elif breaking.stops(decision, execution):
+            breaking.pause(decision, execution)
+        elif node.kind is NodeKind.task or node.kind is NodeKind.guardrail:
             decision.starts.append(execution)
         else:
-            settling.open_exec(decision, execution)
+            settling.enter(decision, execution)
     if unmendable is not None:
         consume(decision, inbox)
         ending.fail_run(decision, Problem(unmendable.code, unmendable.message, failed_node))
@@ -60,6 +65,9 @@ def recovered(decision: Decision, message: Recovered) -> None:
             decision.starts.append(execution)
             continue
         if node.kind in PARENTS or node.kind in (NodeKind.hold, NodeKind.timer):
+            continue
+        if breaking.untouched(execution) and breaking.stops(decision, execution):
+            breaking.pause(decision, execution)
             continue
         _recover(decision, execution, node, message)
     pickup.pick_up(decision)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.engine import asking, doubting, ending, failing, parents, timing
+from holdfast.engine import asking, breaking, doubting, ending, failing, parents, timing
 from holdfast.engine.dataflow import Flow, Problem, chosen_edges
 from holdfast.engine.decision import Decision, lists_checkpoint, node_of, side_of
 from holdfast.engine.messages import Finished
@@ -60,7 +60,7 @@ def settle(decision: Decision, execution: Exec, message: Finished, *, failed: bo
         execution=execution,
         effect=node.effect,
         outcome=message.outcome,
-        listed=lists_checkpoint(graph, node, "after"),
+        listed=lists_checkpoint(pos, graph, node, "after", scope.path),
     )
     if message.inbox:
         side_of(record).inbox_done.append(message.inbox)
@@ -148,7 +148,7 @@ def _go(
     pos = decision.pos
     started = pos.execs[(path, target)] = Exec(path, target, visit, execution.frame, pos.head)
     decision.starts.append(started)
-    return [started] if graph.needs_opening[target] else []
+    return [started] if graph.needs_opening[target] or pos.breaks or pos.checkpoints else []
 
 
 def _close_rows(pos: Position, execution: Exec, record: Any) -> None:
@@ -167,9 +167,26 @@ def open_exec(decision: Decision, execution: Exec) -> None:
         return
     if (execution.scope, execution.node) not in pos.execs:
         return
+    if breaking.stops(decision, execution):
+        breaking.pause(decision, execution)
+    else:
+        enter(decision, execution)
+
+
+def start_exec(decision: Decision, execution: Exec) -> None:
+    """One that stood still before it did anything goes on."""
+    node = node_of(decision.graph, decision.pos, execution)
+    if node.kind is NodeKind.task or node.kind is NodeKind.guardrail:
+        decision.starts.append(execution)
+    enter(decision, execution)
+
+
+def enter(decision: Decision, execution: Exec) -> None:
+    """Past its breakpoint, if it has one."""
+    pos = decision.pos
     node = node_of(decision.graph, pos, execution)
     graph = pos.scope_graph(decision.graph, pos.scopes[execution.scope])
-    if lists_checkpoint(graph, node, "before"):
+    if lists_checkpoint(pos, graph, node, "before", execution.scope):
         before = decision.draft(
             Kind.attempt,
             AttemptBody("before"),

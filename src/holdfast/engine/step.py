@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from holdfast.engine import answering, doubting, ending, recovering, settling, timing
+from holdfast.engine import answering, breaking, doubting, ending, recovering, settling, timing
 from holdfast.engine.decision import Decision
 from holdfast.engine.messages import (
     Answered,
+    BreaksSet,
     CancelAsked,
     CodeChanged,
     Doubted,
@@ -46,4 +47,5 @@ _HANDLERS: dict[type[Message], Callable[[Decision, Any], None]] = {
     Doubted: doubting.doubted,
     LateCame: recovering.late_came,
     CodeChanged: answering.code_changed,
+    BreaksSet: breaking.breaks_set,
 }

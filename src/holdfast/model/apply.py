@@ -50,8 +50,17 @@ def _created(graph: Graph, pos: Position, _record: Record, body: CreatedBody) ->
         "artifacts": dict(body.artifacts),
     }
     pos.mode = body.mode
+    set_options(pos, body.options)
     pos.scopes[""] = new_scope("", "", values)
     apply_moves(graph, pos, body.moves)
+
+
+def set_options(pos: Position, options: dict[str, Any]) -> None:
+    """What the run was started with, of its own."""
+    pos.breaks = list(options.get("breaks", ()))
+    chosen = options.get("checkpoints")
+    if chosen:
+        pos.checkpoints = {**chosen, "exclude": list(chosen.get("exclude", ()))}
 
 
 def _intent(graph: Graph, pos: Position, record: Record, body: IntentBody) -> None:
@@ -89,7 +98,7 @@ def _asked(graph: Graph, pos: Position, record: Record, body: AskedBody) -> None
     if why == "code":
         pos.holds[body.hold] = OpenHold("", -1, why, key)
         return
-    execution = find_exec(graph, pos, record)
+    execution = find_exec(graph, pos, record, key if why == "break" else "")
     pos.holds[body.hold] = OpenHold(
         record.scope, execution.node, why, key, body.ordinal, body.on_timeout, body.token, body.expires_at
     )
@@ -97,6 +106,8 @@ def _asked(graph: Graph, pos: Position, record: Record, body: AskedBody) -> None
         pos.timers[body.token] = (record.scope, execution.node)
     if why == "node":
         execution.phase = "asked"
+    elif why == "break":
+        execution.phase = "break"
     elif why == "ask":
         execution.subs[key] = Sub(body.prompt, None, None, body.hold, done=False)
         execution.code = execution.code or body.code

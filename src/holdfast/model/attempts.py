@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from holdfast.model.bodies import AttemptBody, ErrorInfo
-from holdfast.model.children import failed_item
+from holdfast.model.children import PARENTS, failed_item
 from holdfast.model.graph import Graph
 from holdfast.model.moves import apply_moves
 from holdfast.model.position import Exec, Position, close_waits, find_exec
@@ -34,6 +36,11 @@ def apply_attempt(graph: Graph, pos: Position, record: Record, body: AttemptBody
         return
     if body.reason == "code_changed":
         _code_changed(pos, body.token)
+    elif body.reason == "breaks":
+        kept = msgspec.json.decode(body.token)
+        pos.breaks, pos.breaks_off = kept["breaks"], kept["off"]
+    elif body.reason == "continued":
+        _continued(graph, pos, find_exec(graph, pos, record), body.token)
     elif body.reason == "join_timer":
         node = pos.scope_graph(graph, pos.scopes[record.scope]).node_index(record.node)
         pos.timers[body.token] = (record.scope, node)
@@ -50,6 +57,12 @@ def _code_changed(pos: Position, code: str) -> None:
         del pos.holds[hold]
 
 
+def _continued(graph: Graph, pos: Position, execution: Exec, hold: str) -> None:
+    pos.holds.pop(hold, None)
+    node = pos.scope_graph(graph, pos.scopes[execution.scope]).nodes[execution.node]
+    execution.passed, execution.phase = True, "children" if node.kind in PARENTS else "work"
+
+
 def _of_execution(pos: Position, execution: Exec, record: Record, body: AttemptBody) -> None:
     if body.reason == "withdrawn":
         execution.intent = -1
@@ -62,6 +75,7 @@ def _of_execution(pos: Position, execution: Exec, record: Record, body: AttemptB
 def _try_again(pos: Position, execution: Exec, record: Record, body: AttemptBody) -> None:
     """The node runs once more, at once or when its timer fires."""
     if body.reason == "resumed":
+        execution.passed = execution.passed and execution.phase != "failed"
         pos.failing, pos.failed_node, pos.status = None, "", "running"
         if execution.items is None:
             # Its attempts count anew. (Those of a map or sub-flow name its children: they go on counting.)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from holdfast.model.bodies import (
     AskedBody,
     AttemptBody,
@@ -74,6 +76,8 @@ _ATTEMPT = {
     "fell_back": "run.fell_back",
     "damaged": "run.damaged",
     "uncheckpointed": "run.uncheckpointed",
+    "continued": "node.continued",
+    "breaks": "run.breaks_set",
 }
 
 
@@ -182,6 +186,8 @@ def _attempt(graph: Graph, _run: RunId, record: Record, body: AttemptBody) -> It
             data["wake_at"] = body.wake_at
         if body.reason == "code_changed":
             data["code"] = body.token
+        elif body.reason == "breaks":
+            data |= msgspec.json.decode(body.token)
         yield (_ATTEMPT.get(body.reason, "node.attempted"), record.node, record.scope, data)
     yield from _moves(graph, body.moves, record)
 

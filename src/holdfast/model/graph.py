@@ -307,9 +307,11 @@ class Graph:
 
     @cached_property
     def needs_opening(self) -> tuple[bool, ...]:
-        """Nodes whose start is itself listed as a checkpoint."""
+        """Nodes whose start is itself listed as a checkpoint, or has a breakpoint before it."""
         default = self.spec.checkpoint_when if self.spec.checkpoints == "every_node" else "none"
-        return tuple((node.checkpoint or default) in ("before", "both") for node in self.nodes)
+        return tuple(
+            node.breakpoint or (node.checkpoint or default) in ("before", "both") for node in self.nodes
+        )
 
     @cached_property
     def chooses(self) -> tuple[bool, ...]:

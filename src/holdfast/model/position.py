@@ -36,7 +36,8 @@ class Exec(msgspec.Struct):
     """One execution of one node that has started and not settled.
 
     Phases: work (a handler is to run), asked (a hold is open), sleep and delay (a timer is armed),
-    children (a map or sub-flow), doubt (an effect's outcome is unknown), failed.
+    children (a map or sub-flow), doubt (an effect's outcome is unknown), break (a breakpoint stands before
+    it), failed.
     """
 
     scope: str
@@ -64,6 +65,8 @@ class Exec(msgspec.Struct):
     chunks: int = 0
     # The handler's code when its first sub-step was recorded: other code may not re-enter this visit (D-34).
     code: str = ""
+    # Its breakpoint was continued.
+    passed: bool = False
 
 
 class OpenHold(msgspec.Struct, array_like=True):
@@ -71,7 +74,7 @@ class OpenHold(msgspec.Struct, array_like=True):
 
     scope: str
     node: int
-    why: str  # node, ask, doubt, doubt_step; code: changed code is to run (of no node)
+    why: str  # node, ask, doubt, doubt_step, break; code: changed code is to run (of no node)
     key: str = ""
     ordinal: int = 0
     on_timeout: str | None = None
@@ -126,6 +129,10 @@ class Position(msgspec.Struct):
     cancelling: str | None = None
     cancel_rows: list[int] = []
     totals: dict[str, float] = {}
+    # Of this run alone: where it stops (and whether at all), and which records are listed as checkpoints.
+    breaks: list[str] = []
+    breaks_off: bool = False
+    checkpoints: dict[str, Any] = {}
     # The code that this run was last advanced with, where it is not the one it was started with (D-34).
     code: str = ""
 
@@ -150,13 +157,14 @@ def finish_exec(pos: Position, scope: Scope, execution: Exec, delta: Delta) -> N
     scope.active -= 1
 
 
-def find_exec(graph: Graph, pos: Position, record: Record) -> Exec:
-    """The execution that a record is about. Raises CheckpointCorruptError where there is none."""
+def find_exec(graph: Graph, pos: Position, record: Record, node: str = "") -> Exec:
+    """The execution that a record is about (`node`: where the record names something else). Raises
+    CheckpointCorruptError where there is none."""
     scope = pos.scopes.get(record.scope)
     found = None
     if scope is not None:
         inner = pos.scope_graph(graph, scope)
-        found = pos.execs.get((record.scope, inner.index.get(record.node, -1)))
+        found = pos.execs.get((record.scope, inner.index.get(node or record.node, -1)))
     if found is None:
         raise CheckpointCorruptError(
             f"run {pos.run}: record {record.seq} is about node {record.node!r}, which is not running there"

@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.checkpoint import Blob, pack, spill
 from holdfast.checkpoint.fold import HISTORY, History
-from holdfast.engine import asking
+from holdfast.engine import asking, breaking
 from holdfast.engine.decision import Decision, node_of
 from holdfast.errors import StateError
 from holdfast.model.bodies import CreatedBody
@@ -268,6 +268,9 @@ def _detach(graph: Graph, pos: Position, history: History, execution: Exec) -> N
     execution.step_intents = dict.fromkeys([*execution.step_intents, *keyed], 0)
     if execution.phase == "asked":
         execution.phase = "work"
+    if execution.phase == "break" and node.kind in PARENTS:
+        # A patch may have changed what it goes over; nothing of it has begun.
+        _read_inputs(graph, pos, execution)
     if execution.phase == "delay" and execution.token:
         pos.timers[execution.token] = (execution.scope, execution.node)
 
@@ -279,12 +282,16 @@ def _start_afresh(graph: Graph, pos: Position, execution: Exec) -> None:
     execution.error, execution.wake_at, execution.token = None, None, ""
     execution.step_intents, execution.subs = {}, {}
     if node.kind in PARENTS:
-        scope = pos.scopes[execution.scope]
         execution.phase, execution.opened, execution.results = "children", 0, {}
-        try:
-            execution.items = child_inputs(pos.scope_graph(graph, scope), scope, execution)
-        except NotAListError:
-            execution.items = None
+        _read_inputs(graph, pos, execution)
+
+
+def _read_inputs(graph: Graph, pos: Position, execution: Exec) -> None:
+    scope = pos.scopes[execution.scope]
+    try:
+        execution.items = child_inputs(pos.scope_graph(graph, scope), scope, execution)
+    except NotAListError:
+        execution.items = None
 
 
 def _timers(pos: Position) -> list[NewTimer]:
@@ -304,13 +311,18 @@ def reopen(decision: Decision, history: History, waits: dict[str, OpenHold]) -> 
     for execution in list(pos.execs.values()):
         node = node_of(decision.graph, pos, execution)
         if node.kind is NodeKind.hold and execution.phase == "work":
-            asking.ask_node(decision, execution, node)
+            if breaking.stops(decision, execution):
+                breaking.pause(decision, execution)
+            else:
+                asking.ask_node(decision, execution, node)
     for hold, wait in waits.items():
         execution = pos.execs.get((wait.scope, wait.node))
         if execution is None:
             continue
         if wait.why == "ask" and hold in history.asked:
             _ask_again(decision, execution, history.asked[hold])
+        elif wait.why == "break":
+            breaking.pause(decision, execution)
         elif wait.why in ("doubt", "doubt_step"):
             asking.ask_doubt(decision, execution, execution.error, substep=wait.key)
 

@@ -8,6 +8,7 @@ import msgspec
 
 from holdfast.engine.messages import (
     Answered,
+    BreaksSet,
     CancelAsked,
     CodeChanged,
     Late,
@@ -59,7 +60,8 @@ class Box:
         messages: list[Message] = [] if changed is None else [changed]
         if not self._asks_about_code():
             messages.append(Recovered(late=self._late))
-        return messages + (await self.take() if inbox_seq else [])
+        mail = await self.take() if inbox_seq else []
+        return [*_breaks_in(mail), *messages, *mail]
 
     def _code_changed(self) -> CodeChanged | None:
         """Other code than the last that advanced this run. Raises VersionMismatchError where it may not."""
@@ -105,7 +107,8 @@ class Box:
         if row.kind == "timer":
             return TimerFired(token=row.payload.decode(), inbox=row.id)
         if row.kind == "resume":
-            return ResumeAsked(inbox=row.id, late=self._late)
+            kept: dict[str, Any] = msgspec.json.decode(row.payload) if row.payload else {}
+            return ResumeAsked(inbox=row.id, late=self._late, **kept)
         if row.kind == "late":
             intent = int(row.payload)
             return LateCame(intent=intent, told=(await self._late_reports()).get(intent), inbox=row.id)
@@ -130,3 +133,9 @@ class Box:
             at=hold.resolved_at or 0,
             inbox=row.id,
         )
+
+
+def _breaks_in(mail: list[Message]) -> list[Message]:
+    """Where the run is to stop comes first: what was under way would else go on before it is known."""
+    asked = [message for message in mail if isinstance(message, ResumeAsked)]
+    return [BreaksSet(breaks=each.breaks, off=each.off) for each in asked if each.breaks or each.off]

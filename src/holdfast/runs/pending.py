@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from holdfast.model.breaks import TYPE as BREAKPOINT
+from holdfast.types.hold import HoldRow
 from holdfast.types.ids import CheckpointId, RunId
 from holdfast.types.status import HoldStatus
 
@@ -39,6 +41,8 @@ async def pending_runs(
         # Nobody can answer what imported history asked.
         if row is None or row.read_only or (thread is not None and row.thread != thread):
             continue
+        if hold.type == BREAKPOINT:
+            continue  # a stop of whoever debugs, not a question to people (BP-8)
         found.append(
             PendingRun(
                 run=row.id,
@@ -54,3 +58,14 @@ async def pending_runs(
         if len(found) == limit:
             break
     return found
+
+
+async def open_breakpoints(
+    service: RunService, *, run: str | None, flow: str | None, tenant: str | None
+) -> list[HoldRow]:
+    """Where runs stand still for whoever debugs them, oldest first. Imported history stands nowhere."""
+    only = None if run is None else (await service.get(run, tenant=tenant)).id
+    holds = await service.store.holds(run=only, status=HoldStatus.pending, tenant=tenant, limit=ALL)
+    found = [h for h in holds if h.type == BREAKPOINT and flow in (None, h.flow)]
+    rows = {h.run: await service.store.get_run(h.run) for h in found}
+    return [h for h in found if (row := rows[h.run]) is not None and not row.read_only]

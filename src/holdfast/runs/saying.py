@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import AnswerInvalidError, ConflictError, HoldNotFoundError
+from holdfast.model.breaks import TYPE as BREAKPOINT
 from holdfast.types.ids import HoldId, RunId
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ async def _question(service: RunService, run: str, hold: str | None) -> HoldRow:
                 f"run {run} has not asked {hold!r}.", hint="`holdfast holds` lists what is open.", hold=hold
             )
         return named
-    found = await service.holds(RunId(run))
+    # A breakpoint is no question: who debugs names it.
+    found = [each for each in await service.holds(RunId(run)) if each.type != BREAKPOINT]
     if not found:
         raise HoldNotFoundError(f"run {run} asks nothing now.", hint="Say it again when it does.", run=run)
     if len(found) > 1:

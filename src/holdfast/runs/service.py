@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -10,7 +10,6 @@ import msgspec
 from holdfast.checkpoint.picture import Checkpoint, CheckpointMeta
 from holdfast.engine.begin import begin
 from holdfast.errors import (
-    InputError,
     RunEndedError,
     RunNotFoundError,
 )
@@ -20,20 +19,18 @@ from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs import forking, moving, pictures, pruning, saying
 from holdfast.runs.announcing import Progress
-from holdfast.runs.history import tell_events
-from holdfast.runs.pending import PendingRun, pending_runs
+from holdfast.runs.history import reader_of, tell_events
+from holdfast.runs.options import break_places, check_options, own_options
+from holdfast.runs.pending import PendingRun, open_breakpoints, pending_runs
 from holdfast.runs.runtime import Runtime
 from holdfast.store.base import Claim, FlowRow, NewRun, RunFilter, RunRow
 from holdfast.store.readonly import demand_live
 from holdfast.types.event import Event, EventRow
 from holdfast.types.hold import HoldRow
-from holdfast.types.ids import DEFAULT_TENANT, RunId, is_id, new_run_id
+from holdfast.types.ids import DEFAULT_TENANT, RunId, new_run_id
 from holdfast.types.record import Lease, Record
 from holdfast.types.status import ENDED, HoldStatus, RunStatus
-from holdfast.types.wording import demand_text, told
-
-MAX_PRIORITY = 1_000_000
-MODES = ("barrier", "strict", "exit")
+from holdfast.types.wording import demand_text
 
 
 class RunService:
@@ -81,12 +78,18 @@ class RunService:
         lane: str | None = None,
         priority: int | None = None,
         mode: str | None = None,
+        breaks: Sequence[str] | None = None,
+        checkpoints: str | Mapping[str, Any] | None = None,
     ) -> tuple[NewRun, Position]:
+        """`breaks`: nodes to stop before, `child/node` inside a sub-flow. `checkpoints`: which records this
+        run lists, instead of the flow's policy: "every", "explicit", "none", or a mapping with policy, when
+        and exclude."""
         names = {
             "tenant": tenant, "thread": thread, "instance_key": instance_key, "lane": lane,
             "idempotency_key": idempotency_key, "run_id": run_id,
         }  # fmt: skip
-        _check_options(names, priority, mode)
+        check_options(names, priority, mode)
+        own = own_options(program.graph, breaks, checkpoints)
         self.runtime.carry(program)
         spec = program.graph.spec
         start, scratch = program.schema.start(given)
@@ -102,6 +105,7 @@ class RunService:
             scratch=scratch,
             mode=mode or spec.mode,
             now=now,
+            options=own,
         )
         sealer = self.runtime.sealer_of(program)
         records: list[Record] = []
@@ -169,6 +173,12 @@ class RunService:
         """Runs that wait for a person, with what they ask: newest question first. `limit` 0: all."""
         return await pending_runs(self, tenant=tenant, thread=thread, limit=limit)
 
+    async def breakpoints(
+        self, *, run: str | None = None, flow: str | None = None, tenant: str | None = None
+    ) -> list[HoldRow]:
+        """Breakpoints at which runs stand, oldest first."""
+        return await open_breakpoints(self, run=run, flow=flow, tenant=tenant)
+
     # ------------------------------------------------------------------ telling
     async def answer(
         self,
@@ -204,13 +214,21 @@ class RunService:
                 raise RunEndedError(f"run {row.id} has already {row.status}.", run=row.id, status=row.status)
         return await self.get(run)
 
-    async def ask_resume(self, run: str) -> RunRow:
-        """A failed run may go on; a parked or abandoned one is made claimable; a finished one stays so."""
+    async def ask_resume(
+        self, run: str, *, breaks: Sequence[str] | None = None, no_breaks: bool = False
+    ) -> RunRow:
+        """A failed run may go on; a parked or abandoned one is made claimable; a finished one stays so.
+
+        `breaks`: nodes that it stops before from now on too. `no_breaks`: it stops at no breakpoint."""
         row = await self.get(run)
         demand_live(row)
         if row.status in (RunStatus.completed, RunStatus.cancelled):
             return row
-        await self.store.send(row.id, "resume", b"")
+        payload = b""
+        if breaks or no_breaks:
+            graph = (await reader_of(self, row)).graph
+            payload = msgspec.json.encode({"breaks": break_places(graph, breaks or ()), "off": no_breaks})
+        await self.store.send(row.id, "resume", payload)
         return await self.get(run)
 
     # ------------------------------------------------------------------ checkpoints
@@ -311,20 +329,3 @@ class RunService:
                     pass
         finally:
             stop()
-
-
-def _check_options(names: Mapping[str, Any], priority: Any, mode: Any) -> None:
-    """How a run is started. Raises InputError; the store is not touched."""
-    for name, value in names.items():
-        if value is not None and not demand_text(value, name):
-            raise InputError(f"{name} is empty.", hint="Leave it out, or give it a value.")
-    run_id = names["run_id"]
-    if run_id is not None and not is_id(run_id):
-        raise InputError(
-            f"run_id {run_id!r} has not the form of an id.",
-            hint="Give a version-4 UUID in lower case; a name of your own goes into idempotency_key=.",
-        )
-    if priority is not None and (type(priority) is not int or abs(priority) > MAX_PRIORITY):
-        raise InputError(f"priority {told(repr(priority), 80)} is not a whole number up to {MAX_PRIORITY:,}.")
-    if mode is not None and mode not in MODES:
-        raise InputError(f"mode {told(repr(mode), 80)} is none of {', '.join(MODES)}.")

@@ -367,11 +367,3 @@ def test_compile_lists_every_error_at_once():
     assert {"duration", "retry-attempts", "effect", "signature", "edge-target", "mode"} <= rules
     for rule in rules - {"effect-undeclared"}:
         assert f"[{rule}]" in str(caught.value)
-
-
-@pytest.mark.parametrize("kind", ["node", "script"])
-def test_breakpoint_is_refused_when_a_node_is_declared_with_it(kind: str) -> None:
-    flow = FlowBuilder("stops", effect="pure")
-    getattr(flow, kind)(id="a", breakpoint=True)(lambda: None)
-    with pytest.raises(FlowInvalidError, match="unknown options breakpoint"):
-        flow.compile()

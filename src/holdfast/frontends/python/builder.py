@@ -42,13 +42,15 @@ class FlowBuilder(Nodes, Edges):
         on_failure: str = "abort",
         checkpoint: str | None = None,
         guard: Guard | None = None,
+        breakpoint: bool = False,
         **item: Any,
     ) -> NodeHandle[..., Any]:
         """Run `body` for each item of the list at `over`, at most `concurrency` at once (0: all).
 
         A function gets the item first (`fn(item)`, `fn(item, ctx)`), and what it returns is the item's
         result; the results, in the order of the items, are put into the field `into`. Further options
-        (`retry`, `timeout`, `idempotency_key`, ...) are those of the item's node; `guard` is the map's.
+        (`retry`, `timeout`, `idempotency_key`, ...) are those of the item's node; `guard` and
+        `breakpoint` are the map's.
         """
         child = body if isinstance(body, FlowBuilder) else self._item_flow(id, body, effect, item)
         if isinstance(body, FlowBuilder) and (item or effect):
@@ -56,7 +58,10 @@ class FlowBuilder(Nodes, Edges):
         spec = MapSpec(
             over=over, body=child.name, into=into, concurrency=concurrency, on_item_failure=on_item_failure
         )
-        options = {"join": join, "on_failure": on_failure, "checkpoint": checkpoint, "guard": guard}
+        options = {
+            "join": join, "on_failure": on_failure, "checkpoint": checkpoint, "guard": guard,
+            "breakpoint": breakpoint,
+        }  # fmt: skip
         node = Node(id=id, kind=NodeKind.map, effect=Effect.pure, map=spec, **self.policies(id, options))
         self._adopt(id, child)
         return self.plain(node, options)

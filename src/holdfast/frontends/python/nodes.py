@@ -26,7 +26,7 @@ R = TypeVar("R")
 _OPTIONS = frozenset(
     {
         "retry", "timeout", "on_failure", "join", "idempotency_key", "in_doubt", "checkpoint", "output_as",
-        "version", "memory", "walk", "metadata", "probe", "guard",
+        "version", "memory", "walk", "metadata", "probe", "guard", "breakpoint",
     }
 )  # fmt: skip
 
@@ -54,6 +54,7 @@ class Nodes(Collector):
         walk: WalkSpec | None = None,
         metadata: Mapping[str, Any] | None = None,
         guard: Guard | None = None,
+        breakpoint: bool = False,
     ) -> Callable[[Callable[P, R]], NodeHandle[P, R]]: ...
     def node(self, fn: Callable[..., Any] | None = None, **options: Any) -> Any:
         """Make a function a node. Without `effect` it has the flow's default class, `external`.
@@ -82,6 +83,7 @@ class Nodes(Collector):
         walk: WalkSpec | None = None,
         metadata: Mapping[str, Any] | None = None,
         guard: Guard | None = None,
+        breakpoint: bool = False,
     ) -> Callable[[Callable[P, R]], NodeHandle[P, R]]: ...
     def script(self, fn: Callable[..., Any] | None = None, **options: Any) -> Any:
         """Make a function a node of sub-steps (`ctx.step`) and questions (`ctx.ask`).
@@ -133,6 +135,7 @@ class Nodes(Collector):
             "version": options.get("version"),
             "memory": options.get("memory"),
             "walk": options.get("walk"),
+            "breakpoint": read.flag(options.get("breakpoint", False), "breakpoint"),
             "metadata": dict(options.get("metadata") or {}),
         }
 

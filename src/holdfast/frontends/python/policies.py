@@ -80,6 +80,12 @@ class Reader:
             self.wrong("duration", f"{what}: {value!r} is not a duration", 'write for instance "30s"')
         return None
 
+    def flag(self, value: bool, what: str) -> bool:
+        if isinstance(value, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            return value
+        self.wrong(what, f"{what} {value!r} is neither True nor False", f"write {what}=True")
+        return False
+
     def choice(self, kind: type[_E], value: _E | str, what: str, default: _E) -> _E:
         """A member of an enum by its name."""
         try:

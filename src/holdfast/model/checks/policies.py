@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from holdfast.model.breaks import SUFFIX
 from holdfast.model.checks.view import View
 from holdfast.model.expr import PARTITIONS
 from holdfast.model.graph import JoinKind, Node
@@ -56,6 +57,13 @@ def check_policies(view: View) -> None:
             view.one_of("memory", node.memory, _MEMORY, node=node.id)
         if node.checkpoint is not None:
             view.one_of("checkpoint", node.checkpoint, _WHEN, node=node.id)
+        if node.breakpoint and node.id + SUFFIX in view.nodes:
+            view.error(
+                "breakpoint",
+                f"its breakpoint would be called {node.id + SUFFIX!r}, and a node is",
+                node=node.id,
+                fix="rename that node",
+            )
         if node.script and node.effect not in REPEATABLE:
             view.error(
                 "script-effect",

@@ -1,0 +1,74 @@
+"""Where breakpoints are: names of nodes, also of nodes inside maps and sub-flows (`send/pay`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from typing import Final
+
+from holdfast.errors import InputError
+from holdfast.model.graph import Graph
+
+TYPE: Final = "debug_breakpoint"
+SUFFIX: Final = "__breakpoint"
+
+
+def place_of(scope: str, node: str) -> str:
+    """Of a node in a scope such as `send.1[0]/`: which one of the flow it is, whatever the visit or item."""
+    if not scope:
+        return node
+    around = [part.rpartition("[")[0].rpartition(".")[0] for part in scope.split("/")[:-1]]
+    return "/".join([*around, node])
+
+
+def places(graph: Graph, around: str = "") -> Iterator[tuple[str, Graph, str]]:
+    """Every node with its place, the graph that it is in, and its id."""
+    for node in graph.nodes:
+        yield around + node.id, graph, node.id
+        body = node.map.body if node.map else node.subflow.body if node.subflow else ""
+        if body:
+            yield from places(graph.subgraphs[body], f"{around}{node.id}/")
+
+
+def find_places(graph: Graph, names: Iterable[str], what: str) -> list[str]:
+    """The places that these names mean, each once. A sub-flow's own name stands for every node that runs it.
+
+    Raises InputError with near names for one that means nothing."""
+    known = {place: (inner, node) for place, inner, node in places(graph)}
+    found: dict[str, None] = {}
+    for name in names:
+        here = [name] if name in known else _in_flow(known, name)
+        if not here:
+            raise InputError(
+                f"{what} {name!r}: flow {graph.name!r} has no such node.", hint=_near(name, known)
+            )
+        found.update(dict.fromkeys(here))
+    return list(found)
+
+
+def find_breaks(graph: Graph, names: Iterable[str]) -> list[str]:
+    """As `find_places`; also refused where the breakpoint's own name is taken by a node."""
+    known = {place: (inner, node) for place, inner, node in places(graph)}
+    found = find_places(graph, names, "break at")
+    for place in found:
+        inner, node = known[place]
+        if node + SUFFIX in inner.index:
+            raise InputError(
+                f"break at {place!r}: its breakpoint would be called {node + SUFFIX!r}, and a node is.",
+                hint="Rename that node.",
+            )
+    return found
+
+
+def _in_flow(known: dict[str, tuple[Graph, str]], name: str) -> list[str]:
+    flow, _, node = name.rpartition("/")
+    return [place for place, (inner, own) in known.items() if flow and inner.name == flow and own == node]
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    names = list(known)
+    near = get_close_matches(name, names, 5, 0.5) or [place for place in names if place.endswith(f"/{name}")]
+    if near:
+        return f"Did you mean {' or '.join(near[:5])}?"
+    more = f" and {len(names) - 20} more" if len(names) > 20 else ""
+    return f"It has: {', '.join(names[:20])}{more}."

@@ -78,6 +78,8 @@ async def assert_replays(house: Holdfast, run: RunId, live: Position) -> None:
     await runtime.desk.materialise(folded, sealer.registry)
     expected = dump_position(live)
     assert dump_position(folded) == expected
+    again = await service.replay(run, upto=live.head)
+    assert again.same, again.difference
     short = await load(service.store, sealer, program.graph, run, upto=live.head)
     await runtime.desk.materialise(short.pos, sealer.registry)
     assert dump_position(short.pos) == expected

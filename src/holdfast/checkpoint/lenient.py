@@ -8,9 +8,13 @@ from holdfast.checkpoint.registry import Registered, TypeRegistry
 
 
 class LenientRegistry(TypeRegistry):
-    """For looking only: a type that is not known here is shown by what it holds. Never for writing back."""
+    """For looking only: a type that is not known here is shown by what it holds. Never for writing back:
+    `met` says whether there was one."""
+
+    met = False
 
     def named(self, name: str) -> Registered:
+        self.met = True
         return Registered(name, object, _as_is, _as_is)
 
 

@@ -15,6 +15,7 @@ from holdfast.model.expr import truthy
 from holdfast.model.graph import END, EdgeKind, Graph, WalkSpec
 from holdfast.model.position import Exec, Scope
 from holdfast.model.resolving import resolver
+from holdfast.types.value import FrozenList
 
 PLAIN = WalkSpec()
 # `[Y] `, `Y) ` or `Y - ` in front of a label.
@@ -71,6 +72,11 @@ def note_outcome(graph: Graph, scope: Scope, node: int, message: Finished) -> No
     if not (spec.routing and "outcome" in scope.walk):
         scope.walk["outcome"] = message.outcome
         scope.walk["label"] = message.label
+    # What code suggested is part of what happened: a replay reads it here (D-26).
+    if message.suggested:
+        scope.walk["suggested"] = FrozenList(message.suggested)
+    else:
+        scope.walk.pop("suggested", None)
     if spec.goal_gate:
         gates = dict(scope.walk.get("gates", {}))
         gates[graph.nodes[node].id] = scope.walk["outcome"] in ("success", "partial_success")

@@ -15,13 +15,15 @@ from holdfast.errors import (
 )
 from holdfast.holds import deciding
 from holdfast.model.fingerprint import encode_graph
+from holdfast.model.graph import Graph
 from holdfast.model.position import Position
 from holdfast.model.program import Program
-from holdfast.runs import forking, moving, pictures, pruning, saying
+from holdfast.runs import forking, moving, naming, pictures, pruning, replaying, saying
 from holdfast.runs.announcing import Progress
 from holdfast.runs.history import reader_of, tell_events
 from holdfast.runs.options import break_places, check_options, own_options
 from holdfast.runs.pending import PendingRun, open_breakpoints, pending_runs
+from holdfast.runs.replaying import Replay
 from holdfast.runs.runtime import Runtime
 from holdfast.store.base import Claim, FlowRow, NewRun, RunFilter, RunRow
 from holdfast.store.readonly import demand_live
@@ -251,6 +253,16 @@ class RunService:
     async def standing(self, ref: str, checkpoint: str | int | None = None) -> tuple[RunRow, int | None]:
         """(run, None) where `ref` (and `checkpoint`) mean the run as it stands; else (run, seq)."""
         return await pictures.standing(self, ref, checkpoint)
+
+    async def find(self, ref: str) -> tuple[RunRow, int]:
+        """The run and record that a person's words mean: a checkpoint's id, RUN, RUN@12 or RUN@node."""
+        return await naming.find(self, ref)
+
+    async def replay(
+        self, run: str, *, upto: int | None = None, against: Graph | None = None, version: str = ""
+    ) -> Replay:
+        """Make the run's decisions once more and compare. `against`: with the graph of another version."""
+        return await replaying.replay(self, run, upto=upto, against=against, version=version)
 
     # ------------------------------------------------------------------ branching off
     async def fork(

@@ -1,0 +1,142 @@
+"""Replay: a run's decisions made once more from its journal, and whether they lead to the same place.
+
+Nothing is written, no user code runs (D-26): outcomes, routes, answers and timers are read from the records.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.checkpoint import TypeRegistry, pack, unpack
+from holdfast.checkpoint.lenient import LenientRegistry
+from holdfast.errors import CheckpointNotFoundError
+from holdfast.model.graph import Graph
+from holdfast.model.position import Position
+from holdfast.model.snapshot import dump_position
+from holdfast.runs.history import Reader, reader_of
+from holdfast.runs.loading import load, open_body, segment_loader
+from holdfast.runs.mending import FELL_BACK
+from holdfast.runs.retracing import Difference, Pair, retrace
+from holdfast.types.record import Kind, Record
+from holdfast.types.value import BlobRef
+
+if TYPE_CHECKING:
+    from holdfast.runs.service import RunService
+    from holdfast.store.base import RunRow
+
+
+class Replay(msgspec.Struct, kw_only=True):
+    """What a replay found.
+
+    `same`: every decision was made again as it was written, and leads to the same place: `replayed` is the
+    digest of where the decisions lead, `recorded` of where the journal leads. `replayed` is None where they
+    cannot be compared: another version decided, or the last record lies amid a decision.
+    `given`: records that were read as the start (a fork's, a pruned run's) or do not count (a fall-back).
+    `exact` False: values of the flow's own types were read as plain data, because its code is not loaded.
+    """
+
+    run: str
+    flow: str
+    version: str
+    against: str = ""
+    upto: int
+    records: int
+    given: int
+    decisions: int
+    recorded: str
+    replayed: str | None
+    exact: bool
+    difference: Difference | None = None
+
+    @property
+    def same(self) -> bool:
+        return self.difference is None and self.replayed in (None, self.recorded)
+
+
+async def replay(
+    service: RunService, run: str, *, upto: int | None = None, against: Graph | None = None, version: str = ""
+) -> Replay:
+    """Raises CheckpointNotFoundError for a record that is not there, CheckpointCorruptError for damage.
+
+    `against`: another version's graph, which decides; the first record where it decides otherwise is named.
+    """
+    row = await service.get(run)
+    last = _last(row, upto)
+    reader = await reader_of(service, row)
+    journal = await _journal(service, row, reader, last)
+    loader = segment_loader(service.store, reader.sealer, row.id)
+    found = retrace(against or reader.graph, row.id, journal, told=reader.graph, load=loader)
+    registry = reader.sealer.registry
+    there = await load(service.store, reader.sealer, reader.graph, row.id, upto=last)
+    await service.runtime.desk.materialise(there.pos, registry)
+    recorded = place(there.pos, registry)
+    settled = found.difference is None and found.whole and against is None
+    return Replay(
+        run=row.id,
+        flow=row.flow,
+        version=row.version,
+        against=version,
+        upto=last,
+        records=found.records,
+        given=found.given,
+        decisions=found.decisions,
+        recorded=recorded,
+        replayed=place(found.pos, registry) if settled else None,
+        exact=not (isinstance(registry, LenientRegistry) and registry.met),
+        difference=found.difference,
+    )
+
+
+def _last(row: RunRow, upto: int | None) -> int:
+    if upto is None:
+        return row.head
+    if not row.horizon <= upto <= row.head:
+        raise CheckpointNotFoundError(
+            f"run {row.id} has the records {row.horizon} to {row.head}, not {upto}.", run=row.id, seq=upto
+        )
+    return upto
+
+
+async def _journal(service: RunService, row: RunRow, reader: Reader, last: int) -> list[Pair]:
+    records = await service.store.read(row.id, first=row.horizon, last=last)
+    void = _void(reader, row, records)
+    counted = [r for r in records if not any(low <= r.seq < high for low, high in void)]
+    return [(r, await _whole(service, reader, open_body(reader.sealer, row.id, r))) for r in counted]
+
+
+def _void(reader: Reader, row: RunRow, records: list[Record]) -> list[tuple[int, int]]:
+    told = [r for r in records if r.kind == Kind.attempt and r.outcome == FELL_BACK]
+    return [(int(open_body(reader.sealer, row.id, r).token), r.seq) for r in told]
+
+
+async def _whole(service: RunService, reader: Reader, body: Any) -> Any:
+    """With large values put back into their place: conditions are about them."""
+    desk, registry = service.runtime.desk, reader.sealer.registry
+    for name in ("input", "scratch", "artifacts", "base", "value", "output", "position"):
+        if getattr(body, name, None) is not None:
+            setattr(body, name, await desk.whole(getattr(body, name), registry))
+    ops = getattr(body, "ops", None)
+    if ops and any(isinstance(op[3], BlobRef) for op in ops):
+        body.ops = [(p, k, o, await desk.whole(v, registry)) for p, k, o, v in ops]
+    return body
+
+
+def place(pos: Position, registry: TypeRegistry) -> str:
+    """A digest of where a run stands; the same with the flow's code loaded and without."""
+    dumped = dump_position(pos)
+    # Sums may come back from a snapshot as floats.
+    dumped["totals"] = {name: float(total) for name, total in pos.totals.items()}
+    stored = msgspec.msgpack.encode(pack(dumped, registry))
+    plain = unpack(msgspec.msgpack.decode(stored), LenientRegistry())
+    return sha256(repr(_sorted(plain)).encode()).hexdigest()[:32]
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return sorted(((repr(k), _sorted(v)) for k, v in value.items()), key=lambda pair: pair[0])  # type: ignore[misc]
+    if isinstance(value, (list, tuple)):
+        return [_sorted(part) for part in value]  # type: ignore[misc]
+    return value

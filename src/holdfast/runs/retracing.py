@@ -1,0 +1,316 @@
+"""Going through a journal once more: the engine decides each time, and is held to what was written.
+
+Pure: records and bodies in, a verdict out. A record is either a worker's own (an intent, a sub-step, live
+output): then it is applied; or the first of a decision: then what led to it is told to `engine.step`, and the
+records that follow must be the ones that `step` answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from holdfast.engine.begin import begin
+from holdfast.engine.decision import Decision
+from holdfast.engine.messages import Finished, Late, Message, Proven, Recovered, ResumeAsked
+from holdfast.engine.step import step
+from holdfast.errors import CheckpointCorruptError, HoldfastError
+from holdfast.model.apply import apply_record
+from holdfast.model.bodies import AttemptBody, CreatedBody, EndBody, StepBody, SubstepBody
+from holdfast.model.graph import Graph
+from holdfast.model.position import Exec, Position
+from holdfast.model.snapshot import Loader, load_position
+from holdfast.runs.causes import FACTS, Scene, cause_of, finished
+from holdfast.runs.wordings import name_moves, tell_decision
+from holdfast.types.record import Kind, Record
+from holdfast.types.status import REPEATABLE
+from holdfast.types.value import freeze
+
+Pair = tuple[Record, Any]
+
+_COLUMNS = ("kind", "node", "scope", "visit", "attempt", "outcome", "effect", "listed")
+# What another version of a flow may say differently without deciding differently.
+_LOOSE = frozenset({"effect", "listed", "version", "code", "scratch", "schema"})
+_OPENS = frozenset({"sleep", "children", "before", "join_timer", "failing", "child_failed", "retry"})
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """The first record that the engine would not write today, or would write otherwise."""
+
+    seq: int
+    kind: str
+    node: str
+    fields: list[str]
+    then: str
+    now: str
+
+
+class Retraced(msgspec.Struct, kw_only=True):
+    """`whole`: the last record is the last of its decision, so that `pos` stands where the journal does."""
+
+    pos: Position
+    decisions: int = 0
+    records: int = 0
+    given: int = 0
+    whole: bool = True
+    difference: Difference | None = None
+
+
+class _Differs(Exception):
+    def __init__(self, difference: Difference) -> None:
+        super().__init__(difference.now)
+        self.difference = difference
+
+
+def retrace(
+    graph: Graph,
+    run: str,
+    journal: Sequence[Pair],
+    *,
+    told: Graph | None = None,
+    load: Loader | None = None,
+) -> Retraced:
+    """Decide everything again. `told`: the graph that the journal was written with, if another one is to
+    decide now. `load` finds lists that a snapshot left in the journal."""
+    return _Retracer(graph, told or graph, run, journal, load).go()
+
+
+class _Retracer:
+    def __init__(
+        self, graph: Graph, told: Graph, run: str, journal: Sequence[Pair], load: Loader | None
+    ) -> None:
+        self.graph, self.told, self.run, self.load = graph, told, run, load
+        self.journal = _without_void(journal)
+        self.at = 0
+        self.term = 0
+        self.out = Retraced(pos=Position(run), records=len(journal), given=len(journal) - len(self.journal))
+        self.reason = _cancel_reason(self.journal)
+
+    @property
+    def pos(self) -> Position:
+        return self.out.pos
+
+    def go(self) -> Retraced:
+        try:
+            self._start()
+            while self.at < len(self.journal):
+                record = self.journal[self.at][0]
+                if record.term > self.term:
+                    self._taken_on(record.term)
+                else:
+                    self._next()
+        except _Differs as found:
+            self.out.difference = found.difference
+        return self.out
+
+    # ------------------------------------------------------------------ where it begins
+    def _start(self) -> None:
+        record, body = self.journal[0]
+        self.term = record.term
+        if isinstance(body, CreatedBody) and body.base is None:
+            decision = begin(
+                self.graph,
+                self.run,
+                version=body.version,
+                code=body.code,
+                given=body.input,
+                scratch=self._defaults() | dict(body.scratch),
+                mode=body.mode,
+                now=record.at,
+                options=body.options,
+            )
+            self.out.pos = decision.pos
+            self._held_to(decision)
+            return
+        self._stand_at(record, body.base if isinstance(body, CreatedBody) else body.position)
+        self._given(lambda r, b: r.term == self.term if record.kind == Kind.created else _opens(r, b))
+
+    def _defaults(self) -> dict[str, Any]:
+        """A newer version's fields that the run was started without."""
+        same = self.graph is self.told
+        return {} if same else {k: freeze(v) for k, v in self.graph.spec.defaults.items()}
+
+    def _stand_at(self, record: Record, plain: Any) -> None:
+        pos = self.out.pos = load_position(plain, load=self.load)
+        pos.run, pos.head, pos.at = self.run, record.seq, max(pos.at, record.at)
+        self.at += 1
+        self.out.given += 1
+
+    def _given(self, belongs: Callable[[Record, Any], bool]) -> None:
+        """The rest of what a fork began with, or of the decision that a pruned run begins amid."""
+        while self.at < len(self.journal) and belongs(*self.journal[self.at]):
+            self._take(*self.journal[self.at])
+            self.out.given += 1
+
+    # ------------------------------------------------------------------ one more
+    def _taken_on(self, term: int) -> None:
+        """Another worker has loaded the run: it notes that, and judges what was under way."""
+        self.term = term
+        while self.at < len(self.journal):
+            record, body = self.journal[self.at]
+            if record.kind == Kind.snapshot and self._fell_back():
+                self._stand_at(record, body.position)
+            elif record.kind == Kind.attempt and body.reason in FACTS:
+                self._take(record, body)
+            else:
+                break
+        if self.at < len(self.journal) and self.journal[self.at][0].term == term:
+            self._recover()
+
+    def _fell_back(self) -> bool:
+        body = self.journal[self.at - 1][1]
+        return isinstance(body, AttemptBody) and body.reason == "fell_back"
+
+    def _recover(self) -> None:
+        record, body = self.journal[self.at]
+        asks_about_code = any(wait.why == "code" for wait in self.pos.holds.values())
+        about_code = record.kind == Kind.asked and body.key.startswith("code:")
+        if asks_about_code or about_code:
+            return
+        messages: list[Message] = []
+        if record.kind == Kind.attempt and body.reason == "code_changed":
+            messages += cause_of(self._scene(record, body)) or ()
+        self._decide([*messages, Recovered(late=self._late())])
+
+    def _late(self) -> Late:
+        """What a fenced worker told: where an effect under way is settled with no word of doubt before."""
+        found: Late = {}
+        for execution in self.pos.execs.values():
+            if execution.phase == "work" and (execution.intent >= 0 or execution.step_intents):
+                following = next((pair for pair in self._rest() if self._is_about(pair[0], execution)), None)
+                if following is not None:
+                    found |= self._told_late(execution, *following)
+        return found
+
+    def _rest(self) -> Iterator[Pair]:
+        return islice(self.journal, self.at, None)
+
+    def _is_about(self, record: Record, execution: Exec) -> bool:
+        inner = self.pos.scope_graph(self.graph, self.pos.scopes[execution.scope])
+        here = (record.scope, record.node) == (execution.scope, inner.nodes[execution.node].id)
+        return here and record.visit == execution.visit
+
+    def _told_late(self, execution: Exec, record: Record, body: Any) -> Late:
+        scene = self._scene(record, body)
+        effect = scene.node(execution).effect not in REPEATABLE
+        if isinstance(body, StepBody) and execution.intent >= 0 and effect and record.term == self.term:
+            return {execution.intent: finished(scene, execution, body)} if record.outcome != "unknown" else {}
+        if isinstance(body, SubstepBody) and body.ordinal in execution.step_intents and not body.hold:
+            proven: Finished | Proven = Proven(ordinal=body.ordinal, name=body.name, value=body.value)
+            return {execution.step_intents[body.ordinal]: proven}
+        return {}
+
+    def _next(self) -> None:
+        record, body = self.journal[self.at]
+        try:
+            cause = cause_of(self._scene(record, body))
+        except (CheckpointCorruptError, KeyError) as error:
+            raise self._differs(record, body, [], f"nothing: {_reason(error)}") from None
+        if cause is None:
+            raise self._differs(record, body, [], "nothing that the journal tells leads to this record")
+        if not cause:
+            self._take(record, body)
+            return
+        told = [ResumeAsked(late=self._late()) if isinstance(m, ResumeAsked) else m for m in cause]
+        before = self.at
+        self._decide(told)
+        if self.at == before:
+            raise self._differs(record, body, [], "nothing: it goes on as if that had not happened")
+
+    def _scene(self, record: Record, body: Any) -> Scene:
+        return Scene(self.graph, self.told, self.pos, record, body, self.reason)
+
+    def _take(self, record: Record, body: Any) -> None:
+        """A record that nobody decided."""
+        try:
+            if record.kind == Kind.snapshot:
+                self.pos.head, self.pos.at = record.seq, record.at
+            else:
+                apply_record(self.graph, self.pos, record, body)
+        except (CheckpointCorruptError, KeyError) as error:
+            raise self._differs(record, body, [], f"nothing: {_reason(error)}") from None
+        self.at += 1
+
+    def _decide(self, messages: list[Message]) -> None:
+        record, body = self.journal[self.at]
+        try:
+            decision = step(self.graph, self.pos, messages, record.at)
+        except (HoldfastError, LookupError, TypeError, ValueError, AssertionError) as error:
+            raise self._differs(record, body, [], f"nothing: {_reason(error)}") from None
+        self._held_to(decision)
+
+    def _held_to(self, decision: Decision) -> None:
+        """What was decided is what was written, record by record."""
+        self.out.decisions += bool(decision.records)
+        for draft, drafted in decision.records:
+            if self.at >= len(self.journal):
+                self.out.whole = False
+                return
+            record, body = self.journal[self.at]
+            fields = self._fields(draft, drafted, record, body)
+            if fields:
+                raise self._differs(record, body, fields, tell_decision(self.graph, draft, drafted))
+            self.at += 1
+
+    # ------------------------------------------------------------------ comparing
+    def _fields(self, draft: Record, drafted: Any, record: Record, body: Any) -> list[str]:
+        """The names of what differs."""
+        loose = _LOOSE if self.graph is not self.told else frozenset[str]()
+        found = [c for c in _COLUMNS if c not in loose and getattr(draft, c) != getattr(record, c)]
+        if type(drafted) is not type(body) or "kind" in found:
+            return found or ["kind"]
+        names = [name for name in body.__struct_fields__ if name not in loose]
+        return found + [n for n in names if not self._same(n, getattr(drafted, n), getattr(body, n))]
+
+    def _same(self, name: str, now: Any, then: Any) -> bool:
+        if name == "moves" and self.graph is not self.told:
+            return name_moves(self.graph, now) == name_moves(self.told, then)
+        if name == "moves":
+            return [tuple[Any, ...](move) for move in now] == [tuple[Any, ...](move) for move in then]
+        if name == "routes" and self.graph is not self.told:
+            return True
+        return bool(now == then) or repr(now) == repr(then)
+
+    def _differs(self, record: Record, body: Any, fields: list[str], now: str) -> _Differs:
+        then = tell_decision(self.told, record, body)
+        if then == now:
+            then, now = (f"{text} ({', '.join(fields)} differ)" for text in (then, now))
+        return _Differs(
+            Difference(
+                seq=record.seq,
+                kind=Kind(record.kind).name,
+                node=record.scope + record.node,
+                fields=fields,
+                then=then,
+                now=now,
+            )
+        )
+
+
+def _reason(error: Exception) -> str:
+    return error.message if isinstance(error, HoldfastError) else f"{type(error).__name__}: {error}"
+
+
+def _opens(record: Record, body: Any) -> bool:
+    """Records that only ever follow within a decision."""
+    if record.kind == Kind.attempt:
+        return body.reason in _OPENS
+    if record.kind == Kind.asked:
+        return bool(body.key == "node:")
+    return record.kind == Kind.end and isinstance(body, EndBody) and body.status == "completed"
+
+
+def _without_void(journal: Sequence[Pair]) -> list[Pair]:
+    """Without the ranges that the run fell back behind: they are kept, and do not count."""
+    told = [(r, b) for r, b in journal if isinstance(b, AttemptBody) and b.reason == "fell_back"]
+    void = [(int(body.token), record.seq) for record, body in told]
+    return [pair for pair in journal if not any(low <= pair[0].seq < high for low, high in void)]
+
+
+def _cancel_reason(journal: Sequence[Pair]) -> str:
+    body = journal[-1][1]
+    cancelled = isinstance(body, EndBody) and body.status == "cancelled" and body.error is not None
+    return body.error.message if cancelled and body.error is not None else ""

@@ -1,0 +1,64 @@
+"""Replay of whole runs of random graphs: the same decisions again, whatever happened on the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, note, settings
+from hypothesis import strategies as st
+
+from holdfast.runs.retracing import Retraced, retrace
+from holdfast.types.record import Record
+from tests.properties.checks import EVERYTHING, STEADY, chooser
+from tests.properties.graphs import Plan, plans
+from tests.properties.play import RUN, SEALER, Play, look
+
+
+def journal_of(play: Play) -> list[tuple[Record, Any]]:
+    return [(record, SEALER.open(record)) for record in play.journal]
+
+
+def proven(play: Play, plan: Plan) -> Retraced:
+    found = retrace(plan.graph, RUN, journal_of(play))
+    note("\n".join(play.trail()))
+    assert found.difference is None, found.difference
+    assert found.whole
+    assert look(found.pos) == look(play.pos)
+    return found
+
+
+@pytest.mark.covers("TOOL-TIME-05")
+@given(plan=plans(EVERYTHING), data=st.data())
+@settings(max_examples=60)
+def test_replay_decides_the_same_whatever_the_graph(plan: Plan, data: st.DataObject) -> None:
+    choose = chooser(data)
+    play = Play(plan, choose, noise=True).start()
+    moment = choose(60)
+    for at in range(400):
+        if at == moment and not play.ended and play.pos.failing is None:
+            play.cancel()
+        if play.ended or not play.go_on():
+            break
+    proven(play, plan)
+
+
+@pytest.mark.covers("TOOL-TIME-05")
+@given(plan=plans(STEADY) | plans(EVERYTHING), data=st.data())
+@settings(max_examples=60)
+def test_replay_decides_the_same_when_a_worker_died_at_any_record(plan: Plan, data: st.DataObject) -> None:
+    choose = chooser(data)
+    play = Play(plan, choose).start().to_end()
+    upto = settled(play, choose(len(play.journal)))
+    again = Play(plan, choose).resume(play.journal, upto).to_end()
+    for record in again.journal[upto + 1 :]:
+        record.term = 2
+    proven(again, plan)
+
+
+def settled(play: Play, upto: int) -> int:
+    """A worker never dies between two records of one decision: they commit together. At any other."""
+    journal = journal_of(play)
+    while not retrace(play.graph, RUN, journal[: upto + 1]).whole:
+        upto += 1
+    return upto

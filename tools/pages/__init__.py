@@ -11,9 +11,10 @@ REFERENCE = ROOT / "docs" / "reference"
 
 def pages() -> dict[Path, Callable[[], str]]:
     """Where each page lies, and what makes it. Imported late: each loads its part of the product."""
-    from tools.pages import api, commands, errors, events, settings
+    from tools.pages import api, commands, errors, events, pictures, settings
 
     return {
+        **pictures.pictures(),
         REFERENCE / "api.md": api.page,
         REFERENCE / "commands.md": commands.page,
         REFERENCE / "errors.md": errors.page,
@@ -29,5 +30,6 @@ def stale() -> list[Path]:
 def write() -> list[Path]:
     changed = stale()
     for path in changed:
+        path.parent.mkdir(exist_ok=True)
         path.write_text(pages()[path](), "utf-8")
     return changed

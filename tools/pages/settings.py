@@ -50,6 +50,7 @@ FLOW = {
 PROGRAM = {
     "clock": "the time; tests pass a fake one",
     "settings": "see below",
+    "keys": "the keys of encryption at rest; none: nothing is encrypted",
     "objects": "where large values lie; the default is a folder beside the database",
     "memory": "what `ctx.memory` reads and writes; the default lies in the store",
 }
@@ -70,11 +71,10 @@ def _house() -> str:
 
 
 def _parameters(value: Any, said: dict[str, str]) -> Iterator[str]:
-    """Raises KeyError for an option that nobody has described here."""
     for one in list(inspect.signature(value).parameters.values())[1:]:
         if one.kind in (one.KEYWORD_ONLY, one.POSITIONAL_OR_KEYWORD):
             default = "required" if one.default is one.empty else _shown(one.default)
-            yield f"| `{one.name}` | {default} | {said[one.name]} |"
+            yield f"| `{one.name}` | {default} | {said.get(one.name, '')} |"
 
 
 def _shown(value: Any) -> str:

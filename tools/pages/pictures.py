@@ -1,0 +1,33 @@
+"""docs/assets/*.svg: flows of the examples, drawn as `holdfast graph --svg` draws them."""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+
+from holdfast import Flow
+from holdfast.drawing import State, Told, from_graph, to_svg
+from tools.pages import ROOT
+
+ASSETS = ROOT / "docs" / "assets"
+
+
+def drawn(name: str, told: dict[str, Told] | None = None) -> Callable[[], str]:
+    def make() -> str:
+        names = runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name=name)
+        flow = names[name]
+        assert isinstance(flow, Flow)
+        return to_svg(from_graph(flow.program().graph, told or {})) + "\n"
+
+    return make
+
+
+WAITING = {"assess": Told(state=State.done, note="0.1 s"), "approve": Told(state=State.asking, note="2 days")}
+
+
+def pictures() -> dict[Path, Callable[[], str]]:
+    return {
+        ASSETS / "refund.svg": drawn("refund", WAITING),
+        ASSETS / "research.svg": drawn("research"),
+    }

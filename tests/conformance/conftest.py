@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
 
+from holdfast.checkpoint.keys import EVERYBODY, StaticKeys, new_scope, with_scope
+from holdfast.runs.vault import Vault
+from holdfast.runs.vaulted import vaulted
 from holdfast.store.open import open_store
 from holdfast.testing.conformance.kit import StoreKit
 
@@ -16,7 +20,7 @@ if TYPE_CHECKING:
     from holdfast.store.base import Store
     from holdfast.types.clock import Clock
 
-STORES = ("memory", "sqlite")
+STORES = ("memory", "sqlite", "encrypted")
 
 
 def memory_kit(_folder: Path) -> StoreKit:
@@ -40,7 +44,20 @@ def sqlite_kit(folder: Path) -> StoreKit:
     return StoreKit(opened, address=address)
 
 
-KITS = {"memory": memory_kit, "sqlite": sqlite_kit}
+def encrypted_kit(_folder: Path) -> StoreKit:
+    """Encryption is a store around another: it keeps every promise of a store."""
+    stores: list[Store] = []
+    ring = StaticKeys(with_scope(None, EVERYBODY, new_scope(datetime(2026, 1, 1, tzinfo=UTC))))
+
+    async def the_one(clock: Clock) -> Store:
+        if not stores:
+            stores.append(vaulted(await open_store("memory:", clock=clock), Vault(ring)))
+        return stores[0]
+
+    return StoreKit(the_one, sealed=True)
+
+
+KITS = {"memory": memory_kit, "sqlite": sqlite_kit, "encrypted": encrypted_kit}
 
 
 @pytest.fixture(params=STORES)

@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from holdfast.checkpoint.keys import KeyRing, keys_from_environment
 from holdfast.errors import StoreUnavailableError
 from holdfast.model.program import Program
 from holdfast.runs.blobs import Objects
 from holdfast.runs.runtime import RunSettings, Runtime
 from holdfast.runs.service import RunService
+from holdfast.runs.vault import Vault
+from holdfast.runs.vaulted import holds_ciphertext, vaulted
 from holdfast.store.base import Store
 from holdfast.store.open import open_store
 from holdfast.types.clock import Clock
@@ -30,6 +33,8 @@ class Holdfast:
     """Where flows run: `Holdfast("sqlite:runs.db")`. Without an address: HOLDFAST_STORE, else a file in
     `.holdfast/` of the working folder.
 
+    `keys`: what is stored is encrypted under them; without, those of HOLDFAST_KEYS, if there are any.
+
     Close it with `await holdfast.close()` or use it in `async with`.
     """
 
@@ -41,6 +46,7 @@ class Holdfast:
         settings: RunSettings | None = None,
         objects: Objects | None = None,
         memory: Any = None,
+        keys: KeyRing | None = None,
     ) -> None:
         self._given = store if store is not None else os.environ.get("HOLDFAST_STORE") or DEFAULT_STORE
         self._store: Store | None = None
@@ -49,6 +55,7 @@ class Holdfast:
         self._settings = settings
         self._objects = objects
         self._memory = memory
+        self._keys = keys
         self._services: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, RunService] = (
             weakref.WeakKeyDictionary()
         )
@@ -59,6 +66,7 @@ class Holdfast:
     async def open(self) -> Store:
         if self._store is None:
             opened = await self._open() if isinstance(self._given, str) else self._given
+            opened = await self._encrypted(opened)
             with self._opening:
                 self._store = self._store or opened
         return self._store
@@ -75,6 +83,12 @@ class Holdfast:
 
                 self._objects = LocalBlobs(path.parent / f"{path.name}-blobs")
         return await open_store(address, clock=self._clock)
+
+    async def _encrypted(self, store: Store) -> Store:
+        ring = self._keys or keys_from_environment()
+        if ring is None and not await holds_ciphertext(store):
+            return store
+        return vaulted(store, Vault(ring))
 
     async def service(self) -> RunService:
         """The runs service of this event loop."""

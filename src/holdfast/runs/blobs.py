@@ -10,8 +10,10 @@ from holdfast.checkpoint import Blob, TypeRegistry, unspill
 from holdfast.errors import BlobMissingError
 from holdfast.model.frames import Frame
 from holdfast.model.position import Position
+from holdfast.runs.vaulted import VaultedStore
 from holdfast.store.base import Store
 from holdfast.telemetry import crashpoint
+from holdfast.types.ids import DEFAULT_TENANT, RunId
 from holdfast.types.value import BlobRef, FrozenDict, FrozenList
 
 IN_ROW = 1 << 20
@@ -21,6 +23,8 @@ class Objects(Protocol):
     """Where blobs that are too large for a row live."""
 
     async def put(self, digest: bytes, data: bytes) -> None: ...
+
+    async def replace(self, digest: bytes, data: bytes) -> None: ...
 
     async def get(self, digest: bytes) -> bytes: ...
 
@@ -40,19 +44,43 @@ def refs_in(value: Any) -> Iterator[BlobRef]:
 
 
 class BlobDesk:
-    def __init__(self, store: Store, objects: Objects | None) -> None:
+    """Of one tenant where the store is encrypted (`of`): blobs are shared within a tenant only (D-38)."""
+
+    def __init__(self, store: Store, objects: Objects | None, tenant: str | None = None) -> None:
         self.store = store
         self.objects = objects
+        self.tenant = tenant
+        self.vaulted = store if isinstance(store, VaultedStore) else None
+
+    def of(self, tenant: str) -> BlobDesk:
+        return self if self.vaulted is None else BlobDesk(self.store, self.objects, tenant)
+
+    async def of_run(self, run: RunId) -> BlobDesk:
+        if self.vaulted is None or self.tenant is not None:
+            return self
+        return self.of(await self.vaulted.tenant_of(run))
+
+    async def put_for(self, run: RunId, blobs: list[Blob]) -> None:
+        await (await self.of_run(run)).put(blobs)
 
     async def put(self, blobs: list[Blob]) -> None:
         """Blobs go first: an orphan blob is garbage, a missing blob is data loss."""
         for blob in blobs:
-            digest = blob.ref.digest
-            inside = self.objects is None or len(blob.data) <= IN_ROW
-            if self.objects is not None and not inside:
-                await self.objects.put(digest, blob.data)
-            await self.store.put_blob(digest, len(blob.data), blob.data if inside else None)
+            await self._put(*self._closed(blob.ref.digest, blob.data))
         crashpoint("after_blob_put")
+
+    async def _put(self, address: bytes, data: bytes) -> None:
+        inside = self.objects is None or len(data) <= IN_ROW
+        if self.objects is not None and not inside:
+            await self.objects.put(address, data)
+        await self.store.put_blob(address, len(data), data if inside else None)
+
+    def _closed(self, digest: bytes, data: bytes) -> tuple[bytes, bytes]:
+        if self.vaulted is None:
+            return digest, data
+        vault, tenant = self.vaulted.vault, self.tenant or DEFAULT_TENANT
+        address = vault.address(digest, tenant)
+        return address, vault.close_blob(data, address, tenant)
 
     async def fetch(self, ref: BlobRef, registry: TypeRegistry) -> Any:
         data = await self._get(ref.digest)
@@ -76,13 +104,29 @@ class BlobDesk:
         return data
 
     async def _get(self, digest: bytes) -> bytes | None:
-        row = await self.store.blob(digest)
+        if self.vaulted is None:
+            return await self.raw(digest)
+        vault = self.vaulted.vault
+        # Whoever knows the digest has read the record that names it; only its tenant has it.
+        tenants = (self.tenant,) if self.tenant is not None else self.vaulted.known_tenants()
+        for address in dict.fromkeys(place for t in tenants for place in vault.places(digest, t)):
+            data = await self.raw(address)
+            if data is not None:
+                return vault.open_blob(data, address)
+        return None
+
+    async def raw(self, address: bytes) -> bytes | None:
+        """As it lies in the store."""
+        row = await self.store.blob(address)
         if row is not None and row[1] is None and self.objects is not None:
-            return await self.objects.get(digest)
+            return await self.objects.get(address)
         return None if row is None else row[1]
 
     async def materialise(self, pos: Position, registry: TypeRegistry) -> None:
         """Fetch what the present state still refers to: not every blob that its history ever named."""
+        if self.vaulted is not None and self.tenant is None:
+            await (await self.of_run(RunId(pos.run))).materialise(pos, registry)
+            return
         for scope in pos.scopes.values():
             for frame in scope.tree.frames.values():
                 for partition, inside in frame.over.items():

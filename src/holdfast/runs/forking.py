@@ -67,7 +67,7 @@ async def fork(
     blobs = _patched(program, folded, changes, sealer) if changes else []
     now = service.store.now()
     records, more = _records(program, folded, run, now, sealer, supersede=supersede, changes=changes)
-    await service.runtime.desk.put(blobs + more)
+    await service.runtime.desk.of(source.tenant).put(blobs + more)
     crashpoint("inside_fork")
     row, _ = await service.store.create(_new_run(program, source, at, run, records, now, supersede))
     return row

@@ -48,7 +48,7 @@ class Keeper:
         return {program.graph.name: self.retention or program.retention for program in programs}
 
     async def serve(self) -> None:
-        """Until cancelled. The first sweep comes after a while: a worker that starts has better things to do."""
+        """Until cancelled. The first sweep comes after a while: a worker that starts has more to do."""
         clock = self.service.runtime.clock
         while True:
             await clock.sleep(self.every)

@@ -158,7 +158,7 @@ def _record(
 async def _settle(runtime: Runtime, claim: Claim, sealer: Sealer, drafts: list[tuple[Record, Any]]) -> None:
     records: list[Record] = []
     for record, body in drafts:
-        await runtime.desk.put(sealer.seal(record, body, claim.lease.term))
+        await runtime.desk.of(claim.run.tenant).put(sealer.seal(record, body, claim.lease.term))
         records.append(record)
     (answer,) = await runtime.store.settle([RunBatch(claim.lease, records)])
     if answer.refusal is not None:

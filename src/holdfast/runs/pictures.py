@@ -195,7 +195,7 @@ def _open(reader: Reader, record: Record) -> Any:
 async def make_checkpoint(service: RunService, row: RunRow, seq: int) -> Checkpoint:
     """The complete picture at one record."""
     folded = await fold_to(service, row, seq)
-    desk, registry = service.runtime.desk, folded.reader.sealer.registry
+    desk, registry = service.runtime.desk.of(row.tenant), folded.reader.sealer.registry
     refs = _spilled(folded.pos)
     await desk.materialise(folded.pos, registry)
     for execution in folded.history.executions:

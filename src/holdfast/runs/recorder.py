@@ -15,6 +15,7 @@ from holdfast.checkpoint import Blob
 from holdfast.errors import HoldfastError, LeaseLostError, StoreError, StoreFullError
 from holdfast.store.base import Capability, Store
 from holdfast.telemetry import crashpoint, log
+from holdfast.types.ids import RunId
 from holdfast.types.record import Kind, Lease, Park, Record, Refusal, RunBatch, SettleAnswer
 from holdfast.types.status import Effect
 
@@ -73,7 +74,7 @@ def _tells_of_effect(record: Record) -> bool:
 
 class Recorder:
     def __init__(
-        self, store: Store, put_blobs: Callable[[list[Blob]], Awaitable[None]] | None = None
+        self, store: Store, put_blobs: Callable[[RunId, list[Blob]], Awaitable[None]] | None = None
     ) -> None:
         self.store = store
         self.inline = Capability.inline in store.capabilities
@@ -201,7 +202,7 @@ class Recorder:
         """Blobs go first: an orphan blob is garbage, a missing blob is data loss."""
         for queue, _ in flying:
             if queue.fresh and self._put_blobs is not None:
-                await self._put_blobs(queue.fresh)
+                await self._put_blobs(queue.lease.run, queue.fresh)
                 queue.blobs += queue.fresh
                 queue.fresh = []
 
@@ -237,7 +238,7 @@ class Recorder:
         """The collector was faster than us: put the blobs once more and settle that run again."""
         for i, (queue, records) in enumerate(flying):
             if answers[i].refusal is Refusal.put_blobs_again and queue.blobs and self._put_blobs is not None:
-                await self._put_blobs(queue.blobs)
+                await self._put_blobs(queue.lease.run, queue.blobs)
                 answers[i] = (await self.store.settle([RunBatch(queue.lease, records)]))[0]
 
     def _landed(self, flying: list[tuple[RunQueue, list[Record]]], answers: list[SettleAnswer]) -> None:

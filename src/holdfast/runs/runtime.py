@@ -17,6 +17,7 @@ from holdfast.checkpoint import TypeRegistry
 from holdfast.errors import (
     FlowNotFoundError,
     HoldfastError,
+    KeyMissingError,
     RunBusyError,
     SchemaTooNewError,
     StoreError,
@@ -81,7 +82,7 @@ class Runtime:
         self.clock: Clock = clock or SystemClock()
         self.settings = settings or RunSettings()
         self.desk = BlobDesk(store, objects)
-        self.recorder = Recorder(store, self.desk.put)
+        self.recorder = Recorder(store, self.desk.put_for)
         self.recorder.published = self._published
         self.worker = f"{socket.gethostname()}:{os.getpid()}:{new_id()[:8]}"
         self.programs: dict[str, Program] = {}
@@ -164,7 +165,7 @@ class Runtime:
             self.drivers[claim.run.id] = driver
             self._attend()
             return await self._drive(driver), driver.pos
-        except (VersionMismatchError, FlowNotFoundError, SchemaTooNewError):
+        except (VersionMismatchError, FlowNotFoundError, SchemaTooNewError, KeyMissingError):
             await self._give_back(claim)
             raise
         finally:

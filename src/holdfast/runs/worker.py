@@ -6,7 +6,13 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from holdfast.errors import LeaseLostError, SchemaTooNewError, StoreError, VersionMismatchError
+from holdfast.errors import (
+    KeyMissingError,
+    LeaseLostError,
+    SchemaTooNewError,
+    StoreError,
+    VersionMismatchError,
+)
 from holdfast.runs.driver import Driver
 from holdfast.runs.keeping import Keeper
 from holdfast.runs.service import RunService
@@ -210,7 +216,7 @@ class Worker:
             await self.runtime.drive(claim)
         except LeaseLostError:
             log.info("run %s went on elsewhere", run)
-        except (VersionMismatchError, SchemaTooNewError) as error:
+        except (VersionMismatchError, SchemaTooNewError, KeyMissingError) as error:
             log.warning("run %s cannot go on here: %s", run, error)
         except StoreError as error:
             log.warning("run %s stopped here: %s", run, error)

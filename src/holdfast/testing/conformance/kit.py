@@ -36,13 +36,15 @@ TTL = 60 * MICROS
 class StoreKit:
     """`opener` opens the store under test; called again it gives another handle on the same data.
 
-    A store in memory gives the same object again. `address` is what another process opens it by.
+    A store in memory gives the same object again. `address` is what another process opens it by. `sealed`:
+    what it keeps is encrypted, so that a record's size and digest are known with its payload only.
     """
 
     store: Store
 
-    def __init__(self, opener: Opener, *, address: str | None = None) -> None:
+    def __init__(self, opener: Opener, *, address: str | None = None, sealed: bool = False) -> None:
         self._opener = opener
+        self.sealed = sealed
         self.address = address
         self.clock = FakeClock()
 

@@ -66,6 +66,14 @@ async def tell_events(service: RunService, row: RunRow, *, after: int, limit: in
     return told
 
 
+async def bare_events(
+    service: RunService, row: RunRow, reader: Reader, *, after: int, limit: int
+) -> list[Event]:
+    """Like `tell_events`, and whole records: without what only the run as a whole could tell."""
+    rows = await service.store.events(row.id, after=after, limit=limit)
+    return [event for stored in rows for event in _told(reader, row, stored) if event.number > after]
+
+
 def _told(reader: Reader, row: RunRow, stored: Record | EventRow) -> Iterable[Event]:
     if isinstance(stored, EventRow):
         data: dict[str, Any] = msgspec.json.decode(stored.payload) if stored.payload else {}

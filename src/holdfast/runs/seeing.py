@@ -1,0 +1,160 @@
+"""From events to visits: one fold for a run that is long over and for one that is under way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from holdfast.runs.visits import Retry, Visit, Visits, Wait, close_waits, path_of
+from holdfast.types.event import Event
+
+
+def see(visits: Visits, event: Event) -> None:
+    tell = _SEE.get(event.type)
+    if tell is not None:
+        tell(visits, event)
+
+
+def error_text(data: dict[str, Any]) -> str:
+    error: Any = data.get("error")
+    return f"{error['type']}: {error['message']}" if error else ""
+
+
+def _meant(visits: Visits, event: Event) -> Visit:
+    return visits.at_work(event.node, event.scope, int(event.data.get("visit") or 0), event.at)
+
+
+def _started(visits: Visits, event: Event) -> None:
+    number = int(event.data.get("visit") or 1)
+    visits.begin(Visit(node=event.node, scope=event.scope, visit=number, started_at=event.at))
+
+
+def _settled(visits: Visits, event: Event) -> None:
+    visit, data = _meant(visits, event), event.data
+    visit.attempts = max(visit.attempts, int(data.get("attempt") or 1))
+    usage: dict[str, Any] = data.get("usage") or {}
+    spent = int(usage.get("tokens") or 0), float(usage.get("cost") or 0)
+    visits.spend(visit, int(data.get("duration_us") or 0), *spent)
+    visit.outcome, visit.error = str(data.get("outcome") or ""), error_text(data)
+    visits.end(visit, event.at, _SETTLED[event.type])
+
+
+def _attempted(visits: Visits, event: Event) -> None:
+    visit, data = _meant(visits, event), event.data
+    visit.attempts = max(visit.attempts, int(data.get("attempt") or 1))
+    close_waits(visit, event.at)
+    visits.set_state(visit, "running")
+
+
+def _retried(visits: Visits, event: Event) -> None:
+    _attempted(visits, event)
+    visit, wake_at = _meant(visits, event), event.data.get("wake_at")
+    visit.retries.append(Retry(event.at, error_text(event.data)))
+    visits.node(visit.path).retries += 1
+    if wake_at is not None:
+        visit.waits.append(Wait(kind="retry", since=event.at, wake_at=wake_at))
+        visits.set_state(visit, "waiting")
+
+
+def _slept(visits: Visits, event: Event) -> None:
+    visit = _meant(visits, event)
+    visit.waits.append(Wait(kind="time", since=event.at, wake_at=event.data.get("wake_at")))
+    visits.set_state(visit, "waiting")
+
+
+def _asked(visits: Visits, event: Event) -> None:
+    if not event.node:
+        return  # a question of the run itself, not of one of its nodes
+    visit, hold = _meant(visits, event), str(event.data.get("checkpoint_id", ""))
+    about = str(event.data.get("prompt") or "")
+    visit.waits.append(Wait(kind="person", since=event.at, about=about, hold=hold))
+    visits.asked[hold] = visit
+    visits.set_state(visit, "asking")
+
+
+def _resolved(visits: Visits, event: Event) -> None:
+    hold = str(event.data.get("hold", ""))
+    visit = visits.asked.get(hold)
+    if visit is None:
+        return
+    for wait in visit.waits:
+        if wait.hold == hold:
+            wait.by, wait.decision = str(event.data.get("by", "")), event.data.get("decision")
+            wait.until = event.at
+    if visit.ended_at is None and not _waits(visit):
+        visits.set_state(visit, "ready")
+
+
+def _answered(visits: Visits, event: Event) -> None:
+    visit = _meant(visits, event)
+    for wait in visit.waits:
+        if wait.hold == event.data.get("hold"):
+            wait.until = wait.until or event.at
+    if not _waits(visit):
+        visits.set_state(visit, "running")
+
+
+def _waits(visit: Visit) -> bool:
+    return any(wait.until is None for wait in visit.waits)
+
+
+def _stepped(visits: Visits, event: Event) -> None:
+    _meant(visits, event).steps += 1
+
+
+def _emitted(visits: Visits, event: Event) -> None:
+    told: Any = event.data.get("data")
+    visit = _meant(visits, event)
+    visit.emitted += 1
+    visit.said = told if isinstance(told, str) else repr(told)
+
+
+def _skipped(visits: Visits, event: Event) -> None:
+    node = visits.node(path_of(event.scope) + event.node)
+    if not node.open:
+        node.state = "skipped"
+
+
+def _abandoned(visits: Visits, event: Event) -> None:
+    visit = visits.open.get(event.scope + event.node)
+    if visit is not None:
+        visits.end(visit, event.at, "abandoned")
+
+
+def _took(visits: Visits, event: Event) -> None:
+    edge = path_of(event.scope) + str(event.data.get("edge", ""))
+    visits.edges[edge] = visits.edges.get(edge, 0) + 1
+
+
+def _resumed(visits: Visits, event: Event) -> None:
+    visits.resumes.append(event.at)
+
+
+def _ended(visits: Visits, event: Event) -> None:
+    for visit in list(visits.open.values()):
+        visits.end(visit, event.at, "stopped")
+
+
+_SETTLED = {
+    "node.completed": "done",
+    "node.failed": "failed",
+    "node.unknown": "unknown",
+    "node.skipped_failure": "failed",
+}
+_SEE: dict[str, Callable[[Visits, Event], None]] = {
+    **dict.fromkeys(_SETTLED, _settled),
+    **dict.fromkeys(("node.restarted", "node.resumed", "node.woke", "node.withdrawn"), _attempted),
+    **dict.fromkeys(("node.step_done", "node.step_failed"), _stepped),
+    **dict.fromkeys(("run.completed", "run.failed", "run.cancelled"), _ended),
+    "node.started": _started,
+    "node.retried": _retried,
+    "node.emitted": _emitted,
+    "node.skipped": _skipped,
+    "node.abandoned": _abandoned,
+    "timer.started": _slept,
+    "hold.opened": _asked,
+    "hold.resolved": _resolved,
+    "hold.answered": _answered,
+    "edge.taken": _took,
+    "run.resumed": _resumed,
+}

@@ -1,0 +1,129 @@
+"""A run's visits from its stored history, with or without the flow's code, however far back that reaches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from holdfast.checkpoint.fold import Execution, begin
+from holdfast.errors import CheckpointCorruptError
+from holdfast.model.graph import Graph
+from holdfast.model.position import Exec, Position
+from holdfast.runs.history import Reader, bare_events, reader_of
+from holdfast.runs.loading import load
+from holdfast.runs.seeing import see
+from holdfast.runs.visits import Visit, Visits, Wait
+
+if TYPE_CHECKING:
+    from holdfast.runs.service import RunService
+    from holdfast.store.base import RunRow
+
+PAGE = 5_000
+_PHASES = {
+    "asked": "asking",
+    "sleep": "waiting",
+    "delay": "waiting",
+    "doubt": "asking",
+    "failed": "failed",
+}
+
+
+class Timeline(msgspec.Struct, frozen=True):
+    """`pos` is where the run stands; None where its journal cannot be folded."""
+
+    graph: Graph
+    reader: Reader
+    visits: Visits
+    pos: Position | None
+
+
+async def make_timeline(service: RunService, row: RunRow, keep: int | None = None) -> Timeline:
+    """`keep`: so many ended visits stay in full. Raises FlowNotFoundError where the graph is not stored."""
+    reader = await reader_of(service, row)
+    visits = Visits(keep)
+    await _brought_along(service, row, reader, visits)
+    after = 0
+    while True:
+        events = await bare_events(service, row, reader, after=after, limit=PAGE)
+        if not events:
+            break
+        for event in events:
+            see(visits, event)
+        after = events[-1].number
+    pos = await _position(service, row, reader)
+    if pos is not None:
+        _reconcile(visits, pos, reader.graph)
+    visits.trim()
+    return Timeline(reader.graph, reader, visits, pos)
+
+
+async def _brought_along(service: RunService, row: RunRow, reader: Reader, visits: Visits) -> None:
+    """A fork, and a run that was pruned, begin with what had happened before."""
+    found = await service.store.read(row.id, first=row.horizon, last=row.horizon)
+    try:
+        history = begin(found[0], reader.sealer.open(found[0]))
+    except (CheckpointCorruptError, IndexError):
+        return
+    for execution in history.executions:
+        visit = _visit(execution)
+        visits.begin(visit)
+        visits.end(visit, execution.at, visit.state)
+        visits.spend(visit, execution.duration, execution.tokens, execution.cost)
+    for label in history.skipped:
+        visits.node(_path(label)).state = "skipped"
+
+
+def _visit(execution: Execution) -> Visit:
+    states = {"success": "done", "partial_success": "done", "unknown": "unknown"}
+    error = execution.error
+    return Visit(
+        node=execution.node,
+        scope=execution.scope,
+        visit=execution.visit,
+        started_at=execution.at - execution.duration,
+        state=states.get(execution.outcome, "failed"),
+        outcome=execution.outcome,
+        attempts=execution.attempt,
+        error=f"{error['type']}: {error['message']}" if error else "",
+        run=execution.run,
+    )
+
+
+def _path(label: str) -> str:
+    scope, slash, node = label.rpartition("/")
+    return Visit(node=node, scope=scope + slash, visit=0, started_at=0).path
+
+
+async def _position(service: RunService, row: RunRow, reader: Reader) -> Position | None:
+    try:
+        return (await load(service.store, reader.sealer, reader.graph, row.id)).pos
+    except CheckpointCorruptError:
+        return None
+
+
+def _reconcile(visits: Visits, pos: Position, graph: Graph) -> None:
+    """What had begun before the history that is left, and has not ended."""
+    if pos.status in ("completed", "failed", "cancelled"):
+        return
+    for (scope, node), execution in pos.execs.items():
+        inner = pos.scope_graph(graph, pos.scopes[scope])
+        if scope + inner.nodes[node].id not in visits.open:
+            visits.begin(_begun(inner.nodes[node].id, execution, pos))
+
+
+def _begun(node: str, execution: Exec, pos: Position) -> Visit:
+    state = _PHASES.get(execution.phase, "running")
+    visit = Visit(
+        node=node,
+        scope=execution.scope,
+        visit=execution.visit,
+        started_at=pos.at,
+        state=state,
+        attempts=execution.attempt,
+        steps=len(execution.subs),
+    )
+    if state in ("asking", "waiting"):
+        kind = "person" if state == "asking" else "time"
+        visit.waits.append(Wait(kind=kind, since=pos.at, wake_at=execution.wake_at))
+    return visit

@@ -1,0 +1,168 @@
+"""The visits of a run's nodes: when each began, tried again, waited, asked, and what came of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+FAILED = frozenset({"failed", "unknown"})
+
+
+class Wait(msgspec.Struct, kw_only=True):
+    """`kind`: `person`, `time`, or `retry` (the pause before another attempt). Open while `until` is None."""
+
+    kind: str
+    since: int
+    until: int | None = None
+    wake_at: int | None = None
+    about: str = ""
+    hold: str = ""
+    by: str = ""
+    decision: Any = None
+
+
+class Retry(msgspec.Struct, frozen=True):
+    at: int
+    error: str
+
+
+class Visit(msgspec.Struct, kw_only=True):
+    """One visit of one node, with all its attempts. States: running, asking, waiting, ready (answered, and
+    nobody has gone on yet), done, failed, unknown, abandoned, stopped (the run ended around it)."""
+
+    node: str
+    scope: str
+    visit: int
+    started_at: int
+    ended_at: int | None = None
+    state: str = "running"
+    outcome: str = ""
+    attempts: int = 1
+    # What handlers took, all attempts that settled; waiting is not in it.
+    work_us: int = 0
+    error: str = ""
+    waits: list[Wait] = []
+    retries: list[Retry] = []
+    steps: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+    emitted: int = 0
+    said: str = ""
+    # The run that it happened in, where a fork brought it along.
+    run: str = ""
+
+    @property
+    def label(self) -> str:
+        return self.scope + self.node
+
+    @property
+    def path(self) -> str:
+        return path_of(self.scope) + self.node
+
+
+class NodeSum(msgspec.Struct, kw_only=True):
+    """A place in the graph over all its visits, items of maps included. `open`: visits not ended."""
+
+    state: str = ""
+    visits: int = 0
+    open: int = 0
+    done: int = 0
+    failed: int = 0
+    retries: int = 0
+    work_us: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+
+
+def path_of(scope: str) -> str:
+    """Where in the graph a scope is: `send.1[0]/pay.1[2]/` is inside `send/pay/`."""
+    if not scope:
+        return ""
+    names = [part.rpartition("[")[0].rpartition(".")[0] for part in scope.split("/")[:-1]]
+    return "/".join(names) + "/"
+
+
+class Visits:
+    """`keep`: so many ended visits stay in full, the newest; `left_out` counts the rest. Sums are whole."""
+
+    def __init__(self, keep: int | None = None) -> None:
+        self.ended: list[Visit] = []
+        self.open: dict[str, Visit] = {}
+        self.nodes: dict[str, NodeSum] = {}
+        # How often each edge was taken, by the path of its graph and its id.
+        self.edges: dict[str, int] = {}
+        self.asked: dict[str, Visit] = {}
+        self.resumes: list[int] = []
+        self.left_out = 0
+        self._keep = keep
+        self._last: dict[str, Visit] = {}
+
+    def all(self) -> list[Visit]:
+        """In the order in which they began."""
+        return sorted([*self.ended, *self.open.values()], key=lambda v: (v.started_at, v.visit, v.label))
+
+    def node(self, path: str) -> NodeSum:
+        return self.nodes.setdefault(path, NodeSum())
+
+    def begin(self, visit: Visit) -> None:
+        self.open[visit.label] = self._last[visit.label] = visit
+        node = self.node(visit.path)
+        node.visits += 1
+        node.open += 1
+        node.state = visit.state
+
+    def end(self, visit: Visit, at: int, state: str) -> None:
+        visit.ended_at, visit.state = at, state
+        close_waits(visit, at)
+        if self.open.pop(visit.label, None) is None:
+            return
+        node = self.node(visit.path)
+        node.open -= 1
+        node.state = state
+        node.done += state == "done"
+        node.failed += state in FAILED
+        self.ended.append(visit)
+        if self._keep is not None and len(self.ended) > 2 * self._keep:
+            self.trim()
+
+    def trim(self) -> None:
+        """Down to what is kept."""
+        if self._keep is not None and len(self.ended) > self._keep:
+            self.left_out += len(self.ended) - self._keep
+            self.ended = self.ended[-self._keep :] if self._keep else []
+
+    def spend(self, visit: Visit, work_us: int, tokens: int, cost: float) -> None:
+        node = self.node(visit.path)
+        for spender in (visit, node):
+            spender.work_us += work_us
+            spender.tokens += tokens
+            spender.cost += cost
+
+    def at_work(self, node: str, scope: str, number: int, at: int) -> Visit:
+        """The visit that is meant; one that had ended goes on (a mended failure, a settled doubt)."""
+        label = scope + node
+        visit = self.open.get(label) or self._last.get(label)
+        if visit is None or (number and visit.visit != number):
+            visit = Visit(node=node, scope=scope, visit=number or 1, started_at=at)
+            self.begin(visit)
+        elif visit.ended_at is not None:
+            self._reopen(visit)
+        return visit
+
+    def _reopen(self, visit: Visit) -> None:
+        node = self.node(visit.path)
+        node.done -= visit.state == "done"
+        node.failed -= visit.state in FAILED
+        node.open += 1
+        visit.ended_at, visit.state = None, "running"
+        self.ended = [ended for ended in self.ended if ended is not visit]
+        self.open[visit.label] = visit
+
+    def set_state(self, visit: Visit, state: str) -> None:
+        visit.state = self.node(visit.path).state = state
+
+
+def close_waits(visit: Visit, at: int) -> None:
+    for wait in visit.waits:
+        wait.until = wait.until or at

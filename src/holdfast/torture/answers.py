@@ -1,0 +1,90 @@
+"""What is answered in a trial: questions as the user said, doubts by what really happened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, cast
+
+import msgspec
+
+from holdfast.errors import InputError
+from holdfast.torture.notes import Begun, CallId, Ended, Note
+from holdfast.types.hold import HoldRow
+
+IN_DOUBT: Final = "in_doubt"
+Policy = Literal["truth", "happened", "not_happened", "fail"]
+POLICIES: Final = ("truth", "happened", "not_happened", "fail")
+
+
+class Reply(msgspec.Struct, frozen=True):
+    decision: str
+    data: Any = None
+    comment: str | None = None
+
+
+Answers = dict[str, list[Reply | None]]
+"""By node: the first time it asks, the second, ...; the last one stands for all further. None: it expires."""
+
+
+def read_answers(given: Mapping[str, Any]) -> Answers:
+    """From {"approve": "yes"}, {"approve": {"decision": ..., "data": ...}}, or lists of these."""
+    return {node: _replies(node, said) for node, said in given.items()}
+
+
+def _replies(node: str, said: Any) -> list[Reply | None]:
+    many = cast("list[Any]", said) if isinstance(said, list) else [said]
+    if not many:
+        raise _wrong(node, "an empty list")
+    return [_reply(node, one) for one in many]
+
+
+def _reply(node: str, said: Any) -> Reply | None:
+    if said is None:
+        return None
+    if isinstance(said, str):
+        return Reply(said)
+    try:
+        return msgspec.convert(said, Reply)
+    except msgspec.ValidationError as error:
+        raise _wrong(node, str(error)) from error
+
+
+def _wrong(node: str, why: str) -> InputError:
+    return InputError(
+        f"the answer to {node!r} cannot be read: {why}.",
+        hint='Write {"node": "approve"} or {"node": {"decision": "approve", "data": {}, "comment": ""}}.',
+    )
+
+
+def reply_to(hold: HoldRow, answers: Answers, before: int) -> Reply | Literal["nobody"] | None:
+    """`before`: how many questions of this node came earlier. "nobody": the user said nothing about it."""
+    replies = answers.get(hold.node) or answers.get("*")
+    if not replies:
+        return "nobody"
+    return replies[min(before, len(replies) - 1)]
+
+
+def doubted_call(hold: HoldRow, notes: Sequence[Note]) -> CallId:
+    """Which call an in-doubt hold asks about."""
+    asked: dict[str, Any] = msgspec.json.decode(hold.context)
+    name = asked.get("step") or ""
+    for note in reversed(notes):
+        if isinstance(note, Begun) and _same(note.call, hold, name):
+            return note.call
+    return CallId(hold.scope, hold.node, hold.visit, name=name)
+
+
+def _same(call: CallId, hold: HoldRow, name: str) -> bool:
+    return (call.scope, call.node, call.visit, call.name) == (hold.scope, hold.node, hold.visit, name)
+
+
+def resolve_doubt(call: CallId, notes: Sequence[Note], policy: Policy) -> Reply:
+    """By `truth` an effect whose call ended has happened, with what it returned; else it has not."""
+    ended = [n for n in notes if isinstance(n, Ended) and n.call == call and n.done]
+    if policy == "fail":
+        return Reply("fail")
+    if policy == "not_happened" or (policy == "truth" and not ended):
+        return Reply("not_happened")
+    value = ended[-1].value if ended else None
+    as_update = isinstance(value, dict) and not call.step
+    return Reply("happened", {"update": value} if as_update else {"value": value})

@@ -1,0 +1,149 @@
+"""What differs between a run that was killed and one that nothing disturbed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Final, cast
+
+import msgspec
+
+from holdfast.torture.notes import Begun, CallId, Doubt, Ended
+from holdfast.torture.trial import Seen
+
+OUTSIDE: Final = frozenset({"write", "external"})
+_SHOWN = 120
+
+
+KINDS: Final = ("stuck", "twice", "extra", "missing", "arguments", "asked", "status", "state", "artifacts")
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """`kind` is one of KINDS, the gravest first."""
+
+    kind: str
+    what: str
+    text: str
+
+
+class Deeds(msgspec.Struct):
+    """How often each effect may have happened: calls that ended, and calls that a kill cut off."""
+
+    counts: Counter[CallId]
+    keys: dict[CallId, set[str | None]]
+    given: dict[CallId, set[str]]
+
+
+def deeds(seen: Seen) -> Deeds:
+    begun = [n for n in seen.notes if isinstance(n, Begun) and n.effect in OUTSIDE]
+    ended = [n for n in seen.notes if isinstance(n, Ended)]
+    undone = Counter((n.call, n.life) for n in ended if not n.done)
+    counts: Counter[CallId] = Counter()
+    for note in begun:
+        if undone[note.call, note.life] > 0:
+            undone[note.call, note.life] -= 1
+        else:
+            counts[note.call] += 1
+    keys: dict[CallId, set[str | None]] = {}
+    given: dict[CallId, set[str]] = {}
+    for note in begun:
+        keys.setdefault(note.call, set()).add(note.key)
+        if note.given is not None:
+            given.setdefault(note.call, set()).add(note.given)
+    return Deeds(counts, keys, given)
+
+
+def differences(calm: Seen, seen: Seen, ignored: frozenset[str]) -> list[Difference]:
+    """Without those that two undisturbed runs show as well (`ignored`, by kind and what)."""
+    found = [d for d in set(_all(calm, seen)) if f"{d.kind} {d.what}" not in ignored]
+    return sorted(found, key=lambda d: (KINDS.index(d.kind), d.what))
+
+
+def _all(calm: Seen, seen: Seen) -> Iterator[Difference]:
+    if seen.ending is None or calm.ending is None:
+        yield Difference("stuck", "run", f"the run could not go on: {seen.trouble or calm.trouble}")
+        return
+    yield from _deeds(calm, seen)
+    yield from _outside(calm.outside, seen.outside)
+    yield from _asked(calm.ending.holds, seen.ending.holds)
+    was, now = calm.ending, seen.ending
+    if (was.status, was.error) != (now.status, now.error):
+        text = f"it ends {_said(now.status, now.error)} instead of {_said(was.status, was.error)}"
+        yield Difference("status", "run", text)
+    if not person_decided(seen):
+        yield from _values("state", was.state, now.state)
+        yield from _values("artifacts", was.artifacts, now.artifacts)
+
+
+def person_decided(seen: Seen) -> bool:
+    """Where a person said that an effect happened, what came of it is what that person said."""
+    return any(isinstance(n, Doubt) and n.answer == "happened" for n in seen.notes)
+
+
+def repeated_under_key(calm: Seen, seen: Seen) -> int:
+    was, now = deeds(calm), deeds(seen)
+    return sum(1 for call, n in now.counts.items() if n > was.counts[call] and None not in now.keys[call])
+
+
+def _deeds(calm: Seen, seen: Seen) -> Iterator[Difference]:
+    was, now = deeds(calm), deeds(seen)
+    asked = {note.call for note in seen.notes if isinstance(note, Doubt)}
+    for call in sorted(was.counts | now.counts):
+        before, after = was.counts[call], now.counts[call]
+        if after < before:
+            text = f"{call} happened {_times(after)}, and {_times(before)} without the crash"
+            yield Difference("missing", str(call), text)
+        elif before == 0:
+            yield Difference("extra", str(call), f"{call} was done, and without the crash it is not")
+        elif after > before and call not in asked:
+            yield from _repeated(call, after, now)
+
+
+def _repeated(call: CallId, times: int, now: Deeds) -> Iterator[Difference]:
+    keys = now.keys[call]
+    if None in keys:
+        text = f"{call} was done {_times(times)}, in silence: it has no idempotency key, and nobody was asked"
+        yield Difference("twice", str(call), text)
+    elif len(keys) > 1:
+        yield Difference("twice", str(call), f"{call} was done {_times(times)} under different keys")
+    elif len(now.given.get(call, ())) > 1:
+        text = f"{call} was done {_times(times)} under one key, with different arguments"
+        yield Difference("arguments", str(call), text)
+
+
+def _outside(was: Counter[str], now: Counter[str]) -> Iterator[Difference]:
+    for what in sorted(was.keys() | now.keys()):
+        if now[what] != was[what]:
+            kind = "missing" if now[what] < was[what] else "twice" if was[what] else "extra"
+            text = f"outside: {what!r} {_times(now[what])} instead of {_times(was[what])}"
+            yield Difference(kind, what, text)
+
+
+def _asked(was: list[str], now: list[str]) -> Iterator[Difference]:
+    before, after = Counter(was), Counter(now)
+    for question in sorted(before | after):
+        if before[question] != after[question]:
+            text = f"asked {_times(after[question])} instead of {_times(before[question])}: {question}"
+            yield Difference("asked", question, text)
+
+
+def _values(where: str, was: Any, now: Any) -> Iterator[Difference]:
+    if type(was) is type(now) is dict:
+        old, new = cast("dict[str, Any]", was), cast("dict[str, Any]", now)
+        for key in sorted(old.keys() | new.keys()):
+            yield from _values(f"{where}.{key}", old.get(key), new.get(key))
+    elif was != now:
+        yield Difference(where.partition(".")[0], where, f"{where} is {_short(now)} instead of {_short(was)}")
+
+
+def _short(value: Any) -> str:
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _times(n: int) -> str:
+    return {0: "not at all", 1: "once", 2: "twice"}.get(n, f"{n} times")
+
+
+def _said(status: str, error: str | None) -> str:
+    return f"{status} ({error})" if error else status

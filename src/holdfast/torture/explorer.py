@@ -1,0 +1,181 @@
+"""The whole exploration: two undisturbed runs, then one trial for each boundary."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from holdfast.app.flow import Flow
+from holdfast.errors import InputError
+from holdfast.torture.answers import POLICIES, Policy, read_answers
+from holdfast.torture.compare import differences, repeated_under_key
+from holdfast.torture.forks import Lives, Pool
+from holdfast.torture.life import Task
+from holdfast.torture.notes import Doubt, Suspect
+from holdfast.torture.points import NAMES, Point
+from holdfast.torture.report import Report, Verdict
+from holdfast.torture.trial import Seen, Theatre
+from holdfast.types.clock import SystemClock
+
+Progress = Callable[[int, int], None]
+
+
+class Wishes(msgspec.Struct, frozen=True, kw_only=True):
+    """`points`: names or patterns (`after_*`, `after_settle:3`); `most`: at most so many, spread evenly."""
+
+    points: Sequence[str] = ()
+    most: int = 400
+    jobs: int = 2
+    life_limit: float = 30.0
+    total_limit: float = 600.0
+    in_doubt: Policy = "truth"
+    effects: Sequence[str] = ()
+    copies: Sequence[str] = ()
+    keep: bool = False
+    options: dict[str, Any] = {}
+
+
+def torture(
+    flow: Flow,
+    given: Any = None,
+    *,
+    answers: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+    **wishes: Any,
+) -> Report:
+    """Kill a run of this flow at every boundary, resume it, and compare with the run that nothing disturbed.
+
+    The flow's handlers run for real, on stores and in working folders of the explorer's own. `answers`: by
+    node, what its holds are answered. The other options are those of `Wishes`. Raises InputError where the
+    undisturbed run itself cannot be made.
+    """
+    wanted = _wishes(wishes)
+    task = Task(
+        given={} if given is None else given,
+        answers=read_answers(answers or {}),
+        in_doubt=wanted.in_doubt,
+        options=wanted.options,
+    )
+    folder = Path(tempfile.mkdtemp(prefix="holdfast-torture-"))
+    theatre = Theatre(
+        flow=flow,
+        task=task,
+        folder=folder,
+        copies=[_existing(name) for name in wanted.copies],
+        files=wanted.effects,
+    )
+    try:
+        return _Exploration(theatre, wanted, progress or (lambda _done, _all: None)).report()
+    finally:
+        if not wanted.keep:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _wishes(given: dict[str, Any]) -> Wishes:
+    wishes = Wishes(**given)
+    if wishes.in_doubt not in POLICIES:
+        raise InputError(f"in_doubt {wishes.in_doubt!r} is none of {', '.join(POLICIES)}.")
+    for pattern in wishes.points:
+        if not any(fnmatch(name, pattern.partition(":")[0]) for name in NAMES):
+            raise InputError(f"no boundary is called {pattern!r}.", hint=f"They are: {', '.join(NAMES)}.")
+    return wishes
+
+
+def _existing(name: str) -> Path:
+    path = Path(name).resolve()
+    if not path.exists():
+        raise InputError(f"there is no file or folder {name} to copy.")
+    return path
+
+
+class _Exploration:
+    def __init__(self, theatre: Theatre, wishes: Wishes, progress: Progress) -> None:
+        self._theatre = theatre
+        self._wishes = wishes
+        self._progress = progress
+        self._now = SystemClock().monotonic
+        self._began = self._now()
+
+    def report(self) -> Report:
+        calm, again = self._undisturbed()
+        unsteady = differences(calm, again, frozenset())
+        ignored = frozenset(f"{d.kind} {d.what}" for d in unsteady)
+        points = self._chosen(calm.points)
+        verdicts = sorted(self._tried(points, calm, ignored), key=lambda v: v.point.index)
+        assert calm.ending is not None
+        return Report(
+            flow=self._theatre.flow.name,
+            status=calm.ending.status,
+            waits=calm.ending.waits,
+            points=len(calm.points),
+            verdicts=verdicts,
+            unsteady=[d.text.replace(" instead of ", " and then ") for d in unsteady],
+            suspects=_suspects(calm),
+            seconds=round(self._now() - self._began, 2),
+            folder=str(self._theatre.folder) if self._wishes.keep else "",
+        )
+
+    def _undisturbed(self) -> tuple[Seen, Seen]:
+        works = [self._theatre.trial("calm"), self._theatre.trial("calm-again", later=True)]
+        found = sorted(self._pool().run(works), key=lambda seen: seen.folder.name)
+        calm, again = found
+        for seen in found:
+            if seen.ending is None:
+                raise InputError(
+                    f"the run that nothing disturbs does not come to an end: {seen.trouble}",
+                    hint="Let `holdfast run` succeed first; --decide answers its holds.",
+                )
+        return calm, again
+
+    def _pool(self) -> Pool[Seen]:
+        return Pool(self._wishes.jobs, self._wishes.life_limit, self._now)
+
+    def _chosen(self, points: list[Point]) -> list[Point]:
+        patterns = self._wishes.points
+        wanted = [p for p in points if not patterns or any(_fits(p, pattern) for pattern in patterns)]
+        most = self._wishes.most
+        if len(wanted) <= most:
+            return wanted
+        return [wanted[i * len(wanted) // most] for i in range(most)]
+
+    def _tried(self, points: list[Point], calm: Seen, ignored: frozenset[str]) -> Iterator[Verdict]:
+        self._progress(0, len(points))
+        for done, seen in enumerate(self._pool().run(self._trials(points)), 1):
+            self._progress(done, len(points))
+            yield self._judged(calm, seen, ignored)
+            if not self._wishes.keep:
+                shutil.rmtree(seen.folder, ignore_errors=True)
+
+    def _trials(self, points: list[Point]) -> Iterator[Lives[Seen]]:
+        """No more are begun when the time is over; the report says how many were tried."""
+        for point in points:
+            if self._now() - self._began > self._wishes.total_limit:
+                return
+            yield self._theatre.trial(f"{point.index:04}-{point.name}", kill=point)
+
+    def _judged(self, calm: Seen, seen: Seen, ignored: frozenset[str]) -> Verdict:
+        assert seen.point is not None
+        return Verdict(
+            point=seen.point,
+            reached=seen.reached,
+            status="" if seen.ending is None else seen.ending.status,
+            doubts=sum(1 for note in seen.notes if isinstance(note, Doubt)),
+            repeated_under_key=repeated_under_key(calm, seen),
+            differences=differences(calm, seen, ignored),
+            folder=str(seen.folder) if self._wishes.keep else "",
+        )
+
+
+def _fits(point: Point, pattern: str) -> bool:
+    return fnmatch(str(point), pattern) or fnmatch(point.name, pattern)
+
+
+def _suspects(calm: Seen) -> list[str]:
+    found = [note for note in calm.notes if isinstance(note, Suspect)]
+    return [f"{note.call} is declared {note.effect}, and {note.did}" for note in found]

@@ -1,0 +1,87 @@
+"""What was found: for people, for machines, and for a test that has to fail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from holdfast.torture.compare import Difference
+from holdfast.torture.points import Point
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """One boundary. `doubts`: how often a person was asked whether an effect happened."""
+
+    point: Point
+    reached: bool
+    status: str
+    doubts: int
+    repeated_under_key: int
+    differences: list[Difference]
+    folder: str = ""
+
+    @property
+    def safe(self) -> bool:
+        return not self.differences
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """`points`: how many boundaries the run has; `verdicts`: those that were tried, in their order."""
+
+    flow: str
+    status: str
+    waits: list[str]
+    points: int
+    verdicts: list[Verdict]
+    unsteady: list[str]
+    suspects: list[str]
+    seconds: float
+    folder: str = ""
+
+    @property
+    def unsafe(self) -> list[Verdict]:
+        return [verdict for verdict in self.verdicts if not verdict.safe]
+
+    @property
+    def safe(self) -> bool:
+        return not self.unsafe
+
+    @property
+    def smallest(self) -> Verdict | None:
+        """The first boundary at which a crash is not made good."""
+        return next(iter(self.unsafe), None)
+
+    @property
+    def missed(self) -> int:
+        return sum(1 for verdict in self.verdicts if not verdict.reached)
+
+    def assert_safe(self) -> None:
+        """Raises AssertionError that shows the smallest point and what differs there."""
+        if not self.safe:
+            raise AssertionError(self.story())
+
+    def story(self) -> str:
+        found = self.smallest
+        if found is None:
+            tried = f"{len(self.verdicts)} of {self.points} boundaries"
+            return f"Flow {self.flow!r} is safe: killed at {tried}, it came to the same end and effects."
+        more = f"\n  and at {len(self.unsafe) - 1} further boundaries" if len(self.unsafe) > 1 else ""
+        lines = "".join(f"\n  - {difference.text}" for difference in found.differences)
+        return (
+            f"Flow {self.flow!r} is not safe. The smallest point is {found.point}, "
+            f"{found.point.told}. Killed there and resumed:{lines}{more}"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        told: dict[str, Any] = msgspec.to_builtins(self)
+        for verdict, shown in zip(self.verdicts, told["verdicts"], strict=True):
+            shown["point"]["id"] = str(verdict.point)
+            shown["point"]["meaning"] = verdict.point.meaning
+            shown["safe"] = verdict.safe
+        smallest = self.smallest
+        return {
+            "safe": self.safe,
+            "smallest": None if smallest is None else told["verdicts"][self.verdicts.index(smallest)],
+            **told,
+        }

@@ -1,0 +1,111 @@
+"""One trial: a run on a store of its own, in as many lives as it takes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from holdfast.app.flow import Flow
+from holdfast.torture import effects
+from holdfast.torture.forks import Lives, silence, start
+from holdfast.torture.life import Life, Stage, Task
+from holdfast.torture.notes import Broken, Ending, Note, Passed
+from holdfast.torture.points import Point
+from holdfast.types.clock import SystemClock
+
+_SECOND_DAY = 1_893_456_000_000_000  # 2030-01-01, microseconds
+_LATER = 86_400_000_000 * 40
+
+
+class Seen(msgspec.Struct, kw_only=True):
+    """What one trial left behind. `ending` is None where it came to no end; `trouble` then says why."""
+
+    point: Point | None
+    folder: Path
+    lives: int
+    reached: bool
+    notes: list[Note]
+    ending: Ending | None
+    outside: Counter[str]
+    trouble: str = ""
+    bad_input: bool = False
+
+    @property
+    def points(self) -> list[Point]:
+        return [note.point for note in self.notes if isinstance(note, Passed)]
+
+
+class Theatre(msgspec.Struct, frozen=True, kw_only=True):
+    """What all trials share. `copies` are put into the working folder of each; `files` are read there."""
+
+    flow: Flow
+    task: Task
+    folder: Path
+    copies: Sequence[Path] = ()
+    files: Sequence[str] = ()
+
+    def trial(self, name: str, *, kill: Point | None = None, later: bool = False) -> Lives[Seen]:
+        """`later`: on another day, so that what depends on the time shows itself."""
+        stage = self._stage(name, later=later)
+        number, code, reached = 0, None, False
+        while number == 0 or (code == -signal.SIGKILL and number < 2):
+            number += 1
+            here = kill if number == 1 else None
+            code = yield start(lambda n=number, k=here: self._live(stage, n, k, record=kill is None))
+            reached = reached or (number == 1 and code == -signal.SIGKILL)
+        return self._seen(stage, kill, number, code, reached=reached)
+
+    def _stage(self, name: str, *, later: bool) -> Stage:
+        folder = self.folder / name
+        stage = Stage(
+            folder=folder,
+            start=_SECOND_DAY + (_LATER if later else 0),
+            began=SystemClock().monotonic(),
+        )
+        stage.work.mkdir(parents=True)
+        for source in self.copies:
+            if source.is_dir():
+                shutil.copytree(source, stage.work / source.name)
+            else:
+                shutil.copy2(source, stage.work)
+        return stage
+
+    def _live(self, stage: Stage, number: int, kill: Point | None, *, record: bool) -> None:
+        silence(stage.folder / "output.txt")
+        os.chdir(stage.work)
+        os.environ[effects.ENVIRONMENT] = str(stage.effects)
+        os.environ.pop("HOLDFAST_STORE", None)
+        asyncio.run(Life(self.flow, self.task, stage, number, kill=kill, record=record).live())
+
+    def _seen(self, stage: Stage, kill: Point | None, lives: int, code: int | None, *, reached: bool) -> Seen:
+        notes = stage.notebook.read()
+        ending = next((n for n in reversed(notes) if isinstance(n, Ending)), None)
+        broken = next((n for n in reversed(notes) if isinstance(n, Broken)), None)
+        trouble = "" if ending is not None else _trouble(broken, code, stage)
+        return Seen(
+            point=kill,
+            folder=stage.folder,
+            lives=lives,
+            reached=reached,
+            notes=notes,
+            ending=ending,
+            outside=effects.read([stage.effects, *(stage.work / name for name in self.files)]),
+            trouble=trouble,
+            bad_input=broken is not None and broken.given,
+        )
+
+
+def _trouble(broken: Broken | None, code: int | None, stage: Stage) -> str:
+    if broken is not None:
+        return broken.text
+    if code is None:
+        return "it did not come to an end in time"
+    said = (stage.folder / "output.txt").read_text(errors="replace").strip().splitlines()
+    return f"its process ended with {code}{f': {said[-1]}' if said else ''}"

@@ -1,0 +1,7 @@
+"""The command line, as the tests of the others call it."""
+
+from __future__ import annotations
+
+from tests.cli.conftest import cli
+
+__all__ = ["cli"]

@@ -1,0 +1,118 @@
+"""Flows to be killed. Each is small: the boundaries of a run grow with it."""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast import Context, Flow, NotDone, Retry
+from holdfast.testing import effects
+
+LEDGER = Path("ledger.txt")
+
+
+@dataclass
+class Sum:
+    amount: int = 1
+    total: int = 0
+    decision: str = ""
+    note: str = ""
+
+
+def _flow(name: str) -> Flow:
+    return Flow(name, state=Sum)
+
+
+def _book(line: str) -> int:
+    with LEDGER.open("a") as ledger:
+        ledger.write(f"{line}\n")
+    return len(LEDGER.read_text().splitlines())
+
+
+retrying = _flow("retrying")
+
+
+@retrying.node(effect="external", in_doubt="retry")
+async def pay_again(s: Sum) -> dict[str, int]:
+    return {"total": s.amount}
+
+
+asking = _flow("asking")
+
+
+@asking.node(effect="external")
+async def pay(s: Sum) -> dict[str, int]:
+    effects.record(f"paid {s.amount}")
+    return {"total": s.amount}
+
+
+approving = _flow("approving")
+approve = approving.hold("approve", prompt="Pay {{amount}}?", options=["yes", "no"])
+
+
+@approving.script
+async def settle(s: Sum, ctx: Context) -> dict[str, object]:
+    paid = await ctx.step("pay", _paid, s.amount, effect="external", idempotent=True)
+    said = await ctx.ask("Anything to add?")
+    return {"total": paid, "note": said.decision}
+
+
+def _paid(amount: int, idempotency_key: str) -> int:
+    effects.record(f"paid {amount}", key=idempotency_key)
+    return amount
+
+
+approving.edge(approve, settle, when="decision == 'yes'")
+
+unsteady = _flow("unsteady")
+
+
+@unsteady.node(effect="read")
+async def guess(s: Sum) -> dict[str, int]:
+    return {"total": random.randrange(1 << 60)}
+
+
+fickle = _flow("fickle")
+
+
+@fickle.node(effect="read")
+async def look(s: Sum) -> dict[str, str]:
+    return {"note": "x"}
+
+
+@fickle.node(effect="external", idempotency_key="k-{{amount}}", retry=Retry(4, delay="1h"))
+async def send(s: Sum, ctx: Context) -> dict[str, str]:
+    if ctx.attempt == 1:
+        raise NotDone("the first call is refused")
+    return {"note": "sent"}
+
+
+fickle.chain(look, send)
+
+counting = _flow("counting")
+_seen: list[int] = []
+
+
+@counting.node(effect="pure")
+async def one(s: Sum) -> None:
+    _seen.append(1)
+
+
+@counting.node(effect="external", idempotency_key="two")
+async def two(s: Sum) -> dict[str, int]:
+    """What it does depends on the memory of this process: a crash forgets it."""
+    return {"total": len(_seen)}
+
+
+counting.chain(one, two)
+
+stuck = _flow("stuck")
+
+
+@stuck.node(effect="pure")
+def book(s: Sum) -> dict[str, int]:
+    if _book("x") > 1:
+        time.sleep(60)
+    return {"total": 1}

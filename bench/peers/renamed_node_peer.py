@@ -1,7 +1,9 @@
-"""What LangGraph does when a node is renamed under a paused run: python bench/peers/renamed_node.py, in .peers.
+"""What LangGraph does when a node is renamed under a paused run.
 
-The comparison in README.md cites this. The run pauses in `ask`; the node is renamed to `approve`, as a deploy would;
-the answer is given.
+    .peers/bin/python bench/peers/renamed_node_peer.py
+
+The comparison in README.md cites this. The run pauses in `ask`; the node is renamed to `approve`, as a deploy
+would do it; the answer is given.
 """
 
 from __future__ import annotations

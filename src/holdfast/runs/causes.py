@@ -13,6 +13,7 @@ import msgspec
 
 from holdfast.engine.messages import (
     Answered,
+    BreaksSet,
     CancelAsked,
     CodeChanged,
     Doubted,
@@ -284,6 +285,15 @@ def _code_changed(scene: Scene, body: AttemptBody) -> Cause:
     return [CodeChanged(old=scene.pos.code, new=body.token)]
 
 
+def _breaks(_scene: Scene, body: AttemptBody) -> Cause:
+    kept: dict[str, Any] = msgspec.json.decode(body.token)
+    return [BreaksSet(breaks=list(kept["breaks"]), off=kept["off"])]
+
+
+def _continued(scene: Scene, body: AttemptBody) -> Cause:
+    return [_said(scene, body.token, {"decision": "continue"})]
+
+
 def _failing(scene: Scene, _body: AttemptBody) -> Cause:
     hold = _code_hold(scene.pos)
     if hold:
@@ -301,7 +311,7 @@ def _asked(scene: Scene) -> Cause:
         return ()
     if why == "code":
         return [CodeChanged(old=body.context.get("old", ""), new=key)]
-    if why == "node":
+    if why in ("node", "break"):
         return None
     execution, told = scene.execution, body.context.get("error")
     error = None if told is None else ErrorInfo("", told["type"], told["message"])
@@ -328,6 +338,8 @@ _REASONS: dict[str, Callable[[Scene, AttemptBody], Cause]] = {
     "join_timeout": _join_timeout,
     "code_changed": _code_changed,
     "failing": _failing,
+    "breaks": _breaks,
+    "continued": _continued,
 }
 _CAUSES: dict[Kind, Callable[[Scene], Cause]] = {
     Kind.step: _step,

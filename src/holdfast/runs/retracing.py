@@ -8,7 +8,7 @@ records that follow must be the ones that `step` answers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any
 
 import msgspec
@@ -170,9 +170,9 @@ class _Retracer:
         about_code = record.kind == Kind.asked and body.key.startswith("code:")
         if asks_about_code or about_code:
             return
-        messages: list[Message] = []
-        if record.kind == Kind.attempt and body.reason == "code_changed":
-            messages += cause_of(self._scene(record, body)) or ()
+        # Where it is to stop, and changed code, come before what was under way.
+        first = takewhile(lambda pair: _is_said_first(pair[1]), self._rest())
+        messages: list[Message] = [m for pair in first for m in cause_of(self._scene(*pair)) or ()]
         self._decide([*messages, Recovered(late=self._late())])
 
     def _late(self) -> Late:
@@ -294,12 +294,16 @@ def _reason(error: Exception) -> str:
     return error.message if isinstance(error, HoldfastError) else f"{type(error).__name__}: {error}"
 
 
+def _is_said_first(body: Any) -> bool:
+    return isinstance(body, AttemptBody) and body.reason in ("breaks", "code_changed")
+
+
 def _opens(record: Record, body: Any) -> bool:
     """Records that only ever follow within a decision."""
     if record.kind == Kind.attempt:
         return body.reason in _OPENS
     if record.kind == Kind.asked:
-        return bool(body.key == "node:")
+        return body.key.startswith(("node:", "break:"))
     return record.kind == Kind.end and isinstance(body, EndBody) and body.status == "completed"
 
 

@@ -60,8 +60,6 @@ TARGETS = (
     Target("A-memory-burr", "A", "us a step", "Holdfast memory", "Burr none", 1),
     Target("A-strict-langgraph", "A", "us a step", "Holdfast sqlite strict", "LangGraph sqlite sync", 4),
     Target("A-barrier-langgraph", "A", "us a step", "Holdfast sqlite barrier", "LangGraph sqlite sync", 25),
-    Target("B-stored-langgraph", "B", "MB stored", "Holdfast sqlite strict", "LangGraph sqlite sync", 350),
-    Target("C-stored-langgraph", "C", "MB stored", "Holdfast sqlite strict", "LangGraph sqlite sync", 100),
     Target("F-langgraph", "F", "ms a person", "Holdfast sqlite", "LangGraph sqlite sync", 2.5),
 )
 

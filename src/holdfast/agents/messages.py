@@ -81,7 +81,7 @@ def restored(plain: Mapping[str, Any]) -> Message:
 
 
 def unanswered(messages: Sequence[Message]) -> list[ToolCall]:
-    """Tool calls of the latest turn that have no result yet, in their order. A final answer waits for none."""
+    """Tool calls of the latest turn that have no result yet, in order. A final answer waits for none."""
     answered: set[str] = set()
     for message in reversed(messages):
         if message.role == "tool":

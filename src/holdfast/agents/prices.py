@@ -19,10 +19,10 @@ class Prices:
     def __init__(
         self,
         *,
-        input: Amount,
+        input: Amount,  # noqa: A002
         output: Amount,
         cached: Amount | None = None,
-        written: Amount | None = None,  # noqa: A002
+        written: Amount | None = None,
     ) -> None:
         self.input = amount(input, "the price of input")
         self.output = amount(output, "the price of output")

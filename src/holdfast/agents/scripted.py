@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
-from holdfast.agents.messages import Message, Reply, Request, ToolCall, Tokens
+from holdfast.agents.messages import Message, Reply, Request, Tokens, ToolCall
 from holdfast.agents.model import Tell
 from holdfast.agents.prices import Prices
 from holdfast.errors import ModelError
@@ -22,11 +22,12 @@ def call(tool: str, /, **arguments: Any) -> ToolCall:
 
 
 class Scripted:
-    """`Scripted(call("search", query="tides"), "Twice a day.")`: what it says in its first turn, its second, ...
+    """`Scripted(call("search", query="tides"), "Twice a day.")`: what it says in its first turn, its second.
 
-    A turn is a text, a call, a list of calls, a whole `Reply`, an error to raise, or a function of the request
-    that gives one of these. Which turn it is, is read off the request: it has as many assistant messages as
-    turns have passed. So a resumed run goes on where it was, in any process. `requests` are those it was sent.
+    A turn is a text, a call, a list of calls, a whole `Reply`, an error to raise, or a function of the
+    request that gives one of these. Which turn it is, is read off the request: it has as many assistant
+    messages as turns have passed. So a resumed run goes on where it was, in any process. `requests` are those
+    that it was sent.
     """
 
     def __init__(
@@ -58,9 +59,11 @@ class Scripted:
             raise said
         if isinstance(said, Reply):
             return said
-        calls = [said] if isinstance(said, ToolCall) else said if isinstance(said, list) else []
+        calls: list[ToolCall] = [said] if isinstance(said, ToolCall) else []
+        if isinstance(said, list):
+            calls = cast("list[ToolCall]", said)
         text = said if isinstance(said, str) else ""
-        named = tuple(_named(each, turn, index) for index, each in enumerate(calls))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        named = tuple(_named(each, turn, index) for index, each in enumerate(calls))
         message = Message("assistant", text, named)
         used = self.tokens or Tokens(_words(request), len(text.split()) + 3 * len(named))
         return Reply(message, used, "tool_calls" if named else "stop")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from threading import Thread
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.app.house import Holdfast, default_house
 from holdfast.app.result import Result
-from holdfast.errors import RunExistsError, VersionMismatchError
-from holdfast.frontends.python import FlowBuilder
+from holdfast.errors import InputError, RunExistsError, VersionMismatchError
+from holdfast.frontends.python import FlowBuilder, NodeHandle
 from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs.calling import build_state
@@ -19,6 +19,11 @@ from holdfast.store.base import RunRow
 from holdfast.types.event import Event
 from holdfast.types.ids import RunId
 from holdfast.types.status import RunStatus
+
+if TYPE_CHECKING:
+    from holdfast.agents.agent import Agent
+    from holdfast.agents.budget import Budget
+    from holdfast.agents.model import Model
 
 T = TypeVar("T")
 
@@ -29,6 +34,53 @@ class Flow(FlowBuilder):
     def program(self) -> Program:
         """The compiled form; compiled once, until something is added."""
         return self.compile()
+
+    def agent(
+        self,
+        id: str,  # noqa: A002
+        agent: Agent | None = None,
+        *,
+        prompt: str | Callable[[Any], str] = "{{prompt}}",
+        output: str | None = None,
+        history: str | None = None,
+        turns: bool | Callable[[Any], bool] = True,
+        model: Model | None = None,
+        instructions: str = "",
+        tools: Sequence[Any] = (),
+        returns: Any = None,
+        max_turns: int = 20,
+        on_max_turns: str = "raise",
+        max_repairs: int = 2,
+        max_tokens: int | None = None,
+        parallel: bool = True,
+        budget: Budget | None = None,
+        **policies: Any,
+    ) -> NodeHandle[..., Any]:
+        """A node in which a model works with tools until it has an answer. Each turn is a checkpoint.
+
+        `agent`, or what one is made of (`model`, `instructions`, `tools`, ...). `prompt`: a template over the
+        state, or a function of it. The answer goes into the field `output`, else it is the node's output.
+        `history`: a field with earlier messages; it is read and written. `turns`: whether (or, as a function
+        of the state, in which runs) each turn is listed as a checkpoint. Further options are those of a node.
+        """
+        from holdfast.agents.agent import Agent
+        from holdfast.agents.node import handler_of
+
+        if agent is None:
+            if model is None:
+                raise InputError(f"agent node {id!r} has no model.", hint="Give it model=..., or an Agent.")
+            agent = Agent(
+                id, model=model, instructions=instructions, tools=tools, returns=returns, max_turns=max_turns,
+                on_max_turns=on_max_turns, max_repairs=max_repairs, max_tokens=max_tokens, parallel=parallel,
+                budget=budget,
+            )  # fmt: skip
+        if output is None and history is None:
+            policies.setdefault("output_as", id)
+        policies["metadata"] = {"agent": agent.name, **(policies.get("metadata") or {})}
+        work = handler_of(
+            agent, prompt=prompt, output=output, history=history, turns=turns, typed=self.state is not None
+        )
+        return self.task(work, {"id": id, **policies}, script=True)
 
     async def run(
         self, given: Any = None, *, on: Holdfast | None = None, run_id: str | None = None, **options: Any

@@ -12,7 +12,7 @@ from holdfast.model.bodies import ChunkBody, IntentBody, SubstepBody
 from holdfast.model.graph import HoldSpec, Node
 from holdfast.model.position import Exec, Sub
 from holdfast.model.resolving import resolver
-from holdfast.model.template import compile_template
+from holdfast.model.template import as_text, compile_template
 from holdfast.runs.context import Context
 from holdfast.runs.memory import NodeMemory, StoredMemory
 from holdfast.runs.threads import Suspended, ThreadContext
@@ -44,6 +44,11 @@ class Clerk:
             )
             return str(shown.value)
         return derived_id(self.driver.run, execution.scope, node.id, execution.visit, -1)
+
+    def render(self, execution: Exec, text: str) -> str:
+        tree = self.driver.pos.scopes[execution.scope].tree
+        shown = compile_template(text).render(resolver(tree, execution.frame), strict=True).value
+        return shown if isinstance(shown, str) else as_text(shown)
 
     def step_key(self, execution: Exec, node: Node, ordinal: str) -> str:
         return derived_id(self.driver.run, execution.scope, node.id, execution.visit, ordinal)

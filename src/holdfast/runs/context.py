@@ -91,6 +91,10 @@ class Context:
         """Stable over attempts, new after a fork (D-18); the declared template where there is one."""
         return self._driver.clerk.idempotency_key(self._exec, self._node)
 
+    def render(self, text: str) -> str:
+        """A template such as `Refund {{order_id}}`, filled from the state that the node sees."""
+        return self._driver.clerk.render(self._exec, text)
+
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
         extra = {

@@ -1,0 +1,168 @@
+"""An agent: a model with instructions, tools and limits. It holds nothing of any run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from holdfast.agents.budget import Budget
+from holdfast.agents.loop import Conversation, Said
+from holdfast.agents.messages import FINAL, Message, ToolSpec
+from holdfast.agents.model import Model
+from holdfast.agents.schemas import Read, reader_of, schema_of
+from holdfast.agents.tools import Approval, Tool, When, approval_of, as_tool
+from holdfast.agents.within import enter
+from holdfast.errors import InputError
+from holdfast.frontends.python.code import code_fingerprint
+from holdfast.runs.context import Context
+from holdfast.types.status import Effect
+from holdfast.types.wording import told
+
+NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+# What is recorded about a conversation, and how it is read: another form would be another agent.
+FORM = "agent 1"
+TASK: dict[str, Any] = {
+    "type": "object",
+    "properties": {"task": {"type": "string", "description": "What is to be done, complete in itself."}},
+    "required": ["task"],
+    "additionalProperties": False,
+}
+
+
+class Agent:
+    """Give it to `flow.agent(...)`, to another agent as a tool, or call `run` in a script of your own."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        model: Model,
+        instructions: str = "",
+        tools: Sequence[Tool | Callable[..., Any]] = (),
+        returns: Any = None,
+        max_turns: int = 20,
+        on_max_turns: str = "raise",
+        max_repairs: int = 2,
+        max_tokens: int | None = None,
+        parallel: bool = True,
+        budget: Budget | None = None,
+    ) -> None:
+        self.name = name
+        self.model = model
+        self.instructions = instructions
+        self.tools = tuple(as_tool(each) for each in tools)
+        self.returns = returns
+        self.max_turns = max_turns
+        self.on_max_turns = on_max_turns
+        self.max_repairs = max_repairs
+        self.max_tokens = max_tokens
+        self.parallel = parallel
+        self.budget = budget
+        self._read: Read | None = None if returns is None else reader_of(returns)
+        self.tool_specs = self._specs()
+        self._by_name = {tool.name: tool for tool in self.tools}
+        self._check()
+
+    def _specs(self) -> tuple[ToolSpec, ...]:
+        specs = [tool.spec for tool in self.tools]
+        if self.returns is not None:
+            schema = schema_of(self.returns, f"what agent {self.name!r} returns")
+            specs.append(ToolSpec(FINAL, "Hand over the final answer.", schema))
+        return tuple(specs)
+
+    def _check(self) -> None:
+        names = [spec.name for spec in self.tool_specs]
+        wrong = [name for name in names if not NAME.fullmatch(name)]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if wrong or twice or FINAL in self._by_name:
+            named = ", ".join(wrong or twice or [FINAL])
+            raise InputError(
+                f"agent {self.name!r} has tools whose names cannot be used: {named}.",
+                hint=f"Letters, digits, - and _, each name once; {FINAL} is taken.",
+            )
+        if self.max_turns < 1:
+            raise InputError(f"agent {self.name!r} has max_turns={self.max_turns}.", hint="Give 1 or more.")
+        if self.on_max_turns not in ("raise", "return"):
+            raise InputError(
+                f"agent {self.name!r} has on_max_turns={self.on_max_turns!r}.", hint='"raise" or "return".'
+            )
+        if self.budget is not None and self.budget.money is not None and self.model.prices is None:
+            raise InputError(
+                f"agent {self.name!r} has a budget in money; what {self.model.name!r} costs is not known.",
+                hint="Give the model prices=Prices(input=..., output=...).",
+            )
+
+    def tool(self, name: str) -> Tool | None:
+        return self._by_name.get(name)
+
+    def read_answer(self, text: str) -> tuple[Any, str]:
+        """(the typed answer, "") or (None, what does not fit)."""
+        assert self._read is not None
+        try:
+            return self._read(text), ""
+        except (ValueError, RecursionError) as error:
+            return None, told(error, 1000)
+
+    async def run(
+        self, ctx: Context, prompt: str, *, history: Sequence[Message] = (), listed: bool = True
+    ) -> Said:
+        """Inside a script node: `said = await agent.run(ctx, "Summarise ...")`, recorded like all else."""
+        return await Conversation(self, enter(ctx), listed=listed).run(prompt, history)
+
+    def as_tool(
+        self,
+        name: str | None = None,
+        description: str = "",
+        *,
+        max_calls: int | None = None,
+        approval: When | Approval | None = None,
+    ) -> AgentTool:
+        """This agent as a tool of another. Without a budget of its own it shares what the other has left."""
+        called = name or self.name
+        said = description or f"Hands a task to {called}, who works on it and reports back."
+        return AgentTool(self, called, said, max_calls, approval_of(approval, None, called))
+
+    def code_text(self) -> str:
+        """What its doings depend on. Not the model, and not how many turns it may take: those may change."""
+        parts: list[Any] = [FORM, self.name, self.instructions, self.parallel]
+        parts += [_tool_text(tool) for tool in self.tools]
+        parts.append(
+            None if self.returns is None else msgspec.json.encode(self.tool_specs[-1].schema).decode()
+        )
+        parts.append(None if self.budget is None else self.budget.told())
+        return repr(parts)
+
+
+class AgentTool(Tool):
+    def __init__(
+        self, agent: Agent, name: str, description: str, max_calls: int | None, approval: Approval | None
+    ) -> None:
+        super().__init__(
+            None,
+            name=name,
+            description=description,
+            schema=TASK,
+            read=reader_of(TASK),
+            effect=Effect.read,
+            approval=approval,
+            max_calls=max_calls,
+        )
+        self.agent = agent
+
+    def task(self, arguments: str) -> str:
+        return self.read(arguments)["task"]
+
+
+def _tool_text(tool: Tool) -> str:
+    if isinstance(tool, AgentTool):
+        return f"{tool.name}: {tool.max_calls} {tool.agent.code_text()}"
+    schema = sha256(msgspec.json.encode(tool.spec.schema)).hexdigest()[:16]
+    code = code_fingerprint(tool.fn) if tool.fn is not None else ""
+    asked = tool.approval is not None
+    return (
+        f"{tool.name}: {tool.effect} {tool.idempotent} {tool.script} {asked} {tool.max_calls} {schema} {code}"
+    )

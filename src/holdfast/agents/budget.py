@@ -1,0 +1,137 @@
+"""A budget in tokens, money and time: it pauses the agent and asks before it is spent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from holdfast.agents.prices import Amount, amount
+from holdfast.errors import InputError
+
+MICROS = 1_000_000
+AT_LIMIT = ("ask", "stop", "fail")
+
+
+class Spent(msgspec.Struct, frozen=True):
+    """What was used, by the records of turns and tools: the same after any number of resumes. Time is that
+    of models and tools at work; nobody pays for the days that a person thinks."""
+
+    tokens: int = 0
+    money: Decimal = Decimal(0)
+    micros: int = 0
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(self.tokens + other.tokens, self.money + other.money, self.micros + other.micros)
+
+
+class Budget:
+    """`Budget(tokens=50_000, money="0.50", seconds=120)`; any of them. At `ask_at` of one of them a person is
+    asked: go on with as much again (or with what their answer says), or stop with what there is."""
+
+    def __init__(
+        self,
+        *,
+        tokens: int | None = None,
+        money: Amount | None = None,
+        seconds: float | None = None,
+        ask_at: float = 0.8,
+        at_limit: str = "ask",
+        assignee: str | None = None,
+    ) -> None:
+        self.tokens = tokens
+        self.money = None if money is None else amount(money, "the money of a budget")
+        self.micros = None if seconds is None else int(seconds * MICROS)
+        self.ask_at = ask_at
+        self.at_limit = at_limit
+        self.assignee = assignee
+        for name, value in (("tokens", tokens), ("money", self.money), ("seconds", seconds)):
+            if value is not None and not value > 0:
+                raise InputError(f"a budget of {value!r} {name} allows nothing.", hint="Give more than 0.")
+        if not 0 < ask_at <= 1:
+            raise InputError(f"ask_at={ask_at!r} is no share of a budget.", hint="Give up to 1, as in 0.8.")
+        if at_limit not in AT_LIMIT:
+            raise InputError(f"at_limit={at_limit!r} means nothing.", hint=f"One of: {', '.join(AT_LIMIT)}.")
+
+    def told(self) -> list[Any]:
+        """What a change of would make another agent of it."""
+        return [self.tokens, str(self.money), self.micros, self.ask_at, self.at_limit, self.assignee]
+
+
+class Purse:
+    """A budget in use by one conversation."""
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+        self.limits: dict[str, Any] = {
+            name: limit
+            for name, limit in (("tokens", budget.tokens), ("money", budget.money), ("micros", budget.micros))
+            if limit is not None
+        }
+        self.spent = Spent()
+
+    def spend(self, spent: Spent) -> None:
+        self.spent = self.spent + spent
+
+    def tokens_left(self) -> int | None:
+        """For the next answer. At least 1: that the limit is reached is found before the call."""
+        limit = self.limits.get("tokens")
+        return None if limit is None else max(1, limit - self.spent.tokens)
+
+    def reached(self) -> list[str]:
+        """What stands at the threshold, in words; none: the agent may go on."""
+        share = Decimal(str(self.budget.ask_at)) if self.budget.at_limit == "ask" else Decimal(1)
+        return [
+            _words(name, used, limit) for name, used, limit in self._used() if Decimal(used) >= limit * share
+        ]
+
+    def overrun(self) -> list[str]:
+        return [_words(name, used, limit) for name, used, limit in self._used() if used > limit]
+
+    def _used(self) -> Iterator[tuple[str, Any, Any]]:
+        for name, limit in self.limits.items():
+            yield name, getattr(self.spent, name), limit
+
+    def share(self, parts: int) -> Budget | None:
+        """What is left, for each of so many sub-agents that have no budget of their own."""
+        if not self.limits:
+            return None
+        left = {name: max(limit - used, 0) for name, used, limit in self._used()}
+        return Budget(
+            tokens=max(1, left["tokens"] // parts) if "tokens" in left else None,
+            money=max(left["money"] / parts, Decimal("1e-9")) if "money" in left else None,
+            seconds=max(1, left["micros"] // parts) / MICROS if "micros" in left else None,
+            ask_at=self.budget.ask_at,
+            at_limit=self.budget.at_limit,
+            assignee=self.budget.assignee,
+        )
+
+    def grant(self, data: Mapping[str, Any] | None) -> None:
+        """Go on: with what the answer says, else with as much again."""
+        said = {name: data[name] for name in ("tokens", "money", "seconds") if data and name in data}
+        more = Budget(**said) if said else self.budget
+        for name in self.limits:
+            extra = getattr(more, name)
+            if extra is not None:
+                self.limits[name] += extra
+
+
+_MORE_THAN_0 = r"^(?=.*[1-9])[0-9]+(\.[0-9]+)?$"
+GRANT: dict[str, Any] = {
+    "type": ["object", "null"],
+    "properties": {
+        "tokens": {"type": "integer", "minimum": 1},
+        "money": {"type": ["number", "string"], "exclusiveMinimum": 0, "pattern": _MORE_THAN_0},
+        "seconds": {"type": "number", "exclusiveMinimum": 0},
+    },
+    "additionalProperties": False,
+}
+"""The data of an answer that says how much more."""
+
+
+def _words(name: str, used: Any, limit: Any) -> str:
+    if name == "micros":
+        return f"{used / MICROS:g} of {limit / MICROS:g} seconds"
+    return f"{used} of {limit} {name}"

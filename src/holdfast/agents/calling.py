@@ -1,0 +1,164 @@
+"""One tool call: read, allowed, made, recorded, and told to the model."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+import msgspec
+
+from holdfast.agents.approving import approve, shown_call
+from holdfast.agents.budget import Budget, Spent
+from holdfast.agents.messages import ToolCall
+from holdfast.agents.tools import Tool
+from holdfast.agents.within import ScriptContext, Within
+from holdfast.errors import NotDone
+from holdfast.runs.context import Context
+from holdfast.runs.questions import HoldExpiredError
+from holdfast.runs.substeps import StepFailedError
+from holdfast.types.wording import told
+
+KEPT = {"text", "failed", "micros"}
+UNKNOWN_RESULT = "It was done; what came of it is not known."
+
+
+class Result(msgspec.Struct, frozen=True):
+    """What the model is told. `malformed`: the call itself made no sense."""
+
+    text: str
+    failed: bool = False
+    malformed: bool = False
+    spent: Spent = Spent()
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """A call that was read. `problem`: why it is not made."""
+
+    call: ToolCall
+    tool: Tool | None
+    problem: str = ""
+    malformed: bool = False
+    budget: Budget | None = None
+
+
+SubAgent = Callable[[Within, Plan, str], Awaitable[Result]]
+
+
+def read_call(tool: Tool, call: ToolCall) -> str:
+    """Empty where the arguments fit the tool; else what to tell the model."""
+    try:
+        if not isinstance(msgspec.json.decode(call.arguments), dict):
+            return f"the arguments of {tool.name!r} are no JSON object"
+        tool.read(call.arguments)
+    except (ValueError, RecursionError) as error:
+        return f"the arguments do not fit {tool.name!r}: {told(error, 500)}"
+    return ""
+
+
+async def perform(at: Within, plan: Plan, agent: str, turn: int, ask_agent: SubAgent) -> Result:
+    tool, call = plan.tool, plan.call
+    if tool is None or plan.problem:
+        return Result(f"Error: {plan.problem}.", failed=True, malformed=plan.malformed)
+    arguments, note = call.arguments, ""
+    if tool.approval is not None and tool.approval.is_needed(msgspec.json.decode(arguments)):
+        verdict = await approve(at, tool, call, agent, turn)
+        if verdict.arguments is None:
+            return Result(verdict.said, failed=True)
+        arguments, note = verdict.arguments, verdict.said
+        problem = read_call(tool, msgspec.structs.replace(call, arguments=arguments))
+        if problem:
+            return Result(f"{note}Error: {problem}.", failed=True)
+    if tool.fn is None:
+        result = await ask_agent(at, plan, arguments)
+    elif tool.script:
+        result = await _script(at, tool, arguments)
+    else:
+        result = await _step(at, tool, call, arguments, turn)
+    return msgspec.structs.replace(result, text=note + result.text) if note else result
+
+
+async def _script(at: Within, tool: Tool, arguments: str) -> Result:
+    """Its own code runs again on re-entry; what it did and asked is recorded by itself."""
+    given = _given(tool, arguments)
+    try:
+        value = await cast("Any", tool.fn)(ctx=ScriptContext(at), **given)
+    except (NotDone, StepFailedError, HoldExpiredError) as error:
+        return Result(_error_text(error), failed=True)
+    return Result(result_text(value))
+
+
+async def _step(at: Within, tool: Tool, call: ToolCall, arguments: str, turn: int) -> Result:
+    ctx = at.ctx
+    shown = msgspec.json.decode(arguments)
+
+    async def run(idempotency_key: str = "") -> dict[str, Any]:
+        ctx.emit(
+            {"tool": f"{at.label}{tool.name}", "call": call.id, "arguments": shown, "turn": turn}, "tool"
+        )
+        ctx.flush_chunks()
+        started = ctx.now()
+        text, failed = await _invoke(tool, _given(tool, arguments), ctx, idempotency_key)
+        return {"text": text, "failed": failed, "micros": ctx.now() - started}
+
+    name = shown_call(tool.name, shown)
+    kept = await at.step("call", name, run, effect=tool.effect, idempotent=tool.idempotent)
+    return _understood(kept)
+
+
+def _understood(kept: Any) -> Result:
+    """What was recorded; or what a person told who was asked whether it had happened."""
+    if isinstance(kept, dict) and set(cast("dict[str, Any]", kept)) == KEPT:
+        whole = cast("dict[str, Any]", kept)
+        return Result(whole["text"], failed=whole["failed"], spent=Spent(micros=whole["micros"]))
+    return Result(UNKNOWN_RESULT if kept is None else result_text(kept))
+
+
+async def _invoke(tool: Tool, given: dict[str, Any], ctx: Context, key: str) -> tuple[str, bool]:
+    """An error is told to the model where it is certain that nothing happened, or that it may happen again.
+    Any other leaves the outcome unknown, and is for the in-doubt policy of the node (D-15)."""
+    if tool.takes_ctx:
+        given["ctx"] = ctx
+    if tool.idempotent:
+        given["idempotency_key"] = key
+    try:
+        async with asyncio.timeout(tool.timeout):
+            return result_text(await _called(cast("Any", tool.fn), given)), False
+    except NotDone as error:
+        return _error_text(error), True
+    except Exception as error:
+        if not tool.is_sure:
+            raise
+        return _error_text(error), True
+
+
+async def _called(fn: Callable[..., Any], given: dict[str, Any]) -> Any:
+    if inspect.iscoroutinefunction(fn):
+        return await fn(**given)
+    found = await asyncio.to_thread(fn, **given)
+    return await found if inspect.isawaitable(found) else found
+
+
+def _given(tool: Tool, arguments: str) -> dict[str, Any]:
+    read = tool.read(arguments)
+    return {name: getattr(read, name) for name in read.__struct_fields__}
+
+
+def _error_text(error: BaseException) -> str:
+    said = told(error, 2000)
+    if isinstance(error, NotDone):
+        return f"Error: {said}"
+    return f"Error: {type(error).__name__}: {said}" if said else f"Error: {type(error).__name__}"
+
+
+def result_text(value: Any) -> str:
+    """As the model reads it: text as it is, anything else as JSON."""
+    if value is None:
+        return "Done."
+    if isinstance(value, str):
+        return value
+    try:
+        return msgspec.json.encode(value, enc_hook=str).decode()
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return str(value)

@@ -1,0 +1,329 @@
+"""The loop: the model answers, its tools are called, until it has said what was asked for.
+
+Whatever decides how the conversation goes on is recorded: the first messages, each answer with what it cost,
+each result. The code here runs again after a crash or a pause, and comes by the records to the same messages,
+byte by byte.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.agents.budget import GRANT, Budget, Purse, Spent
+from holdfast.agents.calling import Plan, Result, perform, read_call, result_text
+from holdfast.agents.messages import FINAL, Message, Reply, Request, ToolCall, restored, stored, unanswered
+from holdfast.agents.within import Within
+from holdfast.errors import (
+    BudgetError,
+    ModelError,
+    ModelRefusedError,
+    ModelReplyError,
+    ModelUnavailableError,
+    TurnLimitError,
+)
+from holdfast.runs.questions import HoldExpiredError
+from holdfast.runs.substeps import StepFailedError
+from holdfast.types.hold import Option
+from holdfast.types.wording import told
+
+if TYPE_CHECKING:
+    from holdfast.agents.agent import Agent
+
+_ERRORS = {
+    kind.code: kind for kind in (ModelError, ModelRefusedError, ModelReplyError, ModelUnavailableError)
+}
+BUDGET_OPTIONS = (Option("continue", "Go on", "primary"), Option("stop", "Stop with what there is", "danger"))
+EMPTY = "Your answer was empty. Answer, or use a tool."
+USE_FINAL = f"Hand over your answer by calling {FINAL}."
+
+
+class Said(msgspec.Struct, frozen=True):
+    """What a conversation came to. `stopped`: why it ended before the model was done ("turns", "budget")."""
+
+    value: Any
+    messages: tuple[Message, ...]
+    spent: Spent
+    turns: int
+    stopped: str = ""
+
+
+class Conversation:
+    """One agent at one task."""
+
+    def __init__(
+        self, agent: Agent, at: Within, budget: Budget | None = None, *, listed: bool = True
+    ) -> None:
+        self.agent = agent
+        self.at = at
+        self.purse = Purse(budget or agent.budget or Budget())
+        self.listed = listed
+        self.messages: list[Message] = []
+        self.turn = 0
+        self.repairs = 0
+        self.calls: Counter[str] = Counter()
+
+    async def run(self, prompt: str, history: Sequence[Message] = ()) -> Said:
+        await self._open(prompt, history)
+        while True:
+            if self.turn >= self.agent.max_turns:
+                return self._capped()
+            stopped = await self._over_budget()
+            if stopped is not None:
+                return stopped
+            self.turn += 1
+            said = await self._act(await self._ask_model())
+            await self.at.mark_turn(self.turn, listed=self.listed)
+            if said is not None:
+                return said
+
+    # ------------------------------------------------------------------ the beginning
+    async def _open(self, prompt: str, history: Sequence[Message]) -> None:
+        """What a conversation begins with is recorded: a later change of state or words does not touch it."""
+        instructions = self.agent.instructions
+
+        def begin() -> dict[str, Any]:
+            system = self.at.ctx.render(instructions) if "{{" in instructions else instructions
+            first = [Message("system", system)] if system else []
+            return {
+                "agent": self.agent.name,
+                "messages": [stored(message) for message in (*first, *history)],
+                "prompt": prompt,
+            }
+
+        kept = await self.at.step("prompt", "prompt", begin, effect="pure")
+        self.messages = [restored(plain) for plain in kept["messages"]]
+        left = unanswered(self.messages)
+        if left:
+            await self._use(left)
+        if kept["prompt"]:
+            self.messages.append(Message("user", kept["prompt"]))
+
+    # ------------------------------------------------------------------ the model
+    async def _ask_model(self) -> Message:
+        agent, ctx = self.agent, self.at.ctx
+        request = Request(
+            tuple(self.messages), agent.tool_specs, self._max_tokens(), must_call=agent.returns is not None
+        )
+
+        async def ask() -> dict[str, Any]:
+            started = ctx.now()
+            reply = await agent.model.reply(request, self._tell)
+            ctx.flush_chunks()
+            cost = agent.model.prices.cost(reply.tokens) if agent.model.prices is not None else Decimal(0)
+            ctx.spent(tokens=reply.tokens.total, cost=float(cost))
+            return self._kept(reply, cost, ctx.now() - started)
+
+        try:
+            kept = await self.at.step(f"{self.turn}/model", "model", ask, effect="read")
+        except StepFailedError as error:
+            raise _ERRORS.get(error.info.code, ModelError)(error.info.message) from None
+        self.purse.spend(Spent(kept["tokens"], kept["cost"], kept["micros"]))
+        message = restored(kept["message"])
+        if kept["attempt"] != ctx.attempt and self.at.is_root and message.text:
+            # Who follows the run has dropped what the earlier attempt had shown.
+            ctx.emit(message.text)
+        self.messages.append(message)
+        return message
+
+    def _kept(self, reply: Reply, cost: Decimal, micros: int) -> dict[str, Any]:
+        message = reply.message
+        named = tuple(
+            call if call.id else msgspec.structs.replace(call, id=f"call_{self.turn}_{index + 1}")
+            for index, call in enumerate(message.calls)
+        )
+        return {
+            "message": stored(msgspec.structs.replace(message, calls=named)),
+            "tokens": reply.tokens.total,
+            "usage": msgspec.to_builtins(reply.tokens),
+            "cost": cost,
+            "finish": reply.finish,
+            "micros": micros,
+            "attempt": self.at.ctx.attempt,
+        }
+
+    def _tell(self, kind: str, data: str) -> None:
+        if self.at.is_root:
+            self.at.ctx.emit(data, kind)
+        else:
+            self.at.ctx.emit({"agent": self.at.label.rstrip("/"), kind: data}, "agent")
+
+    def _max_tokens(self) -> int | None:
+        left = self.purse.tokens_left()
+        limits = [limit for limit in (left, self.agent.max_tokens) if limit is not None]
+        return min(limits) if limits else None
+
+    # ------------------------------------------------------------------ what it said
+    async def _act(self, message: Message) -> Said | None:
+        """The end, or one turn more."""
+        final = next((call for call in message.calls if call.name == FINAL), None)
+        if final is not None and self.agent.returns is not None:
+            return self._final(message, final)
+        if message.calls:
+            await self._use(message.calls)
+            return None
+        if self.agent.returns is not None:
+            return self._repair(USE_FINAL)
+        return self._said(message.text) if message.text.strip() else self._repair(EMPTY)
+
+    def _final(self, message: Message, final: ToolCall) -> Said | None:
+        value, problem = self.agent.read_answer(final.arguments)
+        for call in message.calls:
+            if call is final:
+                text = (
+                    f"Error: the answer does not fit: {problem}. Mend it and hand it over again."
+                    if problem
+                    else "Taken."
+                )
+            else:
+                text = "Not done: the final answer was given with it."
+            self.messages.append(Message("tool", text, call=call.id, failed=bool(problem)))
+        if problem:
+            self._count_repair(f"its answer does not fit: {problem}")
+            return None
+        return self._said(value)
+
+    def _repair(self, text: str) -> None:
+        self._count_repair(text)
+        self.messages.append(Message("user", text))
+
+    def _count_repair(self, why: str) -> None:
+        self.repairs += 1
+        if self.repairs > self.agent.max_repairs:
+            raise ModelReplyError(
+                f"{self.agent.model.name!r} gave agent {self.agent.name!r} no usable answer in "
+                f"{self.repairs} turns: {told(why, 500)}",
+                hint="Mend the instructions or the schema, or raise max_repairs.",
+                agent=self.agent.name,
+            )
+
+    # ------------------------------------------------------------------ tools
+    async def _use(self, calls: Sequence[ToolCall]) -> None:
+        plans = self._plans(calls)
+        work = [
+            perform(
+                self.at.below(f"{self.turn}/tool/{index}"), plan, self.agent.name, self.turn, self._delegate
+            )
+            for index, plan in enumerate(plans)
+        ]
+        results = await _together(work) if self.agent.parallel else [await each for each in work]
+        for call, result in zip(calls, results, strict=True):
+            self.messages.append(Message("tool", result.text, call=call.id, failed=result.failed))
+        self._count(results)
+        if all(result.malformed for result in results):
+            self._count_repair(results[-1].text)
+
+    def _count(self, results: Sequence[Result]) -> None:
+        """Tools that work side by side take the time of the slowest."""
+        times = [result.spent.micros for result in results]
+        self.purse.spend(
+            Spent(
+                sum(result.spent.tokens for result in results),
+                sum((result.spent.money for result in results), Decimal(0)),
+                max(times) if self.agent.parallel else sum(times),
+            )
+        )
+
+    def _plans(self, calls: Sequence[ToolCall]) -> list[Plan]:
+        """Read in their order, before any is made: counts and shares do not depend on which is quicker."""
+        found = [self._plan(call) for call in calls]
+        agents = sum(1 for plan in found if plan.tool is not None and plan.tool.fn is None)
+        share = self.purse.share(agents) if agents else None
+        return [msgspec.structs.replace(plan, budget=share) for plan in found]
+
+    def _plan(self, call: ToolCall) -> Plan:
+        tool = self.agent.tool(call.name)
+        if tool is None:
+            known = ", ".join(spec.name for spec in self.agent.tool_specs) or "none"
+            return Plan(call, None, f"there is no tool {call.name!r}; there are: {known}", malformed=True)
+        problem = read_call(tool, call)
+        if problem:
+            return Plan(call, tool, problem, malformed=True)
+        self.calls[tool.name] += 1
+        if tool.max_calls is not None and self.calls[tool.name] > tool.max_calls:
+            times = "once" if tool.max_calls == 1 else f"{tool.max_calls} times"
+            return Plan(call, tool, f"{tool.name!r} may be called {times}, and has been")
+        return Plan(call, tool)
+
+    async def _delegate(self, at: Within, plan: Plan, arguments: str) -> Result:
+        """A sub-agent: a conversation inside this one, with records, holds and a budget of its own."""
+        tool: Any = plan.tool
+        inner = at.below("agent", tool.name)
+        talk = Conversation(tool.agent, inner, tool.agent.budget or plan.budget, listed=False)
+        said = await talk.run(tool.task(arguments))
+        return Result(result_text(said.value), failed=bool(said.stopped), spent=said.spent)
+
+    # ------------------------------------------------------------------ limits
+    async def _over_budget(self) -> Said | None:
+        """Asked before each call of the model. The answer is recorded like any other."""
+        asked = 0
+        while reached := self.purse.reached():
+            policy = self.purse.budget.at_limit
+            if policy == "fail":
+                raise BudgetError(f"agent {self.agent.name!r} has used {', '.join(reached)}.")
+            if policy == "stop" or not await self._go_on(reached, asked):
+                return self._stopped("budget", reached)
+            asked += 1
+        return None
+
+    async def _go_on(self, reached: list[str], asked: int) -> bool:
+        prompt = f"Agent {self.agent.name!r} has used {', '.join(reached)}. May it go on?"
+        context = {
+            "agent": self.agent.name,
+            "turn": self.turn,
+            "tokens": self.purse.spent.tokens,
+            "money": str(self.purse.spent.money),
+            "seconds": self.purse.spent.micros / 1e6,
+        }
+        try:
+            reply = await self.at.ask(
+                f"{self.turn + 1}/budget{asked}", prompt, options=BUDGET_OPTIONS, type="approval",
+                assignee=self.purse.budget.assignee, context=context, schema=GRANT,
+            )  # fmt: skip
+        except HoldExpiredError:
+            return False
+        if reply.decision == "continue":
+            self.purse.grant(reply.data)
+        return reply.decision == "continue"
+
+    def _stopped(self, why: str, reached: list[str]) -> Said:
+        """With what there is: the last thing that the model said."""
+        if self.agent.returns is not None:
+            raise BudgetError(
+                f"agent {self.agent.name!r} was stopped at {', '.join(reached)} and has no answer yet.",
+                hint="Give it a larger budget, and resume the run.",
+            )
+        return self._said(self._last_text(), stopped=why)
+
+    def _capped(self) -> Said:
+        if self.agent.on_max_turns == "return" and self.agent.returns is None:
+            return self._said(self._last_text(), stopped="turns")
+        raise TurnLimitError(
+            f"agent {self.agent.name!r} took {self.turn} turns and is not done.",
+            hint="Raise max_turns and resume the run: the turns so far are kept.",
+            agent=self.agent.name,
+        )
+
+    def _last_text(self) -> str:
+        texts = (m.text for m in reversed(self.messages) if m.role == "assistant" and m.text.strip())
+        return next(texts, "")
+
+    def _said(self, value: Any, stopped: str = "") -> Said:
+        over = self.purse.overrun()
+        if over:
+            self.at.ctx.log.warning("agent %s went over its budget: %s", self.agent.name, ", ".join(over))
+        return Said(value, tuple(self.messages), self.purse.spent, self.turn, stopped)
+
+
+async def _together(work: Sequence[Awaitable[Result]]) -> list[Result]:
+    """All of them come to their end, also where one fails: an effect under way is not called back."""
+    found = await asyncio.gather(*work, return_exceptions=True)
+    for each in found:
+        if isinstance(each, BaseException):
+            raise each
+    return [each for each in found if isinstance(each, Result)]

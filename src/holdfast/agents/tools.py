@@ -1,0 +1,214 @@
+"""Tools: typed Python functions that a model may call, each with an effect class of its own."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any, overload
+
+import msgspec
+
+from holdfast.agents.messages import ToolSpec
+from holdfast.agents.schemas import Read, parameters_of, reader_of, schema_of
+from holdfast.errors import InputError, NotDone
+from holdfast.model.expr import compile_expr, mapping_resolver
+from holdfast.types.duration import parse_duration
+from holdfast.types.status import REPEATABLE, Effect
+
+Duration = str | int | float | timedelta
+When = bool | str | Callable[[Mapping[str, Any]], bool]
+
+# Not the model's to give.
+OURS = frozenset({"ctx", "idempotency_key"})
+ALWAYS, NEVER = "always", "never"
+
+
+class ToolError(NotDone):
+    """Raise it from a tool: nothing happened, and the model is told why."""
+
+    code = "tool"
+
+
+class Approval(msgspec.Struct, frozen=True, kw_only=True):
+    """Who is asked before a tool runs, and when. `when`: always, an expression over the arguments
+    (`"amount > 100"`), or a function of them. `prompt`: a template over the arguments."""
+
+    when: When = True
+    assignee: str | None = None
+    timeout: Duration | None = None
+    on_timeout: str | None = None
+    priority: str = "normal"
+    prompt: str | None = None
+
+    def is_needed(self, arguments: Mapping[str, Any]) -> bool:
+        """A condition that cannot be told is no permission: then a person is asked."""
+        when = self.when
+        if isinstance(when, bool):
+            return when
+        if isinstance(when, str) and when in (ALWAYS, NEVER):
+            return when == ALWAYS
+        try:
+            if isinstance(when, str):
+                return compile_expr(when).evaluate(mapping_resolver(dict(arguments))) is not False
+            return when(arguments) is not False
+        except Exception:
+            return True
+
+
+class Tool:
+    """What a model may call. Made by `@tool` of a function, or by `Agent.as_tool`."""
+
+    def __init__(
+        self,
+        fn: Callable[..., Any] | None,
+        *,
+        name: str,
+        description: str,
+        schema: dict[str, Any],
+        read: Read,
+        effect: Effect = Effect.external,
+        idempotent: bool = False,
+        approval: Approval | None = None,
+        script: bool = False,
+        timeout: float | None = None,
+        max_calls: int | None = None,
+    ) -> None:
+        self.fn = fn
+        self.spec = ToolSpec(name, description, schema)
+        self.read = read
+        self.effect = effect
+        self.idempotent = idempotent
+        self.approval = approval
+        self.script = script
+        self.timeout = timeout
+        self.max_calls = max_calls
+        self.takes_ctx = fn is not None and "ctx" in inspect.signature(fn).parameters
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether an error in it may simply be told: it changed nothing, or may be called again."""
+        return self.effect in REPEATABLE or self.idempotent
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """A tool stays callable as its function: a test needs no model."""
+        if self.fn is None:
+            raise TypeError(f"tool {self.name!r} has no function to call")
+        return self.fn(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<tool {self.name!r} {self.effect}>"
+
+
+@overload
+def tool(fn: Callable[..., Any], /) -> Tool: ...
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    effect: str = "external",
+    idempotent: bool = False,
+    approval: When | Approval | None = None,
+    assignee: str | None = None,
+    script: bool = False,
+    timeout: Duration | None = None,
+    max_calls: int | None = None,
+) -> Callable[[Callable[..., Any]], Tool]: ...
+def tool(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Make a typed function a tool. Its docstring tells the model what it is for.
+
+    `effect` as for nodes: `external` unless it is said that it only reads (`read`) or computes (`pure`).
+    `idempotent`: it takes `idempotency_key` and may be called again with the same one. `approval`: True,
+    an expression over the arguments, a function of them, or an `Approval`. `script`: it takes `ctx` and is
+    made of sub-steps and questions itself. `timeout`: of one call. `max_calls`: in one conversation.
+    """
+    if fn is not None:
+        return _tool(fn)
+
+    def made(inner: Callable[..., Any]) -> Tool:
+        return _tool(inner, **options)
+
+    return made
+
+
+def as_tool(given: Any) -> Tool:
+    """A tool as it is, or a plain function with the defaults."""
+    if isinstance(given, Tool):
+        return given
+    if callable(given):
+        return _tool(given)
+    raise InputError(f"{given!r} is no tool.", hint="Give functions, @tool functions or Agent.as_tool().")
+
+
+def _tool(
+    fn: Callable[..., Any],
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    effect: str = "external",
+    idempotent: bool = False,
+    approval: When | Approval | None = None,
+    assignee: str | None = None,
+    script: bool = False,
+    timeout: Duration | None = None,
+    max_calls: int | None = None,
+) -> Tool:
+    called = name or getattr(fn, "__name__", type(fn).__name__)
+    _check_function(fn, called, script=script, idempotent=idempotent)
+    given = parameters_of(fn, called, OURS)
+    schema = schema_of(given, f"tool {called!r}")
+    schema.pop("title", None)
+    return Tool(
+        fn,
+        name=called,
+        description=description if description is not None else inspect.getdoc(fn) or "",
+        schema=schema,
+        read=reader_of(given),
+        effect=_effect(effect, called),
+        idempotent=idempotent,
+        approval=approval_of(approval, assignee, called),
+        script=script,
+        timeout=None if timeout is None else parse_duration(timeout).total_seconds(),
+        max_calls=max_calls,
+    )
+
+
+def _check_function(fn: Callable[..., Any], name: str, *, script: bool, idempotent: bool) -> None:
+    parameters = inspect.signature(fn).parameters
+    is_async = inspect.iscoroutinefunction(fn)
+    if "ctx" in parameters and not is_async:
+        raise InputError(
+            f"tool {name!r} takes ctx and is no `async def`.", hint="Write it as `async def`, or drop ctx."
+        )
+    if script and "ctx" not in parameters:
+        raise InputError(f"tool {name!r} is a script without ctx.", hint="Let it take ctx: Context.")
+    if idempotent and "idempotency_key" not in parameters:
+        raise InputError(
+            f"tool {name!r} is to be idempotent, and takes no key.",
+            hint="Let it take `idempotency_key: str`, and hand that to whom it calls.",
+        )
+
+
+def _effect(given: str, name: str) -> Effect:
+    try:
+        return Effect(given)
+    except ValueError:
+        hint = f"It is one of: {', '.join(Effect)}."
+        raise InputError(f"tool {name!r} has the effect {given!r}.", hint=hint) from None
+
+
+def approval_of(given: When | Approval | None, assignee: str | None, name: str) -> Approval | None:
+    if given is None or given is False or given == NEVER:
+        return None
+    found = given if isinstance(given, Approval) else Approval(when=given, assignee=assignee)
+    if isinstance(found.when, str) and found.when not in (ALWAYS, NEVER):
+        try:
+            compile_expr(found.when)
+        except ValueError as error:
+            raise InputError(f"tool {name!r}: approval={found.when!r}: {error}.") from error
+    return found

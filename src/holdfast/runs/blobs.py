@@ -14,6 +14,7 @@ from holdfast.runs.vaulted import VaultedStore
 from holdfast.store.base import Store
 from holdfast.telemetry import crashpoint
 from holdfast.types.ids import DEFAULT_TENANT, RunId
+from holdfast.types.sealed import is_encrypted
 from holdfast.types.value import BlobRef, FrozenDict, FrozenList
 
 IN_ROW = 1 << 20
@@ -92,10 +93,10 @@ class BlobDesk:
             )
         return unspill(ref, data, registry)
 
-    async def data_of(self, digest: bytes) -> bytes:
+    async def data_at(self, digest: bytes) -> bytes:
         """A blob's bytes as they lie in the store. Raises BlobMissingError where they are gone or damaged."""
-        data = await self._get(digest)
-        if data is None or sha256(data).digest() != digest:
+        data = await self.raw(digest)
+        if data is None or (not is_encrypted(data) and sha256(data).digest() != digest):
             raise BlobMissingError(
                 f"The blob {digest.hex()} that a run names is {'gone' if data is None else 'damaged'}.",
                 hint="Restore the blob folder or the database from a backup.",

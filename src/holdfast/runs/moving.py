@@ -13,9 +13,11 @@ from holdfast.errors import ConflictError, FlowNotFoundError, InputError, RunNot
 from holdfast.model.fingerprint import decode_graph, fingerprint_of
 from holdfast.runs import forking, pictures
 from holdfast.runs.parcel import Parcel, damaged, plain, unwrap, wrap
+from holdfast.runs.vault import Vault
 from holdfast.store.base import FlowRow
 from holdfast.types.ids import RunId, derived_id, is_id
 from holdfast.types.record import Kind
+from holdfast.types.sealed import is_encrypted
 from holdfast.types.value import BlobRef
 
 if TYPE_CHECKING:
@@ -27,13 +29,16 @@ _MAX_NUMBER = 2**32
 _MAX_INT = 2**63
 
 
-async def export_run(service: RunService, run: str) -> bytes:
-    """The run as of one moment; the run itself goes on as it did.
+async def export_run(service: RunService, run: str, *, decrypt: bool = False) -> bytes:
+    """The run as of one moment; the run itself goes on as it did. Of an encrypted store it stays encrypted
+    unless `decrypt` says otherwise.
 
     Raises RunNotFoundError, BlobMissingError, FlowNotFoundError where its graph is not stored.
     """
     row = await service.get(run)
-    found = await service.store.history(row.id)
+    vaulted = service.runtime.desk.vaulted
+    store = service.store if vaulted is None or decrypt else vaulted.inner
+    found = await store.history(row.id)
     if found is None:
         raise RunNotFoundError(f"run {row.id} was deleted meanwhile.", run=row.id)
     flow = await service.store.flow(row.flow, row.version)
@@ -41,37 +46,83 @@ async def export_run(service: RunService, run: str) -> bytes:
         raise FlowNotFoundError(
             f"version {row.version} of flow {row.flow!r} is not stored.", flow=row.flow, version=row.version
         )
-    history = plain(found)
-    blobs = [await service.runtime.desk.data_of(digest) for digest in history.blobs]
+    history, blobs = await _with_blobs(service, plain(found), opened=decrypt)
     return wrap(Parcel(history, flow.graph, blobs))
 
 
-async def import_run(service: RunService, data: bytes, *, as_new_run: bool = False) -> RunRow:
-    """The run as read-only history under its own id, or as a new run that goes on from its last checkpoint.
+async def _with_blobs(
+    service: RunService, history: RunHistory, *, opened: bool
+) -> tuple[RunHistory, list[bytes]]:
+    """The history and its blobs as they lie in the store, or both by what they hold."""
+    desk = service.runtime.desk
+    found = {address: await desk.data_at(address) for address in history.blobs}
+    if opened and desk.vaulted is not None:
+        plain_blobs = (desk.vaulted.vault.open_blob(data, address) for address, data in found.items())
+        found = dict(sorted((sha256(data).digest(), data) for data in plain_blobs))
+    return msgspec.structs.replace(history, blobs=list(found)), list(found.values())
+
+
+async def import_run(
+    service: RunService, data: bytes, *, as_new_run: bool = False, tenant: str | None = None
+) -> RunRow:
+    """The run as read-only history under its own id, or as a new run that goes on from its last checkpoint;
+    of its own tenant, or of another.
 
     The same file again gives the same row. Everything is checked before anything is written. Raises
     InputError, SchemaTooNewError and CheckpointCorruptError for a file that is not as it should be,
-    ConflictError where the id names a run that differs; for a new run also what a fork raises.
+    KeyMissingError for one whose key is not here, ConflictError where the id names a run that differs; for a
+    new run also what a fork raises.
     """
+    parcel = _of_tenant(_decrypted(service, open_parcel(data)), tenant)
+    run = parcel.history.run
+    if as_new_run:
+        # Before the history is written: a fork needs the flow's code.
+        service.runtime.program_for(run.version, run.flow)
+    row = await _existing(service, parcel.history) or await _adopt(service, parcel)
+    return await _fork(service, row, parcel) if as_new_run else row
+
+
+def open_parcel(data: bytes) -> Parcel:
+    """What is in the file, checked. Nothing of any store is needed for it, and nothing is decrypted."""
     if not isinstance(data, (bytes, bytearray, memoryview)):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(
             f"an exported run is bytes, not {type(data).__name__}.", hint="Read its file as bytes."
         )
     parcel = unwrap(bytes(data))
     _check(parcel)
-    run = parcel.history.run
-    if as_new_run:
-        # Before the history is written: a fork needs the flow's code.
-        service.runtime.program_for(run.version, run.flow)
-    row = await _existing(service, parcel.history) or await _adopt(service, parcel)
-    return await _fork(service, row, data) if as_new_run else row
+    return parcel
+
+
+def _decrypted(service: RunService, parcel: Parcel) -> Parcel:
+    """By the keys that are here. Raises KeyMissingError; a file in the clear needs none."""
+    if not parcel.key_ids():
+        return parcel
+    vaulted = service.runtime.desk.vaulted
+    vault = Vault(None) if vaulted is None else vaulted.vault
+    history = vault.open_history(parcel.history)
+    if any(is_encrypted(record.payload) for record in history.records):
+        raise damaged("a record does not open under its key")
+    named = zip(history.blobs, parcel.blobs, strict=True)
+    blobs = dict(sorted((sha256(b).digest(), b) for b in (vault.open_blob(data, at) for at, data in named)))
+    history = msgspec.structs.replace(history, blobs=list(blobs))
+    return msgspec.structs.replace(parcel, history=history, blobs=list(blobs.values()))
+
+
+def _of_tenant(parcel: Parcel, tenant: str | None) -> Parcel:
+    if tenant is None:
+        return parcel
+    history = parcel.history
+    run = msgspec.structs.replace(history.run, tenant=tenant)
+    holds = [msgspec.structs.replace(hold, tenant=tenant) for hold in history.holds]
+    return msgspec.structs.replace(parcel, history=msgspec.structs.replace(history, run=run, holds=holds))
 
 
 async def _existing(service: RunService, history: RunHistory) -> RunRow | None:
     found = await service.store.history(history.run.id)
     if found is None:
         return None
-    if plain(found) != history:
+    here, _ = await _with_blobs(service, plain(found), opened=True)
+    if here != history:
         raise ConflictError(
             f"run {history.run.id} is in this store already, and its history differs from the file's.",
             hint="Fork the one that is here, or delete it before you import.",
@@ -84,7 +135,8 @@ async def _adopt(service: RunService, parcel: Parcel) -> RunRow:
     history, store = parcel.history, service.store
     run = history.run
     named = zip(history.blobs, parcel.blobs, strict=True)
-    await service.runtime.desk.put([Blob(BlobRef(digest, len(data)), data) for digest, data in named])
+    desk = service.runtime.desk.of(run.tenant)
+    await desk.put([Blob(BlobRef(digest, len(data)), data) for digest, data in named])
     flow = FlowRow(name=run.flow, version=run.version, graph=parcel.graph, created_at=store.now())
     await store.put_flow(flow)
     row, fresh = await store.adopt(history)
@@ -92,9 +144,10 @@ async def _adopt(service: RunService, parcel: Parcel) -> RunRow:
     return row if fresh else await _existing(service, history) or row
 
 
-async def _fork(service: RunService, source: RunRow, data: bytes) -> RunRow:
-    """Named after the file: importing it twice does not make two runs that live."""
-    run = RunId(derived_id("import", sha256(data).hexdigest()))
+async def _fork(service: RunService, source: RunRow, parcel: Parcel) -> RunRow:
+    """Named after what is in the file: importing it twice does not make two runs that live, whoever wrote
+    it and under whichever key."""
+    run = RunId(derived_id("import", sha256(wrap(parcel, form=1)).hexdigest()))
     made = await service.store.get_run(run)
     if made is not None:
         return made

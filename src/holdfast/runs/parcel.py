@@ -1,10 +1,12 @@
 """A run as a file: what an export writes and an import reads, the same bytes for the same history.
 
-    magic, version byte
+    magic, form (1 byte)
     parts: kind (1 byte), length (8 bytes, big end first), content, sha256 of all three
+    the first part: kind `w`, the version of Holdfast that wrote it (from form 2 on, in every later form)
     the last part: kind `z`, its content the sha256 of everything before it
 
-Contents are msgpack; a blob lies there as it lies in the store. Digests find damage, they prove no author.
+Contents are msgpack; a blob lies there as it lies in the store, an encrypted one (`c`) after its address.
+Digests find damage, they prove no author.
 """
 
 from __future__ import annotations
@@ -15,21 +17,25 @@ from typing import Any
 
 import msgspec
 
+from holdfast._version import __version__
+from holdfast.checkpoint.encrypt import header_of
 from holdfast.errors import CheckpointCorruptError, InputError, SchemaTooNewError
 from holdfast.store.base import RunHistory, RunRow
 from holdfast.types.event import EventRow
 from holdfast.types.hold import HoldRow
 from holdfast.types.record import Record
+from holdfast.types.sealed import is_encrypted
 from holdfast.types.status import RunStatus
 
 # As with PNG: a transfer that meddles with line ends or the eighth bit is noticed in the first bytes.
 MAGIC = b"\x89HFRUN\r\n"
-VERSION = 1
+VERSION = 2
 
 _LENGTH = 8
 _DIGEST = 32
-_RUN, _GRAPH, _RECORD, _EVENT, _HOLD, _LATE, _BLOB, _END = b"rgjehlbz"
+_RUN, _GRAPH, _RECORD, _EVENT, _HOLD, _LATE, _BLOB, _CLOSED, _WRITER, _END = b"rgjehlbcwz"
 _NAMES = {
+    _WRITER: "writer", _CLOSED: "encrypted blob",
     _RUN: "run", _GRAPH: "graph", _RECORD: "record", _EVENT: "event", _HOLD: "hold", _LATE: "late report",
     _BLOB: "blob", _END: "end",
 }  # fmt: skip
@@ -45,6 +51,17 @@ class Parcel(msgspec.Struct, frozen=True):
     history: RunHistory
     graph: bytes
     blobs: list[bytes]  # in the order of `history.blobs`
+    writer: str = ""
+
+    def ciphertexts(self) -> Iterator[bytes]:
+        history = self.history
+        yield from (record.payload for record in history.records if is_encrypted(record.payload))
+        yield from (hold.context for hold in history.holds if is_encrypted(hold.context))
+        yield from (blob for blob in self.blobs if is_encrypted(blob))
+
+    def key_ids(self) -> list[str]:
+        """The keys that it takes to read this; none for a file in the clear."""
+        return sorted({header_of(data).key for data in self.ciphertexts()})
 
 
 def plain(history: RunHistory) -> RunHistory:
@@ -62,8 +79,12 @@ def plain(history: RunHistory) -> RunHistory:
     )
 
 
-def wrap(parcel: Parcel) -> bytes:
-    out = bytearray(MAGIC + bytes([VERSION]))
+def wrap(parcel: Parcel, *, form: int | None = None) -> bytes:
+    """`form`: an older one, without what came later."""
+    chosen = form or VERSION
+    out = bytearray(MAGIC + bytes([chosen]))
+    if chosen > 1:
+        _add(out, _WRITER, __version__.encode())
     for kind, content in _contents(parcel):
         _add(out, kind, content)
     _add(out, _END, sha256(out).digest())
@@ -83,8 +104,8 @@ def _contents(parcel: Parcel) -> Iterator[tuple[int, bytes]]:
     for kind, found in rows:
         for row in found:
             yield kind, _encode(row)
-    for blob in parcel.blobs:
-        yield _BLOB, blob
+    for address, blob in zip(history.blobs, parcel.blobs, strict=True):
+        yield (_CLOSED, address + blob) if is_encrypted(blob) else (_BLOB, blob)
 
 
 def _add(out: bytearray, kind: int, content: bytes) -> None:
@@ -108,28 +129,43 @@ def unwrap(data: bytes) -> Parcel:
     version = data[len(MAGIC)]
     if version > VERSION:
         raise SchemaTooNewError(
-            f"this exported run has form {version}, and this Holdfast reads forms up to {VERSION}.",
+            f"this exported run has form {version}{_written_by(data)}, and Holdfast {__version__} here reads "
+            f"forms up to {VERSION}.",
             hint="Update Holdfast here; nothing was imported.",
         )
     parts: dict[int, list[Any]] = {kind: [] for kind in _NAMES}
     for number, (kind, content) in enumerate(_parts(data), 1):
-        parts[kind].append(_decoded(number, kind, content))
+        # One list, in the order of the file.
+        parts[_BLOB if kind == _CLOSED else kind].append(_decoded(number, kind, content))
     if len(parts[_RUN]) != 1 or len(parts[_GRAPH]) != 1:
         raise damaged("it is not one run with one graph")
     return _parcel(parts)
 
 
+def _written_by(data: bytes) -> str:
+    """Of a file in a form that we cannot read: its first part is still ours to read."""
+    at = len(MAGIC) + 1
+    if data[at : at + 1] != bytes([_WRITER]):
+        return ""
+    head = at + 1 + _LENGTH
+    end = head + int.from_bytes(data[at + 1 : head], "big")
+    if sha256(data[at:end]).digest() != data[end : end + _DIGEST]:
+        return ""
+    return f" (written by Holdfast {data[head:end].decode(errors='replace')})"
+
+
 def _parcel(parts: dict[int, list[Any]]) -> Parcel:
-    blobs: list[bytes] = parts[_BLOB]
+    blobs: list[tuple[bytes, bytes]] = parts[_BLOB]
     history = RunHistory(
         run=parts[_RUN][0],
         records=parts[_RECORD],
         events=parts[_EVENT],
         holds=parts[_HOLD],
         late=parts[_LATE],
-        blobs=[sha256(blob).digest() for blob in blobs],
+        blobs=[address for address, _ in blobs],
     )
-    return Parcel(history, parts[_GRAPH][0], blobs)
+    writer = "".join(part.decode(errors="replace") for part in parts[_WRITER][:1])
+    return Parcel(history, parts[_GRAPH][0], [blob for _, blob in blobs], writer)
 
 
 def _parts(data: bytes) -> Iterator[tuple[int, bytes]]:
@@ -153,6 +189,10 @@ def _parts(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _decoded(number: int, kind: int, content: bytes) -> Any:
+    if kind == _BLOB:
+        return sha256(content).digest(), content
+    if kind == _CLOSED:
+        return content[:_DIGEST], content[_DIGEST:]
     decoder = _decoders.get(kind)
     if decoder is None:
         return content

@@ -213,19 +213,7 @@ class VaultedStore:
     # ------------------------------------------------------------------ moving
     async def history(self, run: RunId) -> RunHistory | None:
         found = await self.inner.history(run)
-        return None if found is None else self.opened(found)
-
-    def opened(self, found: RunHistory) -> RunHistory:
-        """As plain as without keys, but for its blobs: their addresses are those of this store."""
-        run = found.run.id
-        return replace(
-            found,
-            run=self.vault.open_row(found.run),
-            records=[self.vault.open_record(record, run) for record in found.records],
-            events=[self.vault.open_event(event, run) for event in found.events],
-            holds=[self.vault.open_hold(hold) for hold in found.holds],
-            late=[(seq, self.vault.open(data, "late", run, seq)) for seq, data in found.late],
-        )
+        return None if found is None else self.vault.open_history(found)
 
     async def adopt(self, history: RunHistory) -> tuple[RunRow, bool]:
         vault, run, tenant = self.vault, history.run.id, history.run.tenant

@@ -1,0 +1,85 @@
+"""`prune`, `export`, `import`, `keys`: what is kept, what goes, and what is taken along."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.shell import Json, Run, Store, Text, app, go
+
+
+@app.command(
+    epilog="Examples:  holdfast prune --dry-run   ·   holdfast prune --older 30d --flow refund --yes"
+    "   ·   holdfast prune 3fa9c1 --keep 3"
+)
+def prune(
+    runs: Annotated[
+        list[str] | None, typer.Argument(help="Only these; else all that have ended", metavar="[RUN...]")
+    ] = None,
+    keep: Annotated[
+        int | None, typer.Option(help="Checkpoints kept of each run (10 unless its flow says other)", min=1)
+    ] = None,
+    older: Annotated[
+        Text, typer.Option(help="Runs that ended longer ago go wholly: 30d, 12h", metavar="AGE")
+    ] = None,
+    flow: Annotated[Text, typer.Option(help="Only runs of this flow")] = None,
+    blobs: Annotated[
+        bool, typer.Option("--blobs", help="Also large values that no run names any more")
+    ] = False,
+    grace: Annotated[str, typer.Option(help="Only blobs that are older", metavar="AGE")] = "24h",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would go, change nothing")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask")] = False,
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Forget the past of ended runs. Runs that live or wait are never touched, and forks stay whole."""
+    from holdfast.cli.keeping import Wanted, prune_runs
+
+    wanted = Wanted(runs or [], keep, older, flow, blobs, grace, dry_run, yes)
+    return go(prune_runs(wanted, store=store, json=json))
+
+
+@app.command(
+    epilog="Examples:  holdfast export 3fa9c1   ·   holdfast export 3fa9c1 -o - | ssh box holdfast import -"
+)
+def export(
+    run: Run,
+    out: Annotated[
+        Text, typer.Option("--out", "-o", help="The file; - for stdout; else RUN.hfrun", metavar="FILE|-")
+    ] = None,
+    decrypt: Annotated[
+        bool, typer.Option("--decrypt", help="Write the content of an encrypted store in the clear")
+    ] = False,
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """One run with its whole history as a file, for another machine or store. The run stays as it is."""
+    from holdfast.cli.carrying import export_run
+
+    return go(export_run(run, out, decrypt=decrypt, store=store, json=json))
+
+
+@app.command(
+    "import",
+    epilog="Examples:  holdfast import run.hfrun   ·   holdfast import run.hfrun --as-new-run --resume",
+)
+def import_(
+    file: Annotated[str, typer.Argument(help="What `holdfast export` wrote; - for stdin", metavar="FILE")],
+    as_new_run: Annotated[
+        bool, typer.Option("--as-new-run", help="Also a fork that goes on from its last checkpoint")
+    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with that fork here and now")] = False,
+    flow: Annotated[Text, typer.Option(help="Where the flow's code is, for --as-new-run")] = None,
+    tenant: Annotated[Text, typer.Option(help="Whose it is here; else as in the file")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check the file, say what is in it, change nothing")
+    ] = False,
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Take in an exported run: as read-only history under its own id, or as a new run that goes on."""
+    from holdfast.cli.carrying import Arrival, import_run
+
+    wanted = Arrival(file, as_new_run or resume, resume, flow, tenant, dry_run)
+    return go(import_run(wanted, store=store, json=json))

@@ -26,11 +26,13 @@ def page() -> str:
 
 
 def commands(root: Any, before: str = "") -> Iterator[tuple[str, Any]]:
-    """Leaves with their whole names, in the order of `--help`."""
+    """Whatever does something by itself, with its whole name, in the order of `--help`."""
     for name, found in root.commands.items():
         if found.hidden:
             continue
         if hasattr(found, "commands"):
+            if found.invoke_without_command:
+                yield f"{before}{name}", found
             yield from commands(found, f"{before}{name} ")
         else:
             yield f"{before}{name}", found

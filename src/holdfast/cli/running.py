@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -57,15 +58,15 @@ async def run_flow(spec: str, given: Any, options: dict[str, Any], manner: Manne
         return await _go_on(service, flow, started, manner)
 
 
-async def resume_run(run: str, spec: str | None, manner: Manner) -> Exit:
+async def resume_run(run: str, spec: str | None, manner: Manner, breaks: Sequence[str] = ()) -> Exit:
     async with open_house(manner.store, must_exist=True) as house:
         service = await house.service()
         row = await service.get(run)
         if row.status in (RunStatus.completed, RunStatus.cancelled):
             return await _tell_ended(service, row, manner)
         flow = load_flow(spec or recall_source(manner.store, row.flow, row.version))
-        if row.status is RunStatus.failed:
-            await service.ask_resume(row.id)
+        if row.status is RunStatus.failed or breaks:
+            await service.ask_resume(row.id, breaks=breaks)
         if spec is not None:
             remember_source(manner.store, flow.program().version, absolute(spec))
         return await _go_on(service, flow, row, manner)

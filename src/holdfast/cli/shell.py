@@ -30,6 +30,12 @@ Store = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="For machines: JSON on stdout")]
 Watch = Annotated[bool, typer.Option("--watch", "-w", help="Show events as they become durable")]
 Text = str | None
+Breaks = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--break", help="Stop before this node (child/node in a sub-flow); may be repeated", metavar="NODE"
+    ),
+]
 By = Annotated[str, typer.Option(help="Who decides", metavar="WHO")]
 
 

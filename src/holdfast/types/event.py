@@ -46,6 +46,7 @@ EVENTS = {
     "run.resumed": EventKind("a worker took the run up again from its journal", ("seq",)),
     "run.cancel_requested": EventKind("somebody asked the run to stop", ("reason", "by")),
     "run.code_changed": EventKind("a handler's code is not what the run began with", (*_TRIED, "code")),
+    "run.breaks_set": EventKind("where the run stops was changed", (*_TRIED, "breaks", "off")),
     "run.failing": EventKind("a failure is final; what still runs is being stopped", _TRIED),
     "run.fell_back": EventKind(
         "the run goes on behind damaged records that nothing outside depends on", _TRIED
@@ -65,6 +66,7 @@ EVENTS = {
     "node.restarted": EventKind("a node that had begun before a crash begins again", _TRIED),
     "node.resumed": EventKind("a node goes on behind its recorded steps", _TRIED),
     "node.woke": EventKind("a node's wait for a time is over", _TRIED),
+    "node.continued": EventKind("a node goes on from its breakpoint", _TRIED),
     "node.withdrawn": EventKind("a node was announced and did not begin", _TRIED),
     "node.child_failed": EventKind("a child of a map or sub-flow failed", _TRIED),
     "node.abandoned": EventKind("a node's work no longer counts: another branch won"),

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.shell import By, Flow, Json, Run, Store, Text, Watch, app, go
+from holdfast.cli.shell import Breaks, By, Flow, Json, Run, Store, Text, Watch, app, go
 
 
 @app.command(
@@ -23,6 +23,13 @@ def run(
     tenant: Annotated[Text, typer.Option(help="Whose run it is")] = None,
     run_id: Annotated[Text, typer.Option(help="An id of your own: a version-4 UUID")] = None,
     idempotency_key: Annotated[Text, typer.Option(help="The same key never starts a second run")] = None,
+    breaks: Breaks = None,
+    checkpoints: Annotated[
+        Text,
+        typer.Option(
+            help="What this run lists, whatever its flow says: every, explicit or none", metavar="WHICH"
+        ),
+    ] = None,
 ) -> int:
     """Start a run and advance it until it ends or waits."""
     from holdfast.cli.given import read_json
@@ -34,6 +41,8 @@ def run(
         "tenant": tenant,
         "run_id": run_id,
         "idempotency_key": idempotency_key,
+        "breaks": breaks or None,
+        "checkpoints": checkpoints,
     }
     options = {name: value for name, value in wanted.items() if value is not None}
     return go(run_flow(flow, read_json(input, "--input"), options, Manner(store, watch, json)))
@@ -46,11 +55,12 @@ def resume(
     store: Store = None,
     watch: Watch = False,
     json: Json = False,
+    breaks: Breaks = None,
 ) -> int:
     """Go on with a run: after a crash, an answer, or a failure that was mended."""
     from holdfast.cli.running import Manner, resume_run
 
-    return go(resume_run(run, flow, Manner(store, watch, json)))
+    return go(resume_run(run, flow, Manner(store, watch, json), breaks or []))
 
 
 @app.command(

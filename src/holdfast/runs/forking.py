@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.checkpoint import Blob, pack, spill
+from holdfast.checkpoint import Blob
 from holdfast.checkpoint.fold import HISTORY, History
+from holdfast.checkpoint.lenient import LenientRegistry
 from holdfast.engine import asking, breaking
 from holdfast.engine.decision import Decision, node_of
-from holdfast.errors import StateError
+from holdfast.errors import FlowNotFoundError
 from holdfast.model.bodies import CreatedBody
 from holdfast.model.children import PARENTS, NotAListError, child_inputs
 from holdfast.model.graph import Graph, HoldSpec, NodeKind
@@ -19,21 +20,21 @@ from holdfast.model.position import Exec, OpenHold, Position
 from holdfast.model.program import Program
 from holdfast.model.snapshot import dump_position
 from holdfast.runs.blobs import refs_in
+from holdfast.runs.history import Reader, reader_of
+from holdfast.runs.patching import partitions, patched
 from holdfast.runs.pictures import Folded, fold_to, resolve
+from holdfast.runs.unloaded import stored_program
 from holdfast.store.base import NewRun, RunRow
 from holdfast.store.readonly import demand_live
 from holdfast.telemetry import crashpoint
 from holdfast.types.hold import Option
 from holdfast.types.ids import RunId, checkpoint_id, new_run_id
 from holdfast.types.record import Kind, Move, NewTimer, Record, Side
-from holdfast.types.reduce import GROWS
-from holdfast.types.value import FrozenDict, FrozenList, freeze
+from holdfast.types.value import FrozenDict
 
 if TYPE_CHECKING:
     from holdfast.runs.sealing import Sealer
     from holdfast.runs.service import RunService
-
-PARTITIONS = ("input", "scratch", "artifacts", "diagnostics")
 
 
 async def fork(
@@ -50,27 +51,47 @@ async def fork(
 
     `patch` has the partitions input, scratch, artifacts and diagnostics; each is merged key by key. `given`
     is short for {"input": ...}. `supersede`: the source ends as cancelled in the same transaction.
-    Raises CheckpointNotFoundError, StateError for a patch that does not fit, VersionMismatchError where the
-    run's flow version is not loaded here.
+    Where no code of the flow is loaded, its stored graph says what fits. Raises CheckpointNotFoundError,
+    StateError for a patch that does not fit, VersionMismatchError where only another version of the flow is
+    loaded, FlowNotFoundError where none is and the run holds values of the flow's own types.
     """
     source, at = await resolve(service, ref, seq)
     if supersede:
         demand_live(source)
-    program = service.runtime.program_for(source.version, source.flow)
-    changes = _partitions(patch, given)
-    folded = await fold_to(service, source, at)
+    reader = await reader_of(service, source)
+    program = _program(service, source, reader)
+    changes = partitions(patch, given)
+    folded = await fold_to(service, source, at, reader)
     if changes:
         # A patch is laid over values, so they have to be here.
         await service.runtime.desk.materialise(folded.pos, folded.reader.sealer.registry)
     run = RunId(run_id) if run_id else new_run_id()
-    sealer = service.runtime.sealer_of(program)
-    blobs = _patched(program, folded, changes, sealer) if changes else []
+    _demand_plain(reader, source)
+    sealer = reader.sealer
+    blobs = patched(program, folded, changes, sealer) if changes else []
     now = service.store.now()
     records, more = _records(program, folded, run, now, sealer, supersede=supersede, changes=changes)
     await service.runtime.desk.of(source.tenant).put(blobs + more)
     crashpoint("inside_fork")
     row, _ = await service.store.create(_new_run(program, source, at, run, records, now, supersede))
     return row
+
+
+def _program(service: RunService, source: RunRow, reader: Reader) -> Program:
+    loaded = service.runtime.programs
+    if not reader.exact and not any(program.graph.name == source.flow for program in loaded.values()):
+        return stored_program(source, reader.graph)
+    return service.runtime.program_for(source.version, source.flow)
+
+
+def _demand_plain(reader: Reader, source: RunRow) -> None:
+    registry = reader.sealer.registry
+    if isinstance(registry, LenientRegistry) and registry.met:
+        raise FlowNotFoundError(
+            f"run {source.id} holds values of own types of flow {source.flow!r}, whose code is not loaded here.",
+            hint="Import the module that defines it, or name its file.",
+            flow=source.flow,
+        )
 
 
 def _new_run(
@@ -91,77 +112,6 @@ def _new_run(
         ready_at=now,
         first=records,
     )
-
-
-# ---------------------------------------------------------------------- the patch
-
-
-def _partitions(patch: Mapping[str, Any] | None, given: Any) -> dict[str, Any]:
-    changes = dict(patch or {})
-    unknown = [name for name in changes if name not in PARTITIONS]
-    if unknown:
-        raise StateError(
-            f"a patch has the partitions {', '.join(PARTITIONS)}, not {', '.join(map(repr, unknown))}.",
-            hint="Write patch={'scratch': {...}} to change the state that nodes see.",
-        )
-    if given is not None:
-        changes["input"] = given
-    for name in ("scratch", "artifacts", "diagnostics"):
-        if name in changes and not isinstance(changes[name], Mapping):
-            raise StateError(f"the patch of {name} is a {type(changes[name]).__name__}, not a mapping.")
-    return changes
-
-
-def _patched(program: Program, folded: Folded, changes: dict[str, Any], sealer: Sealer) -> list[Blob]:
-    """Lay the changes over the root scope. Answers blobs for values too large for a record."""
-    blobs: list[Blob] = []
-    pos = folded.pos
-    if "input" in changes:
-        _patch_input(program, pos, changes["input"])
-    if "scratch" in changes:
-        for _, key, op, operand in program.schema.ops(dict(changes["scratch"]), {}):
-            single = op in GROWS and not isinstance(operand, list)
-            put(pos, "scratch", key, FrozenList([operand]) if single else operand, delete=op == "delete")
-    for key, value in dict(changes.get("artifacts", {})).items():
-        put(pos, "artifacts", key, freeze(value, program.adopt, f"artifact {key!r}"))
-    folded.history.noted.update(freeze(dict(changes.get("diagnostics", {})), where="diagnostics"))
-    for inside in pos.scopes[""].tree.frames[0].over.values():
-        for key, value in list(inside.items()):
-            _, spilled = spill(pack(value, sealer.registry))
-            if spilled and not isinstance(inside, FrozenDict):
-                inside[key] = spilled[0].ref
-                blobs += spilled
-    return blobs
-
-
-def _patch_input(program: Program, pos: Position, change: Any) -> None:
-    """The input is merged if both are mappings, else replaced; state that nobody wrote since follows it."""
-    over = pos.scopes[""].tree.frames[0].over
-    old = over["input"]
-    fresh, scratch = program.schema.start({**old, **change} if isinstance(change, Mapping) else change)
-    state = pos.scopes[""].tree.merged().get("scratch", {})
-    for key, value in scratch.items():
-        if key in fresh and (key not in state or (key in old and state[key] == old[key])):
-            put(pos, "scratch", key, value)
-    over["input"] = fresh
-
-
-def put(pos: Position, partition: str, key: str, value: Any, *, delete: bool = False) -> None:
-    """One key of the root scope, as every branch sees it from now on."""
-    tree = pos.scopes[""].tree
-    tree.fill_all()
-    for frame in tree.frames.values():
-        inside = frame.over.setdefault(partition, {})
-        if delete:
-            inside.pop(key, None)
-        elif frame.parent < 0 or key in inside:
-            inside[key] = value
-        frame.over.get("aux", {}).pop(f"{partition}.{key}", None)
-        for delta in frame.steps:
-            # What a branch wrote would come back at its join.
-            delta.ops[:] = [op for op in delta.ops if op[:2] != (partition, key)]
-    for kept in (tree.grown, tree.refs):
-        kept.pop((partition, key), None)
 
 
 # ---------------------------------------------------------------------- the new run's first records

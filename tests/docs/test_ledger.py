@@ -10,7 +10,8 @@ import pytest
 
 from tools import ledger
 
-REFERENCE_CODE = re.compile(r"(D|G|R|RF|RS-[A-Z]+)-\d+|[EPQC]\d+b?")
+HOLDS = "CP|AS|NO|RE|EX|RS|CA|RA|RC|RM|SK|FM|TP|HI|LI|MX"
+REFERENCE_CODE = re.compile(rf"(D|G|R|RF|RS-[A-Z]+|{HOLDS})-\d+|[EPQC]\d+b?")
 SUFFIX = re.compile(r"-[a-z]+$")
 
 

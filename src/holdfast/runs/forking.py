@@ -88,7 +88,7 @@ def _demand_plain(reader: Reader, source: RunRow) -> None:
     registry = reader.sealer.registry
     if isinstance(registry, LenientRegistry) and registry.met:
         raise FlowNotFoundError(
-            f"run {source.id} holds values of own types of flow {source.flow!r}, whose code is not loaded here.",
+            f"run {source.id} holds values of types of flow {source.flow!r}, whose code is not loaded.",
             hint="Import the module that defines it, or name its file.",
             flow=source.flow,
         )

@@ -11,6 +11,17 @@ from typing import TYPE_CHECKING, Any
 from holdfast._version import __version__
 
 if TYPE_CHECKING:
+    from holdfast.agents.agent import Agent
+    from holdfast.agents.anthropic import Anthropic
+    from holdfast.agents.budget import Budget
+    from holdfast.agents.http import Retries
+    from holdfast.agents.messages import Message
+    from holdfast.agents.model import Model
+    from holdfast.agents.openai import OpenAI
+    from holdfast.agents.people import ask_person
+    from holdfast.agents.prices import Prices
+    from holdfast.agents.scripted import Scripted, tool_call
+    from holdfast.agents.tools import Approval, Tool, ToolError, tool
     from holdfast.app.flow import Flow
     from holdfast.app.house import Holdfast, use
     from holdfast.app.result import Result
@@ -19,6 +30,7 @@ if TYPE_CHECKING:
     from holdfast.errors import (
         AnswerInvalidError,
         BlobMissingError,
+        BudgetError,
         CheckpointCorruptError,
         CheckpointNotFoundError,
         ConflictError,
@@ -28,6 +40,10 @@ if TYPE_CHECKING:
         HoldfastError,
         InputError,
         LeaseLostError,
+        ModelError,
+        ModelRefusedError,
+        ModelReplyError,
+        ModelUnavailableError,
         NotDone,
         NotFoundError,
         OutcomeUnknownError,
@@ -37,6 +53,7 @@ if TYPE_CHECKING:
         RunNotFoundError,
         StepFailedError,
         StoreError,
+        TurnLimitError,
         VersionMismatchError,
     )
     from holdfast.frontends.python import Guard, Join, NodeHandle, Retry, all_of, any_of, quorum
@@ -64,6 +81,17 @@ if TYPE_CHECKING:
     from holdfast.types.status import Effect, RunStatus
 
 _HOMES = {
+    "holdfast.agents.agent": ("Agent",),
+    "holdfast.agents.anthropic": ("Anthropic",),
+    "holdfast.agents.budget": ("Budget",),
+    "holdfast.agents.http": ("Retries",),
+    "holdfast.agents.messages": ("Message",),
+    "holdfast.agents.model": ("Model",),
+    "holdfast.agents.openai": ("OpenAI",),
+    "holdfast.agents.people": ("ask_person",),
+    "holdfast.agents.prices": ("Prices",),
+    "holdfast.agents.scripted": ("Scripted", "tool_call"),
+    "holdfast.agents.tools": ("Approval", "Tool", "ToolError", "tool"),
     "holdfast.app.flow": ("Flow",),
     "holdfast.app.house": ("Holdfast", "use"),
     "holdfast.app.result": ("Result",),
@@ -71,6 +99,7 @@ _HOMES = {
     "holdfast.errors": (
         "AnswerInvalidError",
         "BlobMissingError",
+        "BudgetError",
         "CheckpointCorruptError",
         "CheckpointNotFoundError",
         "ConflictError",
@@ -80,6 +109,10 @@ _HOMES = {
         "HoldfastError",
         "InputError",
         "LeaseLostError",
+        "ModelError",
+        "ModelRefusedError",
+        "ModelReplyError",
+        "ModelUnavailableError",
         "NotDone",
         "NotFoundError",
         "OutcomeUnknownError",
@@ -89,6 +122,7 @@ _HOMES = {
         "RunNotFoundError",
         "StepFailedError",
         "StoreError",
+        "TurnLimitError",
         "VersionMismatchError",
     ),
     "holdfast.frontends.python": ("Guard", "Join", "NodeHandle", "Retry", "all_of", "any_of", "quorum"),
@@ -120,8 +154,13 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "DELETE",
+    "Agent",
     "AnswerInvalidError",
+    "Anthropic",
+    "Approval",
     "BlobMissingError",
+    "Budget",
+    "BudgetError",
     "Checkpoint",
     "CheckpointCorruptError",
     "CheckpointNotFoundError",
@@ -140,13 +179,22 @@ __all__ = [
     "InputError",
     "Join",
     "LeaseLostError",
+    "Message",
+    "Model",
+    "ModelError",
+    "ModelRefusedError",
+    "ModelReplyError",
+    "ModelUnavailableError",
     "NodeHandle",
     "NotDone",
     "NotFoundError",
+    "OpenAI",
     "Outcome",
     "OutcomeUnknownError",
+    "Prices",
     "Reply",
     "Result",
+    "Retries",
     "Retry",
     "RunBusyError",
     "RunEndedError",
@@ -154,8 +202,12 @@ __all__ = [
     "RunNotFoundError",
     "RunSettings",
     "RunStatus",
+    "Scripted",
     "StepFailedError",
     "StoreError",
+    "Tool",
+    "ToolError",
+    "TurnLimitError",
     "VersionMismatchError",
     "Violation",
     "Worker",
@@ -163,6 +215,7 @@ __all__ = [
     "all_of",
     "any_of",
     "append",
+    "ask_person",
     "avg",
     "concat",
     "first",
@@ -174,6 +227,8 @@ __all__ = [
     "quorum",
     "reducer",
     "sum_",
+    "tool",
+    "tool_call",
     "use",
 ]
 

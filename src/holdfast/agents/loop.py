@@ -77,7 +77,8 @@ class Conversation:
             if stopped is not None:
                 return stopped
             self.turn += 1
-            said = await self._act(await self._ask_model())
+            message, finish = await self._ask_model()
+            said = await self._act(message, finish)
             await self.at.mark_turn(self.turn, listed=self.listed)
             if said is not None:
                 return said
@@ -105,7 +106,7 @@ class Conversation:
             self.messages.append(Message("user", kept["prompt"]))
 
     # ------------------------------------------------------------------ the model
-    async def _ask_model(self) -> Message:
+    async def _ask_model(self) -> tuple[Message, str]:
         agent, ctx = self.agent, self.at.ctx
         request = Request(
             tuple(self.messages), agent.tool_specs, self._max_tokens(), must_call=agent.returns is not None
@@ -129,7 +130,7 @@ class Conversation:
             # Who follows the run has dropped what the earlier attempt had shown.
             ctx.emit(message.text)
         self.messages.append(message)
-        return message
+        return message, kept["finish"]
 
     def _kept(self, reply: Reply, cost: Decimal, micros: int) -> dict[str, Any]:
         message = reply.message
@@ -159,8 +160,11 @@ class Conversation:
         return min(limits) if limits else None
 
     # ------------------------------------------------------------------ what it said
-    async def _act(self, message: Message) -> Said | None:
+    async def _act(self, message: Message, finish: str) -> Said | None:
         """The end, or one turn more."""
+        if finish == "refused" and not message.calls:
+            said = told(message.text, 500) or "it gave no reason"
+            raise ModelRefusedError(f"{self.agent.model.name!r} refused to answer: {said}.")
         final = next((call for call in message.calls if call.name == FINAL), None)
         if final is not None and self.agent.returns is not None:
             return self._final(message, final)

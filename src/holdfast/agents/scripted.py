@@ -16,13 +16,13 @@ from holdfast.errors import ModelError
 Turn = str | ToolCall | list[ToolCall] | Reply | Exception | Callable[[Request], Any]
 
 
-def call(tool: str, /, **arguments: Any) -> ToolCall:
+def tool_call(tool: str, /, **arguments: Any) -> ToolCall:
     """A tool call as a scripted model makes it; it gets its id when it is made."""
     return ToolCall("", tool, msgspec.json.encode(arguments).decode())
 
 
 class Scripted:
-    """`Scripted(call("search", query="tides"), "Twice a day.")`: what it says in its first turn, its second.
+    """`Scripted(tool_call("search", query="tides"), "Twice a day.")`: what it says in its first turn, its second.
 
     A turn is a text, a call, a list of calls, a whole `Reply`, an error to raise, or a function of the
     request that gives one of these. Which turn it is, is read off the request: it has as many assistant

@@ -1,0 +1,237 @@
+"""Endpoints that speak Anthropic's messages API."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from holdfast.agents.http import Endpoint, Events, Key, Retries, Sleep
+from holdfast.agents.messages import Message, Reply, Request, Tokens, ToolCall
+from holdfast.agents.model import Tell
+from holdfast.agents.prices import Prices
+from holdfast.agents.streams import Fields
+
+VERSION = "2023-06-01"
+FINISH = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "refusal": "refused",
+}
+COUNTED = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+# Reasoning that the provider signed and wants back as it came.
+KEPT = ("thinking", "redacted_thinking")
+
+
+class Anthropic:
+    """`Anthropic("claude-...", prices=Prices(...))`. Options as for `OpenAI`. The protocol demands a limit
+    for each answer: `max_tokens` is that, where the agent and its budget say nothing stricter."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        base_url: str = "https://api.anthropic.com",
+        key: Key = "ANTHROPIC_API_KEY",
+        prices: Prices | None = None,
+        max_tokens: int = 8192,
+        options: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: float = 120.0,
+        retries: Retries | None = None,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self.name = name
+        self.prices = prices
+        self.max_tokens = max_tokens
+        self.options = dict(options or {})
+        more = {"anthropic-version": VERSION, **(headers or {})}
+
+        def with_key(found: str) -> dict[str, str]:
+            return {**more, "x-api-key": found} if found else more
+
+        self.endpoint = Endpoint(
+            base_url, key=key, headers=with_key, timeout=timeout, retries=retries, sleep=sleep
+        )
+
+    def __repr__(self) -> str:
+        return f"Anthropic({self.name!r}, base_url={self.endpoint.base_url!r})"
+
+    async def reply(self, request: Request, tell: Tell) -> Reply:
+        fields = Fields(f"{self.endpoint.base_url}/v1/messages")
+
+        async def read(events: Events) -> Reply:
+            heard = Heard(fields, tell)
+            async for event in events:
+                heard.take(event)
+            return heard.reply()
+
+        return await self.endpoint.stream("/v1/messages", self.body(request), read, tell)
+
+    def body(self, request: Request) -> bytes:
+        """The same request is the same bytes, in every process."""
+        system = "\n\n".join(message.text for message in request.messages if message.role == "system")
+        limit = self.max_tokens if request.max_tokens is None else min(self.max_tokens, request.max_tokens)
+        body: dict[str, Any] = {
+            "model": self.name,
+            "max_tokens": limit,
+            "stream": True,
+            "messages": list(_turns(request.messages)),
+        }
+        if system:
+            body["system"] = system
+        if request.tools:
+            body["tools"] = [
+                {"name": tool.name, "description": tool.description, "input_schema": tool.schema}
+                for tool in request.tools
+            ]
+            body["tool_choice"] = {"type": "any" if request.must_call else "auto"}
+        return msgspec.json.encode({**body, **self.options})
+
+
+def _turns(messages: Sequence[Message]) -> Iterator[dict[str, Any]]:
+    """Roles alternate here: results of tools, and what is said after them, are one turn of the user's."""
+    turn: dict[str, Any] | None = None
+    for message in messages:
+        if message.role == "system":
+            continue
+        role = "assistant" if message.role == "assistant" else "user"
+        if turn is not None and turn["role"] == role:
+            turn["content"] += _blocks(message)
+            continue
+        if turn is not None:
+            yield turn
+        turn = {"role": role, "content": _blocks(message)}
+    if turn is not None:
+        yield turn
+
+
+def _blocks(message: Message) -> list[dict[str, Any]]:
+    if message.role == "tool":
+        result: dict[str, Any] = {"type": "tool_result", "tool_use_id": message.call, "content": message.text}
+        return [{**result, "is_error": True} if message.failed else result]
+    text = [{"type": "text", "text": message.text}] if message.text else []
+    calls = [
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": _input(call.arguments)}
+        for call in message.calls
+    ]
+    return [*message.extra, *text, *calls]
+
+
+def _input(arguments: str) -> dict[str, Any]:
+    """The protocol wants an object, also where the model wrote none."""
+    try:
+        found: Any = msgspec.json.decode(arguments)
+    except ValueError:
+        found = None
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {"malformed": arguments}
+
+
+class Heard:
+    """What was streamed so far: blocks of content by their index."""
+
+    def __init__(self, fields: Fields, tell: Tell) -> None:
+        self._fields = fields
+        self._tell = tell
+        self._blocks: dict[int, dict[str, Any]] = {}
+        self._usage: dict[str, int] = {}
+        self._finish: str | None = None
+        self._ended = False
+
+    def take(self, event: dict[str, Any]) -> None:
+        kind = self._fields.text(event, "type")
+        if kind == "error":
+            self._fields.failed(event)
+        take = _TAKE.get(kind)
+        if take is not None:
+            take(self, event)
+        elif kind != "ping" and not kind:
+            raise self._fields.wrong("type", event.get("type"))
+
+    def _message_start(self, event: dict[str, Any]) -> None:
+        message = self._fields.record(event, "message")
+        self._count(self._fields.maybe_record(message, "usage", "message."))
+
+    def _block_start(self, event: dict[str, Any]) -> None:
+        block = self._fields.record(event, "content_block")
+        index = self._fields.count(event, "index")
+        self._blocks[index] = {**block, "json": ""}
+        if block.get("text"):
+            self._tell("text", self._fields.text(block, "text", "content_block."))
+
+    def _block_delta(self, event: dict[str, Any]) -> None:
+        fields = self._fields
+        delta = fields.record(event, "delta")
+        block = self._blocks.get(fields.count(event, "index"))
+        if block is None:
+            raise fields.wrong("index", event.get("index"))
+        kind = fields.text(delta, "type", "delta.")
+        if kind == "text_delta":
+            piece = fields.text(delta, "text", "delta.")
+            block["text"] = block.get("text", "") + piece
+            self._tell("text", piece)
+        elif kind == "input_json_delta":
+            block["json"] += fields.text(delta, "partial_json", "delta.")
+        elif kind == "thinking_delta":
+            block["thinking"] = block.get("thinking", "") + fields.text(delta, "thinking", "delta.")
+        elif kind == "signature_delta":
+            block["signature"] = fields.text(delta, "signature", "delta.")
+
+    def _message_delta(self, event: dict[str, Any]) -> None:
+        delta = self._fields.record(event, "delta")
+        self._finish = self._fields.text(delta, "stop_reason", "delta.") or self._finish
+        self._count(self._fields.maybe_record(event, "usage"))
+
+    def _message_stop(self, _event: dict[str, Any]) -> None:
+        self._ended = True
+
+    def _count(self, usage: dict[str, Any]) -> None:
+        for name in (
+            "input_tokens",
+            "output_tokens",
+            "cache_read_input_tokens",
+            "cache_creation_input_tokens",
+        ):
+            if usage.get(name) is not None:
+                self._usage[name] = self._fields.count(usage, name, "usage.")
+
+    def reply(self) -> Reply:
+        finish = self._fields.ended(self._finish if self._ended else None)
+        blocks = [block for _, block in sorted(self._blocks.items())]
+        text = "".join(block.get("text", "") for block in blocks if block.get("type") == "text")
+        calls = tuple(self._call(block) for block in blocks if block.get("type") == "tool_use")
+        extra = tuple(_kept(block) for block in blocks if block.get("type") in KEPT)
+        message = Message("assistant", text, calls, extra=extra)
+        return Reply(message, self._tokens(), FINISH.get(finish, finish))
+
+    def _call(self, block: dict[str, Any]) -> ToolCall:
+        fields, where = self._fields, "content_block."
+        name = fields.text(block, "name", where)
+        if not name:
+            raise fields.wrong("content_block.name", block.get("name"))
+        whole = msgspec.json.encode(block.get("input") or {}).decode()
+        return ToolCall(fields.text(block, "id", where), name, block["json"] or whole)
+
+    def _tokens(self) -> Tokens:
+        """Here the cached parts are counted beside the rest of the input."""
+        cached = self._usage.get("cache_read_input_tokens", 0)
+        written = self._usage.get("cache_creation_input_tokens", 0)
+        plain = self._usage.get("input_tokens", 0)
+        return Tokens(plain + cached + written, self._usage.get("output_tokens", 0), cached, written)
+
+
+def _kept(block: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in block.items() if name != "json"}
+
+
+_TAKE = {
+    "message_start": Heard._message_start,  # pyright: ignore[reportPrivateUsage]
+    "content_block_start": Heard._block_start,  # pyright: ignore[reportPrivateUsage]
+    "content_block_delta": Heard._block_delta,  # pyright: ignore[reportPrivateUsage]
+    "message_delta": Heard._message_delta,  # pyright: ignore[reportPrivateUsage]
+    "message_stop": Heard._message_stop,  # pyright: ignore[reportPrivateUsage]
+}

@@ -1,0 +1,245 @@
+"""Talking to a model's endpoint: streamed, tried again where that can help, and silent about keys."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from email.utils import parsedate_to_datetime
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import msgspec
+
+from holdfast.errors import InputError, ModelError, ModelRefusedError, ModelReplyError, ModelUnavailableError
+from holdfast.types.wording import told
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from holdfast.agents.model import Tell
+
+T = TypeVar("T")
+Key = str | Callable[[], str | Awaitable[str]] | None
+Sleep = Callable[[float], Awaitable[None]]
+Events = AsyncIterator[dict[str, Any]]
+
+# Busy, broken or on its way: the same request may be answered later. 529 is one provider's "overloaded".
+TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+SHOWN = 500
+
+
+class Retries(msgspec.Struct, frozen=True, kw_only=True):
+    """How often a request is sent in all, and how long to wait between: doubled each time, up to `longest`,
+    and never less than the endpoint says (Retry-After). Where it says more than `longest`, the call fails."""
+
+    attempts: int = 5
+    first: float = 1.0
+    longest: float = 60.0
+    jitter: float = 0.25
+
+    def wait(self, attempt: int, asked: float | None, seed: bytes) -> float:
+        """Spread by the request itself, so that many who were sent away do not come back at once."""
+        spread = 1 + self.jitter * sha256(b"%d" % attempt + seed).digest()[0] / 255
+        return max(asked or 0.0, min(self.first * 2 ** (attempt - 1) * spread, self.longest))
+
+
+class Cut(Exception):
+    """The answer broke off. Nothing of it counts."""
+
+
+class Endpoint:
+    """One address, and the key for it: an environment variable's name, or a function that gets it. It is
+    asked for at each call and kept nowhere."""
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        key: Key,
+        headers: Callable[[str], dict[str, str]],
+        timeout: float = 120.0,
+        connect: float = 10.0,
+        retries: Retries | None = None,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self.base_url = base_url.rstrip("/")
+        self._key = key
+        self._headers = headers
+        self._timeout = timeout
+        self._connect = connect
+        self.retries = retries or Retries()
+        self._sleep = sleep
+        if not base_url.startswith(("http://", "https://")):
+            raise InputError(f"{base_url!r} is no address of a model.", hint="Give https://host/v1.")
+
+    def __repr__(self) -> str:
+        return f"Endpoint({self.base_url!r})"
+
+    async def key(self) -> str:
+        """Raises ModelRefusedError where there is none: the endpoint would only say the same."""
+        if self._key is None:
+            return ""
+        if isinstance(self._key, str):
+            found = os.environ.get(self._key, "")
+            if not found:
+                raise ModelRefusedError(
+                    f"the environment variable {self._key} with the key for {self.base_url} is not set.",
+                    hint=f"Set {self._key}, or give key=None for an endpoint that wants none.",
+                )
+            return found
+        given = self._key()
+        return given if isinstance(given, str) else await given
+
+    def _checked(self, key: str) -> str:
+        """What no header may hold would be shown by whoever complains about it."""
+        if not key.isascii() or not key.isprintable():
+            raise ModelRefusedError(
+                f"the key for {self.base_url} has characters that no key has.",
+                hint="Check for a line break or a quote that was copied with it.",
+            )
+        return key
+
+    async def stream(self, path: str, body: bytes, read: Callable[[Events], Awaitable[T]], tell: Tell) -> T:
+        """Post, and have the streamed answer read. What was busy, broken or cut is sent again."""
+        url = f"{self.base_url}{path}"
+        key = self._checked((await self.key()).strip())
+        for attempt in range(1, self.retries.attempts + 1):
+            try:
+                async with self._open(url, body, key) as events:
+                    return await read(events)
+            except Busy as busy:
+                await self._pause(attempt, busy, url, self.retries.wait(attempt, busy.after, body), tell)
+        raise AssertionError("the last attempt either answers or raises")
+
+    async def _pause(self, attempt: int, busy: Busy, url: str, wait: float, tell: Tell) -> None:
+        if attempt == self.retries.attempts or wait > self.retries.longest:
+            asked = "" if busy.after is None else f" It asks to wait {busy.after:g} s."
+            raise ModelUnavailableError(
+                f"{url} did not answer in {attempt} attempts; at last: {busy.why}.{asked}",
+                hint="Resume the run later: what was done so far is kept.",
+                attempts=attempt,
+            ) from None
+        tell("retry", f"{busy.why}; again in {wait:g} s")
+        await self._sleep(wait)
+
+    @asynccontextmanager
+    async def _open(self, url: str, body: bytes, key: str) -> AsyncGenerator[Events]:
+        client_of, errors = _library()
+        headers = {"content-type": "application/json", "accept": "text/event-stream", **self._headers(key)}
+        try:
+            async with (
+                client_of(self._timeout, self._connect) as client,
+                client.stream("POST", url, content=body, headers=headers) as response,
+            ):
+                if response.status_code != 200:
+                    raise await _refusal(response, url, key)
+                yield _events(response, url, key)
+        except errors.InvalidURL as error:
+            raise ModelRefusedError(f"{url} is no address: {hidden(error, key)}.") from None
+        except errors.RequestError as error:
+            said = hidden(error, key)
+            raise Busy(f"{type(error).__name__}: {said}" if said else type(error).__name__) from None
+        except Cut as cut:
+            raise Busy(str(cut)) from None
+
+
+class Busy(Exception):
+    """Try again, after so many seconds where the endpoint says so."""
+
+    def __init__(self, why: str, after: float | None = None) -> None:
+        super().__init__(why)
+        self.why = why
+        self.after = after
+
+
+def _library() -> tuple[Callable[[float, float], httpx2.AsyncClient], Any]:
+    try:
+        import httpx2
+    except ImportError:
+        raise ModelError(
+            "model endpoints need the package httpx2, which is not installed.",
+            hint='Install it with: pip install "holdfast[llm]".',
+        ) from None
+
+    def client(timeout: float, connect: float) -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(timeout=httpx2.Timeout(timeout, connect=connect))
+
+    return client, httpx2
+
+
+async def _events(response: httpx2.Response, url: str, key: str) -> Events:
+    """The data of each event, as JSON; `[DONE]` ends them."""
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "text/event-stream":
+        raise ModelReplyError(
+            f"{url} answered with {kind or 'no content type'} instead of a stream of events.",
+            hint="Check the address: it has to speak this provider's protocol, with streaming.",
+        )
+    _, library = _library()
+    async for event in library.EventSource(response):
+        if not event.data or event.data == "[DONE]":
+            continue
+        try:
+            found: Any = msgspec.json.decode(event.data)
+        except ValueError as error:
+            raise ModelReplyError(
+                f"{url} sent an event that is no JSON ({error}): {hidden(told(event.data, 80), key)}"
+            ) from None
+        if not isinstance(found, dict):
+            raise ModelReplyError(f"{url} sent an event that is no object: {hidden(told(found, 80), key)}")
+        yield cast("dict[str, Any]", found)
+
+
+async def _refusal(response: httpx2.Response, url: str, key: str) -> Exception:
+    body = (await response.aread()).decode(errors="replace")
+    said = hidden(_message(body), key)
+    why = f"HTTP {response.status_code}" + (f": {said}" if said else "")
+    if response.status_code in TRANSIENT:
+        return Busy(why, retry_after(response.headers))
+    hint = {
+        401: "Check the key.",
+        403: "Check the key, and what it may do.",
+        404: "Check the address and the model's name.",
+    }.get(response.status_code, "Mend the request: the same one would be refused again.")
+    return ModelRefusedError(f"{url} refused the request with {why}.", hint=hint, http=response.status_code)
+
+
+def _message(body: str) -> str:
+    """Providers say {"error": {"message": ...}}; anything else is shown cut."""
+    try:
+        found: Any = msgspec.json.decode(body)
+        error: Any = found["error"]
+        return str(cast("dict[str, Any]", error)["message"] if isinstance(error, dict) else error)[:SHOWN]
+    except (ValueError, KeyError, TypeError):
+        return " ".join(body.split())[:SHOWN]
+
+
+def hidden(text: object, key: str) -> str:
+    """No key in anything that is told, also where the endpoint repeats it."""
+    said = str(text)
+    return said.replace(key, "***") if key else said
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds: from `retry-after-ms`, or `Retry-After` as a number or a date."""
+    millis = headers.get("retry-after-ms", "")
+    if _number(millis) is not None:
+        return cast("float", _number(millis)) / 1000
+    said = headers.get("retry-after", "")
+    if not said or _number(said) is not None:
+        return _number(said)
+    try:
+        until, since = parsedate_to_datetime(said), parsedate_to_datetime(headers.get("date", ""))
+    except ValueError:
+        return None  # a date says nothing without the endpoint's own time
+    return max(0.0, (until - since).total_seconds())
+
+
+def _number(text: str) -> float | None:
+    try:
+        found = float(text)
+    except ValueError:
+        return None
+    return found if 0 <= found < float("inf") else None

@@ -1,0 +1,159 @@
+"""Any endpoint that speaks OpenAI's chat completions: the provider's own, a gateway, a local model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from holdfast.agents.http import Endpoint, Events, Key, Retries, Sleep
+from holdfast.agents.messages import Message, Reply, Request, Tokens, ToolCall, ToolSpec
+from holdfast.agents.model import Tell
+from holdfast.agents.prices import Prices
+from holdfast.agents.streams import Fields
+
+FINISH = {"tool_calls": "tool_calls", "function_call": "tool_calls", "content_filter": "refused"}
+
+
+class OpenAI:
+    """`OpenAI("gpt-5", prices=Prices(...))`, or with `base_url="http://localhost:11434/v1", key=None`.
+
+    `key` is the name of an environment variable, or a function that gives the key. `options` go into the
+    body of each request as they are: temperature, reasoning_effort, and whatever the endpoint knows.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        base_url: str = "https://api.openai.com/v1",
+        key: Key = "OPENAI_API_KEY",
+        prices: Prices | None = None,
+        options: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        max_tokens_field: str = "max_completion_tokens",
+        timeout: float = 120.0,
+        retries: Retries | None = None,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self.name = name
+        self.prices = prices
+        self.options = dict(options or {})
+        self.max_tokens_field = max_tokens_field
+        more = dict(headers or {})
+
+        def with_key(found: str) -> dict[str, str]:
+            return {**more, "authorization": f"Bearer {found}"} if found else more
+
+        self.endpoint = Endpoint(
+            base_url, key=key, headers=with_key, timeout=timeout, retries=retries, sleep=sleep
+        )
+
+    def __repr__(self) -> str:
+        return f"OpenAI({self.name!r}, base_url={self.endpoint.base_url!r})"
+
+    async def reply(self, request: Request, tell: Tell) -> Reply:
+        fields = Fields(f"{self.endpoint.base_url}/chat/completions")
+
+        async def read(events: Events) -> Reply:
+            heard = Heard(fields, tell)
+            async for event in events:
+                heard.take(event)
+            return heard.reply()
+
+        return await self.endpoint.stream("/chat/completions", self.body(request), read, tell)
+
+    def body(self, request: Request) -> bytes:
+        """The same request is the same bytes, in every process."""
+        body: dict[str, Any] = {
+            "model": self.name,
+            "messages": [_message(message) for message in request.messages],
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+        if request.tools:
+            body["tools"] = [_tool(tool) for tool in request.tools]
+            body["tool_choice"] = "required" if request.must_call else "auto"
+        if request.max_tokens is not None:
+            body[self.max_tokens_field] = request.max_tokens
+        return msgspec.json.encode({**body, **self.options})
+
+
+def _tool(tool: ToolSpec) -> dict[str, Any]:
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.schema}
+    return {"type": "function", "function": function}
+
+
+def _message(message: Message) -> dict[str, Any]:
+    if message.role == "tool":
+        return {"role": "tool", "tool_call_id": message.call, "content": message.text}
+    if not message.calls:
+        return {"role": message.role, "content": message.text}
+    calls = [
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        for call in message.calls
+    ]
+    return {"role": message.role, "content": message.text or None, "tool_calls": calls}
+
+
+class Heard:
+    """What was streamed so far."""
+
+    def __init__(self, fields: Fields, tell: Tell) -> None:
+        self._fields = fields
+        self._tell = tell
+        self._text: list[str] = []
+        self._calls: dict[int, dict[str, str]] = {}
+        self._tokens = Tokens()
+        self._finish: str | None = None
+
+    def take(self, event: dict[str, Any]) -> None:
+        fields = self._fields
+        fields.failed(event)
+        if event.get("usage") is not None:
+            self._count(fields.record(event, "usage"))
+        if "choices" not in event:
+            raise fields.wrong("choices", None)
+        for choice in fields.records(event, "choices")[:1]:
+            self._hear(fields.maybe_record(choice, "delta", "choices[0]."))
+            self._finish = fields.text(choice, "finish_reason", "choices[0].") or self._finish
+
+    def _count(self, usage: dict[str, Any]) -> None:
+        fields = self._fields
+        details = fields.maybe_record(usage, "prompt_tokens_details", "usage.")
+        self._tokens = Tokens(
+            fields.count(usage, "prompt_tokens", "usage."),
+            fields.count(usage, "completion_tokens", "usage."),
+            fields.count(details, "cached_tokens", "usage.prompt_tokens_details."),
+        )
+
+    def _hear(self, delta: dict[str, Any]) -> None:
+        text = self._fields.text(delta, "content", "choices[0].delta.")
+        if text:
+            self._text.append(text)
+            self._tell("text", text)
+        for part in self._fields.records(delta, "tool_calls", "choices[0].delta."):
+            self._call(part)
+
+    def _call(self, part: dict[str, Any]) -> None:
+        where = "choices[0].delta.tool_calls[]."
+        fields = self._fields
+        index = fields.count(part, "index", where) if "index" in part else len(self._calls)
+        call = self._calls.setdefault(index, {"id": "", "name": "", "arguments": ""})
+        function = fields.maybe_record(part, "function", where)
+        call["id"] = call["id"] or fields.text(part, "id", where)
+        call["name"] += fields.text(function, "name", f"{where}function.")
+        call["arguments"] += fields.text(function, "arguments", f"{where}function.")
+
+    def reply(self) -> Reply:
+        finish = self._fields.ended(self._finish)
+        calls = [self._whole(call) for _, call in sorted(self._calls.items())]
+        message = Message("assistant", "".join(self._text), tuple(calls))
+        return Reply(message, self._tokens, FINISH.get(finish, finish))
+
+    def _whole(self, call: dict[str, str]) -> ToolCall:
+        if not call["name"]:
+            raise self._fields.wrong("choices[0].delta.tool_calls[].function.name", None)
+        return ToolCall(call["id"], call["name"], call["arguments"] or "{}")

@@ -27,7 +27,7 @@ def test_show_tells_the_journal_without_the_flows_code(cli: Cli, refund: str) ->
     run = cli("run", refund, "--input", given(250), "--json").json["run_id"]
     Path(refund).unlink()
 
-    said = cli("show", run[:8])
+    said = cli("show", run[:8], "--records")
 
     assert said.code == 0
     assert [line.split()[2] for line in said.out.splitlines() if line[:1].isdigit()] == [

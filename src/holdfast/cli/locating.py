@@ -37,17 +37,17 @@ def split(spec: str) -> tuple[str, str]:
 def absolute(spec: str) -> str:
     """The same flow named so that it is found from another folder."""
     place, name = split(spec)
-    whole = str(Path(place).resolve()) if _is_file(place) else place
+    whole = str(Path(place).resolve()) if is_file(place) else place
     return f"{whole}:{name}" if name else whole
 
 
-def _is_file(place: str) -> bool:
+def is_file(place: str) -> bool:
     return place.endswith(".py") or os.sep in place
 
 
 def _module(place: str) -> ModuleType:
     try:
-        return _from_file(Path(place)) if _is_file(place) else _by_name(place)
+        return _from_file(Path(place)) if is_file(place) else _by_name(place)
     except HoldfastError:
         raise
     except (Exception, SystemExit) as error:

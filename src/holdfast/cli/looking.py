@@ -1,55 +1,50 @@
-"""`runs` and `show`: the commands that only look. They need no code of the flow."""
+"""`show`: a run as it stands, or a moment of its life. No code of the flow is needed."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from holdfast.checkpoint.picture import Checkpoint
+from holdfast.cli.lasting import clock_time, lasting
 from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house
-from holdfast.cli.screen import brief, fields, print_json, say, table
-from holdfast.cli.telling import clock_time, hold_json, tell_hold
+from holdfast.cli.picturing import picture_of
+from holdfast.cli.screen import brief, draw, fields, is_plain, note, print_json, say, table, width
+from holdfast.cli.telling import hold_json, tell_hold
+from holdfast.cli.timing import SHOWN, money, tell_timeline, timeline_json
+from holdfast.drawing import to_text
 from holdfast.errors import InputError, RunNotFoundError
-from holdfast.runs.history import reader_of
-from holdfast.runs.loading import load
 from holdfast.runs.service import RunService
-from holdfast.store.base import RunFilter, RunRow
+from holdfast.runs.timeline import Timeline, make_timeline
+from holdfast.store.base import RunRow
 from holdfast.types.ids import is_id
 from holdfast.types.record import Kind, Record
-from holdfast.types.status import RunStatus
+from holdfast.types.status import ENDED, RunStatus
+
+RECORDS_SHOWN = 200
+TALL = 80
+"""Lines up to which a graph is drawn with boxes."""
 
 
-async def list_runs(
-    status: list[str], flow: str | None, limit: int, *, store: str | None, json: bool
+class View(msgspec.Struct, frozen=True, kw_only=True):
+    """Which parts are shown; none named: all but the records."""
+
+    graph: bool = False
+    timeline: bool = False
+    records: bool = False
+    expand: bool = False
+    everything: bool = False
+
+    @property
+    def chosen(self) -> bool:
+        return self.graph or self.timeline or self.records
+
+
+async def show(
+    ref: str, seq: int | None, view: View, *, store: str | None, json: bool, form: str | None
 ) -> Exit:
-    where = RunFilter(status=tuple(_status(word) for word in status), flow=flow)
-    async with open_house(store, must_exist=True) as house:
-        service = await house.service()
-        rows = await service.list(where, limit=limit)
-        asks = {hold.run: hold.prompt for hold in reversed(await service.holds())}
-    if json:
-        print_json(rows)
-    elif not rows:
-        say("No runs." if not status and not flow else "No runs like that.")
-    else:
-        heads = ("run", "flow", "status", "created", "changed", "asks or error")
-        table(heads, [_run_cells(row, asks.get(row.id, "")) for row in rows])
-    return Exit.ok
-
-
-def _status(word: str) -> RunStatus:
-    try:
-        return RunStatus(word)
-    except ValueError:
-        raise InputError(f"{word!r} is not a status.", hint=f"They are: {', '.join(RunStatus)}.") from None
-
-
-def _run_cells(row: RunRow, asks: str) -> tuple[str, ...]:
-    last = next(iter((row.error or asks).splitlines()), "")
-    return (row.id, row.flow, str(row.status), clock_time(row.created_at), clock_time(row.updated_at), last)
-
-
-async def show(ref: str, seq: int | None, *, store: str | None, json: bool, form: str | None) -> Exit:
     """A run as it stands; with a record's number or a checkpoint's id, a moment of its life."""
     if form not in (None, "", "interface"):
         raise InputError(f"there is no JSON form {form!r}.", hint="Write --json or --json=interface.")
@@ -64,7 +59,10 @@ async def show(ref: str, seq: int | None, *, store: str | None, json: bool, form
         if seq is not None or form:
             found = await (service.latest(row.id) if seq is None else service.checkpoint(row.id, seq))
             return _tell_checkpoint(found, json=json, form=form)
-        return await _show_run(service, row, store=store, json=json)
+        if json:
+            print_json(await run_json(service, row))
+            return Exit.ok
+        return await _show_run(service, row, view, store=store)
 
 
 def _tell_checkpoint(found: Checkpoint, *, json: bool, form: str | None) -> Exit:
@@ -92,69 +90,141 @@ def _tell_checkpoint(found: Checkpoint, *, json: bool, form: str | None) -> Exit
     return Exit.ok
 
 
-async def _show_run(service: RunService, row: RunRow, *, store: str | None, json: bool) -> Exit:
-    told = await _tell(service, row)
-    if json:
-        print_json(told)
-        return Exit.ok
-    fields(
-        [
-            ("run", row.id),
-            ("flow", f"{row.flow} ({row.version})"),
-            ("status", str(row.status)),
-            ("error", row.error or ""),
-            ("created", clock_time(row.created_at)),
-            ("changed", clock_time(row.updated_at)),
-            ("ended", clock_time(row.ended_at)),
-            ("worker", f"{row.worker}, until {clock_time(row.lease_until)}" if row.worker else ""),
-            ("recoveries", str(row.recoveries or "")),
-            ("forked from", row.forked_from or ""),
-            ("superseded by", row.superseded_by or ""),
-            ("state", brief(told["state"])),
-            ("artifacts", brief(told["artifacts"]) if told["artifacts"] else ""),
-        ]
-    )
-    say()
-    table(("seq", "time", "record", "node", "visit", "attempt", "effect", "outcome"), _cells(told["records"]))
+async def _show_run(service: RunService, row: RunRow, view: View, *, store: str | None) -> Exit:
+    line = await make_timeline(service, row, keep=None if view.everything else SHOWN)
+    now = service.store.now()
+    if not view.chosen:
+        await _head(service, row, line, now)
+    if view.graph or not view.chosen:
+        _apart(view, draws=True)
+        show_graph(line, row, expand=view.expand)
+    if view.timeline or not view.chosen:
+        _apart(view, draws=view.graph or not view.chosen)
+        tell_timeline(line.visits, now, limit=0 if view.everything else SHOWN)
+    if view.records:
+        _apart(view, draws=view.graph or view.timeline)
+        _tell_records(await service.store.read(row.id, payloads=False), everything=view.everything)
     for hold in await service.holds(row.id):
         tell_hold(hold, store)
     return Exit.ok
 
 
-def _cells(records: list[dict[str, Any]]) -> list[tuple[str, ...]]:
-    return [
-        (
-            str(r["seq"]),
-            clock_time(r["at"])[11:],
-            r["kind"],
-            r["scope"] + r["node"],
-            str(r["visit"] or ""),
-            str(r["attempt"] or ""),
-            r["effect"],
-            r["outcome"],
-        )
-        for r in records
-    ]
+def _apart(view: View, *, draws: bool) -> None:
+    if draws or not view.chosen:
+        say()
 
 
-async def _tell(service: RunService, row: RunRow) -> dict[str, Any]:
+async def _head(service: RunService, row: RunRow, line: Timeline, now: int) -> None:
+    state, artifacts = await _values(service, line)
+    fields(
+        [
+            ("run", row.id),
+            ("flow", f"{row.flow} ({row.version})"),
+            ("tenant", row.tenant if row.tenant != "default" else ""),
+            ("status", str(row.status) + (" (imported history)" if row.read_only else "")),
+            ("error", _last_error(row, line)),
+            ("created", clock_time(row.created_at)),
+            ("took" if row.ended_at else "age", lasting((row.ended_at or now) - row.created_at)),
+            ("changed", clock_time(row.updated_at)),
+            ("worker", f"{row.worker}, until {clock_time(row.lease_until)}" if row.worker else ""),
+            ("resumed", str(len(line.visits.resumes) or "")),
+            ("recoveries", str(row.recoveries or "")),
+            ("forked from", row.forked_from or ""),
+            ("superseded by", row.superseded_by or ""),
+            ("history from", f"record {row.horizon} on; what was before is pruned" if row.horizon else ""),
+            ("cost", _cost_text(line)),
+            ("state", brief(state)),
+            ("artifacts", brief(artifacts) if artifacts else ""),
+        ]
+    )
+
+
+def _last_error(row: RunRow, line: Timeline) -> str:
+    if row.error:
+        return row.error
+    failed = [visit for visit in line.visits.all() if visit.error and visit.state in ("failed", "unknown")]
+    if not failed or row.status is RunStatus.completed:
+        return ""
+    return f"node {failed[-1].label}: {failed[-1].error}"
+
+
+def _cost_text(line: Timeline) -> str:
+    cost = costs(line)
+    parts = [f"{cost['tokens']} tokens" if cost["tokens"] else "", money(cost["cost"])]
+    return ", ".join(part for part in parts if part)
+
+
+def costs(line: Timeline) -> dict[str, Any]:
+    """What all visits came to, and which nodes it went to."""
+    nodes = line.visits.nodes
+    return {
+        "tokens": sum(node.tokens for node in nodes.values()),
+        "cost": sum(node.cost for node in nodes.values()),
+        "work_us": sum(node.work_us for node in nodes.values()),
+        "nodes": {
+            path: {"tokens": node.tokens, "cost": node.cost, "work_us": node.work_us, "visits": node.visits}
+            for path, node in nodes.items()
+            if node.visits
+        },
+    }
+
+
+def show_graph(line: Timeline, row: RunRow, *, expand: bool) -> None:
+    interrupted = row.worker is None and row.status not in ENDED
+    picture = picture_of(line.graph, line.visits, expand=expand, interrupted=interrupted)
+    draw(to_text(picture, width=width(), height=TALL, ascii_only=is_plain()))
+
+
+def _tell_records(records: list[Record], *, everything: bool) -> None:
+    shown = records if everything else records[-RECORDS_SHOWN:]
+    heads = ("seq", "time", "record", "node", "visit", "attempt", "effect", "outcome")
+    table(heads, [_cells(record) for record in shown])
+    if len(shown) < len(records):
+        note(f"{len(records) - len(shown)} earlier records are left out; --all shows them, --json has them.")
+
+
+def _cells(record: Record) -> tuple[str, ...]:
+    return (
+        str(record.seq),
+        clock_time(record.at)[11:],
+        Kind(record.kind).name,
+        record.scope + record.node,
+        str(record.visit or ""),
+        str(record.attempt or ""),
+        record.effect,
+        record.outcome,
+    )
+
+
+async def run_json(service: RunService, row: RunRow) -> dict[str, Any]:
+    """Everything that is known about a run; docs/reference/cli.md describes it."""
+    line = await make_timeline(service, row)
     records = await service.store.read(row.id, payloads=False)
     holds = await service.holds(row.id, open_only=False)
-    state, artifacts = await _state(service, row)
+    state, artifacts = await _values(service, line)
+    interrupted = row.worker is None and row.status not in ENDED
     return {
         "run": row,
         "state": state,
         "artifacts": artifacts,
+        "error": _last_error(row, line) or None,
         "holds": [hold_json(hold) for hold in holds],
+        "costs": costs(line),
+        "graph": graph_json(picture_of(line.graph, line.visits, expand=True, interrupted=interrupted)),
+        "timeline": timeline_json(line.visits),
         "records": [_record(record) for record in records],
     }
 
 
-async def _state(service: RunService, row: RunRow) -> tuple[Any, Any]:
-    reader = await reader_of(service, row)
-    pos = (await load(service.store, reader.sealer, reader.graph, row.id)).pos
-    await service.runtime.desk.materialise(pos, reader.sealer.registry)
-    values = pos.scopes[""].tree.merged()
+def graph_json(picture: Any) -> Any:
+    return msgspec.to_builtins(picture)
+
+
+async def _values(service: RunService, line: Timeline) -> tuple[Any, Any]:
+    if line.pos is None:
+        return {}, {}
+    await service.runtime.desk.materialise(line.pos, line.reader.sealer.registry)
+    values = line.pos.scopes[""].tree.merged()
     return values.get("scratch", {}), values.get("artifacts", {})
 
 

@@ -31,6 +31,12 @@ def open_house(store: str | None, *, must_exist: bool, lease: float = DEFAULT_LE
     return Holdfast(f"sqlite:{address}" if address == str(file) else address, settings=_settings(lease))
 
 
+def store_exists(store: str | None) -> bool:
+    """Whether there is something to open; what is no file is taken to be there."""
+    file = _file_of(address_of(store))
+    return file is None or file.exists()
+
+
 def _settings(lease: float) -> RunSettings:
     """A short lease: after a crash, the next `holdfast resume` has to wait until it lapses."""
     text = os.environ.get("HOLDFAST_LEASE")

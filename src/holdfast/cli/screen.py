@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.text import Text as RichText
+
+    from holdfast.drawing import Span, TextDrawing
 
 _STYLES = {
     "completed": "green",
@@ -18,6 +23,21 @@ _STYLES = {
     "running": "cyan",
     "resumable": "magenta",
     "retry": "yellow",
+    "done": "green",
+    "ready": "blue",
+    "asking": "bold yellow",
+    "skipped": "dim",
+    "abandoned": "dim",
+    "stopped": "dim",
+    "taken": "green",
+    "added": "green",
+    "removed": "red",
+    "changed": "yellow",
+    "failure": "red",
+    "dead": "dim",
+    "line": "dim",
+    "note": "dim",
+    "label": "cyan",
 }
 
 
@@ -41,13 +61,59 @@ def is_terminal() -> bool:
     return sys.stdout.isatty()
 
 
+def width() -> int:
+    """Of the terminal, else of COLUMNS, else what a page holds."""
+    from shutil import get_terminal_size
+
+    return max(get_terminal_size((100, 40)).columns, 20)
+
+
+def is_plain() -> bool:
+    """Whether stdout knows nothing but ASCII and its neighbours."""
+    return not (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
+
+
+def put(text: str) -> None:
+    """A line as it is. What the encoding of stdout does not know becomes a question mark."""
+    if is_plain():
+        known = sys.stdout.encoding or "ascii"
+        text = text.encode(known, "replace").decode(known)
+    print(text)
+
+
 def say(text: str = "", style: str = "") -> None:
     if is_terminal():
         from rich.console import Console
 
         Console(highlight=False).print(_escaped(text), style=style or None)
     else:
-        print(text)
+        put(text)
+
+
+def draw(drawing: TextDrawing) -> None:
+    """A drawing with the colours of its spans."""
+    if not is_terminal():
+        put(drawing.plain)
+        return
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    for line in drawing.lines:
+        console.print(coloured(line), no_wrap=True, crop=True, overflow="crop")
+
+
+def coloured(line: Sequence[Span]) -> RichText:
+    from rich.text import Text
+
+    text = Text()
+    for span in line:
+        text.append(span.text, style=style_of(span.style))
+    return text
+
+
+def style_of(word: str) -> str:
+    """The colour of a status, an outcome, or a part of a drawing."""
+    return _STYLES.get(word, "")
 
 
 def note(text: str) -> None:
@@ -63,20 +129,19 @@ def note(text: str) -> None:
 def fields(pairs: Sequence[tuple[str, str]]) -> None:
     """Names and values, one pair a line; empty values are left out."""
     shown = [(name, value) for name, value in pairs if value]
-    width = max((len(name) for name, _ in shown), default=0)
+    wide = max((len(name) for name, _ in shown), default=0)
     for name, value in shown:
         if is_terminal():
-            _field(name, value, width)
+            _field(name, value, wide)
         else:
-            print(f"{name:{width}}  {value}")
+            put(f"{name:{wide}}  {value}")
 
 
-def _field(name: str, value: str, width: int) -> None:
+def _field(name: str, value: str, wide: int) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    line = Text(f"{name:{width}}  ", style="dim")
-    line.append(value, style=_STYLES.get(value, ""))
+    line = Text.assemble((f"{name:{wide}}  ", "dim"), (value, style_of(value)))
     Console(highlight=False).print(line)
 
 
@@ -86,7 +151,7 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         return
     widths = [max(len(str(row[i])) for row in [heads, *rows]) for i in range(len(heads))]
     for row in [heads, *rows]:
-        print("  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+        put("  ".join(f"{cell:{wide}}" for cell, wide in zip(row, widths, strict=True)).rstrip())
 
 
 def _rich_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -99,7 +164,7 @@ def _rich_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for i, head in enumerate(heads):
         grid.add_column(head, no_wrap=i == 0, overflow="fold")
     for row in rows:
-        grid.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
+        grid.add_row(*(Text(cell, style=style_of(cell)) for cell in row))
     Console(highlight=False).print(grid)
 
 

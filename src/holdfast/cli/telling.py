@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from holdfast.app.result import Result
+from holdfast.cli.lasting import clock_time as clock_time
 from holdfast.cli.main import Exit
 from holdfast.cli.screen import brief, fields, note, say
 from holdfast.types.clock import to_datetime
@@ -26,10 +27,6 @@ _QUIET = frozenset({"checkpoint.created", "edge.taken"})
 
 def exit_for(status: RunStatus) -> Exit:
     return _EXITS.get(status, Exit.run_waits)
-
-
-def clock_time(micros: int | None) -> str:
-    return "" if micros is None else f"{to_datetime(micros).astimezone():%Y-%m-%d %H:%M:%S}"
 
 
 def tell_result(result: Result, store: str | None) -> None:

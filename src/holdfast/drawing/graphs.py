@@ -107,7 +107,7 @@ def _look(edge: Edge) -> Look:
 
 def edge_label(edge: Edge) -> str:
     """Its own label, else when it is taken."""
-    limit = f" (up to {edge.loop} times)" if edge.loop else ""
+    limit = f" (max {edge.loop})" if edge.loop else ""
     if edge.kind is EdgeKind.failure:
         return edge.label or "on failure"
     if edge.kind is EdgeKind.otherwise:

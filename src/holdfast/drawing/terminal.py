@@ -23,7 +23,7 @@ from holdfast.drawing.wording import (
 )
 
 LABEL_AT_MOST = 24
-EDGE_LABEL_AT_MOST = 22
+EDGE_LABEL_AT_MOST = 28
 _DOTS = {Shape.start: "●", Shape.end: "◉"}
 
 
@@ -97,9 +97,10 @@ class TextRuler:
             canvas.write(top, int(slot.x), _DOTS[slot.node.shape], style_of(slot.node))
         else:
             self._box(canvas, slot, slot.node, top, layout.insides.get(slot.node.id))
+        leaving = [edge_style(route.edge) for route in layout.routes if route.slots[0] == number]
         for row in range(top + int(slot.height), top + height):
-            if any(route.slots[0] == number for route in layout.routes):
-                canvas.line(row, int(slot.x), UPRIGHT, -1 - number, "line")
+            for style in leaving:
+                canvas.line(row, int(slot.x), UPRIGHT, -1 - number, style)
 
     def _passing(self, canvas: Canvas, layout: Layout, number: int, top: int, height: int) -> None:
         slot = layout.slots[number]

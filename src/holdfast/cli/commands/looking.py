@@ -1,4 +1,4 @@
-"""`runs` and `show`: the commands that only look."""
+"""`runs`, `show` and `graph`: the commands that only look."""
 
 from __future__ import annotations
 
@@ -10,23 +10,33 @@ from holdfast.cli.shell import Json, Store, Text, app, go
 
 
 @app.command(
-    epilog="Examples:  holdfast runs --status pending_input   ·   holdfast runs --flow refund --json"
+    epilog="Examples:  holdfast runs --status pending_input   ·   holdfast runs --flow refund --newer 2d"
 )
 def runs(
     status: Annotated[list[str] | None, typer.Option(help="Only these; may be repeated")] = None,
     flow: Annotated[Text, typer.Option(help="Only runs of this flow")] = None,
+    tenant: Annotated[Text, typer.Option(help="Only runs of this tenant")] = None,
+    newer: Annotated[Text, typer.Option(help="Only runs made within this time: 2d", metavar="AGE")] = None,
+    older: Annotated[Text, typer.Option(help="Only runs made longer ago: 12h", metavar="AGE")] = None,
+    after: Annotated[
+        Text, typer.Option(help="The next page: runs listed after this one", metavar="RUN")
+    ] = None,
     limit: Annotated[int, typer.Option(help="At most so many", min=1)] = 20,
     store: Store = None,
     json: Json = False,
 ) -> int:
     """List runs, newest first."""
-    from holdfast.cli.looking import list_runs
+    from holdfast.cli.listing import Wanted, list_runs
 
-    return go(list_runs(status or [], flow, limit, store=store, json=json))
+    wanted = Wanted(
+        status=status or [], flow=flow, tenant=tenant, newer=newer, older=older, after=after, limit=limit
+    )
+    return go(list_runs(wanted, store=store, json=json))
 
 
 @app.command(
-    epilog="Examples:  holdfast show 3fa9c1   ·   holdfast show 3fa9c1 --checkpoint 4 --json=interface"
+    epilog="Examples:  holdfast show 3fa9c1   ·   holdfast show 3fa9c1 --timeline --all   ·   "
+    "holdfast show 3fa9c1 --checkpoint 4 --json=interface"
 )
 def show(
     run: Annotated[
@@ -35,11 +45,43 @@ def show(
     checkpoint: Annotated[
         int | None, typer.Option(help="The run as it stood after record N", metavar="N")
     ] = None,
+    graph: Annotated[
+        bool, typer.Option("--graph", help="Only the graph with the state of each node")
+    ] = False,
+    timeline: Annotated[bool, typer.Option("--timeline", help="Only what happened when")] = False,
+    records: Annotated[bool, typer.Option("--records", help="Only the journal, record by record")] = False,
+    expand: Annotated[bool, typer.Option("--expand", help="Draw what is inside maps and sub-flows")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Leave nothing out of a long history")] = False,
     store: Store = None,
     json: Json = False,
     form: Annotated[Text, typer.Option(hidden=True)] = None,
 ) -> int:
     """Show a run, or any moment of its life. --json=interface gives a checkpoint in the published form."""
+    from holdfast.cli.looking import View
     from holdfast.cli.looking import show as look
 
-    return go(look(run, checkpoint, store=store, json=json, form=form))
+    view = View(graph=graph, timeline=timeline, records=records, expand=expand, everything=everything)
+    return go(look(run, checkpoint, view, store=store, json=json, form=form))
+
+
+@app.command(
+    epilog="Examples:  holdfast graph refund.py   ·   holdfast graph refund.py --svg refund.svg   ·   "
+    "holdfast graph 3fa9c1 --expand"
+)
+def graph(
+    what: Annotated[
+        str,
+        typer.Argument(
+            help="path/to/file.py[:name], package.module[:name], a flow of the store, or a run",
+            metavar="FLOW|RUN",
+        ),
+    ],
+    svg: Annotated[Text, typer.Option(help="Draw to this file; - is stdout", metavar="FILE")] = None,
+    expand: Annotated[bool, typer.Option("--expand", help="Draw what is inside maps and sub-flows")] = False,
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Draw a flow, or a run with the state of each node."""
+    from holdfast.cli.graphing import draw_graph
+
+    return go(draw_graph(what, svg=svg, expand=expand, store=store, json=json))

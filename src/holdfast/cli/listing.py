@@ -1,0 +1,106 @@
+"""`runs`: lists, filtered and paged by the store."""
+
+from __future__ import annotations
+
+import msgspec
+
+from holdfast.cli.lasting import ago, clock_time
+from holdfast.cli.main import Exit
+from holdfast.cli.opening import open_house
+from holdfast.cli.screen import is_terminal, note, print_json, say, table
+from holdfast.cli.telling import command
+from holdfast.errors import InputError
+from holdfast.runs.service import RunService
+from holdfast.store.base import RunFilter, RunRow
+from holdfast.types.clock import micros
+from holdfast.types.duration import DurationError, parse_duration
+from holdfast.types.status import RunStatus
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What was typed. `newer` and `older` are ages; `after` is the last run of the page before."""
+
+    status: list[str] = []
+    flow: str | None = None
+    tenant: str | None = None
+    newer: str | None = None
+    older: str | None = None
+    after: str | None = None
+    limit: int = 20
+
+    @property
+    def narrows(self) -> bool:
+        return any((self.status, self.flow, self.tenant, self.newer, self.older, self.after))
+
+
+async def list_runs(wanted: Wanted, *, store: str | None, json: bool) -> Exit:
+    async with open_house(store, must_exist=True) as house:
+        service = await house.service()
+        now = service.store.now()
+        rows = await _page(service, wanted, now)
+        shown = rows[: wanted.limit]
+        asks = {hold.run: hold.prompt for hold in reversed(await service.holds())}
+    if json:
+        print_json(shown)
+    elif not rows:
+        say("No runs like that." if wanted.narrows else "No runs.")
+    else:
+        heads = ("run", "flow", "status", "created", "changed", "asks or error")
+        table(heads, [_cells(row, asks.get(row.id, ""), now) for row in shown])
+    if len(rows) > len(shown) and not json:
+        note(f"There are more: {command('runs', f'--after {shown[-1].id[:8]}{_again(wanted)}', store)}")
+    return Exit.ok
+
+
+async def _page(service: RunService, wanted: Wanted, now: int) -> list[RunRow]:
+    where = RunFilter(
+        status=tuple(_status(word) for word in wanted.status),
+        flow=wanted.flow,
+        tenant=wanted.tenant,
+        created_after=_moment(wanted.newer, "--newer", now),
+        created_before=_moment(wanted.older, "--older", now),
+    )
+    last = await service.get(wanted.after) if wanted.after else None
+    after = None if last is None else (last.created_at, last.key)
+    # One more than asked for tells whether there are more.
+    return await service.store.list_runs(where, after=after, limit=wanted.limit + 1)
+
+
+def _status(word: str) -> RunStatus:
+    try:
+        return RunStatus(word)
+    except ValueError:
+        raise InputError(f"{word!r} is not a status.", hint=f"They are: {', '.join(RunStatus)}.") from None
+
+
+def _moment(age: str | None, option: str, now: int) -> int | None:
+    if age is None:
+        return None
+    try:
+        return now - micros(parse_duration(age))
+    except DurationError as error:
+        raise InputError(f"{option}: {error}.", hint="An age is written as 30m, 12h or 2d.") from None
+
+
+def _again(wanted: Wanted) -> str:
+    """The same filters, for the next page."""
+    given = [f" --status {word}" for word in wanted.status]
+    for name in ("flow", "tenant", "newer", "older"):
+        value = getattr(wanted, name)
+        given += [f" --{name} {value}"] if value else []
+    return "".join(given) + (f" --limit {wanted.limit}" if wanted.limit != 20 else "")
+
+
+def _cells(row: RunRow, asks: str, now: int) -> tuple[str, ...]:
+    """In a terminal short ids and ages; in a pipe whole ids and instants."""
+    last = next(iter((row.error or asks).splitlines()), "")
+    if is_terminal():
+        return (
+            row.id[:8],
+            row.flow,
+            str(row.status),
+            ago(row.created_at, now),
+            ago(row.updated_at, now),
+            last,
+        )
+    return (row.id, row.flow, str(row.status), clock_time(row.created_at), clock_time(row.updated_at), last)

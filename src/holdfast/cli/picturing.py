@@ -1,0 +1,79 @@
+"""A run as a picture: its graph with the state of each node, and the edges that it took."""
+
+from __future__ import annotations
+
+from holdfast.cli.lasting import lasting
+from holdfast.drawing import Mark, Picture, State, Told, from_graph
+from holdfast.model.graph import Edge, Graph
+from holdfast.runs.visits import NodeSum, Visit, Visits
+
+_STATES = {
+    "running": State.running,
+    "asking": State.asking,
+    "waiting": State.waiting,
+    "ready": State.ready,
+    "done": State.done,
+    "failed": State.failed,
+    "unknown": State.unknown,
+    "skipped": State.skipped,
+    "abandoned": State.skipped,
+    "stopped": State.skipped,
+}
+_FIRST = ("failed", "asking", "running", "waiting", "ready", "unknown")
+"""What a reader wants to know first of several visits that are open at once."""
+
+
+def picture_of(graph: Graph, visits: Visits, *, expand: bool = False, interrupted: bool = False) -> Picture:
+    """`interrupted`: nobody has the run, so what was running is only ready to go on."""
+    told = {path: _told(path, node, visits, interrupted=interrupted) for path, node in visits.nodes.items()}
+
+    def mark(path: str, edge: Edge) -> Mark:
+        return Mark.taken if path + edge.id in visits.edges else Mark.none
+
+    return from_graph(graph, told, expand=expand, mark=mark)
+
+
+def _told(path: str, node: NodeSum, visits: Visits, *, interrupted: bool) -> Told:
+    state = _state(path, node, visits)
+    if interrupted and state == "running":
+        state = "ready"
+    return Told(state=_STATES.get(state, State.idle), note=_note(path, node, visits, state))
+
+
+def _state(path: str, node: NodeSum, visits: Visits) -> str:
+    """Of the node itself, or of what goes on inside it."""
+    inside = [v.state for v in visits.open.values() if v.path == path or v.path.startswith(f"{path}/")]
+    return next((state for state in _FIRST if state in inside), node.state)
+
+
+def _note(path: str, node: NodeSum, visits: Visits, state: str) -> str:
+    parts: list[str] = []
+    items = _items(path, visits)
+    if items is not None and items.visits > 1:
+        parts.append(f"{items.done} of {items.visits}")
+    if state in ("abandoned", "stopped"):
+        parts.append(state)
+    if node.visits > 1:
+        parts.append(f"{node.visits} visits")
+    if node.retries:
+        parts.append(f"{node.retries} {'retry' if node.retries == 1 else 'retries'}")
+    if node.work_us >= 1000 and not node.open:
+        parts.append(lasting(node.work_us))
+    return ", ".join(parts)
+
+
+def _items(path: str, visits: Visits) -> NodeSum | None:
+    """Of the first node inside: as many visits as there were items."""
+    prefix = f"{path}/"
+    return next((node for inner, node in visits.nodes.items() if inner.startswith(prefix)), None)
+
+
+def waiting_text(visit: Visit, now: int) -> str:
+    """What a visit waited for, and how long."""
+    parts: list[str] = []
+    for wait in visit.waits:
+        spent = lasting((wait.until or now) - wait.since)
+        who = f" ({wait.by})" if wait.by else ""
+        kind = {"person": "a person", "time": "a time", "retry": "a retry"}[wait.kind]
+        parts.append(f"{kind} {spent}{who}{'' if wait.until else ', still'}")
+    return "; ".join(parts)

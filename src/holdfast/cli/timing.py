@@ -1,0 +1,129 @@
+"""The timeline of a run: each visit of each node, from when to when, what it waited for, what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.cli.lasting import lasting
+from holdfast.cli.picturing import waiting_text
+from holdfast.cli.screen import is_plain, is_terminal, note, style_of, table, width
+from holdfast.runs.visits import Visit, Visits
+
+SHOWN = 60
+"""Visits that a timeline tells unless asked for all."""
+
+_BARS = {"work": ("█", "#"), "person": ("░", "."), "time": ("·", "-"), "retry": ("·", "-")}
+
+
+def tell_timeline(visits: Visits, now: int, *, limit: int = SHOWN) -> None:
+    """The newest ones, oldest first; what is left out is counted."""
+    found = visits.all()
+    shown = found[-limit:] if limit else found
+    if not shown:
+        return
+    begin = min(visit.started_at for visit in shown)
+    end = max(visit.ended_at or now for visit in shown)
+    if is_terminal():
+        _grid(shown, begin, end, now)
+    else:
+        table(_HEADS, [_cells(visit, begin, now) for visit in shown])
+    left = visits.left_out + len(found) - len(shown)
+    if left:
+        note(f"{left} earlier visits are left out; --all shows them, --json has everything.")
+
+
+_HEADS = (
+    "node",
+    "visit",
+    "state",
+    "start",
+    "took",
+    "attempts",
+    "steps",
+    "waited for",
+    "tokens",
+    "cost",
+    "error",
+)
+
+
+def _cells(visit: Visit, begin: int, now: int) -> tuple[str, ...]:
+    return (
+        visit.label,
+        str(visit.visit),
+        visit.state,
+        f"+{lasting(visit.started_at - begin)}",
+        lasting((visit.ended_at or now) - visit.started_at),
+        str(visit.attempts),
+        str(visit.steps or ""),
+        waiting_text(visit, now),
+        str(visit.tokens or ""),
+        money(visit.cost),
+        _why(visit),
+    )
+
+
+def _why(visit: Visit) -> str:
+    return visit.error or next((retry.error for retry in reversed(visit.retries)), "")
+
+
+def money(cost: float) -> str:
+    return f"{cost:.4f}".rstrip("0").rstrip(".") if cost else ""
+
+
+def _grid(shown: Sequence[Visit], begin: int, end: int, now: int) -> None:
+    """In a terminal: a bar for each visit, and only the columns that say something."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    rows = [_cells(visit, begin, now) for visit in shown]
+    kept = [i for i in range(len(_HEADS)) if any(row[i] not in ("", "1") for row in rows) or i < 1]
+    room = max(min(width() // 4, 32), 10)
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
+    for i in kept:
+        grid.add_column(_HEADS[i], overflow="fold", no_wrap=_HEADS[i] in ("start", "took", "state"))
+    grid.add_column("", no_wrap=True)
+    for row, visit in zip(rows, shown, strict=True):
+        cells = [Text(row[i], style=style_of(row[i])) for i in kept]
+        grid.add_row(*cells, Text(bar(visit, begin, end, room, now), style=style_of(visit.state)))
+    Console(highlight=False).print(grid)
+
+
+def bar(visit: Visit, begin: int, end: int, room: int, now: int) -> str:
+    """When it worked and when it waited, on one scale for all."""
+    scale = room / max(end - begin, 1)
+    plain = is_plain()
+    first = min(int((visit.started_at - begin) * scale), room - 1)
+    last = min(max(int(((visit.ended_at or now) - begin) * scale), first), room - 1)
+    drawn = [" "] * room
+    for at in range(first, last + 1):
+        drawn[at] = _BARS["work"][plain]
+    for wait in visit.waits:
+        low, high = int((wait.since - begin) * scale), int(((wait.until or now) - begin) * scale)
+        for at in range(max(low, first), min(high, last + 1)):
+            drawn[at] = _BARS[wait.kind][plain]
+    return "".join(drawn)
+
+
+def timeline_json(visits: Visits) -> list[dict[str, Any]]:
+    """All of it; instants and durations in microseconds."""
+    import msgspec
+
+    return [
+        {
+            "label": visit.label,
+            **msgspec.structs.asdict(visit),
+            "waits": _plain(visit.waits),
+            "retries": _plain(visit.retries),
+        }
+        for visit in visits.all()
+    ]
+
+
+def _plain(parts: Sequence[Any]) -> list[dict[str, Any]]:
+    import msgspec
+
+    return [msgspec.structs.asdict(part) for part in parts]

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from holdfast.app.house import DEFAULT_STORE, Holdfast
+from holdfast.checkpoint.keys import KeyRing
 from holdfast.errors import FlowNotFoundError, SettingsError, StoreUnavailableError
 from holdfast.runs.runtime import RunSettings
 from holdfast.types.duration import DurationError, parse_duration
@@ -19,7 +20,9 @@ def address_of(store: str | None) -> str:
     return store or os.environ.get("HOLDFAST_STORE") or DEFAULT_STORE
 
 
-def open_house(store: str | None, *, must_exist: bool, lease: float = DEFAULT_LEASE) -> Holdfast:
+def open_house(
+    store: str | None, *, must_exist: bool, lease: float = DEFAULT_LEASE, keys: KeyRing | None = None
+) -> Holdfast:
     """`must_exist`: looking at a store that is not there is a slip, not a wish for a new one."""
     address = address_of(store)
     file = _file_of(address)
@@ -28,7 +31,8 @@ def open_house(store: str | None, *, must_exist: bool, lease: float = DEFAULT_LE
             f"there is no store at {address}.",
             hint="`holdfast run` makes one; --store or HOLDFAST_STORE names another.",
         )
-    return Holdfast(f"sqlite:{address}" if address == str(file) else address, settings=_settings(lease))
+    named = f"sqlite:{address}" if address == str(file) else address
+    return Holdfast(named, settings=_settings(lease), keys=keys)
 
 
 def store_exists(store: str | None) -> bool:

@@ -1,4 +1,4 @@
-"""A model provider on this machine: real HTTP, both protocols, streamed, and all the trouble that they have."""
+"""A model provider on this machine: real HTTP, both protocols, streamed, with all their trouble."""
 
 from __future__ import annotations
 
@@ -112,13 +112,19 @@ class Provider:
 async def _request(reader: asyncio.StreamReader) -> Seen | None:
     head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
     path = head[0].split(" ")[1]
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
+    headers = {
+        name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)
+    }
     body = await reader.readexactly(int(headers.get("content-length", "0")))
     return Seen(path, headers, body)
 
 
 def _head(status: int, headers: dict[str, str]) -> bytes:
-    lines = [f"HTTP/1.1 {status} X", "connection: close", *(f"{name}: {value}" for name, value in headers.items())]
+    lines = [
+        f"HTTP/1.1 {status} X",
+        "connection: close",
+        *(f"{name}: {value}" for name, value in headers.items()),
+    ]
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 
@@ -201,7 +207,7 @@ async def a_provider() -> AsyncIterator[Provider]:
         task.add_done_callback(tasks.discard)
 
     server = await asyncio.start_server(accept, "127.0.0.1", 0)
-    provider.url = "http://127.0.0.1:%d" % server.sockets[0].getsockname()[1]
+    provider.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:
         yield provider
     finally:

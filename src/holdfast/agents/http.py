@@ -7,6 +7,7 @@ import os
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from email.utils import parsedate_to_datetime
+from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -16,6 +17,8 @@ from holdfast.errors import InputError, ModelError, ModelRefusedError, ModelRepl
 from holdfast.types.wording import told
 
 if TYPE_CHECKING:
+    import ssl
+
     import httpx2
 
     from holdfast.agents.model import Tell
@@ -164,9 +167,17 @@ def _library() -> tuple[Callable[[float, float], httpx2.AsyncClient], Any]:
         ) from None
 
     def client(timeout: float, connect: float) -> httpx2.AsyncClient:
-        return httpx2.AsyncClient(timeout=httpx2.Timeout(timeout, connect=connect))
+        return httpx2.AsyncClient(timeout=httpx2.Timeout(timeout, connect=connect), verify=_trusted())
 
     return client, httpx2
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    """Made once: reading the certificates takes longer than a short answer."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
 
 
 async def _events(response: httpx2.Response, url: str, key: str) -> Events:

@@ -22,7 +22,7 @@ def tool_call(tool: str, /, **arguments: Any) -> ToolCall:
 
 
 class Scripted:
-    """`Scripted(tool_call("search", query="tides"), "Twice a day.")`: what it says in its first turn, its second.
+    """`Scripted(tool_call("search", query="tides"), "Twice a day.")`: what it says in its turns.
 
     A turn is a text, a call, a list of calls, a whole `Reply`, an error to raise, or a function of the
     request that gives one of these. Which turn it is, is read off the request: it has as many assistant

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from holdfast import Anthropic, Model, OpenAI, Prices, Retries
+
+# Places, houses and the invariant that every journal replays: as for flows.
+from tests.agents.provider import Provider, a_provider
+from tests.flows.conftest import house, place, positions
+
+__all__ = ["house", "place", "positions"]
+
+PRICES = Prices(input="2", output="10", cached="0.5")
+KEY = "sk-very-secret-4711"
+
+
+class Naps:
+    """Waits that take no time, and are remembered."""
+
+    def __init__(self) -> None:
+        self.taken: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        self.taken.append(seconds)
+
+
+@pytest.fixture
+def naps() -> Naps:
+    return Naps()
+
+
+@pytest.fixture
+async def provider(anyio_backend: str) -> AsyncIterator[Provider]:
+    async with a_provider() as found:
+        yield found
+
+
+def a_model(
+    kind: str, provider: Provider, naps: Naps | None = None, *, attempts: int = 4, timeout: float = 5
+) -> Model:
+    retries = Retries(attempts=attempts, jitter=0.0)
+    sleep = naps or Naps()
+    if kind == "openai":
+        return OpenAI(
+            "m-1", base_url=f"{provider.url}/v1", key=lambda: KEY, prices=PRICES, retries=retries,
+            sleep=sleep, timeout=timeout,
+        )  # fmt: skip
+    return Anthropic(
+        "m-1",
+        base_url=provider.url,
+        key=lambda: KEY,
+        prices=PRICES,
+        retries=retries,
+        sleep=sleep,
+        timeout=timeout,
+    )
+
+
+@pytest.fixture(params=["openai", "anthropic"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return request.param

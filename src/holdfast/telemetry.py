@@ -1,4 +1,6 @@
-"""Crash points and logging: what can be watched, and where a test may pull the plug.
+"""Logging and crash points: what can be watched, and where a test may pull the plug.
+
+Logs are those of the standard library, in text or JSON, each line with its place in a run where that is known.
 
 Crash points are named and inert in production (D-39). A test process arms one with `arm`, or by
 `HOLDFAST_CRASH=name` / `name:3` (the third time it is reached); reaching it ends the process at
@@ -7,11 +9,14 @@ once, with no clean-up, as a power cut would.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping, MutableMapping
 from contextvars import ContextVar
-from typing import Any, Final, NamedTuple
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple, TextIO
 
 log: Final = logging.getLogger("holdfast")
 
@@ -32,6 +37,85 @@ here: ContextVar[Where | None] = ContextVar("the node whose handler runs here", 
 
 # What wraps the function of each sub-step: called with it, the step and its idempotency key. Else empty.
 on_substep: Final[list[Callable[[Callable[..., Any], Any, str | None], Callable[..., Any]]]] = []
+
+
+# ---------------------------------------------------------------------- logs
+
+_OURS: Final = Where._fields
+_STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+class NodeLog(logging.LoggerAdapter[logging.Logger]):
+    """`ctx.log`: knows its place, and keeps what the caller adds."""
+
+    def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
+        return msg, {**kwargs, "extra": {**(self.extra or {}), **(kwargs.get("extra") or {})}}
+
+
+class Placed(logging.Filter):
+    """Adds run, flow, node, visit, attempt and seq to what is logged while a handler runs, whoever logs it."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        at = here.get()
+        # Our own loggers say themselves what a line is about: they may speak of another run than the one here.
+        if at is not None and record.name != log.name:
+            for name, value in at._asdict().items():
+                if not hasattr(record, name):
+                    setattr(record, name, value)
+        return True
+
+
+class TextLines(logging.Formatter):
+    """For people: the place stands behind the message."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        at = "".join(f" {name}={value}" for name, value in _told(record).items())
+        when = f"{datetime.fromtimestamp(record.created).astimezone():%Y-%m-%d %H:%M:%S.%f}"[:-3]
+        line = f"{when} {record.levelname} {record.getMessage()}{at}"
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+class JsonLines(logging.Formatter):
+    """For machines: one object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        told: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="microseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+            **_told(record),
+        }
+        if record.exc_info:
+            told["exception"] = self.formatException(record.exc_info)
+        return json.dumps(told, ensure_ascii=False, default=str)
+
+
+def _told(record: logging.LogRecord) -> dict[str, Any]:
+    """What is known of the place, then what the caller added."""
+    given: Mapping[str, Any] = vars(record)
+    placed = {name: given[name] for name in _OURS if given.get(name) not in (None, "")}
+    more = {name: value for name, value in given.items() if name not in _STANDARD and name not in _OURS}
+    return placed | more
+
+
+FORMS: Final[Mapping[str, type[logging.Formatter]]] = {"text": TextLines, "json": JsonLines}
+
+
+def configure_logging(form: str = "text", level: str = "INFO", stream: TextIO | None = None) -> None:
+    """Everything that this process logs goes to `stream` (stderr), one line each. Raises ValueError."""
+    if form not in FORMS:
+        raise ValueError(f"a form of logs is one of {', '.join(FORMS)}, not {form!r}")
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(FORMS[form]())
+    handler.addFilter(Placed())
+    root = logging.getLogger()
+    root.handlers[:] = [old for old in root.handlers if not isinstance(old.formatter, (TextLines, JsonLines))]
+    root.addHandler(handler)
+    root.setLevel(level.upper())
+
+
+# ---------------------------------------------------------------------- crash points
 
 CRASH_POINTS: Final = (
     "after_claim",

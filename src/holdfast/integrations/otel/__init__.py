@@ -1,0 +1,12 @@
+"""Traces and metrics by OpenTelemetry (the extra `otel`): `instrument(house)`.
+
+A run is a trace, a step a span; both are told from what is committed, so a crash takes nothing back
+(docs/reference/logs-and-telemetry.md).
+"""
+
+from __future__ import annotations
+
+from holdfast.integrations.otel.ids import trace_id_of
+from holdfast.integrations.otel.setting_up import instrument, instrument_from_environment
+
+__all__ = ["instrument", "instrument_from_environment", "trace_id_of"]

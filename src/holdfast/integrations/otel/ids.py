@@ -1,0 +1,52 @@
+"""Ids of traces and spans are derived from those of runs: all processes agree on them without talking.
+
+The bits of a run's id are not all random (it has the form of a UUID), and samplers look at them: so a trace's
+id is a digest of it.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from hashlib import blake2b
+
+Key = tuple[str, str, int]
+"""(scope, node, visit): one step of a run."""
+
+
+def trace_id_of(run: str) -> int:
+    """The trace of a run; `f"{trace_id_of(run):032x}"` is what tools show."""
+    return _number(16, "run", run)
+
+
+def root_of(run: str) -> int:
+    return _number(8, "root", run)
+
+
+def segment_of(run: str, term: int) -> int:
+    return _number(8, "segment", run, str(term))
+
+
+def step_of(run: str, key: Key) -> int:
+    scope, node, visit = key
+    return _number(8, "step", run, scope, node, str(visit))
+
+
+def _number(size: int, *parts: str) -> int:
+    text = "\0".join(parts).encode()
+    return int.from_bytes(blake2b(text, digest_size=size).digest(), "big") or 1
+
+
+wanted: ContextVar[tuple[int, int]] = ContextVar("trace and span of the next span")
+
+
+class DerivedIds:
+    """Gives the span that is started next the ids that it has to have."""
+
+    def generate_trace_id(self) -> int:
+        return wanted.get()[0]
+
+    def generate_span_id(self) -> int:
+        return wanted.get()[1]
+
+    def is_trace_id_random(self) -> bool:
+        return True

@@ -1,0 +1,108 @@
+"""Putting it to work: on a house of the caller's, or from the environment for the command line."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry.metrics import MeterProvider, get_meter_provider
+from opentelemetry.trace import TracerProvider, get_tracer_provider
+
+from holdfast._version import __version__
+from holdfast.app.house import Holdfast
+from holdfast.errors import SettingsError
+from holdfast.integrations.otel.measures import Measures, TimedStore
+from holdfast.integrations.otel.spans import Spans
+from holdfast.integrations.otel.teller import Teller
+from holdfast.runs.service import RunService
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.metrics import MeterProvider as SdkMeterProvider
+    from opentelemetry.sdk.trace import TracerProvider as SdkTracerProvider
+
+FLUSH_MILLIS = 3000
+
+
+def instrument(
+    house: Holdfast,
+    *,
+    tracer_provider: TracerProvider | None = None,
+    meter_provider: MeterProvider | None = None,
+    messages: bool = False,
+    finish: Callable[[], Awaitable[None]] | None = None,
+) -> None:
+    """From now on what runs on this house does, and on workers of it, is told. Once per house is enough.
+
+    Without providers those are used that the program has set for OpenTelemetry as a whole. `messages`: also
+    tell what errors say, which may hold data. `finish` is awaited when the house or a worker closes.
+    """
+    tracer = (tracer_provider or get_tracer_provider()).get_tracer("holdfast", __version__)
+    meter = (meter_provider or get_meter_provider()).get_meter("holdfast", __version__)
+    spans, measures = Spans(tracer, messages=messages), Measures(meter)
+
+    def watch(service: RunService) -> None:
+        runtime = service.runtime
+        runtime.watch = Teller(service.store, spans, measures, finish)
+        timed: Any = TimedStore(runtime.recorder.store, measures.committed)
+        runtime.recorder.store = timed
+
+    house.on_service.append(watch)
+
+
+def instrument_from_environment(house: Holdfast) -> None:
+    """With providers of our own that export as the standard variables of OpenTelemetry say (OTEL_...)."""
+    tracers, meters = _tracers(), _meters()
+
+    async def finish() -> None:
+        await asyncio.to_thread(tracers.force_flush, FLUSH_MILLIS)
+        await asyncio.to_thread(meters.force_flush, FLUSH_MILLIS)
+
+    messages = os.environ.get("HOLDFAST_OTEL_MESSAGES", "").lower() in ("1", "true", "yes")
+    instrument(house, tracer_provider=tracers, meter_provider=meters, messages=messages, finish=finish)
+
+
+def _tracers() -> SdkTracerProvider:
+    from opentelemetry.sdk.trace import TracerProvider as Provider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter
+
+    provider = Provider(resource=_resource())
+    kind = _exporter("OTEL_TRACES_EXPORTER")
+    if kind == "console":
+        provider.add_span_processor(BatchSpanProcessor(ConsoleSpanExporter()))
+    elif kind == "otlp":
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+        provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    return provider
+
+
+def _meters() -> SdkMeterProvider:
+    from opentelemetry.sdk.metrics import MeterProvider as Provider
+    from opentelemetry.sdk.metrics.export import ConsoleMetricExporter, PeriodicExportingMetricReader
+
+    kind = _exporter("OTEL_METRICS_EXPORTER")
+    if kind == "console":
+        readers = [PeriodicExportingMetricReader(ConsoleMetricExporter())]
+    elif kind == "otlp":
+        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+
+        readers = [PeriodicExportingMetricReader(OTLPMetricExporter())]
+    else:
+        readers = []
+    return Provider(readers, resource=_resource())
+
+
+def _exporter(variable: str) -> str:
+    kind = os.environ.get(variable) or "otlp"
+    if kind not in ("otlp", "console", "none"):
+        raise SettingsError(f"{variable} is {kind!r}.", hint="It is one of otlp, console, none.")
+    return kind
+
+
+def _resource() -> Any:
+    from opentelemetry.sdk.resources import Resource
+
+    named = os.environ.get("OTEL_SERVICE_NAME")
+    return Resource.create({"service.name": named or "holdfast", "service.version": __version__})

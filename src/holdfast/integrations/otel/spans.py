@@ -1,0 +1,169 @@
+"""Spans, made whole from what is over: each is started and ended at once, with the times of the records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from opentelemetry.context import Context
+from opentelemetry.trace import (
+    Link,
+    NonRecordingSpan,
+    SpanContext,
+    SpanKind,
+    Status,
+    StatusCode,
+    TraceFlags,
+    Tracer,
+    set_span_in_context,
+)
+
+from holdfast.integrations.otel.ids import DerivedIds, Key, root_of, segment_of, step_of, trace_id_of, wanted
+from holdfast.integrations.otel.story import Ended, Moment, RunStory, Step
+from holdfast.model.bodies import ErrorInfo
+from holdfast.store.base import RunRow
+
+_FAILED = frozenset({"fail", "failed", "unknown", "cancelled"})
+Attributes = dict[str, str | int | float]
+
+
+class Spans:
+    """`messages`: also tell what errors say, which may hold data of the user's."""
+
+    def __init__(self, tracer: Tracer, *, messages: bool) -> None:
+        # A tracer without ids of its own (the no-op one of a program that set up nothing) is left alone.
+        if hasattr(tracer, "id_generator"):
+            tracer.id_generator = DerivedIds()  # type: ignore[attr-defined]
+        self._tracer = tracer
+        self._messages = messages
+
+    # ------------------------------------------------------------------ places
+    def around(self, run: str, key: Key) -> Context:
+        """The place of a step: what the handler traces itself belongs below it."""
+        return set_span_in_context(NonRecordingSpan(self._place(run, step_of(run, key))))
+
+    def _place(self, run: str, span: int) -> SpanContext:
+        trace = trace_id_of(run)
+        return SpanContext(trace, span, is_remote=True, trace_flags=self._flags(trace))
+
+    def _flags(self, trace: int) -> TraceFlags:
+        """As the run's root will be sampled: all processes come to the same answer."""
+        sampler: Any = getattr(self._tracer, "sampler", None)
+        if sampler is None:
+            return TraceFlags(TraceFlags.SAMPLED)
+        sampled = sampler.should_sample(None, trace, "run").decision.is_sampled()
+        return TraceFlags(TraceFlags.SAMPLED if sampled else TraceFlags.DEFAULT)
+
+    # ------------------------------------------------------------------ what is over
+    def step(self, row: RunRow, step: Step) -> None:
+        scope, node, visit = step.key
+        attributes: Attributes = {
+            **_of_run(row),
+            "holdfast.node": node,
+            "holdfast.visit": visit,
+            "holdfast.attempt": step.attempt,
+            "holdfast.effect": step.effect,
+            "holdfast.outcome": step.outcome,
+            "holdfast.seq": step.seq,
+            "holdfast.duration_us": step.duration,
+        }
+        if scope:
+            attributes["holdfast.scope"] = scope
+        if step.usage is not None:
+            attributes |= {"holdfast.tokens": step.usage.tokens, "holdfast.cost": step.usage.cost}
+        self._tell(
+            row.id,
+            node,
+            step_of(row.id, step.key),
+            (step.started, step.ended),
+            attributes,
+            moments=step.moments,
+            failed=step.outcome in _FAILED,
+            error=step.error,
+        )
+
+    def segment(self, row: RunRow, story: RunStory, when: tuple[int, int], ended: str, term: int) -> None:
+        """This process's hold on the run. It links to what came before: the last one's, and its last step."""
+        earlier = [segment_of(row.id, story.earlier_term)] if story.earlier_term else []
+        if story.earlier_step is not None:
+            earlier.append(step_of(row.id, story.earlier_step))
+        self._tell(
+            row.id,
+            f"advance {row.flow}",
+            segment_of(row.id, term),
+            when,
+            {**_of_run(row), "holdfast.term": term, "holdfast.ended": ended},
+            links=[Link(self._place(row.id, span)) for span in earlier],
+            failed=ended == "lost",
+        )
+
+    def root(self, row: RunRow, story: RunStory, end: Ended) -> None:
+        links: list[Link] = []
+        if story.source:
+            links = [Link(self._place(story.source, root_of(story.source)), {"holdfast.link": "forked_from"})]
+        self._tell(
+            row.id,
+            f"run {row.flow}",
+            root_of(row.id),
+            (row.created_at, end.at),
+            {**_of_run(row), "holdfast.status": end.status},
+            links=links,
+            is_root=True,
+            failed=end.status in _FAILED,
+            error=end.error,
+        )
+
+    def _tell(
+        self,
+        run: str,
+        name: str,
+        span_id: int,
+        when: tuple[int, int],
+        attributes: Attributes,
+        *,
+        links: Sequence[Link] = (),
+        moments: Sequence[Moment] = (),
+        is_root: bool = False,
+        failed: bool = False,
+        error: ErrorInfo | None = None,
+    ) -> None:
+        wanted.set((trace_id_of(run), span_id))
+        parent = (
+            Context() if is_root else set_span_in_context(NonRecordingSpan(self._place(run, root_of(run))))
+        )
+        span = self._tracer.start_span(
+            name, parent, SpanKind.INTERNAL, attributes, links, start_time=_nanos(when[0])
+        )
+        for at, what, told in moments:
+            span.add_event(what, _attributes(told), _nanos(at))
+        if error is not None:
+            span.add_event("exception", self._error(error), _nanos(when[1]))
+        if failed:
+            span.set_status(Status(StatusCode.ERROR, self._reason(error)))
+        span.end(_nanos(max(when)))
+
+    def _reason(self, error: ErrorInfo | None) -> str | None:
+        if error is None:
+            return None
+        return f"{error.type}: {error.message}" if self._messages else error.type
+
+    def _error(self, error: ErrorInfo) -> Attributes:
+        told: Attributes = {"exception.type": error.type, "holdfast.code": error.code}
+        return {**told, "exception.message": error.message} if self._messages else told
+
+
+def _of_run(row: RunRow) -> Attributes:
+    return {
+        "holdfast.run_id": row.id,
+        "holdfast.flow": row.flow,
+        "holdfast.version": row.version,
+        "holdfast.tenant": row.tenant,
+    }
+
+
+def _attributes(told: Mapping[str, str | int]) -> Attributes:
+    return {name if "." in name else f"holdfast.{name}": value for name, value in told.items()}
+
+
+def _nanos(micros: int) -> int:
+    return micros * 1000

@@ -8,6 +8,7 @@ import msgspec
 
 from holdfast.checkpoint.fold import Execution
 from holdfast.checkpoint.interface import as_interface
+from holdfast.model.migration import MIGRATED
 from holdfast.types.ids import CheckpointId, RunId
 from holdfast.types.record import Kind, Record
 from holdfast.types.status import CheckpointStatus
@@ -107,9 +108,10 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def checkpoint_status(record: Record) -> CheckpointStatus:
-    """From columns alone. A pruned run's horizon is a snapshot with the columns of the record it replaced."""
-    pruned = record.kind == Kind.snapshot and record.effect == "human" and not record.outcome
-    if record.kind == Kind.asked or pruned:
+    """From columns alone. A pruned run's horizon is a snapshot with the columns of the record it replaced;
+    a migration's has the effect `human` where the run waits for a person."""
+    kept = record.kind == Kind.snapshot and record.effect == "human" and record.outcome in ("", MIGRATED)
+    if record.kind == Kind.asked or kept:
         return CheckpointStatus.pending_input
     if record.outcome == "completed":
         return CheckpointStatus.completed

@@ -18,6 +18,7 @@ from holdfast.model.bodies import (
 )
 from holdfast.model.deltas import Delta
 from holdfast.model.graph import Graph
+from holdfast.model.migration import MIGRATED
 from holdfast.model.moves import apply_moves
 from holdfast.model.position import (
     SETTLED,
@@ -30,6 +31,7 @@ from holdfast.model.position import (
     finish_exec,
     new_scope,
 )
+from holdfast.model.snapshot import load_position
 from holdfast.types.record import Kind, Record
 from holdfast.types.value import FrozenDict
 
@@ -179,8 +181,13 @@ def _spend(pos: Position, usage: Usage | None) -> None:
         pos.totals["cost"] = pos.totals.get("cost", 0) + usage.cost
 
 
-def _snapshot(_graph: Graph, _pos: Position, _record: Record, _body: Any) -> None:
-    """A snapshot changes nothing: it only makes loading short."""
+def _snapshot(_graph: Graph, pos: Position, record: Record, body: Any) -> None:
+    """A snapshot changes nothing, it only makes loading short; but a migration begins anew with one."""
+    if record.outcome == MIGRATED:
+        fresh = load_position(body.position)
+        fresh.head, fresh.at = pos.head, pos.at
+        for name in pos.__struct_fields__:
+            setattr(pos, name, getattr(fresh, name))
 
 
 def _end(_graph: Graph, pos: Position, _record: Record, body: EndBody) -> None:

@@ -17,10 +17,12 @@ from holdfast.model.bodies import (
     ChunkBody,
     CreatedBody,
     EndBody,
+    SnapshotBody,
     StepBody,
     SubstepBody,
 )
 from holdfast.model.graph import Graph
+from holdfast.model.migration import MIGRATED, MIGRATION
 from holdfast.types.ids import RunId, checkpoint_id
 from holdfast.types.record import Kind, Move, Record, turn_of
 
@@ -42,7 +44,9 @@ def count_events(kind: int, body: Any, *, listed: bool) -> int:
         if len(moves) == 1 and moves[0][0] == "G":
             return 3 + extra
         return 1 + count_moves(moves) + extra
-    if kind == Kind.intent or kind == Kind.snapshot:
+    if kind == Kind.snapshot:
+        return 1 if MIGRATION in body.position else 0
+    if kind == Kind.intent:
         return 0
     if kind == Kind.attempt:
         if body.reason == "loaded":
@@ -223,6 +227,12 @@ def _chunk(_graph: Graph, _run: RunId, record: Record, body: ChunkBody) -> Itera
         yield ("node.emitted", record.node, record.scope, told)
 
 
+def _snapshot(_graph: Graph, _run: RunId, record: Record, body: SnapshotBody) -> Iterator[Told]:
+    """Only a migration tells something: where from and where to. What it brought is in the record."""
+    if record.outcome == MIGRATED:
+        yield ("run.migrated", "", "", {**body.position.get(MIGRATION, {}), "seq": record.seq})
+
+
 def _end(_graph: Graph, _run: RunId, record: Record, body: EndBody) -> Iterator[Told]:
     data: dict[str, Any] = {"status": body.status, "seq": record.seq}
     if body.error is not None:
@@ -237,5 +247,6 @@ _TELL = {
     Kind.substep: _substep,
     Kind.asked: _asked,
     Kind.chunk: _chunk,
+    Kind.snapshot: _snapshot,
     Kind.end: _end,
 }

@@ -189,6 +189,8 @@ class GraphSpec(msgspec.Struct, frozen=True, kw_only=True):
     code_change: str = "allow"
     allow_uncheckpointed: bool = False
     subgraphs: tuple[GraphSpec, ...] = ()
+    # What people call this version. Left out where there is none: the fingerprints of older versions stand.
+    label: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class Loop(msgspec.Struct, frozen=True):
@@ -325,6 +327,10 @@ class Graph:
     @cached_property
     def conditions(self) -> tuple[Expr | None, ...]:
         return tuple(compile_expr(e.when) if e.when is not None else None for e in self.edges)
+
+    @property
+    def label(self) -> str:
+        return self.spec.label if isinstance(self.spec.label, str) else ""
 
     @cached_property
     def subgraphs(self) -> dict[str, Graph]:

@@ -67,6 +67,8 @@ class Exec(msgspec.Struct):
     code: str = ""
     # Its breakpoint was continued.
     passed: bool = False
+    # Where it started, if a migration has renamed that since: its keys stay what they were (D-18).
+    born: tuple[str, str] | None = None
 
 
 class OpenHold(msgspec.Struct, array_like=True):

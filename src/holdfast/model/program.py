@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from hashlib import sha256
 from typing import Any, Protocol
@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import msgspec
 
 from holdfast.model.graph import Graph
+from holdfast.model.migration import Migration
 from holdfast.types.retention import DEFAULT_RETENTION
 from holdfast.types.value import Adopt, refuse_instances
 
@@ -24,6 +25,8 @@ class Handler(msgspec.Struct, frozen=True, kw_only=True):
     retry_on: tuple[type[BaseException], ...] = ()
     probe: Callable[..., Any] | None = None
     code: str = ""
+    # Marks of other code whose visits this one may go on with (D-34).
+    compatible: frozenset[str] = frozenset()
 
 
 class Router(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,6 +85,7 @@ class Program:
         registry: Any = None,
         types: tuple[type, ...] = (),
         children: dict[str, Program] | None = None,
+        migrations: tuple[Migration, ...] = (),
     ) -> None:
         self.graph = graph
         self.version = version
@@ -93,6 +97,7 @@ class Program:
         # What the flow's state may hold besides plain data; a worker makes its registry of them.
         self.types = types
         self.children = children or {}
+        self.migrations = migrations
         # Set by the worker from its registry: which instances of declared types a value may hold.
         self.adopt: Adopt = refuse_instances
         # The body of a map: what its node returns is the item's result.
@@ -106,6 +111,25 @@ class Program:
         """One name for the code of all handlers, sub-flows included (D-34)."""
         parts = sorted(self.code.items()) + [(n, c.code_digest) for n, c in sorted(self.children.items())]
         return "c1-" + sha256(repr(parts).encode()).hexdigest()[:32]
+
+    @property
+    def names(self) -> frozenset[str]:
+        """What this version may be called by."""
+        return frozenset({self.version, self.graph.label} - {""})
+
+    def changed_parts(self, old: Mapping[str, str]) -> frozenset[str]:
+        """Parts of the code that are not what they were and do not say that they may stand for it."""
+        return frozenset(
+            part for part, mark in old.items() if part in self.code and not self.goes_on_with(part, mark)
+        )
+
+    def goes_on_with(self, part: str, mark: str) -> bool:
+        """Whether the code of `part` (a node, or a node of a sub-flow) may stand for the code so marked."""
+        if self.code.get(part, "") == mark:
+            return True
+        child, _, node = part.rpartition("/")
+        handler = self.at(child).handlers.get(node) if child in ("", *self.children) else None
+        return handler is not None and mark in handler.compatible
 
     def edge_index(self, edge: str) -> int:
         return self._edges[edge]

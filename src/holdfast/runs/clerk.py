@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from holdfast.runs.driver import Driver
 
 
+def _place(execution: Exec, node: Node) -> tuple[str, str]:
+    """What keys are made of: where the execution began, whatever it has been renamed to."""
+    return execution.born or (execution.scope, node.id)
+
+
 class Clerk:
     """Serves all contexts of one run, on the driver's loop."""
 
@@ -43,7 +48,7 @@ class Clerk:
                 resolver(tree, execution.frame), strict=True
             )
             return str(shown.value)
-        return derived_id(self.driver.run, execution.scope, node.id, execution.visit, -1)
+        return derived_id(self.driver.run, *_place(execution, node), execution.visit, -1)
 
     def render(self, execution: Exec, text: str) -> str:
         tree = self.driver.pos.scopes[execution.scope].tree
@@ -51,7 +56,7 @@ class Clerk:
         return shown if isinstance(shown, str) else as_text(shown)
 
     def step_key(self, execution: Exec, node: Node, ordinal: str) -> str:
-        return derived_id(self.driver.run, execution.scope, node.id, execution.visit, ordinal)
+        return derived_id(self.driver.run, *_place(execution, node), execution.visit, ordinal)
 
     def code_of(self, execution: Exec) -> str:
         program = self.driver.program.at(self.driver.pos.scopes[execution.scope].graph)

@@ -15,6 +15,7 @@ from holdfast.frontends.python.edges import Edges
 from holdfast.frontends.python.guard import Guard
 from holdfast.frontends.python.handle import NodeHandle
 from holdfast.frontends.python.lower import lower
+from holdfast.frontends.python.migrations import Migrations
 from holdfast.frontends.python.nodes import Nodes
 from holdfast.frontends.python.policies import Join
 from holdfast.model.diagnostics import Problem, demand_valid
@@ -23,7 +24,7 @@ from holdfast.model.program import Program
 from holdfast.types.status import Effect
 
 
-class FlowBuilder(Nodes, Edges):
+class FlowBuilder(Nodes, Edges, Migrations):
     """Builds a graph; running it is the business of `holdfast.Flow`."""
 
     _compiled: tuple[int, Program] | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property, lru_cache, partial
 from hashlib import sha256
 from types import CodeType
@@ -53,6 +53,21 @@ def code_fingerprint(fn: Callable[..., Any], version: str | None = None) -> str:
     return "n1-" + _digest(
         f"{type(inner).__module__}.{getattr(inner, '__qualname__', type(inner).__qualname__)}"
     )
+
+
+Compatible = str | Callable[..., Any] | Iterable[str | Callable[..., Any]]
+"""Code whose visits other code may go on with: the function itself, its declared version, or its mark."""
+
+
+def compatible_marks(given: Compatible | None) -> frozenset[str]:
+    """The marks that are meant: a declared version is marked `v:...`."""
+    if given is None:
+        return frozenset()
+    many = [given] if isinstance(given, str) or callable(given) else list(given)
+    found: set[str] = set()
+    for one in many:
+        found |= {code_fingerprint(one)} if callable(one) else {one, f"v:{one}"}
+    return frozenset(found)
 
 
 def _digest(text: str) -> str:

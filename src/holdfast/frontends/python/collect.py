@@ -5,16 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import msgspec
+
 from holdfast.frontends.python.functions import SignatureProblem, takes_of
 from holdfast.frontends.python.guard import GuardPlan
 from holdfast.frontends.python.handle import node_id
 from holdfast.frontends.python.policies import Reader
 from holdfast.model.diagnostics import Problem
 from holdfast.model.graph import Edge, InDoubt, Node
+from holdfast.model.migration import Migration
 from holdfast.model.program import Handler, Router
 from holdfast.model.reducers import ReducerMark, as_mark
 from holdfast.types.retention import DEFAULT_RETENTION, Retention
 from holdfast.types.status import Effect
+
+
+class Declared(msgspec.Struct, frozen=True, kw_only=True):
+    """A migration as it was written down: from a flow, or from what its version is called."""
+
+    source: Collector | str
+    migration: Migration
 
 
 class Collector:
@@ -25,6 +35,7 @@ class Collector:
         name: str,
         state: Any = None,
         *,
+        version: str | None = None,
         effect: str = "external",
         in_doubt: str = "ask",
         checkpoints: str = "every_node",
@@ -47,6 +58,7 @@ class Collector:
         self.name = name
         self.state = state
         self.found: list[Problem] = []
+        self.label = self._label(version)
         read = Reader(self.found.append)
         self.default_effect = read.choice(Effect, effect, "effect", Effect.external)
         self.settings: dict[str, Any] = {
@@ -78,12 +90,23 @@ class Collector:
         self.guards: dict[str, GuardPlan] = {}
         self.edge_guards: dict[str, GuardPlan] = {}
         self.children: dict[str, Collector] = {}
+        self.migrations: list[Declared] = []
         self.first: list[str] | None = None
         self.undeclared: list[str] = []
         self.edge_ids: set[str] = set()
         self.revision = 0
         # The body of a map, made of a function: what it returns is the item's result.
         self.is_item = False
+
+    def _label(self, version: Any) -> str:
+        """What people call this version: `refund@2` means it, so it is a word."""
+        label = "" if version is None else str(version)
+        if version is not None and (not label or any(c.isspace() or c in "@:/" for c in label)):
+            self.wrong(
+                "version", f"the version {label!r} is not a word", fix="write version='2' or '2026-11'"
+            )
+            return ""
+        return label
 
     def takes_of(self, name: str, fn: Callable[..., Any], first: str = "state") -> tuple[str, ...]:
         try:

@@ -11,6 +11,7 @@ from holdfast.frontends.python.guarding import Parts, parts_of
 from holdfast.model.diagnostics import Problem, Severity
 from holdfast.model.fingerprint import graph_fingerprint
 from holdfast.model.graph import Edge, EdgeKind, Graph, GraphSpec, InDoubt, Node
+from holdfast.model.migration import Migration
 from holdfast.model.program import Handler, Program
 from holdfast.model.schema import StateSchema
 from holdfast.model.validate import bound_names, inside, validate
@@ -36,11 +37,27 @@ class Lowered(msgspec.Struct, frozen=True, kw_only=True):
             schema=self.schema,
             children={name: child.program() for name, child in self.children.items()},
             types=self._types(),
+            migrations=self._migrations(),
         )
         # Told, and not only seen: a body that takes nothing, or only the context, is one too.
         program.is_item = self.builder.is_item
         program.retention = self.builder.retention
         return program
+
+    def _migrations(self) -> tuple[Migration, ...]:
+        """With those of the flows that they start from, so that old versions lead here step by step."""
+        found: list[Migration] = []
+        for declared in self.builder.migrations:
+            if isinstance(declared.source, str):
+                found.append(declared.migration)
+                continue
+            old = lower(declared.source)
+            version = graph_fingerprint(old.spec)
+            found.append(msgspec.structs.replace(declared.migration, source=version))
+            found += [
+                msgspec.structs.replace(step, target=step.target or version) for step in old._migrations()
+            ]
+        return tuple(found)
 
     def _code(self) -> dict[str, str]:
         """By node; routers, probes and reducers beside them; sub-flows as `child/node`."""
@@ -82,11 +99,13 @@ def lower(builder: Collector, within: tuple[Collector, ...] = ()) -> Lowered:
         fields=schema.describe(),
         defaults=schema.defaults,
         subgraphs=tuple(child.spec for child in children.values()),
+        label=builder.label or msgspec.UNSET,
         **builder.settings,
     )
     problems += schema.problems()
     problems += validate(spec, writes=_writes(builder), deep=False)
     problems += _handler_problems(builder)
+    problems += _migration_problems(builder, spec)
     for name, child in children.items():
         problems += inside(name, child.problems)
     return Lowered(
@@ -157,6 +176,22 @@ def _handler_problems(builder: Collector) -> list[Problem]:
         if node.id in undeclared and node.effect not in REPEATABLE:
             problems.append(_effect_hint(node))
     return problems
+
+
+def _migration_problems(builder: Collector, spec: GraphSpec) -> list[Problem]:
+    """Renamed to a node that is not there: said when the flow is compiled, not when a run is moved."""
+    known = {node.id for node in spec.nodes}
+    final = [d.migration for d in builder.migrations if not d.migration.target]
+    return [
+        Problem(
+            rule="migration",
+            message=f"a migration renames {old!r} to {new!r}, and there is no such node",
+            fix="name a node of this version",
+        )
+        for migration in final
+        for old, new in migration.rename.items()
+        if new not in known
+    ]
 
 
 def _effect_hint(node: Node) -> Problem:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
 
-from holdfast.frontends.python.code import code_fingerprint
+from holdfast.frontends.python.code import Compatible, code_fingerprint, compatible_marks
 from holdfast.frontends.python.collect import Collector
 from holdfast.frontends.python.functions import is_coroutine
 from holdfast.frontends.python.guard import Guard, guard_node
@@ -26,7 +26,7 @@ R = TypeVar("R")
 _OPTIONS = frozenset(
     {
         "retry", "timeout", "on_failure", "join", "idempotency_key", "in_doubt", "checkpoint", "output_as",
-        "version", "memory", "walk", "metadata", "probe", "guard", "breakpoint",
+        "version", "compatible_with", "memory", "walk", "metadata", "probe", "guard", "breakpoint",
     }
 )  # fmt: skip
 
@@ -50,6 +50,7 @@ class Nodes(Collector):
         checkpoint: str | None = None,
         output_as: str | None = None,
         version: str | None = None,
+        compatible_with: Compatible = (),
         memory: str | None = None,
         walk: WalkSpec | None = None,
         metadata: Mapping[str, Any] | None = None,
@@ -79,6 +80,7 @@ class Nodes(Collector):
         checkpoint: str | None = None,
         output_as: str | None = None,
         version: str | None = None,
+        compatible_with: Compatible = (),
         memory: str | None = None,
         walk: WalkSpec | None = None,
         metadata: Mapping[str, Any] | None = None,
@@ -159,6 +161,7 @@ class Nodes(Collector):
                     retry_on=retry_classes(options.get("retry")),
                     probe=options.get("probe"),
                     code=code_fingerprint(fn, node.version),
+                    compatible=compatible_marks(options.get("compatible_with")),
                 ),
             )
 

@@ -1,0 +1,49 @@
+"""How a flow says what becomes of runs of its older versions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+from holdfast.frontends.python.collect import Collector, Declared
+from holdfast.frontends.python.handle import node_id
+from holdfast.model.migration import Migration, StateChange
+
+
+class Migrations(Collector):
+    def migrate(
+        self,
+        from_: Collector | str,
+        *,
+        to: str = "",
+        rename: Mapping[str, str] | None = None,
+        state: StateChange | None = None,
+        drop: Iterable[str] = (),
+    ) -> None:
+        """What becomes of a run of the version `from_` (a flow, a label or a fingerprint) in this one.
+
+        `rename`: old node -> new node. `state`: a function from the old state to the new, or a mapping of
+        field -> default, `renamed("old")` or a function of the old state. `drop`: fields to forget.
+        `to`: what the version in between is called, for one step of a chain whose code is gone.
+
+        Nothing happens by itself: `holdfast flows migrate` moves runs.
+        """
+        self.revision += 1
+        names = {node_id(old): node_id(new) for old, new in (rename or {}).items()}
+        source = from_ if isinstance(from_, str) else ""
+        if isinstance(from_, str) and not from_:
+            self.wrong("migration", "a migration from nothing", fix="name a flow, a label or a fingerprint")
+        if len(set(names.values())) != len(names):
+            self.wrong("migration", "two nodes are renamed to one", fix="a run stands at one of them")
+        dropped = (drop,) if isinstance(drop, str) else tuple(drop)
+        migration = Migration(source=source, target=to, rename=names, state=self._change(state), drop=dropped)
+        self.migrations.append(Declared(source=from_, migration=migration))
+
+    def _change(self, state: Any) -> StateChange | None:
+        """A mapping as it is now: the caller's own may change."""
+        if isinstance(state, Mapping):
+            return dict(cast("Mapping[str, Any]", state))
+        if state is not None and not callable(state):
+            self.wrong("migration", f"state={state!r} is neither a function nor a mapping")
+            return None
+        return state

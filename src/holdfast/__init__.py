@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     )
     from holdfast.frontends.python import Guard, Join, NodeHandle, Retry, all_of, any_of, quorum
     from holdfast.model.guard import Violation
+    from holdfast.model.migration import renamed
     from holdfast.model.reducers import (
         append,
         avg,
@@ -127,6 +128,7 @@ _HOMES = {
     ),
     "holdfast.frontends.python": ("Guard", "Join", "NodeHandle", "Retry", "all_of", "any_of", "quorum"),
     "holdfast.model.guard": ("Violation",),
+    "holdfast.model.migration": ("renamed",),
     "holdfast.model.reducers": (
         "append",
         "avg",
@@ -226,6 +228,7 @@ __all__ = [
     "min_",
     "quorum",
     "reducer",
+    "renamed",
     "sum_",
     "tool",
     "tool_call",

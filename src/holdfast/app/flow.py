@@ -15,6 +15,7 @@ from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs.calling import build_state
 from holdfast.runs.service import RunService
+from holdfast.runs.verdicts import Verdict
 from holdfast.store.base import RunRow
 from holdfast.types.event import Event
 from holdfast.types.ids import RunId
@@ -160,6 +161,16 @@ class Flow(FlowBuilder):
         await self._of_this_flow(service, checkpoint, seq)
         row = await service.rewind(checkpoint, seq, patch=patch, input=input)
         return await advance(service, self.program(), row.id)
+
+    async def check_runs(self, *, on: Holdfast | None = None) -> list[Verdict]:
+        """Each live run on another version of this flow: whether it would fit this one, and why not."""
+        return await (await self._service(on)).check(self.program())
+
+    async def migrate_runs(
+        self, *runs: str, dry_run: bool = False, on: Holdfast | None = None
+    ) -> list[Verdict]:
+        """Move runs (default: all that live on another version) to this one, as `migrate` declared it."""
+        return await (await self._service(on)).migrate(self.program(), runs=runs, dry_run=dry_run)
 
     async def _of_this_flow(
         self, service: RunService, ref: str, checkpoint: str | int | None

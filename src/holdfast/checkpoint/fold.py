@@ -23,6 +23,7 @@ from holdfast.model.bodies import (
 )
 from holdfast.model.events import graph_at
 from holdfast.model.graph import END, START, Graph
+from holdfast.model.migration import MIGRATED, MIGRATION
 from holdfast.types.record import Kind, Move, Record
 
 HISTORY = "history"
@@ -221,6 +222,23 @@ def _asked(_graph: Graph, history: History, record: Record, body: AskedBody) -> 
     history.asked[body.hold] = {**asked, **where}
 
 
+def _snapshot(_graph: Graph, history: History, record: Record, body: SnapshotBody) -> None:
+    """After a migration, what is not over goes on under the new names; what is over keeps its own."""
+    if record.outcome != MIGRATED:
+        return
+    names: dict[str, str] = body.position.get(MIGRATION, {}).get("renamed", {})
+    if not names:
+        return
+    history.skipped = [names.get(label, label) for label in history.skipped]
+    history.pending = {edge: names.get(label, label) for edge, label in history.pending.items()}
+    history.keyed = {names.get(label, label): keys for label, keys in history.keyed.items()}
+    history.retries = {names.get(label, label): count for label, count in history.retries.items()}
+    for asked in history.asked.values():
+        label: str = asked["scope"] + asked["node"]
+        scope, slash, asked["node"] = names.get(label, label).rpartition("/")
+        asked["scope"] = scope + slash
+
+
 def _end(_graph: Graph, history: History, _record: Record, _body: Any) -> None:
     history.asked.clear()
 
@@ -303,5 +321,6 @@ _FOLD = {
     Kind.substep: _substep,
     Kind.asked: _asked,
     Kind.step: _step,
+    Kind.snapshot: _snapshot,
     Kind.end: _end,
 }

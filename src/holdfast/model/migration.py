@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-
 MIGRATED = "migrated"
 """The outcome of the snapshot record with which a run goes over to another version."""
 
@@ -26,17 +25,21 @@ def renamed(was: str) -> Renamed:
     return Renamed(was)
 
 
-StateChange = Callable[[dict[str, Any]], Mapping[str, Any]] | Mapping[str, Any]
-"""A function from the old state to the new, or field -> default value, `renamed(...)` or a function."""
+Restate = Callable[[dict[str, Any]], Mapping[str, Any]]
+"""From the whole old state to the whole new one."""
 
 
 class Migration(msgspec.Struct, frozen=True, kw_only=True):
-    """`source` and `target` are fingerprints or labels; no target: the version that declares it."""
+    """`source` and `target` are fingerprints or labels; no target: the version that declares it.
+
+    `fields`: field -> default value, `renamed(...)` or a function of the old state.
+    """
 
     source: str
     target: str = ""
     rename: dict[str, str] = {}
-    state: StateChange | None = None
+    state: Restate | None = None
+    fields: dict[str, Any] = {}
     drop: tuple[str, ...] = ()
 
 

@@ -113,6 +113,11 @@ class Program:
         return "c1-" + sha256(repr(parts).encode()).hexdigest()[:32]
 
     @property
+    def code_marks(self) -> bytes:
+        """Part by part, for a store to keep by `code_digest`."""
+        return msgspec.json.encode(self.code, order="sorted")
+
+    @property
     def names(self) -> frozenset[str]:
         """What this version may be called by."""
         return frozenset({self.version, self.graph.label} - {""})

@@ -17,8 +17,8 @@ from holdfast.types.record import Kind, Record
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.runs.history import Reader
     from holdfast.runs.service import RunService
+    from holdfast.runs.versions import Readers
     from holdfast.store.base import RunRow
     from holdfast.types.event import Event
 
@@ -35,14 +35,14 @@ class Progress:
         self._known: OrderedDict[RunId, tuple[int, dict[str, bool]]] = OrderedDict()
 
     async def start(
-        self, service: RunService, row: RunRow, reader: Reader, upto: int
+        self, service: RunService, row: RunRow, readers: Readers, upto: int
     ) -> tuple[int, dict[str, bool]]:
         """(record, completed nodes up to it), not after `upto`; True: a node of the flow itself."""
         known = self._known.get(row.id)
         if known is not None and known[0] <= upto:
             return known[0], dict(known[1])
         (first,) = await service.store.read(row.id, first=row.horizon, last=row.horizon)
-        history = begin(first, reader.sealer.open(first))
+        history = begin(first, readers.at(first.seq).sealer.open(first))
         done = {e.label: not e.scope for e in history.executions if e.settled and e.outcome in _DONE}
         return first.seq, done
 
@@ -53,21 +53,22 @@ class Progress:
             self._known.popitem(last=False)
 
 
-async def complete(service: RunService, row: RunRow, reader: Reader, events: Sequence[Event]) -> None:
+async def complete(service: RunService, row: RunRow, readers: Readers, events: Sequence[Event]) -> None:
     """Fill in what these events tell about the run as a whole (R-15 to R-17)."""
     wanted = [event for event in events if event.type in _PROGRESS]
     if wanted:
-        await _tell_progress(service, row, reader, wanted)
+        await _tell_progress(service, row, readers, wanted)
     for event in events:
         if event.type == "hold.asked_again":
             await _tell_question(service, event)
         elif event.type in _ENDS:
-            await _tell_end(service, row, reader, event)
+            await _tell_end(service, row, readers, event)
 
 
-async def _tell_end(service: RunService, row: RunRow, reader: Reader, event: Event) -> None:
+async def _tell_end(service: RunService, row: RunRow, readers: Readers, event: Event) -> None:
     """The last event says what the run came to and how long it took, from its creation (G-48)."""
     event.data["duration_us"] = event.at - row.created_at
+    reader = readers.at(event.data["seq"])
     try:
         loaded = await load(service.store, reader.sealer, reader.graph, row.id, upto=event.data["seq"])
         await service.runtime.desk.materialise(loaded.pos, reader.sealer.registry)
@@ -78,8 +79,8 @@ async def _tell_end(service: RunService, row: RunRow, reader: Reader, event: Eve
     event.data["output"] = loaded.pos.scopes[""].tree.merged().get("artifacts", {})
 
 
-async def _tell_progress(service: RunService, row: RunRow, reader: Reader, wanted: list[Event]) -> None:
-    at, done = await service.progress.start(service, row, reader, wanted[0].data["seq"])
+async def _tell_progress(service: RunService, row: RunRow, readers: Readers, wanted: list[Event]) -> None:
+    at, done = await service.progress.start(service, row, readers, wanted[0].data["seq"])
     last = wanted[-1].data["seq"]
     records = await service.store.read(row.id, first=at + 1, last=last, payloads=False) if last > at else []
     rest = iter(records)

@@ -24,6 +24,7 @@ from holdfast.runs.history import Reader, reader_of
 from holdfast.runs.patching import partitions, patched
 from holdfast.runs.pictures import Folded, fold_to, resolve
 from holdfast.runs.unloaded import stored_program
+from holdfast.runs.versions import version_at
 from holdfast.store.base import NewRun, RunRow
 from holdfast.store.readonly import demand_live
 from holdfast.telemetry import crashpoint
@@ -58,8 +59,9 @@ async def fork(
     source, at = await resolve(service, ref, seq)
     if supersede:
         demand_live(source)
-    reader = await reader_of(service, source)
-    program = _program(service, source, reader)
+    then = msgspec.structs.replace(source, version=await version_at(service, source, at))
+    reader = await reader_of(service, then)
+    program = _program(service, then, reader)
     changes = partitions(patch, given)
     folded = await fold_to(service, source, at, reader)
     if changes:
@@ -101,7 +103,7 @@ def _new_run(
         id=run,
         tenant=source.tenant,
         flow=source.flow,
-        version=source.version,
+        version=program.version,
         code=program.code_digest,
         lane=source.lane,
         priority=source.priority,
@@ -127,13 +129,13 @@ def _records(
     supersede: bool,
     changes: dict[str, Any],
 ) -> tuple[list[Record], list[Blob]]:
-    pos, history, source = folded.pos, folded.history, folded.row
+    pos, history = folded.pos, folded.history
     graph = program.graph
     waits = detach(graph, pos, history, run)
     decision = Decision(graph, pos, now)
     body = CreatedBody(
         graph.name,
-        source.version,
+        program.version,
         program.code_digest,
         FrozenDict(),
         FrozenDict(),

@@ -20,6 +20,7 @@ from holdfast.engine.messages import (
 )
 from holdfast.errors import VersionMismatchError
 from holdfast.runs import evidence
+from holdfast.store.base import Store
 from holdfast.types.ids import HoldId
 from holdfast.types.record import InboxRow
 from holdfast.types.value import freeze
@@ -104,35 +105,37 @@ class Box:
         return hold is not None and hold.why == "code"
 
     async def _read(self, row: InboxRow) -> Message | None:
-        if row.kind == "timer":
-            return TimerFired(token=row.payload.decode(), inbox=row.id)
-        if row.kind == "resume":
-            kept: dict[str, Any] = msgspec.json.decode(row.payload) if row.payload else {}
-            return ResumeAsked(inbox=row.id, late=self._late, **kept)
         if row.kind == "late":
             intent = int(row.payload)
             return LateCame(intent=intent, told=(await self._late_reports()).get(intent), inbox=row.id)
-        if row.kind == "cancel":
-            said: dict[str, Any] = msgspec.json.decode(row.payload) if row.payload else {}
-            return CancelAsked(
-                reason=said.get("reason") or "cancelled", by=said.get("by") or "", inbox=row.id
-            )
-        if row.kind == "answer":
-            return await self._answer(row)
-        return None
+        return await message_of(self.driver.runtime.store, row, self._late)
 
-    async def _answer(self, row: InboxRow) -> Message | None:
-        hold = await self.driver.runtime.store.hold(HoldId(row.payload.decode()))
-        if hold is None or hold.resolution is None:
-            return None
-        resolution = freeze(msgspec.json.decode(hold.resolution))
-        return Answered(
-            hold=hold.id,
-            resolution=resolution,
-            by=hold.resolved_by or "",
-            at=hold.resolved_at or 0,
-            inbox=row.id,
-        )
+
+async def message_of(store: Store, row: InboxRow, late: Late | None = None) -> Message | None:
+    """What a row of the inbox says to the engine; None for a kind that it does not know."""
+    if row.kind == "timer":
+        return TimerFired(token=row.payload.decode(), inbox=row.id)
+    if row.kind == "resume":
+        kept: dict[str, Any] = msgspec.json.decode(row.payload) if row.payload else {}
+        return ResumeAsked(inbox=row.id, late=late or {}, **kept)
+    if row.kind == "cancel":
+        said: dict[str, Any] = msgspec.json.decode(row.payload) if row.payload else {}
+        return CancelAsked(reason=said.get("reason") or "cancelled", by=said.get("by") or "", inbox=row.id)
+    return await _answer(store, row) if row.kind == "answer" else None
+
+
+async def _answer(store: Store, row: InboxRow) -> Message | None:
+    hold = await store.hold(HoldId(row.payload.decode()))
+    if hold is None or hold.resolution is None:
+        return None
+    resolution = freeze(msgspec.json.decode(hold.resolution))
+    return Answered(
+        hold=hold.id,
+        resolution=resolution,
+        by=hold.resolved_by or "",
+        at=hold.resolved_at or 0,
+        inbox=row.id,
+    )
 
 
 def _breaks_in(mail: list[Message]) -> list[Message]:

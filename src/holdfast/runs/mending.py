@@ -13,6 +13,7 @@ from holdfast.errors import BlobMissingError, CheckpointCorruptError, HoldfastEr
 from holdfast.model.apply import apply_record
 from holdfast.model.bodies import AttemptBody, ErrorInfo, SnapshotBody
 from holdfast.model.graph import Graph
+from holdfast.model.migration import MIGRATED
 from holdfast.model.position import Position
 from holdfast.model.snapshot import dump_position
 from holdfast.runs.loading import Loaded, load, open_body, segment_loader, start_from
@@ -64,7 +65,8 @@ async def _past_snapshots(
     if not isinstance(bad, int):
         raise error
     record = (await runtime.store.read(run, first=bad, last=bad, payloads=False))[0]
-    if record.kind != Kind.snapshot:
+    if record.kind != Kind.snapshot or record.outcome == MIGRATED:
+        # What a migration made of the run is in that record alone.
         raise error
     pos = await _replay(runtime, claim, graph, sealer, bad, claim.run.head)
     log.warning("run %s: its snapshot at record %d is damaged; loaded from the records before it", run, bad)
@@ -80,6 +82,8 @@ async def _replay(
     if first is None:
         raise CheckpointCorruptError(f"run {run} has no good record before record {bad}", seq=bad)
     records = await runtime.store.read(run, first=first, last=upto)
+    if any(record.outcome == MIGRATED for record in records[1:]):
+        raise CheckpointCorruptError(f"run {run} has no good record after its migration", seq=bad)
     try:
         pos = start_from(graph, sealer, run, records[0], segment_loader(runtime.store, sealer, run))
     except CheckpointCorruptError:
@@ -103,6 +107,8 @@ async def _fall_back(
     effects = [r for r in lost if r.kind in _DOES and r.effect and r.effect not in REPEATABLE]
     if effects:
         raise _typed(error, lost, "and steps that touched the outside lie after it") from error
+    if any(r.outcome == MIGRATED for r in lost):
+        raise _typed(error, lost, "and it was migrated after it: its version cannot be taken back") from error
     pos = await _replay(runtime, claim, graph, sealer, bad, bad - 1)
     for scope in pos.scopes.values():
         # From here on the journal holds records that do not count: lists must not be found by ranges of it.

@@ -19,9 +19,9 @@ from holdfast.checkpoint.picture import (
 from holdfast.errors import CheckpointCorruptError, CheckpointNotFoundError, RunNotFoundError
 from holdfast.model.bodies import CreatedBody, SnapshotBody
 from holdfast.model.position import Position
-from holdfast.runs.history import Reader, reader_of
 from holdfast.runs.loading import load
 from holdfast.runs.mending import FELL_BACK
+from holdfast.runs.versions import Reader, readers_of
 from holdfast.types.ids import CheckpointId, HoldId, RunId, checkpoint_id, checkpoint_seq, is_id, run_prefix
 from holdfast.types.record import Kind, Record, turn_of
 from holdfast.types.value import BlobRef, FrozenDict
@@ -163,17 +163,19 @@ async def latest_seq(service: RunService, run: str, node: str | None = None) -> 
 
 async def fold_to(service: RunService, row: RunRow, seq: int, reader: Reader | None = None) -> Folded:
     """The position and the history at a record. Large values stay references. No user code runs."""
-    reader = reader or await reader_of(service, row)
+    readers = await readers_of(service, row, reader)
+    reader = readers.at(seq)
     loaded = await load(service.store, reader.sealer, reader.graph, row.id, upto=seq)
     records = await service.store.read(row.id, first=row.horizon, last=seq)
-    first = _open(reader, records[0])
+    first = _open(readers.at(row.horizon), records[0])
     history = begin(records[0], first)
     if not isinstance(first, SnapshotBody):
-        fold(reader.graph, history, records[0], first)
+        fold(readers.at(row.horizon).graph, history, records[0], first)
     void = _void(reader, records)
     for record in records[1:]:
         if not any(low <= record.seq < high for low, high in void):
-            fold(reader.graph, history, record, _open(reader, record))
+            then = readers.at(record.seq)
+            fold(then.graph, history, record, _open(then, record))
     parent = next((r.seq for r in reversed(records[:-1]) if r.listed), None)
     return Folded(row, reader, records[-1], loaded.pos, history, first, parent)
 

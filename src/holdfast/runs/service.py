@@ -18,13 +18,14 @@ from holdfast.model.fingerprint import encode_graph
 from holdfast.model.graph import Graph
 from holdfast.model.position import Position
 from holdfast.model.program import Program
-from holdfast.runs import forking, moving, naming, pictures, pruning, replaying, saying
+from holdfast.runs import forking, moving, naming, pictures, pruning, replaying, saying, verdicts
 from holdfast.runs.announcing import Progress
 from holdfast.runs.history import reader_of, tell_events
 from holdfast.runs.options import break_places, check_options, own_options
 from holdfast.runs.pending import PendingRun, open_breakpoints, pending_runs
 from holdfast.runs.replaying import Replay
 from holdfast.runs.runtime import Runtime
+from holdfast.runs.verdicts import Verdict
 from holdfast.store.base import Claim, FlowRow, NewRun, RunFilter, RunRow
 from holdfast.store.readonly import demand_live
 from holdfast.types.event import Event, EventRow
@@ -116,7 +117,7 @@ class RunService:
             if blobs:
                 await self.runtime.desk.of(tenant).put(blobs)
             records.append(record)
-        await self._store_flow(program)
+        await self.keep_flow(program)
         new = NewRun(
             id=run,
             tenant=tenant,
@@ -134,7 +135,11 @@ class RunService:
         )
         return new, decision.pos
 
-    async def _store_flow(self, program: Program) -> None:
+    async def keep_flow(self, program: Program) -> None:
+        """Store the graph, so that runs can be read without code, and what the code consists of (D-34)."""
+        if program.code_digest not in self._stored:
+            await self.store.put_code(program.code_digest, program.code_marks)
+            self._stored.add(program.code_digest)
         if program.version not in self._stored:
             row = FlowRow(
                 name=program.graph.name,
@@ -288,6 +293,17 @@ class RunService:
     ) -> RunRow:
         """A fork that supersedes its source: the old run ends as cancelled, with links both ways."""
         return await forking.fork(self, ref, seq, patch=patch, given=input, supersede=True, run_id=run_id)
+
+    # ------------------------------------------------------------------ versions
+    async def check(self, program: Program) -> list[Verdict]:
+        """Each live run of this flow on another version: whether it would fit this one, and why not."""
+        return await verdicts.check(self, program)
+
+    async def migrate(
+        self, program: Program, *, runs: Sequence[str] = (), dry_run: bool = False
+    ) -> list[Verdict]:
+        """Move runs (default: all that live on another version) to this one; those that do not fit stay."""
+        return await verdicts.migrate(self, program, runs=runs, dry_run=dry_run)
 
     # ------------------------------------------------------------------ moving
     async def export_run(self, run: str, *, decrypt: bool = False) -> bytes:

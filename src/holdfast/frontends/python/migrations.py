@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from holdfast.frontends.python.collect import Collector, Declared
 from holdfast.frontends.python.handle import node_id
-from holdfast.model.migration import Migration, StateChange
+from holdfast.model.migration import Migration, Restate
 
 
 class Migrations(Collector):
@@ -17,7 +17,7 @@ class Migrations(Collector):
         *,
         to: str = "",
         rename: Mapping[str, str] | None = None,
-        state: StateChange | None = None,
+        state: Restate | Mapping[str, Any] | None = None,
         drop: Iterable[str] = (),
     ) -> None:
         """What becomes of a run of the version `from_` (a flow, a label or a fingerprint) in this one.
@@ -36,14 +36,13 @@ class Migrations(Collector):
         if len(set(names.values())) != len(names):
             self.wrong("migration", "two nodes are renamed to one", fix="a run stands at one of them")
         dropped = (drop,) if isinstance(drop, str) else tuple(drop)
-        migration = Migration(source=source, target=to, rename=names, state=self._change(state), drop=dropped)
-        self.migrations.append(Declared(source=from_, migration=migration))
-
-    def _change(self, state: Any) -> StateChange | None:
-        """A mapping as it is now: the caller's own may change."""
+        fields: dict[str, Any] = {}
         if isinstance(state, Mapping):
-            return dict(cast("Mapping[str, Any]", state))
-        if state is not None and not callable(state):
+            fields, state = dict(cast("Mapping[str, Any]", state)), None
+        elif state is not None and not callable(state):
             self.wrong("migration", f"state={state!r} is neither a function nor a mapping")
-            return None
-        return state
+            state = None
+        migration = Migration(
+            source=source, target=to, rename=names, state=state, fields=fields, drop=dropped
+        )
+        self.migrations.append(Declared(source=from_, migration=migration))

@@ -123,8 +123,9 @@ class Runtime:
             raise VersionMismatchError(
                 f"this run was started on version {version} of flow {flow!r}, and only "
                 f"{', '.join(p.version for p in other)} is loaded here.",
-                hint="It keeps its place, and so does an answer that was given. Load the code of its version, "
-                "or see with `holdfast flows check` whether it fits and move it with `holdfast flows migrate`.",
+                hint="It keeps its place, and so does an answer that was given. Load the code of its "
+                "version, or see with `holdfast flows check` whether it fits and move it with "
+                "`holdfast flows migrate`.",
                 flow=flow,
                 version=version,
             )

@@ -1,7 +1,7 @@
 """The terms of a hold: who may decide it and how, until when, and what happens if nobody does.
 
-Written by the flow's author (or a policy), stored with the hold as JSON, and never changed afterwards: what changes
-(assignee, deadline, claims) are columns of the row.
+Written by the flow's author (or a policy), stored with the hold as JSON, and never changed afterwards: what
+changes (assignee, deadline, claims) are columns of the row.
 """
 
 from __future__ import annotations

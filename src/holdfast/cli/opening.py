@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from holdfast.app.house import DEFAULT_STORE, Holdfast
+from holdfast.cli.observing import observe
 from holdfast.checkpoint.keys import KeyRing
 from holdfast.errors import FlowNotFoundError, SettingsError, StoreUnavailableError
 from holdfast.runs.runtime import RunSettings
@@ -32,7 +33,7 @@ def open_house(
             hint="`holdfast run` makes one; --store or HOLDFAST_STORE names another.",
         )
     named = f"sqlite:{address}" if address == str(file) else address
-    return Holdfast(named, settings=_settings(lease), keys=keys)
+    return observe(Holdfast(named, settings=_settings(lease), keys=keys))
 
 
 def store_exists(store: str | None) -> bool:

@@ -11,6 +11,7 @@ from holdfast.app.worker import Worker
 from holdfast.cli.driving import Signals
 from holdfast.cli.locating import absolute, load_flows, split
 from holdfast.cli.main import Exit
+from holdfast.cli.observing import start_logging
 from holdfast.cli.opening import open_house, remember_source
 from holdfast.cli.screen import note
 
@@ -20,7 +21,7 @@ LEASE = 30.0
 async def work(
     specs: list[str], lanes: list[str] | None, concurrency: int, *, until_idle: bool, store: str | None
 ) -> Exit:
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    start_logging()
     carried = [(spec, flow) for spec in specs for flow in load_flows(spec)]
     flows = [flow for _, flow in carried]
     async with open_house(store, must_exist=False, lease=LEASE) as house:

@@ -28,6 +28,7 @@ from holdfast.runs.substeps import (
     spending,
     total,
 )
+from holdfast.telemetry import NodeLog
 from holdfast.types.ids import RunId
 from holdfast.types.memory import Memory
 from holdfast.types.record import TURN, Op
@@ -99,12 +100,14 @@ class Context:
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
         extra = {
             "run": self.run_id,
+            "flow": self._driver.row.flow,
+            "scope": self._exec.scope,
             "node": self.node,
             "visit": self.visit,
             "attempt": self.attempt,
             "seq": self._exec.seq,
         }
-        return logging.LoggerAdapter(logging.getLogger("holdfast.node"), extra)
+        return NodeLog(logging.getLogger("holdfast.node"), extra)
 
     @property
     def memory(self) -> NodeMemory:

@@ -69,7 +69,8 @@ async def _past_snapshots(
         # What a migration made of the run is in that record alone.
         raise error
     pos = await _replay(runtime, claim, graph, sealer, bad, claim.run.head)
-    log.warning("run %s: its snapshot at record %d is damaged; loaded from the records before it", run, bad)
+    said = "run %s: its snapshot at record %d is damaged; loaded from the records before it"
+    log.warning(said, run, bad, extra={"run": run, "seq": bad})
     return Loaded(pos, claim.run.head - bad)
 
 
@@ -120,7 +121,7 @@ async def _fall_back(
     body = SnapshotBody(dump_position(pos, whole=True, by_ref=True))
     snapshot = _record(pos, claim, body, Kind.snapshot, "", Side(timers=_timers(pos)))
     await _settle(runtime, claim, sealer, [told, snapshot])
-    log.warning("run %s: %s", row.id, info.message)
+    log.warning("run %s: %s", row.id, info.message, extra={"run": row.id, "flow": row.flow})
     return Loaded(pos, 0)
 
 

@@ -109,4 +109,5 @@ class Parker:
                     ready_at=store.now(),
                 )
         except HoldfastError as error:
-            log.warning("run %s could not be released, its lease will lapse: %s", driver.run, error)
+            said = "run %s could not be released, its lease will lapse: %s"
+            log.warning(said, driver.run, error, extra={"run": driver.run, "seq": driver.pos.head})

@@ -249,7 +249,8 @@ class Recorder:
                 queue.blobs.clear()
                 if queue.outage is not None:
                     queue.outage = None
-                    log.warning("run %s is checkpointed again", queue.lease.run)
+                    run = queue.lease.run
+                    log.warning("run %s is checkpointed again", run, extra={"run": run})
                 if self.published is not None:
                     self.published(queue, records)
             else:
@@ -288,7 +289,8 @@ class Recorder:
                 waiter.set_exception(error)
         if queue.outage is None and queue.on_outage is not None:
             queue.outage = error
-            log.error("run %s goes on without checkpoints, as its flow allows: %s", queue.lease.run, error)
+            run, said = queue.lease.run, "run %s goes on without checkpoints, as its flow allows: %s"
+            log.error(said, run, error, extra={"run": run})
             queue.on_outage(error)
 
     def _poison(self, queue: RunQueue, error: Exception) -> None:

@@ -8,6 +8,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable
+from logging import DEBUG
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -31,7 +32,7 @@ from holdfast.runs.loading import Loaded
 from holdfast.runs.memory import MemoryStore, StoredMemory
 from holdfast.runs.mending import load_or_mend
 from holdfast.runs.recorder import Recorder, RunQueue
-from holdfast.runs.sealing import Sealer
+from holdfast.runs.sealing import Sealer, log_records
 from holdfast.store.base import Claim, ClaimRequest, Store
 from holdfast.store.readonly import demand_live
 from holdfast.telemetry import crashpoint, log
@@ -179,6 +180,13 @@ class Runtime:
             self._tell(claim.run.id)
 
     async def _drive(self, driver: Driver) -> RunStatus:
+        about = {"run": driver.run, "flow": driver.row.flow, "seq": driver.pos.head}
+        log.info("a run is taken up", extra=about)
+        status = await self._watched(driver)
+        log.info("a run is let go: it is %s", status, extra={**about, "seq": driver.pos.head})
+        return status
+
+    async def _watched(self, driver: Driver) -> RunStatus:
         if self.watch is None:
             return await driver.drive()
         self.watch.began(driver)
@@ -288,6 +296,8 @@ class Runtime:
         return stop
 
     def _published(self, queue: RunQueue, records: list[Record]) -> None:
+        if log.isEnabledFor(DEBUG):
+            log_records(queue.lease.run, records)
         if self.watch is not None:
             self.watch.committed(queue.lease, records)
         if self._listeners:

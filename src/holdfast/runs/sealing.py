@@ -21,6 +21,8 @@ from holdfast.model.bodies import (
     SubstepBody,
 )
 from holdfast.model.events import count_events
+from holdfast.telemetry import log
+from holdfast.types.ids import RunId
 from holdfast.types.record import Body, Kind, Op, Record, Side
 from holdfast.types.value import BlobRef
 
@@ -215,6 +217,14 @@ def _surely_fits(value: Any) -> bool:
     if kind is int:
         return _INT_MIN <= value <= _INT_MAX
     return kind in _FITS
+
+
+def log_records(run: RunId, records: list[Record]) -> None:
+    """What became durable, by its columns: no value of the user's."""
+    for record in records:
+        about = {"run": run, "node": record.node, "scope": record.scope, "visit": record.visit}
+        more = {"attempt": record.attempt, "seq": record.seq, "outcome": record.outcome}
+        log.debug("%s recorded", kind_name(record), extra={**about, **more})
 
 
 Opener = Callable[[Record], Any]

@@ -29,7 +29,8 @@ class Reaper:
                 break
         for row in found:
             what = f"failed: {row.error}" if row.status is RunStatus.failed else f"is {row.status} again"
-            log.warning("the worker of run %s fell silent; the run %s", row.id, what)
+            about = {"run": row.id, "flow": row.flow, "seq": row.head}
+            log.warning("the worker of run %s fell silent; the run %s", row.id, what, extra=about)
         return found
 
     async def serve(self) -> None:

@@ -203,7 +203,7 @@ class Worker:
         try:
             await self._advance(claim)
         except Exception:
-            log.exception("run %s stops here until its lease lapses", run)
+            log.exception("run %s stops here until its lease lapses", run, extra={"run": run})
         finally:
             if self._runs.get(run) is asyncio.current_task():
                 # Otherwise it was lost, and claimed again before this task was gone.
@@ -215,11 +215,11 @@ class Worker:
         try:
             await self.runtime.drive(claim)
         except LeaseLostError:
-            log.info("run %s went on elsewhere", run)
+            log.info("run %s went on elsewhere", run, extra={"run": run})
         except (VersionMismatchError, SchemaTooNewError, KeyMissingError) as error:
-            log.warning("run %s cannot go on here: %s", run, error)
+            log.warning("run %s cannot go on here: %s", run, error, extra={"run": run})
         except StoreError as error:
-            log.warning("run %s stopped here: %s", run, error)
+            log.warning("run %s stopped here: %s", run, error, extra={"run": run})
             await self._hand_back(claim)
 
     async def _hand_back(self, claim: Claim) -> None:

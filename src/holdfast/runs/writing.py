@@ -181,5 +181,6 @@ class Writer:
             if self.queue.outage is None:
                 raise
             status = driver.pos.status
-            log.error("run %s has %s, and no record of that could be written: %s", driver.run, status, error)
+            said = "run %s has %s, and no record of that could be written: %s"
+            log.error(said, driver.run, status, error, extra={"run": driver.run, "seq": driver.pos.head})
         return RunStatus(driver.pos.status)

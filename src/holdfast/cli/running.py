@@ -8,14 +8,15 @@ from typing import Any
 
 import msgspec
 
-from holdfast.app.flow import Flow, follow
+from holdfast.app.flow import Flow
 from holdfast.app.result import Result
 from holdfast.cli.driving import Claimed, drive
 from holdfast.cli.locating import absolute, load_flow
 from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house, recall_source, remember_source
-from holdfast.cli.screen import note, print_json, say, to_json
-from holdfast.cli.telling import command, event_line, exit_for, hold_json, result_json, tell_result
+from holdfast.cli.screen import note, print_json, say
+from holdfast.cli.telling import command, exit_for, hold_json, result_json, tell_result
+from holdfast.cli.watching import tell_patience, watch
 from holdfast.errors import (
     FlowNotFoundError,
     HoldNotFoundError,
@@ -25,9 +26,8 @@ from holdfast.errors import (
 )
 from holdfast.runs.service import RunService
 from holdfast.store.base import RunRow
-from holdfast.types.event import Event
 from holdfast.types.hold import HoldRow
-from holdfast.types.ids import HoldId, RunId
+from holdfast.types.ids import HoldId
 from holdfast.types.status import ENDED, RunStatus
 
 
@@ -92,7 +92,9 @@ async def _go_on(
         note(f"run {row.id}")
     driving = asyncio.ensure_future(drive(service, program, row.id, claimed))
     if manner.watch:
-        await _watch(service, row.id, driving, manner)
+        await watch(service, row, driving, json=manner.json)
+    elif not manner.json:
+        await tell_patience(service, row, driving)
     result: Result = await driving
     _tell(result, manner)
     return exit_for(result.status)
@@ -103,28 +105,6 @@ def _tell(result: Result, manner: Manner) -> None:
         print_json(result_json(result))
     else:
         tell_result(result, manner.store)
-
-
-async def _watch(service: RunService, run: RunId, driving: asyncio.Future[Result], manner: Manner) -> None:
-    async for event in follow(service, run, driving):
-        _show_event(event, manner)
-
-
-def _show_event(event: Event, manner: Manner) -> None:
-    if manner.json:
-        print(to_json(event), flush=True)
-        return
-    line = event_line(event)
-    if line is not None:
-        say(line, style=_style(event.type))
-
-
-def _style(kind: str) -> str:
-    if "fail" in kind or "unknown" in kind:
-        return "red"
-    if kind.startswith("hold"):
-        return "yellow"
-    return "green" if kind.endswith("completed") else ""
 
 
 async def answer_hold(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.text import Text as RichText
 
     from holdfast.drawing import Span, TextDrawing
@@ -124,6 +125,15 @@ def note(text: str) -> None:
         Console(stderr=True, highlight=False).print(_escaped(text), style="dim")
     else:
         print(text, file=sys.stderr)
+
+
+def status_console() -> Console | None:
+    """Where to say what goes on while somebody waits; None where nobody looks."""
+    if not sys.stderr.isatty():
+        return None
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False)
 
 
 def fields(pairs: Sequence[tuple[str, str]]) -> None:

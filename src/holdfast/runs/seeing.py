@@ -8,6 +8,9 @@ from typing import Any
 from holdfast.runs.visits import Retry, Visit, Visits, Wait, close_waits, path_of
 from holdfast.types.event import Event
 
+SAID = 400
+"""Characters of a node's live output that are remembered."""
+
 
 def see(visits: Visits, event: Event) -> None:
     tell = _SEE.get(event.type)
@@ -103,10 +106,25 @@ def _stepped(visits: Visits, event: Event) -> None:
 
 
 def _emitted(visits: Visits, event: Event) -> None:
+    """Text grows at its end, as tokens do; `kind="progress"` is a number from 0 to 1, or done and total."""
     told: Any = event.data.get("data")
     visit = _meant(visits, event)
     visit.emitted += 1
-    visit.said = told if isinstance(told, str) else repr(told)
+    visit.said = (visit.said + told)[-SAID:] if isinstance(told, str) else repr(told)[-SAID:]
+    if event.data.get("kind") == "progress":
+        visit.progress = _share(told)
+
+
+def _share(told: Any) -> float | None:
+    if isinstance(told, dict):
+        known: dict[str, Any] = told  # type: ignore[assignment]
+        done, total = known.get("done"), known.get("total")
+        told = (
+            done / total
+            if isinstance(done, int | float) and isinstance(total, int | float) and total
+            else None
+        )
+    return min(max(float(told), 0.0), 1.0) if isinstance(told, int | float) else None
 
 
 def _skipped(visits: Visits, event: Event) -> None:

@@ -48,7 +48,9 @@ class Visit(msgspec.Struct, kw_only=True):
     tokens: int = 0
     cost: float = 0.0
     emitted: int = 0
+    # The end of what it told with `ctx.emit`, and how far it says that it is (0 to 1).
     said: str = ""
+    progress: float | None = None
     # The run that it happened in, where a fork brought it along.
     run: str = ""
 

@@ -1,6 +1,6 @@
 """Logging and crash points: what can be watched, and where a test may pull the plug.
 
-Logs are those of the standard library, in text or JSON, each line with its place in a run where that is known.
+Logs are those of the standard library, in text or JSON, each line with its place in a run where it has one.
 
 Crash points are named and inert in production (D-39). A test process arms one with `arm`, or by
 `HOLDFAST_CRASH=name` / `name:3` (the third time it is reached); reaching it ends the process at
@@ -53,11 +53,11 @@ class NodeLog(logging.LoggerAdapter[logging.Logger]):
 
 
 class Placed(logging.Filter):
-    """Adds run, flow, node, visit, attempt and seq to what is logged while a handler runs, whoever logs it."""
+    """Adds run, flow, node, visit, attempt and seq to what is logged while a handler runs, by whomever."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         at = here.get()
-        # Our own loggers say themselves what a line is about: they may speak of another run than the one here.
+        # Our own logger says itself what a line is about: it may speak of another run than the one here.
         if at is not None and record.name != log.name:
             for name, value in at._asdict().items():
                 if not hasattr(record, name):

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 
 from holdfast.app.house import DEFAULT_STORE, Holdfast
-from holdfast.cli.observing import observe
 from holdfast.checkpoint.keys import KeyRing
+from holdfast.cli.observing import observe
 from holdfast.errors import FlowNotFoundError, SettingsError, StoreUnavailableError
 from holdfast.runs.runtime import RunSettings
 from holdfast.types.duration import DurationError, parse_duration

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 
 from holdfast.app.flow import Flow
 from holdfast.app.worker import Worker

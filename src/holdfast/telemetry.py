@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Mapping, MutableMapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple, TextIO
+from typing import Any, Final, NamedTuple, Protocol, TextIO
 
 log: Final = logging.getLogger("holdfast")
 
@@ -33,7 +33,19 @@ class Where(NamedTuple):
     seq: int  # of the record that started it
 
 
-here: ContextVar[Where | None] = ContextVar("the node whose handler runs here", default=None)
+class Placer(Protocol):
+    def where(self, execution: Any) -> Where: ...
+
+
+# Whoever drives the run, and the execution: the place is spelled out only where somebody asks.
+here: ContextVar[tuple[Placer, Any] | None] = ContextVar("the node whose handler runs here", default=None)
+
+
+def place() -> Where | None:
+    """Of the handler that runs here, if one does."""
+    at = here.get()
+    return None if at is None else at[0].where(at[1])
+
 
 # What wraps the function of each sub-step: called with it, the step and its idempotency key. Else empty.
 on_substep: Final[list[Callable[[Callable[..., Any], Any, str | None], Callable[..., Any]]]] = []
@@ -56,7 +68,7 @@ class Placed(logging.Filter):
     """Adds run, flow, node, visit, attempt and seq to what is logged while a handler runs, by whomever."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        at = here.get()
+        at = place()
         # Our own logger says itself what a line is about: it may speak of another run than the one here.
         if at is not None and record.name != log.name:
             for name, value in at._asdict().items():

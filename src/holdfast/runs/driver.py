@@ -151,7 +151,7 @@ class Driver:
 
     async def _run_inline(self, execution: Exec) -> list[Message]:
         self.inline = True
-        token = here.set(self.where(execution))
+        token = here.set((self, execution))
         try:
             message = await self.performer.run(execution)
         except asyncio.CancelledError:

@@ -99,6 +99,7 @@ class Runtime:
         self._listeners: dict[RunId, list[Callable[[], None]]] = {}
         # Whoever tells the outside what became durable here (`holdfast.integrations.otel`).
         self.watch: Watch | None = None
+        self._verbose = log.isEnabledFor(DEBUG)
 
     # ------------------------------------------------------------------ programs
     def carry(self, program: Program) -> None:
@@ -296,7 +297,7 @@ class Runtime:
         return stop
 
     def _published(self, queue: RunQueue, records: list[Record]) -> None:
-        if log.isEnabledFor(DEBUG):
+        if self._verbose:
             log_records(queue.lease.run, records)
         if self.watch is not None:
             self.watch.committed(queue.lease, records)

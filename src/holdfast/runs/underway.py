@@ -41,7 +41,7 @@ class UnderWay:
         performer = self.driver.performer
         work = performer.probe(execution) if probe else performer.run(execution)
         context = copy_context()
-        context.run(here.set, self.driver.where(execution))
+        context.run(here.set, (self.driver, execution))
         task = self.driver.loop.create_task(work, context=context)
         self.tasks[key] = task
         task.add_done_callback(lambda finished: self._ended(key, finished))

@@ -17,7 +17,7 @@ from holdfast.model.program import Handler, Program
 from holdfast.runs.context import Context
 from holdfast.runs.substeps import Step
 from holdfast.runs.threads import Suspended
-from holdfast.telemetry import here, on_substep
+from holdfast.telemetry import on_substep, place
 from holdfast.torture.notes import Begun, CallId, Ended, Notebook
 from holdfast.torture.points import AFTER, BEFORE, Watcher
 from holdfast.torture.suspects import current
@@ -49,7 +49,7 @@ class Calls:
 
     def _handler(self, handler: Handler, node: Node) -> Handler:
         def begin(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Begun:
-            at = here.get()
+            at = place()
             assert at is not None
             call = CallId(at.scope, at.node, at.visit)
             effect = "script" if node.script else str(node.effect)
@@ -59,7 +59,7 @@ class Calls:
         return msgspec.structs.replace(handler, fn=self._wrapped(handler.fn, begin))
 
     def _substep(self, fn: Fn, step: Step, key: str | None) -> Fn:
-        at = here.get()
+        at = place()
         assert at is not None
         call = CallId(at.scope, at.node, at.visit, step.ordinal, step.name)
         known = key or ("idempotent" if step.idempotent else None)

@@ -169,10 +169,6 @@ def rotated(scope: Scope, now: datetime) -> Scope:
     return Scope(scope.address, entry.id, (*scope.keys, entry))
 
 
-def forgotten(scope: Scope, key_id: str) -> Scope:
-    return Scope(scope.address, scope.current, tuple(entry for entry in scope.keys if entry.id != key_id))
-
-
 def with_scope(file: KeyFile | None, name: str, scope: Scope) -> KeyFile:
     return KeyFile(FORM, {**(file.scopes if file else {}), name: scope})
 

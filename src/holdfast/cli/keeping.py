@@ -176,7 +176,8 @@ def _sentence(shares: list[Share], verb: str) -> str:
     parts = [_count(whole, "whole run")] if whole else []
     if len(shares) > whole:
         parts.append(f"old records of {_count(len(shares) - whole, 'run')}")
-    return f"{' and '.join(parts)} {verb}: {_count(records, 'record')}, {_size(size)}."
+    text = " and ".join(parts)
+    return f"{text[0].upper()}{text[1:]} {verb}: {_count(records, 'record')}, {_size(size)}."
 
 
 def _count(number: int, noun: str) -> str:

@@ -116,6 +116,14 @@ class BlobDesk:
                 return vault.open_blob(data, address)
         return None
 
+    async def replace(self, address: bytes, data: bytes) -> None:
+        """Other bytes at the same address: encrypted anew."""
+        row = await self.store.blob(address)
+        if row is not None and row[1] is None and self.objects is not None:
+            await self.objects.replace(address, data)
+        else:
+            await self.store.replace_blob(address, data)
+
     async def raw(self, address: bytes) -> bytes | None:
         """As it lies in the store."""
         row = await self.store.blob(address)

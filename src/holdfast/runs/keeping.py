@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from holdfast.errors import HoldfastError
 from holdfast.runs import pruning
 from holdfast.runs.pruning import Cleaned
+from holdfast.runs.reencrypt import reencrypt
 from holdfast.telemetry import log
 from holdfast.types.retention import Retention
 
@@ -38,6 +39,8 @@ class Keeper:
             total.records += done.records
             total.skipped += done.skipped
         await pruning.collect_blobs(self.service)
+        if self.service.runtime.settings.reencrypt:
+            await reencrypt(self.service)
         if total.runs or total.records:
             log.info("retention: %d runs and %d records of others went", total.runs, total.records)
         return total

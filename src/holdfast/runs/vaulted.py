@@ -78,7 +78,15 @@ class VaultedStore:
         ]
 
     async def claim(self, want: ClaimRequest) -> list[Claim]:
+        if want.run is not None:
+            await self._demand_readable(want.run)
         return [replace(claim, run=self._seen(claim.run)) for claim in await self.inner.claim(want)]
+
+    async def _demand_readable(self, run: RunId) -> None:
+        """Before it is claimed, so that a run whose key is not here keeps its status."""
+        row = await self.inner.get_run(run)
+        if row is not None:
+            await self.read(run, first=row.head, last=row.head)
 
     async def reclaim(self, *, limit: int, max_recoveries: int) -> list[RunRow]:
         rows = await self.inner.reclaim(limit=limit, max_recoveries=max_recoveries)

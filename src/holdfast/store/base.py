@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Flag, auto
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -22,6 +22,7 @@ from holdfast.types.hold import Answer, HoldRow
 from holdfast.types.ids import HoldId, RunId
 from holdfast.types.memory import Memory
 from holdfast.types.record import InboxRow, Lease, Record, RunBatch, SettleAnswer
+from holdfast.types.sealed import KeptRow
 from holdfast.types.status import HoldStatus, RunStatus
 
 
@@ -354,7 +355,30 @@ class Memories(Protocol):
         ...
 
 
-class Store(Runs, Journal, Inbox, Holds, Moving, Flows, BlobRows, Memories, Protocol):
+class Resealing(Protocol):
+    """Rows as they lie, for whoever encrypts them anew. Tables: journal, events, inbox, holds, late_reports,
+    outbox, runs, memories, blobs."""
+
+    async def kept(self, table: str, *, after: int, limit: int) -> list[KeptRow]:
+        """By their numbers, from the one after `after` on."""
+        ...
+
+    async def rewrite(self, table: str, changes: Sequence[tuple[KeptRow, dict[str, Any]]]) -> int:
+        """Other values for those rows that are still as they were read. Answers for how many."""
+        ...
+
+    async def blobs_of(self, run: RunId) -> list[bytes]: ...
+
+    async def refer_instead(self, run: RunId, old: bytes, new: bytes) -> None:
+        """The run refers to the blob `new`, which is stored, in place of `old`."""
+        ...
+
+    async def replace_blob(self, digest: bytes, data: bytes) -> None:
+        """Other bytes for a blob that the store itself keeps."""
+        ...
+
+
+class Store(Runs, Journal, Inbox, Holds, Moving, Flows, BlobRows, Memories, Resealing, Protocol):
     """A whole store, opened by `store.open`."""
 
     capabilities: Capability

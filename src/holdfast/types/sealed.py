@@ -30,5 +30,5 @@ class KeptRow(msgspec.Struct, frozen=True, kw_only=True):
     row: int
     run: str
     tenant: str
-    place: tuple[str | int, ...]
+    place: tuple[Any, ...]
     values: dict[str, Any]

@@ -15,10 +15,10 @@ from holdfast.cli.shell import Json, Run, Store, Text, app, go
 )
 def prune(
     runs: Annotated[
-        list[str] | None, typer.Argument(help="Only these; else all that have ended", metavar="[RUN...]")
+        list[str] | None, typer.Argument(help="Only these; else all that have ended", metavar="RUN")
     ] = None,
     keep: Annotated[
-        int | None, typer.Option(help="Checkpoints kept of each run (10 unless its flow says other)", min=1)
+        int | None, typer.Option(help="So many checkpoints are kept of each run (10)", min=1)
     ] = None,
     older: Annotated[
         Text, typer.Option(help="Runs that ended longer ago go wholly: 30d, 12h", metavar="AGE")
@@ -83,3 +83,46 @@ def import_(
 
     wanted = Arrival(file, as_new_run or resume, resume, flow, tenant, dry_run)
     return go(import_run(wanted, store=store, json=json))
+
+
+keys = typer.Typer(
+    no_args_is_help=True,
+    help="Keys for encryption at rest: a file that HOLDFAST_KEYS names.",
+    epilog="Examples:  holdfast keys new --file keys.json   ·   holdfast keys rotate",
+)
+app.add_typer(keys, name="keys")
+
+File = Annotated[Text, typer.Option("--file", help="The key file; else HOLDFAST_KEYS", metavar="FILE")]
+Whose = Annotated[Text, typer.Option("--tenant", help="Of this tenant alone; else of all that have none")]
+
+
+@keys.command(epilog="Examples:  holdfast keys new --file keys.json   ·   holdfast keys new --tenant acme")
+def new(file: File = None, tenant: Whose = None, json: Json = False) -> int:
+    """Make a key file, or a key of a tenant's own in it. Keep a copy: without it nothing can be read."""
+    from holdfast.cli.locking import new_key
+
+    return new_key(file, tenant, json=json)
+
+
+@keys.command("list", epilog="Example:  holdfast keys list")
+def list_(file: File = None, json: Json = False) -> int:
+    """Which keys there are, and which are current. Secrets are not shown."""
+    from holdfast.cli.locking import list_keys
+
+    return list_keys(file, json=json)
+
+
+@keys.command(epilog="Example:  holdfast keys rotate && holdfast keys reencrypt")
+def rotate(file: File = None, tenant: Whose = None, json: Json = False) -> int:
+    """A new key for all that is written from now on; the older ones stay to read by."""
+    from holdfast.cli.locking import rotate_key
+
+    return rotate_key(file, tenant, json=json)
+
+
+@keys.command(epilog="Example:  holdfast keys reencrypt --store sqlite:runs.db")
+def reencrypt(file: File = None, store: Store = None, json: Json = False) -> int:
+    """Bring everything in a store under the current keys; runs go on meanwhile. May be repeated."""
+    from holdfast.cli.locking import reencrypt_store
+
+    return go(reencrypt_store(file, store=store, json=json))

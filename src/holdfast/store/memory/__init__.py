@@ -10,12 +10,13 @@ from holdfast.store.base import Capability
 from holdfast.store.memory.blobs import Keeping
 from holdfast.store.memory.inbox import Telling
 from holdfast.store.memory.journal import Reading
+from holdfast.store.memory.kept import Resealing
 from holdfast.store.memory.memories import Remembering
 from holdfast.store.memory.moving import Adopting
 from holdfast.store.memory.runs import Running
 
 
-class MemoryStore(Running, Reading, Telling, Adopting, Keeping, Remembering):
+class MemoryStore(Running, Reading, Telling, Adopting, Keeping, Remembering, Resealing):
     capabilities = Capability.inline
 
     async def wait_change(self, timeout: float) -> bool:

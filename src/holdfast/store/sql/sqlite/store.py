@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 from weakref import WeakSet
 
 import apsw
@@ -23,7 +23,7 @@ from holdfast.store.base import (
     RunRow,
 )
 from holdfast.store.blob.local import LocalBlobs
-from holdfast.store.sql.sqlite import blobs, claim, holds, inbox, journal, memories, moving, runs
+from holdfast.store.sql.sqlite import blobs, claim, holds, inbox, journal, kept, memories, moving, runs
 from holdfast.store.sql.sqlite.changes import Changes
 from holdfast.store.sql.sqlite.connect import Cursor, Settings, connect, row
 from holdfast.store.sql.sqlite.faults import closed, translated
@@ -38,6 +38,7 @@ from holdfast.types.hold import Answer, HoldRow
 from holdfast.types.ids import HoldId, RunId
 from holdfast.types.memory import Memory
 from holdfast.types.record import InboxRow, Lease, Park, Record, RunBatch, SettleAnswer
+from holdfast.types.sealed import KeptRow
 from holdfast.types.status import HoldStatus, RunStatus
 
 T = TypeVar("T")
@@ -315,6 +316,27 @@ class SqliteStore:
             if place == "file":
                 self._objects.delete_now(digest)
         blobs.drop(cur, [digest for digest, _ in free])
+
+    # Encrypting anew.
+
+    async def kept(self, table: str, *, after: int, limit: int) -> list[KeptRow]:
+        return self._read(partial(kept.kept, table=table, after=after, limit=limit))
+
+    async def rewrite(self, table: str, changes: Sequence[tuple[KeptRow, dict[str, Any]]]) -> int:
+        return await self._write(partial(kept.rewrite, table=table, changes=changes))
+
+    async def blobs_of(self, run: RunId) -> list[bytes]:
+        return self._read(partial(kept.blobs_of, run=run))
+
+    async def refer_instead(self, run: RunId, old: bytes, new: bytes) -> None:
+        await self._write(partial(kept.refer_instead, run=run, old=old, new=new))
+
+    async def replace_blob(self, digest: bytes, data: bytes) -> None:
+        found = self._read(partial(blobs.get, digest=digest))
+        if found is not None and found[1] == "file":
+            await self._objects.replace(digest, data)
+        elif found is not None:
+            await self._write(partial(kept.replace_blob, digest=digest, data=data))
 
 
 def _data_version(cur: Cursor) -> int:

@@ -1,0 +1,152 @@
+"""Rows as they lie, for whoever encrypts them anew; changed only as they were read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec.structs import replace
+
+from holdfast.store.memory.tables import Tables
+from holdfast.types.hold import HoldRow, Option
+from holdfast.types.sealed import KeptRow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from holdfast.store.memory.rows import Run
+    from holdfast.types.ids import RunId
+
+Found = tuple[KeptRow, "Callable[[dict[str, Any]], None]"]
+_HOLD = ("prompt", "options", "context", "schema", "request_hash", "resolution", "closed_reason")
+
+
+class Resealing(Tables):
+    async def kept(self, table: str, *, after: int, limit: int) -> list[KeptRow]:
+        with self._lock:
+            found = (row for row, _ in self._rows(table) if row.row > after)
+            return sorted(found, key=lambda row: row.row)[:limit]
+
+    async def rewrite(self, table: str, changes: Sequence[tuple[KeptRow, dict[str, Any]]]) -> int:
+        done = 0
+        with self._lock:
+            wanted = {old.row: (old, new) for old, new in changes}
+            for row, put in list(self._rows(table)):
+                change = wanted.get(row.row)
+                if change is not None and change[0] == row:
+                    put(change[1])
+                    done += 1
+        return done
+
+    async def blobs_of(self, run: RunId) -> list[bytes]:
+        with self._lock:
+            found = self._ids.get(run)
+            return [] if found is None else sorted(found.blobs)
+
+    async def refer_instead(self, run: RunId, old: bytes, new: bytes) -> None:
+        with self._lock:
+            found = self._ids.get(run)
+            if found is None or old not in found.blobs:
+                return
+            found.blobs = (found.blobs - {old}) | {new}
+            self._blobs[old].runs.discard(found.key)
+            self._blobs[new].runs.add(found.key)
+
+    async def replace_blob(self, digest: bytes, data: bytes) -> None:
+        with self._lock:
+            if digest in self._blobs:
+                self._blobs[digest].data = data
+
+    # ------------------------------------------------------------------ the tables
+    def _rows(self, table: str) -> Iterator[Found]:
+        if table == "memories":
+            yield from self._memory_rows()
+        elif table == "blobs":
+            yield from self._blob_rows()
+        else:
+            for run in self._keys.values():
+                yield from getattr(self, f"_{table}_of")(run)
+
+    def _journal_of(self, run: Run) -> Iterator[Found]:
+        for record in run.records:
+
+            def put(new: dict[str, Any], record: Any = record) -> None:
+                record.payload, record.digest = new["payload"], new["digest"]
+
+            yield _row(run, record.seq, (record.seq,), payload=record.payload, digest=record.digest), put
+
+    def _events_of(self, run: Run) -> Iterator[Found]:
+        for i, event in enumerate(run.events):
+
+            def put(new: dict[str, Any], i: int = i) -> None:
+                run.events[i] = replace(run.events[i], payload=new["payload"])
+
+            yield _row(run, i, (event.at, event.type), payload=event.payload), put
+
+    def _inbox_of(self, run: Run) -> Iterator[Found]:
+        for number, mail in run.inbox.items():
+
+            def put(new: dict[str, Any], number: int = number) -> None:
+                run.inbox[number] = replace(run.inbox[number], payload=new["payload"])
+
+            yield _row(run, number, (mail.kind,), payload=mail.payload), put
+
+    def _holds_of(self, run: Run) -> Iterator[Found]:
+        for i, hold in enumerate(run.holds):
+
+            def put(new: dict[str, Any], hold: Any = hold) -> None:
+                options = new["options"]
+                read = None if options is None else msgspec.json.decode(options, type=tuple[Option, ...])
+                self._holds[hold] = replace(self._holds[hold], **{**new, "options": read})
+
+            yield _row(run, i, (hold,), **_hold_values(self._holds[hold])), put
+
+    def _late_reports_of(self, run: Run) -> Iterator[Found]:
+        for i, (seq, payload) in enumerate(run.late):
+
+            def put(new: dict[str, Any], i: int = i, seq: int = seq) -> None:
+                run.late[i] = (seq, new["payload"])
+
+            yield _row(run, i, (seq,), payload=payload), put
+
+    def _outbox_of(self, run: Run) -> Iterator[Found]:
+        for i, message in enumerate(run.outbox):
+
+            def put(new: dict[str, Any], i: int = i) -> None:
+                run.outbox[i] = replace(run.outbox[i], payload=new["payload"])
+
+            yield _row(run, i, (message.topic, message.key), payload=message.payload), put
+
+    def _runs_of(self, run: Run) -> Iterator[Found]:
+        def put(new: dict[str, Any]) -> None:
+            run.error = new["error"]
+
+        yield _row(run, 0, (), error=run.error), put
+
+    def _memory_rows(self) -> Iterator[Found]:
+        for i, (key, memory) in enumerate(list(self._memories.items()), 1):
+
+            def put(new: dict[str, Any], key: Any = key) -> None:
+                self._memories[key] = replace(self._memories[key], content=new["content"])
+
+            values = {"content": memory.content, "folded": memory.content.casefold()}
+            yield KeptRow(row=i, run="", tenant=memory.tenant, place=(memory.id,), values=values), put
+
+    def _blob_rows(self) -> Iterator[Found]:
+        for i, digest in enumerate(list(self._blobs), 1):
+            yield KeptRow(row=i, run="", tenant="", place=(digest,), values={}), _nothing
+
+
+def _nothing(_new: dict[str, Any]) -> None:
+    """Blobs are replaced as such."""
+
+
+def _row(run: Run, number: int, place: tuple[Any, ...], **values: Any) -> KeptRow:
+    return KeptRow(row=run.key << 32 | number, run=run.id, tenant=run.tenant, place=place, values=values)
+
+
+def _hold_values(hold: HoldRow) -> dict[str, Any]:
+    values = {name: getattr(hold, name) for name in _HOLD}
+    values["options"] = None if hold.options is None else msgspec.json.encode(hold.options)
+    return values

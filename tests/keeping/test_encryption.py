@@ -1,0 +1,276 @@
+"""Encryption at rest: nothing of a run can be read on the disk, and everything with the key (D-38)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import Flow, Holdfast, Worker
+from holdfast.checkpoint.keys import StaticKeys
+from holdfast.errors import CheckpointCorruptError, KeyMissingError, SettingsError
+from holdfast.runs.reencrypt import reencrypt
+from holdfast.store.base import RunFilter
+from holdfast.types.status import RunStatus
+from tests.keeping.canary import (
+    CANARY,
+    HUGE,
+    found_on_disk,
+    picture,
+    ring,
+    tell,
+    telling_flow,
+    turned,
+    without,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def address(tmp_path: Path) -> str:
+    return f"sqlite:{tmp_path / 'h.db'}"
+
+
+@pytest.mark.covers("TOOL-KEEP-05", "D-38")
+async def test_nothing_that_a_run_said_is_on_the_disk_in_the_clear(address: str, tmp_path: Path) -> None:
+    async with Holdfast(address, keys=ring()) as house:
+        run = await tell(house)
+        (interface, holds, events, error) = await picture(house, run)
+        assert not found_on_disk(tmp_path)
+    assert not found_on_disk(tmp_path)
+    assert interface["state"]["scratch"]["huge"] == HUGE
+    assert (holds[0].prompt, holds[0].options[0].id) == (f"May {CANARY} go?", "yes")
+    assert CANARY in error
+    assert any(event.data.get("data") == {"said": CANARY} for event in events)
+
+
+async def test_the_same_is_on_the_disk_where_there_are_no_keys(address: str, tmp_path: Path) -> None:
+    async with Holdfast(address) as house:
+        await tell(house)
+    assert found_on_disk(tmp_path), "the search above would find it"
+
+
+@pytest.mark.covers("TOOL-KEEP-05", "D-4")
+async def test_run_is_the_same_with_and_without_keys(tmp_path: Path) -> None:
+    told: list[Any] = []
+    for name, keys in (("a", None), ("b", ring())):
+        async with Holdfast(f"sqlite:{tmp_path / name}.db", keys=keys) as house:
+            run = await tell(house)
+            service = await house.service()
+            records = await service.store.read(run)
+            told.append([(r.kind, r.node, r.effect, r.outcome, r.listed, r.events) for r in records])
+            found = await service.store.find_memories(
+                tenant="default", scope="global", query="REMEMBER", limit=9
+            )
+            told.append([m.content for m in found])
+    assert told[0] == told[2]
+    assert told[1] == told[3] == [f"remember {CANARY}"]
+
+
+@pytest.mark.covers("TOOL-KEEP-06")
+async def test_old_data_is_read_and_new_data_is_written_under_the_new_key(address: str) -> None:
+    old = ring()
+    async with Holdfast(address, keys=old) as house:
+        first = await tell(house)
+        before = await picture(house, first)
+    new = turned(old)
+    async with Holdfast(address, keys=new) as house:
+        assert await picture(house, first) == before
+        second = await tell(house)
+    only_old, only_new = without(new, new.file.scopes["*"].current + "x"), without_current(new)
+    assert only_old.file == new.file
+    async with Holdfast(address, keys=only_new) as house:
+        with pytest.raises(KeyMissingError, match=new.file.scopes["*"].current):
+            await picture(house, second)
+        assert await picture(house, first) == before
+
+
+def without_current(keys: StaticKeys) -> StaticKeys:
+    """As it was before the last rotation."""
+    scope = keys.file.scopes["*"]
+    back = type(scope)(scope.address, scope.keys[0].id, scope.keys[:1])
+    return StaticKeys(type(keys.file)(1, {"*": back}))
+
+
+@pytest.mark.covers("TOOL-KEEP-06")
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+async def test_everything_is_under_the_new_key_after_reencrypting(kind: str, tmp_path: Path) -> None:
+    old = ring()
+    new = turned(old)
+    store = await _shared(kind, tmp_path)
+    async with Holdfast(store, keys=old) as house:
+        run = await tell(house)
+        before = await picture(house, run)
+        digests = [r.digest for r in await (await house.service()).store.read(run)]
+    async with Holdfast(store, keys=new) as house:
+        done = await reencrypt(await house.service())
+        assert done.rows > 10
+        assert done.blobs >= 2 or kind == "memory"
+        assert not done.unreadable
+        again = await reencrypt(await house.service())
+        assert (again.rows, again.blobs) == (0, 0), "what is done is passed over"
+    async with Holdfast(store, keys=without(new, old.file.scopes["*"].current)) as house:
+        assert await picture(house, run) == before
+        service = await house.service()
+        assert [r.digest for r in await service.store.read(run)] == digests, "records keep their meaning"
+        found = await service.store.find_memories(tenant="default", scope="global", query="", limit=9)
+        assert [m.content for m in found] == [f"remember {CANARY}"]
+    await store.close()
+
+
+async def _shared(kind: str, folder: Path) -> Any:
+    from holdfast.store.open import open_store
+
+    return await open_store("memory:" if kind == "memory" else f"sqlite:{folder / 's.db'}")
+
+
+@pytest.mark.covers("TOOL-KEEP-06")
+async def test_store_from_before_there_were_keys_is_encrypted_by_reencrypting(
+    address: str, tmp_path: Path
+) -> None:
+    async with Holdfast(address) as house:
+        run = await tell(house)
+        before = await picture(house, run)
+    keys = ring()
+    async with Holdfast(address, keys=keys) as house:
+        assert await picture(house, run) == before, "plain data is read beside encrypted data"
+        service = await house.service()
+        done = await reencrypt(service)
+        assert done.blobs == 2
+        assert await service.collect_blobs(grace=-1) == 2, "the plain ones are garbage now"
+        assert await picture(house, run) == before
+        raw = await service.runtime.desk.vaulted.inner.history(run)  # type: ignore[union-attr]
+        texts = repr(raw)
+        assert CANARY not in texts
+        assert (await reencrypt(service)).rows == 0
+
+
+@pytest.mark.covers("TOOL-KEEP-07", "D-38")
+async def test_tenants_share_no_blob_and_no_key(address: str) -> None:
+    async with Holdfast(address, keys=ring("acme", "*")) as house:
+        runs = [await tell(house, tenant=tenant) for tenant in ("acme", "acme", "other", "third")]
+        service = await house.service()
+        store = service.runtime.desk.vaulted.inner  # type: ignore[union-attr]
+        blobs = [frozenset(await store.blobs_of(run)) for run in runs]
+        assert blobs[0] == blobs[1], "within a tenant a blob is stored once"
+        assert not blobs[0] & blobs[2]
+        assert not blobs[2] & blobs[3]
+        assert all(len(found) == 2 for found in blobs)
+        for run in runs:
+            assert (await service.latest(run)).state["huge"] == HUGE
+
+
+@pytest.mark.covers("TOOL-KEEP-04", "D-37")
+async def test_blobs_of_one_tenant_go_and_anothers_stay(address: str) -> None:
+    async with Holdfast(address, keys=ring()) as house:
+        mine, yours = [await tell(house, tenant=tenant) for tenant in ("acme", "other")]
+        service = await house.service()
+        fork = await service.fork((await service.latest(yours)).id)
+        assert await service.store.delete_run(mine)
+        assert await service.store.delete_run(yours)
+        assert await service.collect_blobs(grace=-1) == 2, "those of the deleted run's tenant"
+        assert (await service.latest(fork.id)).state["huge"] == HUGE
+        assert await service.store.delete_run(fork.id)
+        assert await service.collect_blobs(grace=-1) == 2
+
+
+@pytest.mark.covers("TOOL-KEEP-08")
+async def test_missing_key_is_named_and_the_run_goes_on_when_it_is_back(address: str) -> None:
+    keys = ring()
+    flow = telling_flow()
+    async with Holdfast(address, keys=keys) as house:
+        waiting = (await flow.run({"given": "x"}, on=house)).run_id
+    current = keys.file.scopes["*"].current
+    for wrong in (None, ring()):
+        async with Holdfast(address, keys=wrong) as house:
+            service = await house.service()
+            (row,) = await service.list(RunFilter())
+            assert row.status is RunStatus.pending_input
+            with pytest.raises(KeyMissingError, match=current):
+                await service.latest(waiting)
+            with pytest.raises(KeyMissingError, match=current):
+                await flow.resume(waiting, on=house)
+            (hold,) = await service.holds()
+            assert current in hold.prompt, "it is listed, and says why it cannot be read"
+            with pytest.raises(KeyMissingError):
+                await service.answer(hold.id, "yes")
+    with pytest.raises(KeyMissingError):
+        async with Holdfast(address) as house:
+            await flow.run({"given": "x"}, on=house)
+    async with Holdfast(address, keys=keys) as house:
+        service = await house.service()
+        assert len(await service.list(RunFilter())) == 1
+        (hold,) = await service.holds(waiting)
+        await service.answer(hold.id, "no")
+        assert (await flow.resume(waiting, on=house)).failed
+        assert (await service.latest(waiting)).state["huge"] == HUGE
+
+
+@pytest.mark.covers("TOOL-KEEP-08")
+async def test_other_key_under_the_same_name_is_told_from_damage(address: str) -> None:
+    keys = ring()
+    async with Holdfast(address, keys=keys) as house:
+        run = await tell(house)
+    scope = keys.file.scopes["*"]
+    other = ring().file.scopes["*"].keys[0]
+    forged = type(scope)(scope.address, scope.current, (type(other)(scope.current, other.secret),))
+    async with Holdfast(address, keys=StaticKeys(type(keys.file)(1, {"*": forged}))) as house:
+        with pytest.raises(KeyMissingError, match="another one here"):
+            await (await house.service()).latest(run)
+
+
+@pytest.mark.covers("TOOL-KEEP-08")
+async def test_worker_without_the_key_leaves_the_run_to_others(address: str) -> None:
+    keys = ring()
+    flow = Flow("quick", effect="pure")
+
+    async def work() -> dict[str, int]:
+        return {"n": 1}
+
+    flow.node()(work)
+    async with Holdfast(address, keys=keys) as house:
+        service = await house.service()
+        row, _ = await service.create(flow.program(), {})
+    async with Holdfast(address, keys=ring()) as house:
+        await Worker(flow, on=house).run_until_idle()
+        left = await (await house.service()).get(row.id)
+        assert left.status in (RunStatus.resumable, RunStatus.pending)
+        assert (left.worker, left.recoveries) == (None, 0)
+    async with Holdfast(address, keys=keys) as house:
+        assert (await flow.resume(row.id, on=house)).expect().state["n"] == 1
+
+
+@pytest.mark.covers("D-38", "TOOL-KEEP-05")
+async def test_ciphertext_that_was_moved_to_another_place_does_not_open(address: str) -> None:
+    async with Holdfast(address, keys=ring()) as house:
+        one, two = [await tell(house) for _ in range(2)]
+        service = await house.service()
+        inner = service.runtime.desk.vaulted.inner  # type: ignore[union-attr]
+        rows = await inner.kept("journal", after=-1, limit=1000)
+        (mine, yours) = [next(r for r in rows if r.run == run and r.place == (3,)) for run in (one, two)]
+        assert await inner.rewrite("journal", [(mine, yours.values)]) == 1
+        with pytest.raises(CheckpointCorruptError):
+            await service.checkpoint(one, 3)
+        assert (await service.latest(two)).state["text"] == CANARY
+
+
+async def test_tenant_without_a_key_is_refused_and_nothing_is_written(address: str) -> None:
+    async with Holdfast(address, keys=ring("acme")) as house:
+        with pytest.raises(SettingsError, match="no key for tenant 'other'"):
+            await telling_flow().run({"given": "x"}, on=house, tenant="other")
+        assert await (await house.service()).list(RunFilter()) == []
+
+
+@pytest.mark.covers("TOOL-KEEP-02", "TOOL-KEEP-04")
+async def test_pruned_source_leaves_its_fork_whole_under_encryption(address: str) -> None:
+    async with Holdfast(address, keys=ring()) as house:
+        source = await tell(house)
+        service = await house.service()
+        fork = await service.fork((await service.latest(source)).id)
+        before = (await service.latest(fork.id)).as_interface()
+        assert await service.prune(source, keep=1) > 0
+        await service.collect_blobs(grace=-1)
+        assert (await service.latest(fork.id)).as_interface() == before
+        assert (await service.latest(source)).state["huge"] == HUGE

@@ -243,7 +243,8 @@ async def test_waiting_runs_leave_their_slot_to_others_while_they_are_in_memory(
     async with Worker(asks, counts, on=house, concurrency=1, poll=0.02):
         run = await put(house, counts)
         await until(house, run, RunStatus.completed)
-        assert {await status(house, w) for w in waiting} == {RunStatus.running}
+        for each in waiting:
+            await until(house, each, RunStatus.pending_input)
 
 
 @pytest.mark.covers("CORE-WORK-08")

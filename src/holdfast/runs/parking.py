@@ -104,7 +104,7 @@ class Parker:
             if row is not None:
                 await store.park(
                     driver.lease,
-                    status=RunStatus.resumable,
+                    status=driver.writer.resting or RunStatus.resumable,
                     inbox_seen=row.inbox_seq,
                     ready_at=store.now(),
                 )

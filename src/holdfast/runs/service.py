@@ -310,9 +310,7 @@ class RunService:
         """The run with its whole history as a file, for another machine or store. The run stays as it is."""
         return await moving.export_run(self, run, decrypt=decrypt)
 
-    async def import_run(
-        self, data: bytes, *, as_new_run: bool = False, tenant: str | None = None
-    ) -> RunRow:
+    async def import_run(self, data: bytes, *, as_new_run: bool = False, tenant: str | None = None) -> RunRow:
         """An exported run as read-only history under its own id; `as_new_run`: a fork of it that goes on."""
         return await moving.import_run(self, data, as_new_run=as_new_run, tenant=tenant)
 

@@ -51,10 +51,17 @@ class Waiter:
         driver = self.driver
         # A timer is the store's: until its record is committed nothing could fire.
         await driver.recorder.committed(driver.queue, driver.pos.head)
+        if driver.writer.resting is None and self._only_a_person_helps():
+            await driver.writer.rest(RunStatus.pending_input)
         wake = self._next_wake()
         await self._wait(pause if wake is None else min(pause, max(wake, 0.0005)))
         await driver.runtime.store.fire_timers(limit=100, run=driver.run)
         driver.box.urgent = True
+
+    def _only_a_person_helps(self) -> bool:
+        """As when it parks: a question is open, and no time that is near goes on by itself (D-31)."""
+        wake = self._next_wake(holds=False)
+        return bool(self.driver.pos.holds) and (wake is None or wake > self.driver.runtime.settings.hot_timer)
 
     def _next_wake(self, *, holds: bool = True) -> float | None:
         """Seconds until the next known wake time; `holds`: or until a question expires."""

@@ -20,7 +20,7 @@ from holdfast.runs.sweeps import Reaper, TimerSweep
 from holdfast.store.base import Claim, ClaimRequest
 from holdfast.telemetry import log
 from holdfast.types.ids import RunId
-from holdfast.types.status import ENDED, RunStatus
+from holdfast.types.status import ENDED, PARKED, RunStatus
 
 FIRST_PAUSE: Final = 0.1
 LONGEST_PAUSE: Final = 5.0
@@ -231,9 +231,8 @@ class Worker:
                 if row is None or row.term != claim.lease.term or row.status in ENDED:
                     return
                 now = self.store.now()
-                await self.store.park(
-                    claim.lease, status=RunStatus.resumable, inbox_seen=row.inbox_seq, ready_at=now
-                )
+                status = row.status if row.status in PARKED else RunStatus.resumable
+                await self.store.park(claim.lease, status=status, inbox_seen=row.inbox_seq, ready_at=now)
                 return
             except StoreError:
                 await self.runtime.clock.sleep(pause)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.checkpoint import Blob
-from holdfast.engine.decision import Decision
+from holdfast.engine.decision import Decision, side_of
 from holdfast.engine.messages import Finished
 from holdfast.errors import ExpressionError, StoreError
 from holdfast.model.apply import apply_record
@@ -37,6 +37,8 @@ class Writer:
         self.snapshot_size = 0
         self.strict = False
         self.hurry = False
+        # What the run's row says while it is kept in memory and only waits (D-31).
+        self.resting: RunStatus | None = None
         # Executions with an intent whose handler was not called: a release withdraws them (D-14).
         self.uncalled: set[tuple[str, int]] = set()
         # Those whose handler is not called at all, because they failed before.
@@ -69,7 +71,16 @@ class Writer:
         if sealer.spilled:
             self._note_spilled()
 
+    async def rest(self, status: RunStatus) -> None:
+        """The run only waits from here on, and everybody may see that; its next record says otherwise."""
+        self.resting = status
+        if not await self.driver.runtime.store.rest(self.driver.lease, status=status):
+            self.driver.lost()
+
     def _append(self, record: Record, blobs: list[Blob]) -> None:
+        if self.resting is not None:
+            side, self.resting = side_of(record), None
+            side.status = side.status or RunStatus.running
         self.recorder.append(self.queue, record, blobs)
         self.since_snapshot += 1
         self.bytes_since += len(record.payload)

@@ -172,9 +172,15 @@ class Runs(Protocol):
         None: claimable only by the inbox or a timer; a moment: claimable from then on."""
         ...
 
+    async def rest(self, lease: Lease, *, status: RunStatus) -> bool:
+        """Say that the run only waits, while its holder keeps it (D-31): the status changes, the lease stays.
+        The record with which it goes on says `running`. False: the term is not ours."""
+        ...
+
     async def reclaim(self, *, limit: int, max_recoveries: int) -> list[RunRow]:
         """Lapsed leases: term + 1, status resumable, claimable, recoveries + 1; a run over the bound fails
-        with the evidence in `error`. A run whose status is pending stays pending (nothing was done)."""
+        with the evidence in `error`. A run whose status is pending stays pending (nothing was done), and one
+        that only waited keeps its status and its count."""
         ...
 
     async def delete_run(self, run: RunId, *, ended: bool = False) -> bool:

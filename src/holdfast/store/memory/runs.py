@@ -11,7 +11,7 @@ from holdfast.store.base import Claim
 from holdfast.store.memory.rows import Run
 from holdfast.store.memory.settle import Settling
 from holdfast.types.record import Lease, Park
-from holdfast.types.status import ENDED, RunStatus
+from holdfast.types.status import ENDED, PARKED, RunStatus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -151,6 +151,13 @@ class Running(Settling):
             self._bell.ring()
         return parked
 
+    async def rest(self, lease: Lease, *, status: RunStatus) -> bool:
+        with self._lock:
+            run = self._owned(lease)
+            if run is not None:
+                self._set_status(run, status, self._now())
+        return run is not None
+
     async def reclaim(self, *, limit: int, max_recoveries: int) -> list[RunRow]:
         with self._lock:
             now = self._now()
@@ -165,9 +172,12 @@ class Running(Settling):
 
     def _recover(self, run: Run, now: int, max_recoveries: int) -> None:
         run.term += 1
-        run.recoveries += 1
         worker = run.worker
         self._release(run)
+        if run.status in PARKED:
+            self._wake(run, now)
+            return
+        run.recoveries += 1
         if run.recoveries > max_recoveries:
             run.error = (
                 f"The run was recovered {max_recoveries} times and its worker was lost again "

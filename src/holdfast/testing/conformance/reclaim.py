@@ -85,6 +85,18 @@ class ReclaimSuite:
         (row,) = await reclaim(kit, max_recoveries=1)
         assert row.status is RunStatus.resumable
 
+    @pytest.mark.covers("D-31")
+    async def test_resting_run_keeps_its_status_and_its_count_when_its_lease_lapsed(
+        self, kit: StoreKit
+    ) -> None:
+        lease = await kit.claimed()
+        assert await kit.store.rest(lease, status=RunStatus.pending_input)
+        kit.clock.advance(seconds=61)
+        (row,) = await reclaim(kit, max_recoveries=0)
+        assert (row.status, row.recoveries, row.worker) == (RunStatus.pending_input, 0, None)
+        (taken,) = await kit.store.claim(ClaimRequest(worker="w", ttl=TTL))
+        assert (taken.run.status, taken.lease.term) == (RunStatus.running, lease.term + 2)
+
     async def test_runs_without_a_lease_are_not_touched(self, kit: StoreKit) -> None:
         pending = await kit.created()
         lease = await kit.claimed()

@@ -10,6 +10,7 @@ from holdfast.store.base import Claim, ClaimRequest, RunRow
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
 from holdfast.store.sql.sqlite.runs import COLUMNS, run_row
 from holdfast.types.record import Lease
+from holdfast.types.status import PARKED, RunStatus
 
 Filters = dict[str, object]
 
@@ -48,12 +49,16 @@ UPDATE runs SET term = term + 1, worker = ?, lease_until = ?, status = 'running'
 WHERE key = ? RETURNING {COLUMNS}"""
 
 _EXTEND = "UPDATE runs SET lease_until = ? WHERE key = ? AND id = ? AND term = ? AND worker = ?"
+_REST = "UPDATE runs SET status = ?, updated_at = ? WHERE key = ? AND id = ? AND term = ? AND worker = ?"
 _LAPSED = (
-    "SELECT key, recoveries, worker, lease_until FROM runs WHERE worker IS NOT NULL AND lease_until <= ?"
+    "SELECT key, recoveries, worker, lease_until, status FROM runs "
+    "WHERE worker IS NOT NULL AND lease_until <= ?"
 )
 _RECLAIM = f"""
-UPDATE runs SET term = term + 1, recoveries = recoveries + 1, worker = NULL, lease_until = NULL, ready_at = ?,
-                status = CASE status WHEN 'pending' THEN status ELSE 'resumable' END, updated_at = ?
+UPDATE runs SET term = term + 1, worker = NULL, lease_until = NULL, ready_at = ?,
+                recoveries = recoveries + (status NOT IN ('waiting', 'pending_input')),
+                status = iif(status IN ('pending', 'waiting', 'pending_input'), status, 'resumable'),
+                updated_at = ?
 WHERE key = ? RETURNING {COLUMNS}"""
 _GIVE_UP = f"""
 UPDATE runs SET term = term + 1, recoveries = recoveries + 1, worker = NULL, lease_until = NULL,
@@ -150,14 +155,20 @@ def extend(cur: Cursor, now: int, leases: Sequence[Lease], ttl: int) -> list[boo
     return extended
 
 
+def rest(cur: Cursor, now: int, lease: Lease, status: RunStatus) -> bool:
+    cur.execute(_REST, (status, now, lease.key, lease.run, lease.term, lease.worker))
+    return cur.connection.changes() == 1
+
+
 def any_lapsed(cur: Cursor, now: int) -> bool:
     return row(cur, _LAPSED + " LIMIT 1", (now,)) is not None
 
 
 def reclaim(cur: Cursor, now: int, limit: int, max_recoveries: int) -> list[RunRow]:
     reclaimed: list[RunRow] = []
-    for key, recoveries, worker, until in rows(cur, _LAPSED + " ORDER BY lease_until LIMIT ?", (now, limit)):
-        if recoveries < max_recoveries:
+    lapsed = rows(cur, _LAPSED + " ORDER BY lease_until LIMIT ?", (now, limit))
+    for key, recoveries, worker, until, status in lapsed:
+        if recoveries < max_recoveries or status in PARKED:
             (values,) = rows(cur, _RECLAIM, (now, now, key))
         else:
             error = (

@@ -149,6 +149,9 @@ class SqliteStore:
         work = partial(park, lease=lease, how=Park(status, inbox_seen, ready_at))
         return await self._write(work, wakes=ready_at is not None)
 
+    async def rest(self, lease: Lease, *, status: RunStatus) -> bool:
+        return await self._write(partial(claim.rest, lease=lease, status=status))
+
     async def reclaim(self, *, limit: int, max_recoveries: int) -> list[RunRow]:
         if not self._read(partial(claim.any_lapsed, now=self._now())):
             return []

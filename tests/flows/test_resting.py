@@ -1,0 +1,171 @@
+"""A run that is kept in memory and only waits for a person shows it (D-31)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import pytest
+
+from holdfast import Context, Flow, Holdfast, RunSettings, RunStatus
+from holdfast.runs.sweeps import Reaper
+from holdfast.store.base import RunRow
+from holdfast.types.ids import RunId
+from tests.flows.conftest import node
+from tests.flows.places import HOT, RUN, Place, answer
+
+pytestmark = [pytest.mark.anyio, pytest.mark.covers("D-31")]
+
+WARM = RunSettings(hot_timer=0.0, hot_hold=3600.0, lease_ttl=30.0, poll=0.02, grace=0.5)
+
+
+async def row_of(house: Holdfast) -> RunRow:
+    row = await (await house.open()).get_run(RunId(RUN))
+    assert row is not None
+    return row
+
+
+async def until(house: Holdfast, status: RunStatus) -> RunRow:
+    async with asyncio.timeout(5):
+        while True:
+            store = await house.open()
+            row = await store.get_run(RunId(RUN))
+            if row is not None and row.status is status:
+                return row
+            await asyncio.sleep(0.002)
+
+
+@asynccontextmanager
+async def driven(flow: Flow, house: Holdfast) -> AsyncIterator[asyncio.Task[Any]]:
+    task = asyncio.create_task(flow.run({}, on=house, run_id=RUN))
+    try:
+        yield task
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+def asking(kind: str, may_end: asyncio.Event) -> Flow:
+    flow = Flow("asks", effect="pure")
+    if kind == "hold":
+        flow.hold("ask", prompt="Go?", options=["yes"])
+    else:
+
+        @flow.script
+        async def ask(ctx: Context) -> None:
+            await ctx.ask("Go?", options=["yes"])
+
+    @flow.node
+    async def after() -> None:
+        await may_end.wait()
+
+    flow.edge("ask", after)
+    return flow
+
+
+@pytest.mark.parametrize("kind", ["hold", "script"])
+async def test_run_shows_that_it_waits_for_a_person_and_that_it_goes_on(place: Place, kind: str) -> None:
+    may_end = asyncio.Event()
+    flow, house = asking(kind, may_end), await place.house(WARM)
+    async with driven(flow, house) as task:
+        row = await until(house, RunStatus.pending_input)
+        assert row.worker is not None
+        await answer(house, RUN, "yes")
+        row = await until(house, RunStatus.running)
+        assert row.worker is not None
+        may_end.set()
+        assert (await task).completed
+
+
+async def test_run_is_running_while_another_branch_works(place: Place) -> None:
+    flow, began, may_end = Flow("branches", effect="pure"), asyncio.Event(), asyncio.Event()
+    node(flow, "a")
+    flow.hold("ask", prompt="Go?", options=["yes"])
+
+    @flow.node
+    async def side() -> None:
+        began.set()
+        await may_end.wait()
+
+    flow.edge("a", "ask")
+    flow.edge("a", side)
+    house = await place.house(WARM)
+    async with driven(flow, house) as task:
+        await began.wait()
+        async with asyncio.timeout(5):
+            while not await (await house.service()).holds(RunId(RUN)):  # noqa: ASYNC110
+                await asyncio.sleep(0.002)
+        assert (await row_of(house)).status is RunStatus.running
+        may_end.set()
+        await until(house, RunStatus.pending_input)
+        await answer(house, RUN, "yes")
+        assert (await task).completed
+
+
+async def test_run_is_running_while_a_time_is_near_that_goes_on_by_itself(place: Place) -> None:
+    flow = Flow("times", effect="pure")
+    node(flow, "a")
+    flow.hold("ask", prompt="Go?", options=["yes"])
+    flow.timer("nap", "5m")
+    flow.edge("a", "ask")
+    flow.edge("a", "nap")
+    house = await place.house(HOT)
+    async with driven(flow, house) as task:
+        while not place.clock.sleeping:  # noqa: ASYNC110
+            await asyncio.sleep(0.002)
+        assert (await row_of(house)).status is RunStatus.running
+        place.clock.advance(minutes=6)
+        await until(house, RunStatus.pending_input)
+        await answer(house, RUN, "yes")
+        assert (await task).completed
+
+
+async def test_waiting_run_keeps_its_status_when_its_worker_dies_and_counts_no_recovery(
+    place: Place,
+) -> None:
+    may_end = asyncio.Event()
+    may_end.set()
+    flow, house = asking("hold", may_end), await place.house(WARM)
+    async with driven(flow, house) as task:
+        await until(house, RunStatus.pending_input)
+        driver = (await house.service()).runtime.drivers[RunId(RUN)]
+        driver.parker.release = _nothing  # it dies: nobody gives the run back
+        place.lapse()
+        store = await house.open()
+        (row,) = await Reaper(store, place.clock, max_recoveries=0).sweep()
+        assert (row.status, row.worker, row.recoveries) == (RunStatus.pending_input, None, 0)
+        task.cancel()
+    other = await place.house()
+    await answer(other, RUN, "yes")
+    assert (await flow.resume(RUN, on=other)).completed
+
+
+async def _nothing() -> None:
+    return
+
+
+async def test_waiting_run_is_given_back_as_what_it_is_when_its_driver_is_stopped(place: Place) -> None:
+    may_end = asyncio.Event()
+    may_end.set()
+    flow, house = asking("hold", may_end), await place.house(WARM)
+    async with driven(flow, house) as task:
+        await until(house, RunStatus.pending_input)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        row = await row_of(house)
+        assert (row.status, row.worker) == (RunStatus.pending_input, None)
+        assert row.ready_at is not None
+    await answer(house, RUN, "yes")
+    assert (await flow.resume(RUN, on=house)).completed
+
+
+async def test_waiting_run_is_cancelled_while_it_is_in_memory(place: Place) -> None:
+    flow, house = asking("hold", asyncio.Event()), await place.house(WARM)
+    async with driven(flow, house) as task:
+        await until(house, RunStatus.pending_input)
+        await (await house.service()).cancel(RUN)
+        assert (await task).status is RunStatus.cancelled

@@ -165,10 +165,11 @@ def _doubts(waiting: OpenHold, execution: Exec, key: str) -> bool:
 def code_changed(decision: Decision, message: CodeChanged) -> None:
     """Changed code may go on with a run if the flow says so: by itself, or after a person agreed (D-34)."""
     if decision.graph.spec.code_change != "ask":
-        _accept_code(decision, message.new, 0)
+        _accept_code(decision, message.new, 0, message.nodes)
         return
+    of = f" (of {', '.join(message.nodes)})" if message.nodes else ""
     prompt = (
-        f"The code of flow {decision.graph.name!r} has changed since this run was last advanced. "
+        f"The code of flow {decision.graph.name!r}{of} has changed since this run was last advanced. "
         "Go on with the new code?"
     )
     spec = HoldSpec(type="code_changed", prompt=prompt, options=CODE_OPTIONS, priority="high")
@@ -180,19 +181,19 @@ def code_changed(decision: Decision, message: CodeChanged) -> None:
         why=f"code:{message.new}",
         ordinal=asking.AGAIN + decision.pos.head,
         prompt=prompt,
-        context={"old": message.old, "new": message.new},
+        context={"old": message.old, "new": message.new, "nodes": message.nodes},
     )
 
 
-def _accept_code(decision: Decision, code: str, inbox: int) -> None:
-    body = AttemptBody("code_changed", token=code)
+def _accept_code(decision: Decision, code: str, inbox: int, nodes: list[str]) -> None:
+    body = AttemptBody("code_changed", token=code, nodes=nodes)
     record = decision.draft(Kind.attempt, body, side=Side(inbox_done=[inbox]) if inbox else None)
     apply_record(decision.graph, decision.pos, record, body)
 
 
 def _code_answered(decision: Decision, waiting: OpenHold, message: Answered) -> None:
     if message.resolution.get("decision") == "accept":
-        _accept_code(decision, waiting.key, message.inbox)
+        _accept_code(decision, waiting.key, message.inbox, [])
         recovering.recovered(decision, Recovered())
         return
     consume(decision, message.inbox)

@@ -98,10 +98,14 @@ class LateCame(msgspec.Struct, kw_only=True):
 
 
 class CodeChanged(msgspec.Struct, kw_only=True):
-    """The handlers' code is not the one that this run was last advanced with (D-34)."""
+    """Code that is ahead of this run is not the one that it was last advanced with (D-34).
+
+    `nodes`: whose code it is; none where nobody knows what it was.
+    """
 
     old: str
     new: str
+    nodes: list[str] = []
 
 
 class Doubted(msgspec.Struct, kw_only=True):

@@ -57,6 +57,7 @@ class AttemptBody(Body):
     wake_at: int | None = None
     token: str = ""
     moves: list[Move] = []
+    nodes: list[str] = []  # of changed code: those whose code it is
 
 
 class SubstepBody(Body):

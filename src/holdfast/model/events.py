@@ -189,7 +189,7 @@ def _attempt(graph: Graph, _run: RunId, record: Record, body: AttemptBody) -> It
         if body.wake_at is not None:
             data["wake_at"] = body.wake_at
         if body.reason == "code_changed":
-            data["code"] = body.token
+            data |= {"code": body.token, "nodes": list(body.nodes)}
         elif body.reason == "breaks":
             data |= msgspec.json.decode(body.token)
         yield (_ATTEMPT.get(body.reason, "node.attempted"), record.node, record.scope, data)

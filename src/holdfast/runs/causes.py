@@ -282,7 +282,7 @@ def _code_changed(scene: Scene, body: AttemptBody) -> Cause:
     hold = _code_hold(scene.pos)
     if hold:
         return [_said(scene, hold, {"decision": "accept"})]
-    return [CodeChanged(old=scene.pos.code, new=body.token)]
+    return [CodeChanged(old=scene.pos.code, new=body.token, nodes=list(body.nodes))]
 
 
 def _breaks(_scene: Scene, body: AttemptBody) -> Cause:
@@ -310,7 +310,8 @@ def _asked(scene: Scene) -> Cause:
     if why == "ask":
         return ()
     if why == "code":
-        return [CodeChanged(old=body.context.get("old", ""), new=key)]
+        nodes = list(body.context.get("nodes", ()))
+        return [CodeChanged(old=body.context.get("old", ""), new=key, nodes=nodes)]
     if why in ("node", "break"):
         return None
     execution, told = scene.execution, body.context.get("error")

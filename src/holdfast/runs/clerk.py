@@ -66,12 +66,14 @@ class Clerk:
         """Other code may not go on amid a visit: its sub-steps were made by the old one (D-34)."""
         driver = self.driver
         for execution in driver.pos.execs.values():
-            if execution.code and execution.code != self.code_of(execution):
-                node = driver.node(execution).id
+            node = driver.node(execution).id
+            program = driver.program.at(driver.pos.scopes[execution.scope].graph)
+            if execution.code and not program.goes_on_with(node, execution.code):
                 raise VersionMismatchError(
                     f"the code of node {node!r} has changed, and visit {execution.visit} of it has "
                     "recorded sub-steps or answers that the old code made.",
-                    hint="Load the old code, or give both the same version= if they take the same steps.",
+                    hint="Load the old code; or, if the new code takes the same steps, say so on the node: "
+                    f"compatible_with={execution.code!r}.",
                     flow=driver.graph.name,
                     node=node,
                 )

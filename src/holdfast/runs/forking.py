@@ -70,6 +70,8 @@ async def fork(
     run = RunId(run_id) if run_id else new_run_id()
     _demand_plain(reader, source)
     sealer = reader.sealer
+    if reader.exact:
+        await service.keep_flow(program)
     blobs = patched(program, folded, changes, sealer) if changes else []
     now = service.store.now()
     records, more = _records(program, folded, run, now, sealer, supersede=supersede, changes=changes)

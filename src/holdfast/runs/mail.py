@@ -20,6 +20,7 @@ from holdfast.engine.messages import (
 )
 from holdfast.errors import VersionMismatchError
 from holdfast.runs import evidence
+from holdfast.runs.changes import changed_ahead
 from holdfast.store.base import Store
 from holdfast.types.ids import HoldId
 from holdfast.types.record import InboxRow
@@ -52,7 +53,7 @@ class Box:
         driver = self.driver
         if driver.row.term <= 1 and driver.pos.head <= 1 and not inbox_seq:
             return [Recovered()]
-        changed = self._code_changed()
+        changed = await self._code_changed()
         if driver.pos.timers and await driver.runtime.store.fire_timers(limit=100, run=driver.run):
             inbox_seq += 1
         if changed is not None and driver.graph.spec.code_change == "ask":
@@ -64,22 +65,32 @@ class Box:
         mail = await self.take() if inbox_seq else []
         return [*_breaks_in(mail), *messages, *mail]
 
-    def _code_changed(self) -> CodeChanged | None:
-        """Other code than the last that advanced this run. Raises VersionMismatchError where it may not."""
+    async def _code_changed(self) -> CodeChanged | None:
+        """Other code than the last that advanced this run, if it matters to what is ahead of it. Raises
+        VersionMismatchError where it may not."""
         driver = self.driver
         old, new = driver.pos.code or driver.row.code, driver.program.code_digest
         if old == new:
             return None
         driver.clerk.check_reentry()
+        store, program = driver.runtime.store, driver.program
+        nodes = await changed_ahead(store, program, driver.pos, old)
+        if nodes == []:
+            return None
         if driver.graph.spec.code_change == "refuse":
+            of = f" (of {', '.join(nodes)})" if nodes else ""
             raise VersionMismatchError(
-                f"the code of flow {driver.graph.name!r} has changed since run {driver.run} was last "
+                f"the code of flow {driver.graph.name!r}{of} has changed since run {driver.run} was last "
                 "advanced, and the flow refuses changed code.",
                 hint="Load the old code; the run keeps its place meanwhile.",
                 flow=driver.graph.name,
             )
         waiting = [hold for hold in driver.pos.holds.values() if hold.why == "code" and hold.key == new]
-        return None if waiting else CodeChanged(old=old, new=new)
+        if waiting:
+            return None
+        # Before the record that names it, so that the next change can be told apart from this one.
+        await store.put_code(new, program.code_marks)
+        return CodeChanged(old=old, new=new, nodes=nodes or [])
 
     def _asks_about_code(self) -> bool:
         return any(hold.why == "code" for hold in self.driver.pos.holds.values())

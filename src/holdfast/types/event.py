@@ -45,7 +45,13 @@ EVENTS = {
     "run.created": EventKind("a run exists", ("flow", "version", "lineage")),
     "run.resumed": EventKind("a worker took the run up again from its journal", ("seq",)),
     "run.cancel_requested": EventKind("somebody asked the run to stop", ("reason", "by")),
-    "run.code_changed": EventKind("a handler's code is not what the run began with", (*_TRIED, "code")),
+    "run.code_changed": EventKind(
+        "code that is ahead of the run is not what the run began with", (*_TRIED, "code", "nodes")
+    ),
+    "run.migrated": EventKind(
+        "the run went over to another version of its flow",
+        ("from", "to", "from_label", "to_label", "renamed", "before", "seq"),
+    ),
     "run.breaks_set": EventKind("where the run stops was changed", (*_TRIED, "breaks", "off")),
     "run.failing": EventKind("a failure is final; what still runs is being stopped", _TRIED),
     "run.fell_back": EventKind(

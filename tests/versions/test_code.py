@@ -1,0 +1,154 @@
+"""Changed code matters where it is still to run, and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from holdfast import Context, Flow, RunStatus, VersionMismatchError
+from tests.flows.places import Place, answer, open_holds, told
+
+pytestmark = pytest.mark.anyio
+
+
+async def one(s: Any) -> dict[str, Any]:
+    return {"by": 1}
+
+
+async def two(s: Any) -> dict[str, Any]:
+    return {"by": 2}
+
+
+def release(before: Callable[..., Any], after: Callable[..., Any], **settings: Any) -> Flow:
+    flow = Flow("release", effect="read", **settings)
+    flow.node(id="before")(before)
+    flow.hold("gate", prompt="Go?", options=["yes"])
+    flow.node(id="after")(after)
+    flow.node(id="never")(after)
+    flow.edge("before", "gate")
+    flow.edge("gate", "after", when="decision == 'yes'")
+    flow.edge("after", "never", when="false")
+    return flow
+
+
+@pytest.mark.parametrize("policy", ["allow", "ask", "refuse"])
+@pytest.mark.covers("D-34")
+async def test_nothing_is_told_asked_or_refused_when_the_changed_node_is_behind(
+    place: Place, policy: str
+) -> None:
+    waiting = await release(one, one, code_change=policy).run(on=await place.house())
+    house = await place.house()
+    await answer(house, waiting, "yes")
+    result = await release(two, one, code_change=policy).resume(waiting.run_id, on=house)
+    assert result.completed
+    assert not await told(house, waiting, "run.code_changed")
+
+
+@pytest.mark.covers("D-34")
+async def test_the_event_names_the_changed_nodes_that_are_ahead(place: Place) -> None:
+    waiting = await release(one, one).run(on=await place.house())
+    house = await place.house()
+    await release(two, two).resume(waiting.run_id, on=house)
+    (changed,) = await told(house, waiting, "run.code_changed")
+    assert changed.data["nodes"] == ["after", "never"]
+    # The next change is told apart from this one.
+    other = await place.house()
+    await release(one, two).resume(waiting.run_id, on=other)
+    assert len(await told(other, waiting, "run.code_changed")) == 1
+
+
+@pytest.mark.covers("D-34")
+async def test_a_refusal_and_a_question_name_the_nodes(place: Place) -> None:
+    house = await place.house()
+    refusing = await release(one, one, code_change="refuse").run(on=house)
+    with pytest.raises(VersionMismatchError, match=r"\(of after, never\)"):
+        await release(one, two, code_change="refuse").resume(refusing.run_id, on=await place.house())
+    asking = await release(one, one, code_change="ask").run(on=house)
+    later = await place.house()
+    await release(one, two, code_change="ask").resume(asking.run_id, on=later)
+    asked = [hold for hold in await open_holds(later, asking) if hold.type == "code_changed"]
+    assert "(of after, never)" in asked[0].prompt
+
+
+@pytest.mark.covers("D-34")
+async def test_code_of_a_sub_flow_matters_when_the_run_may_still_come_to_it(place: Place) -> None:
+    def parent(inner: Callable[..., Any], *, first: bool) -> Flow:
+        child = Flow("child", effect="read")
+        child.node(id="work")(inner)
+        flow = Flow("parent", effect="read")
+        flow.hold("gate", prompt="Go?", options=["yes"])
+        flow.subflow("sub", child)
+        flow.edge(*(("sub", "gate") if first else ("gate", "sub")))
+        return flow
+
+    for first in (True, False):
+        waiting = await parent(one, first=first).run(on=await place.house())
+        house = await place.house()
+        await parent(two, first=first).resume(waiting.run_id, on=house)
+        changed = await told(house, waiting, "run.code_changed")
+        assert [event.data["nodes"] for event in changed] == ([] if first else [["child/work"]])
+
+
+def script(number: int, **options: Any) -> Flow:
+    flow = Flow("script")
+
+    async def look() -> int:
+        return number
+
+    if number == 1:
+
+        async def work(ctx: Context) -> dict[str, Any]:
+            seen = await ctx.step("look", look, effect="read")
+            await ctx.ask("Well?", options=["yes"])
+            return {"seen": seen, "by": 1}
+    else:
+
+        async def work(ctx: Context) -> dict[str, Any]:
+            seen = await ctx.step("look", look, effect="read")
+            await ctx.ask("Well?", options=["yes"])
+            return {"seen": seen, "by": 2}
+
+    flow.script(id="work", **options)(work)
+    return flow
+
+
+@pytest.mark.covers("D-34")
+async def test_the_refusal_to_reenter_says_what_to_declare_and_that_works(place: Place) -> None:
+    house = await place.house()
+    waiting = await script(1).run(on=house)
+    await answer(house, waiting, "yes")
+    with pytest.raises(VersionMismatchError, match="compatible_with='c1-") as refused:
+        await script(2).resume(waiting.run_id, on=await place.house())
+    mark = str(refused.value).split("compatible_with='")[1].split("'")[0]
+    result = await script(2, compatible_with=mark).resume(waiting.run_id, on=await place.house())
+    assert result.state == {"seen": 1, "by": 2}
+
+
+@pytest.mark.covers("D-34", "RM-4")
+async def test_a_visit_with_sub_steps_stays_where_it_is_when_other_code_would_take_it_over(
+    place: Place,
+) -> None:
+    def version(label: str, number: int, **options: Any) -> Flow:
+        flow = script(number, **options)
+        flow.label = label
+        flow.node(id=f"end{label}", effect="read")(one)
+        flow.edge("work", f"end{label}")
+        return flow
+
+    old = version("1", 1)
+    house = await place.house()
+    waiting = await old.run(on=house)
+    assert waiting.status is RunStatus.pending_input
+    later = await place.house()
+    (verdict,) = await version("2", 2).migrate_runs(on=later)
+    assert not verdict.migrated
+    assert "sub-steps that other code made" in verdict.misfits[0].why
+    mark = verdict.misfits[0].mend.split('"')[1]
+    new = version("2", 2, compatible_with=[mark])
+    (verdict,) = await new.migrate_runs(on=later)
+    assert verdict.migrated
+    await answer(later, waiting, "yes")
+    result = await new.resume(waiting.run_id, on=later)
+    assert result.state["seen"] == 1

@@ -25,11 +25,12 @@ UNKNOWN_RESULT = "It was done; what came of it is not known."
 
 
 class Result(msgspec.Struct, frozen=True):
-    """What the model is told. `malformed`: the call itself made no sense."""
+    """What the model is told. `malformed`: the call made no sense. `recorded`: in a record of its own."""
 
     text: str
     failed: bool = False
     malformed: bool = False
+    recorded: bool = False
     spent: Spent = Spent()
 
 
@@ -76,7 +77,7 @@ async def perform(at: Within, plan: Plan, agent: str, turn: int, ask_agent: SubA
         result = await _script(at, tool, arguments)
     else:
         result = await _step(at, tool, call, arguments, turn)
-    return msgspec.structs.replace(result, text=note + result.text) if note else result
+    return msgspec.structs.replace(result, text=note + result.text, recorded=False) if note else result
 
 
 async def _script(at: Within, tool: Tool, arguments: str) -> Result:
@@ -111,7 +112,8 @@ def _understood(kept: Any) -> Result:
     """What was recorded; or what a person told who was asked whether it had happened."""
     if isinstance(kept, dict) and set(cast("dict[str, Any]", kept)) == KEPT:
         whole = cast("dict[str, Any]", kept)
-        return Result(whole["text"], failed=whole["failed"], spent=Spent(micros=whole["micros"]))
+        spent = Spent(micros=whole["micros"])
+        return Result(whole["text"], failed=whole["failed"], recorded=True, spent=spent)
     return Result(UNKNOWN_RESULT if kept is None else result_text(kept))
 
 

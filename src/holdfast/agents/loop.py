@@ -67,6 +67,8 @@ class Conversation:
         self.turn = 0
         self.repairs = 0
         self.calls: Counter[str] = Counter()
+        # Results of this turn that no record of a call has: of sub-agents, refusals, errors.
+        self.told: dict[str, str] = {}
 
     async def run(self, prompt: str, history: Sequence[Message] = ()) -> Said:
         await self._open(prompt, history)
@@ -77,9 +79,10 @@ class Conversation:
             if stopped is not None:
                 return stopped
             self.turn += 1
+            self.told = {}
             message, finish = await self._ask_model()
             said = await self._act(message, finish)
-            await self.at.mark_turn(self.turn, listed=self.listed)
+            await self.at.mark_turn(self.turn, self.told, listed=self.listed)
             if said is not None:
                 return said
 
@@ -218,6 +221,7 @@ class Conversation:
         results = await _together(work) if self.agent.parallel else [await each for each in work]
         for call, result in zip(calls, results, strict=True):
             self.messages.append(Message("tool", result.text, call=call.id, failed=result.failed))
+        self.told = {str(index): each.text for index, each in enumerate(results) if not each.recorded}
         self._count(results)
         if all(result.malformed for result in results):
             self._count_repair(results[-1].text)

@@ -36,8 +36,8 @@ class Within:
     async def ask(self, part: str, prompt: str, **options: Any) -> Reply:
         return await self.ctx.ask(prompt, key=self.key(part), **options)
 
-    async def mark_turn(self, number: int, *, listed: bool) -> None:
-        await self.ctx.mark_turn(number, key=self.key(f"{number}/turn"), listed=listed)
+    async def mark_turn(self, number: int, told: dict[str, str], *, listed: bool) -> None:
+        await self.ctx.mark_turn(number, told or None, key=self.key(f"{number}/turn"), listed=listed)
 
 
 class ScriptContext:

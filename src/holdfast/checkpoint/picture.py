@@ -96,6 +96,8 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     fidelity_state: FidelityState
     memory: dict[str, Any] | None
     pending_input: list[PendingInput]
+    # Of agents at work: turn, messages, calls without a result, what was spent; by node and sub-agent.
+    agents: dict[str, Any] = {}
 
     @property
     def node_results(self) -> dict[str, Execution]:

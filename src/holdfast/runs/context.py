@@ -177,8 +177,8 @@ class Context:
             return result_of(known)
         return await self._substeps.run(Step(ordinal, name, kind, idempotent), fn, args, kwargs)
 
-    async def mark_turn(self, number: int, *, key: str, listed: bool = True) -> None:
-        """The end of a turn of a loop inside this node: a checkpoint of its own, durable when this returns.
+    async def mark_turn(self, number: int, value: Any = None, *, key: str, listed: bool = True) -> None:
+        """The end of a turn of a loop inside this node: a checkpoint, durable when this returns.
 
         `listed=False`: the journal has it, the list of checkpoints does not."""
         name = f"turn {number}"
@@ -187,7 +187,8 @@ class Context:
         if self._numbers.recorded(ordinal, name) is not None:
             return
         self.flush_chunks()
-        body = SubstepBody(ordinal, name, code=self._driver.clerk.code_of(self._exec))
+        kept = freeze(value, self._driver.program.adopt, name)
+        body = SubstepBody(ordinal, name, kept, code=self._driver.clerk.code_of(self._exec))
         await self._driver.clerk.note_substep(
             self._exec, self._node, body, outcome=f"{TURN}{number}", listed=listed
         )

@@ -19,6 +19,7 @@ from holdfast.checkpoint.picture import (
 from holdfast.errors import CheckpointCorruptError, CheckpointNotFoundError, RunNotFoundError
 from holdfast.model.bodies import CreatedBody, SnapshotBody
 from holdfast.model.position import Position
+from holdfast.runs.conversing import conversations
 from holdfast.runs.loading import load
 from holdfast.runs.mending import FELL_BACK
 from holdfast.runs.versions import Reader, readers_of
@@ -251,6 +252,7 @@ def _picture(folded: Folded, spilled: dict[str, ArtifactRef]) -> Checkpoint:
         fidelity_state=_fidelity(pos),
         memory=_memory(history),
         pending_input=[_pending(hold, asked) for hold, asked in history.asked.items() if hold in pos.holds],
+        agents=conversations(folded.reader.graph, pos),
         **_counters(folded),
     )
 

@@ -8,6 +8,7 @@ from typing import Any
 from holdfast.cli.lasting import lasting
 from holdfast.cli.picturing import waiting_text
 from holdfast.cli.screen import is_plain, is_terminal, note, style_of, table, width
+from holdfast.drawing.wording import columns, shortened
 from holdfast.runs.visits import Visit, Visits
 
 SHOWN = 60
@@ -73,23 +74,40 @@ def money(cost: float) -> str:
 
 
 def _grid(shown: Sequence[Visit], begin: int, end: int, now: int) -> None:
-    """In a terminal: a bar for each visit, and only the columns that say something."""
+    """In a terminal: a line and a bar for each visit, and what was out of the ordinary as far as it fits."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    rows = [_cells(visit, begin, now) for visit in shown]
-    kept = [i for i in range(len(_HEADS)) if any(row[i] not in ("", "1") for row in rows) or i < 1]
-    room = max(min(width() // 4, 32), 10)
+    rows = [(shortened(v.label, 32), v.state, *_cells(v, begin, now)[3:5]) for v in shown]
+    taken = [max(columns(row[i]) for row in rows) for i in range(4)]
+    room = max(min((width() - sum(taken)) // 3, 32), 8)
+    rest = width() - sum(taken) - room - 18
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
-    for i in kept:
-        grid.add_column(_HEADS[i], overflow="fold", no_wrap=_HEADS[i] in ("start", "took", "state"))
+    for head, wide in zip(("node", "", "start", "took"), taken, strict=True):
+        justify = "right" if head in ("start", "took") else "left"
+        grid.add_column(head, no_wrap=True, min_width=max(wide, len(head)), justify=justify)
+    grid.add_column("", no_wrap=True, min_width=room)
     grid.add_column("", no_wrap=True)
     for row, visit in zip(rows, shown, strict=True):
-        cells = [Text(row[i], style=style_of(row[i])) for i in kept]
-        grid.add_row(*cells, Text(bar(visit, begin, end, room, now), style=style_of(visit.state)))
+        style = style_of(visit.state)
+        told = Text(shortened(_told(visit, now), max(rest, 8)), style="red" if visit.error else "dim")
+        drawn = Text(bar(visit, begin, end, room, now), style=style)
+        grid.add_row(row[0], Text(row[1], style=style), row[2], row[3], drawn, told)
     Console(highlight=False).print(grid)
+
+
+def _told(visit: Visit, now: int) -> str:
+    parts = [f"visit {visit.visit}"] if visit.visit > 1 else []
+    parts += [f"{visit.attempts} attempts"] if visit.attempts > 1 else []
+    parts += [f"{visit.steps} steps"] if visit.steps else []
+    waited = waiting_text(visit, now)
+    parts += [f"waited for {waited}"] if waited else []
+    parts += [f"{visit.tokens} tokens"] if visit.tokens else []
+    parts += [f"cost {money(visit.cost)}"] if visit.cost else []
+    parts += [_why(visit)] if _why(visit) else []
+    return ", ".join(" ".join(part.split()) for part in parts)
 
 
 def bar(visit: Visit, begin: int, end: int, room: int, now: int) -> str:
@@ -102,7 +120,8 @@ def bar(visit: Visit, begin: int, end: int, room: int, now: int) -> str:
     for at in range(first, last + 1):
         drawn[at] = _BARS["work"][plain]
     for wait in visit.waits:
-        low, high = int((wait.since - begin) * scale), int(((wait.until or now) - begin) * scale)
+        low = int((wait.since - begin) * scale)
+        high = last + 1 if wait.until is None else int((wait.until - begin) * scale)
         for at in range(max(low, first), min(high, last + 1)):
             drawn[at] = _BARS[wait.kind][plain]
     return "".join(drawn)

@@ -1,0 +1,167 @@
+"""A run is a trace: told from what is committed, the same from every process."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased, TraceIdRatioBased
+from opentelemetry.trace import StatusCode
+
+from holdfast import Holdfast
+from holdfast.integrations.otel import instrument, trace_id_of
+from holdfast.store.memory import MemoryStore
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.crashpoints import Crash, until_crash
+from holdfast.testing.human import Human
+from tests.otel.conftest import Told
+from tests.otel.flows import SECRET, broken, order, steps
+
+pytestmark = pytest.mark.anyio
+
+
+async def _ordered(told, **options):
+    clock = FakeClock(auto=True)
+    async with told.watch(Holdfast("memory:", clock=clock), **options) as house:
+        human = Human(house, clock)
+        human.answers("yes", to="approve", within="2h")
+        human.answers(SECRET, to="settle")
+        return await human.runs(order, {"password": SECRET})
+
+
+@pytest.mark.covers("TOOL-OTEL-01")
+async def test_run_is_a_trace_and_each_step_a_span_when_it_is_instrumented(told):
+    result = await _ordered(told)
+    root = told.span("run order")
+    assert root.parent is None
+    assert root.attributes["holdfast.status"] == "completed"
+    assert {span.context.trace_id for span in told.spans} == {trace_id_of(result.run_id)}
+    for name in ("quote", "approve", "settle"):
+        span = told.span(name)
+        assert span.parent.span_id == root.context.span_id
+        assert span.attributes["holdfast.run_id"] == result.run_id
+        assert root.start_time <= span.start_time <= span.end_time <= root.end_time
+    assert told.span("quote").attributes["holdfast.effect"] == "read"
+    assert told.span("quote").attributes["holdfast.attempt"] == 2
+    assert told.span("settle").attributes["holdfast.tokens"] == 7
+
+
+@pytest.mark.covers("TOOL-OTEL-01")
+async def test_attempts_sub_steps_and_holds_are_events_of_their_step(told):
+    await _ordered(told)
+    (retried,) = [e for e in told.span("quote").events if e.name == "node.retried"]
+    assert retried.attributes["exception.type"] == "ConnectionError"
+    assert [e.name for e in told.span("approve").events] == ["hold.opened", "hold.answered"]
+    waited = told.span("approve").end_time - told.span("approve").start_time
+    assert waited >= 2 * 3600 * 10**9
+    events = [e.name for e in told.span("settle").events]
+    assert events[:2] == ["node.step_done", "hold.opened"]
+    assert "hold.answered" in events
+
+
+async def test_no_value_of_the_users_leaves_with_a_span_when_nobody_asked_for_it(told):
+    await _ordered(told)
+    assert told.spans
+    assert SECRET not in "".join(span.to_json() for span in told.spans)
+
+
+async def test_what_a_handler_traces_itself_belongs_to_its_step(told, monkeypatch):
+    monkeypatch.setattr(trace, "get_tracer", lambda name: told.tracers.get_tracer(name))
+    await _ordered(told)
+    assert told.span("call").parent.span_id == told.span("quote").context.span_id
+    assert told.span("call").context.trace_id == told.span("quote").context.trace_id
+
+
+@pytest.mark.covers("TOOL-OTEL-02")
+async def test_segment_links_to_the_one_before_when_the_run_was_paused(told):
+    await _ordered(told)
+    first, second, third = sorted(
+        (span for span in told.spans if span.name == "advance order"),
+        key=lambda span: span.attributes["holdfast.term"],
+    )
+    assert not first.links
+    assert first.context.span_id in {link.context.span_id for link in second.links}
+    assert told.span("quote").context.span_id in {link.context.span_id for link in second.links}
+    assert second.context.span_id in {link.context.span_id for link in third.links}
+    assert first.attributes["holdfast.ended"] == "pending_input"
+    assert third.attributes["holdfast.ended"] == "completed"
+
+
+@pytest.mark.covers("TOOL-OTEL-02")
+def test_spans_of_a_resumed_run_link_to_those_before_the_crash():
+    clock = FakeClock(auto=True)
+    store = MemoryStore(clock)
+    before, after = Told(), Told()
+    run = "5f0c6d1e-8a4b-4c57-9d3e-2b7a1c9e0f44"
+
+    async def die(store):
+        house = before.watch(Holdfast(store, clock=clock))
+        await steps.run({}, on=house, run_id=run)
+
+    assert isinstance(until_crash(die, store, "after_handler", nth=2), Crash)
+    assert before.span("first").context.trace_id == trace_id_of(run)
+    clock.advance(minutes=5)
+
+    async def go_on(store):
+        async with after.watch(Holdfast(store, clock=clock)) as house:
+            return await steps.resume(run, on=house)
+
+    assert until_crash(go_on, store, "inside_prune").completed
+    segment = after.span("advance steps")
+    assert before.span("first").context.span_id in {link.context.span_id for link in segment.links}
+    assert [span.name for span in after.spans] == ["second", "run steps", "advance steps"]
+    assert "node.restarted" in {event.name for event in after.span("second").events}
+    assert after.span("second").parent.span_id == before.span("first").parent.span_id
+
+
+async def test_fork_links_to_the_run_it_branched_off(told):
+    async with told.watch(Holdfast("memory:")) as house:
+        source = await steps.run({}, on=house)
+        forked = await steps.fork(source.run_id, 1, on=house)
+        assert forked.completed
+    (link,) = next(s for s in told.spans if s.links and s.name == "run steps").links
+    assert link.context.trace_id == trace_id_of(source.run_id)
+
+
+async def test_errors_set_the_status_and_say_more_only_when_asked(told):
+    async with told.watch(Holdfast("memory:")) as house:
+        await broken.run({}, on=house)
+    for name in ("fall", "run broken"):
+        assert told.span(name).status.status_code is StatusCode.ERROR
+        assert told.span(name).status.description == "ValueError"
+    talkative = Told()
+    async with talkative.watch(Holdfast("memory:"), messages=True) as house:
+        await broken.run({}, on=house)
+    assert talkative.span("fall").status.description == f"ValueError: {SECRET}"
+
+
+async def test_run_goes_on_when_the_exporter_is_broken(caplog):
+    class Broken(SpanExporter):
+        def export(self, spans) -> SpanExportResult:
+            raise OSError("no collector")
+
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(Broken()))
+    with caplog.at_level(logging.CRITICAL):
+        async with Holdfast("memory:") as house:
+            instrument(house, tracer_provider=provider)
+            assert (await steps.run({}, on=house)).completed
+    provider.shutdown()
+
+
+async def test_run_is_sampled_as_a_whole_when_only_some_are():
+    nothing = Told(ParentBased(ALWAYS_OFF))
+    async with nothing.watch(Holdfast("memory:")) as house:
+        await steps.run({}, on=house)
+    assert nothing.spans == []
+    some = Told(ParentBased(TraceIdRatioBased(0.5)))
+    async with some.watch(Holdfast("memory:")) as house:
+        runs = [(await steps.run({}, on=house)).run_id for _ in range(40)]
+    traces: dict[int, int] = {}
+    for span in some.spans:
+        traces[span.context.trace_id] = traces.get(span.context.trace_id, 0) + 1
+    assert 0 < len(traces) < len(runs)
+    assert set(traces.values()) == {4}  # root, segment and two steps, or nothing

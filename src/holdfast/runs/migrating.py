@@ -58,7 +58,7 @@ async def plan(service: RunService, row: RunRow, program: Program) -> Plan:
         # Types that the new version knows come back as themselves, others untouched.
         sealer = Sealer(OpaqueRegistry(*program.all_types()))
         loaded = await load(service.store, sealer, old, row.id)
-        await service.runtime.desk.materialise(loaded.pos, sealer.registry)
+        await service.runtime.desk.of(row.tenant).materialise(loaded.pos, sealer.registry)
     except (HoldfastError, TypeError, ValueError) as error:
         told = error.message if isinstance(error, HoldfastError) else f"{type(error).__name__}: {error}"
         broken = Misfit("", f"it cannot be read: {told}", "mend that first")
@@ -173,7 +173,7 @@ async def _write(service: RunService, claim: Claim, found: Plan) -> None:
     record = found.record
     assert record is not None
     record.term = claim.lease.term
-    await service.runtime.desk.put(found.blobs)
+    await service.runtime.desk.of(claim.run.tenant).put(found.blobs)
     park = await _park(service, claim, found.row.status)
     (answer,) = await service.store.settle([RunBatch(claim.lease, [record], park)])
     if answer.refusal is not None:

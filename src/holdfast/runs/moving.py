@@ -14,6 +14,7 @@ from holdfast.model.fingerprint import decode_graph, fingerprint_of
 from holdfast.runs import forking, pictures
 from holdfast.runs.parcel import Parcel, damaged, plain, unwrap, wrap
 from holdfast.runs.vault import Vault
+from holdfast.runs.versions import spans_of
 from holdfast.store.base import FlowRow
 from holdfast.types.ids import RunId, derived_id, is_id
 from holdfast.types.record import Kind
@@ -41,13 +42,24 @@ async def export_run(service: RunService, run: str, *, decrypt: bool = False) ->
     found = await store.history(row.id)
     if found is None:
         raise RunNotFoundError(f"run {row.id} was deleted meanwhile.", run=row.id)
-    flow = await service.store.flow(row.flow, row.version)
-    if flow is None:
-        raise FlowNotFoundError(
-            f"version {row.version} of flow {row.flow!r} is not stored.", flow=row.flow, version=row.version
-        )
+    older, graph = await _graphs(service, row)
     history, blobs = await _with_blobs(service, plain(found), opened=decrypt)
-    return wrap(Parcel(history, flow.graph, blobs))
+    return wrap(Parcel(history, graph, blobs, older=older))
+
+
+async def _graphs(service: RunService, row: RunRow) -> tuple[list[bytes], bytes]:
+    """Of the versions that the run was on, and of the one that it is on."""
+    found: list[bytes] = []
+    for span in await spans_of(service, row):
+        flow = await service.store.flow(row.flow, span.version)
+        if flow is None:
+            raise FlowNotFoundError(
+                f"version {span.version} of flow {row.flow!r} is not stored.",
+                flow=row.flow,
+                version=span.version,
+            )
+        found.append(flow.graph)
+    return list(dict.fromkeys(found[:-1])), found[-1]
 
 
 async def _with_blobs(
@@ -137,8 +149,9 @@ async def _adopt(service: RunService, parcel: Parcel) -> RunRow:
     named = zip(history.blobs, parcel.blobs, strict=True)
     desk = service.runtime.desk.of(run.tenant)
     await desk.put([Blob(BlobRef(digest, len(data)), data) for digest, data in named])
-    flow = FlowRow(name=run.flow, version=run.version, graph=parcel.graph, created_at=store.now())
-    await store.put_flow(flow)
+    for graph in (*parcel.older, parcel.graph):
+        version = fingerprint_of(graph)
+        await store.put_flow(FlowRow(name=run.flow, version=version, graph=graph, created_at=store.now()))
     row, fresh = await store.adopt(history)
     # Somebody else may have imported another file of this run meanwhile.
     return row if fresh else await _existing(service, history) or row
@@ -164,7 +177,9 @@ def _check(parcel: Parcel) -> None:
     run = history.run
     if not is_id(run.id) or plain(history) != history:
         raise damaged("its run is not one that export_run writes")
-    _check_graph(run, parcel.graph)
+    _check_graph(run, parcel.graph, run.version)
+    for graph in parcel.older:
+        _check_graph(run, graph, fingerprint_of(graph))
     _check_records(history)
     _check_numbers(history)
     if any(hold.run != run.id or not is_id(hold.id) or hold.seq > run.head for hold in history.holds):
@@ -172,12 +187,12 @@ def _check(parcel: Parcel) -> None:
     _check_places(history)
 
 
-def _check_graph(run: RunRow, graph: bytes) -> None:
+def _check_graph(run: RunRow, graph: bytes, version: str) -> None:
     try:
         spec = decode_graph(graph)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise damaged(f"its graph cannot be read: {error}") from error
-    if spec.name != run.flow or fingerprint_of(graph) != run.version:
+    if spec.name != run.flow or fingerprint_of(graph) != version:
         raise damaged("its graph is not the one of its version")
 
 

@@ -52,6 +52,7 @@ class Parcel(msgspec.Struct, frozen=True):
     graph: bytes
     blobs: list[bytes]  # in the order of `history.blobs`
     writer: str = ""
+    older: list[bytes] = []  # graphs of versions that the run was on before
 
     def ciphertexts(self) -> Iterator[bytes]:
         history = self.history
@@ -94,7 +95,8 @@ def wrap(parcel: Parcel, *, form: int | None = None) -> bytes:
 def _contents(parcel: Parcel) -> Iterator[tuple[int, bytes]]:
     history = parcel.history
     yield _RUN, _encode(history.run)
-    yield _GRAPH, parcel.graph
+    for graph in (parcel.graph, *parcel.older):
+        yield _GRAPH, graph
     rows = (
         (_RECORD, history.records),
         (_EVENT, history.events),
@@ -137,8 +139,8 @@ def unwrap(data: bytes) -> Parcel:
     for number, (kind, content) in enumerate(_parts(data), 1):
         # One list, in the order of the file.
         parts[_BLOB if kind == _CLOSED else kind].append(_decoded(number, kind, content))
-    if len(parts[_RUN]) != 1 or len(parts[_GRAPH]) != 1:
-        raise damaged("it is not one run with one graph")
+    if len(parts[_RUN]) != 1 or not parts[_GRAPH]:
+        raise damaged("it is not one run with its graph")
     return _parcel(parts)
 
 
@@ -165,7 +167,8 @@ def _parcel(parts: dict[int, list[Any]]) -> Parcel:
         blobs=[address for address, _ in blobs],
     )
     writer = "".join(part.decode(errors="replace") for part in parts[_WRITER][:1])
-    return Parcel(history, parts[_GRAPH][0], [blob for _, blob in blobs], writer)
+    graph, *older = parts[_GRAPH]
+    return Parcel(history, graph, [blob for _, blob in blobs], writer, older)
 
 
 def _parts(data: bytes) -> Iterator[tuple[int, bytes]]:

@@ -22,7 +22,7 @@ from holdfast.model.position import Position
 from holdfast.runs.conversing import conversations
 from holdfast.runs.loading import load
 from holdfast.runs.mending import FELL_BACK
-from holdfast.runs.versions import Reader, readers_of
+from holdfast.runs.versions import Reader, readers_of, span_at, spans_of
 from holdfast.types.ids import CheckpointId, HoldId, RunId, checkpoint_id, checkpoint_seq, is_id, run_prefix
 from holdfast.types.record import Kind, Record, turn_of
 from holdfast.types.value import BlobRef, FrozenDict
@@ -112,7 +112,10 @@ async def list_checkpoints(
         return []
     remembered = await _first_memory(service, row.id, records[0].seq)
     holds = await _asked_ids(service, row.id, records)
-    return [_meta(row, record, holds, remembered) for record in records]
+    spans = await spans_of(service, row)
+    rows = {s.version: msgspec.structs.replace(row, version=s.version) for s in spans}
+    then = [rows[span_at(spans, record.seq).version] for record in records]
+    return [_meta(was, record, holds, remembered) for was, record in zip(then, records, strict=True)]
 
 
 async def _first_memory(service: RunService, run: RunId, upto: int) -> int:
@@ -178,6 +181,7 @@ async def fold_to(service: RunService, row: RunRow, seq: int, reader: Reader | N
             then = readers.at(record.seq)
             fold(then.graph, history, record, _open(then, record))
     parent = next((r.seq for r in reversed(records[:-1]) if r.listed), None)
+    row = msgspec.structs.replace(row, version=readers.version_at(seq))
     return Folded(row, reader, records[-1], loaded.pos, history, first, parent)
 
 

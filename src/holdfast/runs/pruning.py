@@ -109,7 +109,7 @@ async def _horizon(service: RunService, row: RunRow, keep: int) -> int | None:
 async def _exact_reader(service: RunService, row: RunRow) -> Reader:
     """Values of types that are not loaded here stay as they lie there, so that they can be written back."""
     program = service.runtime.programs.get(row.version)
-    if program is not None:
+    if program is not None and not row.migrated:
         return Reader(program.graph, service.runtime.sealer_of(program), True)
     stored = await service.store.flow(row.flow, row.version)
     if stored is None:
@@ -118,7 +118,8 @@ async def _exact_reader(service: RunService, row: RunRow) -> Reader:
             flow=row.flow,
             version=row.version,
         )
-    return Reader(Graph(decode_graph(stored.graph)), Sealer(OpaqueRegistry()), True)
+    types = program.all_types() if program is not None else ()
+    return Reader(Graph(decode_graph(stored.graph)), Sealer(OpaqueRegistry(*types)), True)
 
 
 def _snapshot(folded: Folded) -> Record:

@@ -6,6 +6,7 @@ Nothing is written, no user code runs (D-26): outcomes, routes, answers and time
 from __future__ import annotations
 
 from hashlib import sha256
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,12 +15,13 @@ from holdfast.checkpoint import TypeRegistry, pack, unpack
 from holdfast.checkpoint.lenient import LenientRegistry
 from holdfast.errors import CheckpointNotFoundError
 from holdfast.model.graph import Graph
+from holdfast.model.migration import MIGRATED
 from holdfast.model.position import Position
 from holdfast.model.snapshot import dump_position
-from holdfast.runs.history import Reader, reader_of
 from holdfast.runs.loading import load, open_body, segment_loader
 from holdfast.runs.mending import FELL_BACK
-from holdfast.runs.retracing import Difference, Pair, retrace
+from holdfast.runs.retracing import Difference, Pair, Retraced, retrace
+from holdfast.runs.versions import Reader, Readers, readers_of
 from holdfast.types.record import Kind, Record
 from holdfast.types.value import BlobRef
 
@@ -65,10 +67,9 @@ async def replay(
     """
     row = await service.get(run)
     last = _last(row, upto)
-    reader = await reader_of(service, row)
-    journal = await _journal(service, row, reader, last)
-    loader = segment_loader(service.store, reader.sealer, row.id)
-    found = retrace(against or reader.graph, row.id, journal, told=reader.graph, load=loader)
+    readers = await readers_of(service, row)
+    reader = readers.at(last)
+    found = _retraced(service, row, readers, await _journal(service, row, readers, last), against)
     registry = reader.sealer.registry
     there = await load(service.store, reader.sealer, reader.graph, row.id, upto=last)
     await service.runtime.desk.materialise(there.pos, registry)
@@ -100,11 +101,37 @@ def _last(row: RunRow, upto: int | None) -> int:
     return upto
 
 
-async def _journal(service: RunService, row: RunRow, reader: Reader, last: int) -> list[Pair]:
+def _retraced(
+    service: RunService, row: RunRow, readers: Readers, journal: list[Pair], against: Graph | None
+) -> Retraced:
+    """Version by version: a migration begins anew, and what it brought is not decided but given."""
+    starts = [i for i, (record, _) in enumerate(journal) if i == 0 or record.outcome == MIGRATED]
+    found: Retraced | None = None
+    for first, end in pairwise([*starts, len(journal)]):
+        then = readers.at(journal[first][0].seq)
+        loader = segment_loader(service.store, then.sealer, row.id)
+        graph = against or then.graph
+        part = retrace(graph, row.id, journal[first:end], told=then.graph, load=loader)
+        if found is not None:
+            part.decisions += found.decisions
+            part.records += found.records
+            part.given += found.given
+        found = part
+        if part.difference is not None:
+            break
+    assert found is not None
+    return found
+
+
+async def _journal(service: RunService, row: RunRow, readers: Readers, last: int) -> list[Pair]:
     records = await service.store.read(row.id, first=row.horizon, last=last)
-    void = _void(reader, row, records)
+    void = _void(readers.at(last), row, records)
     counted = [r for r in records if not any(low <= r.seq < high for low, high in void)]
-    return [(r, await _whole(service, reader, open_body(reader.sealer, row.id, r))) for r in counted]
+    found: list[Pair] = []
+    for record in counted:
+        reader = readers.at(record.seq)
+        found.append((record, await _whole(service, reader, open_body(reader.sealer, row.id, record))))
+    return found
 
 
 def _void(reader: Reader, row: RunRow, records: list[Record]) -> list[tuple[int, int]]:

@@ -107,7 +107,10 @@ class Readers:
         self._readers = readers
 
     def at(self, seq: int) -> Reader:
-        return self._readers[span_at(self._spans, seq).version]
+        return self._readers[self.version_at(seq)]
+
+    def version_at(self, seq: int) -> str:
+        return span_at(self._spans, seq).version
 
 
 async def readers_of(service: RunService, row: RunRow, exact: Reader | None = None) -> Readers:

@@ -9,16 +9,23 @@ from typing import Any
 
 import msgspec
 
+from holdfast.checkpoint.keys import keys_from_environment
 from holdfast.cli.locating import load_flow
 from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house, recall_source
 from holdfast.cli.running import Manner, resume_run
 from holdfast.cli.screen import fields, note, print_json, say
 from holdfast.cli.telling import clock_time, command
-from holdfast.errors import CheckpointCorruptError, FlowNotFoundError, InputError, SchemaTooNewError
+from holdfast.errors import (
+    CheckpointCorruptError,
+    FlowNotFoundError,
+    InputError,
+    KeyMissingError,
+    SchemaTooNewError,
+)
+from holdfast.model.program import Program
 from holdfast.runs.moving import open_parcel
 from holdfast.runs.parcel import Parcel
-from holdfast.runs.service import RunService
 from holdfast.store.base import RunRow
 
 
@@ -86,10 +93,13 @@ async def import_run(wanted: Arrival, *, store: str | None, json: bool) -> Exit:
     parcel = _opened(wanted.file, data)
     if wanted.dry_run:
         return _describe(parcel, json=json)
+    # Before the store is opened: a file that cannot be taken in makes none.
+    _demand_keys(parcel)
+    program = _code_of(parcel, wanted, store) if wanted.as_new_run else None
     async with open_house(store, must_exist=False) as house:
         service = await house.service()
-        if wanted.as_new_run:
-            _load_code(service, parcel, wanted, store)
+        if program is not None:
+            service.runtime.carry(program)
         row = await service.import_run(data, as_new_run=wanted.as_new_run, tenant=wanted.tenant)
     if wanted.resume:
         return await resume_run(row.id, wanted.flow, Manner(store, False, json))
@@ -97,13 +107,24 @@ async def import_run(wanted: Arrival, *, store: str | None, json: bool) -> Exit:
     return Exit.ok
 
 
-def _load_code(service: RunService, parcel: Parcel, wanted: Arrival, store: str | None) -> None:
+def _demand_keys(parcel: Parcel) -> None:
+    tenant, ring = parcel.history.run.tenant, keys_from_environment()
+    for key in parcel.key_ids():
+        if ring is None or ring.find(tenant, key) is None:
+            raise KeyMissingError(
+                f"this run is encrypted under the key {key!r} of tenant {tenant!r}, which is not here.",
+                hint="Name the key file: HOLDFAST_KEYS=path/to/keys.json. Nothing was imported.",
+                key=key,
+            )
+
+
+def _code_of(parcel: Parcel, wanted: Arrival, store: str | None) -> Program:
     run = parcel.history.run
     try:
         spec = wanted.flow or recall_source(store, run.flow, run.version)
     except FlowNotFoundError as error:
         raise FlowNotFoundError(error.message, hint="Name it: --flow path/to/file.py.") from None
-    service.runtime.carry(load_flow(spec).program())
+    return load_flow(spec).program()
 
 
 def _describe(parcel: Parcel, *, json: bool) -> Exit:

@@ -1,0 +1,236 @@
+"""Retention as flows declare it, applied by workers; what it never touches."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from holdfast import Flow, Holdfast, Worker, append
+from holdfast.errors import RunBusyError, SettingsError
+from holdfast.runs import pruning
+from holdfast.runs.keeping import Keeper
+from holdfast.runs.runtime import RunSettings
+from holdfast.store.open import open_store
+from holdfast.testing.clock import FakeClock
+from holdfast.types.retention import Retention
+from holdfast.types.status import RunStatus
+
+pytestmark = pytest.mark.anyio
+
+
+def counting(name: str = "count", **options: Any) -> Flow:
+    flow = Flow(name, effect="pure", reducers={"seen": append}, **options)
+
+    async def turn(s: dict[str, Any]) -> dict[str, Any]:
+        return {"n": s["n"] + 1, "seen": [s["n"]], "text": f"{s['n'] % 3}" * 70_000}
+
+    node = flow.node()(turn)
+    flow.loop(node, node, when="n < 15", max=50)
+    return flow
+
+
+def asking(**options: Any) -> Flow:
+    flow = Flow("asking", effect="pure", **options)
+    flow.hold("ask", prompt="Well?", options=["yes", "no"])
+    return flow
+
+
+@pytest.mark.covers("TOOL-KEEP-01")
+async def test_worker_keeps_what_each_flow_says_and_takes_the_rest() -> None:
+    clock = FakeClock()
+    async with Holdfast("memory:", clock=clock) as house:
+        few, all_, brief = (
+            counting("few", retention=Retention(keep=3)),
+            counting("all", retention=Retention(keep=None)),
+            counting("brief", retention=Retention(keep=5, days=2)),
+        )
+        runs = [(await flow.run({"n": 0}, on=house)).run_id for flow in (few, all_, brief, counting("usual"))]
+        service = await house.service()
+        clock.advance(days=3)
+        young = (await brief.run({"n": 0}, on=house)).run_id
+        async with Worker(few, all_, brief, counting("usual"), on=house):
+            await _until(clock, lambda: _count(service, young), 5)
+        assert [await _count(service, run) for run in runs] == [3, 17, None, 10]
+
+
+async def _count(service: Any, run: str) -> int | None:
+    if await service.store.get_run(run) is None:
+        return None
+    return len(await service.checkpoints(run, limit=0))
+
+
+async def _until(clock: FakeClock, look: Any, wanted: Any) -> None:
+    for _ in range(200):
+        if await look() == wanted:
+            return
+        clock.advance(minutes=10)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0.001)
+    assert await look() == wanted
+
+
+@pytest.mark.covers("TOOL-KEEP-01")
+async def test_setting_overrides_what_flows_declare() -> None:
+    settings = RunSettings(retention=Retention(keep=2))
+    async with Holdfast("memory:", settings=settings) as house:
+        run = (await counting(retention=Retention(keep=None)).run({"n": 0}, on=house)).run_id
+        worker = Worker(counting(retention=Retention(keep=None)), on=house)
+        keeper = (await worker._made()).keeper  # pyright: ignore[reportPrivateUsage]
+        assert (await keeper.sweep()).records > 0
+        assert await _count(await house.service(), run) == 2
+
+
+@pytest.mark.covers("TOOL-KEEP-01")
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+async def test_many_workers_forget_once(kind: str, tmp_path: Any) -> None:
+    address = "memory:" if kind == "memory" else f"sqlite:{tmp_path / 'h.db'}"
+    async with Holdfast(address) as house:
+        flow = counting(retention=Retention(keep=2))
+        runs = [(await flow.run({"n": 0}, on=house)).run_id for _ in range(3)]
+        service = await house.service()
+        before = [(await service.latest(run)).as_interface() for run in runs]
+        done = await asyncio.gather(*(Keeper(service).sweep() for _ in range(4)))
+        assert sum(d.records for d in done) == 3 * 15
+        assert [(await service.latest(run)).as_interface() for run in runs] == before
+
+
+@pytest.mark.parametrize(
+    "options", [{"keep": 0}, {"keep": -1}, {"days": 1, "older": "1d"}, {"older": "soon"}, {"days": -1}]
+)
+async def test_retention_that_means_nothing_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError, match="retention"):
+        Retention(**options)
+
+
+@pytest.mark.covers("TOOL-KEEP-01")
+def test_retention_makes_no_other_version() -> None:
+    assert counting().program().version == counting(retention=Retention(keep=1)).program().version
+
+
+@pytest.mark.covers("TOOL-KEEP-02", "D-35")
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+async def test_forks_of_a_pruned_and_deleted_source_open_the_same_at_every_checkpoint(
+    kind: str, tmp_path: Any
+) -> None:
+    address = "memory:" if kind == "memory" else f"sqlite:{tmp_path / 'h.db'}"
+    async with Holdfast(address) as house:
+        flow = counting()
+        source = (await flow.run({"n": 0}, on=house)).run_id
+        service = await house.service()
+        forks = [await flow.fork(source, seq, on=house) for seq in (2, 6, 11, 15)]
+        before = [await _every(service, fork.run_id) for fork in forks]
+        assert await service.prune(source, keep=1) > 0
+        await service.collect_blobs(grace=-1)
+        assert [await _every(service, fork.run_id) for fork in forks] == before
+        assert await service.store.delete_run(source)
+        await service.collect_blobs(grace=-1)
+        assert [await _every(service, fork.run_id) for fork in forks] == before
+
+
+async def _every(service: Any, run: str) -> list[Any]:
+    listed = await service.checkpoints(run, limit=0)
+    return [(await service.checkpoint(meta.id)).as_interface() for meta in listed]
+
+
+@pytest.mark.covers("TOOL-KEEP-04", "D-37")
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+async def test_pruning_lets_go_of_blobs_that_only_the_past_named(kind: str, tmp_path: Any) -> None:
+    address = "memory:" if kind == "memory" else f"sqlite:{tmp_path / 'h.db'}"
+    async with Holdfast(address) as house:
+        one, two = [(await fetching().run({}, on=house)).expect().run_id for _ in range(2)]
+        service = await house.service()
+        assert len(await service.store.blobs_of(one)) == 2
+        await service.prune(one, keep=1)
+        assert len(await service.store.blobs_of(one)) == 1
+        assert await service.collect_blobs(grace=-1) == 0, "the other run names it"
+        await service.prune(two, keep=1)
+        assert await service.collect_blobs(grace=-1) == 1
+        assert (await service.latest(one)).state["text"] == "b" * 70_000
+
+
+def fetching() -> Flow:
+    """Of two large values only one reaches the state; the other is a sub-step's."""
+    flow = Flow("fetching", effect="pure")
+
+    async def fetch(s: dict[str, Any], ctx: Any) -> dict[str, Any]:
+        await ctx.step("raw", lambda: "a" * 70_000)
+        return {"text": "b" * 70_000}
+
+    async def end() -> None:
+        return None
+
+    flow.edge(flow.node(effect="read")(fetch), flow.node()(end))
+    return flow
+
+
+@pytest.mark.covers("TOOL-KEEP-03")
+async def test_waiting_run_is_untouched_by_every_way_of_forgetting() -> None:
+    clock = FakeClock()
+    async with Holdfast("memory:", clock=clock) as house:
+        flow = asking(retention=Retention(keep=1, older="1s"))
+        run = (await flow.run({}, on=house)).run_id
+        service = await house.service()
+        before = await service.store.history(run)
+        clock.advance(days=400)
+        await Keeper(service).sweep()
+        await service.clean(keep=1, older_than=1)
+        with pytest.raises(RunBusyError, match="waits for an answer"):
+            await service.prune(run)
+        assert await service.store.history(run) == before
+
+
+@pytest.mark.covers("TOOL-KEEP-03")
+async def test_run_that_goes_on_between_the_plan_and_the_deed_is_left_alone() -> None:
+    clock = FakeClock()
+    async with Holdfast(await open_store("memory:", clock=clock), clock=clock) as house:
+        flow = Flow("failing", effect="pure")
+
+        async def boom() -> None:
+            raise ValueError("no")
+
+        flow.node()(boom)
+        run = (await flow.run({}, on=house)).run_id
+        service = await house.service()
+        clock.advance(days=2)
+        retention = Retention(keep=1, days=1)
+        (share,) = [share async for share in pruning.plan(service, retention)]
+        await service.ask_resume(run)
+        done = pruning.Cleaned()
+        await pruning.take(service, share, retention, done)
+        assert (done.runs, (await service.get(run)).status) == (0, RunStatus.resumable)
+        assert await service.store.prune(run, horizon=1, replace=None, ended=True) == 0
+
+
+@pytest.mark.covers("TOOL-KEEP-02")
+async def test_run_is_pruned_without_its_code_and_its_own_types_stay(tmp_path: Any) -> None:
+    from dataclasses import dataclass
+
+    @dataclass(frozen=True)
+    class Price:
+        amount: int
+        currency: str
+
+    flow = Flow("typed", effect="pure", types=[Price])
+
+    async def set_price() -> dict[str, Any]:
+        return {"price": Price(5, "EUR"), "prices": (Price(1, "USD"),)}
+
+    async def again(s: dict[str, Any]) -> dict[str, Any]:
+        return {"same": s["price"]}
+
+    flow.edge(flow.node()(set_price), flow.node()(again))
+    address = f"sqlite:{tmp_path / 'h.db'}"
+    async with Holdfast(address) as house:
+        run = (await flow.run({}, on=house)).expect().run_id
+    async with Holdfast(address) as house:
+        assert await (await house.service()).prune(run, keep=1) > 0
+    async with Holdfast(address) as house:
+        house.carry(flow.program())
+        state = (await (await house.service()).latest(run)).state
+        assert (state["price"], state["same"], state["prices"]) == (
+            Price(5, "EUR"),
+            Price(5, "EUR"),
+            (Price(1, "USD"),),
+        )

@@ -34,10 +34,11 @@ class Where(NamedTuple):
 
 
 class Placer(Protocol):
-    def where(self, execution: Any) -> Where: ...
+    def where(self, execution: Any) -> Where | None: ...
 
 
-# Whoever drives the run, and the execution: the place is spelled out only where somebody asks.
+# Whoever drives the run, and the execution (None: the one that runs in the driver's own task): the place
+# is spelled out only where somebody asks.
 here: ContextVar[tuple[Placer, Any] | None] = ContextVar("the node whose handler runs here", default=None)
 
 

@@ -49,7 +49,13 @@ def seal(body: msgspec.Struct, *, limit: int = MAX_SIZE) -> bytes:
     Raises ValueTooLargeError over `limit` encoded bytes, and ValueNotStorableError for text that is
     none and for values that were not packed.
     """
-    return wrap(encode_packed(body), limit=limit)
+    try:
+        content = _encode(body)
+    except (UnicodeEncodeError, TypeError, OverflowError, RecursionError):
+        content = encode_packed(body)  # which says what is wrong
+    if len(content) <= _SMALL <= limit:
+        return _PLAIN_HEADER + content
+    return wrap(content, limit=limit)
 
 
 def unseal(data: bytes, kind: type[T], *, limit: int = MAX_SIZE) -> T:

@@ -37,7 +37,7 @@ def settle(decision: Decision, execution: Exec, message: Finished, *, failed: bo
     """Write the step, then let the graph move on from it."""
     pos = decision.pos
     scope = pos.scopes[execution.scope]
-    graph = pos.scope_graph(decision.graph, scope)
+    graph = decision.graph if scope.graph == "" else pos.scope_graph(decision.graph, scope)
     node = graph.nodes[execution.node]
     if message.routes is None and not failed and graph.chooses[execution.node] and message.reroute is None:
         _let_code_choose(decision, execution, node, message)
@@ -60,20 +60,25 @@ def settle(decision: Decision, execution: Exec, message: Finished, *, failed: bo
         execution=execution,
         effect=node.effect,
         outcome=message.outcome,
-        listed=lists_checkpoint(pos, graph, node, "after", scope.path),
+        listed=graph.lists_after[execution.node]
+        if not pos.checkpoints
+        else lists_checkpoint(pos, graph, node, "after", scope.path),
     )
     if message.inbox:
         side_of(record).inbox_done.append(message.inbox)
     if message.memories:
         side_of(record).memories = message.memories
-    _close_rows(pos, execution, record)
+    if execution.token or pos.holds:
+        _close_rows(pos, execution, record)
     pos.head, pos.at = record.seq, record.at
     settle_exec(decision.graph, pos, execution, record, body)
     opened = _move_on(decision, graph, scope, execution, message, body, failed=failed)
     if graph.walk:
         body.walk = FrozenDict(scope.walk)
-    end_frame(pos, record, execution, body)
-    finish_scopes(decision, scope, body)
+    if execution.frame:
+        end_frame(pos, record, execution, body)
+    if not scope.active:
+        finish_scopes(decision, scope, body)
     for fresh in opened:
         open_exec(decision, fresh)
 

@@ -130,7 +130,8 @@ def _step(graph: Graph, pos: Position, record: Record, body: StepBody) -> None:
     if body.walk is not None:
         pos.scopes[record.scope].walk = dict(body.walk)
     apply_moves(graph, pos, body.moves, execution.frame)
-    end_frame(pos, record, execution, body)
+    if execution.frame:
+        end_frame(pos, record, execution, body)
 
 
 def settle_exec(graph: Graph, pos: Position, execution: Exec, record: Record, body: StepBody) -> None:
@@ -145,7 +146,8 @@ def settle_exec(graph: Graph, pos: Position, execution: Exec, record: Record, bo
         _failed(pos, execution, record, body)
         return
     finish_exec(pos, scope, execution, delta)
-    close_waits(pos, execution)
+    if pos.holds or execution.token:
+        close_waits(pos, execution)
     _count(pos, body)
 
 
@@ -160,9 +162,9 @@ def _failed(pos: Position, execution: Exec, record: Record, body: StepBody) -> N
 
 
 def end_frame(pos: Position, record: Record, execution: Exec, body: StepBody) -> None:
-    """A branch that fired nothing is at its end."""
+    """A branch (not the root frame) that fired nothing is at its end."""
     scope = pos.scopes.get(record.scope)
-    if scope is None or execution.frame == 0 or execution.phase == "failed":
+    if scope is None or execution.phase == "failed":
         return
     if not any(move[0] in "GFNE" and move[1] == record.scope for move in body.moves):
         scope.tree.end(execution.frame)

@@ -31,7 +31,8 @@ def apply_ops(tree: FrameTree, frame: Frame, delta: Delta, at: int = -1) -> None
             inside[key] = operand
             if frame.owned:
                 frame.owned.discard((partition, key))
-            _forget_average(tree, frame, partition, key)
+            if "aux" in frame.over or frame.parent >= 0:
+                _forget_average(tree, frame, partition, key)
             if (tree.grown or tree.refs) and frame.parent < 0:
                 _forget(tree, partition, key)
         elif op == "delete":

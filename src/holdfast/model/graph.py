@@ -14,7 +14,7 @@ import msgspec
 from holdfast.errors import FlowInvalidError
 from holdfast.model.expr import Expr, compile_expr
 from holdfast.types.hold import Option
-from holdfast.types.status import Effect
+from holdfast.types.status import REPEATABLE, Effect
 
 START = "__START__"
 END = "__END__"
@@ -314,6 +314,17 @@ class Graph:
         return tuple(
             node.breakpoint or (node.checkpoint or default) in ("before", "both") for node in self.nodes
         )
+
+    @cached_property
+    def lists_after(self) -> tuple[bool, ...]:
+        """Nodes whose settled step is listed as a checkpoint: their own setting, else the flow's (D-10)."""
+        default = self.spec.checkpoint_when if self.spec.checkpoints == "every_node" else "none"
+        return tuple((node.checkpoint or default) in ("after", "both") for node in self.nodes)
+
+    @cached_property
+    def repeatable(self) -> tuple[bool, ...]:
+        """Nodes that touch nothing outside, and so need no intent."""
+        return tuple(node.effect in REPEATABLE for node in self.nodes)
 
     @cached_property
     def chooses(self) -> tuple[bool, ...]:

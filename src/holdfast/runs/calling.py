@@ -75,8 +75,7 @@ def understand(
         # The body of a map: what it returns is the item's result.
         return ops, freeze(result, program.adopt, f"the result of {node.id!r}")
     if isinstance(result, dict) and node.output_as is None:
-        update = cast("dict[str, Any]", result)
-        found = program.schema.ops(update, scratch)
+        found = program.schema.ops(result, scratch)  # pyright: ignore[reportUnknownArgumentType]
         return found + ops if ops else found, None
     value = freeze(result, program.adopt, f"the output of {node.id!r}")
     if not ops:

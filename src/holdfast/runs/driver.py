@@ -55,7 +55,8 @@ class Driver:
         self.left = asyncio.Event()
         self.is_lost = False
         self.draining = False
-        self.inline = False
+        # The execution whose handler runs in our own task, if one does.
+        self.inline: Exec | None = None
         self.interrupted = False
         self.breath = monotonic()
         self.box = Box(self)
@@ -70,6 +71,7 @@ class Driver:
     async def drive(self) -> RunStatus:
         """Until the run ends or waits. Raises LeaseLostError where another worker took it over."""
         self.task = asyncio.current_task()
+        token = here.set((self, None))
         try:
             return await self._drive()
         except asyncio.CancelledError:
@@ -85,6 +87,7 @@ class Driver:
         finally:
             await self.underway.stop(set())
             self.recorder.close(self.queue)
+            here.reset(token)
             # From here on the task is our caller's own: nobody cancels it for what was ours.
             self.task = None
             self.left.set()
@@ -93,13 +96,12 @@ class Driver:
         messages = await self.box.first(self.row.inbox_seq)
         clock, writer = self.runtime.clock, self.writer
         while True:
-            self.check_ours()
-            for i, message in enumerate(messages):
-                if type(message) is Finished:
-                    messages[i] = message = self.performer.storable(message)
-                    self.witness.see(message, self.pos.head + 1)
+            if self.is_lost or self.underway.fatal is not None:
+                self.check_ours()
+            self._look_at(messages)
             decision = step(self.graph, self.pos, messages, clock.now())
-            await writer.write(decision)
+            if writer.write(decision):
+                await self.recorder.committed(self.queue, self.pos.head)
             if self.clerk.remember_later:
                 await self.clerk.remember(messages)
             if decision.ended:
@@ -108,7 +110,8 @@ class Driver:
             if self.pos.failing is not None or self.pos.cancelling is not None:
                 messages = await self.waiter.come_to_rest()
                 continue
-            messages = await self._act(decision)
+            alone = self._alone(decision)
+            messages = await (self._act(decision) if alone is None else self._run_inline(alone))
             if not messages:
                 found = await self.waiter.next()
                 if isinstance(found, RunStatus):
@@ -118,40 +121,57 @@ class Driver:
                 await self.recorder.committed(self.queue, self.pos.head)
             elif monotonic() - self.breath > (MAX_DELAY if self.queue.pending else STARVING):
                 # Handlers that never wait must not hold up the loop: others, timers, the bound on delay.
+                self.recorder.catch_up(self.queue)
                 await asyncio.sleep(0)
                 self.breath = monotonic()
 
+    def _look_at(self, messages: list[Message]) -> None:
+        """What a record cannot hold is a failure of its node; how an effect ended is kept as evidence."""
+        pos = self.pos
+        for i, message in enumerate(messages):
+            if type(message) is Finished:
+                execution = pos.execs.get((message.scope, message.node))
+                if execution is None:
+                    continue
+                if message.ops or message.output is not None:
+                    messages[i] = message = self.performer.storable(message, execution)
+                if execution.intent >= 0:
+                    self.witness.see(message, pos.head + 1)
+
+    def _alone(self, decision: Decision) -> Exec | None:
+        """The only one to start, with nothing to wait for besides: no task of its own is needed."""
+        starts, pos = decision.starts, self.pos
+        if len(starts) != 1 or self.underway.tasks or pos.holds or pos.timers:
+            return None
+        if decision.cancels or self.writer.unstarted or self.draining:
+            return None
+        execution = starts[0]
+        scope = pos.scopes[execution.scope]
+        program = self.program if scope.graph == "" else self.program.at(scope.graph)
+        node = program.graph.nodes[execution.node]
+        handler = program.handlers.get(node.id)
+        if node.script:
+            return None
+        # With a context it may ask and wait for the answer: that must not stop the driver.
+        if handler is None or "ctx" not in handler.takes or node.effect not in REPEATABLE:
+            return execution
+        return None
+
     async def _act(self, decision: Decision) -> list[Message]:
-        """Stop and start what was decided. A handler that runs alone has ended when this returns."""
+        """Stop and start what was decided."""
         if decision.cancels:
             await self.underway.stop({(e.scope, e.node) for e in decision.cancels})
         starts, unstarted = decision.starts, self.writer.unstarted
         if unstarted:
             starts = [e for e in starts if (e.scope, e.node) not in unstarted]
             unstarted.clear()
-        if self.draining:
-            return []
-        if len(starts) == 1 and not self.underway.tasks and self._may_run_inline(starts[0]):
-            return await self._run_inline(starts[0])
-        for execution in starts:
-            self.underway.spawn(execution)
+        if not self.draining:
+            for execution in starts:
+                self.underway.spawn(execution)
         return []
 
-    def _may_run_inline(self, execution: Exec) -> bool:
-        """Alone and with nothing to wait for besides: no task of its own is needed."""
-        pos = self.pos
-        if pos.holds or pos.timers:
-            return False
-        node = self.node(execution)
-        if node.script:
-            return False
-        # With a context it may ask and wait for the answer: that must not stop the driver.
-        handler = self.program.at(pos.scopes[execution.scope].graph).handlers.get(node.id)
-        return handler is None or "ctx" not in handler.takes or node.effect not in REPEATABLE
-
     async def _run_inline(self, execution: Exec) -> list[Message]:
-        self.inline = True
-        token = here.set((self, execution))
+        self.inline = execution
         try:
             message = await self.performer.run(execution)
         except asyncio.CancelledError:
@@ -159,8 +179,7 @@ class Driver:
                 raise
             message = None
         finally:
-            self.inline = False
-            here.reset(token)
+            self.inline = None
         if self.interrupted:
             self._was_interrupted()
         if self.box.urgent:
@@ -174,13 +193,16 @@ class Driver:
         return ours and task is not None and task.uncancel() == 0
 
     # ------------------------------------------------------------------ for those who help
-    def node(self, execution: Exec) -> Node:
+    def graph_of(self, execution: Exec) -> Graph:
         scope = self.pos.scopes[execution.scope]
-        graph = self.graph if scope.graph == "" else self.pos.scope_graph(self.graph, scope)
-        return graph.nodes[execution.node]
+        return self.graph if scope.graph == "" else self.pos.scope_graph(self.graph, scope)
 
-    def where(self, execution: Exec) -> Where:
-        return Where(
+    def node(self, execution: Exec) -> Node:
+        return self.graph_of(execution).nodes[execution.node]
+
+    def where(self, execution: Exec | None) -> Where | None:
+        execution = execution or self.inline
+        return execution and Where(
             self.run,
             self.row.flow,
             execution.scope,
@@ -225,7 +247,7 @@ class Driver:
 
     def _effect_inline(self) -> bool:
         return (
-            self.inline
+            self.inline is not None
             and any(self.underway.is_effect(key) for key in self.pos.execs)
             and not self.writer.uncalled
         )
@@ -239,7 +261,7 @@ class Driver:
         """A cancel request: do not wait for the handler that runs inline."""
         self.box.urgent = True
         self.awake.set()
-        if self.inline and self.task is not None and not self.interrupted:
+        if self.inline is not None and self.task is not None and not self.interrupted:
             self.interrupted = True
             self.task.cancel()
 

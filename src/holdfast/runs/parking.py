@@ -37,7 +37,8 @@ class Parker:
         if driver.underway.done:
             return None
         if not driver.pos.holds and not driver.pos.timers:
-            await driver.writer.write(self._stalled())
+            if driver.writer.write(self._stalled()):
+                await driver.recorder.committed(driver.queue, driver.pos.head)
             return None
         crashpoint("before_park")
         status = RunStatus.pending_input if driver.pos.holds else RunStatus.waiting

@@ -41,7 +41,7 @@ class Performer:
         program = driver.program if scope.graph == "" else driver.program.at(scope.graph)
         node = program.graph.nodes[execution.node]
         handler = program.handlers.get(node.id)
-        if SETTLED in execution.subs:
+        if execution.subs and SETTLED in execution.subs:
             return await self._choose(program, node, execution)
         if execution.intent >= 0:
             await driver.recorder.committed(driver.queue, execution.intent)
@@ -72,7 +72,10 @@ class Performer:
                 if ctx.doubt is not None:
                     return _doubt(execution, ctx)
             crashpoint("after_handler")
-            return await self._success(program, node, execution, result, scratch, ctx, started)
+            finished = self._success(program, node, execution, result, scratch, ctx, started)
+            if node.id in program.routers and _may_route(node, finished):
+                finished.routes = await self._route(program, node, execution, finished.ops, ctx)
+            return finished
         except Suspended:
             return None
         except asyncio.CancelledError as error:
@@ -122,7 +125,7 @@ class Performer:
             ctx.close("its timeout passed")
             raise NodeTimeoutError(f"node {node.id!r} took longer than {node.timeout / 1e6:g} s") from None
 
-    async def _success(
+    def _success(
         self,
         program: Program,
         node: Node,
@@ -147,9 +150,6 @@ class Performer:
             if finished.error is not None:
                 return finished
         finished.ops, finished.output = calling.understand(program, node, result, scratch, ctx)
-        if node.id in program.routers and node.effect in REPEATABLE:
-            # An effect is recorded first: whatever its router does then, it is not run again.
-            finished.routes = await self._route(program, node, execution, finished.ops, ctx)
         if finished.duration > SLOW or finished.usage is not None:
             self.driver.writer.hurry = True
         return finished
@@ -210,17 +210,14 @@ class Performer:
                 finished.ops, finished.output = calling.understand(program, node, found, scratch, ctx)
         return finished
 
-    def storable(self, message: Finished) -> Finished:
+    def storable(self, message: Finished, execution: Exec) -> Finished:
         """What a record cannot hold is a failure of its node, found before the engine counts on it."""
-        if not message.ops and message.output is None:
-            return message
         driver = self.driver
-        execution = driver.pos.execs.get((message.scope, message.node))
-        if execution is None:
-            return message
         try:
-            if any(op[2] != "set" for op in message.ops):
-                check_ops(driver.pos.scopes[execution.scope].tree, execution.frame, message.ops)
+            for op in message.ops:
+                if op[2] != "set":
+                    check_ops(driver.pos.scopes[execution.scope].tree, execution.frame, message.ops)
+                    break
             driver.sealer.prepare(message.ops, message.output)
         except InputError as error:
             program = driver.program.at(driver.pos.scopes[execution.scope].graph)
@@ -229,6 +226,11 @@ class Performer:
             failed.probe = "unknown" if message.probe is not None else None
             return failed
         return message
+
+
+def _may_route(node: Node, finished: Finished) -> bool:
+    """An effect is recorded first: whatever its router does then, it is not run again."""
+    return node.effect in REPEATABLE and node.guard is None and finished.error is None
 
 
 def _doubt(execution: Exec, ctx: Context) -> Doubted:

@@ -125,6 +125,11 @@ class Recorder:
         if queue.poison is not None:
             raise queue.poison
 
+    def catch_up(self, queue: RunQueue) -> None:
+        """What waited long enough is written in place: a thread would not get far beside busy handlers."""
+        if queue.pending and not queue.lazy and self._flight is None and self.inline and self.expected <= 1:
+            self._commit_now()
+
     def hurry(self) -> None:
         """Do not wait for the timer: something is worth showing or keeping now."""
         if any(not queue.lazy for queue in self._waiting):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 from holdfast.checkpoint import Blob, TypeRegistry, pack, record_digest, seal, spill, unpack, unseal
 from holdfast.checkpoint.envelope import MAX_SIZE, encode_packed
+from holdfast.checkpoint.shapes import kind_of
 from holdfast.errors import CheckpointCorruptError, SchemaTooNewError, ValueTooLargeError
 from holdfast.model.bodies import (
     BODY_TYPES,
@@ -50,6 +51,8 @@ class Sealer:
         self.spilled: list[tuple[str, str, str, Any, BlobRef]] = []
         # What `prepare` packed, for the record that is sealed next: (operand, packed, blobs).
         self.ready: dict[tuple[int, bool], tuple[Any, Any, list[Blob]]] = {}
+        # The lists of operations in which `prepare` found nothing to pack, by their id.
+        self.plain: dict[int, list[Op]] = {}
 
     def prepare(self, ops: list[Op], output: Any, where: str = "the output") -> None:
         """Pack what a handler returned before the engine counts on it; sealing its record then cannot fail.
@@ -57,12 +60,16 @@ class Sealer:
         Raises ValueNotStorableError and ValueTooLargeError, naming the place.
         """
         size = 0
+        plain = True
         for _, key, op, operand in ops:
             if not key.isascii():
                 pack(key, self.registry, f"the name {key!r}")
             if not _surely_fits(operand):
+                plain = False
                 size += self._prepare(operand, key, may_leave=op == "set")
-        if not _surely_fits(output):
+        if plain:
+            self.plain[id(ops)] = ops
+        if output is not None and not _surely_fits(output):
             size += self._prepare(output, where, may_leave=True)
         if size > MAX_SIZE:
             raise ValueTooLargeError(
@@ -92,7 +99,7 @@ class Sealer:
     def seal(self, record: Record, body: Any, term: int) -> list[Blob]:
         """Fill in payload, digest, term and event count. Answers the blobs to put before the record."""
         blobs: list[Blob] = []
-        packed = self._packed(record, body, blobs)
+        packed = body if self._is_packed(body) else self._packed(record, body, blobs)
         record.payload = payload = seal(packed)
         record.term = term
         record.events = count_events(record.kind, body, listed=record.listed)
@@ -104,6 +111,19 @@ class Sealer:
                 record.side = Side()
             record.side.blobs = [blob.ref.digest for blob in blobs]
         return blobs
+
+    def clear(self) -> None:
+        """What was prepared is sealed."""
+        self.ready.clear()
+        self.plain.clear()
+
+    def _is_packed(self, body: Any) -> bool:
+        """The common step: short plain values only."""
+        return (
+            body.__class__ is StepBody
+            and id(body.ops) in self.plain
+            and body.output is body.notes is body.walk is None
+        )
 
     def _packed(self, record: Record, body: Any, blobs: list[Blob]) -> Any:
         kind: type[Any] = body.__class__
@@ -211,7 +231,7 @@ class Sealer:
 
 def _surely_fits(value: Any) -> bool:
     """Known without looking inside."""
-    kind = cast("type[Any]", type(value))
+    kind = kind_of(value)
     if kind is str:
         return len(value) <= _SHORT and value.isascii()
     if kind is int:

@@ -256,5 +256,7 @@ def _only_waits(driver: Driver) -> bool:
     """Whether the run has nothing to do until a person answers."""
     waiting = {key[:2] for key in driver.underway.answers}
     return (
-        bool(driver.pos.holds) and not driver.inline and all(key in waiting for key in driver.underway.tasks)
+        bool(driver.pos.holds)
+        and driver.inline is None
+        and all(key in waiting for key in driver.underway.tasks)
     )

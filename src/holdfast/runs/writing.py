@@ -16,7 +16,7 @@ from holdfast.model.snapshot import dump_position
 from holdfast.runs import calling
 from holdfast.telemetry import crashpoint, log
 from holdfast.types.record import Body, Kind, Record
-from holdfast.types.status import REPEATABLE, RunStatus
+from holdfast.types.status import RunStatus
 
 if TYPE_CHECKING:
     from holdfast.runs.driver import Driver
@@ -44,7 +44,8 @@ class Writer:
         # Those whose handler is not called at all, because they failed before.
         self.unstarted: set[tuple[str, int]] = set()
 
-    async def write(self, decision: Decision) -> None:
+    def write(self, decision: Decision) -> bool:
+        """Order what was decided. Answers whether it has to be durable before anything else happens."""
         driver = self.driver
         if decision.records:
             self.append_all(decision)
@@ -53,21 +54,20 @@ class Writer:
         if decision.probes:
             for execution in decision.probes:
                 driver.underway.spawn(execution, probe=True)
-        if self.strict and decision.records:
-            await self.recorder.committed(self.queue, driver.pos.head)
-        elif self.hurry:
+        if self.hurry and not self.strict:
             self.hurry = False
             self.recorder.hurry()
         if self.since_snapshot >= SNAPSHOT_RECORDS and not decision.ended:
             self._snapshot()
+        return self.strict and bool(decision.records)
 
     def append_all(self, decision: Decision) -> None:
         """Seal the drafts and order them, all at once: records of one decision are written together."""
         sealer, term = self.sealer, self.driver.lease.term
         for record, body in decision.records:
             self._append(record, sealer.seal(record, body, term))
-        if sealer.ready:
-            sealer.ready.clear()
+        if sealer.ready or sealer.plain:
+            sealer.clear()
         if sealer.spilled:
             self._note_spilled()
 
@@ -113,7 +113,7 @@ class Writer:
         )
         # Sealed first: what cannot be stored must not move the position.
         blobs = self.sealer.seal(record, body, driver.lease.term)
-        self.sealer.ready.clear()
+        self.sealer.clear()
         apply_record(driver.graph, driver.pos, record, body)
         self._append(record, blobs)
         return record.seq
@@ -137,9 +137,10 @@ class Writer:
         """Intents travel in the settle that made their nodes ready (D-14)."""
         driver = self.driver
         for execution in starts:
-            node = driver.node(execution)
-            if node.effect in REPEATABLE or execution.intent >= 0 or SETTLED in execution.subs:
+            graph = driver.graph_of(execution)
+            if graph.repeatable[execution.node] or execution.intent >= 0 or SETTLED in execution.subs:
                 continue
+            node = graph.nodes[execution.node]
             try:
                 key = driver.clerk.idempotency_key(execution, node) if node.idempotency_key else ""
             except ExpressionError as error:

@@ -46,6 +46,8 @@ class Connection(Protocol):
 
     def set_busy_timeout(self, milliseconds: int, /) -> None: ...
 
+    def config(self, op: int, /, *args: Any) -> int: ...
+
     def close(self) -> None: ...
 
 
@@ -70,6 +72,8 @@ def connect(settings: Settings) -> Connection:
     """A connection to an existing, migrated file. It waits for locks as the settings say."""
     conn = open_file(settings.path, apsw.SQLITE_OPEN_READWRITE)
     conn.set_busy_timeout(settings.busy_ms)
+    # Plans do not depend on bound values: otherwise many statements are compiled anew for each call.
+    conn.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     conn.execute(f"PRAGMA synchronous = {settings.sync.upper()}")
     conn.execute("PRAGMA temp_store = MEMORY")
     if sys.platform == "darwin":

@@ -15,7 +15,7 @@ import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from holdfast import Holdfast
+from holdfast import Flow, Holdfast
 from holdfast.integrations.otel import trace_id_of
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.human import Human
@@ -66,6 +66,22 @@ async def test_lost_lease_is_counted_when_another_worker_takes_the_run(told):
             await service.runtime.drive(claim, pos)
     assert told.metric("holdfast.leases.lost") == {("steps",): 1}
     assert told.span("advance steps").attributes["holdfast.ended"] == "lost"
+
+
+@pytest.mark.covers("TOOL-OTEL-03")
+@pytest.mark.anyio
+async def test_hold_is_told_as_expired_when_nobody_answers_in_time(told):
+    clock = FakeClock(auto=True)
+    asking = Flow("asking", effect="read")
+    asking.start(asking.hold("approve", prompt="?", options=["yes"], timeout="2d"))
+    async with told.watch(Holdfast("memory:", clock=clock)) as house:
+        human = Human(house, clock)
+        result = await human.runs(asking, {})
+        clock.advance(days=3)
+        result = await human.resumes(asking, result.run_id)
+        assert result.failed
+    assert {key[1] for key in told.metric("holdfast.holds.resolved")} == {"expired"}
+    assert told.metric("holdfast.runs.ended") == {("asking", "failed"): 1}
 
 
 class _Collector(HTTPServer):

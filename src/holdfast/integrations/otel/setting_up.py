@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider as SdkTracerProvider
 
 FLUSH_MILLIS = 3000
+_PATIENCE = FLUSH_MILLIS / 1000  # of an exporter, unless OTEL_EXPORTER_OTLP_TIMEOUT says otherwise
 
 
 def instrument(
@@ -55,9 +57,12 @@ def instrument_from_environment(house: Holdfast) -> None:
     """With providers of our own that export as the standard variables of OpenTelemetry say (OTEL_...)."""
     tracers, meters = _tracers(), _meters()
 
+    # A collector that is away is told of once, not at each of the exporter's attempts.
+    logging.getLogger("opentelemetry").setLevel(logging.ERROR)
+
     async def finish() -> None:
-        await asyncio.to_thread(tracers.force_flush, FLUSH_MILLIS)
-        await asyncio.to_thread(meters.force_flush, FLUSH_MILLIS)
+        flushes = (tracers.force_flush, meters.force_flush)
+        await asyncio.gather(*(asyncio.to_thread(flush, FLUSH_MILLIS) for flush in flushes))
 
     messages = os.environ.get("HOLDFAST_OTEL_MESSAGES", "").lower() in ("1", "true", "yes")
     instrument(house, tracer_provider=tracers, meter_provider=meters, messages=messages, finish=finish)
@@ -67,14 +72,15 @@ def _tracers() -> SdkTracerProvider:
     from opentelemetry.sdk.trace import TracerProvider as Provider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter
 
-    provider = Provider(resource=_resource())
+    # Flushed when the house closes: an exit must not wait for a collector a second time.
+    provider = Provider(resource=_resource(), shutdown_on_exit=False)
     kind = _exporter("OTEL_TRACES_EXPORTER")
     if kind == "console":
         provider.add_span_processor(BatchSpanProcessor(ConsoleSpanExporter()))
     elif kind == "otlp":
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
-        provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+        provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(timeout=_patience())))
     return provider
 
 
@@ -88,10 +94,14 @@ def _meters() -> SdkMeterProvider:
     elif kind == "otlp":
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 
-        readers = [PeriodicExportingMetricReader(OTLPMetricExporter())]
+        readers = [PeriodicExportingMetricReader(OTLPMetricExporter(timeout=_patience()))]
     else:
         readers = []
-    return Provider(readers, resource=_resource())
+    return Provider(readers, resource=_resource(), shutdown_on_exit=False)
+
+
+def _patience() -> float | None:
+    return None if os.environ.get("OTEL_EXPORTER_OTLP_TIMEOUT") else _PATIENCE
 
 
 def _exporter(variable: str) -> str:

@@ -12,7 +12,7 @@ from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house
 from holdfast.cli.picturing import picture_of
 from holdfast.cli.screen import brief, draw, fields, is_plain, note, print_json, say, table, width
-from holdfast.cli.telling import hold_json, tell_hold
+from holdfast.cli.telling import command, hold_json, tell_hold
 from holdfast.cli.timing import SHOWN, money, tell_timeline, timeline_json
 from holdfast.drawing import to_text
 from holdfast.errors import InputError, RunNotFoundError
@@ -106,6 +106,8 @@ async def _show_run(service: RunService, row: RunRow, view: View, *, store: str 
         _tell_records(await service.store.read(row.id, payloads=False), everything=view.everything)
     for hold in await service.holds(row.id):
         tell_hold(hold, store)
+    if row.status in (RunStatus.failed, RunStatus.resumable) and not row.read_only:
+        note(f"Go on with: {command('resume', row.id[:8], store)}")
     return Exit.ok
 
 
@@ -140,12 +142,13 @@ async def _head(service: RunService, row: RunRow, line: Timeline, now: int) -> N
 
 
 def _last_error(row: RunRow, line: Timeline) -> str:
-    if row.error:
-        return row.error
+    """With the node that it came from, where that is known."""
     failed = [visit for visit in line.visits.all() if visit.error and visit.state in ("failed", "unknown")]
-    if not failed or row.status is RunStatus.completed:
+    if row.status is RunStatus.completed:
         return ""
-    return f"node {failed[-1].label}: {failed[-1].error}"
+    if row.error and not any(visit.error == row.error for visit in failed):
+        return row.error
+    return f"node {failed[-1].label}: {failed[-1].error}" if failed else ""
 
 
 def _cost_text(line: Timeline) -> str:

@@ -66,7 +66,8 @@ def _cells(visit: Visit, begin: int, now: int) -> tuple[str, ...]:
 
 
 def _why(visit: Visit) -> str:
-    return visit.error or next((retry.error for retry in reversed(visit.retries)), "")
+    error = visit.error or next((retry.error for retry in reversed(visit.retries)), "")
+    return " ".join(error.split())
 
 
 def money(cost: float) -> str:

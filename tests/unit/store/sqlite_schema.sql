@@ -12,6 +12,10 @@ CREATE INDEX late_reports_of_run ON late_reports (run_key, seq);
 
 CREATE INDEX memories_of_scope ON memories (tenant, scope, strength);
 
+CREATE INDEX runs_by_flow ON runs (flow, created_at);
+
+CREATE INDEX runs_by_status ON runs (status, created_at);
+
 CREATE INDEX runs_leased ON runs (tenant, lease_until) WHERE worker IS NOT NULL;
 
 CREATE INDEX runs_newest ON runs (created_at);

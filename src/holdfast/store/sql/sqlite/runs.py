@@ -112,6 +112,11 @@ def find(cur: Cursor, prefix: str) -> list[RunRow]:
 
 
 def select(cur: Cursor, where: RunFilter, after: tuple[int, int] | None, limit: int) -> list[RunRow]:
+    sql, args = listing(where, after)
+    return [run_row(r) for r in rows(cur, sql, (*args, limit))]
+
+
+def listing(where: RunFilter, after: tuple[int, int] | None) -> tuple[str, list[object]]:
     """Newest first. The text depends only on which filters are given."""
     conditions: list[tuple[str, tuple[object, ...]]] = []
     for column in ("tenant", "flow", "thread", "version"):
@@ -128,8 +133,7 @@ def select(cur: Cursor, where: RunFilter, after: tuple[int, int] | None, limit: 
         conditions.append(("(created_at, key) < (?, ?)", after))
     text = " AND ".join(condition for condition, _ in conditions) or "1"
     args = [value for _, values in conditions for value in values]
-    sql = f"SELECT {COLUMNS} FROM runs WHERE {text} ORDER BY created_at DESC, key DESC LIMIT ?"
-    return [run_row(r) for r in rows(cur, sql, (*args, limit))]
+    return f"SELECT {COLUMNS} FROM runs WHERE {text} ORDER BY created_at DESC, key DESC LIMIT ?", args
 
 
 def delete(cur: Cursor, now: int, run: RunId, ended: bool) -> bool:

@@ -199,7 +199,10 @@ def _attempt(graph: Graph, _run: RunId, record: Record, body: AttemptBody) -> It
 def _substep(_graph: Graph, _run: RunId, record: Record, body: SubstepBody) -> Iterator[Told]:
     failed = "node.step_failed" if body.error is not None else "node.step_done"
     kind = "hold.answered" if body.hold else failed
-    yield (kind, record.node, record.scope, {"step": body.name, "ordinal": body.ordinal, "hold": body.hold})
+    data: dict[str, Any] = {"step": body.name, "ordinal": body.ordinal, "hold": body.hold}
+    if body.usage is not None:
+        data["usage"] = {"tokens": body.usage.tokens, "cost": body.usage.cost}
+    yield (kind, record.node, record.scope, data)
 
 
 def entity_of(context: Any, node: str) -> str:

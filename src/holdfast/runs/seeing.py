@@ -35,11 +35,14 @@ def _started(visits: Visits, event: Event) -> None:
 def _settled(visits: Visits, event: Event) -> None:
     visit, data = _meant(visits, event), event.data
     visit.attempts = max(visit.attempts, int(data.get("attempt") or 1))
-    usage: dict[str, Any] = data.get("usage") or {}
-    spent = int(usage.get("tokens") or 0), float(usage.get("cost") or 0)
-    visits.spend(visit, int(data.get("duration_us") or 0), *spent)
+    visits.spend(visit, int(data.get("duration_us") or 0), *_spent(data))
     visit.outcome, visit.error = str(data.get("outcome") or ""), error_text(data)
     visits.end(visit, event.at, _SETTLED[event.type])
+
+
+def _spent(data: dict[str, Any]) -> tuple[int, float]:
+    usage: dict[str, Any] = data.get("usage") or {}
+    return int(usage.get("tokens") or 0), float(usage.get("cost") or 0)
 
 
 def _attempted(visits: Visits, event: Event) -> None:
@@ -102,7 +105,9 @@ def _waits(visit: Visit) -> bool:
 
 
 def _stepped(visits: Visits, event: Event) -> None:
-    _meant(visits, event).steps += 1
+    visit = _meant(visits, event)
+    visit.steps += 1
+    visits.spend(visit, 0, *_spent(event.data))
 
 
 def _emitted(visits: Visits, event: Event) -> None:

@@ -39,6 +39,7 @@ class EventKind(msgspec.Struct, frozen=True):
 
 _VISIT = ("visit", "attempt")
 _SETTLED = (*_VISIT, "duration_us", "outcome", "error", "usage", "notes")
+_STEPPED = ("step", "ordinal", "hold", "usage")
 _TRIED = (*_VISIT, "reason", "error", "wake_at")
 
 EVENTS = {
@@ -77,8 +78,8 @@ EVENTS = {
     "node.child_failed": EventKind("a child of a map or sub-flow failed", _TRIED),
     "node.abandoned": EventKind("a node's work no longer counts: another branch won"),
     "node.attempted": EventKind("something else happened to an attempt", _TRIED),
-    "node.step_done": EventKind("`ctx.step` inside a node is settled", ("step", "ordinal", "hold")),
-    "node.step_failed": EventKind("`ctx.step` inside a node failed", ("step", "ordinal", "hold")),
+    "node.step_done": EventKind("`ctx.step` inside a node is settled", _STEPPED),
+    "node.step_failed": EventKind("`ctx.step` inside a node failed", _STEPPED),
     "node.emitted": EventKind("a node told something with `ctx.emit`", ("kind", "data", *_VISIT)),
     "edge.taken": EventKind("the run follows an edge", ("edge", "from", "to")),
     "loop.turned": EventKind("a loop begins another turn", ("edge",)),

@@ -28,6 +28,10 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
 def run(argv: list[str]) -> int:
     """The same without leaving the process; answers the exit code."""
+    if os.environ.get("_HOLDFAST_COMPLETE"):
+        from holdfast.cli.completing import complete
+
+        return complete()
     from holdfast.cli.commands import app
     from holdfast.cli.screen import complain
 

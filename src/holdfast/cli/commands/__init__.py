@@ -9,7 +9,7 @@ from importlib import import_module
 
 from holdfast.cli.shell import app
 
-THEMES = ("running", "looking", "travelling", "proving", "keeping", "breakpoints")
+THEMES = ("starting", "running", "looking", "travelling", "proving", "keeping", "breakpoints")
 
 for theme in THEMES:
     import_module(f"{__name__}.{theme}")

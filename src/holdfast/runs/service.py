@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.checkpoint.difference import Diff
 from holdfast.checkpoint.picture import Checkpoint, CheckpointMeta
 from holdfast.engine.begin import begin
 from holdfast.errors import (
@@ -18,13 +19,25 @@ from holdfast.model.fingerprint import encode_graph
 from holdfast.model.graph import Graph
 from holdfast.model.position import Position
 from holdfast.model.program import Program
-from holdfast.runs import forking, moving, naming, pictures, pruning, replaying, saying, verdicts
+from holdfast.runs import (
+    comparing,
+    forking,
+    moving,
+    naming,
+    pictures,
+    pruning,
+    recounting,
+    replaying,
+    saying,
+    verdicts,
+)
 from holdfast.runs.announcing import Progress
 from holdfast.runs.history import reader_of, tell_events
 from holdfast.runs.options import break_places, check_options, own_options
 from holdfast.runs.pending import PendingRun, open_breakpoints, pending_runs
 from holdfast.runs.replaying import Replay
 from holdfast.runs.runtime import Runtime
+from holdfast.runs.story import Story
 from holdfast.runs.verdicts import Verdict
 from holdfast.store.base import Claim, FlowRow, NewRun, RunFilter, RunRow
 from holdfast.store.readonly import demand_live
@@ -262,6 +275,14 @@ class RunService:
     async def find(self, ref: str) -> tuple[RunRow, int]:
         """The run and record that a person's words mean: a checkpoint's id, RUN, RUN@12 or RUN@node."""
         return await naming.find(self, ref)
+
+    async def diff(self, a: str, b: str) -> Diff:
+        """From moment `a` to moment `b`, each named as for `find`: what differs, and where they part."""
+        return await comparing.compare(self, a, b)
+
+    async def story(self, run: str, *, upto: int | None = None) -> Story:
+        """What happened, visit by visit: attempts, sub-steps, questions, what changed in the state."""
+        return await recounting.recount(self, await self.get(run), upto)
 
     async def replay(
         self, run: str, *, upto: int | None = None, against: Graph | None = None, version: str = ""

@@ -1,4 +1,4 @@
-"""`checkpoints`, `fork`, `rewind`, `replay`: any moment of a run, opened again."""
+"""`checkpoints`, `diff`, `fork`, `rewind`, `replay`: any moment of a run, opened again."""
 
 from __future__ import annotations
 
@@ -47,6 +47,28 @@ def checkpoints(
     from holdfast.cli.travelling import list_checkpoints
 
     return go(list_checkpoints(run, node, range_, limit, store=store, json=json))
+
+
+@app.command(
+    epilog="Examples:  holdfast diff 3fa9c1@4 3fa9c1@9   ·   holdfast diff 3fa9c1 77ab02 --svg diff.svg"
+)
+def diff(
+    a: Annotated[str, typer.Argument(help="From this moment: RUN, RUN@12, RUN@node, a checkpoint's id")],
+    b: Annotated[str, typer.Argument(help="To this one")],
+    only: Annotated[
+        list[str] | None, typer.Option(help="Only state, nodes or cost; may be repeated", metavar="PART")
+    ] = None,
+    svg: Annotated[
+        Text, typer.Option(help="Draw both graphs laid over each other; - for stdout", metavar="FILE")
+    ] = None,
+    graph: Annotated[bool, typer.Option("--graph", help="Draw them in the terminal too")] = False,
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Compare two checkpoints, branches or runs: by node, field, outcome, tool call and cost."""
+    from holdfast.cli.differing import diff_moments
+
+    return go(diff_moments(a, b, only or (), svg, graph=graph, store=store, json=json))
 
 
 @app.command(

@@ -1,0 +1,102 @@
+"""A comparison as a picture: the graphs of both sides laid over each other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from holdfast.checkpoint.difference import Diff, NodeDiff
+from holdfast.drawing import Mark, Picture, PictureEdge, Told, from_graph
+from holdfast.model.graph import Edge, Graph
+from holdfast.runs.history import reader_of
+from holdfast.runs.visits import path_of
+
+if TYPE_CHECKING:
+    from holdfast.runs.service import RunService
+
+_MARKS = {"added": Mark.added, "removed": Mark.removed, "changed": Mark.changed}
+_RANK = {Mark.changed: 3, Mark.removed: 2, Mark.added: 1, Mark.none: 0}
+
+
+async def diff_picture(service: RunService, diff: Diff, *, expand: bool = True) -> Picture:
+    """Nodes and edges by what became of them from A to B: added, removed, changed, or as they were."""
+    before = (await reader_of(service, await service.get(diff.a.run))).graph
+    after = (await reader_of(service, await service.get(diff.b.run))).graph
+    return overlay(before, after, diff, expand=expand)
+
+
+def overlay(before: Graph, after: Graph, diff: Diff, *, expand: bool = True) -> Picture:
+    told = _told(diff)
+    gone, new = ({_edge_path(edge) for edge in side} for side in diff.edges)
+
+    def mark(path: str, edge: Edge) -> Mark:
+        place = path + edge.id
+        if place in gone and place in new:
+            return Mark.changed
+        return Mark.removed if place in gone else Mark.added if place in new else Mark.none
+
+    drawn = from_graph(after, told, expand=expand, mark=mark)
+    title = f"{after.name}: {diff.a.run[:8]}@{diff.a.seq} to {diff.b.run[:8]}@{diff.b.seq}"
+    if before.spec != after.spec:
+        drawn = _with_lost(drawn, from_graph(before, told, expand=expand, mark=mark))
+    return msgspec.structs.replace(drawn, title=title)
+
+
+def _edge_path(label: str) -> str:
+    """`send.1[0]/a->b` is the edge `a->b` inside `send/`."""
+    scope, slash, edge = label.rpartition("/")
+    return path_of(scope + slash) + edge
+
+
+def _told(diff: Diff) -> dict[str, Told]:
+    """By the node's place in the graph, whatever the visit or item."""
+    found: dict[str, Told] = {}
+    for node in diff.nodes:
+        scope, slash, name = node.node.rpartition("/")
+        path = path_of(scope + slash) + name
+        known, mark = found.get(path, Told()).mark, _MARKS[node.kind]
+        both = known is not Mark.none and known is not mark
+        kept = Mark.changed if both else max(known, mark, key=lambda m: _RANK[m])
+        found[path] = Told(mark=kept, note=_note(node), detail=_detail(node))
+    return found
+
+
+def _note(node: NodeDiff) -> str:
+    before, after = node.outcome
+    if node.kind == "changed" and before != after:
+        return f"{before} → {after}"
+    return f"{after or before}{f', visit {node.visit}' if node.visit > 1 else ''}"
+
+
+def _detail(node: NodeDiff) -> str:
+    return "; ".join(f"{change.kind} {change.path}" for change in node.all[:6])
+
+
+def _with_lost(after: Picture, before: Picture) -> Picture:
+    """What only the older version has is drawn too."""
+    known = {node.id for node in after.nodes}
+    lines = {(edge.source, edge.target, edge.label) for edge in after.edges}
+    old = {(edge.source, edge.target, edge.label) for edge in before.edges}
+    nodes = [
+        msgspec.structs.replace(node, mark=Mark.removed, note="gone")
+        for node in before.nodes
+        if node.id not in known
+    ]
+    lost = [
+        msgspec.structs.replace(edge, mark=Mark.removed)
+        for edge in before.edges
+        if (edge.source, edge.target, edge.label) not in lines
+    ]
+    fresh = {node.id for node in after.nodes} - {node.id for node in before.nodes}
+    kept = [
+        msgspec.structs.replace(node, mark=Mark.added) if node.id in fresh else node for node in after.nodes
+    ]
+    return Picture(
+        nodes=(*kept, *nodes), edges=(*(_newer(edge, old) for edge in after.edges), *lost), title=after.title
+    )
+
+
+def _newer(edge: PictureEdge, old: set[tuple[str, str, str]]) -> PictureEdge:
+    fresh = (edge.source, edge.target, edge.label) not in old
+    return msgspec.structs.replace(edge, mark=Mark.added) if fresh else edge

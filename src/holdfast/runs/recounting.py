@@ -1,0 +1,139 @@
+"""A run's story from its store: its own records, and those of the runs that it branched off from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.checkpoint.fold import begin
+from holdfast.errors import CheckpointCorruptError, HoldfastError
+from holdfast.model.apply import apply_record
+from holdfast.model.bodies import AttemptBody, SnapshotBody
+from holdfast.model.position import Position
+from holdfast.model.snapshot import load_position
+from holdfast.runs.chronicle import Chronicler
+from holdfast.runs.history import Reader, reader_of
+from holdfast.runs.loading import segment_loader, start_from
+from holdfast.runs.pictures import lineage_of
+from holdfast.runs.story import Chapter, Question, Story
+from holdfast.types.ids import RunId
+from holdfast.types.record import Kind, Record
+
+if TYPE_CHECKING:
+    from holdfast.runs.service import RunService
+    from holdfast.store.base import RunRow
+    from holdfast.types.hold import HoldRow
+
+PAGE = 1_000
+ANCESTORS = 50
+
+
+async def recount(service: RunService, row: RunRow, upto: int | None = None, depth: int = 0) -> Story:
+    """Until record `upto` (default: the last). What a fork brought along is told from its source, if that is
+    still there. Damaged records are told by their columns."""
+    reader = await reader_of(service, row)
+    last = row.head if upto is None else upto
+    told = Chronicler(reader.graph, row.id)
+    await _read(service, row, reader, told, last)
+    await _answers(service, row, told.story, last)
+    if told.story.brought and depth < ANCESTORS:
+        await _fill_in(service, told.story, depth)
+    return told.story
+
+
+async def _read(service: RunService, row: RunRow, reader: Reader, told: Chronicler, last: int) -> None:
+    walker = _Walker(service, row, reader)
+    for first in range(row.horizon, last + 1, PAGE):
+        for record in await service.store.read(row.id, first=first, last=min(first + PAGE - 1, last)):
+            body = _opened(reader, record)
+            if record.seq == row.horizon:
+                _beginning(told, record, body)
+            told.pos = walker.pos
+            told.tell(record, body)
+            walker.follow(record, body)
+
+
+def _opened(reader: Reader, record: Record) -> Any:
+    try:
+        return reader.sealer.open(record)
+    except CheckpointCorruptError:
+        return None
+
+
+def _beginning(told: Chronicler, record: Record, body: Any) -> None:
+    if body is not None:
+        for execution in begin(record, body).executions:
+            told.bring(execution)
+        told.story.lineage = lineage_of(body)
+
+
+class _Walker:
+    """Where the run stood, record by record; not known behind a damaged one until a snapshot tells it."""
+
+    def __init__(self, service: RunService, row: RunRow, reader: Reader) -> None:
+        self.row, self.reader = row, reader
+        self.pos: Position | None = None
+        self._load = segment_loader(service.store, reader.sealer, row.id)
+        self._fell_back = False
+
+    def follow(self, record: Record, body: Any) -> None:
+        try:
+            self._follow(record, body)
+        except (CheckpointCorruptError, KeyError):
+            self.pos = None
+        self._fell_back = isinstance(body, AttemptBody) and body.reason == "fell_back"
+
+    def _follow(self, record: Record, body: Any) -> None:
+        if record.seq == self.row.horizon:
+            self.pos = start_from(self.reader.graph, self.reader.sealer, self.row.id, record, self._load)
+        elif isinstance(body, SnapshotBody) and (self._fell_back or self.pos is None):
+            self.pos = load_position(body.position, load=self._load)
+            self.pos.head, self.pos.at = record.seq, record.at
+        elif self.pos is not None and record.kind == Kind.snapshot:
+            self.pos.head = record.seq
+        elif self.pos is not None:
+            apply_record(self.reader.graph, self.pos, record, body)
+
+
+# ---------------------------------------------------------------------- what became of the questions
+
+
+async def _answers(service: RunService, row: RunRow, story: Story, last: int) -> None:
+    questions = [q for chapter in story.chapters for q in chapter.questions] + story.questions
+    if not questions:
+        return
+    rows = {hold.id: hold for hold in await service.store.holds(run=row.id, limit=1_000_000)}
+    newest = await service.store.read(row.id, first=last, last=last, payloads=False)
+    for question in questions:
+        hold = rows.get(question.hold)  # type: ignore[call-overload]
+        if hold is not None:
+            _answer(question, hold, newest[0].at if newest and last < row.head else None)
+
+
+def _answer(question: Question, hold: HoldRow, until: int | None) -> None:
+    if until is not None and hold.resolved_at is not None and hold.resolved_at > until:
+        return
+    said: dict[str, Any] = msgspec.json.decode(hold.resolution) if hold.resolution else {}
+    question.status, question.closed = str(hold.status), hold.closed_reason or ""
+    question.decision, question.data = said.get("decision"), said.get("response_data")
+    question.comment, question.by = said.get("comment"), hold.resolved_by or ""
+    question.ended_at = hold.resolved_at
+
+
+# ---------------------------------------------------------------------- what a fork brought along
+
+
+async def _fill_in(service: RunService, story: Story, depth: int) -> None:
+    """The source's chapters tell more than what a fork carries of them."""
+    source, seq = story.lineage.get("run"), story.lineage.get("seq")
+    row = await service.store.get_run(RunId(source)) if isinstance(source, str) else None
+    if row is None or not isinstance(seq, int) or seq > row.head or seq < row.horizon:
+        return
+    try:
+        told = await recount(service, row, seq, depth + 1)
+    except HoldfastError:
+        return
+    whole: dict[tuple[str, int], Chapter] = {c.identity: c for c in told.chapters if c.seq >= 0}
+    story.chapters = [whole.get(chapter.identity, chapter) for chapter in story.chapters]
+    story.brought = told.brought

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -212,13 +212,13 @@ class Conversation:
     # ------------------------------------------------------------------ tools
     async def _use(self, calls: Sequence[ToolCall]) -> None:
         plans = self._plans(calls)
-        work = [
-            perform(
-                self.at.below(f"{self.turn}/tool/{index}"), plan, self.agent.name, self.turn, self._delegate
-            )
-            for index, plan in enumerate(plans)
-        ]
-        results = await _together(work) if self.agent.parallel else [await each for each in work]
+
+        def work(index: int) -> Awaitable[Result]:
+            at = self.at.below(f"{self.turn}/tool/{index}")
+            return perform(at, plans[index], self.agent.name, self.turn, self._delegate)
+
+        each = range(len(plans))
+        results = await _together(map(work, each)) if self.agent.parallel else [await work(n) for n in each]
         for call, result in zip(calls, results, strict=True):
             self.messages.append(Message("tool", result.text, call=call.id, failed=result.failed))
         self.told = {str(index): each.text for index, each in enumerate(results) if not each.recorded}
@@ -328,7 +328,7 @@ class Conversation:
         return Said(value, tuple(self.messages), self.purse.spent, self.turn, stopped)
 
 
-async def _together(work: Sequence[Awaitable[Result]]) -> list[Result]:
+async def _together(work: Iterable[Awaitable[Result]]) -> list[Result]:
     """All of them come to their end, also where one fails: an effect under way is not called back."""
     found = await asyncio.gather(*work, return_exceptions=True)
     for each in found:

@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from holdfast import (
+    AnswerInvalidError,
+    Budget,
+    Holdfast,
+    InputError,
+    Prices,
+    RunStatus,
+    Scripted,
+    tool,
+    tool_call,
+)
+from holdfast.agents.budget import Purse, Spent
+from holdfast.agents.messages import Tokens
+from tests.agents.helpers import World, a_flow, asked
+from tests.flows.places import Place
+
+pytestmark = pytest.mark.anyio
+
+LOOKS = [tool_call("look", place=f"p{n}") for n in range(6)]
+
+
+FORTY = Tokens(30, 10)
+
+
+def eager(tokens: Tokens = FORTY, **options: Any) -> Scripted:
+    return Scripted(*LOOKS, "Done.", tokens=tokens, **options)
+
+
+@pytest.mark.covers("TOOL-AGENT-10")
+async def test_an_agent_pauses_at_the_threshold_and_goes_on_with_as_much_again(place: Place) -> None:
+    world = World()
+    model = eager()
+    flow = a_flow(model, world.looks(), budget=Budget(tokens=100, assignee="role:owner"))
+    house = await place.house()
+    result = await flow.run({"prompt": "Go"}, on=house)
+    # 80 of 100 after two turns: nothing more is asked of the model.
+    assert result.status is RunStatus.pending_input
+    assert asked(model) == 2
+    (hold,) = result.holds
+    assert hold.prompt == "Agent 'bot' has used 80 of 100 tokens. May it go on?"
+    assert hold.assignee == "role:owner"
+    assert [option.id for option in hold.options or ()] == ["continue", "stop"]
+    await (await house.service()).answer(hold.id, "continue")
+    result = await flow.resume(result.run_id, on=await place.house())
+    # 160 of 200.
+    assert asked(model) == 4
+    assert [h.prompt for h in result.holds] == ["Agent 'bot' has used 160 of 200 tokens. May it go on?"]
+    await (await house.service()).answer(result.holds[0].id, "continue", data={"tokens": 1000})
+    result = await flow.resume(result.run_id, on=await place.house())
+    assert result.completed
+    assert asked(model) == 7
+
+
+@pytest.mark.covers("TOOL-AGENT-10")
+async def test_an_agent_stops_with_what_there_is_when_a_person_says_so(house: Holdfast) -> None:
+    world = World()
+    model = Scripted("unused")
+    model.turns = (lambda _r: _saying("So far: calm.", LOOKS[0]), *LOOKS[1:])
+    model.tokens = Tokens(50, 50)
+    flow = a_flow(model, world.looks(), budget=Budget(tokens=100))
+    result = await flow.run({"prompt": "Go"}, on=house)
+    await (await house.service()).answer(result.holds[0].id, "stop")
+    result = await flow.resume(result.run_id, on=house)
+    assert result.completed
+    assert result.state["answer"] == "So far: calm."
+    assert asked(model) == 1
+
+
+def _saying(text: str, call: Any) -> Any:
+    from holdfast.agents.messages import Message, Reply, ToolCall
+
+    return Reply(Message("assistant", text, (ToolCall("k", call.name, call.arguments),)), Tokens(50, 50))
+
+
+@pytest.mark.covers("TOOL-AGENT-10")
+async def test_money_is_counted_exactly_and_asked_about(house: Holdfast) -> None:
+    world = World()
+    # A turn costs 0.1 exactly; ten of them are 1, which no sum of floats says.
+    model = eager(Tokens(100_000, 0), prices=Prices(input="1", output="1"))
+    flow = a_flow(model, world.looks(), budget=Budget(money="0.3", ask_at=1.0))
+    result = await flow.run({"prompt": "Go"}, on=house)
+    assert [hold.prompt for hold in result.holds] == ["Agent 'bot' has used 0.3 of 0.3 money. May it go on?"]
+    assert asked(model) == 3
+    service = await house.service()
+    with pytest.raises(AnswerInvalidError):
+        await service.answer(result.holds[0].id, "continue", data={"money": "much"})
+    with pytest.raises(AnswerInvalidError):
+        await service.answer(result.holds[0].id, "continue", data={"money": "0.00"})
+    await service.answer(result.holds[0].id, "continue", data={"money": "0.05"})
+    result = await flow.resume(result.run_id, on=house)
+    assert [hold.prompt for hold in result.holds] == ["Agent 'bot' has used 0.4 of 0.35 money. May it go on?"]
+
+
+@pytest.mark.covers("TOOL-AGENT-10")
+async def test_time_is_that_of_models_and_tools_and_not_of_people(place: Place) -> None:
+    @tool(effect="read", approval=True)
+    async def dig(hours: int) -> str:
+        """Digs."""
+        place.clock.advance(hours=hours)
+        return "dug"
+
+    model = Scripted(tool_call("dig", hours=1), tool_call("dig", hours=2), "Deep.")
+    flow = a_flow(model, dig, budget=Budget(seconds=3 * 3600, ask_at=0.9))
+    result = await flow.run({"prompt": "Go"}, on=await place.house())
+    for _ in range(2):
+        # A person thinks for days: that is nobody's budget.
+        assert "May dig" in result.holds[0].prompt
+        place.clock.advance(days=3)
+        house = await place.house()
+        await (await house.service()).answer(result.holds[0].id, "approve")
+        result = await flow.resume(result.run_id, on=await place.house())
+    assert [hold.prompt for hold in result.holds] == [
+        "Agent 'bot' has used 10800 of 10800 seconds. May it go on?"
+    ]
+
+
+@pytest.mark.covers("TOOL-AGENT-10")
+async def test_a_budget_stops_or_fails_without_asking_when_it_says_so(house: Holdfast) -> None:
+    world = World()
+    stopped = await a_flow(eager(), world.looks(), budget=Budget(tokens=80, at_limit="stop")).run(
+        {"prompt": "Go"}, on=house
+    )
+    assert stopped.completed
+    assert stopped.totals["tokens"] == 80
+    failed = await a_flow(eager(), world.looks(), budget=Budget(tokens=80, at_limit="fail")).run(
+        {"prompt": "Go"}, on=house
+    )
+    assert failed.status is RunStatus.failed
+    assert failed.error is not None
+    assert failed.error.code == "budget"
+
+
+@pytest.mark.covers("TOOL-AGENT-10")
+async def test_an_answer_is_never_longer_than_the_budget_allows(house: Holdfast) -> None:
+    world = World()
+    model = eager()
+    await a_flow(model, world.looks(), budget=Budget(tokens=100), max_tokens=70).run(
+        {"prompt": "Go"}, on=house
+    )
+    assert [request.max_tokens for request in model.requests] == [70, 60]
+
+
+@pytest.mark.covers("TOOL-AGENT-10")
+async def test_going_over_the_budget_in_the_last_turn_is_told(
+    house: Holdfast, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = Scripted("A very long answer.", tokens=Tokens(500, 0))
+    result = await a_flow(model, budget=Budget(tokens=100)).run({"prompt": "Go"}, on=house)
+    assert result.completed
+    assert "went over its budget: 500 of 100 tokens" in caplog.text
+
+
+@pytest.mark.covers("TOOL-AGENT-10")
+async def test_a_typed_agent_that_is_stopped_without_an_answer_fails(house: Holdfast) -> None:
+    world = World()
+    flow = a_flow(
+        eager(), world.looks(), returns={"type": "object"}, budget=Budget(tokens=40, at_limit="stop")
+    )
+    result = await flow.run({"prompt": "Go"}, on=house)
+    assert result.status is RunStatus.failed
+    assert result.error is not None
+    assert result.error.code == "budget"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"tokens": 0},
+        {"money": "-1"},
+        {"money": "x"},
+        {"seconds": 0},
+        {"ask_at": 0},
+        {"ask_at": 2},
+        {"at_limit": "x"},
+    ],
+)
+def test_a_budget_that_makes_no_sense_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        Budget(**options)
+
+
+def test_a_budget_in_money_needs_prices() -> None:
+    with pytest.raises(InputError, match="what 'scripted' costs is not known"):
+        a_flow(Scripted("x"), budget=Budget(money=1))
+
+
+def test_prices_are_exact() -> None:
+    prices = Prices(input=0.1, output="0.2", cached="0.05")
+    assert prices.cost(Tokens(1_000_000, 500_000, 200_000)) == Decimal("0.08") + Decimal("0.01") + Decimal(
+        "0.1"
+    )
+    for wrong in ("-1", "x", float("nan"), float("inf")):
+        with pytest.raises(InputError):
+            Prices(input=wrong, output=1)
+
+
+def test_what_is_left_is_shared_in_equal_parts() -> None:
+    purse = Purse(Budget(tokens=100, money="1", seconds=10))
+    purse.spend(Spent(40, Decimal("0.4"), 4_000_000))
+    share = purse.share(3)
+    assert share is not None
+    assert (share.tokens, share.money, share.micros) == (20, Decimal("0.2"), 2_000_000)
+    assert Purse(Budget()).share(3) is None

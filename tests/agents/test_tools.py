@@ -1,0 +1,294 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import msgspec
+import pytest
+from pydantic import BaseModel
+
+from holdfast import (
+    Agent,
+    Context,
+    Flow,
+    Holdfast,
+    InputError,
+    RunStatus,
+    Scripted,
+    ToolError,
+    tool,
+    tool_call,
+)
+from holdfast.agents.messages import ToolCall
+from holdfast.agents.scripted import Scripted as Model
+from tests.agents.helpers import World, a_flow, asked, results
+from tests.flows.places import Place
+
+pytestmark = pytest.mark.anyio
+
+
+@dataclass(frozen=True)
+class Item:
+    sku: str
+    count: int = 1
+
+
+@tool(effect="read")
+async def order(
+    customer: Annotated[str, "The customer's number"],
+    items: list[Item],
+    speed: Literal["slow", "fast"] = "slow",
+    ctx: Context | None = None,
+) -> str:
+    """Orders items.
+
+    Only what is in stock.
+    """
+    assert ctx is not None
+    return f"{customer} {[item.sku for item in items]} {speed} {ctx.node}"
+
+
+@pytest.mark.covers("TOOL-AGENT-06")
+def test_a_tool_is_described_by_its_types_and_its_docstring() -> None:
+    assert order.spec.name == "order"
+    assert order.spec.description == "Orders items.\n\nOnly what is in stock."
+    assert order.spec.schema == {
+        "type": "object",
+        "properties": {
+            "customer": {"type": "string", "description": "The customer's number"},
+            "items": {
+                "type": "array",
+                "items": {
+                    "title": "Item",
+                    "type": "object",
+                    "properties": {"sku": {"type": "string"}, "count": {"type": "integer", "default": 1}},
+                    "required": ["sku"],
+                },
+            },
+            "speed": {"enum": ["fast", "slow"], "default": "slow"},
+        },
+        "required": ["customer", "items"],
+        "additionalProperties": False,
+    }
+
+
+async def test_a_tool_gets_its_arguments_as_their_types_say(house: Holdfast) -> None:
+    model = Scripted(tool_call("order", customer="c-9", items=[{"sku": "a"}]), "Ok.")
+    result = await a_flow(model, order).run({"prompt": "Go"}, on=house)
+    assert result.completed
+    assert results(model.requests[-1])[0].text == "c-9 ['a'] slow bot"
+
+
+async def test_a_plain_function_is_a_tool_that_touches_the_outside(house: Holdfast) -> None:
+    def ring(bell: str) -> str:
+        """Rings."""
+        return f"{bell} rang"
+
+    model = Scripted(tool_call("ring", bell="big"), "Ok.")
+    result = await a_flow(model, ring).run({"prompt": "Go"}, on=house)
+    assert results(model.requests[-1])[0].text == "big rang"
+    assert result.completed
+    assert Agent("a", model=model, tools=[ring]).tools[0].effect == "external"
+
+
+BAD = [
+    (ToolCall("", "look", "{not json"), "do not fit 'look'"),
+    (ToolCall("", "look", "[1]"), "no JSON object"),
+    (tool_call("look", place=3), "Expected `str`, got `int`"),
+    (tool_call("look"), "missing required field `place`"),
+    (tool_call("look", place="pier", deep=True), "unknown field `deep`"),
+    (tool_call("dance"), "there is no tool 'dance'; there are: look"),
+]
+
+
+@pytest.mark.covers("TOOL-AGENT-01")
+@pytest.mark.parametrize(("call", "said"), BAD)
+async def test_the_model_is_told_what_is_wrong_with_a_call_and_may_mend_it(
+    house: Holdfast, call: ToolCall, said: str
+) -> None:
+    world = World()
+    model = Scripted(call, tool_call("look", place="pier"), "Ok.")
+    result = await a_flow(model, world.looks()).run({"prompt": "Go"}, on=house)
+    assert result.completed
+    wrong, right = results(model.requests[-1])
+    assert wrong.failed
+    assert said in wrong.text
+    assert right.text == "pier is calm"
+    assert world.done == ["look pier"]
+
+
+@pytest.mark.covers("TOOL-AGENT-01")
+async def test_a_model_that_makes_only_nonsense_is_given_up(house: Holdfast) -> None:
+    model = Scripted(*[tool_call("dance")] * 9)
+    result = await a_flow(model, World().looks()).run({"prompt": "Go"}, on=house)
+    assert result.status is RunStatus.failed
+    assert result.error is not None
+    assert result.error.code == "model_reply"
+    assert "there is no tool 'dance'" in result.error.message
+    assert asked(model) == 3
+
+
+async def test_an_empty_answer_is_asked_about_and_given_up_in_the_end(house: Holdfast) -> None:
+    model = Scripted("", "  ", "Here.")
+    result = await a_flow(model).run({"prompt": "Go"}, on=house)
+    assert result.state["answer"] == "Here."
+    silent = await a_flow(Scripted(*[""] * 9)).run({"prompt": "Go"}, on=house)
+    assert silent.status is RunStatus.failed
+
+
+@pytest.mark.covers("TOOL-AGENT-06")
+async def test_an_error_that_changed_nothing_is_told_to_the_model_and_kept(place: Place) -> None:
+    calls: list[str] = []
+
+    @tool(effect="read")
+    async def search(query: str) -> str:
+        """Searches."""
+        calls.append(query)
+        raise LookupError(f"no index for {query}")
+
+    @tool
+    async def send(to: str) -> str:
+        """Sends."""
+        calls.append(to)
+        raise ToolError("the postbox is full")
+
+    def third(_request: Any) -> Any:
+        return trouble.pop() if trouble else "Neither works."
+
+    trouble: list[Exception] = [RuntimeError("model down")]
+    model = Scripted([tool_call("search", query="x"), tool_call("send", to="y")], third)
+    flow = a_flow(model, search, send)
+    result = await flow.run({"prompt": "Go"}, on=await place.house())
+    assert result.status is RunStatus.failed
+    # A failure later on does not make what the model was told untrue: it is told the same again.
+    result = await flow.resume(result.run_id, on=await place.house())
+    assert result.completed
+    assert calls == ["x", "y"]
+    first, second = results(model.requests[-1])
+    assert first.text == "Error: LookupError: no index for x"
+    assert second.text == "Error: the postbox is full"
+    assert first.failed
+    assert second.failed
+
+
+async def test_a_tool_that_takes_too_long_is_told_as_an_error(house: Holdfast) -> None:
+    import asyncio
+
+    @tool(effect="read", timeout=0.02)
+    async def wait() -> None:
+        """Waits."""
+        await asyncio.Event().wait()
+
+    model = Scripted(tool_call("wait"), "Ok.")
+    assert (await a_flow(model, wait).run({"prompt": "Go"}, on=house)).completed
+    assert "TimeoutError" in results(model.requests[-1])[0].text
+
+
+async def test_a_tool_is_called_no_more_often_than_it_may(house: Holdfast) -> None:
+    world = World()
+    calls = [tool_call("look", place=f"p{n}") for n in range(3)]
+    model = Scripted(calls, "Ok.")
+    await a_flow(model, world.looks(max_calls=1)).run({"prompt": "Go"}, on=house)
+    assert world.done == ["look p0"]
+    assert "may be called once" in results(model.requests[-1])[1].text
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    good: bool
+    score: Annotated[int, msgspec.Meta(ge=0, le=10)]
+
+
+class Judged(BaseModel):
+    good: bool
+    why: str
+
+
+@dataclass
+class State:
+    prompt: str
+    verdict: Verdict | None = None
+
+
+@pytest.mark.covers("TOOL-AGENT-01")
+async def test_a_typed_answer_is_mended_by_the_model_until_it_fits(house: Holdfast) -> None:
+    model = Scripted(
+        "It is good.",
+        tool_call("final_answer", good=True, score=11),
+        tool_call("final_answer", good=True, score=7),
+    )
+    flow = Flow("judge", state=State)
+    flow.agent("judge", model=model, returns=Verdict, output="verdict")
+    result = await flow.run({"prompt": "Go"}, on=house)
+    assert result.completed
+    assert result.state.verdict == Verdict(good=True, score=7)
+    assert model.requests[0].must_call
+    said = [message for message in model.requests[-1].messages if message.role in ("user", "tool")]
+    assert "final_answer" in said[1].text
+    assert "Expected `int` <= 10" in said[2].text
+
+
+async def test_a_typed_answer_that_never_fits_fails_the_run(house: Holdfast) -> None:
+    model = Scripted(*[tool_call("final_answer", good="?")] * 9)
+    result = await a_flow(model, returns=Verdict, max_repairs=1).run({"prompt": "Go"}, on=house)
+    assert result.status is RunStatus.failed
+    assert result.error is not None
+    assert result.error.code == "model_reply"
+    assert asked(model) == 2
+
+
+@pytest.mark.parametrize(
+    "returns",
+    [
+        Judged,
+        {"type": "object", "properties": {"why": {"type": "string"}}, "required": ["why"]},
+        dict[str, Any],
+    ],
+    ids=["pydantic", "schema", "plain"],
+)
+async def test_answers_of_other_types_become_plain_data_in_a_plain_state(
+    house: Holdfast, returns: Any
+) -> None:
+    model = Model(tool_call("final_answer", good=True, why="because"))
+    result = await a_flow(model, returns=returns).run({"prompt": "Go"}, on=house)
+    assert result.completed
+    assert result.state["answer"] == {"good": True, "why": "because"}
+
+
+async def test_an_answer_without_a_field_is_the_output_of_its_node(house: Holdfast) -> None:
+    result = await a_flow(Scripted("Hello."), output=None).run({"prompt": "Go"}, on=house)
+    assert result.artifacts == {"bot": "Hello."}
+
+
+def test_tools_that_make_no_sense_are_refused_where_they_are_written() -> None:
+    def takes_ctx(ctx: Context) -> None: ...
+    async def no_key(x: int) -> None: ...
+    async def rest(*args: int) -> None: ...
+    async def fine(x: int) -> None: ...
+
+    for make in (
+        lambda: tool(takes_ctx),
+        lambda: tool(idempotent=True)(no_key),
+        lambda: tool(script=True)(no_key),
+        lambda: tool(rest),
+        lambda: tool(effect="harmless")(fine),
+        lambda: tool(approval="amount >")(fine),
+        lambda: Agent("a", model=Scripted(), tools=[fine, fine]),
+        lambda: Agent("a", model=Scripted(), tools=[tool(name="has space")(fine)]),
+        lambda: Agent("a", model=Scripted(), tools=[tool(name="final_answer")(fine)]),
+        lambda: Agent("a", model=Scripted(), tools=["look"]),  # type: ignore[list-item]
+        lambda: Agent("a", model=Scripted(), max_turns=0),
+        lambda: Agent("a", model=Scripted(), on_max_turns="shrug"),
+        lambda: Agent("a", model=Scripted(), returns={"type": "nonsense"}),
+        lambda: Flow("f").agent("bot"),
+    ):
+        with pytest.raises(InputError):
+            make()
+
+
+async def test_a_prompt_with_a_hole_fails_the_node_instead_of_being_sent(house: Holdfast) -> None:
+    model = Scripted("Hi.")
+    result = await a_flow(model, prompt="Refund {{order_id}}").run({"prompt": "x"}, on=house)
+    assert result.status is RunStatus.failed
+    assert result.error is not None
+    assert "order_id" in result.error.message
+    assert asked(model) == 0

@@ -1,0 +1,80 @@
+"""`runs`: which, and page by page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import apsw
+import pytest
+
+from tests.cli.conftest import Cli, given
+from tests.cli.terminal import in_terminal
+
+DAY = 86_400_000_000
+
+
+@pytest.fixture
+def runs(cli: Cli, refund: str, tmp_path: Path) -> list[str]:
+    """Newest first: made now for acme, two days ago, and ten days ago."""
+    made = [
+        cli("run", refund, "--input", given(80), "--tenant", tenant, "--json").json["run_id"]
+        for tenant in ("default", "default", "acme")
+    ]
+    with apsw.Connection(str(tmp_path / ".holdfast" / "holdfast.db")) as db:
+        for run, days in zip(made, (10, 2, 0), strict=True):
+            db.execute("UPDATE runs SET created_at = created_at - ? WHERE id = ?", (days * DAY, run))
+    return made[::-1]
+
+
+def ids(cli: Cli, *words: str) -> list[str]:
+    return [row["id"] for row in cli("runs", "--json", *words).json]
+
+
+@pytest.mark.covers("TOOL-CLI-03", "TOOL-CLI-25")
+def test_runs_are_listed_by_tenant_flow_status_and_age(cli: Cli, runs: list[str]) -> None:
+    now, two, ten = runs
+
+    assert ids(cli) == [now, two, ten]
+    assert ids(cli, "--tenant", "acme") == [now]
+    assert ids(cli, "--newer", "3d") == [now, two]
+    assert ids(cli, "--older", "1d") == [two, ten]
+    assert ids(cli, "--older", "1d", "--newer", "3d") == [two]
+    assert ids(
+        cli, "--flow", "refund", "--status", "completed", "--status", "failed", "--tenant", "default"
+    ) == [two, ten]
+    assert ids(cli, "--flow", "other") == []
+    assert ids(cli, "--status", "failed") == []
+
+
+@pytest.mark.covers("TOOL-CLI-03")
+def test_runs_are_paged_by_the_command_that_the_list_names(cli: Cli, runs: list[str]) -> None:
+    first = cli("runs", "--limit", "2", "--older", "1h", "--flow", "refund")
+    assert first.err == ""
+
+    page = cli("runs", "--limit", "1", "--older", "1h")
+
+    told = page.err.strip().removeprefix("There are more: holdfast ").split()
+    assert told == ["runs", "--after", runs[1][:8], "--older", "1h", "--limit", "1"]
+    assert ids(cli, *told[1:]) == [runs[2]]
+
+
+@pytest.mark.covers("TOOL-CLI-03")
+@pytest.mark.parametrize(
+    "words", [("--newer", "soon"), ("--older", "-1d"), ("--status", "done"), ("--after", "zz")]
+)
+def test_runs_refuses_what_it_does_not_understand(cli: Cli, runs: list[str], words: tuple[str, str]) -> None:
+    said = cli("runs", *words)
+
+    assert said.code == 2
+    assert said.out == ""
+    assert words[1] in said.err
+
+
+@pytest.mark.covers("TOOL-CLI-26")
+def test_runs_in_a_terminal_is_a_table_with_ages(cli: Cli, runs: list[str], tmp_path: Path) -> None:
+    seen = in_terminal(tmp_path, "runs")
+
+    assert runs[1][:8] in seen.text
+    assert runs[1] not in seen.text
+    assert "2 d ago" in seen.text
+    assert "\x1b[32mcompleted" in seen.raw

@@ -54,6 +54,8 @@ class RunService:
         self.runtime = runtime
         self.store = runtime.store
         self._stored: set[str] = set()
+        # Runs with secret fields whose present values the veil knows.
+        self.acquainted: set[RunId] = set()
         self.progress = Progress()
         runtime.recorder.make_room = self.clean
 

@@ -34,7 +34,8 @@ Found = Callable[[str | None, str], Coroutine[Any, Any, list[Item]]]
 
 
 def print_script(shell: str | None) -> int:
-    from typer.completion import get_completion_script
+    # Typer has no public way to its scripts without options of its own in every --help.
+    from typer.completion import get_completion_script  # pyright: ignore[reportPrivateImportUsage]
 
     wanted = shell or Path(os.environ.get("SHELL", "")).name
     if wanted not in SHELLS:
@@ -48,7 +49,7 @@ def print_script(shell: str | None) -> int:
 
 def complete() -> int:
     """What the scripts call. The words are in the environment."""
-    from typer.completion import completion_init
+    from typer.completion import completion_init  # pyright: ignore[reportPrivateImportUsage]
     from typer.main import get_command
 
     from holdfast.cli.commands import app

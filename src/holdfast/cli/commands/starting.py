@@ -21,13 +21,15 @@ def new(
     return new_project(name, template, json=json)
 
 
-@app.command(epilog='Examples:  eval "$(holdfast completion bash)"   ·   holdfast completion zsh >> ~/.zshrc')
+@app.command(epilog="Examples:  holdfast completion bash   ·   holdfast completion zsh")
 def completion(
     shell: Annotated[
         str | None, typer.Argument(help="bash, zsh or fish; else the one of $SHELL", metavar="SHELL")
     ] = None,
 ) -> int:
-    """Print the script that completes commands, options, runs and flows in a shell."""
+    """Print the script that completes commands, options, runs and flows in a shell.
+
+    For this shell: eval "$(holdfast completion bash)". For all: put that line into its start-up file."""
     from holdfast.cli.completing import print_script
 
     return print_script(shell)

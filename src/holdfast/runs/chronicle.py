@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
-from holdfast.checkpoint.diff import changes, some
 from holdfast.checkpoint.fold import Execution, error_of, output_of
-from holdfast.errors import CheckpointCorruptError
 from holdfast.model.bodies import (
     AskedBody,
     AttemptBody,
@@ -23,15 +19,13 @@ from holdfast.model.bodies import (
 from holdfast.model.breaks import SUFFIX
 from holdfast.model.events import graph_at
 from holdfast.model.graph import Graph
-from holdfast.model.position import SETTLED, Position, find_exec
-from holdfast.model.values import MISSING
-from holdfast.runs.story import Alteration, Call, Chapter, Question, Remark, Story, Trial
+from holdfast.model.position import SETTLED, Position
+from holdfast.runs.altering import alterations
+from holdfast.runs.story import Call, Chapter, Question, Remark, Story, Trial
 from holdfast.runs.wordings import tell_moves
-from holdfast.types.record import Kind, Move, Op, Record
+from holdfast.types.record import Kind, Move, Record
 
-_PARTS = 50
 _STATES = {"skipped": "skipped", "unknown": "unknown", "fail": "failed"}
-_NAMES = {"scratch": "state"}
 # Attempts that only open or note something.
 _QUIET = frozenset({"before", "children", "join_timer", "join_timeout", "ignored", "sleep", "withdrawn"})
 _REMARKS = {
@@ -129,7 +123,7 @@ class Chronicler:
             elif what == "K":
                 self.story.skipped.append(scope + inner.nodes[a].id)
             elif what in ("A", "W"):
-                self._dropped(scope + inner.nodes[a].id, at, inside=what == "W")
+                self._dropped(scope + inner.nodes[a].id, at, item=b if what == "W" else None)
         return taken
 
     def _started(self, scope: str, node: str, visit: int, at: int) -> None:
@@ -139,9 +133,12 @@ class Chronicler:
         if scope + node in self.story.skipped:
             self.story.skipped.remove(scope + node)
 
-    def _dropped(self, label: str, at: int, *, inside: bool) -> None:
+    def _dropped(self, label: str, at: int, *, item: int | None) -> None:
+        """A node with all inside it; or only one of its children."""
         for chapter in self._open.values():
-            here = chapter.label.startswith(f"{label}.") or (not inside and chapter.label == label)
+            inside = chapter.scope.startswith(f"{label}.")
+            child = chapter.scope[len(label) :].partition("[")[2].startswith(f"{item}]/")
+            here = inside and child if item is not None else inside or chapter.label == label
             if here and chapter.state == "running":
                 self._end(chapter, at, "abandoned")
 
@@ -158,24 +155,10 @@ class Chronicler:
         chapter.effect = str(record.effect)
         if body.usage is not None:
             chapter.tokens, chapter.cost = body.usage.tokens, body.usage.cost
-        chapter.changes = self._alterations(record, body.ops)
+        chapter.changes = alterations(self.graph, self.pos, record, body.ops)
         self._end(chapter, record.at, "failed" if body.halts else _STATES.get(record.outcome, "done"))
         chapter.followed = tell_moves(self.graph, body.moves)
         chapter.edges = self.move(body.moves, record.at)
-
-    def _alterations(self, record: Record, ops: list[Op]) -> list[Alteration]:
-        frame, tree = 0, None
-        if self.pos is not None:
-            try:
-                frame = find_exec(self.graph, self.pos, record).frame
-                tree = self.pos.scopes[record.scope].tree
-            except CheckpointCorruptError:
-                tree = None
-        found: list[Alteration] = []
-        for partition, key, op, operand in ops:
-            old = tree.read(frame, partition, key) if tree is not None else MISSING
-            found.append(_altered(partition, key, op, msgspec.UNSET if old is MISSING else old, operand))
-        return found
 
     def attempt(self, record: Record, body: AttemptBody) -> None:
         text = _REMARKS.get(body.reason)
@@ -280,17 +263,6 @@ class Chronicler:
         self.story.remarks.append(
             Remark(kind="ended", at=record.at, seq=record.seq, text=f"the run {body.status}{why}")
         )
-
-
-def _altered(partition: str, key: str, op: str, before: Any, operand: Any) -> Alteration:
-    path = f"{_NAMES.get(partition, partition)}.{key}"
-    if op == "delete":
-        return Alteration(path=path, op=op, before=before)
-    if op != "set" or before is msgspec.UNSET:
-        return Alteration(path=path, op=op, after=operand)
-    parts = some(changes(before, operand, path), _PARTS).shown
-    inner = tuple(parts) if any(part.path != path for part in parts) else ()
-    return Alteration(path=path, op=op, before=before, after=operand, parts=inner)
 
 
 _TELL: dict[Kind, Callable[[Chronicler, Record, Any], None]] = {

@@ -24,7 +24,7 @@ from holdfast.types.hold import HoldRow
 from tests.agents.conftest import KEY, a_model
 from tests.agents.helpers import World, a_flow, asked, results
 from tests.agents.provider import Answer, Provider
-from tests.flows.places import Place, told
+from tests.flows.places import HOT, Place, told
 
 pytestmark = pytest.mark.anyio
 
@@ -224,6 +224,25 @@ async def test_calls_of_one_turn_are_approved_one_by_one_and_answers_find_theirs
     said = results(model.requests[-1])
     assert [message.call for message in said] == ["call_1_1", "call_1_2", "call_1_3"]
     assert [message.failed for message in said] == [True, False, False]
+
+
+@pytest.mark.covers("TOOL-AGENT-07", "TOOL-AGENT-08")
+async def test_a_timeout_does_not_run_while_several_approvals_are_open(place: Place) -> None:
+    world = World()
+    flow = a_flow(
+        Scripted([tool_call("pay", amount=n) for n in (1, 2)], "Paid."), world.pays(approval=True), timeout=30
+    )
+    # Kept in memory while it waits, so that the answers find the handler at work.
+    house = await place.house(HOT)
+    opened: list[str] = []
+    async for event in flow.stream({"prompt": "Go"}, on=house):
+        if event.type == "hold.opened":
+            opened.append(event.data["checkpoint_id"])
+        if event.type == "hold.opened" and len(opened) == 2:
+            for hold in opened:
+                await (await house.service()).answer(hold, "approve")
+    assert event.type != "run.failed"
+    assert sorted(world.done) == ["pay 1 c-9", "pay 2 c-9"]
 
 
 @pytest.mark.covers("R-31", "RS-AGENT-4")

@@ -114,7 +114,8 @@ class Clerk:
         outcome = outcome or ("success" if body.error is None else "fail")
         driver.writer.note(Kind.substep, body, execution, node, outcome=outcome, effect=effect, listed=listed)
         crashpoint("after_substep")
-        if driver.queue.full or driver.writer.strict or listed or body.usage is not None:
+        kept = (listed or body.usage is not None) and not driver.queue.lazy
+        if driver.queue.full or driver.writer.strict or kept:
             await driver.recorder.committed(driver.queue, driver.pos.head)
 
     def step_ended(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import math
 from collections.abc import Callable, Mapping
@@ -16,6 +15,7 @@ from holdfast.model.position import Exec, Sub
 from holdfast.runs.attempt import Attempt
 from holdfast.runs.emitting import Emitter
 from holdfast.runs.memory import RECORDED, trace_id
+from holdfast.runs.patience import Patience
 from holdfast.runs.questions import Options, Reply, question, reply_of, storable
 from holdfast.runs.substeps import (
     Numbers,
@@ -57,7 +57,7 @@ class Context:
         self._artifacts: list[Op] = []
         self._spent: list[Usage] = []
         self._calls: set[ThreadFuture[Any]] = set()
-        self.limit: asyncio.Timeout | None = None
+        self.patience = Patience()
         # Writes to the memory that wait until the node has settled.
         self.memories: list[Memory] = []
         self._lives = 0
@@ -233,17 +233,8 @@ class Context:
         return reply_of(await self._answer(ordinal))
 
     async def _answer(self, ordinal: str) -> Sub:
-        """The node's timeout does not run while a person thinks: a parked node has none either."""
-        limit, left = self.limit, 0.0
-        clock = asyncio.get_running_loop().time
-        if limit is not None:
-            left = (limit.when() or clock()) - clock()
-            limit.reschedule(None)
-        try:
+        with self.patience:
             return await self._driver.clerk.wait_answer(self, self._exec, ordinal)
-        finally:
-            if limit is not None and not limit.expired():
-                limit.reschedule(clock() + left)
 
     # For `ctx.memory`.
     def take_recorded(self, name: str) -> tuple[str, Any]:

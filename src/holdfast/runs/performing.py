@@ -117,7 +117,7 @@ class Performer:
         limit = asyncio.timeout(node.timeout / 1e6)
         try:
             async with limit:
-                ctx.limit = limit
+                ctx.patience.limit = limit
                 return await calling.call(handler, args)
         except TimeoutError:
             if not limit.expired():

@@ -36,6 +36,7 @@ class Replay(msgspec.Struct, kw_only=True):
     `same`: every decision was made again as it was written, and leads to the same place: `replayed` is the
     digest of where the decisions lead, `recorded` of where the journal leads. `replayed` is None where they
     cannot be compared: another version decided, or the last record lies amid a decision.
+    With a difference there is nowhere to compare: both are left open.
     `given`: records that were read as the start (a fork's, a pruned run's) or do not count (a fall-back).
     `exact` False: values of the flow's own types were read as plain data, because its code is not loaded.
     """
@@ -71,9 +72,8 @@ async def replay(
     reader = readers.at(last)
     found = _retraced(service, row, readers, await _journal(service, row, readers, last), against)
     registry = reader.sealer.registry
-    there = await load(service.store, reader.sealer, reader.graph, row.id, upto=last)
-    await service.runtime.desk.materialise(there.pos, registry)
-    recorded = place(there.pos, registry)
+    # A journal that the engine would not write need not lead anywhere.
+    recorded = "" if found.difference is not None else await _recorded(service, row, reader, last)
     settled = found.difference is None and found.whole and against is None
     return Replay(
         run=row.id,
@@ -89,6 +89,12 @@ async def replay(
         exact=not (isinstance(registry, LenientRegistry) and registry.met),
         difference=found.difference,
     )
+
+
+async def _recorded(service: RunService, row: RunRow, reader: Reader, last: int) -> str:
+    there = await load(service.store, reader.sealer, reader.graph, row.id, upto=last)
+    await service.runtime.desk.materialise(there.pos, reader.sealer.registry)
+    return place(there.pos, reader.sealer.registry)
 
 
 def _last(row: RunRow, upto: int | None) -> int:

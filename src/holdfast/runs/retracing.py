@@ -151,7 +151,7 @@ class _Retracer:
         self.term = term
         while self.at < len(self.journal):
             record, body = self.journal[self.at]
-            if record.kind == Kind.snapshot and self._fell_back():
+            if record.kind == Kind.snapshot and _fell_back(self.journal[self.at - 1][1]):
                 self._stand_at(record, body.position)
             elif record.kind == Kind.attempt and body.reason in FACTS:
                 self._take(record, body)
@@ -159,10 +159,6 @@ class _Retracer:
                 break
         if self.at < len(self.journal) and self.journal[self.at][0].term == term:
             self._recover()
-
-    def _fell_back(self) -> bool:
-        body = self.journal[self.at - 1][1]
-        return isinstance(body, AttemptBody) and body.reason == "fell_back"
 
     def _recover(self) -> None:
         record, body = self.journal[self.at]
@@ -226,7 +222,7 @@ class _Retracer:
     def _take(self, record: Record, body: Any) -> None:
         """A record that nobody decided."""
         try:
-            if record.kind == Kind.snapshot:
+            if record.kind == Kind.snapshot or _fell_back(body):
                 self.pos.head, self.pos.at = record.seq, record.at
             else:
                 apply_record(self.graph, self.pos, record, body)
@@ -294,6 +290,10 @@ def _reason(error: Exception) -> str:
     return error.message if isinstance(error, HoldfastError) else f"{type(error).__name__}: {error}"
 
 
+def _fell_back(body: Any) -> bool:
+    return isinstance(body, AttemptBody) and body.reason == "fell_back"
+
+
 def _is_said_first(body: Any) -> bool:
     return isinstance(body, AttemptBody) and body.reason in ("breaks", "code_changed")
 
@@ -309,7 +309,7 @@ def _opens(record: Record, body: Any) -> bool:
 
 def _without_void(journal: Sequence[Pair]) -> list[Pair]:
     """Without the ranges that the run fell back behind: they are kept, and do not count."""
-    told = [(r, b) for r, b in journal if isinstance(b, AttemptBody) and b.reason == "fell_back"]
+    told = [(record, body) for record, body in journal if _fell_back(body)]
     void = [(int(body.token), record.seq) for record, body in told]
     return [pair for pair in journal if not any(low <= pair[0].seq < high for low, high in void)]
 

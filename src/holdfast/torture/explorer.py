@@ -122,6 +122,8 @@ class _Exploration:
         )
 
     def _undisturbed(self) -> tuple[Seen, Seen]:
+        for _ in Pool[None](1, self._wishes.life_limit, self._now).run([self._theatre.prepare()]):
+            pass
         works = [self._theatre.trial("calm"), self._theatre.trial("calm-again", later=True)]
         found = sorted(self._pool().run(works), key=lambda seen: seen.folder.name)
         calm, again = found

@@ -53,6 +53,10 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
         return Notebook(self.folder / "notes.jsonl")
 
     @property
+    def store(self) -> Path:
+        return self.folder / "store.db"
+
+    @property
     def effects(self) -> Path:
         return self.folder / "effects.jsonl"
 
@@ -91,9 +95,8 @@ class Life:
         if self._number > 1:
             # Whoever died had the run; nobody else may take it before that lease has lapsed.
             self._clock.jump(int((LEASE + 1) * 1e6))
-        address = f"sqlite:{self._stage.folder / 'store.db'}?sync=normal"
         settings = RunSettings(lease_ttl=LEASE, poll=0.5)
-        async with Holdfast(address, clock=self._clock, settings=settings) as house:
+        async with Holdfast(address_of(self._stage.store), clock=self._clock, settings=settings) as house:
             service = await house.service()
             service.runtime.carry(self._program)
             self._clock.busy = lambda: _works(service)
@@ -179,6 +182,11 @@ class Life:
             sorted(_question(hold) for hold in holds if hold.type != IN_DOUBT),
             [f"{hold.node}: {hold.prompt}" for hold in holds if hold.status is HoldStatus.pending],
         )
+
+
+def address_of(store: Path) -> str:
+    """A killed process loses nothing that it gave to the system: no need to wait for the disk."""
+    return f"sqlite:{store}?sync=normal"
 
 
 def _works(service: RunService) -> bool:

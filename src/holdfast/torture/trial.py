@@ -13,15 +13,17 @@ from pathlib import Path
 import msgspec
 
 from holdfast.app.flow import Flow
+from holdfast.app.house import Holdfast
 from holdfast.torture import effects
 from holdfast.torture.forks import Lives, silence, start
-from holdfast.torture.life import Life, Stage, Task
+from holdfast.torture.life import Life, Stage, Task, address_of
 from holdfast.torture.notes import Broken, Ending, Note, Passed
 from holdfast.torture.points import Point
 from holdfast.types.clock import SystemClock
 
 _SECOND_DAY = 1_893_456_000_000_000  # 2030-01-01, microseconds
 _LATER = 86_400_000_000 * 40
+EMPTY = "empty.db"
 
 
 class Seen(msgspec.Struct, kw_only=True):
@@ -51,6 +53,10 @@ class Theatre(msgspec.Struct, frozen=True, kw_only=True):
     copies: Sequence[Path] = ()
     files: Sequence[str] = ()
 
+    def prepare(self) -> Lives[None]:
+        """An empty store, made once: copying it is ten times as quick as making one for each trial."""
+        yield start(lambda: asyncio.run(_make_store(self.folder / EMPTY)))
+
     def trial(self, name: str, *, kill: Point | None = None, later: bool = False) -> Lives[Seen]:
         """`later`: on another day, so that what depends on the time shows itself."""
         stage = self._stage(name, later=later)
@@ -70,6 +76,9 @@ class Theatre(msgspec.Struct, frozen=True, kw_only=True):
             began=SystemClock().monotonic(),
         )
         stage.work.mkdir(parents=True)
+        empty = self.folder / EMPTY
+        if empty.exists():
+            shutil.copy2(empty, stage.store)
         for source in self.copies:
             if source.is_dir():
                 shutil.copytree(source, stage.work / source.name)
@@ -100,6 +109,11 @@ class Theatre(msgspec.Struct, frozen=True, kw_only=True):
             trouble=trouble,
             bad_input=broken is not None and broken.given,
         )
+
+
+async def _make_store(place: Path) -> None:
+    async with Holdfast(address_of(place)) as house:
+        await house.open()
 
 
 def _trouble(broken: Broken | None, code: int | None, stage: Stage) -> str:

@@ -140,7 +140,7 @@ slow = Flow("slow", effect="pure")
 
 @slow.node
 async def ponder(s):
-    await asyncio.sleep(2.5)
+    await asyncio.sleep(2.3)
 
 slow.start(ponder)
 """

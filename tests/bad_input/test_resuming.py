@@ -215,7 +215,6 @@ def test_command_line_names_what_is_wrong_when_a_run_cannot_go_on(cli: Cli, refu
         (("show", "zzzz"), "no run"),
         (("cancel", NOBODY), "no run"),
         (("answer", NOBODY, "approve"), "neither a hold nor a run"),
-        (("resume", done), "completed"),
         (("answer", done, "approve"), "no open hold"),
     ):
         said = cli(*words)

@@ -21,8 +21,8 @@ from holdfast.model.bodies import (
     SubstepBody,
     Usage,
 )
-from holdfast.model.events import graph_at
-from holdfast.model.graph import END, START, Graph
+from holdfast.model.events import LOST, graph_at
+from holdfast.model.graph import END, START, Graph, Node
 from holdfast.model.migration import MIGRATED, MIGRATION
 from holdfast.types.record import Kind, Move, Record
 
@@ -129,9 +129,9 @@ def _execution(record: Record, **more: Any) -> Execution:
     )
 
 
-def _created(graph: Graph, history: History, _record: Record, body: CreatedBody) -> None:
+def _created(graph: Graph, history: History, record: Record, body: CreatedBody) -> None:
     if body.base is None:
-        _moves(graph, history, body.moves)
+        _moves(graph, history, body.moves, record)
 
 
 def _step(graph: Graph, history: History, record: Record, body: StepBody) -> None:
@@ -155,7 +155,7 @@ def _step(graph: Graph, history: History, record: Record, body: StepBody) -> Non
         history.retries.pop(label, None)
     for hold in [h for h, asked in history.asked.items() if asked["scope"] + asked["node"] == label]:
         del history.asked[hold]
-    _moves(graph, history, body.moves)
+    _moves(graph, history, body.moves, record)
 
 
 def output_of(record: Record, body: StepBody) -> Any:
@@ -180,7 +180,7 @@ def _attempt(graph: Graph, history: History, record: Record, body: AttemptBody) 
         history.asked.pop(body.token, None)
     if body.reason not in ("before", "join_timer", "children"):
         _left_behind(history, label)
-    _moves(graph, history, body.moves)
+    _moves(graph, history, body.moves, record)
 
 
 def _intent(_graph: Graph, history: History, record: Record, body: IntentBody) -> None:
@@ -255,10 +255,31 @@ def _left_behind(history: History, label: str) -> None:
     history.keyed.pop(label, None)
 
 
-def _moves(graph: Graph, history: History, moves: list[Move]) -> None:
+def _moves(graph: Graph, history: History, moves: list[Move], record: Record) -> None:
     for what, scope, a, b in moves:
-        if what in _MOVE:
+        if what == "U":
+            _lost(history, graph_at(graph, scope).nodes[a], scope, b, record)
+        elif what in _MOVE:
             _MOVE[what](history, graph_at(graph, scope), scope, a, b)
+
+
+def _lost(history: History, node: Node, scope: str, visit: int, record: Record) -> None:
+    """An effect that was under way when its branch was given up: how it ended is not known."""
+    _left_behind(history, scope + node.id)
+    history.executions.append(
+        Execution(
+            node=node.id,
+            scope=scope,
+            visit=visit,
+            attempt=1 + history.retries.pop(scope + node.id, 0),
+            effect=str(node.effect),
+            outcome="unknown",
+            seq=record.seq,
+            at=record.at,
+            error=dict(LOST),
+            settled=False,
+        )
+    )
 
 
 def _fired(history: History, graph: Graph, scope: str, edge: int, _b: int) -> None:

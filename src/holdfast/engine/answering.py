@@ -54,11 +54,16 @@ def decide(
         ("scratch", bind, "set", resolution.get("decision")),
         ("scratch", f"{bind}_result", "set", resolution),
     ]
+    # Nobody's decision is None, whatever the field's type.
+    fitting = decision.fits.ops(decision, execution, ops) if decision.fits and reroute is None else ops
+    if isinstance(fitting, ErrorInfo):
+        failing.give_up(decision, execution, fitting, inbox=inbox)
+        return
     finished = Finished(
         scope=execution.scope,
         node=execution.node,
         visit=execution.visit,
-        ops=ops,
+        ops=fitting,
         duration=0,
         inbox=inbox,
         reroute=reroute,

@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.engine import ending, settling
 from holdfast.engine.dataflow import Flow, Problem
-from holdfast.engine.decision import Decision
+from holdfast.engine.decision import Decision, Fits
 from holdfast.model.apply import set_options
 from holdfast.model.bodies import CreatedBody
 from holdfast.model.graph import Graph
@@ -25,10 +25,11 @@ def begin(
     mode: str,
     now: int,
     options: dict[str, Any] | None = None,
+    fits: Fits | None = None,
 ) -> Decision:
     """Records for a new run, from seq 0. Holds of first nodes are open when the run exists."""
     pos = Position(run)
-    decision = Decision(graph, pos, now)
+    decision = Decision(graph, pos, now, fits)
     body = CreatedBody(graph.name, version, code, given, dict(scratch), {}, [], mode, options or {})
     record = decision.draft(Kind.created, body, listed=True)
     pos.head, pos.at, pos.mode = record.seq, record.at, mode

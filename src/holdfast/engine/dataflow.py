@@ -78,6 +78,21 @@ def used_up(graph: Graph, scope: Scope, e: int) -> bool:
     return edge.loop is not None and edge.on_limit == "continue" and scope.loop_counts.get(e, 0) >= edge.loop
 
 
+def is_open_effect(execution: Exec) -> bool:
+    """It may be happening outside right now."""
+    return execution.intent >= 0 or bool(execution.step_intents)
+
+
+def give_up_effects(decision: Decision, gone: list[Exec], moves: list[Move]) -> None:
+    """Nobody waits for these any more: how the effects among them end stays unknown, and is told (D-32)."""
+    pos = decision.pos
+    for execution in [e for e in gone if is_open_effect(e)]:
+        scope = pos.scopes[execution.scope]
+        inner = pos.scope_graph(decision.graph, scope)
+        MOVES["U"](inner, pos, scope, execution.node, execution.visit, execution.frame)
+        moves.append(("U", scope.path, execution.node, execution.visit))
+
+
 class Flow:
     """The cascade that one settled node, or one opened scope, sets off in its scope."""
 
@@ -281,8 +296,12 @@ class Flow:
                 )
         side.close_timers += [token for token, key in self.pos.timers.items() if key in keys]
         self.decision.cancels += gone
+        give_up_effects(self.decision, gone[1:], self.moves)
         self.decision.starts = [s for s in self.decision.starts if (s.scope, s.node) not in keys]
-        self.do("A", node)
+        if is_open_effect(execution):
+            self.do("U", node, execution.visit)
+        else:
+            self.do("A", node)
 
     def _side(self) -> Side:
         return side_of(self.decision.records[-1][0])

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from holdfast.model.apply import apply_record
-from holdfast.model.bodies import AttemptBody
+from holdfast.model.bodies import AttemptBody, ErrorInfo
 from holdfast.model.breaks import place_of
 from holdfast.model.graph import Graph, Node
 from holdfast.model.position import Exec, Position
-from holdfast.types.record import Body, Kind, Record, Side
+from holdfast.types.record import Body, Kind, Op, Record, Side
+
+
+class Fits(Protocol):
+    """Whether values that no handler returned fit the state's declared types, which only code knows."""
+
+    def ops(self, decision: Decision, execution: Exec, ops: list[Op], /) -> list[Op] | ErrorInfo:
+        """What a hold, a map or a sub-flow sets, as the state takes it; or why it does not."""
+        ...
+
+    def inputs(self, decision: Decision, execution: Exec, /) -> ErrorInfo | None:
+        """Why what a map or sub-flow hands to its children does not fit their state."""
+        ...
 
 
 class Decision:
     """Records are drafts: the worker seals their bodies. The position has already been advanced by them."""
 
-    __slots__ = ("cancels", "ended", "graph", "now", "pos", "probes", "records", "starts")
+    __slots__ = ("cancels", "ended", "fits", "graph", "now", "pos", "probes", "records", "starts")
 
-    def __init__(self, graph: Graph, pos: Position, now: int) -> None:
+    def __init__(self, graph: Graph, pos: Position, now: int, fits: Fits | None = None) -> None:
+        self.fits = fits
         self.graph = graph
         self.pos = pos
         # Time never goes back within a run (D-5).

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.engine import asking, doubting, parents, settling
+from holdfast.engine.dataflow import give_up_effects
 from holdfast.engine.decision import Decision, node_of, side_of
 from holdfast.engine.messages import Finished
 from holdfast.engine.retry import wait_before
@@ -186,6 +187,7 @@ def wipe(decision: Decision, scope: Scope, record: Record, body: AttemptBody) ->
         if decision.pos.holds:
             asking.close_holds(decision.pos, execution, side_of(record), "the branch was dropped")
     decision.starts = [s for s in decision.starts if not s.scope.startswith(scope.path)]
+    give_up_effects(decision, dropped, body.moves)
     owner = scope.owner
     assert owner is not None
     body.moves.append(("W", owner[0], owner[1], scope.index))

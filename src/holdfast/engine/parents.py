@@ -29,6 +29,10 @@ def open_children(decision: Decision, execution: Exec) -> None:
     if execution.items is None:
         _no_list(decision, scope, execution)
         return
+    misfit = decision.fits.inputs(decision, execution) if decision.fits else None
+    if misfit is not None:
+        failing.give_up(decision, execution, misfit)
+        return
     opened = _start_children(decision, scope, execution, body.moves)
     if not execution.items:
         complete_parent(decision, execution)
@@ -74,6 +78,10 @@ def complete_parent(decision: Decision, owner: Exec) -> None:
         ops = [("scratch", node.map.into, "set", FrozenList([_item_value(r) for r in results]))]
     elif node.subflow is not None:
         ops = _subflow_ops(node, results[0])
+    fitting = decision.fits.ops(decision, owner, ops) if decision.fits else ops
+    if isinstance(fitting, ErrorInfo):
+        failing.give_up(decision, owner, fitting)
+        return
     settling.settle(
         decision,
         owner,
@@ -81,7 +89,7 @@ def complete_parent(decision: Decision, owner: Exec) -> None:
             scope=owner.scope,
             node=owner.node,
             visit=owner.visit,
-            ops=ops,
+            ops=fitting,
             duration=max(0, decision.now - decision.pos.at),
         ),
     )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from holdfast.engine import answering, breaking, doubting, ending, recovering, settling, timing
-from holdfast.engine.decision import Decision
+from holdfast.engine.decision import Decision, Fits
 from holdfast.engine.messages import (
     Answered,
     BreaksSet,
@@ -29,8 +29,10 @@ from holdfast.model.graph import Graph
 from holdfast.model.position import Position
 
 
-def step(graph: Graph, pos: Position, inbox: Sequence[Message], now: int) -> Decision:
-    decision = Decision(graph, pos, now)
+def step(
+    graph: Graph, pos: Position, inbox: Sequence[Message], now: int, fits: Fits | None = None
+) -> Decision:
+    decision = Decision(graph, pos, now, fits)
     for message in inbox:
         _HANDLERS[type(message)](decision, message)
     return decision

@@ -29,7 +29,13 @@ from holdfast.types.record import Kind, Move, Record, turn_of
 Told = tuple[str, str, str, dict[str, Any]]
 """(type, node, scope, data)"""
 
-_MOVE_EVENTS = {"G": 2, "F": 1, "S": 1, "Z": 1, "K": 1, "L": 1, "A": 1}
+_MOVE_EVENTS = {"G": 2, "F": 1, "S": 1, "Z": 1, "K": 1, "L": 1, "A": 1, "U": 1}
+# Of an effect that was under way when its branch was given up: nobody waits for how it ends (D-32).
+LOST = {
+    "code": "outcome_unknown",
+    "type": "OutcomeUnknownError",
+    "message": "it was under way when its branch was given up",
+}
 _SILENT = frozenset({"before", "ignored", "children", "join_timer", "not_happened"})
 
 
@@ -141,6 +147,13 @@ def _moves(graph: Graph, moves: list[Move], record: Record) -> Iterator[Told]:
             yield ("loop.turned", inner.nodes[a].id, scope, {"edge": inner.edges[b].id})
         elif what == "A":
             yield ("node.abandoned", inner.nodes[a].id, scope, {})
+        elif what == "U":
+            yield (
+                "node.unknown",
+                inner.nodes[a].id,
+                scope,
+                {"visit": b, "outcome": "unknown", "error": LOST},
+            )
 
 
 def graph_at(graph: Graph, scope: str) -> Graph:

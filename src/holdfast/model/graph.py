@@ -296,6 +296,21 @@ class Graph:
         return seen
 
     @cached_property
+    def inner_loops(self) -> dict[int, tuple[int, ...]]:
+        """Of a walk: for each loop edge, those that lie within the way that it leads back over."""
+        loops = [e for e, edge in enumerate(self.edges) if edge.loop is not None]
+        bodies = {e: self._loop(self.target[e], [e]).body for e in loops}
+        return {
+            e: tuple(
+                f for f in loops if f != e and self._within(f, bodies[e]) and not self._within(e, bodies[f])
+            )
+            for e in loops
+        }
+
+    def _within(self, edge: int, body: frozenset[int]) -> bool:
+        return self.source[edge] in body and self.target[edge] in body
+
+    @cached_property
     def loop_exits(self) -> dict[int, tuple[int, ...]]:
         """For each edge that leaves a loop's body: the headers of those loops, innermost first."""
         exits: dict[int, list[Loop]] = {}

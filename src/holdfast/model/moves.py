@@ -46,9 +46,12 @@ def fire(graph: Graph, _pos: Position, scope: Scope, edge: int, frame: int, _fra
 
 
 def _count_turns(graph: Graph, scope: Scope, edge: int) -> None:
-    """A walk has no loop bodies: it counts its way back, anew when it comes to the header from outside."""
+    """A walk has no loop bodies: it counts its way back, anew when it comes to the header from outside or
+    when a loop around turns."""
     if graph.edges[edge].loop is not None:
         scope.loop_counts[edge] = scope.loop_counts.get(edge, 0) + 1
+        for e in graph.inner_loops[edge]:
+            scope.loop_counts.pop(e, None)
     elif graph.target[edge] >= 0:
         for e in graph.into[graph.target[edge]]:
             scope.loop_counts.pop(e, None)
@@ -230,6 +233,7 @@ def abandon(graph: Graph, pos: Position, scope: Scope, node: int, _b: int, _fram
 
 
 MOVES = {
+    "U": abandon,
     "G": go,
     "W": wipe_scope,
     "Z": start_in,

@@ -60,6 +60,11 @@ class Schema(Protocol):
         """Like `build`, but these fields are fetched when somebody reads them; None where that cannot be."""
         ...
 
+    def fit(self, name: str, value: Any) -> Any:
+        """A whole value of one field, checked and frozen. Raises StateError. A name that the state does not
+        declare is left alone."""
+        ...
+
     def unchanged(self, state: Any, scratch: dict[str, Any]) -> None:
         """Raises StateMutationError where the handler assigned to the state instead of returning."""
         ...

@@ -221,6 +221,12 @@ class StateSchema:
 
     # A step
 
+    def fit(self, name: str, value: Any) -> Any:
+        """A whole value of one field, checked and frozen. Raises StateError. A name that the state does not
+        declare is left alone."""
+        field = self.fields.get(name)
+        return value if field is None else self._frozen(field, value)
+
     def unchanged(self, state: Any, scratch: dict[str, Any]) -> None:
         """Raises StateMutationError where the handler assigned to the state instead of returning."""
         held = getattr(state, "__dict__", None)

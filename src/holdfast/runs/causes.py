@@ -25,6 +25,7 @@ from holdfast.engine.messages import (
     Stopped,
     TimerFired,
 )
+from holdfast.errors import StateError
 from holdfast.model.bodies import AskedBody, AttemptBody, EndBody, ErrorInfo, StepBody, SubstepBody
 from holdfast.model.children import PARENTS
 from holdfast.model.graph import Graph, InDoubt, Node, NodeKind
@@ -144,6 +145,9 @@ def _hold_ended(scene: Scene, ops: Sequence[Any], error: ErrorInfo | None) -> Ca
     said: Any = ops[1][3] if len(ops) > 1 else {}
     if not hold:
         return None
+    if error is not None and error.code == StateError.code:
+        # The answer itself is not in the journal then; that it did not fit is.
+        return [_said(scene, hold, {})]
     if error is not None or said.get("expired") or said.get("auto_expired"):
         return [TimerFired(token=scene.pos.holds[hold].token)]
     return [_said(scene, hold, said)]

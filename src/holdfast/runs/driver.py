@@ -14,6 +14,7 @@ from holdfast.model.graph import Graph, Node
 from holdfast.model.position import Exec, Position
 from holdfast.model.program import Program
 from holdfast.runs.clerk import Clerk
+from holdfast.runs.fitting import Fitting
 from holdfast.runs.loading import Loaded
 from holdfast.runs.mail import Box
 from holdfast.runs.parking import Parker
@@ -65,6 +66,7 @@ class Driver:
         self.performer = Performer(self)
         self.clerk = Clerk(self)
         self.witness = Witness(self)
+        self.fits = Fitting(program)
         self.waiter = Waiter(self)
         self.parker = Parker(self)
 
@@ -99,7 +101,7 @@ class Driver:
             if self.is_lost or self.underway.fatal is not None:
                 self.check_ours()
             self._look_at(messages)
-            decision = step(self.graph, self.pos, messages, clock.now())
+            decision = step(self.graph, self.pos, messages, clock.now(), self.fits)
             if writer.write(decision):
                 await self.recorder.committed(self.queue, self.pos.head)
             if self.clerk.remember_later:

@@ -17,15 +17,15 @@ from holdfast.engine.begin import begin
 from holdfast.engine.decision import Decision
 from holdfast.engine.messages import Finished, Late, Message, Proven, Recovered, ResumeAsked
 from holdfast.engine.step import step
-from holdfast.errors import CheckpointCorruptError, HoldfastError
+from holdfast.errors import CheckpointCorruptError, HoldfastError, StateError
 from holdfast.model.apply import apply_record
-from holdfast.model.bodies import AttemptBody, CreatedBody, EndBody, StepBody, SubstepBody
+from holdfast.model.bodies import AttemptBody, CreatedBody, EndBody, ErrorInfo, StepBody, SubstepBody
 from holdfast.model.graph import Graph
-from holdfast.model.position import Exec, Position
+from holdfast.model.position import SETTLED, Exec, Position
 from holdfast.model.snapshot import Loader, load_position
 from holdfast.runs.causes import FACTS, Scene, cause_of, finished
 from holdfast.runs.wordings import name_moves, tell_decision
-from holdfast.types.record import Kind, Record
+from holdfast.types.record import Kind, Op, Record
 from holdfast.types.status import REPEATABLE
 from holdfast.types.value import freeze
 
@@ -121,6 +121,7 @@ class _Retracer:
                 mode=body.mode,
                 now=record.at,
                 options=body.options,
+                fits=self,
             )
             self.out.pos = decision.pos
             self._held_to(decision)
@@ -233,10 +234,27 @@ class _Retracer:
     def _decide(self, messages: list[Message]) -> None:
         record, body = self.journal[self.at]
         try:
-            decision = step(self.graph, self.pos, messages, record.at)
+            decision = step(self.graph, self.pos, messages, record.at, self)
         except (HoldfastError, LookupError, TypeError, ValueError, AssertionError) as error:
             raise self._differs(record, body, [], f"nothing: {_reason(error)}") from None
         self._held_to(decision)
+
+    # What only code could judge (`engine.decision.Fits`): the journal tells how it was judged.
+    def ops(self, decision: Decision, _execution: Exec, ops: list[Op]) -> list[Op] | ErrorInfo:
+        body = self._written_next(decision)
+        if isinstance(body, SubstepBody) and body.ordinal == SETTLED:
+            return [tuple(op) for op in body.value["ops"]]  # type: ignore[misc]
+        if not isinstance(body, StepBody):
+            return ops
+        return body.error if _misfits(body) and body.error is not None else list(body.ops)
+
+    def inputs(self, decision: Decision, _execution: Exec) -> ErrorInfo | None:
+        body = self._written_next(decision)
+        return body.error if isinstance(body, StepBody) and _misfits(body) else None
+
+    def _written_next(self, decision: Decision) -> Any:
+        at = self.at + len(decision.records)
+        return self.journal[at][1] if at < len(self.journal) else None
 
     def _held_to(self, decision: Decision) -> None:
         """What was decided is what was written, record by record."""
@@ -292,6 +310,10 @@ def _reason(error: Exception) -> str:
 
 def _fell_back(body: Any) -> bool:
     return isinstance(body, AttemptBody) and body.reason == "fell_back"
+
+
+def _misfits(body: StepBody) -> bool:
+    return body.error is not None and body.error.code == StateError.code
 
 
 def _is_said_first(body: Any) -> bool:

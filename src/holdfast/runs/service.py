@@ -32,6 +32,7 @@ from holdfast.runs import (
     verdicts,
 )
 from holdfast.runs.announcing import Progress
+from holdfast.runs.fitting import Fitting
 from holdfast.runs.history import reader_of, tell_events
 from holdfast.runs.options import break_places, check_options, own_options
 from holdfast.runs.pending import PendingRun, open_breakpoints, pending_runs
@@ -124,6 +125,7 @@ class RunService:
             mode=mode or spec.mode,
             now=now,
             options=own,
+            fits=Fitting(program),
         )
         sealer = self.runtime.sealer_of(program)
         records: list[Record] = []

@@ -14,7 +14,14 @@ Named = tuple[str, str, str]
 """(what, where, to whom): a move without numbers, so that two versions of a graph can be compared."""
 
 _EDGES = {"F": "took", "G": "took", "D": "did not take", "E": "took", "P": "did not take"}
-_NODES = {"K": "skipped", "S": "started", "Z": "started", "A": "abandoned", "L": "turned the loop at"}
+_NODES = {
+    "K": "skipped",
+    "S": "started",
+    "Z": "started",
+    "A": "abandoned",
+    "U": "gave up",
+    "L": "turned the loop at",
+}
 
 
 def name_moves(graph: Graph, moves: Iterable[Move]) -> list[Named]:
@@ -32,7 +39,7 @@ def _named(graph: Graph, what: str, scope: str, a: int, b: int) -> list[Named]:
         return [(what, scope, inner.edges[a].id + number)]
     if what in ("S", "O", "W"):
         return [(what, scope, f"{inner.nodes[a].id}.{b}")]
-    if what in ("Z", "K", "A", "L", "Q"):
+    if what in ("Z", "K", "A", "U", "L", "Q"):
         return [(what, scope, inner.nodes[a].id)]
     return [(what, scope, f"{a}.{b}")]
 

@@ -12,6 +12,8 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from holdfast.model.checks.patterns import is_explosive
+
 TYPES: Final = ("null", "boolean", "integer", "number", "string", "array", "object")
 MAX_DEPTH: Final = 32
 # They say something to people and editors, and nothing about what is valid.
@@ -143,6 +145,12 @@ def _pattern(value: Any, where: str, _depth: int) -> Faults:
         re.compile(value)
     except (re.error, TypeError, OverflowError, RecursionError) as error:
         yield f"{where}: {_short(value)} is not a regular expression: {error}"
+        return
+    if is_explosive(value):
+        yield (
+            f"{where}: {_short(value)} repeats something in more than one way, so that a text which almost "
+            "fits could take for ever; let each character lead one way, as in ^[a-z]+(-[a-z]+)*$"
+        )
 
 
 def _is_number(value: Any) -> bool:

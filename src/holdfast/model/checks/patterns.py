@@ -1,0 +1,142 @@
+"""Regular expressions that could take for ever on a text that almost fits.
+
+A repeat is harmless where each character leads one way: to the repeat once more, or past it. Where a
+character inside a repeat leads two ways (`(a+)+`, `(\\w+\\s?)*`), a text that does not fit in the end is
+tried in exponentially many ways. So the ways are counted: the positions of an expression, which may
+follow which, and by how many ways (a Glushkov automaton whose edges are a multiset).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from itertools import combinations
+from typing import Any, Final, NamedTuple
+
+_parser: Any = re._parser  # type: ignore[attr-defined]
+# More copies of a part that comes a fixed number of times tell nothing new.
+_COPIES: Final = 3
+_LETTERS: Final = frozenset([*map(chr, range(128)), "é", "ß", "中", "٣", "\u2003", "\U0001f600"])
+_CLASSES: Final[dict[str, Callable[[str], bool]]] = {
+    "DIGIT": str.isdecimal,
+    "SPACE": str.isspace,
+    "WORD": lambda c: c.isalnum() or c == "_",
+}
+
+
+def is_explosive(pattern: str) -> bool:
+    """Whether matching can take exponentially long. Only of an expression that compiles."""
+    tree: Any = _parser.parse(pattern)
+    automaton = _Automaton(tree.state.flags)
+    try:
+        automaton.sequence(tree)
+    except RecursionError:
+        return True
+    return automaton.explosive
+
+
+class _Part(NamedTuple):
+    """Of a part of the expression: may it be empty, and the positions that it begins and ends with."""
+
+    empty: bool
+    first: list[int]
+    last: list[int]
+
+
+_NOTHING: Final = _Part(True, [], [])
+
+
+class _Automaton:
+    def __init__(self, flags: int) -> None:
+        self.fold = bool(flags & re.IGNORECASE)
+        self.letters: list[frozenset[str]] = []
+        self.follow: list[list[int]] = []
+        self.explosive = False
+
+    def sequence(self, items: Iterable[tuple[Any, Any]]) -> _Part:
+        whole = _NOTHING
+        for kind, value in items:
+            whole = self._joined(whole, self._part(str(kind), value))
+        return whole
+
+    def _joined(self, one: _Part, two: _Part) -> _Part:
+        self._lead(one.last, two.first)
+        first = one.first + two.first if one.empty else one.first
+        last = one.last + two.last if two.empty else two.last
+        return _Part(one.empty and two.empty, first, last)
+
+    def _lead(self, sources: list[int], targets: list[int]) -> None:
+        for source in sources:
+            self.follow[source] += targets
+
+    def _part(self, kind: str, value: Any) -> _Part:
+        if kind in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
+            return self._repeat(*value)
+        if kind == "BRANCH":
+            return self._either([self.sequence(each) for each in value[1]])
+        if kind == "SUBPATTERN":
+            return self.sequence(value[3])
+        if kind == "ATOMIC_GROUP":
+            return self.sequence(value)
+        if kind in ("ASSERT", "ASSERT_NOT"):
+            self.sequence(value[1])  # looked at by itself: it consumes nothing
+            return _NOTHING
+        if kind == "GROUPREF_EXISTS":
+            ways = [self.sequence(value[1]), self.sequence(value[2]) if value[2] is not None else _NOTHING]
+            return self._either(ways)
+        return _NOTHING if kind == "AT" else self._position(kind, value)
+
+    def _either(self, ways: list[_Part]) -> _Part:
+        first = [p for way in ways for p in way.first]
+        last = [p for way in ways for p in way.last]
+        return _Part(any(way.empty for way in ways), first, last)
+
+    def _repeat(self, least: int, most: int, inner: Any) -> _Part:
+        shortest, longest = inner.getwidth()
+        if least == most and shortest == longest:
+            return self.sequence(list(inner) * min(least, _COPIES))
+        start = len(self.follow)
+        part = self.sequence(inner)
+        if most > 1:
+            self._lead(part.last, part.first)
+            # Which of thirty parts are empty can be chosen in many ways.
+            chosen = part.empty and _COPIES < int(most) < int(_parser.MAXREPEAT)
+            ways = chosen or self._leads_two_ways(range(start, len(self.follow)), part)
+            self.explosive = self.explosive or ways
+        return _Part(part.empty or least == 0, part.first, part.last)
+
+    def _leads_two_ways(self, inside: range, part: _Part) -> bool:
+        return self._overlap(part.first) or any(self._overlap(self.follow[p]) for p in inside)
+
+    def _overlap(self, positions: Sequence[int]) -> bool:
+        return any(self.letters[p] & self.letters[q] for p, q in combinations(positions, 2))
+
+    def _position(self, kind: str, value: Any) -> _Part:
+        self.letters.append(self._letters(kind, value))
+        self.follow.append([])
+        here = len(self.follow) - 1
+        return _Part(False, [here], [here])
+
+    def _letters(self, kind: str, value: Any) -> frozenset[str]:
+        if kind in ("LITERAL", "NOT_LITERAL"):
+            own = self._folded({chr(value)})
+            return own if kind == "LITERAL" else _LETTERS - own
+        if kind != "IN":
+            return _LETTERS
+        negated = any(str(part[0]) == "NEGATE" for part in value)
+        own = self._folded(set[str]().union(*(self._members(str(k), v) for k, v in value)))
+        return _LETTERS - own if negated else own
+
+    def _members(self, kind: str, value: Any) -> set[str]:
+        if kind == "LITERAL":
+            return {chr(value)}
+        if kind == "RANGE":
+            return {chr(value[0]), chr(value[1]), *(c for c in _LETTERS if value[0] <= ord(c) <= value[1])}
+        if kind == "CATEGORY":
+            name, without = str(value).removeprefix("CATEGORY_"), "NOT_" in str(value)
+            test = _CLASSES.get(name.replace("NOT_", "").removeprefix("UNI_"))
+            return set(_LETTERS) if test is None else {c for c in _LETTERS if bool(test(c)) is not without}
+        return set()
+
+    def _folded(self, letters: set[str]) -> frozenset[str]:
+        return frozenset({*letters, *(c.swapcase() for c in letters)} if self.fold else letters)

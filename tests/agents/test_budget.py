@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from holdfast import (
+    Agent,
     AnswerInvalidError,
     Budget,
     Holdfast,
@@ -189,6 +190,11 @@ def test_a_budget_that_makes_no_sense_is_refused(options: dict[str, Any]) -> Non
 def test_a_budget_in_money_needs_prices() -> None:
     with pytest.raises(InputError, match="what 'scripted' costs is not known"):
         a_flow(Scripted("x"), budget=Budget(money=1))
+    # Also of those who work for it: what they spend would not be counted.
+    helper = Agent("helper", model=Scripted("x"))
+    priced = Scripted("x", prices=Prices(input=1, output=1))
+    with pytest.raises(InputError, match="the model of 'helper'"):
+        a_flow(priced, helper.as_tool(), budget=Budget(money=1))
 
 
 def test_prices_are_exact() -> None:

@@ -23,6 +23,7 @@ EXAMPLES = ROOT / "examples"
         ("research", 0, "LIBRARY"),
         ("draft", 0, "More about harbours, …"),
         ("onboarding", 3, "What is the mail address of Ada?"),
+        ("agent", 3, 'May refund(order_id="A17", amount=250) be done?'),
     ],
 )
 def test_example_runs_from_the_command_line(cli: Cli, name: str, code: int, part: str) -> None:
@@ -43,6 +44,17 @@ def test_onboarding_asks_once_and_opens_one_account(cli: Cli) -> None:
     assert done.code == 0
     assert (started.out + done.out).count("(opening an account for Ada)") == 1
     assert "(mail to ada@example.org)" in done.out
+
+
+def test_agent_goes_on_with_what_was_approved(cli: Cli) -> None:
+    started = cli("run", str(EXAMPLES / "agent.py"))
+    run = next(line.split()[1] for line in started.out.splitlines() if line.startswith("run "))
+
+    less = '{"modifications": {"arguments": {"amount": 80}}}'
+    done = cli("answer", run, "approve", "--data", less, "--resume")
+
+    assert done.code == 0
+    assert "refunded 80 for A17" in done.out
 
 
 def test_background_example_completes_its_run(

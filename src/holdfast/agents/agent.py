@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -90,11 +90,25 @@ class Agent:
             raise InputError(
                 f"agent {self.name!r} has on_max_turns={self.on_max_turns!r}.", hint='"raise" or "return".'
             )
-        if self.budget is not None and self.budget.money is not None and self.model.prices is None:
-            raise InputError(
-                f"agent {self.name!r} has a budget in money; what {self.model.name!r} costs is not known.",
-                hint="Give the model prices=Prices(input=..., output=...).",
-            )
+        if self.budget is not None and self.budget.money is not None:
+            self._check_prices()
+
+    def _check_prices(self) -> None:
+        """Also of those who work for it: what they spend would not be counted."""
+        for agent in self.everybody():
+            if agent.model.prices is None:
+                costs = f"what {agent.model.name!r} costs is not known"
+                raise InputError(
+                    f"agent {self.name!r} has a budget in money; {costs}.",
+                    hint=f"Give the model of {agent.name!r} prices=Prices(input=..., output=...).",
+                )
+
+    def everybody(self) -> Iterator[Agent]:
+        """This agent and those who work for it."""
+        yield self
+        for each in self.tools:
+            if isinstance(each, AgentTool):
+                yield from each.agent.everybody()
 
     def tool(self, name: str) -> Tool | None:
         return self._by_name.get(name)

@@ -9,7 +9,7 @@ import msgspec
 from holdfast.checkpoint.difference import Diff, NodeDiff
 from holdfast.drawing import Mark, Picture, PictureEdge, Told, from_graph
 from holdfast.model.graph import Edge, Graph
-from holdfast.runs.history import reader_of
+from holdfast.runs.versions import reader_at
 from holdfast.runs.visits import path_of
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ _RANK = {Mark.changed: 3, Mark.removed: 2, Mark.added: 1, Mark.none: 0}
 
 async def diff_picture(service: RunService, diff: Diff, *, expand: bool = True) -> Picture:
     """Nodes and edges by what became of them from A to B: added, removed, changed, or as they were."""
-    before = (await reader_of(service, await service.get(diff.a.run))).graph
-    after = (await reader_of(service, await service.get(diff.b.run))).graph
+    before = (await reader_at(service, await service.get(diff.a.run), diff.a.seq)).graph
+    after = (await reader_at(service, await service.get(diff.b.run), diff.b.seq)).graph
     return overlay(before, after, diff, expand=expand)
 
 

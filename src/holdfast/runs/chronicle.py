@@ -13,12 +13,14 @@ from holdfast.model.bodies import (
     CreatedBody,
     EndBody,
     IntentBody,
+    SnapshotBody,
     StepBody,
     SubstepBody,
 )
 from holdfast.model.breaks import SUFFIX
 from holdfast.model.events import graph_at
 from holdfast.model.graph import Graph
+from holdfast.model.migration import MIGRATED, MIGRATION
 from holdfast.model.position import SETTLED, Position
 from holdfast.runs.altering import alterations
 from holdfast.runs.story import Call, Chapter, Question, Remark, Story, Trial
@@ -255,6 +257,13 @@ class Chronicler:
         into = self.story if question.why == "code" else self.at(record)
         into.questions.append(question)
 
+    def snapshot(self, record: Record, body: SnapshotBody) -> None:
+        """Only a migration tells something."""
+        if record.outcome == MIGRATED:
+            note = body.position.get(MIGRATION, {})
+            text = f"went over from version {note.get('from')} to {note.get('to')}"
+            self.story.remarks.append(Remark(kind="migrated", at=record.at, seq=record.seq, text=text))
+
     def chunk(self, record: Record, body: ChunkBody) -> None:
         self.at(record).emitted += len(body.items)
 
@@ -273,5 +282,6 @@ _TELL: dict[Kind, Callable[[Chronicler, Record, Any], None]] = {
     Kind.substep: Chronicler.substep,
     Kind.asked: Chronicler.asked,
     Kind.chunk: Chronicler.chunk,
+    Kind.snapshot: Chronicler.snapshot,
     Kind.end: Chronicler.end,
 }

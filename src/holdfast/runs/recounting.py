@@ -13,12 +13,12 @@ from holdfast.model.bodies import AttemptBody, SnapshotBody
 from holdfast.model.position import Position
 from holdfast.model.snapshot import load_position
 from holdfast.runs.chronicle import Chronicler
-from holdfast.runs.history import Reader, reader_of
 from holdfast.runs.loading import segment_loader, start_from
 from holdfast.runs.pictures import lineage_of
 from holdfast.runs.story import Chapter, Question, Story
+from holdfast.runs.versions import Reader, Readers, readers_of
 from holdfast.types.ids import RunId
-from holdfast.types.record import Kind, Record
+from holdfast.types.record import Record
 
 if TYPE_CHECKING:
     from holdfast.runs.service import RunService
@@ -32,24 +32,25 @@ ANCESTORS = 50
 async def recount(service: RunService, row: RunRow, upto: int | None = None, depth: int = 0) -> Story:
     """Until record `upto` (default: the last). What a fork brought along is told from its source, if that is
     still there. Damaged records are told by their columns."""
-    reader = await reader_of(service, row)
+    readers = await readers_of(service, row)
     last = row.head if upto is None else upto
-    told = Chronicler(reader.graph, row.id)
-    await _read(service, row, reader, told, last)
+    told = Chronicler(readers.at(row.horizon).graph, row.id)
+    await _read(service, row, readers, told, last)
     await _answers(service, row, told.story, last)
     if told.story.brought and depth < ANCESTORS:
         await _fill_in(service, told.story, depth)
     return told.story
 
 
-async def _read(service: RunService, row: RunRow, reader: Reader, told: Chronicler, last: int) -> None:
-    walker = _Walker(service, row, reader)
+async def _read(service: RunService, row: RunRow, readers: Readers, told: Chronicler, last: int) -> None:
+    walker = _Walker(service, row, readers)
     for first in range(row.horizon, last + 1, PAGE):
         for record in await service.store.read(row.id, first=first, last=min(first + PAGE - 1, last)):
+            reader = readers.at(record.seq)
             body = _opened(reader, record)
             if record.seq == row.horizon:
                 _beginning(told, record, body)
-            told.pos = walker.pos
+            told.pos, told.graph = walker.pos, reader.graph
             told.tell(record, body)
             walker.follow(record, body)
 
@@ -71,10 +72,9 @@ def _beginning(told: Chronicler, record: Record, body: Any) -> None:
 class _Walker:
     """Where the run stood, record by record; not known behind a damaged one until a snapshot tells it."""
 
-    def __init__(self, service: RunService, row: RunRow, reader: Reader) -> None:
-        self.row, self.reader = row, reader
+    def __init__(self, service: RunService, row: RunRow, readers: Readers) -> None:
+        self.service, self.row, self.readers = service, row, readers
         self.pos: Position | None = None
-        self._load = segment_loader(service.store, reader.sealer, row.id)
         self._fell_back = False
 
     def follow(self, record: Record, body: Any) -> None:
@@ -85,15 +85,15 @@ class _Walker:
         self._fell_back = isinstance(body, AttemptBody) and body.reason == "fell_back"
 
     def _follow(self, record: Record, body: Any) -> None:
+        reader = self.readers.at(record.seq)
+        load = segment_loader(self.service.store, reader.sealer, self.row.id)
         if record.seq == self.row.horizon:
-            self.pos = start_from(self.reader.graph, self.reader.sealer, self.row.id, record, self._load)
+            self.pos = start_from(reader.graph, reader.sealer, self.row.id, record, load)
         elif isinstance(body, SnapshotBody) and (self._fell_back or self.pos is None):
-            self.pos = load_position(body.position, load=self._load)
+            self.pos = load_position(body.position, load=load)
             self.pos.head, self.pos.at = record.seq, record.at
-        elif self.pos is not None and record.kind == Kind.snapshot:
-            self.pos.head = record.seq
         elif self.pos is not None:
-            apply_record(self.reader.graph, self.pos, record, body)
+            apply_record(reader.graph, self.pos, record, body)
 
 
 # ---------------------------------------------------------------------- what became of the questions

@@ -18,7 +18,10 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, Protocol, TextIO
 
+from holdfast.types.veil import veil
+
 log: Final = logging.getLogger("holdfast")
+node_log: Final = logging.getLogger("holdfast.node")
 
 
 class Where(NamedTuple):
@@ -65,6 +68,21 @@ class NodeLog(logging.LoggerAdapter[logging.Logger]):
         return msg, {**kwargs, "extra": {**(self.extra or {}), **(kwargs.get("extra") or {})}}
 
 
+class Veiled(logging.Filter):
+    """Hides secrets in what our own loggers say, whoever formats it."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        said = record.getMessage()
+        hidden = veil.hide(said)
+        if hidden != said:
+            record.msg, record.args = hidden, None
+        return True
+
+
+for _logger in (log, node_log):
+    _logger.addFilter(Veiled())
+
+
 class Placed(logging.Filter):
     """Adds run, flow, node, visit, attempt and seq to what is logged while a handler runs, by whomever."""
 
@@ -85,7 +103,7 @@ class TextLines(logging.Formatter):
         at = "".join(f" {name}={value}" for name, value in _told(record).items())
         when = f"{datetime.fromtimestamp(record.created).astimezone():%Y-%m-%d %H:%M:%S.%f}"[:-3]
         line = f"{when} {record.levelname} {record.getMessage()}{at}"
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        return veil.hide(f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line)
 
 
 class JsonLines(logging.Formatter):
@@ -101,7 +119,7 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info:
             told["exception"] = self.formatException(record.exc_info)
-        return json.dumps(told, ensure_ascii=False, default=str)
+        return veil.hide(json.dumps(told, ensure_ascii=False, default=str))
 
 
 def _told(record: logging.LogRecord) -> dict[str, Any]:

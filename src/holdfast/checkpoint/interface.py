@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from holdfast.checkpoint.shapes import kind_of
+from holdfast.model.secrets import masked, secret_fields
 from holdfast.types.value import BlobRef
+from holdfast.types.veil import MASK, veil
 
 if TYPE_CHECKING:
     from holdfast.checkpoint.picture import Checkpoint
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
 def as_interface(checkpoint: Checkpoint) -> dict[str, Any]:
     """A new, plain dict each time: changing it changes nothing that is stored."""
+    checkpoint = checkpoint.shown()
     told: dict[str, Any] = {
         "id": checkpoint.id,
         "graphId": checkpoint.version,
@@ -54,8 +58,10 @@ def as_interface(checkpoint: Checkpoint) -> dict[str, Any]:
 
 def jsonable(value: Any) -> Any:
     """The nearest thing in JSON: keys become text, bytes base64, instants ISO 8601, sets sorted lists."""
-    if value is None or isinstance(value, (str, bool, int)):
-        return value.value if isinstance(value, Enum) else value
+    if isinstance(value, str):
+        return veil.hide(value.value if isinstance(value, Enum) else value)
+    if value is None or isinstance(value, (bool, int)):
+        return _number(value.value if isinstance(value, Enum) else value)
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if isinstance(value, Mapping):
@@ -79,11 +85,21 @@ def _leaf(value: Any) -> Any:
     if isinstance(value, BlobRef):
         return {"blob": value.digest.hex(), "size": value.size}
     if isinstance(value, msgspec.Struct):
-        return jsonable(msgspec.structs.asdict(value))
+        shown: Any = getattr(value, "shown", None)
+        return _fields(value, msgspec.structs.asdict(shown() if callable(shown) else value))  # type: ignore[arg-type]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: jsonable(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    dump = getattr(value, "model_dump", None)
-    return jsonable(dump()) if callable(dump) else str(value)
+        return _fields(value, {f.name: getattr(value, f.name) for f in dataclasses.fields(value)})
+    dump: Any = getattr(value, "model_dump", None)
+    return _fields(value, dump()) if callable(dump) else veil.hide(str(value))  # type: ignore[arg-type]
+
+
+def _fields(value: Any, parts: dict[str, Any]) -> Any:
+    """What its type declares secret is hidden."""
+    return jsonable(masked(parts, secret_fields(kind_of(value))))
+
+
+def _number(value: Any) -> Any:
+    return MASK if isinstance(value, int) and not isinstance(value, bool) and veil.hides(value) else value
 
 
 def _object(properties: dict[str, Any], *, optional: tuple[str, ...] = ()) -> dict[str, Any]:

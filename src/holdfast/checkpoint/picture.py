@@ -9,6 +9,7 @@ import msgspec
 from holdfast.checkpoint.fold import Execution
 from holdfast.checkpoint.interface import as_interface
 from holdfast.model.migration import MIGRATED
+from holdfast.model.secrets import masked, veiled
 from holdfast.types.ids import CheckpointId, RunId
 from holdfast.types.record import Kind, Record
 from holdfast.types.status import CheckpointStatus
@@ -96,6 +97,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     fidelity_state: FidelityState
     memory: dict[str, Any] | None
     pending_input: list[PendingInput]
+    secrets: tuple[tuple[str, ...], ...] = ()
     # Of agents at work: turn, messages, calls without a result, what was spent; by node and sub-agent.
     agents: dict[str, Any] = {}
 
@@ -103,6 +105,23 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     def node_results(self) -> dict[str, Execution]:
         """The last completed execution of each node; `executions` has them all."""
         return {e.label: e for e in self.executions if e.settled}
+
+    def shown(self) -> Checkpoint:
+        """The same with what is declared secret hidden: for people, files and other programs."""
+        if not self.secrets:
+            return self
+        return msgspec.structs.replace(
+            self,
+            secrets=(),
+            input=masked(self.input, self.secrets),
+            state=masked(self.state, self.secrets),
+            artifacts=masked(self.artifacts, self.secrets),
+            executions=[self._shown(execution) for execution in self.executions],
+            memory=None if self.memory is None else veiled(self.memory),
+        )
+
+    def _shown(self, execution: Execution) -> Execution:
+        return msgspec.structs.replace(execution, output=masked(execution.output, self.secrets))
 
     def as_interface(self) -> dict[str, Any]:
         """The published interface (docs/reference/checkpoint.schema.json): JSON-safe, camelCase."""

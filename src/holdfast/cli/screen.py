@@ -6,6 +6,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from holdfast.types.veil import veil
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text as RichText
@@ -44,6 +46,7 @@ _STYLES = {
 
 def complain(text: str) -> None:
     """To stderr, in one paragraph."""
+    text = veil.hide(text)
     if sys.stderr.isatty():
         from rich.console import Console
 
@@ -76,6 +79,7 @@ def is_plain() -> bool:
 
 def put(text: str) -> None:
     """A line as it is. What the encoding of stdout does not know becomes a question mark."""
+    text = veil.hide(text)
     if is_plain():
         known = sys.stdout.encoding or "ascii"
         text = text.encode(known, "replace").decode(known)
@@ -83,6 +87,7 @@ def put(text: str) -> None:
 
 
 def say(text: str = "", style: str = "") -> None:
+    text = veil.hide(text)
     if is_terminal():
         from rich.console import Console
 
@@ -108,7 +113,7 @@ def coloured(line: Sequence[Span]) -> RichText:
 
     text = Text()
     for span in line:
-        text.append(span.text, style=style_of(span.style))
+        text.append(veil.hide(span.text), style=style_of(span.style))
     return text
 
 
@@ -119,6 +124,7 @@ def style_of(word: str) -> str:
 
 def note(text: str) -> None:
     """About the work, not its result: to stderr, so that a pipe carries results only."""
+    text = veil.hide(text)
     if sys.stderr.isatty():
         from rich.console import Console
 
@@ -138,7 +144,7 @@ def status_console() -> Console | None:
 
 def fields(pairs: Sequence[tuple[str, str]]) -> None:
     """Names and values, one pair a line; empty values are left out."""
-    shown = [(name, value) for name, value in pairs if value]
+    shown = [(name, veil.hide(value)) for name, value in pairs if value]
     wide = max((len(name) for name, _ in shown), default=0)
     for name, value in shown:
         if is_terminal():
@@ -156,6 +162,7 @@ def _field(name: str, value: str, wide: int) -> None:
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    rows = [[veil.hide(str(cell)) for cell in row] for row in rows]
     if is_terminal():
         _rich_table(heads, rows)
         return

@@ -13,7 +13,7 @@ from holdfast.model.bodies import AskedBody, ErrorInfo
 from holdfast.model.expr import Resolve
 from holdfast.model.graph import HoldSpec, Node
 from holdfast.model.position import Exec, Position
-from holdfast.model.resolving import resolver
+from holdfast.model.resolving import hiding, resolver
 from holdfast.model.template import TemplateRenderError, as_text, compile_template, json_bytes
 from holdfast.types.hold import HoldClosed, NewHold, Option
 from holdfast.types.ids import HoldId, derived_id
@@ -104,6 +104,8 @@ def ask_node(decision: Decision, execution: Exec, node: Node) -> None:
     """A hold node asks as soon as it starts: the question is stored before anybody waits (R-23)."""
     spec = node.hold or HoldSpec()
     resolve = resolver(decision.pos.scopes[execution.scope].tree, execution.frame)
+    if decision.graph.secrets:
+        resolve = hiding(resolve, decision.graph.secrets)
     prompt = _text(_rendered(spec.prompt, resolve))
     context = {name: _rendered(text, resolve) for name, text in spec.context.items()}
     if spec.assignee is not None and "{{" in spec.assignee:

@@ -16,6 +16,7 @@ import msgspec
 
 from holdfast.model.reducers import ReducerMark
 from holdfast.types.value import SCALARS
+from holdfast.types.veil import is_secret_mark
 
 Check = Callable[[Any], Any]
 """Answers the value as it is to be stored; raises msgspec.ValidationError."""
@@ -49,14 +50,14 @@ def _own_annotations(cls: Any) -> dict[str, Any]:
 
 
 def split_annotation(annotation: Any) -> tuple[Any, ReducerMark | None]:
-    """The type without its reducer. Other extras, such as msgspec.Meta, stay."""
+    """The type without its reducer and the mark of a secret. Other extras, such as msgspec.Meta, stay."""
     if get_origin(annotation) in (Required, NotRequired):
         return split_annotation(get_args(annotation)[0])
     if get_origin(annotation) is not Annotated:
         return annotation, None
     inner, *extras = get_args(annotation)
     marks = [extra for extra in extras if isinstance(extra, ReducerMark)]
-    kept = [extra for extra in extras if not isinstance(extra, ReducerMark)]
+    kept = [extra for extra in extras if not isinstance(extra, ReducerMark) and not is_secret_mark(extra)]
     bare, nested = split_annotation(inner)
     for extra in kept:
         bare = Annotated[bare, extra]
@@ -190,7 +191,9 @@ def type_text(annotation: Any, within: tuple[type, ...] = ()) -> str:
 
 
 def _extra_text(extra: Any) -> str:
-    return repr(extra) if isinstance(extra, msgspec.Meta) else type(extra).__name__
+    if isinstance(extra, msgspec.Meta):
+        return repr(extra)
+    return "Secret" if is_secret_mark(extra) else type(extra).__name__
 
 
 def _content(cls: Any, within: tuple[type, ...]) -> str:

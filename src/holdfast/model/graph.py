@@ -13,6 +13,7 @@ import msgspec
 
 from holdfast.errors import FlowInvalidError
 from holdfast.model.expr import Expr, compile_expr
+from holdfast.model.secrets import Paths, parsed
 from holdfast.types.hold import Option
 from holdfast.types.status import REPEATABLE, Effect
 
@@ -189,6 +190,9 @@ class GraphSpec(msgspec.Struct, frozen=True, kw_only=True):
     code_change: str = "allow"
     allow_uncheckpointed: bool = False
     subgraphs: tuple[GraphSpec, ...] = ()
+    # What is never shown (`model.secrets`). Unset where there is nothing, so that other graphs keep the
+    # fingerprints that they had before there were secrets.
+    secrets: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
     # What people call this version. Left out where there is none: the fingerprints of older versions stand.
     label: str | msgspec.UnsetType = msgspec.UNSET
 
@@ -224,6 +228,14 @@ class Graph:
         self.starts = tuple(self.index[name] for name in spec.start)
         # The common node: exactly one unconditional edge leads on. Kept apart so that a step can be short.
         self.only = tuple(self._only_edge(edges) for edges in self.out)
+
+    @cached_property
+    def secrets(self) -> Paths:
+        """Of this graph and of those inside it."""
+        found = list(parsed(self.spec.secrets or ()))
+        for inner in self.spec.subgraphs:
+            found += Graph(inner).secrets
+        return tuple(dict.fromkeys(found))
 
     def _out_edges(self) -> tuple[tuple[int, ...], ...]:
         out: list[list[int]] = [[] for _ in self.nodes]

@@ -7,7 +7,22 @@ from typing import Any
 from holdfast.model.expr import MISSING as EXPR_MISSING
 from holdfast.model.expr import PARTITIONS, Path, Resolve, walk
 from holdfast.model.frames import FrameTree
+from holdfast.model.secrets import Paths, hide_at
 from holdfast.model.values import MISSING
+
+
+def hiding(resolve: Resolve, secrets: Paths) -> Resolve:
+    """For texts that people see: what is declared secret reads as a mask, whole or where it lies inside."""
+
+    def hidden(path: Path) -> object:
+        parts: list[str] = list(map(str, path))
+        if len(parts) > 1 and parts[0] == "state":
+            del parts[0]
+        if len(parts) > 1 and parts[0] in PARTITIONS:
+            del parts[0]
+        return hide_at(resolve(path), tuple(parts), secrets)
+
+    return hidden
 
 
 def resolver(tree: FrameTree, frame: int, extra: dict[str, Any] | None = None) -> Resolve:

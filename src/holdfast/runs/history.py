@@ -9,7 +9,9 @@ import msgspec
 
 from holdfast.errors import CheckpointCorruptError
 from holdfast.model.events import derive_events
+from holdfast.model.secrets import masked, veiled
 from holdfast.runs import announcing
+from holdfast.runs.loading import load
 from holdfast.runs.sealing import kind_name
 from holdfast.runs.versions import Reader, Readers, reader_of, readers_of
 from holdfast.types.event import Event, EventRow
@@ -35,7 +37,19 @@ async def tell_events(service: RunService, row: RunRow, *, after: int, limit: in
             break
     told = told[:limit]
     await announcing.complete(service, row, readers, told)
-    return told
+    secrets = readers.at(row.head).graph.secrets
+    return await hide_secrets(service, row, told) if secrets else told
+
+
+async def hide_secrets(service: RunService, row: RunRow, told: list[Event]) -> list[Event]:
+    """Events are for showing: what is declared secret is not in them, nor repeated in a text."""
+    reader = await reader_of(service, row)
+    if row.id not in service.acquainted:
+        # The values as they stand; the records just read have told theirs.
+        service.acquainted.add(row.id)
+        await load(service.store, reader.sealer, reader.graph, row.id)
+    secrets = reader.graph.secrets
+    return [msgspec.structs.replace(event, data=veiled(masked(event.data, secrets))) for event in told]
 
 
 async def bare_events(

@@ -56,7 +56,7 @@ async def plan(service: RunService, row: RunRow, program: Program) -> Plan:
     try:
         old = (await reader_for(service, row.flow, row.version)).graph
         # Types that the new version knows come back as themselves, others untouched.
-        sealer = Sealer(OpaqueRegistry(*program.all_types()))
+        sealer = Sealer(OpaqueRegistry(*program.all_types()), program.graph.secrets)
         loaded = await load(service.store, sealer, old, row.id)
         await service.runtime.desk.of(row.tenant).materialise(loaded.pos, sealer.registry)
     except (HoldfastError, TypeError, ValueError) as error:

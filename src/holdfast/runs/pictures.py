@@ -258,6 +258,7 @@ def _picture(folded: Folded, spilled: dict[str, ArtifactRef]) -> Checkpoint:
         pending_input=[_pending(hold, asked) for hold, asked in history.asked.items() if hold in pos.holds],
         agents=conversations(folded.reader.graph, pos),
         **_counters(folded),
+        secrets=folded.reader.graph.secrets,
     )
 
 

@@ -119,7 +119,8 @@ async def _exact_reader(service: RunService, row: RunRow) -> Reader:
             version=row.version,
         )
     types = program.all_types() if program is not None else ()
-    return Reader(Graph(decode_graph(stored.graph)), Sealer(OpaqueRegistry(*types)), True)
+    graph = Graph(decode_graph(stored.graph))
+    return Reader(graph, Sealer(OpaqueRegistry(*types), graph.secrets), True)
 
 
 def _snapshot(folded: Folded) -> Record:

@@ -16,6 +16,7 @@ from holdfast.types.clock import micros
 from holdfast.types.duration import parse_duration
 from holdfast.types.hold import Option
 from holdfast.types.value import freeze
+from holdfast.types.veil import veil
 from holdfast.types.wording import demand_text, told
 
 Options = Sequence[str | Mapping[str, str] | Option]
@@ -64,7 +65,7 @@ def question(
     normal = options_of(options)
     return HoldSpec(
         type=_text("type", type, node) or ("approval" if normal else "freeform"),
-        prompt=prompt,
+        prompt=veil.hide(prompt),
         options=normal,
         assignee=_text("assignee", assignee, node),
         priority=_text("priority", priority, node) or "normal",

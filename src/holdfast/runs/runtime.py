@@ -115,7 +115,7 @@ class Runtime:
         if sealer is None:
             registry = TypeRegistry(*program.all_types())
             program.adopt_with(registry.adopt)
-            sealer = self._sealers[program] = Sealer(registry)
+            sealer = self._sealers[program] = Sealer(registry, program.graph.secrets)
         return sealer
 
     def program_for(self, version: str, flow: str) -> Program:

@@ -22,6 +22,7 @@ from holdfast.model.bodies import (
     SubstepBody,
 )
 from holdfast.model.events import count_events
+from holdfast.model.secrets import Paths, learn
 from holdfast.telemetry import log
 from holdfast.types.ids import RunId
 from holdfast.types.record import Body, Kind, Op, Record, Side
@@ -45,8 +46,10 @@ _FITS = frozenset({bool, float, type(None)})
 class Sealer:
     """Seals and opens bodies with one registry of types."""
 
-    def __init__(self, registry: TypeRegistry) -> None:
+    def __init__(self, registry: TypeRegistry, secrets: Paths = ()) -> None:
         self.registry = registry
+        # Paths whose values are hidden wherever this process shows something.
+        self.secrets = secrets
         # Values that left a record for the blob store: the driver notes where they lie, for snapshots.
         self.spilled: list[tuple[str, str, str, Any, BlobRef]] = []
         # What `prepare` packed, for the record that is sealed next: (operand, packed, blobs).
@@ -98,6 +101,8 @@ class Sealer:
 
     def seal(self, record: Record, body: Any, term: int) -> list[Blob]:
         """Fill in payload, digest, term and event count. Answers the blobs to put before the record."""
+        if self.secrets:
+            learn(body_parts(body), self.secrets)
         blobs: list[Blob] = []
         packed = body if self._is_packed(body) else self._packed(record, body, blobs)
         record.payload = payload = seal(packed)
@@ -214,7 +219,10 @@ class Sealer:
                 hint="A newer version wrote it: upgrade before you go on with this run.",
                 seq=record.seq,
             )
-        return self.unpack_body(unseal(record.payload, BODY_TYPES[Kind(record.kind)]))
+        body = self.unpack_body(unseal(record.payload, BODY_TYPES[Kind(record.kind)]))
+        if self.secrets:
+            learn(body_parts(body), self.secrets)
+        return body
 
     def unpack_body(self, body: Any) -> Any:
         registry = self.registry
@@ -227,6 +235,18 @@ class Sealer:
             if value is not None:
                 setattr(body, name, unpack(value, registry))
         return body
+
+
+def body_parts(body: Any) -> list[Any]:
+    """The values in a body, each where its name can be seen: an operation as a map of one field."""
+    parts = [getattr(body, name) for name in _ANY_FIELDS.get(body.__class__, ())]
+    if isinstance(body, StepBody):
+        parts += [{key: operand} for _, key, _, operand in body.ops]
+        # What is added to a list may be one of its items.
+        parts += [{key: [operand]} for _, key, op, operand in body.ops if op != "set"]
+    elif isinstance(body, ChunkBody):
+        parts += [data for _, data in body.items]
+    return parts
 
 
 def _surely_fits(value: Any) -> bool:

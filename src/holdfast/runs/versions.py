@@ -58,7 +58,8 @@ async def reader_for(service: RunService, flow: str, version: str) -> Reader:
             flow=flow,
             version=version,
         )
-    return Reader(Graph(decode_graph(stored.graph)), Sealer(LenientRegistry()), False)
+    graph = Graph(decode_graph(stored.graph))
+    return Reader(graph, Sealer(LenientRegistry(), graph.secrets), False)
 
 
 class Span(msgspec.Struct, frozen=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.errors import InputError
+from holdfast.types.veil import veil
 
 MAX_TOLD = 10_000
 
@@ -30,6 +31,7 @@ def told(value: Any, limit: int = MAX_TOLD) -> str:
         text = str(value)
     except Exception as error:
         text = f"(its text cannot be had: {type(error).__name__})"
+    text = veil.hide(text)
     if len(text) > limit:
         text = f"{text[:limit]}… ({len(text):,} characters)"
     return text if text.isascii() else text.encode("utf-8", "replace").decode()

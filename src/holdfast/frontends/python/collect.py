@@ -54,6 +54,7 @@ class Collector:
         retry_target: str | None = None,
         fallback_retry_target: str | None = None,
         retention: Retention = DEFAULT_RETENTION,
+        secrets: Iterable[str] = (),
     ) -> None:
         self.name = name
         self.state = state
@@ -81,6 +82,8 @@ class Collector:
         }
         # No part of the graph: keeping more or less of the past makes no other version.
         self.retention = retention
+        # Beside those that the state's type declares: paths such as "card" and "cards.*.number".
+        self.secrets = tuple(secrets)
         self.types = tuple(types)
         self.reducers = {name: as_mark(given) for name, given in (reducers or {}).items()}
         self.nodes: list[Node] = []

@@ -14,6 +14,7 @@ from holdfast.model.graph import Edge, EdgeKind, Graph, GraphSpec, InDoubt, Node
 from holdfast.model.migration import Migration
 from holdfast.model.program import Handler, Program
 from holdfast.model.schema import StateSchema
+from holdfast.model.secrets import parsed, secret_paths, spelled
 from holdfast.model.validate import bound_names, inside, validate
 from holdfast.types.status import REPEATABLE
 
@@ -99,6 +100,7 @@ def lower(builder: Collector, within: tuple[Collector, ...] = ()) -> Lowered:
         fields=schema.describe(),
         defaults=schema.defaults,
         subgraphs=tuple(child.spec for child in children.values()),
+        secrets=_secrets(builder) or msgspec.UNSET,
         label=builder.label or msgspec.UNSET,
         **builder.settings,
     )
@@ -132,6 +134,11 @@ def _schema(builder: Collector, problems: list[Problem]) -> StateSchema:
     except StateError as error:
         problems.append(Problem(rule="state-type", message=str(error)))
         return StateSchema(None, types=builder.types, extra=bound, reducers=builder.reducers)
+
+
+def _secrets(builder: Collector) -> tuple[str, ...]:
+    declared = [] if builder.state is None else secret_paths(builder.state)
+    return spelled([*declared, *parsed(builder.secrets)])
 
 
 def _implied_edges(builder: Collector, nodes: list[Node]) -> list[Edge]:

@@ -1,0 +1,85 @@
+"""What must not be shown: values of secret fields that this process has met, hidden where text leaves it.
+
+Values are learned where records are written and read, and hidden at the ways out: JSON, the command line's
+screen, log lines, the texts of errors. Short ones would hide half of every text; they are hidden at their own
+place only (`model.secrets`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from threading import Lock
+from typing import Any, Final, cast
+
+MASK: Final = "***"
+SHORTEST: Final = 6
+MOST: Final = 10_000
+
+
+class Secret:
+    """The mark of a secret field: `Annotated[str, Secret]`. The type within stays what it is."""
+
+
+def is_secret_mark(extra: Any) -> bool:
+    return extra is Secret or isinstance(extra, Secret)
+
+
+class Veil:
+    """Grows by what it is told; over a bound the oldest values go."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, None] = {}
+        self._pattern: re.Pattern[str] | None = None
+        self._lock = Lock()
+
+    def learn(self, value: Any) -> None:
+        """Every text and long number in a secret value."""
+        fresh = [text for text in _texts(value) if text not in self._values]
+        if fresh:
+            with self._lock:
+                self._values.update(dict.fromkeys(fresh))
+                for oldest in list(self._values)[: max(0, len(self._values) - MOST)]:
+                    del self._values[oldest]
+                self._pattern = None
+
+    def hide(self, text: str) -> str:
+        """The text with every known secret in it masked."""
+        if not self._values:
+            return text
+        pattern = self._pattern
+        if pattern is None:
+            with self._lock:
+                # The longest first: a secret may be a part of another.
+                known = sorted(self._values, key=len, reverse=True)
+                pattern = self._pattern = re.compile("|".join(map(re.escape, known)))
+        return pattern.sub(MASK, text)
+
+    def hides(self, number: int) -> bool:
+        return bool(self._values) and str(number) in self._values
+
+    def forget(self) -> None:
+        with self._lock:
+            self._values.clear()
+            self._pattern = None
+
+
+def _texts(value: Any) -> Iterable[str]:
+    if isinstance(value, str):
+        if len(value) >= SHORTEST:
+            yield value
+    elif isinstance(value, int) and not isinstance(value, bool):
+        if abs(value) >= 10 ** (SHORTEST - 1) and value.bit_length() < 4096:
+            yield str(value)
+    elif isinstance(value, (bytes, bytearray)):
+        yield from _texts(bytes(value).decode("utf-8", "replace"))
+    elif isinstance(value, Mapping):
+        for part in cast("Mapping[Any, Any]", value).values():
+            yield from _texts(part)
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        for part in cast("Iterable[Any]", value):
+            yield from _texts(part)
+
+
+veil: Final = Veil()
+"""That of this process."""

@@ -133,8 +133,9 @@ def _share(told: Any) -> float | None:
 
 
 def _skipped(visits: Visits, event: Event) -> None:
+    """Of a node that has been visited before, in another turn or for another item, that is what counts."""
     node = visits.node(path_of(event.scope) + event.node)
-    if not node.open:
+    if not node.visits:
         node.state = "skipped"
 
 

@@ -144,11 +144,16 @@ class Visits:
     def at_work(self, node: str, scope: str, number: int, at: int) -> Visit:
         """The visit that is meant; one that had ended goes on (a mended failure, a settled doubt)."""
         label = scope + node
-        visit = self.open.get(label) or self._last.get(label)
+        visit = self.open.get(label)
+        if visit is not None:
+            # The start of a node that a walk jumps to does not tell which visit it is; what follows does.
+            visit.visit = number or visit.visit
+            return visit
+        visit = self._last.get(label)
         if visit is None or (number and visit.visit != number):
             visit = Visit(node=node, scope=scope, visit=number or 1, started_at=at)
             self.begin(visit)
-        elif visit.ended_at is not None:
+        else:
             self._reopen(visit)
         return visit
 

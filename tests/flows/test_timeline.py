@@ -1,0 +1,133 @@
+"""Visits, as told by events, are what the checkpoints know; and every flow can be drawn with its states."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast import Flow, Holdfast
+from holdfast.cli.picturing import picture_of
+from holdfast.drawing import Picture, State, to_svg, to_text
+from holdfast.runs.timeline import Timeline, make_timeline
+from holdfast.runs.visits import path_of
+from holdfast.testing.conformance.flows import FLOWS, FlowCase
+from tests.flows.refunds import GIVEN, refund_flow
+
+pytestmark = pytest.mark.anyio
+
+_STATES = {"success": "done", "partial_success": "done", "fail": "failed", "skipped": "failed"}
+
+
+async def timeline_of(house: Holdfast, run: str, keep: int | None = None) -> Timeline:
+    service = await house.service()
+    return await make_timeline(service, await service.get(run), keep)
+
+
+def states(picture: Picture) -> dict[str, State]:
+    return {node.id: node.state for node in picture.nodes if node.label}
+
+
+@pytest.mark.covers("TOOL-CLI-05", "TOOL-DRAW-03", "TOOL-DRAW-04")
+@pytest.mark.parametrize("case", FLOWS, ids=lambda case: case.name)
+async def test_visits_are_the_executions_of_the_checkpoint(case: FlowCase, bare_house: Holdfast) -> None:
+    flow = case.build()
+    result = await flow.run(case.given, on=bare_house)
+
+    line = await timeline_of(bare_house, result.run_id)
+    checkpoint = await (await bare_house.service()).latest(result.run_id)
+
+    told = [(v.label, v.visit, v.state) for v in line.visits.all() if v.outcome]
+    executed = [(e.label, e.visit, _STATES[e.outcome]) for e in checkpoint.executions]
+    assert sorted(told) == sorted(executed)
+    picture = picture_of(line.graph, line.visits, expand=True)
+    assert to_svg(picture).count("<svg") == 1
+    assert all(label.rpartition("/")[2] in to_text(picture, width=200).plain for label, *_ in executed)
+
+
+@pytest.mark.covers("TOOL-CLI-05")
+async def test_a_failure_that_was_mended_is_one_visit_with_two_attempts(bare_house: Holdfast) -> None:
+    flow, broken = Flow("mended", effect="read"), [True]
+
+    @flow.node
+    async def work() -> None:
+        if broken.pop() if broken else False:
+            raise ValueError("not yet")
+
+    flow.start(work)
+    failed = await flow.run({}, on=bare_house)
+    before = await timeline_of(bare_house, failed.run_id)
+    await flow.resume(failed.run_id, on=bare_house)
+    after = await timeline_of(bare_house, failed.run_id)
+
+    assert [(v.state, v.error) for v in before.visits.all()] == [("failed", "ValueError: not yet")]
+    assert [(v.state, v.error, v.visit) for v in after.visits.all()] == [("done", "", 1)]
+    node = after.visits.nodes["work"]
+    assert (node.visits, node.open, node.done, node.failed) == (1, 0, 1, 0)
+
+
+@pytest.mark.covers("TOOL-CLI-05")
+async def test_a_wait_for_a_time_is_told_with_its_end(bare_house: Holdfast) -> None:
+    flow = Flow("nap", effect="pure")
+    nap = flow.timer("nap", "1h")
+    flow.start(nap)
+    result = await flow.run({}, on=bare_house)
+
+    line = await timeline_of(bare_house, result.run_id)
+
+    (visit,) = line.visits.all()
+    assert (visit.state, visit.ended_at, visit.waits[0].kind) == ("waiting", None, "time")
+    assert (visit.waits[0].wake_at or 0) - visit.waits[0].since == 3_600_000_000
+    assert states(picture_of(line.graph, line.visits)) == {"nap": State.waiting}
+
+
+@pytest.mark.covers("TOOL-CLI-04")
+async def test_what_waited_is_stopped_when_its_run_is_cancelled(bare_house: Holdfast) -> None:
+    flow = refund_flow()
+    result = await flow.run(GIVEN, on=bare_house)
+    service = await bare_house.service()
+    await service.cancel(result.run_id, reason="ordered twice", by="user:ada")
+    await flow.resume(result.run_id, on=bare_house)
+
+    line = await timeline_of(bare_house, result.run_id)
+
+    assert {v.label: v.state for v in line.visits.all()} == {"assess": "done", "approve": "stopped"}
+    assert states(picture_of(line.graph, line.visits))["approve"] == State.skipped
+
+
+@pytest.mark.covers("TOOL-CLI-04")
+async def test_a_question_inside_a_sub_flow_is_seen_on_the_node_around_it(bare_house: Holdfast) -> None:
+    around = Flow("around", effect="pure")
+    child = around.subflow("child", refund_flow(), inputs={name: f"{name}" for name in GIVEN})
+    around.start(child)
+    result = await around.run(GIVEN, on=bare_house)
+
+    line = await timeline_of(bare_house, result.run_id)
+    picture = picture_of(line.graph, line.visits, expand=True)
+
+    assert states(picture) == {"child": State.asking}
+    assert picture.nodes[1].inside is not None
+    assert states(picture.nodes[1].inside)["approve"] == State.asking
+    assert {edge.mark for edge in picture.nodes[1].inside.edges if edge.target == "approve"} == {"taken"}
+
+
+@pytest.mark.covers("TOOL-CLI-05")
+async def test_sums_are_whole_when_visits_are_left_out(bare_house: Holdfast) -> None:
+    flow = Flow("long", effect="pure")
+
+    @flow.node
+    async def tick(s: dict[str, int]) -> dict[str, int]:
+        return {"n": s["n"] + 1}
+
+    flow.start(tick)
+    flow.loop(tick, tick, when="n < 50", max=99)
+    result = await flow.run({"n": 0}, on=bare_house)
+
+    line = await timeline_of(bare_house, result.run_id, keep=7)
+
+    assert [v.visit for v in line.visits.all()] == list(range(44, 51))
+    assert line.visits.left_out == 43
+    assert line.visits.nodes["tick"].done == 50
+
+
+def test_a_scope_says_where_in_the_graph_it_is() -> None:
+    assert path_of("") == ""
+    assert path_of("send.1[0]/pay.later.2[13]/") == "send/pay.later/"

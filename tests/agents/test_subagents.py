@@ -5,7 +5,17 @@ from typing import Any
 
 import pytest
 
-from holdfast import Agent, Budget, Context, Flow, Holdfast, RunStatus, Scripted, tool_call
+from holdfast import (
+    Agent,
+    Budget,
+    Context,
+    Flow,
+    Holdfast,
+    ModelUnavailableError,
+    RunStatus,
+    Scripted,
+    tool_call,
+)
 from holdfast.agents.messages import Tokens
 from tests.agents.helpers import World, a_flow, asked, results, turns_listed
 from tests.flows.places import Place, told
@@ -130,6 +140,32 @@ async def test_sub_agents_share_what_is_left_of_the_budget(place: Place) -> None
     result = await flow.resume(result.run_id, on=await place.house())
     assert result.completed
     assert result.totals["tokens"] == 120
+
+
+@pytest.mark.covers("TOOL-AGENT-09")
+async def test_an_agent_is_told_when_its_sub_agent_gives_up(house: Holdfast) -> None:
+    world = World()
+    inner = Scripted(*[tool_call("look", place="pier")] * 9)
+    researcher = Agent("researcher", model=inner, tools=[world.looks()], max_turns=2)
+    outer = Scripted(task("look"), "Nobody knows.")
+    result = await a_flow(outer, researcher.as_tool()).run({"prompt": "Go"}, on=house)
+    assert result.completed
+    (said,) = results(outer.requests[-1])
+    assert said.failed
+    assert "took 2 turns and is not done" in said.text
+
+
+@pytest.mark.covers("TOOL-AGENT-09")
+async def test_trouble_with_the_model_of_a_sub_agent_fails_the_run_which_then_goes_on(place: Place) -> None:
+    trouble: list[Exception] = [ModelUnavailableError("http://x did not answer.")]
+    inner = Scripted(lambda _request: trouble.pop() if trouble else "Calm.")
+    outer = Scripted(task("look"), "It is calm.")
+    flow = a_flow(outer, Agent("researcher", model=inner).as_tool())
+    result = await flow.run({"prompt": "Go"}, on=await place.house())
+    assert result.status is RunStatus.failed
+    result = await flow.resume(result.run_id, on=await place.house())
+    assert result.completed
+    assert (asked(outer), asked(inner)) == (2, 2)
 
 
 @pytest.mark.covers("TOOL-AGENT-09")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, cast
 
 import msgspec
@@ -164,3 +164,12 @@ def result_text(value: Any) -> str:
         return msgspec.json.encode(value, enc_hook=str).decode()
     except (TypeError, ValueError, OverflowError, RecursionError):
         return str(value)
+
+
+async def together(work: Iterable[Awaitable[Result]]) -> list[Result]:
+    """All of them come to their end, also where one fails: an effect under way is not called back."""
+    found = await asyncio.gather(*work, return_exceptions=True)
+    for each in found:
+        if isinstance(each, BaseException):
+            raise each
+    return [each for each in found if isinstance(each, Result)]

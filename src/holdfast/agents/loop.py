@@ -7,16 +7,16 @@ byte by byte.
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.agents.budget import GRANT, Budget, Purse, Spent
-from holdfast.agents.calling import Plan, Result, perform, read_call, result_text
+from holdfast.agents.budget import Budget, Purse, Spent
+from holdfast.agents.calling import Plan, Result, perform, read_call, result_text, together
+from holdfast.agents.limits import stopped_at
 from holdfast.agents.messages import FINAL, Message, Reply, Request, ToolCall, restored, stored, unanswered
 from holdfast.agents.within import Within
 from holdfast.errors import (
@@ -27,9 +27,7 @@ from holdfast.errors import (
     ModelUnavailableError,
     TurnLimitError,
 )
-from holdfast.runs.questions import HoldExpiredError
 from holdfast.runs.substeps import StepFailedError
-from holdfast.types.hold import Option
 from holdfast.types.wording import told
 
 if TYPE_CHECKING:
@@ -38,7 +36,6 @@ if TYPE_CHECKING:
 _ERRORS = {
     kind.code: kind for kind in (ModelError, ModelRefusedError, ModelReplyError, ModelUnavailableError)
 }
-BUDGET_OPTIONS = (Option("continue", "Go on", "primary"), Option("stop", "Stop with what there is", "danger"))
 EMPTY = "Your answer was empty. Answer, or use a tool."
 USE_FINAL = f"Hand over your answer by calling {FINAL}."
 
@@ -67,6 +64,8 @@ class Conversation:
         self.turn = 0
         self.repairs = 0
         self.calls: Counter[str] = Counter()
+        # It ended without an answer by its own limits, which its records say, and not by trouble outside.
+        self.gave_up = False
         # Results of this turn that no record of a call has: of sub-agents, refusals, errors.
         self.told: dict[str, str] = {}
 
@@ -75,9 +74,9 @@ class Conversation:
         while True:
             if self.turn >= self.agent.max_turns:
                 return self._capped()
-            stopped = await self._over_budget()
-            if stopped is not None:
-                return stopped
+            reached = await stopped_at(self.purse, self.at, self.agent.name, self.turn)
+            if reached:
+                return self._stopped(reached)
             self.turn += 1
             self.told = {}
             message, finish = await self._ask_model()
@@ -202,6 +201,7 @@ class Conversation:
     def _count_repair(self, why: str) -> None:
         self.repairs += 1
         if self.repairs > self.agent.max_repairs:
+            self.gave_up = True
             raise ModelReplyError(
                 f"{self.agent.model.name!r} gave agent {self.agent.name!r} no usable answer in "
                 f"{self.repairs} turns: {told(why, 500)}",
@@ -218,7 +218,7 @@ class Conversation:
             return perform(at, plans[index], self.agent.name, self.turn, self._delegate)
 
         each = range(len(plans))
-        results = await _together(map(work, each)) if self.agent.parallel else [await work(n) for n in each]
+        results = await together(map(work, each)) if self.agent.parallel else [await work(n) for n in each]
         for call, result in zip(calls, results, strict=True):
             self.messages.append(Message("tool", result.text, call=call.id, failed=result.failed))
         self.told = {str(index): each.text for index, each in enumerate(results) if not each.recorded}
@@ -263,54 +263,30 @@ class Conversation:
         tool: Any = plan.tool
         inner = at.below("agent", tool.name)
         talk = Conversation(tool.agent, inner, tool.agent.budget or plan.budget, listed=False)
-        said = await talk.run(tool.task(arguments))
-        return Result(result_text(said.value), failed=bool(said.stopped), spent=said.spent)
+        try:
+            said = await talk.run(tool.task(arguments))
+        except (TurnLimitError, BudgetError, ModelReplyError) as error:
+            if not talk.gave_up:
+                raise
+            return Result(f"Error: {error.message}", failed=True, spent=talk.purse.spent)
+        note = "(It was stopped before it was done.) " if said.stopped else ""
+        return Result(note + result_text(said.value), spent=said.spent)
 
     # ------------------------------------------------------------------ limits
-    async def _over_budget(self) -> Said | None:
-        """Asked before each call of the model. The answer is recorded like any other."""
-        asked = 0
-        while reached := self.purse.reached():
-            policy = self.purse.budget.at_limit
-            if policy == "fail":
-                raise BudgetError(f"agent {self.agent.name!r} has used {', '.join(reached)}.")
-            if policy == "stop" or not await self._go_on(reached, asked):
-                return self._stopped("budget", reached)
-            asked += 1
-        return None
-
-    async def _go_on(self, reached: list[str], asked: int) -> bool:
-        prompt = f"Agent {self.agent.name!r} has used {', '.join(reached)}. May it go on?"
-        context = {
-            "agent": self.agent.name,
-            "turn": self.turn,
-            "tokens": self.purse.spent.tokens,
-            "money": str(self.purse.spent.money),
-            "seconds": self.purse.spent.micros / 1e6,
-        }
-        try:
-            reply = await self.at.ask(
-                f"{self.turn + 1}/budget{asked}", prompt, options=BUDGET_OPTIONS, type="approval",
-                assignee=self.purse.budget.assignee, context=context, schema=GRANT,
-            )  # fmt: skip
-        except HoldExpiredError:
-            return False
-        if reply.decision == "continue":
-            self.purse.grant(reply.data)
-        return reply.decision == "continue"
-
-    def _stopped(self, why: str, reached: list[str]) -> Said:
+    def _stopped(self, reached: list[str]) -> Said:
         """With what there is: the last thing that the model said."""
         if self.agent.returns is not None:
+            self.gave_up = True
             raise BudgetError(
                 f"agent {self.agent.name!r} was stopped at {', '.join(reached)} and has no answer yet.",
                 hint="Give it a larger budget, and resume the run.",
             )
-        return self._said(self._last_text(), stopped=why)
+        return self._said(self._last_text(), stopped="budget")
 
     def _capped(self) -> Said:
         if self.agent.on_max_turns == "return" and self.agent.returns is None:
             return self._said(self._last_text(), stopped="turns")
+        self.gave_up = True
         raise TurnLimitError(
             f"agent {self.agent.name!r} took {self.turn} turns and is not done.",
             hint="Raise max_turns and resume the run: the turns so far are kept.",
@@ -326,12 +302,3 @@ class Conversation:
         if over:
             self.at.ctx.log.warning("agent %s went over its budget: %s", self.agent.name, ", ".join(over))
         return Said(value, tuple(self.messages), self.purse.spent, self.turn, stopped)
-
-
-async def _together(work: Iterable[Awaitable[Result]]) -> list[Result]:
-    """All of them come to their end, also where one fails: an effect under way is not called back."""
-    found = await asyncio.gather(*work, return_exceptions=True)
-    for each in found:
-        if isinstance(each, BaseException):
-            raise each
-    return [each for each in found if isinstance(each, Result)]

@@ -1,0 +1,48 @@
+"""At the edge of a budget: a person says whether the agent goes on."""
+
+from __future__ import annotations
+
+from holdfast.agents.budget import GRANT, MICROS, Purse
+from holdfast.agents.within import Within
+from holdfast.errors import BudgetError
+from holdfast.runs.questions import HoldExpiredError
+from holdfast.types.hold import Option
+
+OPTIONS = (Option("continue", "Go on", "primary"), Option("stop", "Stop with what there is", "danger"))
+
+
+async def stopped_at(purse: Purse, at: Within, agent: str, turn: int) -> list[str]:
+    """Looked at before each call of the model: what it has to stop at, in words; nothing: it goes on."""
+    asked = 0
+    while reached := purse.reached():
+        policy = purse.budget.at_limit
+        if policy == "fail":
+            raise BudgetError(f"agent {agent!r} has used {', '.join(reached)}.")
+        if policy == "stop" or not await _go_on(purse, at, agent, turn, reached, asked):
+            return reached
+        asked += 1
+    return []
+
+
+async def _go_on(purse: Purse, at: Within, agent: str, turn: int, reached: list[str], asked: int) -> bool:
+    try:
+        reply = await at.ask(
+            f"{turn + 1}/budget{asked}",
+            f"Agent {agent!r} has used {', '.join(reached)}. May it go on?",
+            options=OPTIONS,
+            type="approval",
+            assignee=purse.budget.assignee,
+            schema=GRANT,
+            context={
+                "agent": agent,
+                "turn": turn,
+                "tokens": purse.spent.tokens,
+                "money": str(purse.spent.money),
+                "seconds": purse.spent.micros / MICROS,
+            },
+        )
+    except HoldExpiredError:
+        return False
+    if reply.decision == "continue":
+        purse.grant(reply.data)
+    return reply.decision == "continue"

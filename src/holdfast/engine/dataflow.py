@@ -47,7 +47,7 @@ def chosen_edges(
     resolve = None
     for e in graph.out[execution.node]:
         kind = graph.edges[e].kind
-        if graph.loops and used_up(graph, scope, e):
+        if graph.loops and graph.edges[e].loop is not None and used_up(graph, scope, e):
             continue
         if failed or kind is EdgeKind.failure:
             if failed and kind is EdgeKind.failure:
@@ -126,9 +126,8 @@ class Flow:
 
     def settle(self, node: int, fired: list[int]) -> None:
         """A node is done and these of its edges fire."""
-        out = self.graph.out[node]
-        loops = [e for e in out if self.graph.edges[e].loop is not None]
-        live = self._live(fired, loops)
+        out, loops = self.graph.out[node], self.graph.back[node]
+        live = self._live(fired, loops) if loops else dict.fromkeys(fired)
         branches = len(live) > 1
         for e in live:
             frame = self.frame
@@ -136,36 +135,32 @@ class Flow:
                 frame = self.scope.tree.next_id
                 self.do("N", self.frame, frame)
             self._fire(e, frame)
-        self.todo.extend(("dead", e) for e in out if e not in live and self.graph.edges[e].loop is None)
-        self.todo.extend(("back", e) for e in loops if e in live)
-        self.todo.extend(("stay", e) for e in loops if e not in live)
+        if len(live) < len(out):
+            self.todo.extend([("dead", e) for e in out if e not in live and e not in loops])
+        if loops:
+            self.todo.extend([("back", e) for e in loops if e in live])
+            self.todo.extend([("stay", e) for e in loops if e not in live])
         self.run()
 
-    def _live(self, fired: list[int], loops: list[int]) -> dict[int, None]:
+    def _live(self, fired: list[int], loops: tuple[int, ...]) -> dict[int, None]:
         """What really fires: whoever goes round once more does not leave the loop by an exit of its own."""
-        if not loops:
-            return dict.fromkeys(fired)
-        chosen = set(fired)
-        back = [e for e in loops if e in chosen]
-        self.check_cap(back)
+        live = dict.fromkeys(fired)
         # Only one loop can be gone round at a time: the one that was declared first.
-        again = {self.graph.target[e] for e in back[:1]}
-        back = [e for e in back if self.graph.target[e] in again]
-        exits = self.graph.loop_exits
-        return dict.fromkeys(
-            e
-            for e in fired
-            if (
-                e in back
-                if self.graph.edges[e].loop is not None
-                else not again.intersection(exits.get(e, ()))
-            )
-        )
+        again = next((e for e in loops if e in live), None)
+        if again is None:
+            return live
+        self.check_cap(again)
+        if len(live) == 1:
+            return live
+        target, exits = self.graph.target, self.graph.loop_exits
+        header = target[again]
+        return {
+            e: None for e in live if (target[e] == header if e in loops else header not in exits.get(e, ()))
+        }
 
     def _fire(self, e: int, frame: int) -> None:
-        if self.scope.open_loops and any(
-            h in self.scope.open_loops for h in self.graph.loop_exits.get(e, ())
-        ):
+        open_loops = self.scope.open_loops
+        if open_loops and any(header in open_loops for header in self.graph.loop_exits.get(e, ())):
             self.do("E", e, frame)
             return
         self.do("F", e, frame)
@@ -320,9 +315,11 @@ class Flow:
             return
         if state.fired:
             # What still runs in the body lost its join: the next time round begins without it.
-            for node in [n for p, n in self.pos.execs if p == self.scope.path and n in loop.body]:
-                self._abandon(node)
-            self.todo = deque(step for step in self.todo if self.graph.source[step[1]] not in loop.body)
+            if self.pos.execs:
+                for node in [n for p, n in self.pos.execs if p == self.scope.path and n in loop.body]:
+                    self._abandon(node)
+            if self.todo:
+                self.todo = deque(step for step in self.todo if self.graph.source[step[1]] not in loop.body)
             self.do("L", header, state.fired[0])
             self.start(header)
             return
@@ -331,15 +328,14 @@ class Flow:
             self._fire(e, frame)
         self.todo.extend(("dead", x) for x in state.dead_exits)
 
-    def check_cap(self, back: list[int]) -> None:
-        for e in back[:1]:
-            edge, taken = self.graph.edges[e], self.scope.loop_counts.get(e, 0)
-            if edge.loop is not None and taken >= edge.loop:
-                raise Problem(
-                    "loop_limit",
-                    f"the loop from {edge.source!r} back to {edge.target!r} was taken {taken} times: its cap",
-                    edge.source,
-                )
+    def check_cap(self, e: int) -> None:
+        edge, taken = self.graph.edges[e], self.scope.loop_counts.get(e, 0)
+        if edge.loop is not None and taken >= edge.loop:
+            raise Problem(
+                "loop_limit",
+                f"the loop from {edge.source!r} back to {edge.target!r} was taken {taken} times: its cap",
+                edge.source,
+            )
 
     def open_children(self, execution: Exec) -> list[Scope]:
         """The next children of a map (as many as may run at once), or the one of a sub-flow."""

@@ -80,7 +80,8 @@ def settle(decision: Decision, execution: Exec, message: Finished, *, failed: bo
     if not scope.active:
         finish_scopes(decision, scope, body)
     for fresh in opened:
-        open_exec(decision, fresh)
+        if graph.opens[fresh.node] or fresh.phase == "join" or pos.breaks or pos.checkpoints:
+            open_exec(decision, fresh)
 
 
 def _let_code_choose(decision: Decision, execution: Exec, node: Node, message: Finished) -> None:

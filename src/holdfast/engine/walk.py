@@ -143,7 +143,7 @@ def _take(flow: Flow, edge: int) -> None:
     if target < 0:
         _terminal(flow, flow.scope.walk["outcome"], END)
         return
-    flow.check_cap([edge])
+    flow.check_cap(edge)
     flow.check_visits(target, (flow.graph.nodes[target].walk or PLAIN).max_visits)
     flow.do("F", edge, flow.frame)
     flow.start(target)

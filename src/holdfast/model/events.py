@@ -40,7 +40,10 @@ _SILENT = frozenset({"before", "ignored", "children", "join_timer", "not_happene
 
 
 def count_moves(moves: list[Move]) -> int:
-    return sum(_MOVE_EVENTS.get(move[0], 0) for move in moves)
+    count = 0
+    for move in moves:
+        count += _MOVE_EVENTS.get(move[0], 0)
+    return count
 
 
 def count_events(kind: int, body: Any, *, listed: bool) -> int:

@@ -343,6 +343,20 @@ class Graph:
         )
 
     @cached_property
+    def back(self) -> tuple[tuple[int, ...], ...]:
+        """The loop edges that leave each node."""
+        return tuple(tuple(e for e in edges if self.edges[e].loop is not None) for edges in self.out)
+
+    @cached_property
+    def opens(self) -> tuple[bool, ...]:
+        """Nodes whose start takes more than calling a handler: a hold, a timer, children, a breakpoint."""
+        works = (NodeKind.task, NodeKind.guardrail)
+        return tuple(
+            node.kind not in works or node.breakpoint or listed
+            for node, listed in zip(self.nodes, self.needs_opening, strict=True)
+        )
+
+    @cached_property
     def lists_after(self) -> tuple[bool, ...]:
         """Nodes whose settled step is listed as a checkpoint: their own setting, else the flow's (D-10)."""
         default = self.spec.checkpoint_when if self.spec.checkpoints == "every_node" else "none"

@@ -29,8 +29,10 @@ def resolver(tree: FrameTree, frame: int, extra: dict[str, Any] | None = None) -
     """How conditions and templates read the state as a frame sees it: a bare name is scratch, then input."""
 
     def resolve(path: Path) -> object:
-        parts: Path = path[1:] if path[:1] == ("state",) and len(path) > 1 else path
-        first = str(next(iter(parts)))
+        parts, first = path, path[0]
+        if first == "state" and len(path) > 1:
+            parts = path[1:]
+            first = parts[0]
         if extra is not None and first in extra:
             return walk(extra[first], parts[1:])
         if first in PARTITIONS and len(parts) > 1:
@@ -39,6 +41,8 @@ def resolver(tree: FrameTree, frame: int, extra: dict[str, Any] | None = None) -
         value = tree.read(frame, "scratch", first)
         if value is MISSING:
             value = tree.read(frame, "input", first)
-        return EXPR_MISSING if value is MISSING else walk(value, parts[1:])
+        if value is MISSING:
+            return EXPR_MISSING
+        return value if len(parts) == 1 else walk(value, parts[1:])
 
     return resolve

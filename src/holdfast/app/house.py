@@ -60,8 +60,7 @@ class Holdfast:
             weakref.WeakKeyDictionary()
         )
         self.programs: dict[str, Program] = {}
-        # Called with each service that is made here (`holdfast.integrations.otel.instrument`).
-        self.on_service: list[Callable[[RunService], None]] = []
+        self._told: list[Callable[[RunService], None]] = []
 
     async def open(self) -> Store:
         if self._store is None:
@@ -110,9 +109,15 @@ class Holdfast:
         for program in self.programs.values():
             runtime.carry(program)
         service = RunService(runtime)
-        for told in self.on_service:
+        for told in self._told:
             told(service)
         return service
+
+    def tell_services(self, told: Callable[[RunService], None]) -> None:
+        """Call it with each service of this house: those that there are, and those that will be."""
+        self._told.append(told)
+        for service in self._services.values():
+            told(service)
 
     def carry(self, program: Program) -> None:
         self.programs[program.version] = program

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from holdfast.app.house import Holdfast, use
     from holdfast.app.result import Result
     from holdfast.app.worker import Worker
+    from holdfast.checkpoint.keys import KeyRing, StaticKeys
     from holdfast.checkpoint.picture import Checkpoint
     from holdfast.errors import (
         AnswerInvalidError,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
         HoldExpiredError,
         HoldfastError,
         InputError,
+        KeyMissingError,
         LeaseLostError,
         ModelError,
         ModelRefusedError,
@@ -79,7 +81,9 @@ if TYPE_CHECKING:
     from holdfast.runs.runtime import RunSettings
     from holdfast.types.event import Event
     from holdfast.types.outcome import Outcome
+    from holdfast.types.retention import Retention
     from holdfast.types.status import Effect, RunStatus
+    from holdfast.types.veil import Secret
 
 _HOMES = {
     "holdfast.agents.agent": ("Agent",),
@@ -109,6 +113,7 @@ _HOMES = {
         "HoldExpiredError",
         "HoldfastError",
         "InputError",
+        "KeyMissingError",
         "LeaseLostError",
         "ModelError",
         "ModelRefusedError",
@@ -143,6 +148,7 @@ _HOMES = {
         "sum_",
     ),
     "holdfast.model.schema": ("DELETE",),
+    "holdfast.checkpoint.keys": ("KeyRing", "StaticKeys"),
     "holdfast.checkpoint.picture": ("Checkpoint",),
     "holdfast.runs.context": ("Context",),
     "holdfast.runs.memory": ("InProcessMemory",),
@@ -150,7 +156,9 @@ _HOMES = {
     "holdfast.runs.runtime": ("RunSettings",),
     "holdfast.types.event": ("Event",),
     "holdfast.types.outcome": ("Outcome",),
+    "holdfast.types.retention": ("Retention",),
     "holdfast.types.status": ("Effect", "RunStatus"),
+    "holdfast.types.veil": ("Secret",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -180,6 +188,8 @@ __all__ = [
     "InProcessMemory",
     "InputError",
     "Join",
+    "KeyMissingError",
+    "KeyRing",
     "LeaseLostError",
     "Message",
     "Model",
@@ -196,6 +206,7 @@ __all__ = [
     "Prices",
     "Reply",
     "Result",
+    "Retention",
     "Retries",
     "Retry",
     "RunBusyError",
@@ -205,6 +216,8 @@ __all__ = [
     "RunSettings",
     "RunStatus",
     "Scripted",
+    "Secret",
+    "StaticKeys",
     "StepFailedError",
     "StoreError",
     "Tool",

@@ -33,7 +33,7 @@ class Match(msgspec.Struct, frozen=True):
 
     def order(self, node: int) -> int:
         """The place of an old node among the new ones; of one that is gone, that of its last neighbour."""
-        return max((self.nodes[n] for n in range(node, -1, -1) if n in self.nodes), default=0)
+        return next((self.nodes[n] for n in range(node, -1, -1) if n in self.nodes), 0)
 
     def child(self, node: int) -> Match | None:
         """The bodies of a map or sub-flow, matched in their turn; None where one side has no body."""

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _STAYS = frozenset({RunStatus.waiting, RunStatus.pending_input})
 _ALL = 1_000_000
+_TRIES = 10
 
 
 class Plan(msgspec.Struct, kw_only=True):
@@ -192,12 +193,10 @@ async def _park(service: RunService, claim: Claim, before: RunStatus) -> Park:
 
 async def _give_back(service: RunService, claim: Claim, before: RunStatus) -> None:
     """Mail may come while we let go; then there is something to do for a worker."""
-    while True:
+    for _ in range(_TRIES):
         park = await _park(service, claim, before)
         if await service.store.park(
             claim.lease, status=park.status, inbox_seen=park.inbox_seen, ready_at=park.ready_at
         ):
             return
-        row = await service.store.get_run(claim.run.id)
-        if row is None or row.term != claim.lease.term or row.worker != claim.lease.worker:
-            return
+    # Somebody keeps writing to it: then its lease lapses, and whoever takes it goes on.

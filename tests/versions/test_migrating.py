@@ -1,0 +1,273 @@
+"""Moving runs: tried on copies, done in one write, beside runs of other versions."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from holdfast import CheckpointCorruptError, Flow, Holdfast, RunStatus, Worker, all_of
+from holdfast.store.base import ClaimRequest
+from holdfast.store.memory import MemoryStore
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.crashpoints import Crash, until_crash
+from tests.flows.places import Place, answer, open_holds, told
+
+pytestmark = pytest.mark.anyio
+
+
+def order(label: str) -> Flow:
+    flow = Flow("order", effect="read", version=label)
+    gate = "gate" if label == "1" else "approve"
+
+    async def by() -> dict[str, Any]:
+        return {"by": label}
+
+    flow.hold(gate, prompt="Go?", options=["yes", "no"], timeout="1d", on_timeout="fail")
+    flow.node(id="after")(by)
+    flow.edge(gate, "after", when="decision == 'yes'")
+    if label != "1":
+        flow.migrate("1", rename={"gate": gate})
+    return flow
+
+
+@pytest.mark.parametrize("answered", [True, False], ids=["answered", "open"])
+@pytest.mark.covers("TOOL-VER-05")
+async def test_a_dry_run_tells_what_comes_next_and_changes_no_byte(tmp_path: Path, answered: bool) -> None:
+    file = tmp_path / "d.db"
+    async with Holdfast(f"sqlite:{file}") as house:
+        waiting = await order("1").run(on=house)
+        if answered:
+            await answer(house, waiting, "yes")
+        files = [file, file.with_name("d.db-wal")]
+        before = [each.read_bytes() for each in files]
+        (verdict,) = await order("2").migrate_runs(dry_run=True, on=house)
+        assert [each.read_bytes() for each in files] == before
+    assert verdict.fits
+    assert not verdict.migrated
+    assert verdict.next == (["node after starts"] if answered else ["it waits for an answer at approve"])
+
+
+@pytest.mark.covers("TOOL-VER-05")
+async def test_a_dry_run_says_what_does_not_fit(place: Place) -> None:
+    house = await place.house()
+    await order("1").run(on=house)
+    bare = order("2")
+    bare.migrations.clear()
+    (verdict,) = await bare.migrate_runs(dry_run=True, on=house)
+    assert (verdict.fits, verdict.next) == (False, [])
+    assert verdict.misfits
+
+
+@pytest.mark.covers("TOOL-VER-01")
+async def test_one_worker_advances_runs_of_several_versions_each_on_its_own(place: Place) -> None:
+    house = await place.house()
+    runs = {label: (await order(label).run(on=house)).run_id for label in ("1", "2")}
+    for run in runs.values():
+        await answer(house, run, "yes")
+    working = await place.house()
+    await Worker(order("1"), order("2"), on=working).run_until_idle()
+    service = await working.service()
+    for label, run in runs.items():
+        assert (await service.latest(run)).state["by"] == label
+
+
+@pytest.mark.covers("TOOL-VER-01", "TOOL-VER-06")
+async def test_a_worker_leaves_runs_of_versions_that_it_does_not_carry(place: Place) -> None:
+    house = await place.house()
+    old = await order("1").run(on=house)
+    await answer(house, old, "yes")
+    working = await place.house()
+    await Worker(order("2"), on=working).run_until_idle()
+    service = await working.service()
+    row = await service.get(old.run_id)
+    assert row.version == order("1").program().version
+    assert row.status is RunStatus.pending_input
+    assert row.term == 1
+    await Worker(order("1"), on=await place.house()).run_until_idle()
+    assert (await service.get(old.run_id)).status is RunStatus.completed
+
+
+@pytest.mark.covers("TOOL-VER-04")
+async def test_the_time_limit_of_a_moved_hold_still_counts(place: Place) -> None:
+    house = await place.house()
+    waiting = await order("1").run(on=house)
+    new = order("2")
+    (verdict,) = await new.migrate_runs(on=house)
+    assert verdict.migrated
+    place.clock.advance(days=2)
+    await Worker(new, on=house).run_until_idle()
+    service = await house.service()
+    assert (await service.get(waiting.run_id)).status is RunStatus.failed
+    (failed,) = await told(house, waiting, "node.failed")
+    assert failed.node == "approve"
+
+
+@pytest.mark.covers("TOOL-VER-07")
+async def test_a_run_that_somebody_works_on_is_told_and_left_alone(place: Place) -> None:
+    house = await place.house()
+    waiting = await order("1").run(on=house)
+    store = await house.open()
+    (claim,) = await store.claim(ClaimRequest(worker="other", ttl=60_000_000, run=waiting.run_id))
+    (verdict,) = await order("2").migrate_runs(on=house)
+    assert not verdict.migrated
+    assert "another worker" in verdict.refused
+    row = await store.get_run(waiting.run_id)
+    assert row is not None
+    assert (row.term, row.worker, row.version) == (claim.lease.term, "other", order("1").program().version)
+
+
+@pytest.mark.covers("TOOL-VER-08", "TOOL-VER-04")
+@pytest.mark.parametrize("point", ["inside_settle", "after_blob_put"])
+def test_a_crash_amid_a_migration_leaves_the_old_version_and_the_next_try_moves_it(point: str) -> None:
+    clock = FakeClock(auto=True)
+    store = MemoryStore(clock)
+
+    async def prepare() -> str:
+        async with Holdfast(store, clock=clock) as house:
+            waiting = await order("1").run(on=house)
+            await answer(house, waiting, "yes")
+            return waiting.run_id
+
+    async def migrate(given: Any) -> list[Any]:
+        async with Holdfast(given, clock=clock) as house:
+            return await order("2").migrate_runs(on=house)
+
+    async def finish(run: str) -> tuple[Any, Any]:
+        async with Holdfast(store, clock=clock) as house:
+            service = await house.service()
+            crashed = await service.get(run)
+            clock.advance(minutes=2)
+            (verdict,) = await order("2").migrate_runs(on=house)
+            assert verdict.migrated, verdict
+            return crashed, await order("2").resume(run, on=house)
+
+    run = asyncio.run(prepare())
+    assert isinstance(until_crash(migrate, store, point), Crash)
+    crashed, result = asyncio.run(finish(run))
+    assert (crashed.version, crashed.migrated) == (order("1").program().version, 0)
+    assert result.completed
+    assert result.state["by"] == "2"
+
+
+def mapped(label: str) -> Flow:
+    """A map whose items wait for people; version 2 calls the map and the question otherwise."""
+    item = Flow("item", effect="read", version=label)
+    ask = "ask" if label == "1" else "confirm"
+    item.hold(ask, prompt="Take {{item}}?", options=["yes", "no"])
+    if label == "2":
+        item.migrate("1", rename={"ask": "confirm"})
+    flow = Flow("list", effect="read", version=label)
+
+    async def done(s: Any) -> dict[str, Any]:
+        return {"taken": [one["decision"] for one in s["found"]]}
+
+    each = "each" if label == "1" else "every"
+    flow.map(each, over="rows", body=item, into="found")
+    flow.node(id="done")(done)
+    flow.edge(each, "done")
+    if label == "2":
+        flow.migrate("1", rename={"each": "every"})
+    return flow
+
+
+@pytest.mark.covers("TOOL-VER-04")
+async def test_questions_inside_a_map_keep_their_answers_when_both_are_renamed(
+    place: Place,
+) -> None:
+    house = await place.house()
+    waiting = await mapped("1").run({"rows": ["a", "b", "c"]}, on=house)
+    service = await house.service()
+    asked = {hold.prompt: hold.id for hold in await open_holds(house, waiting)}
+    await service.answer(asked["Take a?"], "yes")
+    new, later = mapped("2"), await place.house()
+    (verdict,) = await new.migrate_runs(on=later)
+    assert verdict.migrated, verdict.misfits
+    await service.answer(asked["Take b?"], "no")
+    await new.resume(waiting.run_id, on=later)
+    await service.answer(asked["Take c?"], "yes")
+    result = await new.resume(waiting.run_id, on=later)
+    assert result.completed, result.error
+    assert list(result.state["taken"]) == ["yes", "no", "yes"]
+    rows = await service.holds(result.run_id, open_only=False)
+    assert {hold.scope for hold in rows} == {f"every.1[{i}]/" for i in range(3)}
+
+
+@pytest.mark.covers("TOOL-VER-04", "D-30")
+async def test_a_join_with_a_time_limit_gives_up_in_time_when_it_was_renamed(place: Place) -> None:
+    def joined(label: str) -> Flow:
+        flow = Flow("race", effect="read", version=label)
+
+        async def work() -> dict[str, Any]:
+            return {"by": label}
+
+        async def start() -> None: ...
+
+        flow.node(id="start")(start)
+        flow.node(id="quick")(work)
+        flow.hold("slow", prompt="Well?", options=["yes"])
+        join = "join" if label == "1" else "meet"
+        flow.node(id=join, join=all_of(timeout="1h"))(work)
+        flow.start("start")
+        for name in ("quick", "slow"):
+            flow.edge("start", name)
+            flow.edge(name, join)
+        if label == "2":
+            flow.migrate("1", rename={"join": "meet"})
+        return flow
+
+    waiting = await joined("1").run(on=await place.house())
+    house, new = await place.house(), joined("2")
+    place.clock.advance(hours=2)
+    service = await house.service()
+    # It has fired already, under its old name, when the run is moved.
+    await service.store.fire_timers(limit=10)
+    (verdict,) = await new.migrate_runs(on=house)
+    assert verdict.migrated, verdict.misfits
+    await Worker(new, on=house).run_until_idle()
+    assert [event.node for event in await told(house, waiting, "join.timed_out")] == ["meet"]
+
+
+@pytest.mark.covers("TOOL-VER-07", "D-28")
+async def test_a_name_that_another_question_of_the_run_has_had_is_refused(place: Place) -> None:
+    def twice(label: str) -> Flow:
+        flow = Flow("twice", effect="read", version=label)
+        if label == "1":
+            flow.hold("first", prompt="One?", options=["yes"])
+        flow.hold("second" if label == "1" else "first", prompt="Two?", options=["yes"])
+        if label == "1":
+            flow.edge("first", "second")
+        else:
+            flow.migrate("1", rename={"second": "first"})
+        return flow
+
+    house = await place.house()
+    waiting = await twice("1").run(on=house)
+    await answer(house, waiting, "yes")
+    await twice("1").resume(waiting.run_id, on=house)
+    (verdict,) = await twice("2").migrate_runs(on=house)
+    assert not verdict.migrated
+    assert "was that of another node" in verdict.misfits[0].why
+
+
+@pytest.mark.covers("D-19")
+async def test_a_damaged_migration_stops_the_run_instead_of_misreading_it(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "d.db"
+    async with Holdfast(f"sqlite:{file}") as house:
+        waiting = await order("1").run(on=house)
+        (verdict,) = await order("2").migrate_runs(on=house)
+        assert verdict.migrated
+    raw = apsw.Connection(str(file))
+    raw.execute("UPDATE journal SET payload = x'00' WHERE outcome = 'migrated'")
+    raw.close()
+    async with Holdfast(f"sqlite:{file}") as house:
+        await answer(house, waiting, "yes")
+        with pytest.raises(CheckpointCorruptError):
+            await order("2").resume(waiting.run_id, on=house)
+        row = await (await house.service()).get(waiting.run_id)
+        assert row.status is RunStatus.failed

@@ -59,6 +59,11 @@ class Worker:
         return self
 
     async def __aexit__(self, *_exc: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Stop, and tell what is still to be told. After it, `serve` begins anew."""
         await self.stop()
-        if self._worker is not None:
-            await self._worker.runtime.close()
+        made, self._worker = self._worker, None
+        if made is not None:
+            await made.runtime.close()

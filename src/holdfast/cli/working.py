@@ -58,3 +58,4 @@ async def _live(worker: Worker, *, until_idle: bool) -> None:
         with contextlib.suppress(asyncio.CancelledError):
             await serving
         await asyncio.gather(*tasks)
+    await worker.close()

@@ -10,7 +10,7 @@ from holdfast.engine.decision import Decision, lists_checkpoint, node_of, side_o
 from holdfast.engine.messages import Finished
 from holdfast.engine.walk import walk_on
 from holdfast.errors import StateError
-from holdfast.model.apply import apply_record, end_frame, settle_exec
+from holdfast.model.apply import apply_record, settle_exec
 from holdfast.model.bodies import AttemptBody, StepBody, SubstepBody
 from holdfast.model.children import PARENTS, child_result
 from holdfast.model.graph import Graph, Node, NodeKind
@@ -75,8 +75,6 @@ def settle(decision: Decision, execution: Exec, message: Finished, *, failed: bo
     opened = _move_on(decision, graph, scope, execution, message, body, failed=failed)
     if graph.walk:
         body.walk = FrozenDict(scope.walk)
-    if execution.frame:
-        end_frame(pos, record, execution, body)
     if not scope.active:
         finish_scopes(decision, scope, body)
     for fresh in opened:

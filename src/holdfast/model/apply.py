@@ -130,8 +130,6 @@ def _step(graph: Graph, pos: Position, record: Record, body: StepBody) -> None:
     if body.walk is not None:
         pos.scopes[record.scope].walk = dict(body.walk)
     apply_moves(graph, pos, body.moves, execution.frame)
-    if execution.frame:
-        end_frame(pos, record, execution, body)
 
 
 def settle_exec(graph: Graph, pos: Position, execution: Exec, record: Record, body: StepBody) -> None:
@@ -159,15 +157,6 @@ def _failed(pos: Position, execution: Exec, record: Record, body: StepBody) -> N
     close_waits(pos, execution)
     if pos.failing is None:
         pos.failing, pos.failed_node = body.error, record.node
-
-
-def end_frame(pos: Position, record: Record, execution: Exec, body: StepBody) -> None:
-    """A branch (not the root frame) that fired nothing is at its end."""
-    scope = pos.scopes.get(record.scope)
-    if scope is None or execution.phase == "failed":
-        return
-    if not any(move[0] in "GFNE" and move[1] == record.scope for move in body.moves):
-        scope.tree.end(execution.frame)
 
 
 def _count(pos: Position, body: StepBody) -> None:

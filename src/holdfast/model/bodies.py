@@ -111,7 +111,6 @@ class StepBody(Body):
 
 class SnapshotBody(Body):
     position: Any
-    segments: Any = None
 
 
 class EndBody(Body):

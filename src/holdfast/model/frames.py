@@ -24,7 +24,6 @@ class Frame(msgspec.Struct):
     id: int
     parent: int = -1
     kids: int = 0
-    ended: bool = False
     steps: list[Delta] = []
     over: Values = {}
     owned: set[tuple[str, str]] = set()
@@ -137,11 +136,6 @@ class FrameTree(msgspec.Struct):
                 base.steps.append(delta)
             apply_ops(self, base, delta)
         return base.id
-
-    def end(self, frame_id: int) -> None:
-        """The branch leads no further; its steps are kept for the end of the scope."""
-        if frame_id in self.frames:
-            self.frames[frame_id].ended = True
 
     def expose(self, frame_id: int) -> None:
         """Somebody keeps what this frame sees: its lists are grown by copying from now on."""

@@ -71,7 +71,6 @@ def _plain_frame(tree: FrameTree, number: int, how: How) -> dict[str, Any]:
         "id": frame.id,
         "parent": frame.parent,
         "kids": frame.kids,
-        "ended": frame.ended,
         "steps": [_plain(delta, how) for delta in frame.steps],
         "over": over,
     }

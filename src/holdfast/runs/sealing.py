@@ -34,7 +34,7 @@ _ANY_FIELDS: dict[type[Body], tuple[str, ...]] = {
     SubstepBody: ("value",),
     AskedBody: ("options", "context", "schema"),
     StepBody: ("output", "notes", "walk"),
-    SnapshotBody: ("position", "segments"),
+    SnapshotBody: ("position",),
 }
 _SPILLS = frozenset({CreatedBody, SubstepBody, StepBody})
 _PREPARED = frozenset({SubstepBody, StepBody})

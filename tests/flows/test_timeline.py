@@ -131,3 +131,19 @@ async def test_sums_are_whole_when_visits_are_left_out(bare_house: Holdfast) -> 
 def test_a_scope_says_where_in_the_graph_it_is() -> None:
     assert path_of("") == ""
     assert path_of("send.1[0]/pay.later.2[13]/") == "send/pay.later/"
+
+
+@pytest.mark.covers("TOOL-CLI-04", "TOOL-CLI-05")
+async def test_a_renamed_node_goes_on_under_its_new_name(bare_house: Holdfast) -> None:
+    old, new = Flow("order", effect="read", version="1"), Flow("order", effect="read", version="2")
+    for flow, gate in ((old, "gate"), (new, "approve")):
+        flow.start(flow.hold(gate, prompt="Go?", options=["yes"]))
+    new.migrate("1", rename={"gate": "approve"})
+    waiting = await old.run({}, on=bare_house)
+    (verdict,) = await new.migrate_runs(on=bare_house)
+    assert verdict.migrated
+
+    line = await timeline_of(bare_house, waiting.run_id)
+
+    assert [(v.label, v.state) for v in line.visits.all()] == [("approve", "asking")]
+    assert states(picture_of(line.graph, line.visits)) == {"approve": State.asking}

@@ -18,12 +18,13 @@ from holdfast.model.graph import Graph
 from holdfast.runs.service import RunService
 from holdfast.runs.timeline import make_timeline
 from holdfast.types.status import ENDED
+from holdfast.types.veil import veil
 
 
 async def draw_graph(what: str, *, svg: str | None, expand: bool, store: str | None, json: bool) -> Exit:
     picture = await _picture(what, expand=expand or json, store=store)
     if svg is not None:
-        _write(to_svg(picture), svg)
+        _write(veil.hide(to_svg(picture)), svg)
     elif json:
         print_json(graph_json(picture))
     else:

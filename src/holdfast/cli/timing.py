@@ -10,6 +10,7 @@ from holdfast.cli.picturing import waiting_text
 from holdfast.cli.screen import is_plain, is_terminal, note, style_of, table, width
 from holdfast.drawing.wording import columns, shortened
 from holdfast.runs.visits import Visit, Visits
+from holdfast.types.veil import veil
 
 SHOWN = 60
 """Visits that a timeline tells unless asked for all."""
@@ -108,7 +109,7 @@ def _told(visit: Visit, now: int) -> str:
     parts += [f"{visit.tokens} tokens"] if visit.tokens else []
     parts += [f"cost {money(visit.cost)}"] if visit.cost else []
     parts += [_why(visit)] if _why(visit) else []
-    return ", ".join(" ".join(part.split()) for part in parts)
+    return veil.hide(", ".join(" ".join(part.split()) for part in parts))
 
 
 def bar(visit: Visit, begin: int, end: int, room: int, now: int) -> str:

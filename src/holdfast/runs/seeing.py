@@ -154,6 +154,10 @@ def _resumed(visits: Visits, event: Event) -> None:
     visits.resumes.append(event.at)
 
 
+def _migrated(visits: Visits, event: Event) -> None:
+    visits.rename(event.data.get("renamed") or {})
+
+
 def _ended(visits: Visits, event: Event) -> None:
     for visit in list(visits.open.values()):
         visits.end(visit, event.at, "stopped")
@@ -181,4 +185,5 @@ _SEE: dict[str, Callable[[Visits, Event], None]] = {
     "hold.answered": _answered,
     "edge.taken": _took,
     "run.resumed": _resumed,
+    "run.migrated": _migrated,
 }

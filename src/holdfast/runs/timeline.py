@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -10,10 +11,12 @@ from holdfast.checkpoint.fold import Execution, begin
 from holdfast.errors import CheckpointCorruptError
 from holdfast.model.graph import Graph
 from holdfast.model.position import Exec, Position
-from holdfast.runs.history import Reader, bare_events, reader_of
+from holdfast.runs.history import bare_events, hide_secrets
 from holdfast.runs.loading import load
 from holdfast.runs.seeing import see
-from holdfast.runs.visits import Visit, Visits, Wait
+from holdfast.runs.versions import Reader, Readers, readers_of
+from holdfast.runs.visits import Visit, Visits, Wait, path_of, split_label
+from holdfast.types.event import Event
 
 if TYPE_CHECKING:
     from holdfast.runs.service import RunService
@@ -40,22 +43,26 @@ class Timeline(msgspec.Struct, frozen=True):
 
 async def make_timeline(service: RunService, row: RunRow, keep: int | None = None) -> Timeline:
     """`keep`: so many ended visits stay in full. Raises FlowNotFoundError where the graph is not stored."""
-    reader = await reader_of(service, row)
+    readers = await readers_of(service, row)
+    reader = readers.at(row.head)
     visits = Visits(keep)
-    await _brought_along(service, row, reader, visits)
-    after = 0
-    while True:
-        events = await bare_events(service, row, reader, after=after, limit=PAGE)
-        if not events:
-            break
-        for event in events:
-            see(visits, event)
-        after = events[-1].number
+    await _brought_along(service, row, readers.at(row.horizon), visits)
+    async for event in _events(service, row, readers):
+        see(visits, event)
     pos = await _position(service, row, reader)
     if pos is not None:
         _reconcile(visits, pos, reader.graph)
     visits.trim()
     return Timeline(reader.graph, reader, visits, pos)
+
+
+async def _events(service: RunService, row: RunRow, readers: Readers) -> AsyncIterator[Event]:
+    """All of them, without what is secret: visits are for showing."""
+    after, secret = 0, bool(readers.at(row.head).graph.secrets)
+    while events := await bare_events(service, row, readers, after=after, limit=PAGE):
+        after = events[-1].number
+        for event in await hide_secrets(service, row, events) if secret else events:
+            yield event
 
 
 async def _brought_along(service: RunService, row: RunRow, reader: Reader, visits: Visits) -> None:
@@ -71,7 +78,8 @@ async def _brought_along(service: RunService, row: RunRow, reader: Reader, visit
         visits.end(visit, execution.at, visit.state)
         visits.spend(visit, execution.duration, execution.tokens, execution.cost)
     for label in history.skipped:
-        visits.node(_path(label)).state = "skipped"
+        scope, node = split_label(label)
+        visits.node(path_of(scope) + node).state = "skipped"
 
 
 def _visit(execution: Execution) -> Visit:
@@ -88,11 +96,6 @@ def _visit(execution: Execution) -> Visit:
         error=f"{error['type']}: {error['message']}" if error else "",
         run=execution.run,
     )
-
-
-def _path(label: str) -> str:
-    scope, slash, node = label.rpartition("/")
-    return Visit(node=node, scope=scope + slash, visit=0, started_at=0).path
 
 
 async def _position(service: RunService, row: RunRow, reader: Reader) -> Position | None:

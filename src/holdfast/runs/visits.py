@@ -85,6 +85,17 @@ def path_of(scope: str) -> str:
     return "/".join(names) + "/"
 
 
+def split_label(label: str) -> tuple[str, str]:
+    """The scope and the node of it."""
+    scope, slash, node = label.rpartition("/")
+    return scope + slash, node
+
+
+def _path(label: str) -> str:
+    scope, node = split_label(label)
+    return path_of(scope) + node
+
+
 class Visits:
     """`keep`: so many ended visits stay in full, the newest; `left_out` counts the rest. Sums are whole."""
 
@@ -165,6 +176,17 @@ class Visits:
         visit.ended_at, visit.state = None, "running"
         self.ended = [ended for ended in self.ended if ended is not visit]
         self.open[visit.label] = visit
+
+    def rename(self, labels: dict[str, str]) -> None:
+        """The run went over to a version that calls nodes otherwise. What had ended keeps its old name."""
+        for known in (self.open, self._last):
+            moved = {new: known.pop(old) for old, new in labels.items() if old in known}
+            known.update(moved)
+        for label, visit in self.open.items():
+            visit.scope, visit.node = split_label(label)
+        paths = {_path(old): _path(new) for old, new in labels.items()}
+        sums = {new: self.nodes.pop(old) for old, new in paths.items() if old != new and old in self.nodes}
+        self.nodes.update(sums)
 
     def set_state(self, visit: Visit, state: str) -> None:
         visit.state = self.node(visit.path).state = state

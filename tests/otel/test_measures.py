@@ -152,6 +152,29 @@ def test_command_line_exports_to_a_collector_when_the_environment_says_so(collec
     assert service["service.name"] == "drafts"
 
 
+def _names(collector: _Collector) -> list[str]:
+    return [
+        span.name
+        for body in collector.received.get("/v1/traces", [])
+        for resource in ExportTraceServiceRequest.FromString(body).resource_spans
+        for scope in resource.scope_spans
+        for span in scope.spans
+    ]
+
+
+def test_worker_of_the_command_line_exports_before_it_leaves(collector, tmp_path):
+    where = f"http://127.0.0.1:{collector.server_port}"
+    asked = '{"order_id": "A", "customer": "c", "amount": 200}'
+    place = str(EXAMPLES / "refund.py")
+    run = json.loads(_holdfast("run", place, "--input", asked, "--json", cwd=tmp_path).stdout)["run_id"]
+    assert _holdfast("answer", run, "approve", cwd=tmp_path).returncode == 0
+    said = _holdfast(
+        "worker", place, "--until-idle", cwd=tmp_path, HOLDFAST_OTEL="1", OTEL_EXPORTER_OTLP_ENDPOINT=where
+    )
+    assert said.returncode == 0, said.stderr
+    assert {"approve", "pay", "run refund", "advance refund"} <= set(_names(collector))
+
+
 _WITHOUT = """
 import sys
 from holdfast.cli.main import run

@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, Sp
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased, TraceIdRatioBased
 from opentelemetry.trace import StatusCode
 
-from holdfast import Holdfast
+from holdfast import Holdfast, Worker
 from holdfast.integrations.otel import instrument, trace_id_of
 from holdfast.store.memory import MemoryStore
 from holdfast.testing.clock import FakeClock
@@ -165,3 +165,16 @@ async def test_run_is_sampled_as_a_whole_when_only_some_are():
         traces[span.context.trace_id] = traces.get(span.context.trace_id, 0) + 1
     assert 0 < len(traces) < len(runs)
     assert set(traces.values()) == {4}  # root, segment and two steps, or nothing
+
+
+async def test_worker_and_a_house_already_in_use_can_be_instrumented(told):
+    async with Holdfast("memory:") as house:
+        service = await house.service()
+        row, _ = await service.create(steps.program(), {})
+        worker = Worker(steps, on=house)
+        told.watch(worker)
+        await worker.run_until_idle()
+        await worker.close()
+        await steps.run({}, on=house)
+    assert [span.name for span in told.spans].count("run steps") == 2
+    assert trace_id_of(row.id) in {span.context.trace_id for span in told.spans}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import time
 from dataclasses import dataclass
@@ -116,3 +117,36 @@ def book(s: Sum) -> dict[str, int]:
     if _book("x") > 1:
         time.sleep(60)
     return {"total": 1}
+
+
+dated = _flow("dated")
+
+
+@dated.node(effect="external", idempotency_key="dated")
+async def post(s: Sum, ctx: Context) -> dict[str, str]:
+    """Tells a moment, and keeps names that are new each time."""
+    effects.record(f"posted at {ctx.now()}")
+    return {"note": str(ctx.now())}
+
+
+careless_script = _flow("careless_script")
+
+
+@careless_script.script
+async def around(s: Sum, ctx: Context) -> None:
+    _book("entered")
+    await ctx.step("inside", _book, "inside", effect="external", idempotent=True)
+
+
+starting = _flow("starting")
+
+
+@starting.node(effect="external", idempotency_key="start")
+async def launch(s: Sum) -> dict[str, int]:
+    child = await asyncio.create_subprocess_exec("sleep", "60")
+    _note_child(child.pid)
+    return {"total": 1}
+
+
+def _note_child(child: int) -> None:
+    Path("child.pid").write_text(str(child))

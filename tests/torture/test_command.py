@@ -65,3 +65,15 @@ def test_torture_puts_files_into_each_working_folder_when_it_is_told_to(cli, tmp
     assert cli("torture", str(flow), "--points", "after_call").code == 0  # it fails, but always alike
     said = cli("torture", str(flow), "--copy", "rate.txt", "--points", "after_call", "--json")
     assert said.json["status"] == "completed"
+
+
+def test_torture_finds_the_neighbours_of_a_module_when_a_handler_imports_them_late(cli, tmp_path):
+    name = f"late_{abs(hash(str(tmp_path)))}"
+    (tmp_path / f"{name}_helper.py").write_text("ANSWER = 42\n")
+    (tmp_path / f"{name}.py").write_text(
+        f"from holdfast import Flow\nlate = Flow('late')\n@late.node(effect='pure')\nasync def look(s):\n"
+        f"    from {name}_helper import ANSWER\n    return {{'answer': ANSWER}}\n"
+    )
+    said = cli("torture", name, "--points", "after_call", "--json")
+    assert said.json["status"] == "completed"
+    assert said.json["safe"] is True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 
@@ -147,3 +148,37 @@ def test_effects_are_recorded_only_when_an_explorer_listens(tmp_path, monkeypatc
     monkeypatch.delenv("HOLDFAST_TORTURE_LOG", raising=False)
     effects.record("paid")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_effects_that_name_a_time_are_counted_when_no_two_are_alike():
+    report = torture(flows.dated, points=HERE)
+    assert [str(verdict.point) for verdict in report.unsafe] == ["after_call:1"]
+    (twice,) = report.unsafe[0].differences
+    assert twice.text == "outside: 'what is told differently each time' twice instead of once"
+
+
+def test_script_is_suspected_when_its_code_around_the_steps_writes():
+    report = torture(flows.careless_script, points=["after_claim"])
+    assert report.suspects == [
+        "around is a script, whose code around its steps runs again, and opens ledger.txt for writing"
+    ]
+
+
+def test_programs_that_a_handler_started_do_not_outlive_their_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    report = torture(flows.starting, points=["after_call"], keep=True)
+    started = [int(file.read_text()) for file in Path(report.folder).rglob("child.pid")]
+    assert len(started) == 3
+    for child in started:
+        with pytest.raises(ProcessLookupError):
+            _await_gone(child)
+
+
+def _await_gone(child: int) -> None:
+    """A killed orphan is reaped by the system a moment later."""
+    for _ in range(5000):
+        os.kill(child, 0)
+        state = Path(f"/proc/{child}/stat")
+        if state.exists() and state.read_text().rpartition(")")[2].split()[0] == "Z":
+            raise ProcessLookupError
+        os.sched_yield()

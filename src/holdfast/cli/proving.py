@@ -25,6 +25,7 @@ class Trying(msgspec.Struct, frozen=True, kw_only=True):
     decide: list[str]
     answers: str | None
     time: str
+    limit: str
     json: bool
     wishes: dict[str, Any]
 
@@ -37,7 +38,8 @@ def prove(wanted: Trying) -> Exit:
         given,
         answers=_answers(wanted),
         progress=None if wanted.json else _progress(),
-        total_limit=_seconds(wanted.time),
+        total_limit=_seconds(wanted.time, "--time"),
+        life_limit=_seconds(wanted.limit, "--limit"),
         **wanted.wishes,
     )
     if wanted.json:
@@ -60,11 +62,11 @@ def _answers(wanted: Trying) -> dict[str, Any]:
     return {**found, **decided}
 
 
-def _seconds(text: str) -> float:
+def _seconds(text: str, option: str) -> float:
     try:
         return parse_duration(text).total_seconds()
     except DurationError as error:
-        raise SettingsError(f"--time: {error}.") from error
+        raise SettingsError(f"{option}: {error}.") from error
 
 
 def _progress() -> Progress | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, cast
 
 import msgspec
@@ -13,6 +13,7 @@ from holdfast.torture.trial import Seen
 
 OUTSIDE: Final = frozenset({"write", "external"})
 _SHOWN = 120
+_UNSTEADY = "what is told differently each time"
 
 
 KINDS: Final = ("stuck", "twice", "extra", "missing", "arguments", "asked", "status", "state", "artifacts")
@@ -53,18 +54,41 @@ def deeds(seen: Seen) -> Deeds:
     return Deeds(counts, keys, given)
 
 
-def differences(calm: Seen, seen: Seen, ignored: frozenset[str]) -> list[Difference]:
-    """Without those that two undisturbed runs show as well (`ignored`, by kind and what)."""
-    found = [d for d in set(_all(calm, seen)) if f"{d.kind} {d.what}" not in ignored]
+class Steady(msgspec.Struct, frozen=True):
+    """What two undisturbed runs show: where they differ anyway, and what doubles tell alike in both."""
+
+    ignored: frozenset[tuple[str, str]] = frozenset()
+    lines: frozenset[str] | None = None
+
+    @classmethod
+    def of(cls, calm: Seen, again: Seen, found: Sequence[Difference]) -> Steady:
+        alike = frozenset(calm.outside.keys() & again.outside.keys())
+        same = calm.outside.keys() == again.outside.keys()
+        return cls(frozenset((d.kind, d.what) for d in found), None if same else alike)
+
+    def fold(self, outside: Counter[str]) -> Counter[str]:
+        """Lines that are never twice the same (they name a time) are at least counted."""
+        if self.lines is None:
+            return outside
+        folded: Counter[str] = Counter()
+        for line, times in outside.items():
+            folded[line if line in self.lines else _UNSTEADY] += times
+        return folded
+
+
+def differences(calm: Seen, seen: Seen, steady: Steady | None = None) -> list[Difference]:
+    """Without those that two undisturbed runs show as well."""
+    steady = steady or Steady()
+    found = [d for d in set(_all(calm, seen, steady)) if (d.kind, d.what) not in steady.ignored]
     return sorted(found, key=lambda d: (KINDS.index(d.kind), d.what))
 
 
-def _all(calm: Seen, seen: Seen) -> Iterator[Difference]:
+def _all(calm: Seen, seen: Seen, steady: Steady) -> Iterator[Difference]:
     if seen.ending is None or calm.ending is None:
         yield Difference("stuck", "run", f"the run could not go on: {seen.trouble or calm.trouble}")
         return
     yield from _deeds(calm, seen)
-    yield from _outside(calm.outside, seen.outside)
+    yield from _outside(steady.fold(calm.outside), steady.fold(seen.outside))
     yield from _asked(calm.ending.holds, seen.ending.holds)
     was, now = calm.ending, seen.ending
     if (was.status, was.error) != (now.status, now.error):
@@ -131,9 +155,19 @@ def _values(where: str, was: Any, now: Any) -> Iterator[Difference]:
     if type(was) is type(now) is dict:
         old, new = cast("dict[str, Any]", was), cast("dict[str, Any]", now)
         for key in sorted(old.keys() | new.keys()):
-            yield from _values(f"{where}.{key}", old.get(key), new.get(key))
+            if key in old and key in new:
+                yield from _values(f"{where}.{key}", old[key], new[key])
+            else:
+                yield _absent(where, key, old, new)
     elif was != now:
         yield Difference(where.partition(".")[0], where, f"{where} is {_short(now)} instead of {_short(was)}")
+
+
+def _absent(where: str, key: str, old: dict[str, Any], new: dict[str, Any]) -> Difference:
+    """It counts as a difference of what it would be in: names that are new each time are not steady."""
+    text = f"{where}.{key} is {_short(new[key])}, and absent" if key in new else f"{where}.{key} is absent"
+    kept = f"{text} without the crash" if key in new else f"{text} instead of {_short(old[key])}"
+    return Difference(where.partition(".")[0], where, kept)
 
 
 def _short(value: Any) -> str:

@@ -14,7 +14,7 @@ import msgspec
 from holdfast.app.flow import Flow
 from holdfast.errors import InputError
 from holdfast.torture.answers import POLICIES, Policy, read_answers
-from holdfast.torture.compare import differences, repeated_under_key
+from holdfast.torture.compare import Steady, differences, repeated_under_key
 from holdfast.torture.forks import Lives, Pool
 from holdfast.torture.life import Task
 from holdfast.torture.notes import Doubt, Suspect
@@ -24,6 +24,11 @@ from holdfast.torture.trial import Seen, Theatre
 from holdfast.types.clock import SystemClock
 
 Progress = Callable[[int, int], None]
+_DECLARED = {
+    "pure": "is declared pure",
+    "read": "is declared read",
+    "script": "is a script, whose code around its steps runs again",
+}
 
 
 class Wishes(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,10 +109,10 @@ class _Exploration:
 
     def report(self) -> Report:
         calm, again = self._undisturbed()
-        unsteady = differences(calm, again, frozenset())
-        ignored = frozenset(f"{d.kind} {d.what}" for d in unsteady)
+        unsteady = differences(calm, again)
+        steady = Steady.of(calm, again, unsteady)
         points = self._chosen(calm.points)
-        verdicts = sorted(self._tried(points, calm, ignored), key=lambda v: v.point.index)
+        verdicts = sorted(self._tried(points, calm, steady), key=lambda v: v.point.index)
         assert calm.ending is not None
         return Report(
             flow=self._theatre.flow.name,
@@ -146,11 +151,11 @@ class _Exploration:
             return wanted
         return [wanted[i * len(wanted) // most] for i in range(most)]
 
-    def _tried(self, points: list[Point], calm: Seen, ignored: frozenset[str]) -> Iterator[Verdict]:
+    def _tried(self, points: list[Point], calm: Seen, steady: Steady) -> Iterator[Verdict]:
         self._progress(0, len(points))
         for done, seen in enumerate(self._pool().run(self._trials(points)), 1):
             self._progress(done, len(points))
-            yield self._judged(calm, seen, ignored)
+            yield self._judged(calm, seen, steady)
             if not self._wishes.keep:
                 shutil.rmtree(seen.folder, ignore_errors=True)
 
@@ -161,7 +166,7 @@ class _Exploration:
                 return
             yield self._theatre.trial(f"{point.index:04}-{point.name}", kill=point)
 
-    def _judged(self, calm: Seen, seen: Seen, ignored: frozenset[str]) -> Verdict:
+    def _judged(self, calm: Seen, seen: Seen, steady: Steady) -> Verdict:
         assert seen.point is not None
         return Verdict(
             point=seen.point,
@@ -169,7 +174,7 @@ class _Exploration:
             status="" if seen.ending is None else seen.ending.status,
             doubts=sum(1 for note in seen.notes if isinstance(note, Doubt)),
             repeated_under_key=repeated_under_key(calm, seen),
-            differences=differences(calm, seen, ignored),
+            differences=differences(calm, seen, steady),
             folder=str(seen.folder) if self._wishes.keep else "",
         )
 
@@ -180,4 +185,4 @@ def _fits(point: Point, pattern: str) -> bool:
 
 def _suspects(calm: Seen) -> list[str]:
     found = [note for note in calm.notes if isinstance(note, Suspect)]
-    return [f"{note.call} is declared {note.effect}, and {note.did}" for note in found]
+    return [f"{note.call} {_DECLARED[note.effect]}, and {note.did}" for note in found]

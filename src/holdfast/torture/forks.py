@@ -75,6 +75,9 @@ class _Child:
     def ended(self) -> int | None:
         found, status = os.waitpid(self.pid, os.WNOHANG)
         if found:
+            # What the user's code started does not outlive it, as when a machine dies.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
             self.let_go()
             return os.waitstatus_to_exitcode(status)
         return None

@@ -203,7 +203,7 @@ def _key(service: RunService, call: CallId, node: Node) -> str | None:
 
 
 def _question(hold: HoldRow) -> str:
-    return f"{hold.scope}{hold.node} (visit {hold.visit}): {hold.prompt}"
+    return f"{hold.scope}{hold.node} (visit {hold.visit})"
 
 
 async def _asked_before(service: RunService, hold: HoldRow) -> int:

@@ -19,6 +19,8 @@ _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
 _CHANGES: Final = frozenset(
     {"os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.truncate", "subprocess.Popen"}
 )
+# The code of a script around its steps runs again as well.
+REPEATED: Final = ("pure", "read", "script")
 _OWN: Final = ("__pycache__", "/dev/null", "/dev/tty")
 
 
@@ -28,7 +30,7 @@ def watch(notebook: Notebook) -> None:
 
     def hook(event: str, args: tuple[Any, ...]) -> None:
         call = current.get()
-        if call is None or call[1] not in ("pure", "read"):
+        if call is None or call[1] not in REPEATED:
             return
         did = _did(event, args, call[1])
         if did is not None and (call[0], did) not in seen:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import signal
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -88,6 +89,8 @@ class Theatre(msgspec.Struct, frozen=True, kw_only=True):
 
     def _live(self, stage: Stage, number: int, kill: Point | None, *, record: bool) -> None:
         silence(stage.folder / "output.txt")
+        # A flow that was found by its module's name finds its neighbours where they are, later too.
+        sys.path[:] = [place or str(Path.cwd()) for place in sys.path]
         os.chdir(stage.work)
         os.environ[effects.ENVIRONMENT] = str(stage.effects)
         os.environ.pop("HOLDFAST_STORE", None)

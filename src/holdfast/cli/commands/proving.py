@@ -43,6 +43,7 @@ def torture(
         int, typer.Option("--max", help="At most so many boundaries, spread evenly", min=1)
     ] = 400,
     jobs: Annotated[int, typer.Option(help="So many at a time", min=1)] = 2,
+    limit: Annotated[str, typer.Option(help="How long one process may take")] = "30s",
     time: Annotated[str, typer.Option(help="Begin no further run after this time")] = "10m",
     keep: Annotated[bool, typer.Option("--keep", help="Keep the folders of all runs, to look into")] = False,
     json: Json = False,
@@ -59,6 +60,7 @@ def torture(
         decide=decide or [],
         answers=answers,
         time=time,
+        limit=limit,
         json=json,
         wishes={
             "in_doubt": in_doubt,

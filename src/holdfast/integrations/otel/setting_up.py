@@ -13,6 +13,7 @@ from opentelemetry.trace import TracerProvider, get_tracer_provider
 
 from holdfast._version import __version__
 from holdfast.app.house import Holdfast
+from holdfast.app.worker import Worker
 from holdfast.errors import SettingsError
 from holdfast.integrations.otel.measures import Measures, TimedStore
 from holdfast.integrations.otel.spans import Spans
@@ -28,14 +29,16 @@ _PATIENCE = FLUSH_MILLIS / 1000  # of an exporter, unless OTEL_EXPORTER_OTLP_TIM
 
 
 def instrument(
-    house: Holdfast,
+    house: Holdfast | Worker,
     *,
     tracer_provider: TracerProvider | None = None,
     meter_provider: MeterProvider | None = None,
     messages: bool = False,
     finish: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
-    """From now on what runs on this house does, and on workers of it, is told. Once per house is enough.
+    """From now on what runs on this house do is told, and on workers of it that have not begun to work.
+
+    Once per house is enough; a worker stands for its house.
 
     Without providers those are used that the program has set for OpenTelemetry as a whole. `messages`: also
     tell what errors say, which may hold data. `finish` is awaited when the house or a worker closes.
@@ -50,7 +53,7 @@ def instrument(
         timed: Any = TimedStore(runtime.recorder.store, measures.committed)
         runtime.recorder.store = timed
 
-    house.on_service.append(watch)
+    (house.house if isinstance(house, Worker) else house).tell_services(watch)
 
 
 def instrument_from_environment(house: Holdfast) -> None:

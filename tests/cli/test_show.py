@@ -213,6 +213,39 @@ def test_show_keeps_to_ascii_where_stdout_knows_no_more(cli: Cli, news: str, tmp
     assert "| v gather |" in " ".join(seen.text.split())
 
 
+HUSH = """
+from dataclasses import dataclass
+from typing import Annotated
+from holdfast import Flow, Secret
+
+@dataclass
+class Login:
+    token: Annotated[str, Secret] = "canary-4711"
+
+hush = Flow("hush", state=Login, effect="read")
+
+@hush.node
+async def enter(s, ctx):
+    ctx.emit(f"with {s.token}")
+    raise ValueError(f"{s.token} was refused")
+
+hush.start(enter)
+"""
+
+
+@pytest.mark.covers("TOOL-CLI-04", "TOOL-CLI-05")
+def test_show_and_watch_do_not_tell_what_is_secret(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "hush_one.py").write_text(HUSH)
+    watched = in_terminal(tmp_path, "run", "hush_one.py", "--watch")
+    run = cli("runs", "--json").json[0]["id"]
+
+    seen = [cli("show", run).out, cli("show", run, "--json").out, cli("graph", run, "--svg", "-").out]
+
+    assert "was refused" in watched.text
+    assert "was refused" in seen[0]
+    assert not any("canary-4711" in text for text in [watched.text, *seen])
+
+
 def test_show_refuses_a_form_that_there_is_not(cli: Cli, news: str) -> None:
     assert cli("show", news, "--json=yaml").code == 2
 

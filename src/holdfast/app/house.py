@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from holdfast.checkpoint.difference import Diff
 from holdfast.checkpoint.keys import KeyRing, keys_from_environment
 from holdfast.errors import StoreUnavailableError
 from holdfast.model.program import Program
 from holdfast.runs.blobs import Objects
+from holdfast.runs.replaying import Replay
 from holdfast.runs.runtime import RunSettings, Runtime
 from holdfast.runs.service import RunService
 from holdfast.runs.vault import Vault
@@ -118,6 +120,23 @@ class Holdfast:
         self._told.append(told)
         for service in self._services.values():
             told(service)
+
+    async def diff(self, a: str, b: str) -> Diff:
+        """What differs from moment `a` to moment `b`: RUN, RUN@12, RUN@node or a checkpoint's id."""
+        return await (await self.service()).diff(a, b)
+
+    async def replay(self, run: str, *, upto: int | None = None, against: Program | None = None) -> Replay:
+        """Make a run's decisions again, with its own graph or that of another version of its flow."""
+        service = await self.service()
+        if against is None:
+            return await service.replay(run, upto=upto)
+        return await service.replay(run, upto=upto, against=against.graph, version=against.version)
+
+    async def postmortem(self, run: str, form: str = "md") -> str:
+        """A run's whole story as a page; `form`: md or html. `reports.postmortem.examine` gives it as data."""
+        from holdfast.reports.forms import render
+
+        return await render(await self.service(), run, form)
 
     def carry(self, program: Program) -> None:
         self.programs[program.version] = program

@@ -1,4 +1,4 @@
-"""`checkpoints`, `diff`, `fork`, `rewind`, `replay`: any moment of a run, opened again."""
+"""`checkpoints`, `diff`, `fork`, `rewind`, `replay`, `postmortem`: any moment of a run, opened again."""
 
 from __future__ import annotations
 
@@ -126,3 +126,22 @@ def replay(
     from holdfast.cli.travelling import replay_run
 
     return go(replay_run(run, upto, against, flow, store=store, json=json))
+
+
+@app.command(
+    epilog="Examples:  holdfast postmortem 3fa9c1   ·   holdfast postmortem 3fa9c1 --out report.html"
+)
+def postmortem(
+    run: Run,
+    form: Annotated[
+        Text, typer.Option("--format", help="md or html; else as --out is called, else md", metavar="FORM")
+    ] = None,
+    out: Annotated[Text, typer.Option(help="Into this file instead of stdout", metavar="FILE")] = None,
+    visits: Annotated[int, typer.Option(help="Tell so many visits in full; 0: all", min=0)] = 300,
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Tell a run's whole story: each node in order, what it changed, what failed and how that was handled."""
+    from holdfast.cli.postmortem import report
+
+    return go(report(run, form, out, visits, store=store, json=json))

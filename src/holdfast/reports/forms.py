@@ -1,0 +1,27 @@
+"""The forms in which a post-mortem is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from holdfast.errors import InputError
+from holdfast.reports.html import to_html
+from holdfast.reports.markdown import to_markdown
+from holdfast.reports.postmortem import CHAPTERS, Postmortem, examine
+
+if TYPE_CHECKING:
+    from holdfast.runs.service import RunService
+
+FORMS: Final[dict[str, Callable[[Postmortem], str]]] = {"md": to_markdown, "html": to_html}
+
+
+def renderer(form: str) -> Callable[[Postmortem], str]:
+    """Raises InputError for a form that there is not."""
+    if form not in FORMS:
+        raise InputError(f"a post-mortem has no form {form!r}.", hint=f"Choose one of {', '.join(FORMS)}.")
+    return FORMS[form]
+
+
+async def render(service: RunService, run: str, form: str, *, chapters: int = CHAPTERS) -> str:
+    return renderer(form)(await examine(service, run, chapters=chapters))

@@ -1,0 +1,153 @@
+"""A post-mortem as one HTML file: its style and its drawing inside it, no scripts, fit to be printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from html import escape
+
+from holdfast.drawing import to_svg
+from holdfast.reports import sections
+from holdfast.reports.postmortem import Gap, Postmortem
+from holdfast.reports.style import STYLE
+from holdfast.runs.story import Chapter
+from holdfast.types.lasting import clock_time
+
+_SIGNS = {"added": "+", "removed": "-", "changed": "~"}
+# Nothing is fetched, and nothing in a run's own texts can change that.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+_CLOSED = f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+_BAD = frozenset({"failed", "unknown", "cancelled", "fail"})
+
+
+def to_html(told: Postmortem) -> str:
+    title = f"Post-mortem of {told.flow}, run {told.run[:8]}"
+    parts = (_top, _drawing, _trouble, _chapters, _questions, _remarks, _values)
+    body = "\n".join(line for part in parts for line in part(told))
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"{_CLOSED}\n"
+        f"<title>{escape(title)}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n"
+        f"<main>\n<h1>{escape(title)}</h1>\n{body}\n</main>\n</body>\n</html>\n"
+    )
+
+
+def _word(text: str) -> str:
+    kind = "bad" if text in _BAD else "good" if text in ("completed", "success", "done") else "plain"
+    return f'<span class="word {kind}">{escape(text)}</span>'
+
+
+def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    yield f"<table><thead><tr>{''.join(f'<th>{escape(head)}</th>' for head in heads)}</tr></thead><tbody>"
+    for cells in rows:
+        yield f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+    yield "</tbody></table>"
+
+
+def _facts(rows: Iterable[tuple[str, str]]) -> str:
+    return "<dl>" + "".join(f"<dt>{escape(n)}</dt><dd>{escape(v)}</dd>" for n, v in rows) + "</dl>"
+
+
+def _top(told: Postmortem) -> Iterator[str]:
+    yield f'<p class="headline">{_word(told.status)} {escape(sections.headline(told))}</p>'
+    yield _facts(sections.summary(told))
+
+
+def _drawing(told: Postmortem) -> Iterator[str]:
+    yield "<h2>The graph</h2>"
+    yield f'<figure class="graph">{_inline(to_svg(told.picture))}</figure>'
+    if told.skipped:
+        names = ", ".join(f"<code>{escape(label)}</code>" for label in told.skipped)
+        yield f"<p>Passed by: {names}.</p>"
+
+
+def _inline(svg: str) -> str:
+    """Without what only a file of its own has."""
+    return svg[svg.index("<svg") :]
+
+
+def _trouble(told: Postmortem) -> Iterator[str]:
+    yield "<h2>What went wrong, and how it was handled</h2>"
+    if not told.troubles:
+        yield "<p>Nothing did.</p>"
+        return
+    rows = (
+        (
+            escape(clock_time(trouble.at)),
+            f"<code>{escape(trouble.node)}</code>" if trouble.node else "the run",
+            escape(trouble.error),
+            f"<strong>{escape(trouble.handled)}</strong>" if trouble.ended else escape(trouble.handled),
+        )
+        for trouble in told.troubles
+    )
+    yield from _table(("when", "where", "what", "how it was handled"), rows)
+
+
+def _chapters(told: Postmortem) -> Iterator[str]:
+    yield f"<h2>Every node in order ({told.visits:,} visits)</h2>"
+    number = 0
+    for chapter in told.chapters:
+        if isinstance(chapter, Gap):
+            number += chapter.left_out
+            left_out = f"{chapter.left_out:,} visits at which nothing went wrong are left out here."
+            yield f'<p class="gap">{left_out}</p>'
+        else:
+            number += 1
+            yield from _chapter(number, chapter)
+
+
+def _chapter(number: int, chapter: Chapter) -> Iterator[str]:
+    bad = " bad" if chapter.error or chapter.state in _BAD else ""
+    visit = f" <small>visit {chapter.visit}</small>" if chapter.visit > 1 else ""
+    yield f'<section class="chapter{bad}">'
+    yield f"<h3>{number}. {escape(chapter.label)}{visit} {_word(sections.outcome(chapter))}</h3>"
+    yield _facts(sections.chapter_facts(chapter))
+    yield from _list("Attempts", (escape(text) for text in sections.trial_texts(chapter)))
+    yield from _list("Steps and tool calls", (escape(sections.call_text(call)) for call in chapter.calls))
+    yield from _list("Questions", (escape(sections.question_text(q)) for q in chapter.questions))
+    lines = [line for change in chapter.changes for line in sections.alteration_lines(change)]
+    if lines:
+        told = "".join(f'<li class="{kind}">{_SIGNS[kind]} {escape(text)}</li>' for kind, text in lines)
+        yield f'<h4>What it changed</h4><ul class="changes">{told}</ul>'
+    yield "</section>"
+
+
+def _list(name: str, items: Iterable[str]) -> Iterator[str]:
+    lines = [f"<li>{item}</li>" for item in items]
+    if lines:
+        yield f"<h4>{name}</h4><ul>{''.join(lines)}</ul>"
+
+
+def _questions(told: Postmortem) -> Iterator[str]:
+    if not told.questions:
+        return
+    yield "<h2>Questions</h2>"
+    rows = (
+        (
+            escape(clock_time(question.asked_at)),
+            f"<code>{escape(node)}</code>" if node else "the run",
+            escape(question.prompt),
+            escape(question.assignee or ""),
+            escape(sections.answer_text(question)),
+        )
+        for node, question in told.questions
+    )
+    yield from _table(("asked", "node", "question", "of", "answer"), rows)
+
+
+def _remarks(told: Postmortem) -> Iterator[str]:
+    lines = (
+        f"{escape(clock_time(r.at))}, record {r.seq}: {escape(r.text)}{f' (term {r.term})' if r.term else ''}"
+        for r in told.remarks
+    )
+    if told.remarks:
+        yield "<h2>Workers and the journal</h2>"
+        yield f"<ul>{''.join(f'<li>{line}</li>' for line in lines)}</ul>"
+
+
+def _values(told: Postmortem) -> Iterator[str]:
+    for name in ("input", "state", "artifacts"):
+        value = getattr(told, name)
+        if value:
+            yield f"<h2>{name.capitalize()}</h2>"
+            yield f"<pre>{escape(sections.values_text(value))}</pre>"

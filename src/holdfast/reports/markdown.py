@@ -1,0 +1,150 @@
+"""A post-mortem as Markdown: read in a terminal, a pull request, an issue."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from holdfast.drawing import to_text
+from holdfast.reports import sections
+from holdfast.reports.postmortem import Gap, Postmortem
+from holdfast.runs.story import Chapter
+from holdfast.types.lasting import clock_time
+
+_SIGNS = {"added": "+", "removed": "-", "changed": "~"}
+# What would be markup if it stood in the text as it is.
+_MARKUP = re.compile(r"([\\`*_\[\]<|])")
+
+
+def to_markdown(told: Postmortem) -> str:
+    parts = (_top, _drawing, _trouble, _chapters, _questions, _remarks, _values)
+    return "\n".join(line for part in parts for line in part(told)).rstrip() + "\n"
+
+
+def escape(text: str) -> str:
+    """In one line, with nothing in it that Markdown would read."""
+    return _MARKUP.sub(r"\\\1", " ".join(text.split()))
+
+
+def code(text: str) -> str:
+    """As code in the midst of a line, whatever it holds."""
+    text = " ".join(text.split()).replace("|", "\\|")
+    ticks = "`" * (1 + max((len(run) for run in re.findall(r"`+", text)), default=0))
+    pad = " " if "`" in text else ""
+    return f"{ticks}{pad}{text}{pad}{ticks}"
+
+
+def fence(text: str, language: str = "") -> list[str]:
+    ticks = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", text)), default=0))
+    return [f"{ticks}{language}", text.rstrip("\n"), ticks, ""]
+
+
+def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
+    names = list(heads)
+    lines = [f"| {' | '.join(names)} |", f"|{'---|' * len(names)}"]
+    return [*lines, *(f"| {' | '.join(cells)} |" for cells in rows), ""]
+
+
+def _top(told: Postmortem) -> Iterator[str]:
+    yield f"# Post-mortem of {escape(told.flow)}, run {told.run[:8]}"
+    yield ""
+    yield escape(sections.headline(told))
+    yield ""
+    yield from table(("", ""), ((name, escape(value)) for name, value in sections.summary(told)))
+
+
+def _drawing(told: Postmortem) -> Iterator[str]:
+    yield "## The graph"
+    yield ""
+    yield from fence(to_text(told.picture, width=100).plain, "text")
+    if told.skipped:
+        yield f"Passed by: {', '.join(code(label) for label in told.skipped)}."
+        yield ""
+
+
+def _trouble(told: Postmortem) -> Iterator[str]:
+    yield "## What went wrong, and how it was handled"
+    yield ""
+    if not told.troubles:
+        yield "Nothing did."
+        yield ""
+        return
+    rows = (
+        (
+            clock_time(trouble.at),
+            code(trouble.node) if trouble.node else "the run",
+            escape(trouble.error),
+            f"**{escape(trouble.handled)}**" if trouble.ended else escape(trouble.handled),
+        )
+        for trouble in told.troubles
+    )
+    yield from table(("when", "where", "what", "how it was handled"), rows)
+
+
+def _chapters(told: Postmortem) -> Iterator[str]:
+    yield f"## Every node in order ({told.visits:,} visits)"
+    yield ""
+    number = 0
+    for chapter in told.chapters:
+        if isinstance(chapter, Gap):
+            number += chapter.left_out
+            yield f"*{chapter.left_out:,} visits at which nothing went wrong are left out here.*"
+            yield ""
+        else:
+            number += 1
+            yield from _chapter(number, chapter)
+
+
+def _chapter(number: int, chapter: Chapter) -> Iterator[str]:
+    yield f"### {escape(sections.chapter_title(number, chapter))}"
+    yield ""
+    for name, value in sections.chapter_facts(chapter):
+        yield f"- {name}: {escape(value)}"
+    for text in sections.trial_texts(chapter):
+        yield f"- {escape(text)}"
+    for call in chapter.calls:
+        yield f"- step {code(sections.call_text(call))}"
+    for question in chapter.questions:
+        yield f"- {escape(sections.question_text(question))}"
+    yield ""
+    lines = [line for change in chapter.changes for line in sections.alteration_lines(change)]
+    if lines:
+        yield from fence("\n".join(f"{_SIGNS[kind]} {text}" for kind, text in lines), "text")
+
+
+def _questions(told: Postmortem) -> Iterator[str]:
+    if not told.questions:
+        return
+    yield "## Questions"
+    yield ""
+    rows = (
+        (
+            clock_time(question.asked_at),
+            code(node) if node else "the run",
+            escape(question.prompt),
+            escape(question.assignee or ""),
+            escape(sections.answer_text(question)),
+        )
+        for node, question in told.questions
+    )
+    yield from table(("asked", "node", "question", "of", "answer"), rows)
+
+
+def _remarks(told: Postmortem) -> Iterator[str]:
+    if not told.remarks:
+        return
+    yield "## Workers and the journal"
+    yield ""
+    for remark in told.remarks:
+        term = f" (term {remark.term})" if remark.term else ""
+        yield f"- {clock_time(remark.at)}, record {remark.seq}: {escape(remark.text)}{term}"
+    yield ""
+
+
+def _values(told: Postmortem) -> Iterator[str]:
+    for name in ("input", "state", "artifacts"):
+        value = getattr(told, name)
+        if value:
+            yield f"## {name.capitalize()}"
+            yield ""
+            yield from fence(sections.values_text(value), "json")

@@ -1,0 +1,167 @@
+"""The post-mortem of a run as data: everything that its reports tell. The run need not have ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.checkpoint.difference import Spent
+from holdfast.drawing import Picture
+from holdfast.reports.handling import Trouble, troubles
+from holdfast.reports.picturing import story_picture
+from holdfast.runs.pictures import make_checkpoint
+from holdfast.runs.recounting import recount
+from holdfast.runs.story import Chapter, Question, Remark, Story
+from holdfast.runs.versions import reader_at
+
+if TYPE_CHECKING:
+    from holdfast.runs.service import RunService
+    from holdfast.store.base import RunRow
+
+CHAPTERS = 300
+"""Visits that are told in full: the first, the last, and those in between at which something went wrong."""
+
+
+class Gap(msgspec.Struct, frozen=True, tag="gap"):
+    """So many visits that went well are not told here."""
+
+    left_out: int
+
+
+class Waited(msgspec.Struct, frozen=True, kw_only=True):
+    """Microseconds."""
+
+    people: int = 0
+    retries: int = 0
+
+
+class Postmortem(msgspec.Struct, kw_only=True):
+    """Times are microseconds since the epoch."""
+
+    run: str
+    flow: str
+    version: str
+    status: str
+    error: str
+    tenant: str
+    thread: str | None
+    created_at: int
+    ended_at: int | None
+    until: int
+    recoveries: int
+    forked_from: str | None
+    superseded_by: str | None
+    records: int
+    horizon: int
+    brought: int
+    lineage: dict[str, Any]
+    spent: Spent
+    waited: Waited
+    chapters: list[Chapter | Gap]
+    visits: int
+    skipped: list[str]
+    troubles: list[Trouble]
+    questions: list[tuple[str, Question]]
+    remarks: list[Remark]
+    input: Any
+    state: Any
+    artifacts: Any
+    picture: Picture
+
+    @property
+    def elapsed(self) -> int:
+        return (self.ended_at or self.until) - self.created_at
+
+
+async def examine(service: RunService, run: str, *, chapters: int = CHAPTERS) -> Postmortem:
+    """Raises RunNotFoundError, FlowNotFoundError where the run's graph is not stored."""
+    row = await service.get(run)
+    story = await recount(service, row)
+    last = await make_checkpoint(service, row, row.head)
+    graph = (await reader_at(service, row, row.head)).graph
+    return Postmortem(
+        run=row.id,
+        flow=row.flow,
+        version=row.version,
+        status=str(row.status),
+        error=row.error or "",
+        tenant=row.tenant,
+        thread=row.thread,
+        created_at=row.created_at,
+        ended_at=row.ended_at,
+        until=service.store.now(),
+        recoveries=row.recoveries,
+        forked_from=row.forked_from,
+        superseded_by=row.superseded_by,
+        records=story.records,
+        horizon=row.horizon,
+        brought=story.brought,
+        lineage=story.lineage,
+        spent=_spent(story),
+        waited=_waited(story, row, service.store.now()),
+        chapters=_bounded(story.chapters, chapters),
+        visits=len(story.chapters),
+        skipped=story.skipped,
+        troubles=troubles(story),
+        questions=_questions(story),
+        remarks=story.remarks,
+        input=last.input,
+        state=last.state,
+        artifacts=last.artifacts,
+        picture=story_picture(graph, story),
+    )
+
+
+def _spent(story: Story) -> Spent:
+    own = story.chapters
+    return Spent(
+        steps=sum(chapter.seq >= 0 for chapter in own),
+        duration=sum(chapter.duration for chapter in own),
+        tokens=sum(chapter.tokens for chapter in own),
+        cost=round(sum(chapter.cost for chapter in own), 9),
+    )
+
+
+def _waited(story: Story, row: RunRow, now: int) -> Waited:
+    until = row.ended_at or now
+    asked = [question for _, question in _questions(story)]
+    paused = [t for chapter in story.chapters for t in chapter.trials if t.wake_at is not None]
+    return Waited(
+        people=sum((question.ended_at or until) - question.asked_at for question in asked),
+        retries=sum((trial.wake_at or trial.at) - trial.at for trial in paused if trial.reason == "retry"),
+    )
+
+
+def _questions(story: Story) -> list[tuple[str, Question]]:
+    """Each with the node that asked it, in order."""
+    found = [(c.label, q) for c in story.chapters for q in c.questions]
+    found += [("", question) for question in story.questions]
+    return sorted(found, key=lambda pair: pair[1].asked_at)
+
+
+def _bounded(chapters: list[Chapter], limit: int) -> list[Chapter | Gap]:
+    """All, or the first and last with what matters between them; gaps say how many are missing."""
+    if not limit or len(chapters) <= limit:
+        return list(chapters)
+    third = max(limit // 3, 1)
+    kept = {*range(third), *range(len(chapters) - third, len(chapters))}
+    notable = [i for i, chapter in enumerate(chapters) if i not in kept and _is_notable(chapter)]
+    kept |= set(notable[:third])
+    return list(_with_gaps(chapters, kept))
+
+
+def _is_notable(chapter: Chapter) -> bool:
+    return bool(chapter.error or chapter.trials or chapter.questions or chapter.ended_at is None)
+
+
+def _with_gaps(chapters: list[Chapter], kept: set[int]) -> list[Chapter | Gap]:
+    found: list[Chapter | Gap] = []
+    missing = 0
+    for i, chapter in enumerate(chapters):
+        if i in kept:
+            found += [Gap(missing), chapter] if missing else [chapter]
+            missing = 0
+        else:
+            missing += 1
+    return [*found, Gap(missing)] if missing else found

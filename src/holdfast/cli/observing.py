@@ -20,8 +20,9 @@ def observe(house: Holdfast) -> Holdfast:
     return house
 
 
-def start_logging() -> None:
-    form = os.environ.get("HOLDFAST_LOG") or "text"
+def start_logging(form: str = "text") -> None:
+    """`form`: unless the environment wishes otherwise."""
+    form = os.environ.get("HOLDFAST_LOG") or form
     level = os.environ.get("HOLDFAST_LOG_LEVEL") or "INFO"
     try:
         configure_logging(form, level)

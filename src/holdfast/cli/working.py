@@ -12,15 +12,22 @@ from holdfast.cli.locating import absolute, load_flows, split
 from holdfast.cli.main import Exit
 from holdfast.cli.observing import start_logging
 from holdfast.cli.opening import open_house, remember_source
-from holdfast.cli.screen import note
+from holdfast.cli.screen import note, to_json
 
 LEASE = 30.0
 
 
 async def work(
-    specs: list[str], lanes: list[str] | None, concurrency: int, *, until_idle: bool, store: str | None
+    specs: list[str],
+    lanes: list[str] | None,
+    concurrency: int,
+    *,
+    until_idle: bool,
+    store: str | None,
+    json: bool,
 ) -> Exit:
-    start_logging()
+    """With `json`: one line on stdout that says what it carries, and logs as JSON lines."""
+    start_logging("json" if json else "text")
     carried = [(spec, flow) for spec in specs for flow in load_flows(spec)]
     flows = [flow for _, flow in carried]
     async with open_house(store, must_exist=False, lease=LEASE) as house:
@@ -28,7 +35,11 @@ async def work(
         await house.open()
         for spec, flow in carried:
             remember_source(store, flow.program().version, f"{split(absolute(spec))[0]}:{flow.name}")
-        note(_greeting(flows, lanes))
+        if json:
+            versions = {flow.name: flow.program().version for flow in flows}
+            print(to_json({"flows": versions, "lanes": lanes, "concurrency": concurrency}), flush=True)
+        else:
+            note(_greeting(flows, lanes))
         await _live(worker, until_idle=until_idle)
     return Exit.ok
 

@@ -112,8 +112,9 @@ def worker(
         bool, typer.Option("--until-idle", help="Stop when nothing is left to do now")
     ] = False,
     store: Store = None,
+    json: Json = False,
 ) -> int:
     """Advance runs that others start, resume or answer. SIGTERM and Ctrl-C drain it."""
     from holdfast.cli.working import work
 
-    return go(work(flows, lane or None, concurrency, until_idle=until_idle, store=store))
+    return go(work(flows, lane or None, concurrency, until_idle=until_idle, store=store, json=json))

@@ -133,7 +133,7 @@ class Holdfast:
         return await service.replay(run, upto=upto, against=against.graph, version=against.version)
 
     async def postmortem(self, run: str, form: str = "md") -> str:
-        """A run's whole story as a page; `form`: md or html. `reports.postmortem.examine` gives it as data."""
+        """A run's whole story as a page; `form`: md or html. `holdfast.reports` has it as data."""
         from holdfast.reports.forms import render
 
         return await render(await self.service(), run, form)

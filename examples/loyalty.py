@@ -14,6 +14,7 @@ from holdfast import Context, Flow
 
 @dataclass
 class Purchase:
+    order: str = "A17"
     customer: str = "c-9"
     amount: int = 40
     total: int = 0
@@ -44,7 +45,7 @@ async def credit_carelessly(s: Purchase) -> dict[str, int]:
     return {"total": book(f"{s.customer} +{s.amount // 10}")}
 
 
-@careful.node(effect="external", idempotency_key="credit-{{customer}}-{{amount}}", id="credit")
+@careful.node(effect="external", idempotency_key="credit-{{order}}", id="credit")
 async def credit_carefully(s: Purchase, ctx: Context) -> dict[str, int]:
     return {"total": book_once(f"{s.customer} +{s.amount // 10}", ctx.idempotency_key)}
 

@@ -34,7 +34,7 @@ _ANSWER = "Where it asks, `holdfast answer RUN approve --resume` decides and goe
 TEMPLATES = {
     "approval": Template(
         "Expenses: small ones are paid at once, large ones wait for a person.",
-        'holdfast run @MODULE@.py --input \'{"who": "Ada", "amount": 250}\'',
+        'holdfast run @MODULE@.py --input \'{"id": "E-17", "who": "Ada", "amount": 250}\'',
         _ANSWER,
     ),
     "agent": Template(

@@ -65,7 +65,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         found = self.smallest
         if found is None:
             tried = f"{len(self.verdicts)} of {self.points} boundaries"
-            return f"Flow {self.flow!r} is safe: killed at {tried}, it came to the same end and effects."
+            return f"Flow {self.flow!r} is safe: killed at {tried}, it came to the same end."
         more = f"\n  and at {len(self.unsafe) - 1} further boundaries" if len(self.unsafe) > 1 else ""
         lines = "".join(f"\n  - {difference.text}" for difference in found.differences)
         return (

@@ -16,6 +16,7 @@ from holdfast.cli.telling import command, hold_json, tell_hold
 from holdfast.cli.timing import SHOWN, money, tell_timeline, timeline_json
 from holdfast.drawing import to_text
 from holdfast.errors import InputError, RunNotFoundError
+from holdfast.model.secrets import masked
 from holdfast.runs.service import RunService
 from holdfast.runs.timeline import Timeline, make_timeline
 from holdfast.store.base import RunRow
@@ -66,6 +67,7 @@ async def show(
 
 
 def _tell_checkpoint(found: Checkpoint, *, json: bool, form: str | None) -> Exit:
+    found = found.shown()
     if json:
         print_json(found.as_interface() if form == "interface" else found)
         return Exit.ok
@@ -228,7 +230,8 @@ async def _values(service: RunService, line: Timeline) -> tuple[Any, Any]:
         return {}, {}
     await service.runtime.desk.materialise(line.pos, line.reader.sealer.registry)
     values = line.pos.scopes[""].tree.merged()
-    return values.get("scratch", {}), values.get("artifacts", {})
+    secrets = line.graph.secrets
+    return masked(values.get("scratch", {}), secrets), masked(values.get("artifacts", {}), secrets)
 
 
 def _record(record: Record) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def hide_at(value: Any, path: Path, paths: Paths) -> Any:
     for part in path:
         here = tuple(rest[1:] for rest in here if rest and rest[0] in (part, ANY))
         if () in here:
-            return MASK
+            return None if value is None else MASK
     return _masked(value, (*here, *paths), paths)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.checkpoint.diff import MISSING, Change, changes, some
 from holdfast.checkpoint.difference import Diff, Moment, NodeDiff, Parting, Sides, Spent
 from holdfast.checkpoint.picture import Checkpoint
+from holdfast.runs.hiding import hidden_changes
 from holdfast.runs.pictures import make_checkpoint
 from holdfast.runs.recounting import ANCESTORS, recount
 from holdfast.runs.story import Chapter, Question, Story
@@ -33,14 +34,15 @@ async def compare(service: RunService, a: str, b: str, *, limit: int = LIMIT) ->
     story_a, story_b = await recount(service, row_a, seq_a), await recount(service, row_b, seq_b)
     nodes, same, edges = _nodes(story_a, story_b)
     parted = await _parted(service, one, other)
+    secrets = (*one.secrets, *other.secrets)
     return Diff(
         a=_moment(one, row_a),
         b=_moment(other, row_b),
         relation="same" if row_a.id == row_b.id else "branches" if parted is not None else "runs",
         parted=parted,
-        input=some(changes(one.input, other.input), limit),
-        state=some(changes(one.state, other.state), limit),
-        artifacts=some(changes(one.artifacts, other.artifacts), limit),
+        input=some(hidden_changes(changes(one.input, other.input), secrets), limit),
+        state=some(hidden_changes(changes(one.state, other.state), secrets), limit),
+        artifacts=some(hidden_changes(changes(one.artifacts, other.artifacts), secrets), limit),
         nodes=nodes,
         same_nodes=same,
         skipped=_sides(one.skipped, other.skipped),

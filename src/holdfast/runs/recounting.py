@@ -13,6 +13,7 @@ from holdfast.model.bodies import AttemptBody, SnapshotBody
 from holdfast.model.position import Position
 from holdfast.model.snapshot import load_position
 from holdfast.runs.chronicle import Chronicler
+from holdfast.runs.hiding import hide_story
 from holdfast.runs.loading import segment_loader, start_from
 from holdfast.runs.pictures import lineage_of
 from holdfast.runs.story import Chapter, Question, Story
@@ -39,6 +40,7 @@ async def recount(service: RunService, row: RunRow, upto: int | None = None, dep
     await _answers(service, row, told.story, last)
     if told.story.brought and depth < ANCESTORS:
         await _fill_in(service, told.story, depth)
+    hide_story(told.story, readers.at(last).graph.secrets)
     return told.story
 
 

@@ -81,7 +81,7 @@ def _of_trial(chapter: Chapter, trial: Trial) -> tuple[str, str] | None:
     if trial.reason == "in_doubt":
         return "whether it had taken effect was not known", again
     if trial.reason == "resumed":
-        return "", f"the failed run was resumed: {again}"
+        return error_text(trial.error), f"the run failed, and was resumed: {again}"
     return None
 
 

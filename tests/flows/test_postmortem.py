@@ -1,0 +1,322 @@
+"""Post-mortem reports: every node in order, what it changed, what failed and how that was handled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from holdfast import Context, Flow, Holdfast, Retry
+from holdfast.errors import InputError, NotDone
+from holdfast.reports.forms import render
+from holdfast.reports.html import to_html
+from holdfast.reports.markdown import to_markdown
+from holdfast.reports.postmortem import Gap, Postmortem, examine
+from holdfast.runs.story import Chapter
+from tests.flows.places import Place
+from tests.flows.refunds import GIVEN, refund_flow
+
+pytestmark = pytest.mark.anyio
+
+
+async def examined(house: Holdfast, run: str, **options: Any) -> Postmortem:
+    return await examine(await house.service(), run, **options)
+
+
+def chapter(told: Postmortem, label: str) -> Chapter:
+    return next(c for c in told.chapters if isinstance(c, Chapter) and c.label == label)
+
+
+def handled(told: Postmortem) -> list[tuple[str, str, str]]:
+    return [(trouble.node, trouble.error, trouble.handled) for trouble in told.troubles]
+
+
+class Page(HTMLParser):
+    """As much of a browser as it takes: which tags there are, what they fetch, what they say."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.fetched: list[str] = []
+        self.open: list[str] = []
+        self.said = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.fetched += [v or "" for k, v in attrs if k in ("src", "href", "xlink:href", "action", "data")]
+        if tag not in ("meta", "br", "link", "img"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.fetched += [v or "" for k, v in attrs if k in ("src", "href", "xlink:href")]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.said += data
+
+
+def rough() -> Flow:
+    """Everything that can go wrong and be coped with, then something that cannot."""
+    flow = Flow("rough", effect="read")
+    calls: list[str] = []
+
+    @flow.node(on_failure="skip")
+    async def enrich(s: dict[str, Any]) -> None:
+        raise ValueError("no <b>data</b> | for `you`")
+
+    @flow.node(on_failure="route:mend")
+    async def risky(s: dict[str, Any]) -> None:
+        raise KeyError("lost")
+
+    @flow.node()
+    async def mend(s: dict[str, Any]) -> dict[str, Any]:
+        return {"mended": True}
+
+    @flow.node(retry=Retry(2, delay=0.001))
+    async def flaky(s: dict[str, Any]) -> dict[str, Any]:
+        calls.append("flaky")
+        if len(calls) == 1:
+            raise ConnectionError("away")
+        return {"order": {**s["order"], "paid": True}, "log": "x"}
+
+    @flow.node()
+    async def broken(s: dict[str, Any]) -> None:
+        raise RuntimeError("<script>alert(1)</script> it is over")
+
+    flow.start(enrich)
+    flow.edge(enrich, risky)
+    flow.edge(mend, flaky)
+    flow.edge(flaky, broken)
+    return flow
+
+
+@pytest.mark.covers("TOOL-TIME-07")
+async def test_report_tells_each_failure_and_how_it_was_handled(house: Holdfast) -> None:
+    run = (await rough().run({"order": {"id": 7, "paid": False}}, on=house)).run_id
+    told = await examined(house, run)
+
+    assert [c.label for c in told.chapters if isinstance(c, Chapter)] == [
+        "enrich",
+        "risky",
+        "mend",
+        "flaky",
+        "broken",
+    ]
+    found = handled(told)
+    assert [(node, error.partition(":")[0]) for node, error, _ in found] == [
+        ("enrich", "ValueError"),
+        ("risky", "KeyError"),
+        ("flaky", "ConnectionError"),
+        ("broken", "RuntimeError"),
+    ]
+    assert "passed by" in found[0][2]
+    assert "took risky->mend:failed" in found[1][2]
+    assert "as attempt 2" in found[2][2]
+    assert "nothing coped" in found[3][2]
+    assert [t.ended for t in told.troubles] == [False, False, False, True]
+    (paid, log) = chapter(told, "flaky").changes
+    assert [(part.path, part.before, part.after) for part in paid.parts] == [
+        ("state.order.paid", False, True)
+    ]
+    assert (log.path, log.after) == ("state.log", "x")
+
+
+@pytest.mark.covers("TOOL-TIME-07")
+async def test_markdown_has_every_part_and_no_markup_of_the_runs_own(house: Holdfast) -> None:
+    run = (await rough().run({"order": {"id": 7, "paid": False}}, on=house)).run_id
+    text = await house.postmortem(run)
+
+    assert text.startswith("# Post-mortem of rough, run ")
+    assert "The run failed after" in text
+    assert "at broken: RuntimeError" in text
+    heads = [line for line in text.splitlines() if line.startswith("## ")]
+    assert heads == [
+        "## The graph",
+        "## What went wrong, and how it was handled",
+        "## Every node in order (5 visits)",
+        "## Workers and the journal",
+        "## Input",
+        "## State",
+    ]
+    assert "✗ broken" in text
+    assert "### 4. flaky: success" in text
+    assert "~ state.order.paid  false → true" in text
+    assert "\\<script>" in text
+    assert "no \\<b>data\\</b> \\| for \\`you\\`" in text
+
+
+@pytest.mark.covers("TOOL-TIME-08")
+async def test_html_is_one_file_with_its_drawing_and_nothing_that_runs(house: Holdfast) -> None:
+    run = (await rough().run({"order": {"id": 7, "paid": False}}, on=house)).run_id
+    text = await house.postmortem(run, "html")
+
+    page = Page(text)
+    assert page.open == []
+    assert "svg" in page.tags
+    assert not {"script", "img", "link", "iframe", "object", "form", "b"} & set(page.tags)
+    assert [place for place in page.fetched if not place.startswith("#")] == []
+    assert "<script>alert(1)</script> it is over" in page.said
+    assert "What went wrong, and how it was handled" in page.said
+    assert "prefers-color-scheme" in text
+    assert "@media print" in text
+    with pytest.raises(InputError, match="no form 'pdf'"):
+        await render(await house.service(), run, "pdf")
+
+
+@pytest.mark.covers("TOOL-TIME-07")
+async def test_report_tells_who_was_asked_who_decided_and_how_long_it_took(house: Holdfast) -> None:
+    flow = refund_flow()
+    result = await flow.run(GIVEN, on=house)
+    waiting = await house.postmortem(result.run_id)
+    assert "(not answered yet)" in waiting
+    assert "The run is pending\\_input" in waiting
+    service = await house.service()
+    await service.answer(result.holds[0].id, "approve", comment="a good customer", by="user:ann")
+    await flow.resume(result.run_id, on=house)
+
+    told = await examined(house, result.run_id)
+    ((node, question),) = told.questions
+    assert (node, question.decision, question.by) == ("approve", "approve", "user:ann")
+    assert question.ended_at is not None
+    assert told.waited.people == question.ended_at - question.asked_at
+    text = to_markdown(told)
+    assert "user:ann decided 'approve' after" in text
+    assert "(a good customer)" in text
+    assert chapter(told, "pay").changes[0].path == "state.receipt"
+
+
+def careful() -> Flow:
+    flow = Flow("careful")
+
+    @flow.script(effect="read")
+    async def think(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
+        await ctx.step("search", lambda: ["a", "b"], effect="read")
+        try:
+            await ctx.step("fetch", _away, effect="read")
+        except Exception as error:
+            ctx.emit(str(error))
+        ctx.spent(tokens=120, cost=0.5)
+        return {"seen": 2}
+
+    @flow.node(effect="external")
+    async def send(s: dict[str, Any]) -> dict[str, Any]:
+        return {"sent": True}
+
+    flow.start(think)
+    flow.edge(think, send)
+    return flow
+
+
+def _away() -> None:
+    raise ConnectionError("fetch is away")
+
+
+@pytest.mark.covers("TOOL-TIME-07")
+async def test_report_lists_tool_calls_costs_and_live_output(house: Holdfast) -> None:
+    told = await examined(house, (await careful().run({}, on=house)).expect().run_id)
+    think = chapter(told, "think")
+    assert [(call.name, call.error is None) for call in think.calls] == [("search", True), ("fetch", False)]
+    assert (think.tokens, told.spent.tokens, told.spent.cost, think.emitted) == (120, 120, 0.5, 1)
+    text = to_markdown(told)
+    assert 'search (read): ["a","b"]' in text
+    assert "fetch (read): failed:" in text
+    assert "Nothing did." in text
+
+
+@pytest.mark.covers("TOOL-TIME-07")
+async def test_report_tells_of_a_crash_a_doubt_and_who_settled_it(place: Place) -> None:
+    flow = careful()
+    run = await place.crash(flow, {})
+    house = await place.house()
+    result = await flow.resume(run, on=house)
+    service = await house.service()
+    await service.answer(result.holds[0].id, "happened", by="user:ann")
+    (await flow.resume(run, on=house)).expect()
+
+    told = await examined(house, run)
+    assert any("took the run on while send was under way" in remark.text for remark in told.remarks)
+    assert ("send", "user:ann decided 'happened'") in [(node, how) for node, _, how in handled(told)]
+    assert "Did node 'send' take effect?" in Page(to_html(told)).said
+
+
+@pytest.mark.covers("TOOL-TIME-07")
+async def test_report_tells_that_a_failed_run_was_mended_and_resumed(house: Holdfast) -> None:
+    fails = [True]
+    flow = Flow("mended", effect="read")
+
+    @flow.node()
+    async def work(s: dict[str, Any]) -> dict[str, Any]:
+        if fails:
+            raise NotDone("not yet")
+        return {"done": True}
+
+    flow.start(work)
+    run = (await flow.run({}, on=house)).run_id
+    fails.clear()
+    (await flow.resume(run, on=house)).expect()
+    told = await examined(house, run)
+    assert told.status == "completed"
+    ((node, error, how),) = handled(told)
+    assert (node, error) == ("work", "NotDone: not yet")
+    assert how == "the run failed, and was resumed: run again as attempt 2"
+    assert chapter(told, "work").outcome == "success"
+
+
+@pytest.mark.covers("TOOL-TIME-07")
+async def test_report_of_a_fork_begins_where_its_source_did(house: Holdfast) -> None:
+    flow = careful()
+    source = (await flow.run({}, on=house)).expect().run_id
+    service = await house.service()
+    seq = next(m.seq for m in await service.checkpoints(source) if m.node == "think")
+    made = await flow.fork(source, seq, patch={"scratch": {"seen": 9}}, on=house)
+    assert made.waiting is True or made.completed
+    told = await examined(house, made.run_id)
+    assert [c.name for c in chapter(told, "think").calls] == ["search", "fetch"]
+    assert f"{source} after record {seq}, with scratch: seen changed" in to_markdown(told)
+
+
+@pytest.mark.covers("TOOL-TIME-07", "TOOL-TIME-08")
+async def test_report_of_a_long_run_is_bounded_and_says_what_it_leaves_out(bare_house: Holdfast) -> None:
+    flow = Flow("long", effect="pure")
+    before: Any = None
+    for i in range(200):
+        node: Callable[..., Any] = flow.node(id=f"n{i}", on_failure="skip" if i == 90 else "abort")(
+            _fails if i == 90 else _passes
+        )
+        if before is None:
+            flow.start(node)
+        else:
+            flow.edge(before, node)
+        before = node
+    run = (await flow.run({}, on=bare_house)).expect().run_id
+
+    told = await examined(bare_house, run, chapters=30)
+    assert told.visits == 200
+    gaps = [part.left_out for part in told.chapters if isinstance(part, Gap)]
+    kept = [part.label for part in told.chapters if isinstance(part, Chapter)]
+    assert (len(kept), sum(gaps)) == (21, 179)
+    assert "n90" in kept
+    text = to_markdown(told)
+    assert "*80 visits at which nothing went wrong are left out here.*" in text
+    assert "### 91. n90: skipped" in text
+    assert "### 200. n199: success" in text
+    assert len(to_html(await examined(bare_house, run))) < 500_000
+    service = await bare_house.service()
+    await service.prune(run, keep=5)
+    short = await examined(bare_house, run, chapters=0)
+    assert short.visits == 200
+    assert "was pruned" in to_markdown(short)
+
+
+def _passes(s: dict[str, Any]) -> dict[str, Any]:
+    return {"n": s.get("n", 0) + 1}
+
+
+def _fails(s: dict[str, Any]) -> None:
+    raise ValueError("the ninety-first")

@@ -384,7 +384,28 @@ class Resealing(Protocol):
         ...
 
 
-class Store(Runs, Journal, Inbox, Holds, Moving, Flows, BlobRows, Memories, Resealing, Protocol):
+class StoreFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """How a store is, for whoever looks after it."""
+
+    schema: int  # the number of its newest migration
+    size: int  # bytes on disk, as far as the store knows
+    problems: list[str]  # what is broken in its own structure
+    lapsed: list[RunId]  # runs whose lease is over and that nobody has freed yet
+    blobs: int
+    unreferenced: int  # blobs that no run names: garbage until a prune collects them
+    condemned: int
+    missing: list[bytes]  # blobs that runs name and that are not there: lost values
+    outside: list[bytes] = []  # `deep`: blobs whose bytes somebody else keeps
+
+
+class Examined(Protocol):
+    async def examine(self, *, deep: bool) -> StoreFacts:
+        """Changes nothing. `deep`: the store's own structure and each blob's place are looked at too, which
+        may take as long as reading all of it."""
+        ...
+
+
+class Store(Examined, Runs, Journal, Inbox, Holds, Moving, Flows, BlobRows, Memories, Resealing, Protocol):
     """A whole store, opened by `store.open`."""
 
     capabilities: Capability

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from holdfast.store.base import StoreFacts
 from holdfast.store.memory.rows import Blob
 from holdfast.store.memory.tables import Tables
 
@@ -62,6 +63,22 @@ class Keeping(Tables):
     async def flows(self) -> list[FlowRow]:
         with self._lock:
             return sorted(self._flows.values(), key=_name_and_age)
+
+    async def examine(self, *, deep: bool) -> StoreFacts:
+        with self._lock:
+            now = self._now()
+            named = {digest for run in self._ids.values() for digest in run.blobs}
+            return StoreFacts(
+                schema=0,
+                size=sum(blob.size for blob in self._blobs.values()),
+                problems=[],
+                lapsed=[run.id for run in self._leased.values() if not self._is_held(run, now)],
+                blobs=len(self._blobs),
+                condemned=sum(blob.condemned for blob in self._blobs.values()),
+                unreferenced=len(self._blobs.keys() - named),
+                missing=sorted(named - self._blobs.keys()),
+                outside=[d for d, blob in self._blobs.items() if blob.data is None] if deep else [],
+            )
 
     async def put_code(self, digest: str, marks: bytes) -> None:
         with self._lock:

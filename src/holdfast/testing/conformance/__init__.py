@@ -29,6 +29,7 @@ ALL = (
     "claims",
     "durable",
     "events",
+    "health",
     "holds",
     "inbox",
     "journal",

@@ -21,11 +21,13 @@ from holdfast.store.base import (
     RunFilter,
     RunHistory,
     RunRow,
+    StoreFacts,
 )
 from holdfast.store.blob.local import LocalBlobs
 from holdfast.store.sql.sqlite import blobs, claim, holds, inbox, journal, kept, memories, moving, runs
 from holdfast.store.sql.sqlite.changes import Changes
 from holdfast.store.sql.sqlite.connect import Cursor, Settings, connect, row
+from holdfast.store.sql.sqlite.examine import examine
 from holdfast.store.sql.sqlite.faults import closed, translated
 from holdfast.store.sql.sqlite.migrate import prepare
 from holdfast.store.sql.sqlite.reader import Readers
@@ -268,6 +270,10 @@ class SqliteStore:
 
     async def flows(self) -> list[FlowRow]:
         return self._read(blobs.flows)
+
+    async def examine(self, *, deep: bool) -> StoreFacts:
+        exists = self._objects.has if deep else None
+        return self._read(partial(examine, now=self._now(), exists=exists))
 
     async def put_code(self, digest: str, marks: bytes) -> None:
         await self._write(partial(blobs.put_code, digest=digest, marks=marks))

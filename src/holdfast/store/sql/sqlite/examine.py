@@ -1,0 +1,48 @@
+"""How the file is: for whoever looks after it. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from holdfast.store.base import StoreFacts
+from holdfast.store.sql.sqlite.connect import Cursor, row, rows
+from holdfast.types.ids import RunId
+
+_MANY = 1000
+_LAPSED = "SELECT id FROM runs WHERE worker IS NOT NULL AND lease_until <= ? ORDER BY lease_until LIMIT ?"
+_BLOBS = """
+SELECT count(*), coalesce(sum(condemned), 0),
+       coalesce(sum(NOT EXISTS (SELECT 1 FROM blob_refs WHERE blob_refs.digest = blobs.digest)), 0)
+FROM blobs"""
+_MISSING = """
+SELECT DISTINCT digest FROM blob_refs
+WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE blobs.digest = blob_refs.digest) LIMIT ?"""
+_AT = "SELECT digest FROM blobs WHERE place = ? AND condemned = 0"
+
+
+def examine(cur: Cursor, now: int, exists: Callable[[bytes], bool] | None) -> StoreFacts:
+    """`exists`: whether the file of a blob is there; None: nothing that takes long is looked at."""
+    problems: list[str] = []
+    outside: list[bytes] = []
+    missing = [digest for (digest,) in rows(cur, _MISSING, (_MANY,))]
+    if exists is not None:
+        problems = [text for (text,) in rows(cur, "PRAGMA quick_check(20)") if text != "ok"]
+        missing += [digest for (digest,) in rows(cur, _AT, ("file",)) if not exists(digest)]
+        outside = [digest for (digest,) in rows(cur, _AT, ("elsewhere",))]
+    blobs = row(cur, _BLOBS) or (0, 0, 0)
+    return StoreFacts(
+        schema=_number(cur, "PRAGMA user_version"),
+        size=_number(cur, "PRAGMA page_count") * _number(cur, "PRAGMA page_size"),
+        problems=problems,
+        lapsed=[RunId(run) for (run,) in rows(cur, _LAPSED, (now, _MANY))],
+        blobs=blobs[0],
+        condemned=blobs[1],
+        unreferenced=blobs[2],
+        missing=missing,
+        outside=outside,
+    )
+
+
+def _number(cur: Cursor, sql: str) -> int:
+    found = row(cur, sql)
+    return 0 if found is None else int(found[0])

@@ -82,6 +82,12 @@ def recall_source(store: str | None, flow: str, version: str) -> str:
     return spec
 
 
+def known_sources(store: str | None) -> dict[str, str]:
+    """Version -> where its code was last seen."""
+    place = _sources_file(store)
+    return {} if place is None else _sources(place)
+
+
 def _sources_file(store: str | None) -> Path | None:
     file = _file_of(address_of(store))
     return None if file is None else file.with_name(f"{file.name}-flows.json")

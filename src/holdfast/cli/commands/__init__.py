@@ -9,7 +9,7 @@ from importlib import import_module
 
 from holdfast.cli.shell import app
 
-THEMES = ("starting", "running", "looking", "travelling", "proving", "keeping", "breakpoints")
+THEMES = ("starting", "running", "looking", "travelling", "proving", "keeping", "breakpoints", "flows")
 
 for theme in THEMES:
     import_module(f"{__name__}.{theme}")

@@ -78,7 +78,7 @@ async def examine(service: RunService, run: str, *, chapters: int = CHAPTERS) ->
     """Raises RunNotFoundError, FlowNotFoundError where the run's graph is not stored."""
     row = await service.get(run)
     story = await recount(service, row)
-    last = await make_checkpoint(service, row, row.head)
+    last = (await make_checkpoint(service, row, row.head)).shown()
     graph = (await reader_at(service, row, row.head)).graph
     return Postmortem(
         run=row.id,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -131,6 +133,50 @@ def test_resume_watch_tells_lines_in_a_pipe_and_json_lines_to_machines(cli: Cli,
     assert "\x1b" not in "".join(lines)
     assert [event["type"] for event in events][-2:] == ["run.completed", "checkpoint.created"]
     assert result["status"] == "completed"
+
+
+GATED = """
+import asyncio
+from pathlib import Path
+from holdfast import Flow
+gated = Flow("gated", effect="pure")
+
+@gated.node
+async def first(s):
+    pass
+
+@gated.node
+async def second(s):
+    while not Path("go").exists():
+        await asyncio.sleep(0.01)
+
+gated.chain(first, second)
+"""
+
+
+@pytest.mark.covers("TOOL-CLI-01")
+def test_resume_watch_tells_what_another_process_does_as_it_does_it(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "gated.py").write_text(GATED)
+    command = [sys.executable, "-m", "holdfast"]
+    with subprocess.Popen(
+        [*command, "run", "gated.py", "--watch"], stdout=subprocess.PIPE, text=True
+    ) as works:
+        _until(works, "node.started", "second")
+        run = cli("runs", "--json").json[0]["id"]
+        with subprocess.Popen(
+            [*command, "resume", run, "--watch"], stdout=subprocess.PIPE, text=True
+        ) as looks:
+            _until(looks, "node.started", "second")
+            (tmp_path / "go").touch()
+            _until(looks, "run.completed")
+
+    assert (works.returncode, looks.returncode) == (0, 0)
+
+
+def _until(process: subprocess.Popen[str], *words: str) -> None:
+    """Reads lines until one has all the words; the test's time limit ends it otherwise."""
+    assert process.stdout is not None
+    assert any(all(word in line for word in words) for line in process.stdout)
 
 
 SLOW = """

@@ -10,7 +10,7 @@ from holdfast.cli.looking import graph_json
 from holdfast.cli.main import Exit
 from holdfast.cli.opening import address_of, open_house, store_exists
 from holdfast.cli.picturing import picture_of
-from holdfast.cli.screen import draw, is_plain, note, print_json, width
+from holdfast.cli.screen import busy, draw, is_plain, note, print_json, width
 from holdfast.drawing import Picture, from_graph, to_svg, to_text
 from holdfast.errors import FlowNotFoundError, InputError, RunNotFoundError
 from holdfast.model.fingerprint import decode_graph
@@ -69,7 +69,8 @@ async def _run(service: RunService, what: str, *, expand: bool) -> Picture | Non
         row = await service.get(what)
     except RunNotFoundError:
         return None
-    line = await make_timeline(service, row, keep=0)
+    with busy(f"Reading {row.head + 1 - row.horizon:,} records"):
+        line = await make_timeline(service, row, keep=0)
     interrupted = row.worker is None and row.status not in ENDED
     return picture_of(line.graph, line.visits, expand=expand, interrupted=interrupted)
 

@@ -11,7 +11,7 @@ from holdfast.cli.lasting import clock_time, lasting
 from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house
 from holdfast.cli.picturing import picture_of
-from holdfast.cli.screen import brief, draw, fields, is_plain, note, print_json, say, table, width
+from holdfast.cli.screen import brief, busy, draw, fields, is_plain, note, print_json, say, table, width
 from holdfast.cli.telling import command, hold_json, tell_hold
 from holdfast.cli.timing import SHOWN, money, tell_timeline, timeline_json
 from holdfast.drawing import to_text
@@ -93,7 +93,8 @@ def _tell_checkpoint(found: Checkpoint, *, json: bool, form: str | None) -> Exit
 
 
 async def _show_run(service: RunService, row: RunRow, view: View, *, store: str | None) -> Exit:
-    line = await make_timeline(service, row, keep=None if view.everything else SHOWN)
+    with busy(f"Reading {row.head + 1 - row.horizon:,} records"):
+        line = await make_timeline(service, row, keep=None if view.everything else SHOWN)
     now = service.store.now()
     if not view.chosen:
         await _head(service, row, line, now)

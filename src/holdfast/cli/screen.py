@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 from holdfast.types.veil import veil
@@ -42,6 +44,9 @@ _STYLES = {
     "note": "dim",
     "label": "cyan",
 }
+
+PATIENCE = 2.0
+"""Seconds of silence after which somebody who waits wants to know what goes on."""
 
 
 def complain(text: str) -> None:
@@ -140,6 +145,25 @@ def status_console() -> Console | None:
     from rich.console import Console
 
     return Console(stderr=True, highlight=False)
+
+
+@contextmanager
+def busy(text: str) -> Generator[None]:
+    """What may take a while says so after two seconds, on stderr in a terminal."""
+    console = status_console()
+    if console is None:
+        yield
+        return
+    status = console.status(f"{_escaped(text)} ...", spinner="dots")
+    late = Timer(PATIENCE, status.start)
+    late.daemon = True
+    late.start()
+    try:
+        yield
+    finally:
+        late.cancel()
+        late.join()
+        status.stop()
 
 
 def fields(pairs: Sequence[tuple[str, str]]) -> None:

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from holdfast.app.flow import follow
 from holdfast.cli.lasting import lasting
 from holdfast.cli.liveview import FRAME, LiveView
-from holdfast.cli.screen import is_terminal, say, status_console, to_json
+from holdfast.cli.screen import PATIENCE, is_terminal, say, status_console, to_json
 from holdfast.cli.telling import event_line
 from holdfast.runs.seeing import see
 from holdfast.runs.service import RunService
 from holdfast.runs.visits import Visits
 from holdfast.store.base import RunRow
 from holdfast.types.event import Event
+from holdfast.types.ids import RunId
 
-PATIENCE = 2.0
-"""Seconds of silence after which somebody who waits wants to know what goes on."""
+POLL = 0.3
+"""Seconds after which others may have written something that nobody told us about."""
 
 
 async def watch(service: RunService, row: RunRow, driving: asyncio.Future[Any], *, json: bool) -> None:
@@ -38,6 +39,28 @@ def _tell(event: Event) -> None:
     line = event_line(event)
     if line is not None:
         say(line)
+        # Whoever reads the pipe wants it now.
+        sys.stdout.flush()
+
+
+async def follow(service: RunService, run: RunId, driving: asyncio.Future[Any]) -> AsyncGenerator[Event]:
+    """Events as they become durable, also those of a run that another process advances."""
+    after, woken = 0, asyncio.Event()
+    stop = service.runtime.listen(run, woken.set)
+    driving.add_done_callback(lambda _done: woken.set())
+    try:
+        while True:
+            woken.clear()
+            over = driving.done()
+            for event in await service.events(run, after=after, limit=10_000):
+                after = event.number
+                yield event
+            if over:
+                return
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(woken.wait(), POLL)
+    finally:
+        stop()
 
 
 async def _live(service: RunService, row: RunRow, driving: asyncio.Future[Any]) -> None:

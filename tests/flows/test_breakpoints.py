@@ -10,6 +10,7 @@ import pytest
 
 from holdfast import AnswerInvalidError, Flow, FlowInvalidError, Holdfast, InputError, Join, Retry, RunStatus
 from holdfast.errors import HoldNotFoundError
+from holdfast.runs.timeline import make_timeline
 from holdfast.store.base import RunFilter
 from holdfast.testing.crashpoints import Crash, armed
 from holdfast.types.hold import HoldRow
@@ -411,3 +412,17 @@ async def test_break_whose_name_is_taken_is_refused(house: Holdfast) -> None:
 def test_breakpoint_is_part_of_the_graph() -> None:
     marks = {with_stop("node", [], stop).compile().version for stop in (True, False)}
     assert len(marks) == 2
+
+
+async def test_timeline_shows_the_stop_as_a_wait_of_its_node(house: Holdfast) -> None:
+    flow = with_stop("node", [])
+    waiting = await flow.run({}, on=house)
+    service = await house.service()
+    stands = await make_timeline(service, await service.get(waiting.run_id))
+    assert [(v.node, v.state) for v in stands.visits.all()] == [("a", "done"), ("x", "asking")]
+    await answer(house, waiting, "continue")
+    await flow.resume(waiting.run_id, on=house)
+    over = await make_timeline(service, await service.get(waiting.run_id))
+    assert [(v.node, v.state) for v in over.visits.all()] == [("a", "done"), ("x", "done"), ("z", "done")]
+    (wait,) = over.visits.all()[1].waits
+    assert (wait.kind, wait.decision, wait.until is not None) == ("person", "continue", True)

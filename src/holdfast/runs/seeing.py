@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
+from holdfast.model.breaks import SUFFIX
+from holdfast.model.breaks import TYPE as BREAKPOINT
 from holdfast.runs.visits import Retry, Visit, Visits, Wait, close_waits, path_of
 from holdfast.types.event import Event
 
@@ -71,6 +75,9 @@ def _slept(visits: Visits, event: Event) -> None:
 def _asked(visits: Visits, event: Event) -> None:
     if not event.node:
         return  # a question of the run itself, not of one of its nodes
+    if event.data.get("type") == BREAKPOINT:
+        # It stands before a node, and is none itself: the node's visit waits.
+        event = msgspec.structs.replace(event, node=event.node.removesuffix(SUFFIX))
     visit, hold = _meant(visits, event), str(event.data.get("checkpoint_id", ""))
     about = str(event.data.get("prompt") or "")
     visit.waits.append(Wait(kind="person", since=event.at, about=about, hold=hold))
@@ -171,7 +178,9 @@ _SETTLED = {
 }
 _SEE: dict[str, Callable[[Visits, Event], None]] = {
     **dict.fromkeys(_SETTLED, _settled),
-    **dict.fromkeys(("node.restarted", "node.resumed", "node.woke", "node.withdrawn"), _attempted),
+    **dict.fromkeys(
+        ("node.restarted", "node.resumed", "node.woke", "node.withdrawn", "node.continued"), _attempted
+    ),
     **dict.fromkeys(("node.step_done", "node.step_failed"), _stepped),
     **dict.fromkeys(("run.completed", "run.failed", "run.cancelled"), _ended),
     "node.started": _started,

@@ -28,6 +28,7 @@ _PHASES = {
     "sleep": "waiting",
     "delay": "waiting",
     "doubt": "asking",
+    "break": "asking",
     "failed": "failed",
 }
 

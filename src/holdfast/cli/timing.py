@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from holdfast.cli.axis import Axis
 from holdfast.cli.lasting import lasting
 from holdfast.cli.picturing import waiting_text
 from holdfast.cli.screen import is_plain, is_terminal, note, style_of, table, width
@@ -25,9 +26,8 @@ def tell_timeline(visits: Visits, now: int, *, limit: int = SHOWN) -> None:
     if not shown:
         return
     begin = min(visit.started_at for visit in shown)
-    end = max(visit.ended_at or now for visit in shown)
     if is_terminal():
-        _grid(shown, begin, end, now)
+        _grid(shown, begin, now)
     else:
         table(_HEADS, [_cells(visit, begin, now) for visit in shown])
     left = visits.left_out + len(found) - len(shown)
@@ -75,7 +75,7 @@ def money(cost: float) -> str:
     return f"{cost:.4f}".rstrip("0").rstrip(".") if cost else ""
 
 
-def _grid(shown: Sequence[Visit], begin: int, end: int, now: int) -> None:
+def _grid(shown: Sequence[Visit], begin: int, now: int) -> None:
     """In a terminal: a line and a bar for each visit, and what was out of the ordinary as far as it fits."""
     from rich import box
     from rich.console import Console
@@ -90,12 +90,13 @@ def _grid(shown: Sequence[Visit], begin: int, end: int, now: int) -> None:
     for head, wide in zip(("node", "", "start", "took"), taken, strict=True):
         justify = "right" if head in ("start", "took") else "left"
         grid.add_column(head, no_wrap=True, min_width=max(wide, len(head)), justify=justify)
-    grid.add_column("", no_wrap=True, min_width=room)
+    axis = Axis(shown, room, now)
+    grid.add_column("waits cut short" if axis.cut and room > 15 else "", no_wrap=True, min_width=room)
     grid.add_column("", no_wrap=True)
     for row, visit in zip(rows, shown, strict=True):
         style = style_of(visit.state)
         told = Text(shortened(_told(visit, now), max(rest, 8)), style="red" if visit.error else "dim")
-        drawn = Text(bar(visit, begin, end, room, now), style=style)
+        drawn = Text(bar(visit, axis, room, now), style=style)
         grid.add_row(row[0], Text(row[1], style=style), row[2], row[3], drawn, told)
     Console(highlight=False).print(grid)
 
@@ -112,19 +113,16 @@ def _told(visit: Visit, now: int) -> str:
     return veil.hide(", ".join(" ".join(part.split()) for part in parts))
 
 
-def bar(visit: Visit, begin: int, end: int, room: int, now: int) -> str:
+def bar(visit: Visit, axis: Axis, room: int, now: int) -> str:
     """When it worked and when it waited, on one scale for all."""
-    scale = room / max(end - begin, 1)
     plain = is_plain()
-    first = min(int((visit.started_at - begin) * scale), room - 1)
-    last = min(max(int(((visit.ended_at or now) - begin) * scale), first), room - 1)
+    first, last = axis.column(visit.started_at), axis.column(visit.ended_at or now)
     drawn = [" "] * room
     for at in range(first, last + 1):
         drawn[at] = _BARS["work"][plain]
     for wait in visit.waits:
-        low = int((wait.since - begin) * scale)
-        high = last + 1 if wait.until is None else int((wait.until - begin) * scale)
-        for at in range(max(low, first), min(high, last + 1)):
+        high = last if wait.until is None else min(axis.column(wait.until), last)
+        for at in range(max(axis.column(wait.since), first), high + (wait.until is None)):
             drawn[at] = _BARS[wait.kind][plain]
     return "".join(drawn)
 

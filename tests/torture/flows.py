@@ -150,3 +150,11 @@ async def launch(s: Sum) -> dict[str, int]:
 
 def _note_child(child: int) -> None:
     Path("child.pid").write_text(str(child))
+
+
+failing = _flow("failing")
+
+
+@failing.node(effect="pure")
+async def never(s: Sum) -> None:
+    raise ValueError("never")

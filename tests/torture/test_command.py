@@ -62,7 +62,10 @@ def test_torture_puts_files_into_each_working_folder_when_it_is_told_to(cli, tmp
         "from pathlib import Path\nfrom holdfast import Flow\nrated = Flow('rated')\n"
         "@rated.node(effect='read')\nasync def look(s):\n    return {'rate': Path('rate.txt').read_text()}\n"
     )
-    assert cli("torture", str(flow), "--points", "after_call").code == 0  # it fails, but always alike
+    failed = cli("torture", str(flow), "--points", "after_claim")
+    assert failed.code == 1
+    assert "fails even where nothing disturbs it: FileNotFoundError" in failed.out
+    assert cli("torture", str(flow), "--points", "after_claim", "--may-fail").code == 0
     said = cli("torture", str(flow), "--copy", "rate.txt", "--points", "after_call", "--json")
     assert said.json["status"] == "completed"
 

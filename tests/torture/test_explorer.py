@@ -182,3 +182,10 @@ def _await_gone(child: int) -> None:
         if state.exists() and state.read_text().rpartition(")")[2].split()[0] == "Z":
             raise ProcessLookupError
         os.sched_yield()
+
+
+def test_helper_fails_a_test_when_the_run_fails_anyway():
+    report = torture(flows.failing, points=["after_claim"])
+    with pytest.raises(AssertionError, match="fails even where nothing disturbs it: ValueError: never"):
+        report.assert_safe()
+    report.assert_safe(may_fail=True)

@@ -117,6 +117,7 @@ class _Exploration:
         return Report(
             flow=self._theatre.flow.name,
             status=calm.ending.status,
+            error=calm.ending.error,
             waits=calm.ending.waits,
             points=len(calm.points),
             verdicts=verdicts,

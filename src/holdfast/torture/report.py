@@ -31,6 +31,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     flow: str
     status: str
+    error: str | None
     waits: list[str]
     points: int
     verdicts: list[Verdict]
@@ -56,13 +57,23 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     def missed(self) -> int:
         return sum(1 for verdict in self.verdicts if not verdict.reached)
 
-    def assert_safe(self) -> None:
-        """Raises AssertionError that shows the smallest point and what differs there."""
-        if not self.safe:
+    @property
+    def failed(self) -> bool:
+        """The run fails even where nothing disturbs it: then little is proven."""
+        return self.status == "failed"
+
+    def assert_safe(self, *, may_fail: bool = False) -> None:
+        """Raises AssertionError that shows the smallest point and what differs there.
+
+        `may_fail`: that the run fails, always alike, is as it should be.
+        """
+        if not self.safe or (self.failed and not may_fail):
             raise AssertionError(self.story())
 
     def story(self) -> str:
         found = self.smallest
+        if found is None and self.failed:
+            return f"Flow {self.flow!r} fails even where nothing disturbs it: {self.error}"
         if found is None:
             tried = f"{len(self.verdicts)} of {self.points} boundaries"
             return f"Flow {self.flow!r} is safe: killed at {tried}, it came to the same end."

@@ -45,6 +45,9 @@ def torture(
     jobs: Annotated[int, typer.Option(help="So many at a time", min=1)] = 2,
     limit: Annotated[str, typer.Option(help="How long one process may take")] = "30s",
     time: Annotated[str, typer.Option(help="Begin no further run after this time")] = "10m",
+    may_fail: Annotated[
+        bool, typer.Option("--may-fail", help="That the run fails, always alike, is as it should be")
+    ] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the folders of all runs, to look into")] = False,
     json: Json = False,
 ) -> int:
@@ -61,6 +64,7 @@ def torture(
         answers=answers,
         time=time,
         limit=limit,
+        may_fail=may_fail,
         json=json,
         wishes={
             "in_doubt": in_doubt,

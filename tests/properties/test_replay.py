@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
+from holdfast import Holdfast
 from holdfast.runs.retracing import Retraced, retrace
 from holdfast.types.record import Record
 from tests.properties.checks import EVERYTHING, STEADY, chooser
 from tests.properties.graphs import Plan, plans
 from tests.properties.play import RUN, SEALER, Play, look
+from tests.properties.test_forks import Shape, flow_of, shapes
 
 
 def journal_of(play: Play) -> list[tuple[Record, Any]]:
@@ -54,6 +57,30 @@ def test_replay_decides_the_same_when_a_worker_died_at_any_record(plan: Plan, da
     for record in again.journal[upto + 1 :]:
         record.term = 2
     proven(again, plan)
+
+
+async def branched(shape: Shape, place: float, keep: int) -> None:
+    flow = flow_of(shape)
+    async with Holdfast("memory:") as house:
+        source = (await flow.run({}, on=house)).expect().run_id
+        service = await house.service()
+        made = await service.fork(source, int(place * (await service.get(source)).head))
+        result = await flow.resume(made.id, on=house)
+        while result.holds:
+            await service.answer(result.holds[0].id, "not_happened")
+            result = await flow.resume(made.id, on=house)
+        for run in (source, made.id):
+            assert (await service.replay(run)).same
+            await service.prune(run, keep=keep)
+            found = await service.replay(run)
+            assert found.same, found.difference
+
+
+@pytest.mark.covers("TOOL-TIME-05")
+@given(shape=shapes(), place=st.floats(0, 1), keep=st.integers(1, 6))
+@settings(max_examples=30)
+def test_replay_decides_the_same_in_a_fork_and_after_a_prune(shape: Shape, place: float, keep: int) -> None:
+    asyncio.run(branched(shape, place, keep))
 
 
 def settled(play: Play, upto: int) -> int:

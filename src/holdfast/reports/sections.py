@@ -116,6 +116,8 @@ def _took(chapter: Chapter) -> str:
     if chapter.ended_at is None:
         return "not ended"
     whole = chapter.ended_at - chapter.started_at
+    if not chapter.duration:
+        return lasting(whole)
     work = lasting(chapter.duration)
     return f"{work} of work in {lasting(whole)}" if whole > chapter.duration + 1_000 else work
 

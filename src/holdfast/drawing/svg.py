@@ -55,7 +55,7 @@ class SvgRuler:
     def node(self, node: PictureNode, inside: Layout | None) -> Size:
         if node.shape in _DOTS:
             return 14, 14
-        lines = [7.4 * columns(shortened(node.label, LABEL_AT_MOST)), 6.2 * columns(sub_line(node))]
+        lines = [7.9 * columns(shortened(node.label, LABEL_AT_MOST)), 6.2 * columns(sub_line(node))]
         width = (
             max(lines)
             + 28

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from holdfast.agents.openai import OpenAI
     from holdfast.agents.people import ask_person
     from holdfast.agents.prices import Prices
+    from holdfast.agents.sandbox import LocalSandbox, file_tools, shell_tool
     from holdfast.agents.scripted import Scripted, tool_call
+    from holdfast.agents.space import Files, Sandbox, SandboxGone
     from holdfast.agents.tools import Approval, Tool, ToolError, tool
     from holdfast.app.flow import Flow
     from holdfast.app.house import Holdfast, use
@@ -95,7 +97,9 @@ _HOMES = {
     "holdfast.agents.openai": ("OpenAI",),
     "holdfast.agents.people": ("ask_person",),
     "holdfast.agents.prices": ("Prices",),
+    "holdfast.agents.sandbox": ("LocalSandbox", "file_tools", "shell_tool"),
     "holdfast.agents.scripted": ("Scripted", "tool_call"),
+    "holdfast.agents.space": ("Files", "Sandbox", "SandboxGone"),
     "holdfast.agents.tools": ("Approval", "Tool", "ToolError", "tool"),
     "holdfast.app.flow": ("Flow",),
     "holdfast.app.house": ("Holdfast", "use"),
@@ -178,6 +182,7 @@ __all__ = [
     "Context",
     "Effect",
     "Event",
+    "Files",
     "Flow",
     "FlowInvalidError",
     "Guard",
@@ -191,6 +196,7 @@ __all__ = [
     "KeyMissingError",
     "KeyRing",
     "LeaseLostError",
+    "LocalSandbox",
     "Message",
     "Model",
     "ModelError",
@@ -215,6 +221,8 @@ __all__ = [
     "RunNotFoundError",
     "RunSettings",
     "RunStatus",
+    "Sandbox",
+    "SandboxGone",
     "Scripted",
     "Secret",
     "StaticKeys",
@@ -233,6 +241,7 @@ __all__ = [
     "ask_person",
     "avg",
     "concat",
+    "file_tools",
     "first",
     "last",
     "longest",
@@ -242,6 +251,7 @@ __all__ = [
     "quorum",
     "reducer",
     "renamed",
+    "shell_tool",
     "sum_",
     "tool",
     "tool_call",

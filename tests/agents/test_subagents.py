@@ -128,7 +128,7 @@ async def test_sub_agents_share_what_is_left_of_the_budget(place: Place) -> None
         "Agent 'researcher' has used 40 of 40 tokens. May it go on?"
     ] * 2
     # Each may answer with at most what it has left.
-    assert [request.max_tokens for request in inner.requests] == [40, 40, 20, 20]
+    assert sorted(request.max_tokens or 0 for request in inner.requests) == [20, 20, 40, 40]
     service = await house.service()
     for hold in result.holds:
         await service.answer(hold.id, "stop")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -14,6 +14,7 @@ from holdfast.agents.loop import Conversation, Said
 from holdfast.agents.messages import FINAL, Message, ToolSpec
 from holdfast.agents.model import Model
 from holdfast.agents.schemas import Read, reader_of, schema_of
+from holdfast.agents.space import MAX_BYTES, Sandbox
 from holdfast.agents.tools import Approval, Tool, When, approval_of, as_tool
 from holdfast.agents.within import enter
 from holdfast.errors import InputError
@@ -50,6 +51,8 @@ class Agent:
         max_tokens: int | None = None,
         parallel: bool = True,
         budget: Budget | None = None,
+        sandbox: Sandbox | None = None,
+        max_file_bytes: int = MAX_BYTES,
     ) -> None:
         self.name = name
         self.model = model
@@ -62,6 +65,8 @@ class Agent:
         self.max_tokens = max_tokens
         self.parallel = parallel
         self.budget = budget
+        self.sandbox = sandbox
+        self.max_file_bytes = max_file_bytes
         self._read: Read | None = None if returns is None else reader_of(returns)
         self.tool_specs = self._specs()
         self._by_name = {tool.name: tool for tool in self.tools}
@@ -122,10 +127,16 @@ class Agent:
             return None, told(error, 1000)
 
     async def run(
-        self, ctx: Context, prompt: str, *, history: Sequence[Message] = (), listed: bool = True
+        self,
+        ctx: Context,
+        prompt: str,
+        *,
+        history: Sequence[Message] = (),
+        uploads: Mapping[str, bytes] | None = None,
+        listed: bool = True,
     ) -> Said:
         """Inside a script node: `said = await agent.run(ctx, "Summarise ...")`, recorded like all else."""
-        return await Conversation(self, enter(ctx), listed=listed).run(prompt, history)
+        return await Conversation(self, enter(ctx), listed=listed, uploads=uploads).run(prompt, history)
 
     def as_tool(
         self,

@@ -12,6 +12,7 @@ import msgspec
 from holdfast.agents.approving import approve, shown_call
 from holdfast.agents.budget import Budget, Spent
 from holdfast.agents.messages import ToolCall
+from holdfast.agents.space import Changes, Space, changes_in
 from holdfast.agents.tools import Tool
 from holdfast.agents.within import ScriptContext, Within
 from holdfast.errors import NotDone
@@ -32,6 +33,7 @@ class Result(msgspec.Struct, frozen=True):
     malformed: bool = False
     recorded: bool = False
     spent: Spent = Spent()
+    changes: Changes = Changes()
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -58,7 +60,7 @@ def read_call(tool: Tool, call: ToolCall) -> str:
     return ""
 
 
-async def perform(at: Within, plan: Plan, agent: str, turn: int, ask_agent: SubAgent) -> Result:
+async def perform(at: Within, plan: Plan, agent: str, turn: int, space: Space, ask_agent: SubAgent) -> Result:
     tool, call = plan.tool, plan.call
     if tool is None or plan.problem:
         return Result(f"Error: {plan.problem}.", failed=True, malformed=plan.malformed)
@@ -76,7 +78,7 @@ async def perform(at: Within, plan: Plan, agent: str, turn: int, ask_agent: SubA
     elif tool.script:
         result = await _script(at, tool, arguments)
     else:
-        result = await _step(at, tool, call, arguments, turn)
+        result = await _step(at, tool, call, arguments, turn, space)
     return msgspec.structs.replace(result, text=note + result.text, recorded=False) if note else result
 
 
@@ -90,7 +92,7 @@ async def _script(at: Within, tool: Tool, arguments: str) -> Result:
     return Result(result_text(value))
 
 
-async def _step(at: Within, tool: Tool, call: ToolCall, arguments: str, turn: int) -> Result:
+async def _step(at: Within, tool: Tool, call: ToolCall, arguments: str, turn: int, space: Space) -> Result:
     ctx = at.ctx
     shown = msgspec.json.decode(arguments)
 
@@ -100,8 +102,11 @@ async def _step(at: Within, tool: Tool, call: ToolCall, arguments: str, turn: in
         )
         ctx.flush_chunks()
         started = ctx.now()
-        text, failed = await _invoke(tool, _given(tool, arguments), ctx, idempotency_key)
-        return {"text": text, "failed": failed, "micros": ctx.now() - started}
+        given = _given(tool, arguments)
+        if tool.idempotent:
+            given["idempotency_key"] = idempotency_key
+        text, failed, changes = await _invoke(tool, given, ctx, space)
+        return {"text": text, "failed": failed, "micros": ctx.now() - started, **changes.kept()}
 
     name = shown_call(tool.name, shown)
     kept = await at.step("call", name, run, effect=tool.effect, idempotent=tool.idempotent)
@@ -110,29 +115,34 @@ async def _step(at: Within, tool: Tool, call: ToolCall, arguments: str, turn: in
 
 def _understood(kept: Any) -> Result:
     """What was recorded; or what a person told who was asked whether it had happened."""
-    if isinstance(kept, dict) and set(cast("dict[str, Any]", kept)) == KEPT:
+    if isinstance(kept, dict) and set(cast("dict[str, Any]", kept)) >= KEPT:
         whole = cast("dict[str, Any]", kept)
         spent = Spent(micros=whole["micros"])
-        return Result(whole["text"], failed=whole["failed"], recorded=True, spent=spent)
+        return Result(
+            whole["text"], failed=whole["failed"], recorded=True, spent=spent, changes=changes_in(whole)
+        )
     return Result(UNKNOWN_RESULT if kept is None else result_text(kept))
 
 
-async def _invoke(tool: Tool, given: dict[str, Any], ctx: Context, key: str) -> tuple[str, bool]:
+async def _invoke(tool: Tool, given: dict[str, Any], ctx: Context, space: Space) -> tuple[str, bool, Changes]:
     """An error is told to the model where it is certain that nothing happened, or that it may happen again.
     Any other leaves the outcome unknown, and is for the in-doubt policy of the node (D-15)."""
-    if tool.takes_ctx:
+    files, used, note = space.lend(), None, ""
+    if "ctx" in tool.wants:
         given["ctx"] = ctx
-    if tool.idempotent:
-        given["idempotency_key"] = key
+    if "files" in tool.wants:
+        given["files"] = files
     try:
+        if "sandbox" in tool.wants:
+            given["sandbox"], used, note = await space.session()
         async with asyncio.timeout(tool.timeout):
-            return result_text(await _called(cast("Any", tool.fn), given)), False
-    except NotDone as error:
-        return _error_text(error), True
+            text = note + result_text(await _called(cast("Any", tool.fn), given))
     except Exception as error:
-        if not tool.is_sure:
+        if not (tool.is_sure or isinstance(error, NotDone)):
             raise
-        return _error_text(error), True
+        # What a tool wrote before it failed is not kept; that a sandbox was started is.
+        return note + _error_text(error), True, Changes({}, used)
+    return text, False, Changes(files.changes, used)
 
 
 async def _called(fn: Callable[..., Any], given: dict[str, Any]) -> Any:

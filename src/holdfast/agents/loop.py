@@ -7,17 +7,17 @@ byte by byte.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Awaitable, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from holdfast.agents.budget import Budget, Purse, Spent
-from holdfast.agents.calling import Plan, Result, perform, read_call, result_text, together
+from holdfast.agents.calling import Plan, Result, result_text
 from holdfast.agents.limits import stopped_at
 from holdfast.agents.messages import FINAL, Message, Reply, Request, ToolCall, restored, stored, unanswered
+from holdfast.agents.toolbox import Toolbox
 from holdfast.agents.within import Within
 from holdfast.errors import (
     BudgetError,
@@ -48,13 +48,20 @@ class Said(msgspec.Struct, frozen=True):
     spent: Spent
     turns: int
     stopped: str = ""
+    files: dict[str, bytes] = {}
 
 
 class Conversation:
     """One agent at one task."""
 
     def __init__(
-        self, agent: Agent, at: Within, budget: Budget | None = None, *, listed: bool = True
+        self,
+        agent: Agent,
+        at: Within,
+        budget: Budget | None = None,
+        *,
+        listed: bool = True,
+        uploads: Mapping[str, bytes] | None = None,
     ) -> None:
         self.agent = agent
         self.at = at
@@ -63,7 +70,7 @@ class Conversation:
         self.messages: list[Message] = []
         self.turn = 0
         self.repairs = 0
-        self.calls: Counter[str] = Counter()
+        self.tools = Toolbox(agent, at, self.purse, uploads or {}, self._delegate)
         # It ended without an answer by its own limits, which its records say, and not by trouble outside.
         self.gave_up = False
         # Results of this turn that no record of a call has: of sub-agents, refusals, errors.
@@ -211,52 +218,12 @@ class Conversation:
 
     # ------------------------------------------------------------------ tools
     async def _use(self, calls: Sequence[ToolCall]) -> None:
-        plans = self._plans(calls)
-
-        def work(index: int) -> Awaitable[Result]:
-            at = self.at.below(f"{self.turn}/tool/{index}")
-            return perform(at, plans[index], self.agent.name, self.turn, self._delegate)
-
-        each = range(len(plans))
-        results = await together(map(work, each)) if self.agent.parallel else [await work(n) for n in each]
+        results = await self.tools.use(calls, self.turn)
         for call, result in zip(calls, results, strict=True):
             self.messages.append(Message("tool", result.text, call=call.id, failed=result.failed))
         self.told = {str(index): each.text for index, each in enumerate(results) if not each.recorded}
-        self._count(results)
         if all(result.malformed for result in results):
             self._count_repair(results[-1].text)
-
-    def _count(self, results: Sequence[Result]) -> None:
-        """Tools that work side by side take the time of the slowest."""
-        times = [result.spent.micros for result in results]
-        self.purse.spend(
-            Spent(
-                sum(result.spent.tokens for result in results),
-                sum((result.spent.money for result in results), Decimal(0)),
-                max(times) if self.agent.parallel else sum(times),
-            )
-        )
-
-    def _plans(self, calls: Sequence[ToolCall]) -> list[Plan]:
-        """Read in their order, before any is made: counts and shares do not depend on which is quicker."""
-        found = [self._plan(call) for call in calls]
-        agents = sum(1 for plan in found if plan.tool is not None and plan.tool.fn is None)
-        share = self.purse.share(agents) if agents else None
-        return [msgspec.structs.replace(plan, budget=share) for plan in found]
-
-    def _plan(self, call: ToolCall) -> Plan:
-        tool = self.agent.tool(call.name)
-        if tool is None:
-            known = ", ".join(spec.name for spec in self.agent.tool_specs) or "none"
-            return Plan(call, None, f"there is no tool {call.name!r}; there are: {known}", malformed=True)
-        problem = read_call(tool, call)
-        if problem:
-            return Plan(call, tool, problem, malformed=True)
-        self.calls[tool.name] += 1
-        if tool.max_calls is not None and self.calls[tool.name] > tool.max_calls:
-            times = "once" if tool.max_calls == 1 else f"{tool.max_calls} times"
-            return Plan(call, tool, f"{tool.name!r} may be called {times}, and has been")
-        return Plan(call, tool)
 
     async def _delegate(self, at: Within, plan: Plan, arguments: str) -> Result:
         """A sub-agent: a conversation inside this one, with records, holds and a budget of its own."""
@@ -301,4 +268,5 @@ class Conversation:
         over = self.purse.overrun()
         if over:
             self.at.ctx.log.warning("agent %s went over its budget: %s", self.agent.name, ", ".join(over))
-        return Said(value, tuple(self.messages), self.purse.spent, self.turn, stopped)
+        files = self.tools.space.written()
+        return Said(value, tuple(self.messages), self.purse.spent, self.turn, stopped, files)

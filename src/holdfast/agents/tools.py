@@ -20,7 +20,7 @@ Duration = str | int | float | timedelta
 When = bool | str | Callable[[Mapping[str, Any]], bool]
 
 # Not the model's to give.
-OURS = frozenset({"ctx", "idempotency_key"})
+OURS = frozenset({"ctx", "idempotency_key", "files", "sandbox"})
 ALWAYS, NEVER = "always", "never"
 
 
@@ -83,7 +83,9 @@ class Tool:
         self.script = script
         self.timeout = timeout
         self.max_calls = max_calls
-        self.takes_ctx = fn is not None and "ctx" in inspect.signature(fn).parameters
+        given = inspect.signature(fn).parameters.keys() if fn is not None else set[str]()
+        # What it wants beside the model's arguments.
+        self.wants = frozenset(OURS & given)
 
     @property
     def name(self) -> str:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from holdfast.agents.agent import Agent
     from holdfast.agents.budget import Budget
     from holdfast.agents.model import Model
+    from holdfast.agents.space import Sandbox
 
 T = TypeVar("T")
 
@@ -44,6 +45,8 @@ class Flow(FlowBuilder):
         prompt: str | Callable[[Any], str] = "{{prompt}}",
         output: str | None = None,
         history: str | None = None,
+        uploads: str | None = None,
+        files: str | None = None,
         turns: bool | Callable[[Any], bool] = True,
         model: Model | None = None,
         instructions: str = "",
@@ -55,17 +58,19 @@ class Flow(FlowBuilder):
         max_tokens: int | None = None,
         parallel: bool = True,
         budget: Budget | None = None,
+        sandbox: Sandbox | None = None,
         **policies: Any,
     ) -> NodeHandle[..., Any]:
         """A node in which a model works with tools until it has an answer. Each turn is a checkpoint.
 
         `agent`, or what one is made of (`model`, `instructions`, `tools`, ...). `prompt`: a template over the
         state, or a function of it. The answer goes into the field `output`, else it is the node's output.
-        `history`: a field with earlier messages; it is read and written. `turns`: whether (or, as a function
-        of the state, in which runs) each turn is listed as a checkpoint. Further options are those of a node.
+        `history`: a field with earlier messages; it is read and written. `uploads`: a field with files that
+        it may read; `files`: one for those that it wrote. `turns`: whether (as a function of the state: in
+        which runs) each turn is listed as a checkpoint. Further options are those of a node.
         """
         from holdfast.agents.agent import Agent
-        from holdfast.agents.node import handler_of
+        from holdfast.agents.node import Fields, handler_of
 
         if agent is None:
             if model is None:
@@ -73,14 +78,13 @@ class Flow(FlowBuilder):
             agent = Agent(
                 id, model=model, instructions=instructions, tools=tools, returns=returns, max_turns=max_turns,
                 on_max_turns=on_max_turns, max_repairs=max_repairs, max_tokens=max_tokens, parallel=parallel,
-                budget=budget,
+                budget=budget, sandbox=sandbox,
             )  # fmt: skip
-        if output is None and history is None:
+        fields = Fields(output, history, uploads, files, self.state is not None)
+        if not fields.are_written:
             policies.setdefault("output_as", id)
         policies["metadata"] = {"agent": agent.name, **(policies.get("metadata") or {})}
-        work = handler_of(
-            agent, prompt=prompt, output=output, history=history, turns=turns, typed=self.state is not None
-        )
+        work = handler_of(agent, fields, prompt=prompt, turns=turns)
         return self.task(work, {"id": id, **policies}, script=True)
 
     async def run(

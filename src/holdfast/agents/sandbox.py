@@ -1,0 +1,132 @@
+"""A folder of this machine as a sandbox, and tools for files and commands."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import uuid4
+
+from holdfast.agents.space import Files, SandboxGone
+from holdfast.agents.tools import Approval, Tool, When, tool
+from holdfast.types.ids import is_id
+
+SHOWN = 20_000
+
+
+class LocalSandbox:
+    """Commands run in a folder of their own below `root`, as this user: it keeps things together and confines
+    nothing. Where the model is not trusted, give a sandbox that is one, through the same two calls.
+
+    `id`: use this one, whatever was recorded."""
+
+    kind = "local"
+
+    def __init__(
+        self,
+        root: str | Path,
+        *,
+        id: str | None = None,  # noqa: A002
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        self.root = Path(root)
+        self.id = id
+        # The environment of this process may hold keys; a command gets what it needs to find programs.
+        self.env = {"PATH": os.environ.get("PATH", ""), "HOME": str(self.root), **(env or {})}
+
+    async def start(self) -> str:
+        name = str(uuid4())
+        (self.root / name).mkdir(parents=True)
+        return name
+
+    async def connect(self, id: str) -> Folder:  # noqa: A002
+        place = self.root / id
+        if not is_id(id) or not place.is_dir():
+            raise SandboxGone(f"there is no folder {place}")
+        return Folder(place, self.env)
+
+
+class Folder:
+    def __init__(self, path: Path, env: Mapping[str, str]) -> None:
+        self.path = path
+        self._env = dict(env)
+
+    async def run(self, command: str, timeout: float | None = None) -> dict[str, Any]:
+        """Through the shell. What it left running is ended with it."""
+        process = await asyncio.create_subprocess_shell(
+            command,
+            cwd=self.path,
+            env=self._env,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            async with asyncio.timeout(timeout):
+                out, _ = await process.communicate()
+        finally:
+            _end(process.pid)
+            await process.wait()
+        return {"exit": process.returncode, "output": _cut(out.decode(errors="replace"))}
+
+
+def _end(group: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def _cut(text: str) -> str:
+    if len(text) <= SHOWN:
+        return text
+    return f"{text[: SHOWN // 2]}\n[{len(text) - SHOWN:,} characters left out]\n{text[-SHOWN // 2 :]}"
+
+
+def shell_tool(
+    name: str = "shell",
+    *,
+    effect: str = "external",
+    approval: When | Approval | None = None,
+    timeout: float = 120.0,
+    max_calls: int | None = None,
+) -> Tool:
+    """A tool that runs commands in the agent's sandbox."""
+
+    async def shell(command: Annotated[str, "A command line."], sandbox: Any) -> dict[str, Any]:
+        return await sandbox.run(command, timeout)
+
+    return tool(
+        name=name,
+        description="Runs a command in the sandbox and tells its exit code and output.",
+        effect=effect,
+        approval=approval,
+        max_calls=max_calls,
+    )(shell)
+
+
+@tool(effect="pure")
+async def write_file(path: str, text: str, files: Files) -> str:
+    """Writes a text file."""
+    files.write(path, text)
+    return f"{path}: {len(text.encode()):,} bytes"
+
+
+@tool(effect="pure")
+async def read_file(path: str, files: Files) -> str:
+    """Reads a text file."""
+    return files.read(path).decode(errors="replace")
+
+
+@tool(effect="pure")
+async def list_files(files: Files) -> list[str]:
+    """Lists all files."""
+    return list(files)
+
+
+def file_tools() -> list[Tool]:
+    """To write, read and list the files of the conversation."""
+    return [write_file, read_file, list_files]

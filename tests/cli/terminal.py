@@ -25,6 +25,11 @@ class Seen(NamedTuple):
         """Without colours and cursor moves; frames of a live view follow each other."""
         return CODES.sub("", self.raw).replace("\r", "")
 
+    @property
+    def screen(self) -> list[str]:
+        """What is left to see at the end."""
+        return _screen(self.raw)
+
 
 def in_terminal(folder: Path, *words: str, columns: int = 100, **env: str) -> Seen:
     """Runs to its end."""
@@ -41,6 +46,27 @@ def in_terminal(folder: Path, *words: str, columns: int = 100, **env: str) -> Se
     )
     os.close(theirs)
     return Seen(*_read(ours, process))
+
+
+def _screen(raw: str) -> list[str]:
+    """As much of a terminal as a live view needs: lines, returns, upwards, erasing a line."""
+    lines: list[list[str]] = [[]]
+    row = col = 0
+    for code, char in re.findall(r"(\x1b\[[0-9;?]*[A-Za-z])|([\s\S])", raw):
+        if code.endswith("A"):
+            row = max(row - int(code[2:-1] or 1), 0)
+        elif code == "\x1b[2K":
+            lines[row] = []
+        elif char == "\r":
+            col = 0
+        elif char == "\n":
+            row += 1
+            lines += [[] for _ in range(row + 1 - len(lines))]
+        elif char:
+            lines[row] += [" "] * (col + 1 - len(lines[row]))
+            lines[row][col] = char
+            col += 1
+    return ["".join(line).rstrip() for line in lines]
 
 
 def _read(ours: int, process: subprocess.Popen[bytes]) -> tuple[int, str]:

@@ -90,6 +90,49 @@ def test_the_live_view_tells_progress_retries_and_failures() -> None:
     assert lines[1].startswith("✗ gather")
 
 
+@pytest.mark.covers("TOOL-CLI-01")
+def test_the_live_view_shows_no_work_when_nobody_has_the_run_any_more() -> None:
+    seen = Watched()
+    seen.tell(0, "node.started", "gather", visit=1)
+    seen.view.stands("resumable")
+
+    head, gather, foot = seen.lines(SECOND)
+
+    assert head == "news  3fa9c100  resumable  1 s"
+    assert gather.startswith("· gather")
+    assert foot == "1 ready"
+
+
+def test_a_line_on_the_way_goes_above_the_live_view(tmp_path: Path) -> None:
+    """Somebody who stops a run is told so, and the view stays whole."""
+    (tmp_path / "noisy.py").write_text(NOISY)
+
+    seen = in_terminal(tmp_path, "run", "noisy.py", "--watch")
+
+    assert seen.code == 130
+    assert any(line.startswith("Stopping; the step that runs may finish.") for line in seen.screen)
+    assert [line.split()[0] for line in seen.screen if "noisy" in line or "first" in line] == ["noisy", "✓"]
+
+
+NOISY = """
+import asyncio, os, signal
+from holdfast import Flow
+noisy = Flow("noisy", effect="pure")
+
+@noisy.node
+async def first(s):
+    await asyncio.sleep(0.15)
+    os.kill(os.getpid(), signal.SIGINT)
+    await asyncio.sleep(0.15)
+
+@noisy.node
+async def second(s):
+    pass
+
+noisy.chain(first, second)
+"""
+
+
 def test_the_live_view_keeps_to_the_height_of_the_terminal() -> None:
     seen = Watched()
     for visit in range(1, 100):

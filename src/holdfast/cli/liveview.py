@@ -52,8 +52,11 @@ class LiveView:
             self._status, self._ended_at = "running", None
 
     def stands(self, status: str) -> None:
-        """How the run stands when nobody advances it any more."""
+        """How the run stands when nobody here advances it any more: what was cut off is to be done again."""
         self._status = status
+        for visit in self.visits.open.values():
+            if visit.state == "running" and status != "running":
+                self.visits.set_state(visit, "ready")
 
     def drawn(self, now: int, width: int, height: int) -> Group:
         from rich.console import Group

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from threading import Timer
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from holdfast.types.veil import veil
 
@@ -52,7 +52,7 @@ PATIENCE = 2.0
 def complain(text: str) -> None:
     """To stderr, in one paragraph."""
     text = veil.hide(text)
-    if sys.stderr.isatty():
+    if _is_ours(sys.stderr):
         from rich.console import Console
 
         Console(stderr=True, highlight=False).print("[bold red]holdfast:[/]", _escaped(text))
@@ -66,8 +66,13 @@ def _escaped(text: str) -> str:
     return escape(text)
 
 
+def _is_ours(stream: TextIO) -> bool:
+    """A terminal that no live view has at the moment: that one has to know of every line."""
+    return stream.isatty() and not hasattr(stream, "rich_proxied_file")
+
+
 def is_terminal() -> bool:
-    return sys.stdout.isatty()
+    return _is_ours(sys.stdout)
 
 
 def width() -> int:
@@ -130,7 +135,7 @@ def style_of(word: str) -> str:
 def note(text: str) -> None:
     """About the work, not its result: to stderr, so that a pipe carries results only."""
     text = veil.hide(text)
-    if sys.stderr.isatty():
+    if _is_ours(sys.stderr):
         from rich.console import Console
 
         Console(stderr=True, highlight=False).print(_escaped(text), style="dim")

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import Flow, Holdfast, Worker
 from holdfast.checkpoint.keys import StaticKeys
-from holdfast.errors import CheckpointCorruptError, KeyMissingError, SettingsError
+from holdfast.errors import BlobMissingError, CheckpointCorruptError, KeyMissingError, SettingsError
 from holdfast.runs.reencrypt import reencrypt
 from holdfast.store.base import RunFilter
 from holdfast.types.status import RunStatus
@@ -274,3 +274,43 @@ async def test_pruned_source_leaves_its_fork_whole_under_encryption(address: str
         await service.collect_blobs(grace=-1)
         assert (await service.latest(fork.id)).as_interface() == before
         assert (await service.latest(source)).state["huge"] == HUGE
+
+
+@pytest.mark.covers("TOOL-CLI-18")
+async def test_encrypted_file_is_the_same_run_under_another_key_of_the_ring(tmp_path: Path) -> None:
+    old = ring()
+    new = turned(old)
+    async with Holdfast(f"sqlite:{tmp_path / 'a.db'}", keys=old) as house:
+        run = await tell(house)
+        before = await picture(house, run)
+        data = await (await house.service()).export_run(run)
+        clear = await (await house.service()).export_run(run, decrypt=True)
+    assert CANARY.encode() not in data
+    async with Holdfast(f"sqlite:{tmp_path / 'b.db'}", keys=new) as house:
+        service = await house.service()
+        first = await service.import_run(data)
+        assert await service.import_run(data) == await service.import_run(clear) == first
+        assert await picture(house, run) == before
+        assert service.runtime.desk.vaulted is not None
+        raw = await service.runtime.desk.vaulted.inner.history(first.id)
+        assert CANARY not in repr(raw)
+    async with Holdfast("memory:") as house:
+        service = await house.service()
+        with pytest.raises(KeyMissingError, match=old.file.scopes["*"].current):
+            await service.import_run(data)
+        assert await service.list(RunFilter()) == []
+
+
+@pytest.mark.covers("TOOL-KEEP-08")
+async def test_damaged_blob_is_told_as_such(address: str) -> None:
+    async with Holdfast(address, keys=ring()) as house:
+        run = await tell(house)
+        service = await house.service()
+        assert service.runtime.desk.vaulted is not None
+        inner = service.runtime.desk.vaulted.inner
+        for digest in await inner.blobs_of(run):
+            data = await service.runtime.desk.raw(digest)
+            assert data is not None
+            await service.runtime.desk.replace(digest, data[:-1] + bytes([data[-1] ^ 1]))
+        with pytest.raises(BlobMissingError, match="damaged"):
+            await service.latest(run)

@@ -7,10 +7,11 @@ from hashlib import sha256
 from typing import Any, Protocol
 
 from holdfast.checkpoint import Blob, TypeRegistry, unspill
-from holdfast.errors import BlobMissingError
+from holdfast.errors import BlobMissingError, CheckpointCorruptError
 from holdfast.model.frames import Frame
 from holdfast.model.position import Position
-from holdfast.runs.vaulted import VaultedStore
+from holdfast.runs.vault import Vault
+from holdfast.runs.vaulted import vaulted_within
 from holdfast.store.base import Store
 from holdfast.telemetry import crashpoint
 from holdfast.types.ids import DEFAULT_TENANT, RunId
@@ -44,6 +45,17 @@ def refs_in(value: Any) -> Iterator[BlobRef]:
             yield from refs_in(inner)
 
 
+def _opened(vault: Vault, data: bytes, address: bytes) -> bytes:
+    try:
+        return vault.open_blob(data, address)
+    except CheckpointCorruptError as error:
+        raise BlobMissingError(
+            f"The blob at {address.hex()} is damaged: it does not open.",
+            hint="Restore the blob folder or the database from a backup, then resume.",
+            digest=address.hex(),
+        ) from error
+
+
 class BlobDesk:
     """Of one tenant where the store is encrypted (`of`): blobs are shared within a tenant only (D-38)."""
 
@@ -51,7 +63,7 @@ class BlobDesk:
         self.store = store
         self.objects = objects
         self.tenant = tenant
-        self.vaulted = store if isinstance(store, VaultedStore) else None
+        self.vaulted = vaulted_within(store)
 
     def of(self, tenant: str) -> BlobDesk:
         return self if self.vaulted is None else BlobDesk(self.store, self.objects, tenant)
@@ -113,7 +125,7 @@ class BlobDesk:
         for address in dict.fromkeys(place for t in tenants for place in vault.places(digest, t)):
             data = await self.raw(address)
             if data is not None:
-                return vault.open_blob(data, address)
+                return _opened(vault, data, address)
         return None
 
     async def replace(self, address: bytes, data: bytes) -> None:

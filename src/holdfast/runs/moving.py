@@ -111,7 +111,7 @@ def _decrypted(service: RunService, parcel: Parcel) -> Parcel:
         return parcel
     vaulted = service.runtime.desk.vaulted
     vault = Vault(None) if vaulted is None else vaulted.vault
-    history = vault.open_history(parcel.history)
+    history = plain(vault.open_history(parcel.history))
     if any(is_encrypted(record.payload) for record in history.records):
         raise damaged("a record does not open under its key")
     named = zip(history.blobs, parcel.blobs, strict=True)

@@ -32,6 +32,8 @@ class VaultedStore:
         self.inner = inner
         self.vault = vault
         self.capabilities = inner.capabilities
+        # For whoever wraps us and hands on what it does not know.
+        self.within_vault = self
         # A run's tenant never changes; a settle names only the run.
         self._tenants: dict[RunId, str] = {}
 
@@ -260,7 +262,13 @@ class VaultedStore:
 
 
 def vaulted(inner: Store, vault: Vault) -> Store:
-    return cast("Store", VaultedStore(inner, vault))
+    """A store that is encrypted already, also within another one, stays as it is."""
+    return inner if vaulted_within(inner) is not None else cast("Store", VaultedStore(inner, vault))
+
+
+def vaulted_within(store: Store) -> VaultedStore | None:
+    """The encrypted store that this is, or that it hands its calls on to."""
+    return store if isinstance(store, VaultedStore) else getattr(store, "within_vault", None)
 
 
 async def holds_ciphertext(store: Store) -> bool:

@@ -51,3 +51,14 @@ class Retention(msgspec.Struct, frozen=True):
 
 
 DEFAULT_RETENTION = Retention()
+
+
+def parse_retention(text: str) -> Retention:
+    """`keep=20,older=30d`, either alone, or `all`. Raises SettingsError."""
+    if text.strip() == "all":
+        return Retention(keep=None)
+    parts = dict(part.partition("=")[::2] for part in text.replace(" ", "").split(","))
+    if not parts or parts.keys() - {"keep", "older"} or not parts.get("keep", "1").isdecimal():
+        raise SettingsError(f"retention {text!r} means nothing.", hint="Write keep=20,older=30d, or all.")
+    keep = int(parts["keep"]) if "keep" in parts else None
+    return Retention(keep=keep, older=parts.get("older"))

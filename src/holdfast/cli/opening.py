@@ -13,6 +13,7 @@ from holdfast.cli.observing import observe
 from holdfast.errors import FlowNotFoundError, SettingsError, StoreUnavailableError
 from holdfast.runs.runtime import RunSettings
 from holdfast.types.duration import DurationError, parse_duration
+from holdfast.types.retention import parse_retention
 
 DEFAULT_LEASE = 10.0
 
@@ -49,7 +50,9 @@ def _settings(lease: float) -> RunSettings:
         seconds = parse_duration(text).total_seconds() if text else lease
     except DurationError as error:
         raise SettingsError(f"HOLDFAST_LEASE: {error}.") from error
-    return RunSettings(lease_ttl=seconds, lease_margin=min(2.0, seconds / 4), poll=0.2)
+    rule = os.environ.get("HOLDFAST_RETENTION")
+    retention = parse_retention(rule) if rule else None
+    return RunSettings(lease_ttl=seconds, lease_margin=min(2.0, seconds / 4), poll=0.2, retention=retention)
 
 
 def _file_of(address: str) -> Path | None:

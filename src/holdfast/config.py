@@ -15,6 +15,10 @@ ENVIRONMENT = {
     "HOLDFAST_CRASH": "`POINT:N`: the process dies the Nth time it reaches that crash point; for tests",
     "HOLDFAST_DEMO": "the folder that the demo works in",
     "HOLDFAST_KEYS": "the file with the keys of encryption at rest",
+    "HOLDFAST_LOG": "logs on stderr as `text` or `json`",
+    "HOLDFAST_LOG_LEVEL": "from which level on: `DEBUG`, `INFO`, `WARNING`, `ERROR`",
+    "HOLDFAST_OTEL": "`1`: traces and metrics by OpenTelemetry, as its own `OTEL_...` variables say",
+    "HOLDFAST_OTEL_MESSAGES": "`1`: spans tell what errors say, which may hold data",
     "HOLDFAST_TORTURE_LOG": "where `holdfast torture` lets its processes write down effects; set by it",
     "NO_COLOR": "set: no colours",
 }

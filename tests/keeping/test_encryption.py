@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holdfast import Flow, Holdfast, Worker
+from holdfast import Flow, Holdfast, RunSettings, Worker
 from holdfast.checkpoint.keys import StaticKeys
 from holdfast.errors import BlobMissingError, CheckpointCorruptError, KeyMissingError, SettingsError
+from holdfast.runs.keeping import Keeper
 from holdfast.runs.reencrypt import reencrypt
 from holdfast.store.base import RunFilter
 from holdfast.types.status import RunStatus
@@ -314,3 +316,44 @@ async def test_damaged_blob_is_told_as_such(address: str) -> None:
             await service.runtime.desk.replace(digest, data[:-1] + bytes([data[-1] ^ 1]))
         with pytest.raises(BlobMissingError, match="damaged"):
             await service.latest(run)
+
+
+@pytest.mark.covers("TOOL-KEEP-06")
+async def test_reencrypting_that_was_cut_off_goes_on_while_runs_do(tmp_path: Path) -> None:
+    old = ring()
+    new = turned(old)
+    store = await _shared("memory", tmp_path)
+    async with Holdfast(store, keys=old) as house:
+        run = await tell(house)
+        before = await picture(house, run)
+
+    class Cut(Exception):
+        pass
+
+    def cut(table: str, _seen: int) -> None:
+        if table == "events":
+            raise Cut
+
+    async with Holdfast(store, keys=new) as house:
+        service = await house.service()
+        with pytest.raises(Cut):
+            await reencrypt(service, cut)
+        assert await picture(house, run) == before
+        done, other = await asyncio.gather(reencrypt(service), tell(house))
+        assert done.rows > 0
+    async with Holdfast(store, keys=without(new, old.file.scopes["*"].current)) as house:
+        assert await picture(house, run) == before
+        assert (await (await house.service()).latest(other)).state["huge"] == HUGE
+
+
+@pytest.mark.covers("TOOL-KEEP-06")
+async def test_worker_brings_everything_under_the_new_key_where_it_is_told_to(tmp_path: Path) -> None:
+    old = ring()
+    new = turned(old)
+    store = await _shared("memory", tmp_path)
+    async with Holdfast(store, keys=old) as house:
+        run = await tell(house)
+    async with Holdfast(store, keys=new, settings=RunSettings(reencrypt=True)) as house:
+        await Keeper(await house.service()).sweep()
+    async with Holdfast(store, keys=without(new, old.file.scopes["*"].current)) as house:
+        assert (await (await house.service()).latest(run)).state["huge"] == HUGE

@@ -234,3 +234,20 @@ async def test_run_is_pruned_without_its_code_and_its_own_types_stay(tmp_path: A
             Price(5, "EUR"),
             (Price(1, "USD"),),
         )
+
+
+@pytest.mark.covers("TOOL-KEEP-01")
+def test_retention_is_read_from_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    from holdfast.cli.opening import open_house
+    from holdfast.types.retention import parse_retention
+
+    assert parse_retention("keep=20,older=30d") == Retention(20, older="30d")
+    assert parse_retention("older=12h") == Retention(None, older="12h")
+    assert parse_retention("all") == Retention(None)
+    for wrong in ("", "keep", "keep=x", "days=3", "keep=0", "older=soon"):
+        with pytest.raises(SettingsError, match="retention"):
+            parse_retention(wrong)
+    monkeypatch.setenv("HOLDFAST_RETENTION", "keep=2")
+    settings = open_house("memory:", must_exist=False)._settings  # pyright: ignore[reportPrivateUsage]
+    assert settings is not None
+    assert settings.retention == Retention(2)

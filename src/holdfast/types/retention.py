@@ -57,7 +57,8 @@ def parse_retention(text: str) -> Retention:
     """`keep=20,older=30d`, either alone, or `all`. Raises SettingsError."""
     if text.strip() == "all":
         return Retention(keep=None)
-    parts = dict(part.partition("=")[::2] for part in text.replace(" ", "").split(","))
+    words = [part.partition("=") for part in text.replace(" ", "").split(",")]
+    parts = {name: value for name, _, value in words}
     if not parts or parts.keys() - {"keep", "older"} or not parts.get("keep", "1").isdecimal():
         raise SettingsError(f"retention {text!r} means nothing.", hint="Write keep=20,older=30d, or all.")
     keep = int(parts["keep"]) if "keep" in parts else None

@@ -83,6 +83,17 @@ async def test_every_field_that_does_not_fit_is_named_with_what_would_mend_it(pl
 
 
 @pytest.mark.covers("TOOL-VER-02")
+async def test_what_is_wrong_with_place_and_state_is_told_at_once(place: Place) -> None:
+    await flow_of("1", One).run({"amount": 7}, on=await place.house())
+    other = Flow("bill", state=Two, effect="read", version="2")
+    other.hold("door", prompt="Go?", options=["yes"])
+    (verdict,) = await other.check_runs(on=await place.house())
+    told = " ".join(misfit.why for misfit in verdict.misfits)
+    assert "it stands at node 'gate'" in told
+    assert "'currency' is missing" in told
+
+
+@pytest.mark.covers("TOOL-VER-02")
 async def test_a_field_of_another_type_is_a_reason(place: Place) -> None:
     @dataclass
     class Texts:

@@ -202,14 +202,13 @@ def _tell_sum(verdicts: list[Verdict], breaks: int, new: str, store: str | None)
     if not verdicts:
         return
     say()
-    say(
-        f"{breaks} of {len(verdicts)} live runs would break; each of them goes on with the code of its version."
-    )
-    lost = [verdict for verdict in verdicts if not verdict.served]
+    if breaks:
+        say(f"{breaks} of {len(verdicts)} live runs would break. They go on with the code of their version.")
+    else:
+        say(f"All {len(verdicts)} live runs on other versions fit.")
+    lost = sum(not verdict.served for verdict in verdicts)
     if lost:
-        say(
-            f"{len(lost)} of them are on a version whose code is not here any more: nobody here can go on with them."
-        )
+        say(f"{lost} are on a version whose code is not here: nobody here can go on with them.")
     if breaks < len(verdicts):
         note(f"Move what fits: {command('flows migrate', new, store)}")
 

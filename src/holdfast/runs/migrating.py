@@ -7,6 +7,7 @@ version and the places of its holds in the same transaction: a crash leaves the 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -68,14 +69,23 @@ async def plan(service: RunService, row: RunRow, program: Program) -> Plan:
     found = Plan(row=row, misfits=list(moved.misfits), pos=loaded.pos, moved=moved)
     if not found.misfits:
         await _fit(service, found, old, program)
+    else:
+        # The position is as it was, and so are its names: what is wrong with the state is told as well.
+        found.misfits += _misstated(found.pos, moved, moved.matches)
     return found
+
+
+def _misstated(pos: Position, moved: Remapped, paths: Iterable[str]) -> list[Misfit]:
+    return [
+        misfit
+        for path in paths
+        for misfit in restate(pos.scopes[moved.paths.get(path, path)].tree, moved.matches[path], path)
+    ]
 
 
 async def _fit(service: RunService, found: Plan, old: Graph, program: Program) -> None:
     row, moved = found.row, found.moved
-    for path, matched in moved.matches.items():
-        new_path = moved.paths[path]
-        found.misfits += restate(found.pos.scopes[new_path].tree, matched, new_path)
+    found.misfits += _misstated(found.pos, moved, moved.matches)
     found.misfits += await _taken_places(service, row.id, moved)
     found.note = {
         "from": row.version,

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from holdfast.app.flow import Flow
-from holdfast.cli.locating import absolute, load_flow, split
+from holdfast.cli.locating import address_in, load_flow
 from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house, remember_source
 from holdfast.cli.screen import note, print_json, say, table
@@ -144,7 +144,7 @@ async def migrate_runs(
         verdicts = await service.migrate(flow.program(), runs=runs, dry_run=dry_run)
         names = await labels(service)
     if not dry_run:
-        remember_source(store, flow.program().version, f"{split(absolute(new))[0]}:{flow.name}")
+        remember_source(store, flow.program().version, address_in(new, flow))
     stayed = [v for v in verdicts if v.misfits or v.refused]
     if json:
         print_json({**_report(flow, verdicts, names), "dry_run": dry_run})

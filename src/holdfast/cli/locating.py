@@ -13,7 +13,7 @@ from types import ModuleType
 from holdfast.app.flow import Flow
 from holdfast.errors import FlowNotFoundError, HoldfastError, InputError
 
-FORMS = "A flow is named as path/to/file.py[:name] or package.module[:name]."
+FORMS = "A flow is named as path/to/file.py[:name] or package.module[:name]; name@version also works."
 
 
 def load_flow(spec: str) -> Flow:
@@ -39,6 +39,13 @@ def absolute(spec: str) -> str:
     place, name = split(spec)
     whole = str(Path(place).resolve()) if is_file(place) else place
     return f"{whole}:{name}" if name else whole
+
+
+def address_in(spec: str, flow: Flow) -> str:
+    """Where this flow is found again; with its version where the module has several of that name."""
+    place = split(absolute(spec))[0]
+    same = [other for other in load_flows(place) if other.name == flow.name]
+    return f"{place}:{flow.name}@{flow.label}" if len(same) > 1 and flow.label else f"{place}:{flow.name}"
 
 
 def is_file(place: str) -> bool:
@@ -113,6 +120,7 @@ def _choose(found: dict[str, Flow], place: str, name: str) -> Flow:
             f"{place} defines no flow.", hint="A flow is a module's variable: refund = Flow('refund')."
         )
     by_name = found | {flow.name: flow for flow in found.values()}
+    by_name |= {f"{flow.name}@{flow.label}": flow for flow in found.values() if flow.label}
     names = ", ".join(sorted(found))
     if name:
         if name not in by_name:

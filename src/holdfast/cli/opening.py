@@ -85,6 +85,11 @@ def recall_source(store: str | None, flow: str, version: str) -> str:
     return spec
 
 
+def file_of_store(store: str | None) -> Path | None:
+    """None where the store is no file."""
+    return _file_of(address_of(store))
+
+
 def known_sources(store: str | None) -> dict[str, str]:
     """Version -> where its code was last seen."""
     place = _sources_file(store)

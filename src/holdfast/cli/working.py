@@ -8,7 +8,7 @@ import contextlib
 from holdfast.app.flow import Flow
 from holdfast.app.worker import Worker
 from holdfast.cli.driving import Signals
-from holdfast.cli.locating import absolute, load_flows, split
+from holdfast.cli.locating import address_in, load_flows
 from holdfast.cli.main import Exit
 from holdfast.cli.observing import start_logging
 from holdfast.cli.opening import open_house, remember_source
@@ -34,7 +34,7 @@ async def work(
         worker = Worker(*flows, on=house, lanes=lanes, concurrency=concurrency)
         await house.open()
         for spec, flow in carried:
-            remember_source(store, flow.program().version, f"{split(absolute(spec))[0]}:{flow.name}")
+            remember_source(store, flow.program().version, address_in(spec, flow))
         if json:
             versions = {flow.name: flow.program().version for flow in flows}
             print(to_json({"flows": versions, "lanes": lanes, "concurrency": concurrency}), flush=True)

@@ -9,7 +9,17 @@ from importlib import import_module
 
 from holdfast.cli.shell import app
 
-THEMES = ("starting", "running", "looking", "travelling", "proving", "keeping", "breakpoints", "flows")
+THEMES = (
+    "starting",
+    "running",
+    "looking",
+    "travelling",
+    "proving",
+    "keeping",
+    "breakpoints",
+    "flows",
+    "doctor",
+)
 
 for theme in THEMES:
     import_module(f"{__name__}.{theme}")

@@ -96,3 +96,8 @@ def row(cur: Cursor, sql: str, args: Args = ()) -> Row | None:
     """The first row. The statement is finished, so that a commit may follow."""
     found = cur.execute(sql, args).fetchall()
     return found[0] if found else None
+
+
+def library_version() -> str:
+    """Of SQLite itself."""
+    return apsw.sqlite_lib_version()

@@ -1,0 +1,26 @@
+"""`doctor`: is everything as it should be, and if not, what to do."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.shell import Json, Store, app, go
+
+
+@app.command(epilog="Examples:  holdfast doctor   ·   holdfast doctor --deep --store sqlite:runs.db --json")
+def doctor(
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Also read every record and blob of every run; may take long")
+    ] = False,
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Look the store over: file, schema, records, blobs, leases, holds, code, keys, room. Changes nothing.
+
+    Exit code 1 where something is wrong; what only deserves a look does not count.
+    """
+    from holdfast.cli.doctor import examine
+
+    return go(examine(store=store, deep=deep, json=json))

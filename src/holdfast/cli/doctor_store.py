@@ -1,0 +1,148 @@
+"""`doctor`: the machine and the store."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from difflib import get_close_matches
+from pathlib import Path
+
+from holdfast._version import __version__
+from holdfast.checkpoint.keys import keys_from_environment
+from holdfast.cli.findings import FAIL, OK, WARN, Finding, few
+from holdfast.cli.opening import file_of_store
+from holdfast.config import ENVIRONMENT
+from holdfast.errors import BlobMissingError, HoldfastError
+from holdfast.runs.service import RunService
+from holdfast.runs.vaulted import VaultedStore, holds_ciphertext
+from holdfast.store.base import StoreFacts
+from holdfast.types.duration import DurationError, parse_duration
+
+_MB = 1 << 20
+_LOW, _TOO_LOW = 1024 * _MB, 64 * _MB
+
+
+def of_machine(store: str | None) -> Iterator[Finding]:
+    sqlite = _sqlite_version()
+    yield Finding(
+        "versions", OK, f"Holdfast {__version__}, Python {platform.python_version()}, SQLite {sqlite}"
+    )
+    yield _settings()
+    file = file_of_store(store)
+    if file is not None:
+        yield _room(file)
+
+
+def _sqlite_version() -> str:
+    from holdfast.store.sql.sqlite import library_version
+
+    return library_version()
+
+
+def _settings() -> Finding:
+    """Names that mean nothing are slips; a lease that cannot be read stops every command."""
+    ours = [name for name in os.environ if name.startswith("HOLDFAST_")]
+    strange = [name for name in ours if name not in ENVIRONMENT and not name.startswith("HOLDFAST_TEST")]
+    lease = os.environ.get("HOLDFAST_LEASE")
+    try:
+        parse_duration(lease) if lease else None
+    except DurationError as error:
+        return Finding("settings", FAIL, f"HOLDFAST_LEASE: {error}", "write a duration such as 10s")
+    if strange:
+        near = get_close_matches(strange[0], ENVIRONMENT, n=1)
+        guess = f"did you mean {near[0]}?" if near else "take it out of the environment"
+        return Finding("settings", WARN, f"{', '.join(sorted(strange))} means nothing to Holdfast", guess)
+    named = f": {', '.join(sorted(ours))}" if ours else ""
+    return Finding("settings", OK, f"{len(ours)} variables of the environment are set{named}")
+
+
+def _room(file: Path) -> Finding:
+    folder = next((each for each in file.absolute().parents if each.exists()), Path("/"))
+    free = shutil.disk_usage(folder).free
+    said = f"{free // _MB:,} MB are free in {folder}"
+    if free < _TOO_LOW:
+        return Finding("room", FAIL, said, "make room: a full disk stops every run; `holdfast prune` helps")
+    if free < _LOW:
+        return Finding("room", WARN, said, "make room before runs stop; `holdfast prune` helps")
+    return Finding("room", OK, said)
+
+
+# ---------------------------------------------------------------------- the store
+
+
+async def of_store(service: RunService, store: str | None, *, deep: bool) -> AsyncIterator[Finding]:
+    facts = await service.store.examine(deep=deep)
+    yield Finding("schema", OK, f"its schema is number {facts.schema}, its size {facts.size / _MB:,.1f} MB")
+    yield _structure(facts, deep=deep)
+    yield await _keys(service)
+    yield await _blobs(service, facts, deep=deep)
+    yield _leases(facts)
+
+
+def _structure(facts: StoreFacts, *, deep: bool) -> Finding:
+    if facts.problems:
+        return Finding(
+            "structure",
+            FAIL,
+            "the database file is damaged",
+            "stop all workers, keep a copy of the file, restore a backup",
+            few(facts.problems),
+        )
+    return Finding("structure", OK, "the file is whole" if deep else "not looked at; --deep does")
+
+
+async def _keys(service: RunService) -> Finding:
+    if isinstance(service.store, VaultedStore):
+        return Finding("keys", OK, "what is stored is encrypted, and keys are here")
+    if await holds_ciphertext(service.store):
+        return Finding(
+            "keys",
+            FAIL,
+            "what is stored is encrypted, and no key is here",
+            "name the key file in HOLDFAST_KEYS",
+        )
+    if keys_from_environment() is not None:
+        return Finding("keys", OK, "keys are here; what is stored is not encrypted yet")
+    return Finding("keys", OK, "what is stored is not encrypted")
+
+
+async def _blobs(service: RunService, facts: StoreFacts, *, deep: bool) -> Finding:
+    lost = [digest.hex() for digest in facts.missing] + await _lost_outside(service, facts)
+    if lost:
+        return Finding(
+            "blobs",
+            FAIL,
+            f"{len(lost)} values that runs name are gone",
+            "restore the blob folder (beside the database) or a backup, then resume the runs",
+            few(lost),
+        )
+    free = f"; {facts.unreferenced} belong to no run" if facts.unreferenced else ""
+    said = f"{facts.blobs} large values, none missing{free}"
+    return Finding("blobs", OK, said, "`holdfast prune --blobs` collects them" if facts.unreferenced else "")
+
+
+async def _lost_outside(service: RunService, facts: StoreFacts) -> list[str]:
+    objects = service.runtime.desk.objects
+    lost: list[str] = []
+    for digest in facts.outside:
+        try:
+            if objects is None:
+                raise BlobMissingError("nobody keeps it")
+            await objects.get(digest)
+        except HoldfastError:
+            lost.append(digest.hex())
+    return lost
+
+
+def _leases(facts: StoreFacts) -> Finding:
+    if not facts.lapsed:
+        return Finding("leases", OK, "no run was left behind by a worker that died")
+    return Finding(
+        "leases",
+        WARN,
+        f"{len(facts.lapsed)} runs were left behind by a worker that died",
+        "a worker takes them up, or `holdfast resume RUN`",
+        few([run[:8] for run in facts.lapsed]),
+    )

@@ -68,6 +68,15 @@ def test_runs_refuses_what_it_does_not_understand(cli: Cli, refund: str) -> None
         assert value in said.err
 
 
+@pytest.mark.covers("TOOL-CLI-03")
+def test_runs_tells_whose_they_are_where_there_are_several_tenants(cli: Cli, runs: list[str]) -> None:
+    both, one = cli("runs").out.splitlines(), cli("runs", "--tenant", "default").out.splitlines()
+
+    assert both[0].split()[:4] == ["run", "flow", "tenant", "status"]
+    assert both[1].split()[:4] == [runs[0], "refund", "acme", "completed"]
+    assert one[0].split()[:3] == ["run", "flow", "status"]
+
+
 @pytest.mark.covers("TOOL-CLI-26")
 def test_runs_in_a_terminal_is_a_table_with_ages(cli: Cli, runs: list[str], tmp_path: Path) -> None:
     seen = in_terminal(tmp_path, "runs")

@@ -104,6 +104,34 @@ def test_show_lists_open_holds_with_the_commands_that_answer_them(cli: Cli, news
     assert f"holdfast answer {news[:8]} yes" in said
 
 
+MANY = """
+from holdfast import Flow
+many = Flow("many", effect="pure")
+
+async def each(item, ctx):
+    return (await ctx.ask(f"Question {item}?", options=["yes", "no"])).decision
+
+asked = many.map("asked", over="items", body=each, into="out")
+many.start(asked)
+"""
+
+
+@pytest.mark.covers("TOOL-CLI-06")
+def test_each_of_many_questions_is_answered_by_its_own_id(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "many_one.py").write_text(MANY)
+    said = cli("run", "many_one.py", "--input", json.dumps({"items": list(range(12))}))
+    run = said.out.split()[1]
+
+    shown = cli("show", run)
+
+    for seen in (said, shown):
+        commands = [line.split() for line in seen.out.splitlines() if line.startswith("  holdfast answer")]
+        assert len({words[2] for words in commands}) == 10
+        assert "2 more questions are open" in seen.err
+    assert cli(*commands[0][1:]).code == 0
+    assert len(cli("show", run, "--json").json["holds"]) == 12
+
+
 @pytest.mark.covers("TOOL-CLI-06")
 def test_show_adds_up_costs_also_of_what_is_inside(cli: Cli, news: str) -> None:
     costs = cli("show", news, "--json").json["costs"]

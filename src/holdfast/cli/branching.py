@@ -12,7 +12,7 @@ from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house, recall_source, remember_source
 from holdfast.cli.running import Manner, resume_run
 from holdfast.cli.screen import fields, note, print_json
-from holdfast.cli.telling import command, tell_hold
+from holdfast.cli.telling import command, tell_holds
 from holdfast.errors import FlowNotFoundError, InputError
 from holdfast.runs.patching import PARTITIONS, Set, with_sets
 from holdfast.runs.service import RunService
@@ -119,6 +119,5 @@ async def _tell(
             ("superseded", f"{source.id} is {source.status}" if wanted.rewinds else ""),
         ]
     )
-    for hold in await service.holds(made.id):
-        tell_hold(hold, store)
+    tell_holds(await service.holds(made.id), store)
     note(f"Go on with: {command('resume', made.id[:8], store)}")

@@ -14,7 +14,10 @@ from holdfast.runs.service import RunService
 from holdfast.store.base import RunFilter, RunRow
 from holdfast.types.clock import micros
 from holdfast.types.duration import DurationError, parse_duration
-from holdfast.types.status import RunStatus
+from holdfast.types.ids import RunId
+from holdfast.types.status import ENDED, HoldStatus, RunStatus
+
+DEFAULT_TENANT = "default"
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,14 +42,13 @@ async def list_runs(wanted: Wanted, *, store: str | None, json: bool) -> Exit:
         now = service.store.now()
         rows = await _page(service, wanted, now)
         shown = rows[: wanted.limit]
-        asks = {hold.run: hold.prompt for hold in reversed(await service.holds())}
+        asks = {row.id: await _question(service, row) for row in shown}
     if json:
         print_json(shown)
     elif not rows:
         say("No runs like that." if wanted.narrows else "No runs.")
     else:
-        heads = ("run", "flow", "status", "created", "changed", "asks or error")
-        table(heads, [_cells(row, asks.get(row.id, ""), now) for row in shown])
+        _tell(shown, asks, now)
     if len(rows) > len(shown) and not json:
         note(f"There are more: {command('runs', f'--after {shown[-1].id[:8]}{_again(wanted)}', store)}")
     return Exit.ok
@@ -91,16 +93,33 @@ def _again(wanted: Wanted) -> str:
     return "".join(given) + (f" --limit {wanted.limit}" if wanted.limit != 20 else "")
 
 
-def _cells(row: RunRow, asks: str, now: int) -> tuple[str, ...]:
+async def _question(service: RunService, row: RunRow) -> str:
+    """The oldest open one."""
+    if row.status in ENDED:
+        return ""
+    found = await service.store.holds(run=row.id, status=HoldStatus.pending, limit=1)
+    return found[0].prompt if found else ""
+
+
+def _tell(shown: list[RunRow], asks: dict[RunId, str], now: int) -> None:
+    """Whose a run is, is told where not all are of the tenant that a store begins with."""
+    tenants = any(row.tenant != DEFAULT_TENANT for row in shown)
+    heads = (
+        "run",
+        "flow",
+        *(("tenant",) if tenants else ()),
+        "status",
+        "created",
+        "changed",
+        "asks or error",
+    )
+    table(heads, [_cells(row, asks[row.id], now, tenants=tenants) for row in shown])
+
+
+def _cells(row: RunRow, asks: str, now: int, *, tenants: bool) -> tuple[str, ...]:
     """In a terminal short ids and ages; in a pipe whole ids and instants."""
     last = next(iter((row.error or asks).splitlines()), "")
-    if is_terminal():
-        return (
-            row.id[:8],
-            row.flow,
-            str(row.status),
-            ago(row.created_at, now),
-            ago(row.updated_at, now),
-            last,
-        )
-    return (row.id, row.flow, str(row.status), clock_time(row.created_at), clock_time(row.updated_at), last)
+    short = is_terminal()
+    times = [ago(at, now) if short else clock_time(at) for at in (row.created_at, row.updated_at)]
+    whose = (row.tenant,) if tenants else ()
+    return (row.id[:8] if short else row.id, row.flow, *whose, str(row.status), *times, last)

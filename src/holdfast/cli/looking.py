@@ -12,7 +12,7 @@ from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house
 from holdfast.cli.picturing import picture_of
 from holdfast.cli.screen import brief, busy, draw, fields, is_plain, note, print_json, say, table, width
-from holdfast.cli.telling import command, hold_json, tell_hold
+from holdfast.cli.telling import command, hold_json, tell_holds
 from holdfast.cli.timing import SHOWN, money, tell_timeline, timeline_json
 from holdfast.drawing import to_text
 from holdfast.errors import InputError, RunNotFoundError
@@ -20,9 +20,10 @@ from holdfast.model.secrets import masked
 from holdfast.runs.service import RunService
 from holdfast.runs.timeline import Timeline, make_timeline
 from holdfast.store.base import RunRow
+from holdfast.types.hold import HoldRow
 from holdfast.types.ids import is_id
 from holdfast.types.record import Kind, Record
-from holdfast.types.status import ENDED, RunStatus
+from holdfast.types.status import ENDED, HoldStatus, RunStatus
 
 RECORDS_SHOWN = 200
 TALL = 80
@@ -107,8 +108,7 @@ async def _show_run(service: RunService, row: RunRow, view: View, *, store: str 
     if view.records:
         _apart(view, draws=view.graph or view.timeline)
         _tell_records(await service.store.read(row.id, payloads=False), everything=view.everything)
-    for hold in await service.holds(row.id):
-        tell_hold(hold, store)
+    tell_holds(await _holds(service, row, HoldStatus.pending), store)
     if row.status in (RunStatus.failed, RunStatus.resumable) and not row.read_only:
         note(f"Go on with: {command('resume', row.id[:8], store)}")
     return Exit.ok
@@ -206,7 +206,7 @@ async def run_json(service: RunService, row: RunRow) -> dict[str, Any]:
     """Everything that is known about a run; docs/reference/cli.md describes it."""
     line = await make_timeline(service, row)
     records = await service.store.read(row.id, payloads=False)
-    holds = await service.holds(row.id, open_only=False)
+    holds = await _holds(service, row)
     state, artifacts = await _values(service, line)
     interrupted = row.worker is None and row.status not in ENDED
     return {
@@ -220,6 +220,11 @@ async def run_json(service: RunService, row: RunRow) -> dict[str, Any]:
         "timeline": timeline_json(line.visits),
         "records": [_record(record) for record in records],
     }
+
+
+async def _holds(service: RunService, row: RunRow, status: HoldStatus | None = None) -> list[HoldRow]:
+    """All of them, oldest first."""
+    return await service.store.holds(run=row.id, status=status, limit=1_000_000)
 
 
 def graph_json(picture: Any) -> Any:

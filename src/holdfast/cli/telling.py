@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -39,8 +40,7 @@ def tell_result(result: Result, store: str | None) -> None:
             ("artifacts", brief(result.artifacts) if result.artifacts else ""),
         ]
     )
-    for hold in result.holds:
-        tell_hold(hold, store)
+    tell_holds(result.holds, store)
     if result.failed or result.status is RunStatus.resumable:
         note(f"Go on with: {command('resume', result.run_id, store)}")
 
@@ -52,14 +52,27 @@ def _error_text(result: Result) -> str:
     return f"{where}{result.error.type}: {result.error.message}"
 
 
-def tell_hold(hold: HoldRow, store: str | None) -> None:
+HOLDS_SHOWN = 10
+
+
+def tell_holds(holds: Sequence[HoldRow], store: str | None) -> None:
+    """The oldest ones; a map may have opened hundreds."""
+    for hold in holds[:HOLDS_SHOWN]:
+        tell_hold(hold, store, alone=len(holds) == 1)
+    if len(holds) > HOLDS_SHOWN:
+        note(f"{len(holds) - HOLDS_SHOWN} more questions are open; --json has them.")
+
+
+def tell_hold(hold: HoldRow, store: str | None, *, alone: bool = True) -> None:
+    """`alone`: the run has no other open question, so that its own id is enough to answer."""
     say()
     say(hold.prompt, style="bold yellow")
     if hold.assignee:
         say(f"for {hold.assignee}", style="dim")
     choices = [option.id for option in hold.options] if hold.options else ["'your answer'"]
+    which = hold.run[:8] if alone else hold.id
     for choice in choices:
-        say(f"  {command('answer', f'{hold.run[:8]} {choice}', store)}")
+        say(f"  {command('answer', f'{which} {choice}', store)}")
 
 
 def command(verb: str, rest: str, store: str | None) -> str:

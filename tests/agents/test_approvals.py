@@ -15,6 +15,7 @@ from holdfast import (
     Holdfast,
     RunStatus,
     Scripted,
+    VersionMismatchError,
     ask_person,
     tool,
     tool_call,
@@ -182,6 +183,18 @@ async def test_a_condition_that_fails_is_no_permission(house: Holdfast) -> None:
     result = await flow.run({"prompt": "Pay"}, on=house)
     assert result.status is RunStatus.pending_input
     assert world.done == []
+
+
+async def test_a_changed_condition_does_not_enter_a_conversation_that_has_begun(place: Place) -> None:
+    world = World()
+    model = Scripted(tool_call("pay", amount=50), PAY, "Paid.")
+    house = await place.house()
+    result = await a_flow(model, world.pays(approval="amount > 100")).run({"prompt": "Pay"}, on=house)
+    assert world.done == ["pay 50 c-9"]
+    await decide(house, result.holds[0], "approve")
+    # It would ask about a payment that is made.
+    with pytest.raises(VersionMismatchError):
+        await a_flow(model, world.pays(approval="amount > 10")).resume(result.run_id, on=house)
 
 
 @pytest.mark.covers("TOOL-AGENT-07", "RS-HITL-5")

@@ -159,6 +159,16 @@ async def test_going_over_the_budget_in_the_last_turn_is_told(
 
 
 @pytest.mark.covers("TOOL-AGENT-10")
+async def test_a_budget_that_cannot_be_counted_is_an_error_and_not_a_blank_cheque(house: Holdfast) -> None:
+    quiet = Scripted("Hi.", tokens=Tokens(0, 0))
+    result = await a_flow(quiet, budget=Budget(tokens=100)).run({"prompt": "Go"}, on=house)
+    assert result.error is not None
+    assert result.error.code == "model_reply"
+    assert "does not say how many tokens" in result.error.message
+    assert (await a_flow(quiet, budget=Budget(seconds=100)).run({"prompt": "Go"}, on=house)).completed
+
+
+@pytest.mark.covers("TOOL-AGENT-10")
 async def test_a_typed_agent_that_is_stopped_without_an_answer_fails(house: Holdfast) -> None:
     world = World()
     flow = a_flow(

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from holdfast import (
     Agent,
+    Approval,
     Context,
     Flow,
     Holdfast,
@@ -16,13 +17,14 @@ from holdfast import (
     RunStatus,
     Scripted,
     ToolError,
+    ask_person,
     tool,
     tool_call,
 )
-from holdfast.agents.messages import ToolCall
+from holdfast.agents.messages import Message, Reply, ToolCall
 from holdfast.agents.scripted import Scripted as Model
 from tests.agents.helpers import World, a_flow, asked, results
-from tests.flows.places import Place
+from tests.flows.places import Place, told
 
 pytestmark = pytest.mark.anyio
 
@@ -272,6 +274,7 @@ def test_tools_that_make_no_sense_are_refused_where_they_are_written() -> None:
         lambda: tool(rest),
         lambda: tool(effect="harmless")(fine),
         lambda: tool(approval="amount >")(fine),
+        lambda: tool(approval=Approval(timeout="1h", on_timeout="default"))(fine),
         lambda: Agent("a", model=Scripted(), tools=[fine, fine]),
         lambda: Agent("a", model=Scripted(), tools=[tool(name="has space")(fine)]),
         lambda: Agent("a", model=Scripted(), tools=[tool(name="final_answer")(fine)]),
@@ -283,6 +286,52 @@ def test_tools_that_make_no_sense_are_refused_where_they_are_written() -> None:
     ):
         with pytest.raises(InputError):
             make()
+
+
+async def test_large_arguments_reach_the_tool_and_not_the_live_output(house: Holdfast) -> None:
+    sizes: list[int] = []
+
+    @tool
+    async def keep(text: str) -> str:
+        """Keeps a text."""
+        sizes.append(len(text))
+        return "kept"
+
+    result = await a_flow(Scripted(tool_call("keep", text="x" * 10_000), "Ok."), keep).run(
+        {"prompt": "Go"}, on=house
+    )
+    assert result.completed
+    assert sizes == [10_000]
+    (begun,) = [e for e in await told(house, result, "node.emitted") if e.data["kind"] == "tool"]
+    assert begun.data["data"] == {"tool": "keep", "call": "call_1_1", "turn": 1}
+
+
+async def test_an_answer_that_was_cut_is_told_as_such(house: Holdfast) -> None:
+    cut = Reply(Message("assistant", "Once upon a"), finish="length")
+    result = await a_flow(Scripted(cut)).run({"prompt": "Go"}, on=house)
+    assert result.state["answer"] == "Once upon a"
+    events = [e.data["data"] for e in await told(house, result, "node.emitted") if e.data["kind"] == "agent"]
+    assert events == [{"agent": "bot", "stopped": "length"}]
+
+
+async def test_a_model_that_refuses_fails_the_run_with_what_it_said(house: Holdfast) -> None:
+    no = Reply(Message("assistant", "I will not."), finish="refused")
+    result = await a_flow(Scripted(no)).run({"prompt": "Go"}, on=house)
+    assert result.error is not None
+    assert result.error.code == "model_refused"
+    assert "I will not." in result.error.message
+
+
+async def test_an_error_of_a_model_of_ones_own_is_told_with_its_type(house: Holdfast) -> None:
+    result = await a_flow(Scripted(ZeroDivisionError("oh"))).run({"prompt": "Go"}, on=house)
+    assert result.error is not None
+    assert (result.error.code, result.error.message) == ("model", "ZeroDivisionError: oh")
+
+
+async def test_a_question_that_cannot_be_asked_is_told_to_the_model(house: Holdfast) -> None:
+    model = Scripted(tool_call("ask_person", question="Which?", choices=["a", "a"]), "Never mind.")
+    assert (await a_flow(model, ask_person()).run({"prompt": "Go"}, on=house)).completed
+    assert "need ids" in results(model.requests[-1])[0].text
 
 
 async def test_a_prompt_with_a_hole_fails_the_node_instead_of_being_sent(house: Holdfast) -> None:

@@ -182,12 +182,19 @@ class AgentTool(Tool):
         return self.read(arguments)["task"]
 
 
+def _condition_text(approval: Approval | None) -> str:
+    """A changed condition would ask about what is done, or not about what was asked."""
+    if approval is None:
+        return "free"
+    return code_fingerprint(approval.when) if callable(approval.when) else repr(approval.when)
+
+
 def _tool_text(tool: Tool) -> str:
     if isinstance(tool, AgentTool):
-        return f"{tool.name}: {tool.max_calls} {tool.agent.code_text()}"
+        return f"{tool.name}: {tool.max_calls} {_condition_text(tool.approval)} {tool.agent.code_text()}"
     schema = sha256(msgspec.json.encode(tool.spec.schema)).hexdigest()[:16]
     code = code_fingerprint(tool.fn) if tool.fn is not None else ""
-    asked = tool.approval is not None
+    asked = _condition_text(tool.approval)
     return (
         f"{tool.name}: {tool.effect} {tool.idempotent} {tool.script} {asked} {tool.max_calls} {schema} {code}"
     )

@@ -15,13 +15,14 @@ from holdfast.agents.messages import ToolCall
 from holdfast.agents.space import Changes, Space, changes_in
 from holdfast.agents.tools import Tool
 from holdfast.agents.within import ScriptContext, Within
-from holdfast.errors import NotDone
+from holdfast.errors import InputError, NotDone
 from holdfast.runs.context import Context
 from holdfast.runs.questions import HoldExpiredError
 from holdfast.runs.substeps import StepFailedError
 from holdfast.types.wording import told
 
 KEPT = {"text", "failed", "micros"}
+SHOWN = 4096
 UNKNOWN_RESULT = "It was done; what came of it is not known."
 
 
@@ -87,7 +88,7 @@ async def _script(at: Within, tool: Tool, arguments: str) -> Result:
     given = _given(tool, arguments)
     try:
         value = await cast("Any", tool.fn)(ctx=ScriptContext(at), **given)
-    except (NotDone, StepFailedError, HoldExpiredError) as error:
+    except (NotDone, StepFailedError, HoldExpiredError, InputError) as error:
         return Result(_error_text(error), failed=True)
     return Result(result_text(value))
 
@@ -97,9 +98,7 @@ async def _step(at: Within, tool: Tool, call: ToolCall, arguments: str, turn: in
     shown = msgspec.json.decode(arguments)
 
     async def run(idempotency_key: str = "") -> dict[str, Any]:
-        ctx.emit(
-            {"tool": f"{at.label}{tool.name}", "call": call.id, "arguments": shown, "turn": turn}, "tool"
-        )
+        ctx.emit(_announced(f"{at.label}{tool.name}", call, arguments, turn), "tool")
         ctx.flush_chunks()
         started = ctx.now()
         given = _given(tool, arguments)
@@ -111,6 +110,12 @@ async def _step(at: Within, tool: Tool, call: ToolCall, arguments: str, turn: in
     name = shown_call(tool.name, shown)
     kept = await at.step("call", name, run, effect=tool.effect, idempotent=tool.idempotent)
     return _understood(kept)
+
+
+def _announced(name: str, call: ToolCall, arguments: str, turn: int) -> dict[str, Any]:
+    """Large arguments are in the journal already, with what the model said."""
+    head: dict[str, Any] = {"tool": name, "call": call.id, "turn": turn}
+    return {**head, "arguments": msgspec.json.decode(arguments)} if len(arguments) <= SHOWN else head
 
 
 def _understood(kept: Any) -> Result:

@@ -27,6 +27,7 @@ from holdfast.errors import (
     ModelUnavailableError,
     TurnLimitError,
 )
+from holdfast.model.bodies import ErrorInfo
 from holdfast.runs.substeps import StepFailedError
 from holdfast.types.wording import told
 
@@ -40,8 +41,15 @@ EMPTY = "Your answer was empty. Answer, or use a tool."
 USE_FINAL = f"Hand over your answer by calling {FINAL}."
 
 
+def _model_error(info: ErrorInfo) -> ModelError:
+    """As it was raised in the sub-step; what no model of ours raises, with its type."""
+    kind = _ERRORS.get(info.code)
+    return ModelError(f"{info.type}: {info.message}") if kind is None else kind(info.message)
+
+
 class Said(msgspec.Struct, frozen=True):
-    """What a conversation came to. `stopped`: why it ended before the model was done ("turns", "budget")."""
+    """What a conversation came to. `stopped`: why it ended before the model was done: "turns", "budget", or
+    "length" where its last answer was cut."""
 
     value: Any
     messages: tuple[Message, ...]
@@ -125,6 +133,7 @@ class Conversation:
             started = ctx.now()
             reply = await agent.model.reply(request, self._tell)
             ctx.flush_chunks()
+            self._demand_usage(reply)
             cost = agent.model.prices.cost(reply.tokens) if agent.model.prices is not None else Decimal(0)
             ctx.spent(tokens=reply.tokens.total, cost=float(cost))
             return self._kept(reply, cost, ctx.now() - started)
@@ -132,7 +141,7 @@ class Conversation:
         try:
             kept = await self.at.step(f"{self.turn}/model", "model", ask, effect="read")
         except StepFailedError as error:
-            raise _ERRORS.get(error.info.code, ModelError)(error.info.message) from None
+            raise _model_error(error.info) from None
         self.purse.spend(Spent(kept["tokens"], kept["cost"], kept["micros"]))
         message = restored(kept["message"])
         if kept["attempt"] != ctx.attempt and self.at.is_root and message.text:
@@ -156,6 +165,15 @@ class Conversation:
             "micros": micros,
             "attempt": self.at.ctx.attempt,
         }
+
+    def _demand_usage(self, reply: Reply) -> None:
+        """A budget that cannot be counted would be passed in silence."""
+        if not reply.tokens.total and self.purse.limits.keys() & {"tokens", "money"}:
+            raise ModelReplyError(
+                f"{self.agent.model.name!r} does not say how many tokens it used, and agent "
+                f"{self.agent.name!r} has a budget of them.",
+                hint="Give the agent a budget in seconds, or an endpoint that reports usage.",
+            )
 
     def _tell(self, kind: str, data: str) -> None:
         if self.at.is_root:
@@ -182,7 +200,9 @@ class Conversation:
             return None
         if self.agent.returns is not None:
             return self._repair(USE_FINAL)
-        return self._said(message.text) if message.text.strip() else self._repair(EMPTY)
+        if not message.text.strip():
+            return self._repair(EMPTY)
+        return self._said(message.text, stopped="length" if finish == "length" else "")
 
     def _final(self, message: Message, final: ToolCall) -> Said | None:
         value, problem = self.agent.read_answer(final.arguments)

@@ -44,6 +44,8 @@ def handler_of(agent: Agent, fields: Fields, *, prompt: Prompt, turns: Turns) ->
             uploads=_bytes(_field(state, fields.uploads) or {}),
             listed=listed,
         )
+        if said.stopped:
+            ctx.emit({"agent": agent.name, "stopped": said.stopped}, "agent")
         return _update(agent, said, fields)
 
     cast("Any", converse).code_text = agent.code_text()

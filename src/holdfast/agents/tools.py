@@ -208,6 +208,11 @@ def approval_of(given: When | Approval | None, assignee: str | None, name: str) 
     if given is None or given is False or given == NEVER:
         return None
     found = given if isinstance(given, Approval) else Approval(when=given, assignee=assignee)
+    if found.on_timeout in ("default", "default_option"):
+        raise InputError(
+            f"tool {name!r}: on_timeout={found.on_timeout!r} does not say what silence means.",
+            hint='Write "default:reject" or "default:approve"; without it, nobody\'s answer is no permission.',
+        )
     if isinstance(found.when, str) and found.when not in (ALWAYS, NEVER):
         try:
             compile_expr(found.when)

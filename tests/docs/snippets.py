@@ -109,9 +109,10 @@ class Page:
         if not re.search(r"\b(RUN|HOLD|CHECKPOINT)\b", command):
             return command
         runs = msgspec.json.decode(self._shell("holdfast runs --json").stdout)
-        shown = msgspec.json.decode(self._shell(f"holdfast show {runs[0]['id']} --json").stdout)
-        open_holds = [hold["id"] for hold in shown["holds"] if hold["status"] == "pending"]
-        words = {"RUN": runs[0]["id"][:8], "HOLD": (open_holds or [""])[0]}
+        words = {"RUN": runs[0]["id"][:8]}
+        if "HOLD" in command:
+            shown = msgspec.json.decode(self._shell(f"holdfast show {runs[0]['id']} --json").stdout)
+            words["HOLD"] = next(hold["id"] for hold in shown["holds"] if hold["status"] == "pending")
         if "CHECKPOINT" in command:
             listed = msgspec.json.decode(self._shell(f"holdfast checkpoints {runs[0]['id']} --json").stdout)
             words["CHECKPOINT"] = (listed["checkpoints"] if isinstance(listed, dict) else listed)[0]["id"]

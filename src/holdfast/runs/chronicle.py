@@ -124,8 +124,9 @@ class Chronicler:
                 self._started(scope, node, b if what != "Z" else 0, at)
             elif what == "K":
                 self.story.skipped.append(scope + inner.nodes[a].id)
-            elif what in ("A", "W"):
-                self._dropped(scope + inner.nodes[a].id, at, item=b if what == "W" else None)
+            elif what in ("A", "U", "W"):
+                state = "unknown" if what == "U" else "abandoned"
+                self._dropped(scope + inner.nodes[a].id, at, state, item=b if what == "W" else None)
         return taken
 
     def _started(self, scope: str, node: str, visit: int, at: int) -> None:
@@ -135,14 +136,14 @@ class Chronicler:
         if scope + node in self.story.skipped:
             self.story.skipped.remove(scope + node)
 
-    def _dropped(self, label: str, at: int, *, item: int | None) -> None:
+    def _dropped(self, label: str, at: int, state: str, *, item: int | None) -> None:
         """A node with all inside it; or only one of its children."""
         for chapter in self._open.values():
             inside = chapter.scope.startswith(f"{label}.")
             child = chapter.scope[len(label) :].partition("[")[2].startswith(f"{item}]/")
             here = inside and child if item is not None else inside or chapter.label == label
             if here and chapter.state == "running":
-                self._end(chapter, at, "abandoned")
+                self._end(chapter, at, state)
 
     # ------------------------------------------------------------------ what each record tells
     def created(self, record: Record, body: CreatedBody) -> None:

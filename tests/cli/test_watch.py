@@ -135,6 +135,7 @@ noisy.chain(first, second)
 
 def test_the_live_view_keeps_to_the_height_of_the_terminal() -> None:
     seen = Watched()
+    seen.tell(0, "node.started", "patient", visit=1)
     for visit in range(1, 100):
         seen.tell(visit, "node.started", "tick", visit=visit)
         seen.tell(visit, "node.completed", "tick", visit=visit)
@@ -142,7 +143,8 @@ def test_the_live_view_keeps_to_the_height_of_the_terminal() -> None:
     lines = seen.lines(SECOND, height=12)
 
     assert len(lines) <= 12
-    assert lines[1] == "  91 earlier lines"
+    assert lines[1] == "  92 more"
+    assert "patient" in lines[2]
     assert "visit 99" in lines[-2]
 
 

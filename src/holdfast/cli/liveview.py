@@ -61,12 +61,19 @@ class LiveView:
     def drawn(self, now: int, width: int, height: int) -> Group:
         from rich.console import Group
 
-        visits = self.visits.all()
-        lines = [line for visit in visits for line in self._visit(visit, now, width)]
         room = max(height - 4, 4)
-        left_out = self.visits.left_out + max(len(lines) - room, 0)
-        earlier = [_text((f"  {left_out} earlier lines", "dim"))] if left_out else []
+        shown, left_out = self._shown(room)
+        lines = [line for visit in shown for line in self._visit(visit, now, width)]
+        earlier = [_text((f"  {left_out} more", "dim"))] if left_out else []
         return Group(self._head(now), *earlier, *lines[-room:], self._foot())
+
+    def _shown(self, room: int) -> tuple[list[Visit], int]:
+        """What is under way comes before what has ended; (those, how many are left out)."""
+        opened, ended = list(self.visits.open.values())[:room], self.visits.ended
+        recent = ended[-(room - len(opened)) :] if len(opened) < room else []
+        count = self.visits.left_out + len(ended) + len(self.visits.open)
+        shown = sorted([*recent, *opened], key=lambda visit: (visit.started_at, visit.visit, visit.label))
+        return shown, count - len(shown)
 
     def _head(self, now: int) -> Text:
         row = self._row

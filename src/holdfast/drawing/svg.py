@@ -229,7 +229,8 @@ def _legend(picture: Picture) -> list[tuple[float, str]]:
 
 
 def _summary(picture: Picture) -> str:
-    return f"{picture.title or 'graph'}: {len(picture.nodes)} nodes, {len(picture.edges)} edges"
+    nodes = sum(node.shape not in _DOTS for node in picture.nodes)
+    return f"{picture.title or 'graph'}: {nodes} {'node' if nodes == 1 else 'nodes'}"
 
 
 def _description(picture: Picture) -> str:

@@ -158,3 +158,20 @@ failing = _flow("failing")
 @failing.node(effect="pure")
 async def never(s: Sum) -> None:
     raise ValueError("never")
+
+
+expiring = Flow("expiring", effect="pure")
+allow = expiring.hold("approve", prompt="May I?", options=["yes", "no"], bind="allowed")
+remind = expiring.hold(
+    "remind", prompt="Still?", options=["on", "off"], timeout="3d", on_timeout="default", bind="still"
+)
+
+
+@expiring.node
+async def read(s: dict) -> dict:
+    assert s["allowed_result"]["response_data"] == {"limit": 3}
+    assert s["still"] == "on"
+    return {"limit": s["allowed_result"]["response_data"]["limit"]}
+
+
+expiring.chain(allow, remind, read)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -49,10 +50,15 @@ def test_torture_gives_json_and_answers_as_it_is_told(cli):
         (["--input", "{}"], "does not fit"),
     ],
 )
-def test_torture_says_what_is_wrong_when_it_is_asked_for_what_there_is_not(cli, words, told):
+def test_torture_says_what_is_wrong_when_it_is_asked_for_what_there_is_not(
+    cli, words, told, tmp_path_factory, monkeypatch
+):
+    trials = tmp_path_factory.mktemp("trials")
+    monkeypatch.setattr(tempfile, "tempdir", str(trials))
     said = cli("torture", str(EXAMPLES / "refund.py"), *words)
     assert said.code == 2
     assert told in said.err
+    assert list(trials.iterdir()) == []
 
 
 def test_torture_puts_files_into_each_working_folder_when_it_is_told_to(cli, tmp_path):

@@ -67,12 +67,13 @@ def torture(
         in_doubt=wanted.in_doubt,
         options=wanted.options,
     )
+    copies = [_existing(name) for name in wanted.copies]
     folder = Path(tempfile.mkdtemp(prefix="holdfast-torture-"))
     theatre = Theatre(
         flow=flow,
         task=task,
         folder=folder,
-        copies=[_existing(name) for name in wanted.copies],
+        copies=copies,
         files=wanted.effects,
     )
     try:

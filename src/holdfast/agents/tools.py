@@ -211,7 +211,7 @@ def approval_of(given: When | Approval | None, assignee: str | None, name: str) 
     if found.on_timeout in ("default", "default_option"):
         raise InputError(
             f"tool {name!r}: on_timeout={found.on_timeout!r} does not say what silence means.",
-            hint='Write "default:reject" or "default:approve"; without it, nobody\'s answer is no permission.',
+            hint='Write "default:reject" or "default:approve"; without it, silence is no.',
         )
     if isinstance(found.when, str) and found.when not in (ALWAYS, NEVER):
         try:

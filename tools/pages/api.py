@@ -99,6 +99,7 @@ def _signature(value: Any) -> str:
 
 def _tidy(text: str) -> str:
     text = re.sub(r"<object object at 0x[0-9a-f]+>|<[\w.]+ object at 0x[0-9a-f]+>", "...", text)
+    text = re.sub(r"<(?:built-in )?function ([\w.]+)(?: at 0x[0-9a-f]+)?>", r"\1", text)
     text = re.sub(r"'([\w\[\]|., ]+)'", r"\1", text)
     return re.sub(r"\b(?:holdfast|collections|typing|types|datetime)(?:\.\w+)*\.(\w+)", r"\1", text)
 

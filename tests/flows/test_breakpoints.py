@@ -426,3 +426,22 @@ async def test_timeline_shows_the_stop_as_a_wait_of_its_node(house: Holdfast) ->
     assert [(v.node, v.state) for v in over.visits.all()] == [("a", "done"), ("x", "done"), ("z", "done")]
     (wait,) = over.visits.all()[1].waits
     assert (wait.kind, wait.decision, wait.until is not None) == ("person", "continue", True)
+
+
+async def test_breaks_follow_their_nodes_when_the_run_goes_over_to_another_version(
+    bare_house: Holdfast,
+) -> None:
+    old, new = (Flow("order", effect="pure", version=version) for version in "12")
+    for flow, names in ((old, ("pay", "send", "gone")), (new, ("charge", "ship"))):
+        for name in names:
+            node(flow, name)
+        flow.chain(*names)
+    new.migrate("1", rename={"pay": "charge", "send": "ship"})
+    waiting = await old.run({}, on=bare_house, breaks=["pay", "send", "gone"])
+    (verdict,) = await new.migrate_runs(on=bare_house)
+    assert verdict.migrated, verdict
+    for name in ("charge", "ship"):
+        assert (await the_stop(bare_house, waiting.run_id)).node == f"{name}__breakpoint"
+        await answer(bare_house, waiting, "continue")
+        result = await new.resume(waiting.run_id, on=bare_house)
+    assert result.completed

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.model.breaks import SUFFIX
 from holdfast.model.graph import Graph
 from holdfast.model.moves import join_token
 from holdfast.model.position import SETTLED, Exec, ExecKey, LoopState, OpenHold, Position, Scope
@@ -99,6 +100,14 @@ class _Remapping:
         scopes = [self._scope(scope) for scope in pos.scopes.values()]
         pos.scopes = {scope.path: scope for scope in scopes}
         pos.failed_node, pos.code = "", ""
+        pos.breaks = [place for old in pos.breaks if (place := self._place(old))]
+
+    def _place(self, old: str) -> str:
+        """Where the run stops, by the new name of the node (or of the one around); empty: it is gone."""
+        root = self.done.matches[""]
+        first, slash, inside = old.partition("/")
+        node = root.old.index.get(first, -1)
+        return f"{root.name(node)}{slash}{inside}" if node in root.nodes else ""
 
     def _name(self, scope: Scope) -> None:
         """Paths are made of node names: `send.1[0]/` lies inside the node that was called `send`."""
@@ -129,7 +138,7 @@ class _Remapping:
         before, after = self._label(wait.scope, wait.node)
         matched = self.done.matches[wait.scope]
         if before != after:
-            self.done.holds[hold] = after
+            self.done.holds[hold] = (after[0], after[1] + SUFFIX) if wait.why == "break" else after
         wait.scope, wait.node = self._key((wait.scope, wait.node))
         if (wait.on_timeout or "").startswith("branch:"):
             target = (wait.on_timeout or "")[7:]

@@ -9,18 +9,17 @@ import msgspec
 
 from holdfast.checkpoint.difference import Diff
 from holdfast.checkpoint.picture import Checkpoint, CheckpointMeta
-from holdfast.engine.begin import begin
 from holdfast.errors import (
     RunEndedError,
     RunNotFoundError,
 )
 from holdfast.holds import deciding
-from holdfast.model.fingerprint import encode_graph
 from holdfast.model.graph import Graph
 from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs import (
     comparing,
+    creating,
     forking,
     moving,
     naming,
@@ -32,20 +31,19 @@ from holdfast.runs import (
     verdicts,
 )
 from holdfast.runs.announcing import Progress
-from holdfast.runs.fitting import Fitting
 from holdfast.runs.history import reader_of, tell_events
-from holdfast.runs.options import break_places, check_options, own_options
+from holdfast.runs.options import break_places
 from holdfast.runs.pending import PendingRun, open_breakpoints, pending_runs
 from holdfast.runs.replaying import Replay
 from holdfast.runs.runtime import Runtime
 from holdfast.runs.story import Story
 from holdfast.runs.verdicts import Verdict
-from holdfast.store.base import Claim, FlowRow, NewRun, RunFilter, RunRow
+from holdfast.store.base import Claim, RunFilter, RunRow
 from holdfast.store.readonly import demand_live
 from holdfast.types.event import Event, EventRow
 from holdfast.types.hold import HoldRow
-from holdfast.types.ids import DEFAULT_TENANT, RunId, new_run_id
-from holdfast.types.record import Lease, Record
+from holdfast.types.ids import RunId
+from holdfast.types.record import Lease
 from holdfast.types.status import ENDED, HoldStatus, RunStatus
 from holdfast.types.wording import demand_text
 
@@ -54,7 +52,8 @@ class RunService:
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
         self.store = runtime.store
-        self._stored: set[str] = set()
+        # Flow versions and codes that the store is known to have.
+        self.stored: set[str] = set()
         # Runs with secret fields whose present values the veil knows.
         self.acquainted: set[RunId] = set()
         self.progress = Progress()
@@ -62,10 +61,10 @@ class RunService:
 
     # ------------------------------------------------------------------ creating
     async def create(self, program: Program, given: Any, **options: Any) -> tuple[RunRow, bool]:
-        """A new run, durable when this returns, for any worker to take (options as for `_prepare`).
+        """A new run, durable when this returns, for any worker to take (options as for `creating.prepare`).
 
         (row, False) where the idempotency key names an earlier one."""
-        new, _ = await self._prepare(program, given, **options)
+        new, _ = await creating.prepare(self, program, given, **options)
         return await self.store.create(new)
 
     async def start(self, program: Program, given: Any, **options: Any) -> tuple[Claim, Position] | RunRow:
@@ -74,7 +73,7 @@ class RunService:
         recorder = self.runtime.recorder
         recorder.expected += 1
         try:
-            new, pos = await self._prepare(program, given, **options)
+            new, pos = await creating.prepare(self, program, given, **options)
             new.claimed_by = self.runtime.worker
             new.lease_until = new.created_at + self.runtime.ttl
             row, fresh = await self.store.create(new)
@@ -84,88 +83,9 @@ class RunService:
             return row
         return Claim(Lease(row.id, row.key, row.term, self.runtime.worker), row), pos
 
-    async def _prepare(
-        self,
-        program: Program,
-        given: Any,
-        *,
-        run_id: str | None = None,
-        tenant: str = DEFAULT_TENANT,
-        thread: str | None = None,
-        instance_key: str | None = None,
-        idempotency_key: str | None = None,
-        lane: str | None = None,
-        priority: int | None = None,
-        mode: str | None = None,
-        breaks: Sequence[str] | None = None,
-        checkpoints: str | Mapping[str, Any] | None = None,
-    ) -> tuple[NewRun, Position]:
-        """`breaks`: nodes to stop before, `child/node` inside a sub-flow. `checkpoints`: which records this
-        run lists, instead of the flow's policy: "every", "explicit", "none", or a mapping with policy, when
-        and exclude."""
-        names = {
-            "tenant": tenant, "thread": thread, "instance_key": instance_key, "lane": lane,
-            "idempotency_key": idempotency_key, "run_id": run_id,
-        }  # fmt: skip
-        check_options(names, priority, mode)
-        own = own_options(program.graph, breaks, checkpoints)
-        self.runtime.carry(program)
-        spec = program.graph.spec
-        start, scratch = program.schema.start(given)
-        run = RunId(run_id) if run_id else new_run_id()
-        now = self.store.now()
-        code = program.code_digest
-        decision = begin(
-            program.graph,
-            run,
-            version=program.version,
-            code=code,
-            given=start,
-            scratch=scratch,
-            mode=mode or spec.mode,
-            now=now,
-            options=own,
-            fits=Fitting(program),
-        )
-        sealer = self.runtime.sealer_of(program)
-        records: list[Record] = []
-        for record, body in decision.records:
-            blobs = sealer.seal(record, body, 0)
-            if blobs:
-                await self.runtime.desk.of(tenant).put(blobs)
-            records.append(record)
-        await self.keep_flow(program)
-        new = NewRun(
-            id=run,
-            tenant=tenant,
-            flow=program.graph.name,
-            version=program.version,
-            code=code,
-            lane=lane or spec.lane,
-            priority=spec.priority if priority is None else priority,
-            thread=thread,
-            instance_key=instance_key,
-            idempotency_key=idempotency_key,
-            created_at=now,
-            ready_at=now,
-            first=records,
-        )
-        return new, decision.pos
-
     async def keep_flow(self, program: Program) -> None:
         """Store the graph, so that runs can be read without code, and what the code consists of (D-34)."""
-        if program.code_digest not in self._stored:
-            await self.store.put_code(program.code_digest, program.code_marks)
-            self._stored.add(program.code_digest)
-        if program.version not in self._stored:
-            row = FlowRow(
-                name=program.graph.name,
-                version=program.version,
-                graph=encode_graph(program.graph.spec),
-                created_at=self.store.now(),
-            )
-            await self.store.put_flow(row)
-            self._stored.add(program.version)
+        await creating.keep_flow(self, program)
 
     # ------------------------------------------------------------------ looking
     async def get(self, run: str, *, tenant: str | None = None) -> RunRow:

@@ -1,0 +1,106 @@
+"""A new run: its options checked, its first records made, its flow's graph kept beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from holdfast.engine.begin import begin
+from holdfast.model.fingerprint import encode_graph
+from holdfast.model.position import Position
+from holdfast.model.program import Program
+from holdfast.runs.fitting import Fitting
+from holdfast.runs.options import check_options, own_options
+from holdfast.store.base import FlowRow, NewRun
+from holdfast.types.ids import DEFAULT_TENANT, RunId, new_run_id
+from holdfast.types.record import Record
+
+if TYPE_CHECKING:
+    from holdfast.runs.service import RunService
+
+
+async def prepare(
+    service: RunService,
+    program: Program,
+    given: Any,
+    *,
+    run_id: str | None = None,
+    tenant: str = DEFAULT_TENANT,
+    thread: str | None = None,
+    instance_key: str | None = None,
+    idempotency_key: str | None = None,
+    lane: str | None = None,
+    priority: int | None = None,
+    mode: str | None = None,
+    breaks: Sequence[str] | None = None,
+    checkpoints: str | Mapping[str, Any] | None = None,
+) -> tuple[NewRun, Position]:
+    """Checked, begun and sealed, and not yet stored.
+
+    `breaks`: nodes to stop before, `child/node` inside a sub-flow. `checkpoints`: which records this
+    run lists, instead of the flow's policy: "every", "explicit", "none", or a mapping with policy, when
+    and exclude."""
+    names = {
+        "tenant": tenant, "thread": thread, "instance_key": instance_key, "lane": lane,
+        "idempotency_key": idempotency_key, "run_id": run_id,
+    }  # fmt: skip
+    check_options(names, priority, mode)
+    own = own_options(program.graph, breaks, checkpoints)
+    service.runtime.carry(program)
+    spec = program.graph.spec
+    start, scratch = program.schema.start(given)
+    run = RunId(run_id) if run_id else new_run_id()
+    now = service.store.now()
+    code = program.code_digest
+    decision = begin(
+        program.graph,
+        run,
+        version=program.version,
+        code=code,
+        given=start,
+        scratch=scratch,
+        mode=mode or spec.mode,
+        now=now,
+        options=own,
+        fits=Fitting(program),
+    )
+    sealer = service.runtime.sealer_of(program)
+    records: list[Record] = []
+    for record, body in decision.records:
+        blobs = sealer.seal(record, body, 0)
+        if blobs:
+            await service.runtime.desk.of(tenant).put(blobs)
+        records.append(record)
+    await service.keep_flow(program)
+    new = NewRun(
+        id=run,
+        tenant=tenant,
+        flow=program.graph.name,
+        version=program.version,
+        code=code,
+        lane=lane or spec.lane,
+        priority=spec.priority if priority is None else priority,
+        thread=thread,
+        instance_key=instance_key,
+        idempotency_key=idempotency_key,
+        created_at=now,
+        ready_at=now,
+        first=records,
+    )
+    return new, decision.pos
+
+
+async def keep_flow(service: RunService, program: Program) -> None:
+    """Store the graph, so that runs can be read without code, and what the code consists of (D-34)."""
+    if program.code_digest not in service.stored:
+        await service.store.put_code(program.code_digest, program.code_marks)
+        service.stored.add(program.code_digest)
+    if program.version not in service.stored:
+        row = FlowRow(
+            name=program.graph.name,
+            version=program.version,
+            graph=encode_graph(program.graph.spec),
+            created_at=service.store.now(),
+        )
+        await service.store.put_flow(row)
+        service.stored.add(program.version)

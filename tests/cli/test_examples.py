@@ -55,6 +55,8 @@ def test_agent_goes_on_with_what_was_approved(cli: Cli) -> None:
 
     assert done.code == 0
     assert "refunded 80 for A17" in done.out
+    listed = " ".join(cli("checkpoints", run).out.split())
+    assert all(f"turn {number}" in listed for number in (1, 2, 3))
 
 
 def test_background_example_completes_its_run(

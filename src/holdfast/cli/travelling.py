@@ -45,7 +45,8 @@ async def list_checkpoints(
 
 def _cells(meta: CheckpointMeta) -> tuple[str, ...]:
     size = f"{meta.state_size:,}"
-    return (str(meta.seq), clock_time(meta.at), meta.node, str(meta.status), size, meta.id)
+    node = meta.node if meta.turn is None else f"{meta.node} turn {meta.turn}"
+    return (str(meta.seq), clock_time(meta.at), node, str(meta.status), size, meta.id)
 
 
 async def replay_run(

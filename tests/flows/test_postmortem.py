@@ -281,6 +281,28 @@ async def test_report_of_a_fork_begins_where_its_source_did(house: Holdfast) -> 
     assert f"{source} after record {seq}, with scratch: seen changed" in to_markdown(told)
 
 
+@pytest.mark.covers("TOOL-TIME-07")
+async def test_report_follows_a_node_that_a_migration_renamed(bare_house: Holdfast) -> None:
+    old, new = (Flow("order", effect="read", version=label) for label in ("1", "2"))
+    for flow, gate in ((old, "gate"), (new, "approve")):
+        flow.start(flow.hold(gate, prompt="Go?", options=["yes"]))
+    new.migrate("1", rename={"gate": "approve"})
+    waiting = await old.run({}, on=bare_house)
+    await new.migrate_runs(on=bare_house)
+    service = await bare_house.service()
+    (hold,) = await service.holds(waiting.run_id)
+    await service.answer(hold.id, "yes", by="user:ann")
+    (await new.resume(waiting.run_id, on=bare_house)).expect()
+
+    told = await examined(bare_house, waiting.run_id)
+    (only,) = [c for c in told.chapters if isinstance(c, Chapter)]
+    assert (only.label, only.outcome, only.questions[0].by) == ("approve", "success", "user:ann")
+    assert any(remark.kind == "migrated" for remark in told.remarks)
+    assert (await service.replay(waiting.run_id)).same
+    found = await service.diff(f"{waiting.run_id}@0", waiting.run_id)
+    assert found.a.version != found.b.version
+
+
 @pytest.mark.covers("TOOL-TIME-07", "TOOL-TIME-08")
 async def test_report_of_a_long_run_is_bounded_and_says_what_it_leaves_out(bare_house: Holdfast) -> None:
     flow = Flow("long", effect="pure")

@@ -23,6 +23,7 @@ PARTS = ("state", "nodes", "cost")
 _SIGNS = {"added": "+", "removed": "-", "changed": "~"}
 _COLOURS = {"added": "green", "removed": "red", "changed": "yellow"}
 _LINES = 40
+_NODES = 200
 
 
 async def diff_moments(
@@ -162,12 +163,14 @@ def _nodes(found: Diff) -> None:
     if not found.nodes:
         return
     _head(f"nodes ({found.same_nodes} alike)")
-    for node in found.nodes:
+    for node in found.nodes[:_NODES]:
         say(f"  {_SIGNS[node.kind]} {_node(node)}".rstrip(), style=_COLOURS[node.kind])
         if node.kind == "changed":
             _all(node.changes, "      ")
         _all(_brief(node.calls), "      ")
         _all(_brief(node.asked), "      ")
+    if len(found.nodes) > _NODES:
+        say(f"  and {len(found.nodes) - _NODES:,} more visits; --json tells them all", style="dim")
 
 
 def _all(changes: Iterable[Change], indent: str) -> None:

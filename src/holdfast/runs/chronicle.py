@@ -259,11 +259,19 @@ class Chronicler:
         into.questions.append(question)
 
     def snapshot(self, record: Record, body: SnapshotBody) -> None:
-        """Only a migration tells something."""
-        if record.outcome == MIGRATED:
-            note = body.position.get(MIGRATION, {})
-            text = f"went over from version {note.get('from')} to {note.get('to')}"
-            self.story.remarks.append(Remark(kind="migrated", at=record.at, seq=record.seq, text=text))
+        """Only a migration tells something: what is not over goes on under the new names."""
+        if record.outcome != MIGRATED:
+            return
+        note: dict[str, Any] = body.position.get(MIGRATION, {})
+        text = f"went over from version {note.get('from')} to {note.get('to')}"
+        self.story.remarks.append(Remark(kind="migrated", at=record.at, seq=record.seq, text=text))
+        names: dict[str, str] = note.get("renamed", {})
+        for chapter in self._open.values():
+            if chapter.state == "running":
+                scope, slash, chapter.node = names.get(chapter.label, chapter.label).rpartition("/")
+                chapter.scope = scope + slash
+        self._open = {chapter.label: chapter for chapter in self._open.values()}
+        self.story.skipped = [names.get(label, label) for label in self.story.skipped]
 
     def chunk(self, record: Record, body: ChunkBody) -> None:
         self.at(record).emitted += len(body.items)

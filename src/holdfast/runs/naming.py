@@ -33,9 +33,12 @@ async def _within(service: RunService, row: RunRow, place: str) -> tuple[RunRow,
         raise InputError(f"what follows the @ in {row.id}@ is missing.", hint=_FORMS)
     if place.isascii() and place.isdigit():
         return await pictures.resolve(service, row.id, int(place))
-    found = await service.store.listed(row.id, node=place, limit=1)
+    scope, slash, node = place.rpartition("/")
+    found = await service.store.listed(row.id, node=node, limit=0 if slash else 1)
+    found = [record for record in found if not slash or record.scope == scope + slash]
     if not found:
-        nodes = sorted({record.node for record in await service.store.listed(row.id) if record.node})
+        listed = await service.store.listed(row.id)
+        nodes = sorted({record.scope + record.node for record in listed if record.node})
         raise CheckpointNotFoundError(
             f"run {row.id} has no checkpoint at node {place!r}.",
             hint=f"It has some at: {', '.join(nodes[:20])}." if nodes else _FORMS,

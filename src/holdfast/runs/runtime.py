@@ -64,9 +64,9 @@ class RunSettings(msgspec.Struct, kw_only=True):
     retention: Retention | None = None
     """in place of what the flows declare"""
     retention_every: float = 3600.0
-    # Whether a worker also brings everything under the keys that are current, each time it looks.
-    reencrypt: bool = False
     """how often a worker looks what is to go"""
+    reencrypt: bool = False
+    """whether a worker also brings everything under the keys that are current, each time it looks"""
 
 
 class Runtime:

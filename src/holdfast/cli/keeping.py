@@ -156,7 +156,7 @@ def _show(shares: list[Share]) -> None:
         return
     rows = [
         (
-            s.run,
+            s.run[:8],
             s.flow,
             str(s.status),
             "all" if s.whole else f"before {s.horizon}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import ExitStack
 from functools import cache
@@ -50,6 +51,13 @@ class Case:
 
     def judge(self) -> None:
         judge(self.name, self.run, self.facts, self.world)
+        asyncio.run(self._replay())
+
+    async def _replay(self) -> None:
+        """Whatever befell it, its decisions made again lead to the same place."""
+        async with Holdfast(self.store, clock=self.clock) as house:
+            found = await house.replay(self.run)
+            assert found.same, (self.name, found.difference)
 
 
 @cache
@@ -71,6 +79,7 @@ def places(point: str) -> Iterator[tuple[str, int]]:
 
 
 @pytest.mark.covers("CRASH-*-memory", "D-12", "D-39", "D-13", "CORE-PROOF-02", "CORE-PROOF-03", "P1")
+@pytest.mark.covers("TOOL-TIME-05")
 @pytest.mark.parametrize("point", [p for p in CRASH_POINTS if p not in ELSEWHERE])
 def test_run_ends_as_in_peace_when_its_worker_dies_at_a_crash_point(point: str, tmp_path: Path) -> None:
     tried = list(places(point))

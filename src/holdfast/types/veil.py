@@ -7,14 +7,13 @@ place only (`model.secrets`).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from threading import Lock
 from typing import Any, Final, cast
 
 MASK: Final = "***"
 SHORTEST: Final = 6
-MOST: Final = 10_000
+MOST: Final = 2_000
 
 
 class Secret:
@@ -30,7 +29,8 @@ class Veil:
 
     def __init__(self) -> None:
         self._values: dict[str, None] = {}
-        self._pattern: re.Pattern[str] | None = None
+        # The longest first: a secret may be a part of another.
+        self._by_length: tuple[str, ...] = ()
         self._lock = Lock()
 
     def learn(self, value: Any) -> None:
@@ -41,19 +41,14 @@ class Veil:
                 self._values.update(dict.fromkeys(fresh))
                 for oldest in list(self._values)[: max(0, len(self._values) - MOST)]:
                     del self._values[oldest]
-                self._pattern = None
+                self._by_length = tuple(sorted(self._values, key=len, reverse=True))
 
     def hide(self, text: str) -> str:
         """The text with every known secret in it masked."""
-        if not self._values:
-            return text
-        pattern = self._pattern
-        if pattern is None:
-            with self._lock:
-                # The longest first: a secret may be a part of another.
-                known = sorted(self._values, key=len, reverse=True)
-                pattern = self._pattern = re.compile("|".join(map(re.escape, known)))
-        return pattern.sub(MASK, text)
+        for value in self._by_length:
+            if value in text:
+                text = text.replace(value, MASK)
+        return text
 
     def hides(self, number: int) -> bool:
         return bool(self._values) and str(number) in self._values
@@ -61,7 +56,7 @@ class Veil:
     def forget(self) -> None:
         with self._lock:
             self._values.clear()
-            self._pattern = None
+            self._by_length = ()
 
 
 def _texts(value: Any) -> Iterable[str]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from holdfast.app.house import Holdfast, use
     from holdfast.app.result import Result
     from holdfast.app.worker import Worker
+    from holdfast.checkpoint.difference import Diff
     from holdfast.checkpoint.keys import KeyRing, StaticKeys
     from holdfast.checkpoint.picture import Checkpoint
     from holdfast.errors import (
@@ -77,9 +78,11 @@ if TYPE_CHECKING:
         sum_,
     )
     from holdfast.model.schema import DELETE
+    from holdfast.reports.postmortem import Postmortem
     from holdfast.runs.context import Context
     from holdfast.runs.memory import InProcessMemory
     from holdfast.runs.questions import Reply
+    from holdfast.runs.replaying import Replay
     from holdfast.runs.runtime import RunSettings
     from holdfast.types.event import Event
     from holdfast.types.outcome import Outcome
@@ -153,7 +156,10 @@ _HOMES = {
     ),
     "holdfast.model.schema": ("DELETE",),
     "holdfast.checkpoint.keys": ("KeyRing", "StaticKeys"),
+    "holdfast.checkpoint.difference": ("Diff",),
     "holdfast.checkpoint.picture": ("Checkpoint",),
+    "holdfast.reports.postmortem": ("Postmortem",),
+    "holdfast.runs.replaying": ("Replay",),
     "holdfast.runs.context": ("Context",),
     "holdfast.runs.memory": ("InProcessMemory",),
     "holdfast.runs.questions": ("Reply",),
@@ -180,6 +186,7 @@ __all__ = [
     "CheckpointNotFoundError",
     "ConflictError",
     "Context",
+    "Diff",
     "Effect",
     "Event",
     "Files",
@@ -209,7 +216,9 @@ __all__ = [
     "OpenAI",
     "Outcome",
     "OutcomeUnknownError",
+    "Postmortem",
     "Prices",
+    "Replay",
     "Reply",
     "Result",
     "Retention",

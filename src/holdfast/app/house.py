@@ -28,6 +28,8 @@ from holdfast.types.clock import Clock
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from holdfast.reports.postmortem import Postmortem
+
 DEFAULT_STORE = "sqlite:.holdfast/holdfast.db"
 
 
@@ -133,10 +135,16 @@ class Holdfast:
         return await service.replay(run, upto=upto, against=against.graph, version=against.version)
 
     async def postmortem(self, run: str, form: str = "md") -> str:
-        """A run's whole story as a page; `form`: md or html. `holdfast.reports` has it as data."""
+        """A run's whole story as a page; `form`: md or html."""
         from holdfast.reports.forms import render
 
         return await render(await self.service(), run, form)
+
+    async def examine(self, run: str) -> Postmortem:
+        """The same as data: visits, troubles and how they were handled, questions, remarks, the picture."""
+        from holdfast.reports.postmortem import examine
+
+        return await examine(await self.service(), run)
 
     def carry(self, program: Program) -> None:
         self.programs[program.version] = program

@@ -8,7 +8,17 @@ from typing import Any
 
 import pytest
 
-from holdfast import AnswerInvalidError, Flow, FlowInvalidError, Holdfast, InputError, Join, Retry, RunStatus
+from holdfast import (
+    AnswerInvalidError,
+    Flow,
+    FlowInvalidError,
+    Holdfast,
+    InputError,
+    Join,
+    Retry,
+    RunStatus,
+    Scripted,
+)
 from holdfast.errors import HoldNotFoundError
 from holdfast.runs.timeline import make_timeline
 from holdfast.store.base import RunFilter
@@ -445,3 +455,15 @@ async def test_breaks_follow_their_nodes_when_the_run_goes_over_to_another_versi
         await answer(bare_house, waiting, "continue")
         result = await new.resume(waiting.run_id, on=bare_house)
     assert result.completed
+
+
+@pytest.mark.covers("TOOL-CLI-23")
+async def test_agent_asks_its_model_only_after_the_breakpoint(house: Holdfast) -> None:
+    model = Scripted("Done.")
+    flow = Flow("talks")
+    flow.agent("bot", model=model, prompt="Hello", output="said", breakpoint=True)
+    waiting = await flow.run({}, on=house)
+    assert ((await the_stop(house, waiting.run_id)).node, model.requests) == ("bot__breakpoint", [])
+    await answer(house, waiting, "continue")
+    assert (await flow.resume(waiting.run_id, on=house)).expect().state["said"] == "Done."
+    assert len(model.requests) == 1

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from hypothesis import note
 from hypothesis import strategies as st
 
+from holdfast.model.breaks import SUFFIX, place_of, places
 from holdfast.model.graph import Graph
 from holdfast.types.record import Kind
 from tests.properties.graphs import Plan, Taste
@@ -103,6 +104,23 @@ def order_free(plan: Plan, choose: Choose) -> None:
     note("the other order:")
     note("\n".join(two.trail()))
     same_end(one, two)
+
+
+def stops(plan: Plan, choose: Choose) -> None:
+    """With breakpoints anywhere, each continued, a run ends as without; also when resumed amid them. It has
+    stood still before every visit of those nodes."""
+    plain = Play(plan, choose).start().to_end()
+    named = [place for place, _, _ in places(plan.graph) if choose(3) == 0]
+    play = Play(plan, choose, breaks=named).start().to_end()
+    again = Play(plan, choose).resume(play.journal, choose(len(play.journal))).to_end()
+    note(f"stopping at {named}:")
+    note("\n".join(play.trail()))
+    for each in (play, again):
+        assert each.ended
+        same_end(plain, each)
+        stood = {(r.scope, r.node, r.visit) for r in each.journal if r.node.endswith(SUFFIX)}
+        for scope, node, visit, _ in each.ending().settled:
+            assert ((scope, node + SUFFIX, visit) in stood) == (place_of(scope, node) in named)
 
 
 def same_end(one: Play, two: Play) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from hashlib import sha256
@@ -106,8 +106,15 @@ class Ending:
 
 class Play:
     def __init__(
-        self, plan: Plan, choose: Choose = first, *, noise: bool = False, twins: bool = False
+        self,
+        plan: Plan,
+        choose: Choose = first,
+        *,
+        noise: bool = False,
+        twins: bool = False,
+        breaks: Sequence[str] = (),
     ) -> None:
+        self.breaks = list(breaks)
         self.plan, self.graph, self.choose = plan, plan.graph, choose
         self.noise, self.twins = noise, twins
         self.journal: list[Record] = []
@@ -132,6 +139,7 @@ class Play:
             scratch=start_values(),
             mode="barrier",
             now=self.now,
+            options={"breaks": self.breaks} if self.breaks else None,
         )
         self.pos = decision.pos
         self._take(decision)
@@ -334,6 +342,8 @@ class Play:
         execution = self.pos.execs[(waiting.scope, waiting.node)]
         if waiting.why == "doubt":
             said = "not_happened"
+        elif waiting.why == "break":
+            said = "continue"
         else:
             said = ("yes", "no")[mark(waiting.scope, waiting.node, execution.visit) % 2]
         resolution = FrozenDict({"decision": said, "response_data": None})

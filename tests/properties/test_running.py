@@ -48,6 +48,13 @@ def test_run_ends_the_same_when_it_resumes_from_any_record(plan: Plan, data: st.
     checks.resumes(plan, chooser(data))
 
 
+@pytest.mark.covers("TOOL-CLI-22")
+@given(plan=plans(STEADY) | plans(DEEP), data=st.data())
+@settings(max_examples=20)
+def test_run_ends_the_same_when_it_stops_at_breakpoints(plan: Plan, data: st.DataObject) -> None:
+    checks.stops(plan, chooser(data))
+
+
 @pytest.mark.covers("CORE-PROP-05", "CORE-ENGINE-08", "D-24")
 @given(plan=plans(STEADY) | plans(DEEP), data=st.data())
 @settings(max_examples=100)

@@ -79,3 +79,36 @@ async def test_a_decision_is_applied_once_when_its_node_was_renamed_and_migrated
     assert paid == ["yes"]
     (migrated,) = await told(later, waiting, "run.migrated")
     assert (migrated.data["from_label"], migrated.data["to_label"]) == ("1", "2")
+
+
+@pytest.mark.covers("TOOL-VER-04")
+async def test_a_breakpoint_is_continued_after_its_node_was_renamed(place: Place) -> None:
+    def version(label: str) -> Flow:
+        flow = Flow("stop", effect="read", version=label)
+
+        async def work() -> dict[str, Any]:
+            return {"by": label}
+
+        first, second = ("a", "b") if label == "1" else ("x", "y")
+        flow.node(id=first)(work)
+        flow.node(id=second)(work)
+        flow.edge(first, second)
+        if label == "2":
+            flow.migrate("1", rename={"a": "x", "b": "y"})
+        return flow
+
+    stopped = await version("1").run(on=await place.house(), breaks=["a", "b"])
+    (before,) = stopped.holds
+    house, new = await place.house(), version("2")
+    (verdict,) = await new.migrate_runs(on=house)
+    assert verdict.migrated, verdict.misfits
+    service = await house.service()
+    (moved,) = await open_holds(house, stopped)
+    assert (before.node, moved.node, moved.id) == ("a__breakpoint", "x__breakpoint", before.id)
+    assert [asked.node for asked in (await service.latest(stopped.run_id)).pending_input] == ["x__breakpoint"]
+    await service.answer(before.id, "continue")
+    result = await new.resume(stopped.run_id, on=house)
+    (second,) = result.holds
+    assert second.node == "y__breakpoint"
+    await service.answer(second.id, "continue")
+    assert (await new.resume(stopped.run_id, on=house)).completed

@@ -108,3 +108,16 @@ def ahead(graph: Graph, start: Iterable[int]) -> set[int]:
                 found.add(target)
                 todo.append(target)
     return found
+
+
+def place_in(matched: Match, place: str) -> str:
+    """What the place of a node (`send/pay`) is called now; empty where it is gone."""
+    name, _, rest = place.partition("/")
+    node = matched.old.index.get(name, -1)
+    if node not in matched.nodes:
+        return ""
+    if not rest:
+        return matched.name(node)
+    child = matched.child(node)
+    inner = place_in(child, rest) if child is not None else ""
+    return f"{matched.name(node)}/{inner}" if inner else ""

@@ -15,9 +15,12 @@ from holdfast.model.graph import Graph
 from holdfast.model.moves import join_token
 from holdfast.model.position import SETTLED, Exec, ExecKey, LoopState, OpenHold, Position, Scope
 from holdfast.model.program import Program
-from holdfast.runs.matching import Match, match
+from holdfast.runs.matching import Match, match, place_in
 from holdfast.runs.standing import Misfit, misfits_of
 from holdfast.types.record import NewTimer
+
+Named = tuple[str, str]
+"""(scope, node)"""
 
 
 class Remapped(msgspec.Struct, kw_only=True):
@@ -99,15 +102,8 @@ class _Remapping:
         pos.execs = {self._key(key): self._exec(e) for key, e in pos.execs.items()}
         scopes = [self._scope(scope) for scope in pos.scopes.values()]
         pos.scopes = {scope.path: scope for scope in scopes}
+        self._own_choices()
         pos.failed_node, pos.code = "", ""
-        pos.breaks = [place for old in pos.breaks if (place := self._place(old))]
-
-    def _place(self, old: str) -> str:
-        """Where the run stops, by the new name of the node (or of the one around); empty: it is gone."""
-        root = self.done.matches[""]
-        first, slash, inside = old.partition("/")
-        node = root.old.index.get(first, -1)
-        return f"{root.name(node)}{slash}{inside}" if node in root.nodes else ""
 
     def _name(self, scope: Scope) -> None:
         """Paths are made of node names: `send.1[0]/` lies inside the node that was called `send`."""
@@ -123,7 +119,7 @@ class _Remapping:
         path, node = key
         return (self.paths[path], self.done.matches[path].nodes[node] if node >= 0 else node)
 
-    def _label(self, path: str, node: int) -> tuple[tuple[str, str], tuple[str, str]]:
+    def _label(self, path: str, node: int) -> tuple[Named, Named]:
         matched = self.done.matches[path]
         return (path, matched.old.nodes[node].id), (self.paths[path], matched.name(node))
 
@@ -138,12 +134,27 @@ class _Remapping:
         before, after = self._label(wait.scope, wait.node)
         matched = self.done.matches[wait.scope]
         if before != after:
-            self.done.holds[hold] = (after[0], after[1] + SUFFIX) if wait.why == "break" else after
+            self._move_hold(hold, wait, before, after)
         wait.scope, wait.node = self._key((wait.scope, wait.node))
         if (wait.on_timeout or "").startswith("branch:"):
             target = (wait.on_timeout or "")[7:]
             wait.on_timeout = f"branch:{matched.name(matched.old.index[target])}"
         return wait
+
+    def _move_hold(self, hold: str, wait: OpenHold, before: Named, after: Named) -> None:
+        if wait.why == "break":
+            # A breakpoint has a name of its own, made of its node's.
+            before, after = (before[0], before[1] + SUFFIX), (after[0], after[1] + SUFFIX)
+            self.done.labels["".join(before)] = "".join(after)
+        self.done.holds[hold] = after
+
+    def _own_choices(self) -> None:
+        """Breakpoints and checkpoints of this run alone name nodes by their places."""
+        pos, root = self.pos, self.done.matches[""]
+        pos.breaks = [place for old in pos.breaks if (place := place_in(root, old))]
+        if pos.checkpoints.get("exclude"):
+            kept = [place for old in pos.checkpoints["exclude"] if (place := place_in(root, old))]
+            pos.checkpoints = {**pos.checkpoints, "exclude": kept}
 
     def _timers(self) -> None:
         """Those of joins are named after their node: they are armed again under the new name."""

@@ -44,7 +44,7 @@ def _sqlite_version() -> str:
 def _settings() -> Finding:
     """Names that mean nothing are slips; a lease that cannot be read stops every command."""
     ours = [name for name in os.environ if name.startswith("HOLDFAST_")]
-    strange = [name for name in ours if name not in ENVIRONMENT and not name.startswith("HOLDFAST_TEST")]
+    strange = [name for name in ours if name not in ENVIRONMENT and "_TEST_" not in name]
     lease = os.environ.get("HOLDFAST_LEASE")
     try:
         parse_duration(lease) if lease else None

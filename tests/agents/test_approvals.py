@@ -239,7 +239,7 @@ async def test_calls_of_one_turn_are_approved_one_by_one_and_answers_find_theirs
     assert [message.failed for message in said] == [True, False, False]
 
 
-@pytest.mark.covers("TOOL-AGENT-07", "TOOL-AGENT-08")
+@pytest.mark.covers("TOOL-AGENT-07", "TOOL-AGENT-08", "RM-6")
 async def test_a_timeout_does_not_run_while_several_approvals_are_open(place: Place) -> None:
     world = World()
     flow = a_flow(

@@ -99,7 +99,7 @@ async def test_money_is_counted_exactly_and_asked_about(house: Holdfast) -> None
     assert [hold.prompt for hold in result.holds] == ["Agent 'bot' has used 0.4 of 0.35 money. May it go on?"]
 
 
-@pytest.mark.covers("TOOL-AGENT-10")
+@pytest.mark.covers("TOOL-AGENT-10", "RM-6")
 async def test_time_is_that_of_models_and_tools_and_not_of_people(place: Place) -> None:
     @tool(effect="read", approval=True)
     async def dig(hours: int) -> str:

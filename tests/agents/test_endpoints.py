@@ -121,6 +121,17 @@ async def test_anthropic_is_sent_a_conversation_in_its_own_form(provider: Provid
 
 
 @pytest.mark.covers("TOOL-AGENT-03")
+async def test_an_answer_of_nothing_is_left_out_where_the_protocol_has_no_form_for_it(
+    provider: Provider,
+) -> None:
+    provider.says(Answer("ok"))
+    talk = (Message("user", "Hi"), Message("assistant", " "), Message("user", "Well?"))
+    await a_model("anthropic", provider).reply(Request(talk), Heard())
+    said = [{"type": "text", "text": "Hi"}, {"type": "text", "text": "Well?"}]
+    assert provider.seen[0].json["messages"] == [{"role": "user", "content": said}]
+
+
+@pytest.mark.covers("TOOL-AGENT-03")
 async def test_signed_reasoning_goes_back_to_anthropic_as_it_came(provider: Provider) -> None:
     events: list[dict[str, Any]] = [
         {"type": "message_start", "message": {"usage": {"input_tokens": 3}}},

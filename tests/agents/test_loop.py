@@ -69,7 +69,7 @@ async def test_each_tool_has_an_intent_or_none_by_its_own_class(house: Holdfast)
     assert [record.kind for record in records].count(Kind.intent) == 1
 
 
-@pytest.mark.covers("TOOL-AGENT-04", "RM-6")
+@pytest.mark.covers("TOOL-AGENT-04")
 async def test_tokens_are_emitted_and_usage_is_counted_when_the_run_pauses_and_goes_on(place: Place) -> None:
     world = World()
     model = Scripted(

@@ -283,6 +283,7 @@ def test_tools_that_make_no_sense_are_refused_where_they_are_written() -> None:
         lambda: Agent("a", model=Scripted(), on_max_turns="shrug"),
         lambda: Agent("a", model=Scripted(), returns={"type": "nonsense"}),
         lambda: Flow("f").agent("bot"),
+        lambda: Flow("f").agent("bot", model="gpt-5"),  # type: ignore[arg-type]
     ):
         with pytest.raises(InputError):
             make()
@@ -332,6 +333,27 @@ async def test_a_question_that_cannot_be_asked_is_told_to_the_model(house: Holdf
     model = Scripted(tool_call("ask_person", question="Which?", choices=["a", "a"]), "Never mind.")
     assert (await a_flow(model, ask_person()).run({"prompt": "Go"}, on=house)).completed
     assert "need ids" in results(model.requests[-1])[0].text
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "said"),
+    [
+        ({"prompt": ""}, {}, "is asked nothing"),
+        ({}, {"prompt": lambda _state: 3}, "the prompt of agent 'bot' is a int"),
+        ({"prompt": "x", "talk": [{"role": "judge"}]}, {"history": "talk"}, "'talk' does not hold messages"),
+        ({"prompt": "x", "talk": 3}, {"history": "talk"}, "'talk' does not hold messages"),
+        ({"prompt": "x", "given": {"a": 3}}, {"uploads": "given"}, "'given' does not hold files"),
+    ],
+)
+async def test_a_state_that_no_conversation_can_begin_with_is_told(
+    house: Holdfast, given: dict[str, Any], options: dict[str, Any], said: str
+) -> None:
+    model = Scripted("Hi.")
+    result = await a_flow(model, **options).run(given, on=house)
+    assert result.error is not None
+    assert result.error.code == "invalid_input"
+    assert said in result.error.message
+    assert asked(model) == 0
 
 
 async def test_a_prompt_with_a_hole_fails_the_node_instead_of_being_sent(house: Holdfast) -> None:

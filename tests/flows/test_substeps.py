@@ -348,3 +348,34 @@ async def test_a_node_of_class_read_may_have_sub_steps_when_it_is_no_script(hous
         return {"a": await ctx.step("a", log.step("a"), effect="write")}
 
     assert (await flow.run(on=house)).state == {"a": "a"}
+
+
+@pytest.mark.covers("TOOL-AGENT-04")
+async def test_what_a_sub_step_spent_counts_once_when_the_node_is_entered_again(place: Place) -> None:
+    flow = Flow("spending")
+
+    @flow.script
+    async def work(ctx: Context) -> dict[str, Any]:
+        async def buy() -> str:
+            ctx.spent(tokens=7, cost=0.5)
+            return "bought"
+
+        def buy_in_a_thread() -> str:
+            ctx.spent(tokens=100)
+            return "bought"
+
+        await ctx.step("buy", buy, effect="read")
+        await ctx.step("more", buy_in_a_thread, effect="read")
+        await ctx.ask("Well?", options=["yes"])
+        ctx.spent(tokens=1000)
+        return {}
+
+    house = await place.house()
+    result = await flow.run(on=house)
+    assert result.totals["tokens"] == 107
+    await answer(house, result, "yes")
+    result = await flow.resume(result.run_id, on=await place.house())
+    assert (result.totals["tokens"], result.totals["cost"]) == (1107, 0.5)
+    service = await house.service()
+    (execution,) = (await service.latest(result.run_id)).executions
+    assert (execution.tokens, execution.cost) == (1107, 0.5)

@@ -80,6 +80,11 @@ class Agent:
         return tuple(specs)
 
     def _check(self) -> None:
+        if not isinstance(self.model, Model):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError(
+                f"agent {self.name!r} has {told(repr(self.model), 80)} for a model.",
+                hint='Give OpenAI("..."), Anthropic("...") or Scripted(...).',
+            )
         names = [spec.name for spec in self.tool_specs]
         wrong = [name for name in names if not NAME.fullmatch(name)]
         twice = sorted({name for name in names if names.count(name) > 1})

@@ -100,12 +100,15 @@ def _turns(messages: Sequence[Message]) -> Iterator[dict[str, Any]]:
         if message.role == "system":
             continue
         role = "assistant" if message.role == "assistant" else "user"
+        blocks = _blocks(message)
+        if not blocks:
+            continue  # an answer of nothing, which the protocol has no form for
         if turn is not None and turn["role"] == role:
-            turn["content"] += _blocks(message)
+            turn["content"] += blocks
             continue
         if turn is not None:
             yield turn
-        turn = {"role": role, "content": _blocks(message)}
+        turn = {"role": role, "content": blocks}
     if turn is not None:
         yield turn
 
@@ -114,7 +117,7 @@ def _blocks(message: Message) -> list[dict[str, Any]]:
     if message.role == "tool":
         result: dict[str, Any] = {"type": "tool_result", "tool_use_id": message.call, "content": message.text}
         return [{**result, "is_error": True} if message.failed else result]
-    text = [{"type": "text", "text": message.text}] if message.text else []
+    text = [{"type": "text", "text": message.text}] if message.text.strip() else []
     calls = [
         {"type": "tool_use", "id": call.id, "name": call.name, "input": _input(call.arguments)}
         for call in message.calls

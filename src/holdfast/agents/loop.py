@@ -21,6 +21,7 @@ from holdfast.agents.toolbox import Toolbox
 from holdfast.agents.within import Within
 from holdfast.errors import (
     BudgetError,
+    InputError,
     ModelError,
     ModelRefusedError,
     ModelReplyError,
@@ -105,7 +106,10 @@ class Conversation:
         """What a conversation begins with is recorded: a later change of state or words does not touch it."""
         instructions = self.agent.instructions
 
-        def begin() -> dict[str, Any]:
+        if not prompt and not history:
+            raise InputError(f"agent {self.agent.name!r} is asked nothing.", hint="Give it a prompt.")
+
+        async def begin() -> dict[str, Any]:
             system = self.at.ctx.render(instructions) if "{{" in instructions else instructions
             first = [Message("system", system)] if system else []
             return {

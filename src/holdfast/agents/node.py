@@ -9,9 +9,11 @@ import msgspec
 
 from holdfast.agents.agent import Agent
 from holdfast.agents.loop import Said
-from holdfast.agents.messages import restored, stored
+from holdfast.agents.messages import Message, restored, stored
+from holdfast.errors import InputError
 from holdfast.model.annotations import is_pydantic
 from holdfast.runs.context import Context
+from holdfast.types.wording import told
 
 Prompt = str | Callable[[Any], str]
 Turns = bool | Callable[[Any], bool]
@@ -35,13 +37,13 @@ class Fields(msgspec.Struct, frozen=True):
 def handler_of(agent: Agent, fields: Fields, *, prompt: Prompt, turns: Turns) -> Handler:
 
     async def converse(state: Any, ctx: Context) -> Any:
-        asked = ctx.render(prompt) if isinstance(prompt, str) else prompt(state)
+        asked = ctx.render(prompt) if isinstance(prompt, str) else _text(prompt(state), agent)
         listed = turns if isinstance(turns, bool) else bool(turns(state))
         said = await agent.run(
             ctx,
             asked,
-            history=[restored(plain) for plain in _field(state, fields.history) or ()],
-            uploads=_bytes(_field(state, fields.uploads) or {}),
+            history=_messages(_field(state, fields.history) or (), fields.history),
+            uploads=_bytes(_field(state, fields.uploads) or {}, fields.uploads),
             listed=listed,
         )
         if said.stopped:
@@ -58,8 +60,34 @@ def _field(state: Any, name: str | None) -> Any:
     return cast("Mapping[str, Any]", state).get(name) if isinstance(state, Mapping) else getattr(state, name)
 
 
-def _bytes(files: Mapping[str, bytes | str]) -> dict[str, bytes]:
-    return {path: data.encode() if isinstance(data, str) else data for path, data in files.items()}
+def _text(asked: Any, agent: Agent) -> str:
+    if not isinstance(asked, str):
+        raise InputError(
+            f"the prompt of agent {agent.name!r} is a {type(asked).__name__}.", hint="Return text."
+        )
+    return asked
+
+
+def _messages(found: Any, field: str | None) -> list[Message]:
+    try:
+        return [restored(plain) for plain in found]
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"the field {field!r} does not hold messages: {error}.",
+            hint='They are {"role": "user" or "assistant", "text": ...}.',
+        ) from None
+
+
+def _bytes(found: Any, field: str | None) -> dict[str, bytes]:
+    named = cast("Mapping[Any, Any]", found if isinstance(found, Mapping) else {found: None})
+    files = list(named.items())
+    for path, data in files:
+        if not isinstance(path, str) or not isinstance(data, (bytes, str)):
+            raise InputError(
+                f"the field {field!r} does not hold files: {told(repr(path), 80)}.",
+                hint="It is a dict of paths and their content, bytes or text.",
+            )
+    return {path: data.encode() if isinstance(data, str) else data for path, data in files}
 
 
 def _update(agent: Agent, said: Said, fields: Fields) -> Any:

@@ -48,6 +48,9 @@ def test_store_is_brought_under_the_new_key(cli: Cli, refund: str, monkeypatch: 
     assert cli("keys", "reencrypt", "--json").json["rows"] == 0
     Path("k.json").write_text(old)
     complains(cli("show", run), 4, kept["scopes"]["*"]["current"], "Nothing is lost")
+    complains(cli("answer", run, "approve"), 4, kept["scopes"]["*"]["current"])
+    assert [row["status"] for row in cli("runs", "--json").json] == ["pending_input"]
+    assert f"encrypted under key {kept['scopes']['*']['current']}" in cli("runs").out
     assert cli("keys", "reencrypt").code == 4
     Path("k.json").write_text(json.dumps(kept))
     assert cli("answer", run, "approve", "--resume", "--json").json["status"] == "completed"

@@ -197,15 +197,13 @@ class VaultedStore:
         limit: int = 100,
     ) -> list[HoldRow]:
         rows = await self.inner.holds(run=run, status=status, tenant=tenant, limit=limit)
-        return [self._listed(row, alone=run is not None) for row in rows]
+        return [self._listed(row) for row in rows]
 
-    def _listed(self, row: HoldRow, *, alone: bool) -> HoldRow:
-        """Of many runs' holds, those that cannot be read are still listed."""
+    def _listed(self, row: HoldRow) -> HoldRow:
+        """Holds that cannot be read are still listed, and say why; `hold` and `answer` refuse them."""
         try:
             return self.vault.open_hold(row)
         except KeyMissingError as error:
-            if alone:
-                raise
             shown = f"(encrypted under key {error.facts.get('key')}, which is not here)"
             return replace(row, prompt=shown, options=None, context=b"{}", schema=None, resolution=None)
 

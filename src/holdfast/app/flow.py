@@ -90,7 +90,11 @@ class Flow(FlowBuilder):
     async def run(
         self, given: Any = None, *, on: Holdfast | None = None, run_id: str | None = None, **options: Any
     ) -> Result:
-        """Start a run and advance it until it ends or waits for a person or for a long time."""
+        """Start a run and advance it until it ends or waits for a person or for a long time.
+
+        Options of the run: `tenant`, `thread`, `instance_key`, `idempotency_key`, `lane`, `priority`, `mode`;
+        `breaks`: nodes to stop before; `checkpoints`: which records it lists, instead of the flow's policy.
+        """
         house = on or default_house()
         program = self.program()
         house.carry(program)

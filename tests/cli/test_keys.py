@@ -64,3 +64,16 @@ def test_key_file_that_is_none_is_named(cli: Cli, refund: str, monkeypatch: pyte
     complains(cli("run", refund, "--input", given(5)), 2, "missing.json is not a key file")
     Path("missing.json").write_text('{"form": 9, "scopes": {}}')
     complains(cli("keys", "list"), 2, "form 9", "Update Holdfast")
+
+
+def test_run_whose_key_is_missing_is_not_pruned_and_says_so(
+    cli: Cli, refund: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_KEYS", "k.json")
+    key = cli("keys", "new", "--json").json["current"]
+    run = cli("run", refund, "--input", given(5), "--json").json["run_id"]
+    monkeypatch.delenv("HOLDFAST_KEYS")
+    complains(cli("prune", "--keep", "1"), 4, "1 run could not be read", key)
+    monkeypatch.setenv("HOLDFAST_KEYS", "k.json")
+    assert cli("show", run, "--json").json["state"]["amount"] == 5
+    assert cli("prune", "--keep", "1").code == 0

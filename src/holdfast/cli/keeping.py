@@ -121,6 +121,10 @@ def _tell(
         _say(shares, done, collected, dry=dry)
         for error in refused:
             complain(str(error))
+        if done is not None and done.skipped:
+            complain(f"{_count(done.skipped, 'run')} could not be read and stayed as before: {done.why}")
+    if done is not None and done.skipped:
+        return Exit.store_trouble
     return Exit.bad_input if refused else Exit.ok
 
 
@@ -145,8 +149,7 @@ def _say(shares: list[Share], done: Cleaned | None, collected: int, *, dry: bool
     if not shares:
         say("Nothing is to go.")
     else:
-        left = f" {done.skipped} runs could not be read and were left as they are." if done.skipped else ""
-        say(f"Gone: {_count(done.runs, 'whole run')} and {_count(done.records, 'record')} of others.{left}")
+        say(f"Gone: {_count(done.runs, 'whole run')} and {_count(done.records, 'record')} of others.")
     if collected:
         say(f"Gone: {_count(collected, 'blob')} that no run names any more.")
 

@@ -53,11 +53,12 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cleaned(msgspec.Struct):
-    """What a clean-up did. `skipped`: runs that could not be read, left as they are."""
+    """What a clean-up did. `skipped`: runs that could not be read, left as they are; `why`: the last of them."""
 
     runs: int = 0
     records: int = 0
     skipped: int = 0
+    why: str = ""
 
 
 # ---------------------------------------------------------------------- one run
@@ -212,12 +213,12 @@ async def take(service: RunService, share: Share, retention: Retention, done: Cl
         return
     try:
         done.records += await prune(service, share.run, keep=retention.keep or KEEP)
-    except StoreError as error:
-        if error.retryable:
+    except HoldfastError as error:
+        if isinstance(error, StoreError) and error.retryable:
             raise
-        done.skipped += 1
-    except HoldfastError:
-        done.skipped += 1
+        if not isinstance(error, RunBusyError):
+            done.skipped += 1
+            done.why = str(error)
 
 
 async def clean(

@@ -32,23 +32,13 @@ class Keeper:
         self.every = every
 
     async def sweep(self) -> Cleaned:
-        total = Cleaned()
-        for flow, retention in self._rules().items():
-            done = await pruning.apply(self.service, retention, flow=flow)
-            total.runs += done.runs
-            total.records += done.records
-            total.skipped += done.skipped
+        total = await pruning.make_room(self.service, self.retention)
         await pruning.collect_blobs(self.service)
         if self.service.runtime.settings.reencrypt:
             await reencrypt(self.service)
         if total.runs or total.records:
             log.info("retention: %d runs and %d records of others went", total.runs, total.records)
         return total
-
-    def _rules(self) -> dict[str, Retention]:
-        """By flow. Of several versions the one loaded last counts."""
-        programs = self.service.runtime.programs.values()
-        return {program.graph.name: self.retention or program.retention for program in programs}
 
     async def serve(self) -> None:
         """Until cancelled. The first sweep comes after a while: a worker that starts has more to do."""

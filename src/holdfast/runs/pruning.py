@@ -53,7 +53,7 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cleaned(msgspec.Struct):
-    """What a clean-up did. `skipped`: runs that could not be read, left as they are; `why`: the last of them."""
+    """What a clean-up did. `skipped`: runs that could not be read, left as they are; `why`: the last one."""
 
     runs: int = 0
     records: int = 0
@@ -242,6 +242,24 @@ async def apply(service: RunService, retention: Retention, *, flow: str | None =
     async for share in plan(service, retention, flow=flow):
         await take(service, share, retention, done)
     return done
+
+
+def declared(service: RunService, override: Retention | None = None) -> dict[str, Retention]:
+    """By flow, of the flows that this process carries. Of several versions the one loaded last counts."""
+    programs = service.runtime.programs.values()
+    return {program.graph.name: override or program.retention for program in programs}
+
+
+async def make_room(service: RunService, override: Retention | None = None) -> Cleaned:
+    """What retention takes, of every flow that this process carries; a full store needs it at once (R-42)."""
+    total = Cleaned()
+    rule = override or service.runtime.settings.retention
+    for flow, retention in declared(service, rule).items():
+        done = await apply(service, retention, flow=flow)
+        total.runs += done.runs
+        total.records += done.records
+        total.skipped += done.skipped
+    return total
 
 
 async def collect_blobs(service: RunService, *, grace: float = GRACE) -> int:

@@ -57,7 +57,7 @@ class RunService:
         # Runs with secret fields whose present values the veil knows.
         self.acquainted: set[RunId] = set()
         self.progress = Progress()
-        runtime.recorder.make_room = self.clean
+        runtime.recorder.make_room = self.make_room
 
     # ------------------------------------------------------------------ creating
     async def create(self, program: Program, given: Any, **options: Any) -> tuple[RunRow, bool]:
@@ -269,6 +269,10 @@ class RunService:
     ) -> pruning.Cleaned:
         """Retention by count and by age (seconds since the end) over ended runs."""
         return await pruning.clean(self, keep=keep, older_than=older_than, flow=flow)
+
+    async def make_room(self) -> pruning.Cleaned:
+        """What the retention of the flows that are carried here takes, now."""
+        return await pruning.make_room(self)
 
     async def collect_blobs(self, *, grace: float = pruning.GRACE) -> int:
         """Delete blobs that nobody refers to, after a grace period in seconds."""

@@ -343,6 +343,7 @@ async def test_a_question_that_cannot_be_asked_is_told_to_the_model(house: Holdf
         ({"prompt": "x", "talk": [{"role": "judge"}]}, {"history": "talk"}, "'talk' does not hold messages"),
         ({"prompt": "x", "talk": 3}, {"history": "talk"}, "'talk' does not hold messages"),
         ({"prompt": "x", "given": {"a": 3}}, {"uploads": "given"}, "'given' does not hold files"),
+        ({"prompt": "x", "given": ["a"]}, {"uploads": "given"}, "'given' does not hold files"),
     ],
 )
 async def test_a_state_that_no_conversation_can_begin_with_is_told(

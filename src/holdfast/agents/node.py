@@ -79,15 +79,16 @@ def _messages(found: Any, field: str | None) -> list[Message]:
 
 
 def _bytes(found: Any, field: str | None) -> dict[str, bytes]:
-    named = cast("Mapping[Any, Any]", found if isinstance(found, Mapping) else {found: None})
-    files = list(named.items())
-    for path, data in files:
+    files: dict[Any, Any] = (
+        dict(cast("Mapping[Any, Any]", found)) if isinstance(found, Mapping) else {None: found}
+    )
+    for path, data in files.items():
         if not isinstance(path, str) or not isinstance(data, (bytes, str)):
             raise InputError(
-                f"the field {field!r} does not hold files: {told(repr(path), 80)}.",
+                f"the field {field!r} does not hold files: {told(repr(path or data), 80)}.",
                 hint="It is a dict of paths and their content, bytes or text.",
             )
-    return {path: data.encode() if isinstance(data, str) else data for path, data in files}
+    return {path: data.encode() if isinstance(data, str) else data for path, data in files.items()}
 
 
 def _update(agent: Agent, said: Said, fields: Fields) -> Any:

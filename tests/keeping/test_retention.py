@@ -251,3 +251,15 @@ def test_retention_is_read_from_words(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = open_house("memory:", must_exist=False)._settings  # pyright: ignore[reportPrivateUsage]
     assert settings is not None
     assert settings.retention == Retention(2)
+
+
+@pytest.mark.covers("TOOL-KEEP-01", "R-42")
+async def test_full_store_is_cleaned_as_the_flows_declare() -> None:
+    async with Holdfast("memory:") as house:
+        kept = (await counting("kept", retention=Retention(keep=None)).run({"n": 0}, on=house)).run_id
+        few = (await counting("few", retention=Retention(keep=2)).run({"n": 0}, on=house)).run_id
+        service = await house.service()
+        make_room = service.runtime.recorder.make_room
+        assert make_room is not None
+        await make_room()
+        assert (await _count(service, kept), await _count(service, few)) == (17, 2)

@@ -133,17 +133,40 @@ def _told(record: logging.LogRecord) -> dict[str, Any]:
 FORMS: Final[Mapping[str, type[logging.Formatter]]] = {"text": TextLines, "json": JsonLines}
 
 
-def configure_logging(form: str = "text", level: str = "INFO", stream: TextIO | None = None) -> None:
+class Logging:
+    """Logs as configured; as a context it is undone at the end."""
+
+    def __init__(self, handler: logging.Handler, level: str) -> None:
+        self._root = logging.getLogger()
+        self._before = list(self._root.handlers), self._root.level
+        self._root.setLevel(level)
+        self._root.handlers[:] = [*(old for old in self._root.handlers if not _is_ours(old)), handler]
+
+    def __enter__(self) -> Logging:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        handlers, level = self._before
+        self._root.handlers[:] = handlers
+        self._root.setLevel(level)
+
+
+def configure_logging(form: str = "text", level: str = "INFO", stream: TextIO | None = None) -> Logging:
     """Everything that this process logs goes to `stream` (stderr), one line each. Raises ValueError."""
     if form not in FORMS:
         raise ValueError(f"a form of logs is one of {', '.join(FORMS)}, not {form!r}")
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(FORMS[form]())
     handler.addFilter(Placed())
-    root = logging.getLogger()
-    root.handlers[:] = [old for old in root.handlers if not isinstance(old.formatter, (TextLines, JsonLines))]
-    root.addHandler(handler)
-    root.setLevel(level.upper())
+    return Logging(handler, level.upper())
+
+
+def logging_is_configured() -> bool:
+    return any(_is_ours(handler) for handler in logging.getLogger().handlers)
+
+
+def _is_ours(handler: logging.Handler) -> bool:
+    return isinstance(handler.formatter, (TextLines, JsonLines))
 
 
 # ---------------------------------------------------------------------- crash points

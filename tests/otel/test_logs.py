@@ -96,6 +96,14 @@ async def test_logging_is_configured_once_when_it_is_configured_twice(lines):
         configure_logging("xml")
 
 
+async def test_logging_is_as_before_when_its_block_has_ended(lines):
+    root = logging.getLogger()
+    before = list(root.handlers), root.level
+    with configure_logging("json", "DEBUG", lines):
+        assert root.level == logging.DEBUG
+    assert (list(root.handlers), root.level) == before
+
+
 @pytest.mark.covers("TOOL-OTEL-05")
 def test_command_line_logs_json_when_the_environment_says_so(tmp_path):
     said = _holdfast("run", str(EXAMPLES / "draft.py"), "--json", cwd=tmp_path, HOLDFAST_LOG="json")

@@ -6,26 +6,27 @@ import os
 
 from holdfast.app.house import Holdfast
 from holdfast.errors import SettingsError
-from holdfast.telemetry import configure_logging
+from holdfast.telemetry import Logging, configure_logging, logging_is_configured
 
 _YES = ("1", "true", "yes", "on")
 
 
 def observe(house: Holdfast) -> Holdfast:
     """Logs and traces of this house as HOLDFAST_LOG and HOLDFAST_OTEL wish."""
-    if os.environ.get("HOLDFAST_LOG") or os.environ.get("HOLDFAST_LOG_LEVEL"):
+    wanted = os.environ.get("HOLDFAST_LOG") or os.environ.get("HOLDFAST_LOG_LEVEL")
+    if wanted and not logging_is_configured():
         start_logging()
     if os.environ.get("HOLDFAST_OTEL", "").lower() in _YES:
         _trace(house)
     return house
 
 
-def start_logging(form: str = "text") -> None:
+def start_logging(form: str = "text") -> Logging:
     """`form`: unless the environment wishes otherwise."""
     form = os.environ.get("HOLDFAST_LOG") or form
     level = os.environ.get("HOLDFAST_LOG_LEVEL") or "INFO"
     try:
-        configure_logging(form, level)
+        return configure_logging(form, level)
     except ValueError as error:
         raise SettingsError(
             f"HOLDFAST_LOG={form}, HOLDFAST_LOG_LEVEL={level}: {error}.",

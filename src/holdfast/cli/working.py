@@ -27,7 +27,19 @@ async def work(
     json: bool,
 ) -> Exit:
     """With `json`: one line on stdout that says what it carries, and logs as JSON lines."""
-    start_logging("json" if json else "text")
+    with start_logging("json" if json else "text"):
+        return await _work(specs, lanes, concurrency, until_idle=until_idle, store=store, json=json)
+
+
+async def _work(
+    specs: list[str],
+    lanes: list[str] | None,
+    concurrency: int,
+    *,
+    until_idle: bool,
+    store: str | None,
+    json: bool,
+) -> Exit:
     carried = [(spec, flow) for spec in specs for flow in load_flows(spec)]
     flows = [flow for _, flow in carried]
     async with open_house(store, must_exist=False, lease=LEASE) as house:

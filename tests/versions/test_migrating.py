@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import apsw
 import pytest
 
 from holdfast import CheckpointCorruptError, Flow, Holdfast, RunStatus, Worker, all_of
+from holdfast.checkpoint.keys import StaticKeys, new_scope, with_scope
 from holdfast.store.base import ClaimRequest
 from holdfast.store.memory import MemoryStore
 from holdfast.testing.clock import FakeClock
@@ -271,3 +273,68 @@ async def test_a_damaged_migration_stops_the_run_instead_of_misreading_it(
             await order("2").resume(waiting.run_id, on=house)
         row = await (await house.service()).get(waiting.run_id)
         assert row.status is RunStatus.failed
+
+
+@pytest.mark.covers("G-6", "G-35")
+async def test_a_failed_run_goes_on_in_the_version_that_mends_it_when_it_is_named(place: Place) -> None:
+    ran: list[str] = []
+
+    def version(label: str) -> Flow:
+        flow = Flow("mend", effect="read", version=label)
+
+        async def first() -> None:
+            ran.append("first")
+
+        async def work() -> dict[str, Any]:
+            if label == "1":
+                raise ValueError("broken")
+            return {"by": label}
+
+        second = "work" if label == "1" else "mended"
+        flow.node(id="first")(first)
+        flow.node(id=second)(work)
+        flow.edge("first", second)
+        if label == "2":
+            flow.migrate("1", rename={"work": "mended"})
+        return flow
+
+    failed = await version("1").run(on=await place.house())
+    assert failed.failed
+    new, house = version("2"), await place.house()
+    assert await new.migrate_runs(on=house) == []
+    (tried,) = await new.migrate_runs(failed.run_id, dry_run=True, on=house)
+    assert tried.next == ["node mended starts"]
+    assert (await (await house.service()).get(failed.run_id)).status is RunStatus.failed
+    (verdict,) = await new.migrate_runs(failed.run_id, on=house)
+    assert verdict.migrated, verdict
+    assert verdict.status is RunStatus.resumable
+    result = await new.resume(failed.run_id, on=house)
+    assert (result.completed, result.state["by"]) == (True, "2")
+    assert ran == ["first"]
+
+
+@pytest.mark.covers("TOOL-VER-03", "D-38")
+async def test_an_encrypted_run_is_moved_with_its_large_values(tmp_path: Path) -> None:
+    keys = StaticKeys(with_scope(None, "*", new_scope(datetime(2026, 1, 1, tzinfo=UTC))))
+    big = "secret" * 50_000
+
+    def version(label: str) -> Flow:
+        flow = order(label)
+        if label == "2":
+            flow.migrations.clear()
+            flow.migrate("1", rename={"gate": "approve"}, state={"more": lambda s: s["text"] * 2})
+        return flow
+
+    file = tmp_path / "e.db"
+    async with Holdfast(f"sqlite:{file}", keys=keys) as house:
+        waiting = await version("1").run({"text": big}, on=house)
+        (verdict,) = await version("2").migrate_runs(on=house)
+        assert verdict.migrated, verdict
+        await answer(house, waiting, "yes")
+        result = await version("2").resume(waiting.run_id, on=house)
+        assert (result.state["text"], result.state["more"]) == (big, big * 2)
+    assert not [each for each in files_of(tmp_path) if b"secretsecret" in each]
+
+
+def files_of(folder: Path) -> list[bytes]:
+    return [each.read_bytes() for each in folder.rglob("*") if each.is_file()]

@@ -93,7 +93,9 @@ async def prepare(
 async def keep_flow(service: RunService, program: Program) -> None:
     """Store the graph, so that runs can be read without code, and what the code consists of (D-34)."""
     if program.code_digest not in service.stored:
-        await service.store.put_code(program.code_digest, program.code_marks)
+        # Looked at first: a read costs little, and nearly every process finds what another has written.
+        if await service.store.code(program.code_digest) is None:
+            await service.store.put_code(program.code_digest, program.code_marks)
         service.stored.add(program.code_digest)
     if program.version not in service.stored:
         row = FlowRow(

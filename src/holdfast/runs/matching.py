@@ -28,6 +28,8 @@ class Match(msgspec.Struct, frozen=True):
 
     def name(self, node: int) -> str:
         """What an old node is called now; its old name where it is gone."""
+        if node < 0:
+            return ""
         found = self.nodes.get(node)
         return self.old.nodes[node].id if found is None else self.graph.nodes[found].id
 

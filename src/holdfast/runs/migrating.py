@@ -167,6 +167,9 @@ async def move(service: RunService, row: RunRow, program: Program) -> Plan:
     if found.misfits:
         return found
     await service.keep_flow(program)
+    if row.status is RunStatus.failed:
+        # It is to go on: as with `resume`, on whichever version it is then.
+        await service.ask_resume(row.id)
     claim = await service.runtime.claim(row.id)
     try:
         found = await plan(service, msgspec.structs.replace(claim.run, status=row.status), program)

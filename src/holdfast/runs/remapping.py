@@ -53,7 +53,7 @@ def remap(pos: Position, old: Graph, new: Program) -> Remapped:
 def _standstill(pos: Position) -> list[Misfit]:
     """A run that is in the middle of something that only its own version can finish."""
     found: list[Misfit] = []
-    if pos.failing is not None or pos.cancelling is not None:
+    if (pos.failing is not None and pos.status == "running") or pos.cancelling is not None:
         found.append(Misfit("", "it is about to end", "let its own version end it"))
     if any(wait.why == "code" for wait in pos.holds.values()):
         found.append(Misfit("", "a person is asked about changed code", "answer that first"))
@@ -103,7 +103,7 @@ class _Remapping:
         scopes = [self._scope(scope) for scope in pos.scopes.values()]
         pos.scopes = {scope.path: scope for scope in scopes}
         self._own_choices()
-        pos.failed_node, pos.code = "", ""
+        pos.failed_node, pos.code = self._failed_node(), ""
 
     def _name(self, scope: Scope) -> None:
         """Paths are made of node names: `send.1[0]/` lies inside the node that was called `send`."""
@@ -147,6 +147,11 @@ class _Remapping:
             before, after = (before[0], before[1] + SUFFIX), (after[0], after[1] + SUFFIX)
             self.done.labels["".join(before)] = "".join(after)
         self.done.holds[hold] = after
+
+    def _failed_node(self) -> str:
+        """Of a run that has failed and is to go on: what that node is called now."""
+        root = self.done.matches[""]
+        return root.name(root.old.index.get(self.pos.failed_node, -1)) if self.pos.failed_node else ""
 
     def _own_choices(self) -> None:
         """Breakpoints and checkpoints of this run alone name nodes by their places."""

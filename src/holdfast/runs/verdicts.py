@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.engine.decision import Decision
-from holdfast.engine.messages import Message, Recovered
+from holdfast.engine.messages import Message, Recovered, ResumeAsked
 from holdfast.engine.step import step
 from holdfast.errors import HoldfastError, InputError
 from holdfast.runs.mail import message_of
@@ -52,8 +52,9 @@ async def check(service: RunService, program: Program) -> list[Verdict]:
 async def migrate(
     service: RunService, program: Program, *, runs: Sequence[str] = (), dry_run: bool = False
 ) -> list[Verdict]:
-    """Move these runs (default: every live one on another version). One that does not fit, or that somebody
-    works on, is left as it was and told; the others go on."""
+    """Move these runs (default: every live one on another version; a failed one only by its name, and then it
+    may go on). One that does not fit, or that somebody works on, is left as it was and told; the others go
+    on."""
     rows = (
         [row async for row in _others(service, program)] if not runs else await _named(service, program, runs)
     )
@@ -91,7 +92,7 @@ def _unfit(row: RunRow, program: Program) -> str:
         return f"is one of flow {row.flow!r}, not of {program.graph.name!r}"
     if row.read_only:
         return "is imported history"
-    return f"has already {row.status}" if row.status in ENDED else ""
+    return f"has already {row.status}" if row.status in (RunStatus.completed, RunStatus.cancelled) else ""
 
 
 def _verdict(service: RunService, found: Plan) -> Verdict:
@@ -147,7 +148,8 @@ async def _try(service: RunService, row: RunRow, program: Program) -> Verdict:
 async def _foreseen(service: RunService, found: Plan, graph: Graph) -> list[str]:
     _, rows = await service.store.pending(found.row.id)
     mail = [message for row in rows if (message := await message_of(service.store, row)) is not None]
-    messages: list[Message] = [Recovered(), *mail]
+    failed = found.row.status is RunStatus.failed
+    messages: list[Message] = [ResumeAsked() if failed else Recovered(), *mail]
     decision = step(graph, found.pos, messages, service.store.now())
     return list(_told(decision))
 

@@ -133,6 +133,18 @@ async def test_turns_are_not_listed_when_the_setting_or_the_run_says_so(house: H
     assert await turns_listed(house, await by_run.run({"prompt": "Go", "debug": True}, on=house)) == [1, 2]
 
 
+@pytest.mark.covers("RS-AGENT-1", "D-10")
+async def test_turns_follow_the_checkpoint_policy_of_run_node_and_flow(house: Holdfast) -> None:
+    world = World()
+    plain = a_flow(Scripted(LOOK, "Calm."), world.looks())
+    assert await turns_listed(house, await plain.run({"prompt": "Go"}, on=house, checkpoints="none")) == []
+    assert await turns_listed(house, await plain.run({"prompt": "Go"}, on=house)) == [1, 2]
+    for checkpoint, listed in ((None, []), ("after", [1, 2])):
+        flow = Flow("explicit", checkpoints="explicit")
+        flow.agent("bot", model=Scripted(LOOK, "Calm."), tools=[world.looks()], checkpoint=checkpoint)
+        assert await turns_listed(house, await flow.run({"prompt": "Go"}, on=house)) == listed
+
+
 @pytest.mark.covers("TOOL-AGENT-05", "RS-AGENT-2")
 async def test_no_settled_turn_is_repeated_when_the_worker_dies_again_and_again(place: Place) -> None:
     world = World()

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from holdfast.engine import asking
+from holdfast.engine.decision import lists_checkpoint
 from holdfast.engine.messages import Finished, Message, Proven
 from holdfast.errors import VersionMismatchError
 from holdfast.model.bodies import ChunkBody, IntentBody, SubstepBody
@@ -82,6 +83,14 @@ class Clerk:
         driver = self.driver
         graph = driver.pos.scope_graph(driver.graph, driver.pos.scopes[execution.scope])
         return graph.spec.reducers.get(f"artifacts.{name}", "set")
+
+    def lists_turns(self, execution: Exec, node: Node) -> bool:
+        """Where the settings list no checkpoints of this node, they list none inside it (D-10)."""
+        pos = self.driver.pos
+        graph = pos.scope_graph(self.driver.graph, pos.scopes[execution.scope])
+        return any(
+            lists_checkpoint(pos, graph, node, moment, execution.scope) for moment in ("after", "before")
+        )
 
     # Sub-steps and live output.
     async def intend_step(

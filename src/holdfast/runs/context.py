@@ -190,7 +190,11 @@ class Context:
         kept = freeze(value, self._driver.program.adopt, name)
         body = SubstepBody(ordinal, name, kept, code=self._driver.clerk.code_of(self._exec))
         await self._driver.clerk.note_substep(
-            self._exec, self._node, body, outcome=f"{TURN}{number}", listed=listed
+            self._exec,
+            self._node,
+            body,
+            outcome=f"{TURN}{number}",
+            listed=listed and self._driver.clerk.lists_turns(self._exec, self._node),
         )
 
     async def ask(

@@ -150,7 +150,7 @@ class RunStory:
         return Step(
             key=key,
             seq=record.seq,
-            started=min(begun.started if begun else record.at, record.at - body.duration),
+            started=begun.started if begun else record.at - body.duration,
             ended=record.at,
             attempt=record.attempt,
             effect=str(record.effect),

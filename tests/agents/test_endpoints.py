@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from holdfast import ModelRefusedError, ModelReplyError, ModelUnavailableError, OpenAI
-from holdfast.agents.http import Retries, retry_after
+from holdfast import ModelError, ModelRefusedError, ModelReplyError, ModelUnavailableError, OpenAI
+from holdfast.agents.http import Retries, hidden, retry_after
 from holdfast.agents.messages import Message, Request, Tokens, ToolCall, ToolSpec
 from tests.agents.conftest import KEY, PRICES, Naps, a_model
 from tests.agents.provider import Answer, Hangs, Provider, Refusal, Silence
@@ -315,10 +315,39 @@ async def test_a_malformed_reply_names_endpoint_and_field(
 
 
 @pytest.mark.covers("TOOL-AGENT-13")
+@pytest.mark.parametrize(
+    "data",
+    [
+        f'{{"error": {{"message": "key {KEY} is over its limit"}}, "type": "error"}}',
+        f'["{KEY}"]',
+        f'{{"{KEY}',
+        f'{{"type": ["{KEY}"], "choices": "{KEY}"}}',
+    ],
+)
+async def test_no_complaint_about_a_reply_repeats_the_key(provider: Provider, kind: str, data: str) -> None:
+    provider.says(*[Answer(raw=[data])] * 4)
+    with pytest.raises(ModelError) as caught:
+        await a_model(kind, provider).reply(ASKED, Heard())
+    assert KEY not in str(caught.value)
+    assert KEY not in repr(caught.value.facts)
+    assert "***" in str(caught.value)
+
+
+@pytest.mark.covers("TOOL-AGENT-13")
 async def test_an_answer_that_is_no_stream_is_told(provider: Provider, kind: str) -> None:
     provider.says(Refusal(200, {"content-type": "text/html"}, "<html>Welcome"))
     with pytest.raises(ModelReplyError, match="text/html instead of a stream"):
         await a_model(kind, provider).reply(ASKED, Heard())
+
+
+@pytest.mark.covers("TOOL-AGENT-13")
+def test_a_key_is_hidden_whole_and_where_it_was_cut() -> None:
+    key = "sk-proj-" + "abcdefgh" * 20
+    assert hidden(f"bad key {key}.", key) == "bad key ***."
+    assert hidden(f"bad key {key[:70]}…", key) == "bad key ***"
+    assert hidden("all fine", key) == "all fine"
+    assert hidden("all fine", "") == "all fine"
+    assert hidden("short key abc", "abc") == "short key ***"
 
 
 @pytest.mark.covers("TOOL-AGENT-11")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from email.utils import parsedate_to_datetime
 from functools import cache
 from hashlib import sha256
@@ -31,6 +32,7 @@ Events = AsyncIterator[dict[str, Any]]
 # Busy, broken or on its way: the same request may be answered later. 529 is one provider's "overloaded".
 TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 SHOWN = 500
+LIKE_A_KEY = 8
 
 
 class Retries(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,14 +140,17 @@ class Endpoint:
             ):
                 if response.status_code != 200:
                     raise await _refusal(response, url, key)
-                yield _events(response, url, key)
+                async with aclosing(_events(response, url)) as events:
+                    yield events
         except errors.InvalidURL as error:
             raise ModelRefusedError(f"{url} is no address: {hidden(error, key)}.") from None
         except errors.RequestError as error:
             said = hidden(error, key)
             raise Busy(f"{type(error).__name__}: {said}" if said else type(error).__name__) from None
         except Cut as cut:
-            raise Busy(str(cut)) from None
+            raise Busy(hidden(cut, key)) from None
+        except ModelReplyError as error:
+            raise ModelReplyError(hidden(error.message, key), hint=error.hint) from None
 
 
 class Busy(Exception):
@@ -180,7 +185,7 @@ def _trusted() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
-async def _events(response: httpx2.Response, url: str, key: str) -> Events:
+async def _events(response: httpx2.Response, url: str) -> AsyncGenerator[dict[str, Any]]:
     """The data of each event, as JSON; `[DONE]` ends them."""
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "text/event-stream":
@@ -196,10 +201,10 @@ async def _events(response: httpx2.Response, url: str, key: str) -> Events:
             found: Any = msgspec.json.decode(event.data)
         except ValueError as error:
             raise ModelReplyError(
-                f"{url} sent an event that is no JSON ({error}): {hidden(told(event.data, 80), key)}"
+                f"{url} sent an event that is no JSON ({error}): {told(event.data, 80)}"
             ) from None
         if not isinstance(found, dict):
-            raise ModelReplyError(f"{url} sent an event that is no object: {hidden(told(found, 80), key)}")
+            raise ModelReplyError(f"{url} sent an event that is no object: {told(found, 80)}")
         yield cast("dict[str, Any]", found)
 
 
@@ -228,9 +233,12 @@ def _message(body: str) -> str:
 
 
 def hidden(text: object, key: str) -> str:
-    """No key in anything that is told, also where the endpoint repeats it."""
+    """No key in anything that is told, also where the endpoint repeats it, and where it was cut in telling."""
     said = str(text)
-    return said.replace(key, "***") if key else said
+    if not key:
+        return said
+    said = said.replace(key, "***")
+    return re.sub(re.escape(key[:LIKE_A_KEY]) + r"\S*", "***", said) if len(key) > LIKE_A_KEY else said
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

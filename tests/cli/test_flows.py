@@ -114,6 +114,9 @@ def test_a_renamed_node_is_refused_tried_moved_and_answered_once(cli: Cli, flow:
     assert row_of(cli, run)["migrated"] == 0
     moved = cli("flows", "migrate", declared)
     assert (moved.code, "1 of 1 runs moved to refund 2" in moved.out) == (0, True)
+    shown = cli("show", run).out
+    assert "flow      refund 2 (g1-" in shown
+    assert "migrated  from 1 (g1-" in shown
     done = cli("resume", run, "--json")
     assert (done.code, done.json["state"]["receipt"]) == (0, "R-A17")
     assert "nothing was executed" in cli("resume", run).err

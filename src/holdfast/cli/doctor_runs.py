@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from holdfast.cli.findings import FAIL, OK, WARN, Finding, few
-from holdfast.cli.flows import labels, version_text
+from holdfast.cli.flows import labels
 from holdfast.cli.sources import Sources
+from holdfast.cli.telling import version_text
 from holdfast.errors import HoldfastError
 from holdfast.runs.loading import load, open_body
 from holdfast.runs.service import RunService

@@ -13,7 +13,7 @@ from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house, remember_source
 from holdfast.cli.screen import note, print_json, say, table
 from holdfast.cli.sources import Sources
-from holdfast.cli.telling import clock_time, command
+from holdfast.cli.telling import clock_time, command, version_text
 from holdfast.model.fingerprint import decode_graph
 from holdfast.model.graph import Graph
 from holdfast.runs.service import RunService
@@ -106,12 +106,6 @@ async def uses_of(service: RunService, flow: str | None = None) -> dict[tuple[st
 
 async def labels(service: RunService) -> dict[str, str]:
     return {row.version: Graph(decode_graph(row.graph)).label for row in await service.store.flows()}
-
-
-def version_text(label: str, version: str) -> str:
-    """`2 (g1-58e88b36)`: what people call it, and enough of what it is."""
-    short = version[:11]
-    return f"{label} ({short})" if label else short
 
 
 # ---------------------------------------------------------------------- check and migrate

@@ -12,13 +12,14 @@ from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house
 from holdfast.cli.picturing import picture_of
 from holdfast.cli.screen import brief, busy, draw, fields, is_plain, note, print_json, say, table, width
-from holdfast.cli.telling import command, hold_json, tell_holds
+from holdfast.cli.telling import command, hold_json, tell_holds, version_text
 from holdfast.cli.timing import SHOWN, money, tell_timeline, timeline_json
 from holdfast.drawing import to_text
 from holdfast.errors import InputError, RunNotFoundError
 from holdfast.model.secrets import masked
 from holdfast.runs.service import RunService
 from holdfast.runs.timeline import Timeline, make_timeline
+from holdfast.runs.versions import migration_note
 from holdfast.store.base import RunRow
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import is_id
@@ -124,7 +125,8 @@ async def _head(service: RunService, row: RunRow, line: Timeline, now: int) -> N
     fields(
         [
             ("run", row.id),
-            ("flow", f"{row.flow} ({row.version})"),
+            ("flow", f"{f'{row.flow} {line.graph.label}'.strip()} ({row.version})"),
+            ("migrated", await _migrated(service, row)),
             ("tenant", row.tenant if row.tenant != "default" else ""),
             ("status", str(row.status) + (" (imported history)" if row.read_only else "")),
             ("error", _last_error(row, line)),
@@ -142,6 +144,15 @@ async def _head(service: RunService, row: RunRow, line: Timeline, now: int) -> N
             ("artifacts", brief(artifacts) if artifacts else ""),
         ]
     )
+
+
+async def _migrated(service: RunService, row: RunRow) -> str:
+    if not row.migrated:
+        return ""
+    if row.migrated <= row.horizon:
+        return f"at record {row.migrated}"
+    note = await migration_note(service, row, row.migrated)
+    return f"from {version_text(note['from_label'], note['from'])} at record {row.migrated}"
 
 
 def _last_error(row: RunRow, line: Timeline) -> str:

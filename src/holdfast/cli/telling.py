@@ -30,6 +30,12 @@ def exit_for(status: RunStatus) -> Exit:
     return _EXITS.get(status, Exit.run_waits)
 
 
+def version_text(label: str, version: str) -> str:
+    """`2 (g1-58e88b36)`: what people call it, and enough of what it is."""
+    short = version[:11]
+    return f"{label} ({short})" if label else short
+
+
 def tell_result(result: Result, store: str | None) -> None:
     fields(
         [

@@ -233,7 +233,7 @@ def _message(body: str) -> str:
 
 
 def hidden(text: object, key: str) -> str:
-    """No key in anything that is told, also where the endpoint repeats it, and where it was cut in telling."""
+    """No key in anything that is told, also where an endpoint repeats it or it was cut."""
     said = str(text)
     if not key:
         return said

@@ -101,7 +101,7 @@ def test_explorer_jumps_over_an_hour_of_waiting_when_an_attempt_is_tried_again()
 
 
 def test_explorer_calls_a_run_stuck_when_its_second_life_hangs():
-    report = torture(flows.stuck, points=["after_call"], life_limit=0.7)
+    report = torture(flows.stuck, points=["after_call"], life_limit=3.0)
     assert [d.kind for d in report.unsafe[0].differences] == ["stuck"]
     assert "did not come to an end in time" in report.story()
 

@@ -110,7 +110,7 @@ class Page:
             return command
         runs = msgspec.json.decode(self._shell("holdfast runs --json").stdout)
         words = {"RUN": runs[0]["id"][:8]}
-        if "HOLD" in command:
+        if re.search(r"\bHOLD\b", command):
             shown = msgspec.json.decode(self._shell(f"holdfast show {runs[0]['id']} --json").stdout)
             words["HOLD"] = next(hold["id"] for hold in shown["holds"] if hold["status"] == "pending")
         if "CHECKPOINT" in command:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -197,3 +198,15 @@ def test_explorer_lets_a_question_expire_and_gives_data_when_the_answers_say_so(
     report.assert_safe()
     assert {verdict.point.name for verdict in report.verdicts} == {"after_answer", "after_timer_fired"}
     assert report.status == "completed"
+
+
+def test_explorer_says_that_threads_do_not_come_along_when_a_run_cannot_be_made():
+    over = threading.Event()
+    other = threading.Thread(target=over.wait)
+    other.start()
+    try:
+        with pytest.raises(InputError, match="other threads ran here"):
+            torture(flows.approving, answers={"approve": "perhaps"})
+    finally:
+        over.set()
+        other.join()

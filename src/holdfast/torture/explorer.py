@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
@@ -138,7 +139,7 @@ class _Exploration:
             if seen.ending is None:
                 raise InputError(
                     f"the run that nothing disturbs does not come to an end: {seen.trouble}",
-                    hint="Let `holdfast run` succeed first; --decide answers its holds.",
+                    hint=f"Let `holdfast run` succeed first; --decide answers its holds.{_threads()}",
                 )
         return calm, again
 
@@ -179,6 +180,13 @@ class _Exploration:
             differences=differences(calm, seen, steady),
             folder=str(seen.folder) if self._wishes.keep else "",
         )
+
+
+def _threads() -> str:
+    others = threading.active_count() - 1
+    if not others:
+        return ""
+    return f" {others} other threads ran here when it began: in its processes they do not exist."
 
 
 def _fits(point: Point, pattern: str) -> bool:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from tests.cli.conftest import Cli
@@ -274,6 +275,22 @@ def test_show_and_watch_do_not_tell_what_is_secret(cli: Cli, tmp_path: Path) -> 
     assert not any("canary-4711" in text for text in [watched.text, *seen])
 
 
+@pytest.mark.covers("TOOL-CLI-04", "TOOL-CLI-05")
+def test_show_tells_what_it_can_of_a_damaged_run(cli: Cli, refund: str, tmp_path: Path) -> None:
+    run = cli("run", refund, "--input", '{"order": "A", "amount": 80}', "--json").json["run_id"]
+    with apsw.Connection(str(tmp_path / ".holdfast" / "holdfast.db")) as db:
+        db.execute("UPDATE journal SET payload = ? WHERE node = 'assess'", (b"garbage",))
+
+    said = cli("show", run)
+
+    assert said.code == 0
+    assert "record 1" in next(line for line in said.out.splitlines() if line.startswith("damaged"))
+    assert "✓ pay" in said.out
+    assert "✓ assess" in said.out
+    assert "state " not in said.out.partition("●")[0]
+    assert "record 1" in cli("show", run, "--json").json["damaged"]
+
+
 def test_show_refuses_a_form_that_there_is_not(cli: Cli, news: str) -> None:
     assert cli("show", news, "--json=yaml").code == 2
 
@@ -282,6 +299,6 @@ def test_the_json_of_show_is_one_document_with_what_the_page_names(cli: Cli, new
     told = json.loads(cli("show", news, "--json").out)
 
     assert list(told) == [
-        "run", "state", "artifacts", "error", "holds", "costs", "graph", "timeline", "records",
+        "run", "state", "artifacts", "error", "damaged", "holds", "costs", "graph", "timeline", "records",
     ]  # fmt: skip
     assert {node["id"] for node in told["graph"]["nodes"]} >= {"gather", "each", "desked", "ask", "publish"}

@@ -15,7 +15,7 @@ from holdfast.cli.screen import brief, busy, draw, fields, is_plain, note, print
 from holdfast.cli.telling import command, hold_json, tell_holds, version_text
 from holdfast.cli.timing import SHOWN, money, tell_timeline, timeline_json
 from holdfast.drawing import to_text
-from holdfast.errors import InputError, RunNotFoundError
+from holdfast.errors import InputError, RunNotFoundError, StoreError
 from holdfast.model.secrets import masked
 from holdfast.runs.service import RunService
 from holdfast.runs.timeline import Timeline, make_timeline
@@ -121,7 +121,7 @@ def _apart(view: View, *, draws: bool) -> None:
 
 
 async def _head(service: RunService, row: RunRow, line: Timeline, now: int) -> None:
-    state, artifacts = await _values(service, line)
+    state, artifacts, damage = await _values(service, row, line)
     fields(
         [
             ("run", row.id),
@@ -130,6 +130,7 @@ async def _head(service: RunService, row: RunRow, line: Timeline, now: int) -> N
             ("tenant", row.tenant if row.tenant != "default" else ""),
             ("status", str(row.status) + (" (imported history)" if row.read_only else "")),
             ("error", _last_error(row, line)),
+            ("damaged", damage),
             ("created", clock_time(row.created_at)),
             ("took" if row.ended_at else "age", lasting((row.ended_at or now) - row.created_at)),
             ("changed", clock_time(row.updated_at)),
@@ -140,7 +141,7 @@ async def _head(service: RunService, row: RunRow, line: Timeline, now: int) -> N
             ("superseded by", row.superseded_by or ""),
             ("history from", f"record {row.horizon} on; what was before is pruned" if row.horizon else ""),
             ("cost", _cost_text(line)),
-            ("state", brief(state)),
+            ("state", "" if damage else brief(state)),
             ("artifacts", brief(artifacts) if artifacts else ""),
         ]
     )
@@ -218,13 +219,14 @@ async def run_json(service: RunService, row: RunRow) -> dict[str, Any]:
     line = await make_timeline(service, row)
     records = await service.store.read(row.id, payloads=False)
     holds = await _holds(service, row)
-    state, artifacts = await _values(service, line)
+    state, artifacts, damage = await _values(service, row, line)
     interrupted = row.worker is None and row.status not in ENDED
     return {
         "run": row,
         "state": state,
         "artifacts": artifacts,
         "error": _last_error(row, line) or None,
+        "damaged": damage or None,
         "holds": [hold_json(hold) for hold in holds],
         "costs": costs(line),
         "graph": graph_json(picture_of(line.graph, line.visits, expand=True, interrupted=interrupted)),
@@ -242,13 +244,17 @@ def graph_json(picture: Any) -> Any:
     return msgspec.to_builtins(picture)
 
 
-async def _values(service: RunService, line: Timeline) -> tuple[Any, Any]:
+async def _values(service: RunService, row: RunRow, line: Timeline) -> tuple[Any, Any, str]:
+    """The state, the artifacts, and why there are none where they cannot be read."""
     if line.pos is None:
-        return {}, {}
-    await service.runtime.desk.materialise(line.pos, line.reader.sealer.registry)
+        return {}, {}, line.damage
+    try:
+        await service.runtime.desk.of(row.tenant).materialise(line.pos, line.reader.sealer.registry)
+    except StoreError as error:
+        return {}, {}, error.message
     values = line.pos.scopes[""].tree.merged()
     secrets = line.graph.secrets
-    return masked(values.get("scratch", {}), secrets), masked(values.get("artifacts", {}), secrets)
+    return masked(values.get("scratch", {}), secrets), masked(values.get("artifacts", {}), secrets), ""
 
 
 def _record(record: Record) -> dict[str, Any]:

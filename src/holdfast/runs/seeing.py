@@ -12,6 +12,8 @@ from holdfast.model.breaks import TYPE as BREAKPOINT
 from holdfast.runs.visits import Retry, Visit, Visits, Wait, close_waits, path_of
 from holdfast.types.event import Event
 
+DONE = frozenset({"success", "partial_success"})
+
 SAID = 400
 """Characters of a node's live output that are remembered."""
 
@@ -161,6 +163,14 @@ def _resumed(visits: Visits, event: Event) -> None:
     visits.resumes.append(event.at)
 
 
+def _unreadable(visits: Visits, event: Event) -> None:
+    """A damaged record still tells by its columns that a node was settled, and how."""
+    visit = visits.open.get(event.scope + event.node)
+    if visit is not None and event.data.get("kind") == "step":
+        visit.outcome = str(event.data.get("outcome") or "")
+        visits.end(visit, event.at, "done" if visit.outcome in DONE else "failed")
+
+
 def _migrated(visits: Visits, event: Event) -> None:
     visits.rename(event.data.get("renamed") or {})
 
@@ -195,4 +205,5 @@ _SEE: dict[str, Callable[[Visits, Event], None]] = {
     "edge.taken": _took,
     "run.resumed": _resumed,
     "run.migrated": _migrated,
+    "record.unreadable": _unreadable,
 }

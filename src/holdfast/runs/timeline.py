@@ -13,7 +13,7 @@ from holdfast.model.graph import Graph
 from holdfast.model.position import Exec, Position
 from holdfast.runs.history import bare_events, hide_secrets
 from holdfast.runs.loading import load
-from holdfast.runs.seeing import see
+from holdfast.runs.seeing import DONE, see
 from holdfast.runs.versions import Reader, Readers, readers_of
 from holdfast.runs.visits import Visit, Visits, Wait, path_of, split_label
 from holdfast.types.event import Event
@@ -34,12 +34,13 @@ _PHASES = {
 
 
 class Timeline(msgspec.Struct, frozen=True):
-    """`pos` is where the run stands; None where its journal cannot be folded."""
+    """`pos` is where the run stands; None where its journal cannot be folded, and `damage` says why."""
 
     graph: Graph
     reader: Reader
     visits: Visits
     pos: Position | None
+    damage: str = ""
 
 
 async def make_timeline(service: RunService, row: RunRow, keep: int | None = None) -> Timeline:
@@ -50,11 +51,11 @@ async def make_timeline(service: RunService, row: RunRow, keep: int | None = Non
     await _brought_along(service, row, readers.at(row.horizon), visits)
     async for event in _events(service, row, readers):
         see(visits, event)
-    pos = await _position(service, row, reader)
+    pos, damage = await _position(service, row, reader)
     if pos is not None:
         _reconcile(visits, pos, reader.graph)
     visits.trim()
-    return Timeline(reader.graph, reader, visits, pos)
+    return Timeline(reader.graph, reader, visits, pos, damage)
 
 
 async def _events(service: RunService, row: RunRow, readers: Readers) -> AsyncIterator[Event]:
@@ -84,14 +85,14 @@ async def _brought_along(service: RunService, row: RunRow, reader: Reader, visit
 
 
 def _visit(execution: Execution) -> Visit:
-    states = {"success": "done", "partial_success": "done", "unknown": "unknown"}
+    state = "done" if execution.outcome in DONE else "failed"
     error = execution.error
     return Visit(
         node=execution.node,
         scope=execution.scope,
         visit=execution.visit,
         started_at=execution.at - execution.duration,
-        state=states.get(execution.outcome, "failed"),
+        state="unknown" if execution.outcome == "unknown" else state,
         outcome=execution.outcome,
         attempts=execution.attempt,
         error=f"{error['type']}: {error['message']}" if error else "",
@@ -99,11 +100,11 @@ def _visit(execution: Execution) -> Visit:
     )
 
 
-async def _position(service: RunService, row: RunRow, reader: Reader) -> Position | None:
+async def _position(service: RunService, row: RunRow, reader: Reader) -> tuple[Position | None, str]:
     try:
-        return (await load(service.store, reader.sealer, reader.graph, row.id)).pos
-    except CheckpointCorruptError:
-        return None
+        return (await load(service.store, reader.sealer, reader.graph, row.id)).pos, ""
+    except CheckpointCorruptError as error:
+        return None, error.message
 
 
 def _reconcile(visits: Visits, pos: Position, graph: Graph) -> None:

@@ -14,7 +14,7 @@ import apsw
 
 from bench.flows import Count, Grow, Looped, count_up, grow, ring_of
 from bench.lines import Line
-from bench.measure import Plan, folder, stored
+from bench.measure import Plan, aimed, folder, stored
 from holdfast import Flow, Holdfast
 
 SHORT, LONG = 100, 300
@@ -122,22 +122,25 @@ def bytes_per_byte_appended(short: int = 200, long: int = 1_000) -> float:
 
 def row_n(_plan: Plan) -> list[Line]:
     lines: list[Line] = []
-    for mode, flushes in (("strict", 1.05), ("barrier", 0.2)):
+    for mode, calls, commits, flushes in (
+        ("strict", "N-calls-strict", "N-commits-strict", "N-flushes-strict"),
+        ("barrier", "N-calls-barrier", "N-commits-barrier", "N-flushes-barrier"),
+    ):
         lines += [
-            _counted(f"Python calls a step, SQLite {mode}", calls_per_step(mode), "calls", 300),
-            _counted(f"commits a step, SQLite {mode}", commits_per_step(mode), "commits", flushes),
-            _counted(f"flushes a step by strace, SQLite {mode}", flushes_per_step(mode), "flushes", flushes),
+            aimed("N", f"Python calls a step, SQLite {mode}", calls_per_step(mode), "calls", calls),
+            aimed("N", f"commits a step, SQLite {mode}", commits_per_step(mode), "commits", commits),
+            aimed(
+                "N", f"flushes a step by strace, SQLite {mode}", flushes_per_step(mode), "flushes", flushes
+            ),
         ]
     one = bytes_per_step(loop_among(1))
     hundred, ring = bytes_per_step(loop_among(100)), bytes_per_step(ring_of(100))
     return [
         *lines,
-        _counted("stored for 1 KB appended, steps 200 to 1,000", bytes_per_byte_appended(), "KB", 1.5),
-        _counted("stored a step, graph of 1 node", one, "bytes", None),
-        _counted("stored a step, among 100 nodes by 1", hundred / one, "x", 1.1),
-        _counted("stored a step, round of 100 nodes by 1", ring / one, "x", 1.1),
+        aimed(
+            "N", "stored for 1 KB appended, steps 200 to 1,000", bytes_per_byte_appended(), "KB", "N-stored"
+        ),
+        aimed("N", "stored a step, graph of 1 node", one, "bytes"),
+        aimed("N", "stored a step, among 100 nodes by 1", hundred / one, "x", "N-among"),
+        aimed("N", "stored a step, round of 100 nodes by 1", ring / one, "x", "N-round"),
     ]
-
-
-def _counted(name: str, value: float | None, unit: str, most: float | None) -> Line:
-    return Line(row="N", name=name, value=value, unit=unit, most=most)

@@ -34,9 +34,9 @@ async def _row_g(plan: Plan) -> list[Line]:
             "a step among 10,000 nodes by one among 10",
             ratios(steps["large"], steps["small"]),
             "x",
-            most=1.3,
+            target="G-size",
         ),
-        line("G", "1,000 ready siblings by 100", ratios(fans["many"], fans["few"]), "x", most=13),
+        line("G", "1,000 ready siblings by 100", ratios(fans["many"], fans["few"]), "x", target="G-siblings"),
         line("G", "1,000 ready siblings, each", fans["many"], "us", scale=1e3),
         line("G", "compiling a graph of 10,000 nodes", compiling, "s"),
     ]

@@ -9,10 +9,12 @@ import msgspec
 
 
 class Line(msgspec.Struct, kw_only=True):
-    """One figure. `most` and `least` are its targets; with neither it is there for information."""
+    """One figure. `most` and `least` are its targets; with neither it is there for information.
+    `id`: of the target in `bench.targets`."""
 
     row: str
     name: str
+    id: str = ""
     value: float | None
     unit: str
     most: float | None = None

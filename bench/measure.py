@@ -13,6 +13,7 @@ from pathlib import Path
 import apsw
 import msgspec
 
+from bench import targets
 from bench.lines import Line
 
 Measure = Callable[[], Awaitable[float]]
@@ -93,14 +94,36 @@ def line(
     unit: str,
     *,
     scale: float = 1.0,
-    most: float | None = None,
-    least: float | None = None,
+    target: str = "",
     note: str = "",
 ) -> Line:
-    """The median of the rounds."""
+    """The median of the rounds. `target`: the id of what it is to reach."""
     value = statistics.median(values) * scale
+    return aimed(row, name, value, unit, target, spread=spread(values), note=note)
+
+
+def aimed(
+    row: str,
+    name: str,
+    value: float | None,
+    unit: str,
+    target: str = "",
+    *,
+    spread: float | None = None,
+    note: str = "",
+) -> Line:
+    """A figure with what it is to reach, if that is anything."""
+    aim = targets.target(target)
     return Line(
-        row=row, name=name, value=value, unit=unit, most=most, least=least, spread=spread(values), note=note
+        row=row,
+        name=name,
+        id=target,
+        value=value,
+        unit=unit,
+        most=aim.most,
+        least=aim.least,
+        spread=spread,
+        note=note,
     )
 
 

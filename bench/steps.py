@@ -48,19 +48,22 @@ async def _row_a(plan: Plan) -> list[Line]:
     return [
         line("A", "floor: one raw commit", stricts[1] + barriers[1], "us", scale=1e6),
         line("A", "floor: sketch, a step", ratios(*sketches), "x commit"),
-        line("A", "memory, a step", memories["memory"], "us", scale=1e6, most=60),
-        line("A", "SQLite strict FULL, a step", ratios(*stricts), "x commit", most=1.8),
+        line("A", "memory, a step", memories["memory"], "us", scale=1e6, target="A-memory"),
+        line("A", "SQLite strict FULL, a step", ratios(*stricts), "x commit", target="A-strict"),
         line("A", "SQLite strict FULL, a step", stricts[0], "us", scale=1e6),
-        line("A", "SQLite barrier FULL, a step", ratios(*barriers), "x commit", most=0.25),
+        line("A", "SQLite barrier FULL, a step", ratios(*barriers), "x commit", target="A-barrier"),
         line("A", "SQLite barrier FULL, a step", barriers[0], "us", scale=1e6),
     ]
 
 
 def row_c(plan: Plan) -> list[Line]:
-    return [figure for mode in ("barrier", "strict") for figure in asyncio.run(_row_c(plan, mode))]
+    return [
+        *asyncio.run(_row_c(plan, "barrier", "C-step-barrier", "C-stored-barrier")),
+        *asyncio.run(_row_c(plan, "strict", "C-step-strict", "C-stored-strict")),
+    ]
 
 
-async def _row_c(plan: Plan, mode: str) -> list[Line]:
+async def _row_c(plan: Plan, mode: str, step: str, kept: str) -> list[Line]:
     heavy, light = (Looped(f"carry-{mode}", Carry, count_up, mode).flow for _ in range(2))
     weight = message(7, 1 << 20)
     sizes: list[float] = []
@@ -82,9 +85,11 @@ async def _row_c(plan: Plan, mode: str) -> list[Line]:
     )
     by_light = ratios(found["heavy"], found["light"])
     return [
-        line("C", f"a step beside 1 MB, {mode}", by_light, "x small", most=2.0),
+        line("C", f"a step beside 1 MB, {mode}", by_light, "x small", target=step),
         line("C", f"a step beside 1 MB, {mode}", found["heavy"], "us", scale=1e6),
-        line("C", f"stored for 1 MB and {STEPS} steps, {mode}", sizes, "MB", scale=1 / (1 << 20), most=1.1),
+        line(
+            "C", f"stored for 1 MB and {STEPS} steps, {mode}", sizes, "MB", scale=1 / (1 << 20), target=kept
+        ),
     ]
 
 
@@ -107,7 +112,11 @@ async def _row_d(plan: Plan) -> list[Line]:
     return [
         line("D", "floor: sketch, commits shared", speeds["sketch"], "steps/s"),
         line(
-            "D", f"{RUNS} runs of {EACH} steps at once, barrier", speeds["barrier"], "steps/s", least=12_000
+            "D",
+            f"{RUNS} runs of {EACH} steps at once, barrier",
+            speeds["barrier"],
+            "steps/s",
+            target="D-sqlite",
         ),
         line("D", "the same, x sketch", ratios(speeds["barrier"], speeds["sketch"]), "x sketch"),
         line("D", f"{RUNS} runs of {EACH} steps at once, strict", speeds["strict"], "steps/s"),

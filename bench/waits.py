@@ -36,7 +36,7 @@ async def _row_f(plan: Plan) -> list[Line]:
     return [
         line("F", "floor: sketch, start to pause to end", found[1], "ms", scale=1e3),
         line("F", "person in the loop, start to pause to end", found[0], "ms", scale=1e3),
-        line("F", "the same, x sketch", ratios(*found), "x sketch", most=2.0),
+        line("F", "the same, x sketch", ratios(*found), "x sketch", target="F-person"),
     ]
 
 

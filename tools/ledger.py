@@ -44,6 +44,8 @@ class Entry:
     text: str
     later: str = ""
     claimed: list[str] = field(default_factory=list[str])
+    bench: list[str] = field(default_factory=list[str])
+    """Targets of the benchmark (`bench.targets`) that a line is measured by."""
     status: str = "open"
     tests: list[str] = field(default_factory=list[str])
     tail: str = "\n"
@@ -55,6 +57,8 @@ class Entry:
 
     @property
     def unproven(self) -> str:
+        if self.bench:
+            return "measured"
         if not self.later:
             return "open"
         return "out" if self.later == "out" else f"later:{self.later}"
@@ -131,6 +135,8 @@ def _render_entry(entry: Entry) -> str:
         lines.append(f"later = {_quoted(entry.later)}")
     if entry.claimed:
         lines.append(f"claimed = {_listed(entry.claimed)}")
+    if entry.bench:
+        lines.append(f"bench = {_listed(entry.bench)}")
     lines += [f"status = {_quoted(entry.status)}", f"tests = {_listed(entry.tests)}"]
     return "\n".join(lines) + "\n" + entry.tail
 
@@ -322,9 +328,9 @@ def _counts(entries: list[Entry]) -> list[str]:
     for entry in entries:
         areas[_area(entry.code)][entry.status.split(":")[0]] += 1
     areas["all"] = sum(areas.values(), Counter[str]())
-    columns = ("done", "open", "later", "out")
-    rows = [f"{area:<14}" + "".join(f"{areas[area][column]:>7}" for column in columns) for area in areas]
-    return [f"{'area':<14}" + "".join(f"{column:>7}" for column in columns), *rows]
+    columns = ("done", "measured", "open", "later", "out")
+    rows = [f"{area:<14}" + "".join(f"{areas[area][column]:>9}" for column in columns) for area in areas]
+    return [f"{'area':<14}" + "".join(f"{column:>9}" for column in columns), *rows]
 
 
 def _area(code: str) -> str:

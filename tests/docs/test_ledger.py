@@ -8,10 +8,12 @@ import sys
 
 import pytest
 
+from bench.targets import TARGETS
 from tools import ledger
 
 HOLDS = "CP|AS|NO|RE|EX|RS|CA|RA|RC|RM|SK|FM|TP|HI|LI|MX"
 REFERENCE_CODE = re.compile(rf"(D|G|R|RF|RS-[A-Z]+|{HOLDS})-\d+|[EPQC]\d+b?")
+BENCH = ledger.ROOT / "bench"
 SUFFIX = re.compile(r"-[a-z]+$")
 
 
@@ -55,6 +57,25 @@ def test_crash_points_have_one_line_a_store(entries):
 
 def test_ledger_calls_a_line_done_exactly_when_a_test_proves_it(entries):
     assert [entry.code for entry in entries.values() if (entry.status == "done") != bool(entry.tests)] == []
+
+
+def test_ledger_names_only_targets_that_the_benchmark_declares_and_measures(entries):
+    named = {target for entry in entries.values() for target in entry.bench}
+    assert named
+    assert [name for name in sorted(named) if TARGETS[name].most is TARGETS[name].least] == []
+    rows = "".join(path.read_text(encoding="utf-8") for path in BENCH.glob("*.py") if path.stem != "targets")
+    assert [name for name in TARGETS if f'"{name}"' not in rows] == []
+
+
+def test_sync_calls_a_line_measured_when_only_the_benchmark_judges_it(tree):
+    file = tree / "docs/ledger/core.toml"
+    file.write_text(LEDGER.replace('text = "one"\n', 'text = "one"\nbench = [\n    "A-memory",\n]\n'))
+    ledger.sync(tree)
+    assert state_of(tree)["D-1"] == ("measured", [])
+    assert '"A-memory"' in file.read_text()
+    write_test(tree, '@pytest.mark.covers("D-1")\ndef test_a(): ...\n')
+    ledger.sync(tree)
+    assert state_of(tree)["D-1"][0] == "done"
 
 
 def test_ledger_is_what_sync_would_write():

@@ -131,7 +131,8 @@ class Flow(FlowBuilder):
         """
         service = await self._service(on)
         row, seq = await self._of_this_flow(service, run_id, checkpoint)
-        await service.get(row.id, tenant=tenant)
+        if tenant is not None:
+            await service.get(row.id, tenant=tenant)
         if seq is not None or input is not None or patch is not None:
             row = await service.fork(row.id, row.head if seq is None else seq, patch=patch, input=input)
         elif row.status in (RunStatus.completed, RunStatus.cancelled):

@@ -12,10 +12,13 @@ from holdfast.model.growth import Segment
 from holdfast.model.position import Position
 from holdfast.model.snapshot import Loader, load_position
 from holdfast.runs.sealing import Sealer
-from holdfast.store.base import Store
+from holdfast.store.base import RunRow, Store
 from holdfast.types.ids import RunId
 from holdfast.types.record import Kind, Record
 from holdfast.types.reduce import GROWS
+
+_STARTS = (Kind.created, Kind.snapshot)
+SHORT = 64  # records that are read at once, without asking first where the newest snapshot is
 
 
 class Loaded:
@@ -28,19 +31,36 @@ class Loaded:
         self.since_snapshot = since_snapshot
 
 
-async def load(store: Store, sealer: Sealer, graph: Graph, run: RunId, *, upto: int | None = None) -> Loaded:
-    """Where the run stands after record `upto` (default: its last). No user code runs."""
-    last = upto if upto is not None else 1 << 31
-    first = await store.last_snapshot(run, last)
-    if first is None:
+async def load(
+    store: Store,
+    sealer: Sealer,
+    graph: Graph,
+    run: RunId,
+    *,
+    upto: int | None = None,
+    row: RunRow | None = None,
+) -> Loaded:
+    """Where the run stands after record `upto` (default: its last). No user code runs. `row`: if known."""
+    if upto is None and row is not None and row.head - row.horizon < SHORT:
+        records = _from_snapshot(await store.read(run, first=row.horizon))
+    else:
+        last = upto if upto is not None else 1 << 31
+        first = await store.last_snapshot(run, last)
+        records = [] if first is None else await store.read(run, first=first, last=upto)
+    if not records:
         raise CheckpointNotFoundError(f"run {run} has no checkpoint at or before {upto}")
-    records = await store.read(run, first=first, last=upto)
     pos = start_from(graph, sealer, run, records[0], segment_loader(store, sealer, run))
     for record in records[1:]:
         apply_record(graph, pos, record, open_body(sealer, run, record))
     if upto is not None and pos.head != upto:
         raise CheckpointNotFoundError(f"run {run} has no record {upto}; its last is {pos.head}")
     return Loaded(pos, len(records) - 1)
+
+
+def _from_snapshot(records: list[Record]) -> list[Record]:
+    """From the newest record that a position can start from."""
+    first = max((i for i, r in enumerate(records) if r.kind in _STARTS), default=len(records))
+    return records[first:]
 
 
 def open_body(sealer: Sealer, run: RunId, record: Record) -> Any:

@@ -37,6 +37,8 @@ class Box:
         self.driver = driver
         self.seen = 0
         self.urgent = False
+        # Whether there may be mail, up to `seen`, that was not read.
+        self.unread = True
         self._taken: set[int] = set()
         self._late: Late = {}
 
@@ -51,6 +53,7 @@ class Box:
     async def _first(self, inbox_seq: int) -> list[Message]:
         self.seen = inbox_seq
         driver = self.driver
+        self.unread = inbox_seq > 0
         if driver.row.term <= 1 and driver.pos.head <= 1 and not inbox_seq:
             return [Recovered()]
         changed = await self._code_changed()
@@ -58,7 +61,8 @@ class Box:
             inbox_seq += 1
         if changed is not None and driver.graph.spec.code_change == "ask":
             return [changed]
-        self._late = await self._late_reports()
+        if any(e.intent >= 0 or e.step_intents for e in driver.pos.execs.values()):
+            self._late = await self._late_reports()
         messages: list[Message] = [] if changed is None else [changed]
         if not self._asks_about_code():
             messages.append(Recovered(late=self._late))
@@ -105,7 +109,8 @@ class Box:
         self.urgent = False
         self.seen, rows = await self.driver.runtime.store.pending(self.driver.run)
         fresh = [row for row in rows if row.id not in self._taken]
-        if self._asks_about_code():
+        self.unread = self._asks_about_code()
+        if self.unread:
             # Nothing goes on before a person has agreed to the changed code; the rest of the mail waits.
             fresh = [row for row in fresh if row.kind == "cancel" or self._is_about_code(row)]
         self._taken.update(row.id for row in fresh)

@@ -47,7 +47,7 @@ async def load_or_mend(runtime: Runtime, claim: Claim, program: Program) -> Load
 
 async def _load(runtime: Runtime, claim: Claim, program: Program, sealer: Sealer) -> Loaded:
     try:
-        return await load(runtime.store, sealer, program.graph, claim.run.id)
+        return await load(runtime.store, sealer, program.graph, claim.run.id, row=claim.run)
     except CheckpointCorruptError as error:
         first = error
     try:

@@ -75,7 +75,10 @@ async def standing(service: RunService, ref: str, checkpoint: str | int | None) 
         row, seq = await resolve(service, checkpoint)
         if not row.id.startswith(ref):
             raise CheckpointNotFoundError(f"checkpoint {checkpoint!r} is not one of run {ref!r}.", run=ref)
-    elif is_id(ref) and await service.store.get_run(RunId(ref)) is None:
+    elif is_id(ref):
+        found = await service.store.get_run(RunId(ref))
+        if found is not None:
+            return found, None
         try:
             row, seq = await resolve(service, ref)
         except CheckpointNotFoundError:

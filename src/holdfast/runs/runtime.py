@@ -46,6 +46,9 @@ if TYPE_CHECKING:
     from holdfast.runs.watching import Watch
 
 
+ATTEND_AFTER = 0.02  # seconds
+
+
 class RunSettings(msgspec.Struct, kw_only=True):
     """How runs are kept going; times in seconds."""
 
@@ -97,6 +100,7 @@ class Runtime:
         self._heart: threading.Thread | None = None
         self._stop = threading.Event()
         self._attendant: asyncio.Task[None] | None = None
+        self._attending: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
         self._listeners: dict[RunId, list[Callable[[], None]]] = {}
         # Whoever tells the outside what became durable here (`holdfast.integrations.otel`).
@@ -263,20 +267,29 @@ class Runtime:
 
     # ------------------------------------------------------------------ the attendant
     def _attend(self) -> None:
-        if self._attendant is None or self._attendant.done():
+        """Soon, if runs are still in memory then: most are let go before anybody could tell them anything."""
+        if self._attending is None and (self._attendant is None or self._attendant.done()):
+            self._attending = self._loop.call_later(ATTEND_AFTER, self._begin_to_attend)
+
+    def _begin_to_attend(self) -> None:
+        self._attending = None
+        if self.drivers:
             self._attendant = self._loop.create_task(self._watch())
 
     async def _watch(self) -> None:
         """Looks after the runs in memory: mail from other processes, timers that are due."""
         while self.drivers:
             try:
+                await self._look_around()
                 await self.store.wait_change(self.settings.poll)
-                await self.store.fire_timers(limit=100)
-                for driver in list(self.drivers.values()):
-                    await self._look(driver)
             except HoldfastError as error:
                 log.warning("the store did not answer: %s", error)
                 await asyncio.sleep(self.settings.poll)
+
+    async def _look_around(self) -> None:
+        await self.store.fire_timers(limit=100)
+        for driver in list(self.drivers.values()):
+            await self._look(driver)
 
     async def _look(self, driver: Driver) -> None:
         row = await self.store.get_run(driver.run)
@@ -318,6 +331,8 @@ class Runtime:
             driver.drain()
         await asyncio.gather(*(driver.gone(self.settings.grace) for driver in drivers))
         self._stop.set()
+        if self._attending is not None:
+            self._attending.cancel()
         if self._attendant is not None:
             self._attendant.cancel()
             await asyncio.gather(self._attendant, return_exceptions=True)

@@ -25,7 +25,7 @@ class Waiter:
             driver.check_ours()
             if underway.done:
                 return underway.take_done()
-            if box.urgent or (not underway.is_working() and not driver.awake.is_set()):
+            if box.urgent or self._looks_before_waiting(hot_since):
                 messages = await box.take()
                 if messages:
                     return messages
@@ -45,6 +45,15 @@ class Waiter:
             if parked is not None:
                 return parked
             box.urgent = True
+
+    def _looks_before_waiting(self, hot_since: float) -> bool:
+        """Nothing is under way, and it will not park: parking is refused where mail came (D-29)."""
+        driver = self.driver
+        if driver.underway.is_working() or driver.awake.is_set():
+            return False
+        if driver.box.unread or not (driver.pos.holds or driver.pos.timers):
+            return True
+        return driver.runtime.hot_wait(driver.pos, self._next_wake(holds=False), hot_since) > 0
 
     async def _stay(self, pause: float) -> None:
         """Kept in memory: what comes soon is not worth a park."""

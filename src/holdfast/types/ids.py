@@ -14,6 +14,7 @@ TenantId = NewType("TenantId", str)
 
 DEFAULT_TENANT = TenantId("default")
 
+_ID_LETTERS = frozenset("0123456789abcdef-")
 _SEQ_MASK = 0xFFFF_FFFF
 _CHECK_MASK = (1 << 30) - 1
 
@@ -50,7 +51,7 @@ def is_id(text: str) -> bool:
     return (
         len(text) == 36
         and text[8] == text[13] == text[18] == text[23] == "-"
-        and all(c in "0123456789abcdef-" for c in text)
+        and _ID_LETTERS.issuperset(text)
     )
 
 

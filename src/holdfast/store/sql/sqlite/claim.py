@@ -39,14 +39,14 @@ SELECT (SELECT count(*) FROM runs INDEXED BY runs_leased WHERE worker IS NOT NUL
 _SERVED_NOW = """
 INSERT INTO turns (tenant, turn) VALUES (?, (SELECT coalesce(max(turn), 0) + 1 FROM turns))
 ON CONFLICT (tenant) DO UPDATE SET turn = excluded.turn"""
-_NAMED = """
-SELECT key FROM runs WHERE id = :run AND (worker IS NULL OR lease_until <= :now) AND NOT read_only
+_TAKE = """
+UPDATE runs SET term = term + 1, worker = :worker, lease_until = :until, status = 'running', ready_at = NULL,
+                updated_at = :now"""
+_TAKE_KEY = f"{_TAKE} WHERE key = :key RETURNING {COLUMNS}"
+_TAKE_NAMED = f"""{_TAKE}
+WHERE id = :run AND (worker IS NULL OR lease_until <= :now) AND NOT read_only
 AND status NOT IN ('completed', 'failed', 'cancelled')
-AND (:versions IS NULL OR version IN (SELECT value FROM json_each(:versions)))"""
-_TAKE = f"""
-UPDATE runs SET term = term + 1, worker = ?, lease_until = ?, status = 'running', ready_at = NULL,
-                updated_at = ?
-WHERE key = ? RETURNING {COLUMNS}"""
+AND (:versions IS NULL OR version IN (SELECT value FROM json_each(:versions))) RETURNING {COLUMNS}"""
 
 _EXTEND = "UPDATE runs SET lease_until = ? WHERE key = ? AND id = ? AND term = ? AND worker = ?"
 _REST = "UPDATE runs SET status = ?, updated_at = ? WHERE key = ? AND id = ? AND term = ? AND worker = ?"
@@ -68,18 +68,19 @@ WHERE key = ? RETURNING {COLUMNS}"""
 
 def any_ready(cur: Cursor, now: int, want: ClaimRequest) -> bool:
     """A look without the write lock: most claims of an idle worker end here."""
-    sql = _ANY_READY if want.run is None else _NAMED
-    return row(cur, sql, _filters(now, want)) is not None
+    return row(cur, _ANY_READY, _filters(now, want)) is not None
 
 
 def claim(cur: Cursor, now: int, want: ClaimRequest) -> list[Claim]:
     filters = _filters(now, want)
-    keys = (
-        _choose(cur, filters, want.limit) if want.run is None else [k for (k,) in rows(cur, _NAMED, filters)]
-    )
+    taking = {"now": now, "worker": want.worker, "until": now + want.ttl}
+    if want.run is not None:
+        taken = rows(cur, _TAKE_NAMED, filters | taking)
+    else:
+        keys = _choose(cur, filters, want.limit)
+        taken = [values for key in keys for values in rows(cur, _TAKE_KEY, taking | {"key": key})]
     claims: list[Claim] = []
-    for key in keys:
-        (values,) = rows(cur, _TAKE, (want.worker, now + want.ttl, now, key))
+    for values in taken:
         run = run_row(values)
         cur.execute(_SERVED_NOW, (run.tenant,))
         claims.append(Claim(Lease(run.id, run.key, run.term, want.worker), run))

@@ -19,16 +19,18 @@ _BY_ID = f"SELECT {_COLUMNS} {_FROM} WHERE holds.id = ?"
 _DECIDE = """
 UPDATE holds SET status = 'resolved', version = version + 1, resolution = ?, resolved_by = ?, resolved_at = ?
 WHERE id = ? AND status = 'pending'"""
-_RUN_OF = (
-    f"SELECT holds.run_key {_FROM} WHERE holds.id = ? AND holds.status = 'pending' AND NOT runs.read_only"
+_OPEN = (
+    f"SELECT holds.run_key, {_COLUMNS} {_FROM} "
+    "WHERE holds.id = ? AND holds.status = 'pending' AND NOT runs.read_only"
 )
+_STATUSES = {str(status): status for status in HoldStatus}
 
 _read_options = msgspec.json.Decoder(tuple[Option, ...]).decode
 
 
 def _hold_row(values: Row) -> HoldRow:
     fields = dict(zip(_FIELDS, values, strict=True))
-    fields["status"] = HoldStatus(fields["status"])
+    fields["status"] = _STATUSES[fields["status"]]
     if fields["options"] is not None:
         fields["options"] = _read_options(fields["options"])
     return HoldRow(**fields)
@@ -51,10 +53,18 @@ def select(
 
 def answer(cur: Cursor, now: int, answer: Answer, event: EventRow) -> HoldRow | None:
     """The decision, the run's inbox row (its payload is the hold's id), the event and the wake-up."""
-    found = row(cur, _RUN_OF, (answer.hold,))
+    found = row(cur, _OPEN, (answer.hold,))
     if found is None:
         return None
+    key, hold = found[0], _hold_row(found[1:])
     cur.execute(_DECIDE, (answer.resolution, answer.resolved_by, answer.at, answer.hold))
-    put(cur, now, found[0], "answer", answer.hold.encode())
-    add_event(cur, found[0], event)
-    return get(cur, answer.hold)
+    put(cur, now, key, "answer", answer.hold.encode())
+    add_event(cur, key, event)
+    return msgspec.structs.replace(
+        hold,
+        status=HoldStatus.resolved,
+        version=hold.version + 1,
+        resolution=answer.resolution,
+        resolved_by=answer.resolved_by,
+        resolved_at=answer.at,
+    )

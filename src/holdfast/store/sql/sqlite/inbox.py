@@ -19,7 +19,9 @@ _REVIVE = "UPDATE runs SET status = 'resumable', ended_at = NULL, error = NULL, 
 _NUMBER = "UPDATE runs SET event_seq = event_seq + 1 WHERE key = ? RETURNING event_seq"
 _ADD_EVENT = "INSERT INTO events (key, at, type, payload) VALUES (?, ?, ?, ?)"
 _PENDING = """
-SELECT id, kind, at, payload FROM inbox WHERE run_key = ? AND done = 0 ORDER BY id"""
+SELECT runs.inbox_seq, inbox.id, inbox.kind, inbox.at, inbox.payload
+FROM runs LEFT JOIN inbox ON inbox.run_key = runs.key AND inbox.done = 0
+WHERE runs.id = ? ORDER BY inbox.id"""
 _DUE = """
 SELECT timers.run_key, timers.token, runs.status FROM timers LEFT JOIN runs ON runs.key = timers.run_key
 WHERE timers.fire_at <= :now AND (:run IS NULL OR runs.id = :run) ORDER BY timers.fire_at LIMIT :limit"""
@@ -74,11 +76,10 @@ def _known(cur: Cursor, key: int, dedupe: str | None) -> bool:
 
 
 def pending(cur: Cursor, run: RunId) -> tuple[int, list[InboxRow]]:
-    found = row(cur, "SELECT key, inbox_seq FROM runs WHERE id = ?", (run,))
-    if found is None:
+    found = rows(cur, _PENDING, (run,))
+    if not found:
         return 0, []
-    key, inbox_seq = found
-    return inbox_seq, [InboxRow(*r) for r in rows(cur, _PENDING, (key,))]
+    return found[0][0], [InboxRow(*r[1:]) for r in found if r[1] is not None]
 
 
 def due_timers(cur: Cursor, now: int, limit: int, run: RunId | None) -> list[Row]:

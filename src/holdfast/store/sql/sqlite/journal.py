@@ -22,8 +22,14 @@ _WHOLE = _RECORD.format(payload="payload")
 _BARE = _RECORD.format(payload="x''")
 _RANGE = "FROM journal WHERE key BETWEEN ? AND ?"
 
+# From a record to another of the run with this id, in one statement.
+_OF_RUN = """
+FROM (SELECT key << 32 AS base FROM runs WHERE id = ?1) CROSS JOIN journal
+WHERE key BETWEEN base | ?2 AND base | ?3"""
+_READ = f"SELECT {_WHOLE} {_OF_RUN} ORDER BY key"
+_READ_BARE = f"SELECT {_BARE} {_OF_RUN} ORDER BY key"
 _LAST_SNAPSHOT = f"""
-SELECT key & 0xffffffff {_RANGE} AND kind IN ({Kind.created:d}, {Kind.snapshot:d})
+SELECT key & 0xffffffff {_OF_RUN} AND kind IN ({Kind.created:d}, {Kind.snapshot:d})
 ORDER BY key DESC LIMIT 1"""
 _EVENT_FROM = "SELECT event_from, events FROM journal WHERE key = ?"
 _WITH_EVENTS = f"SELECT {_WHOLE} {_RANGE} AND events > 0 ORDER BY key LIMIT ?"
@@ -51,12 +57,8 @@ def _key(cur: Cursor, run: RunId) -> int | None:
 
 
 def read(cur: Cursor, run: RunId, first: int, last: int | None, payloads: bool) -> list[Record]:
-    key = _key(cur, run)
-    if key is None:
-        return []
-    sql = f"SELECT {_WHOLE if payloads else _BARE} {_RANGE} ORDER BY key"
-    bounds = (key << 32 | max(first, 0), key << 32 | (_LAST if last is None else last))
-    return [_record(r) for r in rows(cur, sql, bounds)]
+    bounds = (run, max(first, 0), _LAST if last is None else last)
+    return [_record(r) for r in rows(cur, _READ if payloads else _READ_BARE, bounds)]
 
 
 def listed(cur: Cursor, run: RunId, node: str | None, before: int | None, limit: int) -> list[Record]:
@@ -69,10 +71,9 @@ def listed(cur: Cursor, run: RunId, node: str | None, before: int | None, limit:
 
 
 def last_snapshot(cur: Cursor, run: RunId, at_most: int) -> int | None:
-    key = _key(cur, run)
-    if key is None or at_most < 0:
+    if at_most < 0:
         return None
-    found = row(cur, _LAST_SNAPSHOT, (key << 32, key << 32 | at_most))
+    found = row(cur, _LAST_SNAPSHOT, (run, 0, at_most))
     return None if found is None else found[0]
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from holdfast.errors import BlobMissingError, RunNotFoundError, RunReadOnlyError
 from holdfast.store.base import NewRun, RunFilter, RunRow
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
 from holdfast.store.sql.sqlite.settle import append
 from holdfast.store.sql.sqlite.side import apply_side, check_transitions, close_all, missing_blob
 from holdfast.types.ids import RunId
+from holdfast.types.record import Side
 from holdfast.types.status import ENDED, RunStatus
 
 FIELDS = RunRow.__struct_fields__
@@ -18,70 +21,112 @@ _INSERT = """
 INSERT INTO runs (id, tenant, flow, version, code, lane, priority, thread, instance_key, idempotency_key,
                   parent_run, forked_from, created_at, updated_at, ready_at, head, event_seq,
                   status, term, worker, lease_until)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING key"""
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO NOTHING RETURNING key"""
 _EARLIER = f"SELECT {COLUMNS} FROM runs WHERE tenant = ? AND flow = ? AND idempotency_key = ?"
 _SUPERSEDE = """
 UPDATE runs SET status = 'cancelled', worker = NULL, lease_until = NULL, ready_at = NULL,
                 ended_at = ?, updated_at = ?
 WHERE key = ?"""
 
+_STATUSES = {str(status): status for status in RunStatus}
 _OF_RUN = ("inbox", "timers", "holds", "late_reports", "outbox", "blob_refs")
 
 
 def run_row(values: Row) -> RunRow:
     fields = dict(zip(FIELDS, values, strict=True))
-    fields["status"] = RunStatus(fields["status"])
+    fields["status"] = _STATUSES[fields["status"]]
     fields["read_only"] = bool(fields["read_only"])
     return RunRow(**fields)
 
 
 def create(cur: Cursor, now: int, new: NewRun) -> tuple[RunRow, bool]:
-    earlier = _earlier(cur, new)
-    if earlier is not None:
-        return run_row(earlier), False
+    fresh = _fresh(now, new)
+    inserted = row(cur, _INSERT, _values(new, fresh))
+    if inserted is None:
+        return run_row(_earlier(cur, new)), False
+    key: int = inserted[0]
+    if new.first:
+        append(cur, key, new.first, 0)
     sides = [r.side for r in new.first if r.side is not None]
+    if sides:
+        _apply(cur, now, new, key, sides)
+    if new.supersedes is not None:
+        _supersede(cur, now, new.supersedes, new.id)
+    if not sides:
+        return msgspec.structs.replace(fresh, key=key), True
+    created = row(cur, BY_ID, (new.id,))
+    assert created is not None
+    return run_row(created), True
+
+
+def _apply(cur: Cursor, now: int, new: NewRun, key: int, sides: list[Side]) -> None:
+    """Whatever is refused here takes the run's row back with it."""
     missing = missing_blob(cur, sides)
     if missing is not None:
         raise BlobMissingError(
             f"The blob {missing.hex()} that run {new.id} begins with is not in the store.",
             hint="Put the blob again, then create the run.",
         )
-    key = _insert(cur, now, new)
-    check_transitions(cur, key, sides)
+    check_transitions(_lease(new)[0], sides)
     for side in sides:
         apply_side(cur, now, key, side)
-    if new.supersedes is not None:
-        _supersede(cur, now, new.supersedes, new.id)
-    created = row(cur, BY_ID, (new.id,))
-    assert created is not None
-    return run_row(created), True
 
 
-def _earlier(cur: Cursor, new: NewRun) -> Row | None:
+def _earlier(cur: Cursor, new: NewRun) -> Row:
+    """The run that stands in the way of this one."""
+    found = None
     if new.idempotency_key is not None:
-        earlier = row(cur, _EARLIER, (new.tenant, new.flow, new.idempotency_key))
-        if earlier is not None:
-            return earlier
-    return row(cur, BY_ID, (new.id,))
+        found = row(cur, _EARLIER, (new.tenant, new.flow, new.idempotency_key))
+    found = found or row(cur, BY_ID, (new.id,))
+    assert found is not None
+    return found
 
 
-def _insert(cur: Cursor, now: int, new: NewRun) -> int:
-    events = sum(r.events for r in new.first)
-    head = new.first[-1].seq if new.first else -1
-    inserted = row(
-        cur,
-        _INSERT,
-        (new.id, new.tenant, new.flow, new.version, new.code, new.lane, new.priority, new.thread,
-         new.instance_key, new.idempotency_key, new.parent_run, new.forked_from, new.created_at, now,
-         new.ready_at, head, events, *_lease(new)),
+def _fresh(now: int, new: NewRun) -> RunRow:
+    """The row of a run about to be inserted, which gives it its key."""
+    status, term, worker, lease_until = _lease(new)
+    return RunRow(
+        key=0,
+        id=new.id,
+        tenant=new.tenant,
+        flow=new.flow,
+        version=new.version,
+        code=new.code,
+        status=status,
+        lane=new.lane,
+        priority=new.priority,
+        term=term,
+        worker=worker,
+        lease_until=lease_until,
+        head=new.first[-1].seq if new.first else -1,
+        event_seq=sum([r.events for r in new.first]),
+        inbox_seq=0,
+        ready_at=new.ready_at,
+        thread=new.thread,
+        instance_key=new.instance_key,
+        parent_run=new.parent_run,
+        forked_from=new.forked_from,
+        superseded_by=None,
+        created_at=new.created_at,
+        updated_at=now,
+        ended_at=None,
+        recoveries=0,
+        error=None,
+        horizon=0,
+    )
+
+
+def _values(new: NewRun, run: RunRow) -> Row:
+    return (
+        run.id, run.tenant, run.flow, run.version, run.code, run.lane, run.priority, run.thread,
+        run.instance_key, new.idempotency_key, run.parent_run, run.forked_from, run.created_at,
+        run.updated_at, run.ready_at, run.head, run.event_seq, run.status, run.term, run.worker,
+        run.lease_until,
     )  # fmt: skip
-    key: int = inserted[0] if inserted else 0
-    if new.first:
-        append(cur, key, new.first, 0)
-    return key
 
 
-def _lease(new: NewRun) -> tuple[str, int, str | None, int | None]:
+def _lease(new: NewRun) -> tuple[RunStatus, int, str | None, int | None]:
     """status, term, worker, lease_until"""
     if new.claimed_by is None:
         return RunStatus.pending, 0, None, None

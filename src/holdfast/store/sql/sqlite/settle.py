@@ -9,7 +9,7 @@ from holdfast.store.sql.sqlite.side import apply_side, refused
 from holdfast.telemetry import crashpoint
 from holdfast.types.record import Lease, Park, Record, Refusal, RunBatch, SettleAnswer
 
-_STANDING = "SELECT term, head, event_seq, worker FROM runs WHERE key = ? AND id = ?"
+_STANDING = "SELECT term, head, event_seq, worker, status FROM runs WHERE key = ? AND id = ?"
 
 APPEND = """
 INSERT INTO journal (key, kind, at, term, node, visit, attempt, scope, effect, outcome, listed, events,
@@ -38,7 +38,7 @@ def _settle_run(cur: Cursor, now: int, batch: RunBatch) -> SettleAnswer:
     found = cur.execute(_STANDING, (lease.key, lease.run)).fetchall()
     if not found:
         return SettleAnswer(lease.run, Refusal.fenced)
-    term, head, event_seq, worker = found[0]
+    term, head, event_seq, worker, status = found[0]
     owned = term == lease.term and worker == lease.worker
     answered = event_seq + 1
     if records[0].seq <= head:
@@ -54,7 +54,7 @@ def _settle_run(cur: Cursor, now: int, batch: RunBatch) -> SettleAnswer:
     if records[0].seq != head + 1 or records[-1].seq != head + len(records):
         return SettleAnswer(lease.run, Refusal.head_moved)
     sides = [record.side for record in records if record.side is not None]
-    refusal = refused(cur, lease.key, sides) if sides else None
+    refusal = refused(cur, lease.key, sides, status) if sides else None
     if refusal is not None:
         return SettleAnswer(lease.run, refusal)
     last = append(cur, lease.key, records, event_seq)

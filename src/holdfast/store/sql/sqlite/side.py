@@ -38,7 +38,7 @@ _MOVE_HOLD = "UPDATE holds SET scope = ?, node = ?, version = version + 1 WHERE 
 _CHANGE_STATUS = "UPDATE runs SET status = coalesce(?, status), error = coalesce(?, error) WHERE key = ?"
 
 
-def refused(cur: Cursor, key: int, sides: Sequence[Side]) -> Refusal | None:
+def refused(cur: Cursor, key: int, sides: Sequence[Side], status: str) -> Refusal | None:
     """Why the sides could not be applied. Asked before anything of the run is written.
 
     Raises StoreError for a change of status that no run may make: that is a mistake in the caller.
@@ -48,7 +48,7 @@ def refused(cur: Cursor, key: int, sides: Sequence[Side]) -> Refusal | None:
         return Refusal.inbox_taken
     if missing_blob(cur, sides) is not None:
         return Refusal.put_blobs_again
-    check_transitions(cur, key, sides)
+    check_transitions(status, sides)
     return None
 
 
@@ -62,14 +62,9 @@ def missing_blob(cur: Cursor, sides: Sequence[Side]) -> bytes | None:
     return None
 
 
-def check_transitions(cur: Cursor, key: int, sides: Sequence[Side]) -> None:
-    changes = [side.status for side in sides if side.status is not None]
-    if not changes:
-        return
-    found = row(cur, "SELECT status FROM runs WHERE key = ?", (key,))
-    status = RunStatus.pending if found is None else RunStatus(found[0])
-    for new in changes:
-        if not may_follow(status, new):
+def check_transitions(status: str, sides: Sequence[Side]) -> None:
+    for new in [side.status for side in sides if side.status is not None]:
+        if not may_follow(RunStatus(status), new):
             raise StoreError(f"A run that is {status} cannot become {new}.")
         status = new
 

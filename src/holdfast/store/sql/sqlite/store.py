@@ -108,7 +108,8 @@ class SqliteStore:
     # Runs.
 
     async def create(self, new: NewRun) -> tuple[RunRow, bool]:
-        return await self._write(partial(runs.create, new=new), wakes=True)
+        # A run that is claimed as it is made is nothing for anybody else.
+        return await self._write(partial(runs.create, new=new), wakes=new.claimed_by is None)
 
     async def get_run(self, run: RunId) -> RunRow | None:
         return self._read(partial(runs.get, run=run))
@@ -121,7 +122,7 @@ class SqliteStore:
 
     async def claim(self, want: ClaimRequest) -> list[Claim]:
         self._changes.looked()
-        if not self._read(partial(claim.any_ready, now=self._now(), want=want)):
+        if want.run is None and not self._read(partial(claim.any_ready, now=self._now(), want=want)):
             return []
         return await self._write(partial(claim.claim, want=want))
 
@@ -215,7 +216,7 @@ class SqliteStore:
         return await self._write(work, wakes=True)
 
     async def pending(self, run: RunId) -> tuple[int, list[InboxRow]]:
-        return self._readers.read_together(partial(inbox.pending, run=run))
+        return self._read(partial(inbox.pending, run=run))
 
     async def fire_timers(self, *, limit: int, run: RunId | None = None) -> int:
         if not self._read(partial(inbox.due_timers, now=self._now(), limit=1, run=run)):

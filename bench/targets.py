@@ -1,0 +1,51 @@
+"""What the benchmark is to reach. Ids are stable: the ledger names them (docs/ledger/README.md)."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """At most, or at least, this much of the line's unit."""
+
+    most: float | None = None
+    least: float | None = None
+
+
+TARGETS: dict[str, Target] = {
+    "A-memory": Target(most=60),
+    "A-strict": Target(most=1.8),
+    "A-barrier": Target(most=0.25),
+    "B-last-step": Target(most=1.2),
+    "B-stored": Target(most=1.4),
+    "B-stored-short": Target(most=1.4),
+    "C-step-barrier": Target(most=2.0),
+    "C-step-strict": Target(most=2.0),
+    "C-stored-barrier": Target(most=1.1),
+    "C-stored-strict": Target(most=1.1),
+    "D-sqlite": Target(least=12_000),
+    "E-1000": Target(most=8.0),
+    "E-10000": Target(most=12.0),
+    "F-person": Target(most=2.0),
+    "G-size": Target(most=1.3),
+    "G-siblings": Target(most=13),
+    "I-import": Target(most=150),
+    "I-names": Target(most=150),
+    "I-cli": Target(most=200),
+    "N-calls-strict": Target(most=300),
+    "N-calls-barrier": Target(most=300),
+    "N-commits-strict": Target(most=1.05),
+    "N-commits-barrier": Target(most=0.2),
+    "N-flushes-strict": Target(most=1.05),
+    "N-flushes-barrier": Target(most=0.2),
+    "N-stored": Target(most=1.5),
+    "N-among": Target(most=1.1),
+    "N-round": Target(most=1.1),
+}
+
+NONE = Target()
+
+
+def target(name: str) -> Target:
+    """Without a name: a figure that is there for information."""
+    return TARGETS[name] if name else NONE

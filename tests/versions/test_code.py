@@ -126,9 +126,10 @@ async def test_the_refusal_to_reenter_says_what_to_declare_and_that_works(place:
     assert result.state == {"seen": 1, "by": 2}
 
 
-@pytest.mark.covers("D-34", "RM-4")
-async def test_a_visit_with_sub_steps_stays_where_it_is_when_other_code_would_take_it_over(
-    place: Place,
+@pytest.mark.parametrize("forced", [True, False], ids=["forced", "declared"])
+@pytest.mark.covers("D-34", "RM-4", "G-6")
+async def test_a_visit_with_sub_steps_is_taken_over_only_when_somebody_answers_for_it(
+    place: Place, forced: bool
 ) -> None:
     def version(label: str, number: int, **options: Any) -> Flow:
         flow = script(number, **options)
@@ -145,9 +146,17 @@ async def test_a_visit_with_sub_steps_stays_where_it_is_when_other_code_would_ta
     (verdict,) = await version("2", 2).migrate_runs(on=later)
     assert not verdict.migrated
     assert "sub-steps that other code made" in verdict.misfits[0].why
-    mark = verdict.misfits[0].mend.split('"')[1]
-    new = version("2", 2, compatible_with=[mark])
-    (verdict,) = await new.migrate_runs(on=later)
+    assert verdict.misfits[0].soft
+    if forced:
+        new = version("2", 2)
+        (verdict,) = await new.migrate_runs(waiting.run_id, force=True, on=later)
+        assert "sub-steps that other code made" in verdict.forced[0]
+        (migrated,) = await told(later, waiting, "run.migrated")
+        assert migrated.data["forced"] == verdict.forced
+    else:
+        mark = verdict.misfits[0].mend.split('"')[1]
+        new = version("2", 2, compatible_with=[mark])
+        (verdict,) = await new.migrate_runs(on=later)
     assert verdict.migrated
     await answer(later, waiting, "yes")
     result = await new.resume(waiting.run_id, on=later)

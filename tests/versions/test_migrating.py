@@ -10,7 +10,7 @@ from typing import Any
 import apsw
 import pytest
 
-from holdfast import CheckpointCorruptError, Flow, Holdfast, RunStatus, Worker, all_of
+from holdfast import CheckpointCorruptError, Flow, Holdfast, InputError, RunStatus, Worker, all_of
 from holdfast.checkpoint.keys import StaticKeys, new_scope, with_scope
 from holdfast.store.base import ClaimRequest
 from holdfast.store.memory import MemoryStore
@@ -338,3 +338,16 @@ async def test_an_encrypted_run_is_moved_with_its_large_values(tmp_path: Path) -
 
 def files_of(folder: Path) -> list[bytes]:
     return [each.read_bytes() for each in folder.rglob("*") if each.is_file()]
+
+
+@pytest.mark.covers("G-6", "TOOL-VER-07")
+async def test_force_is_for_named_runs_and_not_for_what_has_no_place(place: Place) -> None:
+    house = await place.house()
+    waiting = await order("1").run(on=house)
+    bare = order("2")
+    bare.migrations.clear()
+    with pytest.raises(InputError, match="for runs that are named"):
+        await bare.migrate_runs(force=True, on=house)
+    (verdict,) = await bare.migrate_runs(waiting.run_id, force=True, on=house)
+    assert not verdict.migrated
+    assert not verdict.misfits[0].soft

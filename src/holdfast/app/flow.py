@@ -176,10 +176,14 @@ class Flow(FlowBuilder):
         return await (await self._service(on)).check(self.program())
 
     async def migrate_runs(
-        self, *runs: str, dry_run: bool = False, on: Holdfast | None = None
+        self, *runs: str, dry_run: bool = False, force: bool = False, on: Holdfast | None = None
     ) -> list[Verdict]:
-        """Move runs (default: all that live on another version) to this one, as `migrate` declared it."""
-        return await (await self._service(on)).migrate(self.program(), runs=runs, dry_run=dry_run)
+        """Move runs (default: all that live on another version) to this one, as `migrate` declared it.
+
+        `force`: named runs go over past reasons that you answer for, such as sub-steps of other code.
+        """
+        service = await self._service(on)
+        return await service.migrate(self.program(), runs=runs, dry_run=dry_run, force=force)
 
     async def _of_this_flow(
         self, service: RunService, ref: str, checkpoint: str | int | None

@@ -129,16 +129,24 @@ async def check_flow(new: str, name: str | None, *, store: str | None, json: boo
     return Exit.run_failed if breaks else Exit.ok
 
 
-async def migrate_runs(
-    new: str, name: str | None, runs: list[str], *, dry_run: bool, store: str | None, json: bool
-) -> Exit:
-    flow = _flow(new, name)
+class Move(msgspec.Struct, frozen=True):
+    """The command line of `flows migrate`."""
+
+    new: str
+    flow: str | None
+    runs: list[str]
+    dry_run: bool
+    force: bool
+
+
+async def migrate_runs(move: Move, *, store: str | None, json: bool) -> Exit:
+    flow, dry_run = _flow(move.new, move.flow), move.dry_run
     async with open_house(store, must_exist=True) as house:
         service = await house.service()
-        verdicts = await service.migrate(flow.program(), runs=runs, dry_run=dry_run)
+        verdicts = await service.migrate(flow.program(), runs=move.runs, dry_run=dry_run, force=move.force)
         names = await labels(service)
     if not dry_run:
-        remember_source(store, flow.program().version, address_in(new, flow))
+        remember_source(store, flow.program().version, address_in(move.new, flow))
     stayed = [v for v in verdicts if v.misfits or v.refused]
     if json:
         print_json({**_report(flow, verdicts, names), "dry_run": dry_run})
@@ -173,7 +181,8 @@ def _tell(flow: Flow, verdicts: list[Verdict], names: dict[str, str], *, tried: 
             say(f"    {misfit.why}")
             if misfit.mend:
                 say(f"    -> {misfit.mend}", style="dim")
-        for line in (verdict.refused, *verdict.next, *_renames(verdict)):
+        forced = [f"forced, although {why}" for why in verdict.forced]
+        for line in (verdict.refused, *forced, *verdict.next, *_renames(verdict)):
             if line:
                 say(f"    {line}")
 

@@ -53,7 +53,7 @@ class Plan(msgspec.Struct, kw_only=True):
     blobs: list[Blob] = []
 
 
-async def plan(service: RunService, row: RunRow, program: Program) -> Plan:
+async def plan(service: RunService, row: RunRow, program: Program, *, force: bool = False) -> Plan:
     """The run as it would stand in `program`. Reads only; runs the declared state functions."""
     try:
         old = (await reader_for(service, row.flow, row.version)).graph
@@ -65,7 +65,7 @@ async def plan(service: RunService, row: RunRow, program: Program) -> Plan:
         told = error.message if isinstance(error, HoldfastError) else f"{type(error).__name__}: {error}"
         broken = Misfit("", f"it cannot be read: {told}", "mend that first")
         return Plan(row=row, misfits=[broken], pos=Position(row.id), moved=Remapped(misfits=[]))
-    moved = remap(loaded.pos, old, program)
+    moved = remap(loaded.pos, old, program, force=force)
     found = Plan(row=row, misfits=list(moved.misfits), pos=loaded.pos, moved=moved)
     if not found.misfits:
         await _fit(service, found, old, program)
@@ -94,6 +94,7 @@ async def _fit(service: RunService, found: Plan, old: Graph, program: Program) -
         "to_label": program.graph.label,
         "renamed": dict(moved.labels),
         "before": row.migrated,
+        **({"forced": [misfit.why for misfit in moved.forced]} if moved.forced else {}),
     }
     if found.misfits:
         return
@@ -160,10 +161,10 @@ def _spilled(pos: Position, sealer: Sealer) -> list[Blob]:
 # ---------------------------------------------------------------------- writing
 
 
-async def move(service: RunService, row: RunRow, program: Program) -> Plan:
+async def move(service: RunService, row: RunRow, program: Program, *, force: bool = False) -> Plan:
     """Move one run, if it fits; else it is left alone. Raises RunBusyError where somebody else has it,
     RunReadOnlyError for imported history, LeaseLostError where it was lost on the way."""
-    found = await plan(service, row, program)
+    found = await plan(service, row, program, force=force)
     if found.misfits:
         return found
     await service.keep_flow(program)
@@ -172,7 +173,8 @@ async def move(service: RunService, row: RunRow, program: Program) -> Plan:
         await service.ask_resume(row.id)
     claim = await service.runtime.claim(row.id)
     try:
-        found = await plan(service, msgspec.structs.replace(claim.run, status=row.status), program)
+        then = msgspec.structs.replace(claim.run, status=row.status)
+        found = await plan(service, then, program, force=force)
         if not found.misfits:
             await _write(service, claim, found)
             return found

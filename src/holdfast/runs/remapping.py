@@ -27,6 +27,7 @@ class Remapped(msgspec.Struct, kw_only=True):
     """What came of it. With misfits the position is good for nothing but their explanation."""
 
     misfits: list[Misfit]
+    forced: list[Misfit] = []  # passed over because somebody answers for it
     matches: dict[str, Match] = {}  # by the old path of the scope
     paths: dict[str, str] = {}  # scopes, old -> new
     bodies: dict[ExecKey, Match] = {}  # of maps and sub-flows
@@ -36,8 +37,8 @@ class Remapped(msgspec.Struct, kw_only=True):
     close_timers: list[str] = []
 
 
-def remap(pos: Position, old: Graph, new: Program) -> Remapped:
-    """Change `pos` (a copy of the caller's own) from the old graph to the new."""
+def remap(pos: Position, old: Graph, new: Program, *, force: bool = False) -> Remapped:
+    """Change `pos` (a copy of the caller's own) from the old graph to the new. `force`: past soft misfits."""
     done = Remapped(misfits=_standstill(pos))
     if old.walk != new.graph.walk:
         done.misfits.append(Misfit("", f"NEW is traversed as a {new.graph.spec.traversal}", ""))
@@ -45,6 +46,9 @@ def remap(pos: Position, old: Graph, new: Program) -> Remapped:
         return done
     for path in sorted(pos.scopes, key=lambda path: path.count("/")):
         _match_scope(pos, pos.scopes[path], old, new, done)
+    if force:
+        done.forced = [misfit for misfit in done.misfits if misfit.soft]
+        done.misfits = [misfit for misfit in done.misfits if not misfit.soft]
     if not done.misfits:
         _Remapping(pos, done).run()
     return done
@@ -127,6 +131,9 @@ class _Remapping:
         before, after = self._label(execution.scope, execution.node)
         if before != after:
             execution.born = execution.born or before
+        if not self.done.matches[execution.scope].new.goes_on_with(after[1], execution.code):
+            # Somebody answers for it: from here on its steps are those of the new code.
+            execution.code = ""
         execution.scope, execution.node = self._key((execution.scope, execution.node))
         return execution
 

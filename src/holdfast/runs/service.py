@@ -245,10 +245,10 @@ class RunService:
         return await verdicts.check(self, program)
 
     async def migrate(
-        self, program: Program, *, runs: Sequence[str] = (), dry_run: bool = False
+        self, program: Program, *, runs: Sequence[str] = (), dry_run: bool = False, force: bool = False
     ) -> list[Verdict]:
         """Move runs (default: all that live on another version) to this one; those that do not fit stay."""
-        return await verdicts.migrate(self, program, runs=runs, dry_run=dry_run)
+        return await verdicts.migrate(self, program, runs=runs, dry_run=dry_run, force=force)
 
     # ------------------------------------------------------------------ moving
     async def export_run(self, run: str, *, decrypt: bool = False) -> bytes:

@@ -15,11 +15,13 @@ _WAIT = "let such runs end on their own version"
 
 
 class Misfit(msgspec.Struct, frozen=True):
-    """`node`: with its scope, "" for the run as a whole. `mend`: what to do about it."""
+    """`node`: with its scope, "" for the run as a whole. `mend`: what to do about it. `soft`: the run
+    could be moved all the same, if somebody answers for what follows."""
 
     node: str
     why: str
     mend: str
+    soft: bool = False
 
 
 def misfits_of(pos: Position, scope: Scope, matched: Match) -> list[Misfit]:
@@ -54,12 +56,14 @@ def _of_execution(pos: Position, scope: Scope, matched: Match, execution: Exec) 
             label,
             f"an effect of node {label!r} is under way, and NEW calls it {new.effect}: it could happen twice",
             "keep its effect class until such runs are past it",
+            soft=True,
         )
     if execution.intent >= 0 and new.idempotency_key != node.idempotency_key:
         yield Misfit(
             label,
             f"the effect of node {label!r} is under way, and NEW gives it another idempotency key",
             "keep its key until such runs are past it",
+            soft=True,
         )
     for wait in holds:
         yield from _of_expiry(matched, label, wait.on_timeout or "")
@@ -88,6 +92,7 @@ def _of_code(matched: Match, execution: Exec, label: str, name: str) -> Iterator
             label,
             f"visit {execution.visit} of node {label!r} has sub-steps that other code made",
             f'if the new code takes the same steps: compatible_with="{execution.code}" on the node',
+            soft=True,
         )
 
 

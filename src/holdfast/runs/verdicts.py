@@ -41,6 +41,7 @@ class Verdict(msgspec.Struct, kw_only=True):
     migrated: bool = False
     refused: str = ""
     renamed: dict[str, str] = {}
+    forced: list[str] = []
     next: list[str] = []
 
 
@@ -50,16 +51,23 @@ async def check(service: RunService, program: Program) -> list[Verdict]:
 
 
 async def migrate(
-    service: RunService, program: Program, *, runs: Sequence[str] = (), dry_run: bool = False
+    service: RunService,
+    program: Program,
+    *,
+    runs: Sequence[str] = (),
+    dry_run: bool = False,
+    force: bool = False,
 ) -> list[Verdict]:
     """Move these runs (default: every live one on another version; a failed one only by its name, and then it
     may go on). One that does not fit, or that somebody works on, is left as it was and told; the others go
-    on."""
+    on. `force`: named runs are moved past reasons that somebody can answer for."""
+    if force and not runs:
+        raise InputError("force is for runs that are named.", hint="Name them: --run RUN.")
     rows = (
         [row async for row in _others(service, program)] if not runs else await _named(service, program, runs)
     )
     act = _try if dry_run else _move
-    return [await act(service, row, program) for row in rows]
+    return [await act(service, row, program, force) for row in rows]
 
 
 async def _others(service: RunService, program: Program) -> AsyncIterator[RunRow]:
@@ -106,14 +114,15 @@ def _verdict(service: RunService, found: Plan) -> Verdict:
         served=row.version in service.runtime.programs,
         misfits=found.misfits,
         renamed=dict(found.note.get("renamed", {})),
+        forced=list(found.note.get("forced", ())),
     )
 
 
-async def _move(service: RunService, row: RunRow, program: Program) -> Verdict:
+async def _move(service: RunService, row: RunRow, program: Program, force: bool) -> Verdict:
     if row.version == program.version:
         return _settled(service, row)
     try:
-        found = await move(service, row, program)
+        found = await move(service, row, program, force=force)
     except HoldfastError as error:
         return msgspec.structs.replace(_settled(service, row), refused=str(error))
     verdict = _verdict(service, found)
@@ -136,9 +145,9 @@ def _settled(service: RunService, row: RunRow) -> Verdict:
 # ---------------------------------------------------------------------- a dry run
 
 
-async def _try(service: RunService, row: RunRow, program: Program) -> Verdict:
+async def _try(service: RunService, row: RunRow, program: Program, force: bool) -> Verdict:
     """On a copy in memory: moved, checked, and advanced by one decision. The store is only read."""
-    found = await plan(service, row, program)
+    found = await plan(service, row, program, force=force)
     verdict = _verdict(service, found)
     if not found.misfits:
         verdict.next = await _foreseen(service, found, program.graph)

@@ -51,7 +51,7 @@ EVENTS = {
     ),
     "run.migrated": EventKind(
         "the run went over to another version of its flow",
-        ("from", "to", "from_label", "to_label", "renamed", "before", "seq"),
+        ("from", "to", "from_label", "to_label", "renamed", "before", "forced", "seq"),
     ),
     "run.breaks_set": EventKind("where the run stops was changed", (*_TRIED, "breaks", "off")),
     "run.failing": EventKind("a failure is final; what still runs is being stopped", _TRIED),

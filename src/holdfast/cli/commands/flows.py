@@ -62,6 +62,10 @@ def migrate(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="On copies in memory: show what each run would do next")
     ] = False,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="With --run: past reasons that you answer for; the event tells them"),
+    ] = False,
     store: Store = None,
     json: Json = False,
 ) -> int:
@@ -69,6 +73,6 @@ def migrate(
 
     Holds keep their ids and answers. Exit code 1 where some run was not moved.
     """
-    from holdfast.cli.flows import migrate_runs
+    from holdfast.cli.flows import Move, migrate_runs
 
-    return go(migrate_runs(new, flow, run or [], dry_run=dry_run, store=store, json=json))
+    return go(migrate_runs(Move(new, flow, run or [], dry_run, force), store=store, json=json))

@@ -75,6 +75,7 @@ def test_every_example_is_listed() -> None:
     assert listed == {file.name for file in EXAMPLES.glob("*.py")}
 
 
+@pytest.mark.covers("TOOL-CLI-28")
 def test_reference_names_every_command_option_and_exit_code(cli: Cli) -> None:
     page = (ROOT / "docs" / "reference" / "cli.md").read_text()
     commands = re.findall(r"^  (\w+)  ", cli("--help").out.partition("Commands:")[2], re.MULTILINE)

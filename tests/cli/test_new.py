@@ -38,7 +38,9 @@ def test_new_project_runs_and_its_tests_pass_as_it_is(cli: Cli, tmp_path: Path, 
     tests = _in(folder, "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly")
     assert tests.returncode == 0, tests.stdout + tests.stderr
     assert said.json["run"] in (folder / "README.md").read_text()
-    given = ["--input", json.dumps({"id": "E-17", "who": "Ada", "amount": 250})] if template == "approval" else []
+    given = (
+        ["--input", json.dumps({"id": "E-17", "who": "Ada", "amount": 250})] if template == "approval" else []
+    )
     ran = _in(folder, "holdfast", "run", "sea_flows.py", "--json", *given)
     assert ran.returncode == STATUS[template], ran.stderr
     assert json.loads(ran.stdout)["status"] in ("completed", "pending_input")

@@ -75,7 +75,7 @@ def runs(folder: Path) -> list[dict[str, object]]:
     return json.loads(finish(start(folder, "runs", "--json"))[1])
 
 
-@pytest.mark.covers("R-33", "R-36")
+@pytest.mark.covers("R-33", "R-36", "TOOL-CLI-02")
 def test_resume_repeats_no_settled_step_when_the_process_was_killed(folder: Path) -> None:
     killed = start(folder, "run", "slow.py")
     wait_until((folder / "began").exists)
@@ -117,7 +117,7 @@ def test_run_stops_at_once_when_interrupted_twice(folder: Path) -> None:
     assert runs(folder)[0]["status"] == "resumable"
 
 
-@pytest.mark.covers("CORE-CLI-06", "CORE-WORK-08")
+@pytest.mark.covers("CORE-CLI-06", "CORE-WORK-08", "TOOL-CLI-13")
 def test_worker_drains_when_terminated(folder: Path) -> None:
     worker = start(folder, "worker", "slow.py")
     wait_until(lambda: (folder / ".holdfast" / "holdfast.db-flows.json").exists())

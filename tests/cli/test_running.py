@@ -86,7 +86,7 @@ def test_run_starts_no_second_run_when_the_key_is_known(cli: Cli, refund: str) -
     assert len(cli("runs", "--json").json) == 1
 
 
-@pytest.mark.covers("CORE-CLI-02", "CORE-CLI-05")
+@pytest.mark.covers("CORE-CLI-02", "CORE-CLI-05", "TOOL-CLI-02", "TOOL-CLI-12")
 def test_answer_then_resume_completes_the_run(cli: Cli, refund: str) -> None:
     run = cli("run", refund, "--input", given(250), "--json").json["run_id"]
 
@@ -109,7 +109,7 @@ def test_answer_goes_on_with_the_run_when_told_to(cli: Cli, refund: str) -> None
     assert (done.code, done.json["status"]) == (0, "completed")
 
 
-@pytest.mark.covers("CORE-CLI-06", "CORE-HOLD-03")
+@pytest.mark.covers("CORE-CLI-06", "CORE-HOLD-03", "TOOL-CLI-13")
 def test_worker_finishes_what_was_answered(cli: Cli, refund: str) -> None:
     run = cli("run", refund, "--input", given(250), "--json").json["run_id"]
     cli("answer", run, "reject")
@@ -120,6 +120,7 @@ def test_worker_finishes_what_was_answered(cli: Cli, refund: str) -> None:
     assert cli("runs", "--status", "completed", "--json").json[0]["id"] == run
 
 
+@pytest.mark.covers("TOOL-CLI-12")
 def test_cancel_stops_a_waiting_run_here_when_nobody_has_it(cli: Cli, refund: str) -> None:
     run = cli("run", refund, "--input", given(250), "--json").json["run_id"]
 
@@ -140,7 +141,7 @@ def test_cancel_is_kept_for_whoever_goes_on_when_the_code_is_not_found(cli: Cli,
     assert (ended.code, ended.json["status"]) == (1, "cancelled")
 
 
-@pytest.mark.covers("CORE-CLI-02")
+@pytest.mark.covers("CORE-CLI-02", "TOOL-CLI-02")
 def test_resume_goes_on_with_a_failed_run_when_its_cause_was_mended(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / f"mended_{abs(hash(str(tmp_path)))}.py"
     file.write_text(

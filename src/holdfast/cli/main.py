@@ -61,7 +61,7 @@ def _explain(error: Exception) -> Exit:
 
     usage = getattr(error, "format_message", None)
     if usage is not None:
-        complain(f"{usage()} See --help.")
+        complain(f"{usage().rstrip('.')}. See --help.")
         return Exit.bad_input
     if isinstance(error, HoldfastError):
         complain(str(error))

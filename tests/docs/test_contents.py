@@ -1,0 +1,74 @@
+"""What the README and the pages must tell is there. Whether their snippets work, test_snippets.py shows."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.docs.snippets import blocks
+from tools import docs
+
+README = docs.ROOT / "README.md"
+
+
+def snippets(page, kind):
+    return [text for _, info, text in blocks(page) if info.split(" ")[0] == kind]
+
+
+@pytest.mark.covers("TOOL-DOCS-11")
+def test_readme_says_what_it_is_with_a_picture_and_the_two_commands():
+    text = README.read_text("utf-8")
+    picture = re.search(r"!\[[^\]]+\]\(([^)]+\.svg)\)", text)
+    assert picture is not None
+    assert (docs.ROOT / picture[1]).read_text("utf-8").startswith("<svg")
+    commands = snippets(README, "text")[0]
+    assert re.findall(r"^make \w+", commands, re.MULTILINE) == ["make demo", "make test"]
+    assert text.index("Durable workflows") < text.index("make demo") < text.index("## Beside others")
+
+
+@pytest.mark.covers("TOOL-DOCS-11")
+def test_readme_shows_why_in_about_twenty_lines():
+    code = next(text for text in snippets(README, "python") if "Flow(" in text)
+    lines = [line for line in code.splitlines() if line.strip()]
+    assert 15 <= len(lines) <= 25
+
+
+@pytest.mark.covers("TOOL-DOCS-11")
+def test_readme_compares_with_sources_for_every_claim_about_others():
+    text = README.read_text("utf-8")
+    table = [line for line in text.splitlines() if line.startswith("| ") and line.count("|") == 6]
+    assert table[0].replace(" ", "") == "||Holdfast|LangGraph|DBOSTransact|Temporal|"
+    cited = {number for line in table for number in re.findall(r"\[(\d)\]", line)}
+    sources = text[text.index("<sub>") : text.index("</sub>")]
+    assert cited == set(re.findall(r"\[(\d)\]", sources))
+    assert "Where they are the better choice" in text
+
+
+@pytest.mark.covers("TOOL-DOCS-02")
+def test_tutorial_is_run_from_top_to_bottom_and_kills_a_process_on_the_way():
+    page = docs.DOCS / "tutorial.md"
+    commands = "\n".join(snippets(page, "sh"))
+    assert "DIE=1" in commands
+    assert all(
+        f"holdfast {word}" in commands for word in ("run", "show", "answer", "resume", "checkpoints", "fork")
+    )
+    assert len(page.read_text("utf-8").split()) < 1200  # ten minutes
+
+
+@pytest.mark.covers("TOOL-DOCS-04")
+@pytest.mark.parametrize(
+    "name", ["the-durability-line", "effects-and-doubt", "the-journal", "versions", "how-a-run-works"]
+)
+def test_explanations_are_there_and_reached_from_the_first_page(name):
+    page = docs.DOCS / "explanation" / f"{name}.md"
+    assert len(page.read_text("utf-8").split()) > 200
+    assert f"explanation/{name}.md" in (docs.DOCS / "index.md").read_text("utf-8")
+
+
+@pytest.mark.covers("TOOL-DOCS-03")
+def test_how_to_pages_are_reached_from_the_first_page():
+    index = (docs.DOCS / "index.md").read_text("utf-8")
+    pages = sorted((docs.DOCS / "how-to").glob("*.md"))
+    assert len(pages) >= 8
+    assert [page.name for page in pages if f"how-to/{page.name}" not in index] == []

@@ -11,10 +11,10 @@ import pytest
 from holdfast import Flow, Holdfast
 from holdfast.store.base import RunFilter
 from holdfast.types.status import RunStatus
-from tests.cli.conftest import Cli, Said, cli, given, refund
+from tests.cli.conftest import Cli, Said, cli, given, logs, refund
 from tests.unit.store.sqlite_files import pragma
 
-__all__ = ["Cli", "Said", "cli", "given", "refund"]
+__all__ = ["Cli", "Said", "cli", "given", "logs", "refund"]
 
 PLACES = ["memory", "sqlite"]
 

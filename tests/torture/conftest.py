@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.cli.conftest import cli
+from tests.cli.conftest import cli, logs
 
-__all__ = ["cli"]
+__all__ = ["cli", "logs"]

@@ -24,6 +24,7 @@ from holdfast.drawing.wording import (
 
 LABEL_AT_MOST = 24
 EDGE_LABEL_AT_MOST = 28
+CLOSE_LABEL_AT_MOST = 14
 _DOTS = {Shape.start: "●", Shape.end: "◉"}
 
 
@@ -40,11 +41,13 @@ class TextDrawing(msgspec.Struct, frozen=True):
 def to_text(
     picture: Picture, *, width: int = 100, height: int = 0, ascii_only: bool = False, legend: bool = True
 ) -> TextDrawing:
-    """As wide as it must be, up to `width` columns (and `height` lines, unless 0); a picture that does not
-    fit becomes an indented outline. `ascii_only`: for a terminal whose encoding knows no more."""
-    ruler = TextRuler(ascii_only=ascii_only)
-    canvas = ruler.draw(lay_out(picture, ruler)) if len(picture.nodes) <= (height or 400) else None
-    if canvas is None or canvas.width > width or (height and canvas.height > height):
+    """As wide as it must be, up to `width` columns (and `height` lines, unless 0). A picture that does not fit
+    is drawn closer and without notes; if that is not enough, it becomes an indented outline. `ascii_only`: for
+    a terminal whose encoding knows no more."""
+    canvas = None
+    if len(picture.nodes) <= (height or 400):
+        canvas = _fitting(picture, width, height, ascii_only=ascii_only)
+    if canvas is None:
         lines = outline(picture, width=width, ascii_only=ascii_only)
     else:
         lines = canvas.lines(ascii_only=ascii_only)
@@ -53,20 +56,29 @@ def to_text(
     return TextDrawing(lines)
 
 
+def _fitting(picture: Picture, width: int, height: int, *, ascii_only: bool) -> Canvas | None:
+    for close in (False, True):
+        ruler = TextRuler(ascii_only=ascii_only, close=close)
+        canvas = ruler.draw(lay_out(picture, ruler))
+        if canvas.width <= width and (not height or canvas.height <= height):
+            return canvas
+    return None
+
+
 class TextRuler:
-    """In characters. Widths are odd, so that each box has a middle."""
+    """In characters. Widths are odd, so that each box has a middle. `close`: no more room than must be."""
 
-    gap = 3.0
-    lane = 2.0
-
-    def __init__(self, *, ascii_only: bool) -> None:
+    def __init__(self, *, ascii_only: bool, close: bool = False) -> None:
         self._ascii = ascii_only
+        self._close = close
+        self.gap, self.lane = (1.0, 1.0) if close else (3.0, 2.0)
+        self._label = CLOSE_LABEL_AT_MOST if close else EDGE_LABEL_AT_MOST
         self._insides: dict[int, tuple[Layout, Canvas]] = {}
 
     def node(self, node: PictureNode, inside: Layout | None) -> Size:
         if node.shape in _DOTS:
             return 1, 1
-        texts = node_lines(node, ascii_only=self._ascii)
+        texts = self._texts(node)
         width, height = max(columns(text) for text, _ in texts) + 4, len(texts) + 2
         if inside is not None:
             canvas = self.draw(inside)
@@ -75,7 +87,10 @@ class TextRuler:
         return width | 1, height
 
     def label(self, edge: PictureEdge) -> Size:
-        return (columns(shortened(edge.label, EDGE_LABEL_AT_MOST)) + 2) | 1, 1
+        return (columns(shortened(edge.label, self._label)) + 2) | 1, 1
+
+    def _texts(self, node: PictureNode) -> list[tuple[str, str]]:
+        return node_lines(node, ascii_only=self._ascii, close=self._close)
 
     def draw(self, layout: Layout) -> Canvas:
         channels, canvas = plan(layout), Canvas()
@@ -109,13 +124,13 @@ class TextRuler:
         for row in range(top, top + height):
             canvas.line(row, int(slot.x), UPRIGHT, -1 - number, style)
         if slot.label:
-            text = shortened(slot.edge.label, EDGE_LABEL_AT_MOST)
+            text = shortened(slot.edge.label, self._label)
             canvas.write(top + height // 2, int(slot.x) - columns(text) // 2, text, "label")
 
     def _box(self, canvas: Canvas, slot: Slot, node: PictureNode, top: int, inside: Layout | None) -> None:
         left, style = int(slot.x - slot.width / 2), style_of(node)
         canvas.box(top, left, int(slot.width), int(slot.height), style)
-        texts = node_lines(node, ascii_only=self._ascii)
+        texts = self._texts(node)
         if inside is not None:
             canvas.write(top, left + 2, f" {texts[0][0]} ", style)
             drawn = self._insides[id(inside)][1]
@@ -174,14 +189,15 @@ def _level(canvas: Canvas, net: Net, row: int, owner: int, layout: Layout) -> No
                 canvas.line(row, col, lines, owner, style)
 
 
-def node_lines(node: PictureNode, *, ascii_only: bool) -> list[tuple[str, str]]:
+def node_lines(node: PictureNode, *, ascii_only: bool, close: bool = False) -> list[tuple[str, str]]:
     """What stands in a box: (text, style); no style: that of the box."""
     signs, shapes = (ASCII_SIGNS, ASCII_SHAPES) if ascii_only else (SIGNS, SHAPE_SIGNS)
     before = [signs[node.state]] if node.state in signs else []
     before += [MARK_SIGNS[node.mark]] if node.mark in MARK_SIGNS else []
     after = [shapes[node.shape]] if node.shape in shapes else []
-    first = " ".join([*before, shortened(node.label, LABEL_AT_MOST), *after])
-    return [(first, ""), *([(shortened(node.note, LABEL_AT_MOST), "note")] if node.note else [])]
+    limit = CLOSE_LABEL_AT_MOST if close else LABEL_AT_MOST
+    first = " ".join([*before, shortened(node.label, limit), *after])
+    return [(first, ""), *([(shortened(node.note, limit), "note")] if node.note and not close else [])]
 
 
 def style_of(node: PictureNode) -> str:

@@ -121,6 +121,21 @@ def test_plain_text_is_ascii_alone_when_asked() -> None:
         assert to_text(shown, width=width, ascii_only=True).plain.isascii()
 
 
+def test_a_picture_that_hardly_fits_is_drawn_closer_and_without_notes() -> None:
+    nodes = [PictureNode(id="plan", label="plan", note="a note")]
+    nodes += [PictureNode(id=f"s{i}", label=f"source number {i} of many") for i in range(4)]
+    edges = [PictureEdge(source="plan", target=f"s{i}") for i in range(4)]
+    shown = Picture(nodes=tuple(nodes), edges=tuple(edges))
+
+    far, close = drawn(shown, width=200), drawn(shown, width=80)
+
+    assert "a note" in far
+    assert "source number 3 of many" in far
+    assert "a note" not in close
+    assert close.count("│ source number…  │") == 4
+    assert max(len(line) for line in close.splitlines()) <= 80
+
+
 def test_a_picture_wider_than_the_terminal_becomes_an_outline() -> None:
     many = picture(*(("plan", f"source{i}") for i in range(9)), ("source0", "end", "x > 1"), plan="done")
 

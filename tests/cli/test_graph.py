@@ -80,7 +80,7 @@ def test_graph_says_what_it_takes_when_nothing_has_that_name(cli: Cli, refund: s
 
 @pytest.mark.covers("TOOL-CLI-24")
 def test_graph_becomes_an_outline_in_a_narrow_terminal(cli: Cli, refund: str, tmp_path: Path) -> None:
-    seen = in_terminal(tmp_path, "graph", refund, columns=30)
+    seen = in_terminal(tmp_path, "graph", refund, columns=22)
 
     assert "╭" not in seen.text
     assert "assess  → approve" in seen.text

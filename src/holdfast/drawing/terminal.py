@@ -41,9 +41,9 @@ class TextDrawing(msgspec.Struct, frozen=True):
 def to_text(
     picture: Picture, *, width: int = 100, height: int = 0, ascii_only: bool = False, legend: bool = True
 ) -> TextDrawing:
-    """As wide as it must be, up to `width` columns (and `height` lines, unless 0). A picture that does not fit
-    is drawn closer and without notes; if that is not enough, it becomes an indented outline. `ascii_only`: for
-    a terminal whose encoding knows no more."""
+    """As wide as it must be, up to `width` columns (and `height` lines, unless 0). A picture that does not
+    fit is drawn closer and without notes; if that is not enough, it becomes an indented outline.
+    `ascii_only`: for a terminal whose encoding knows no more."""
     canvas = None
     if len(picture.nodes) <= (height or 400):
         canvas = _fitting(picture, width, height, ascii_only=ascii_only)

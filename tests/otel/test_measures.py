@@ -235,3 +235,11 @@ def test_exporter_that_there_is_not_is_refused(tmp_path):
     )
     assert said.returncode == 2
     assert "otlp, console, none" in said.stderr
+
+
+def test_command_that_only_looks_sends_nothing(collector, tmp_path):
+    assert _holdfast("run", str(EXAMPLES / "draft.py"), cwd=tmp_path).returncode == 0
+    where = f"http://127.0.0.1:{collector.server_port}"
+    said = _holdfast("runs", cwd=tmp_path, HOLDFAST_OTEL="1", OTEL_EXPORTER_OTLP_ENDPOINT=where)
+    assert said.returncode == 0
+    assert collector.received == {}

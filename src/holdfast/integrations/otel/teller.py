@@ -102,8 +102,8 @@ class Teller:
     async def close(self) -> None:
         while self._work is not None and not self._work.done():
             await self._work
-        if self._finish is not None:
-            await self._finish()
+        if self._finish is not None and self._work is not None:
+            await self._finish()  # a command that only looked has nothing to send
 
     # ------------------------------------------------------------------ in the background
     def _note(self, item: _Item) -> None:

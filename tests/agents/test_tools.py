@@ -12,6 +12,7 @@ from holdfast import (
     Approval,
     Context,
     Flow,
+    FlowInvalidError,
     Holdfast,
     InputError,
     RunStatus,
@@ -287,6 +288,26 @@ def test_tools_that_make_no_sense_are_refused_where_they_are_written() -> None:
     ):
         with pytest.raises(InputError):
             make()
+
+
+def test_an_agent_that_could_not_keep_its_answer_is_found_before_it_runs() -> None:
+    flow = Flow("judge", state=State)
+    flow.agent(
+        "judge",
+        model=Scripted("x"),
+        output="verdikt",
+        history="talk",
+        prompt="Judge {{",
+        instructions="{{x y}}",
+    )
+    with pytest.raises(FlowInvalidError) as caught:
+        flow.compile()
+    said = str(caught.value)
+    assert "4 errors" in said
+    assert "the state has no field 'verdikt'" in said
+    assert "the state has no field 'talk'" in said
+    assert "its prompt cannot be read" in said
+    assert "its instructions cannot be read" in said
 
 
 async def test_large_arguments_reach_the_tool_and_not_the_live_output(house: Holdfast) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, cast
 
 import msgspec
@@ -11,7 +11,8 @@ from holdfast.agents.agent import Agent
 from holdfast.agents.loop import Said
 from holdfast.agents.messages import Message, restored, stored
 from holdfast.errors import InputError
-from holdfast.model.annotations import is_pydantic
+from holdfast.model.annotations import field_types, is_pydantic
+from holdfast.model.template import TemplateSyntaxError, compile_template
 from holdfast.runs.context import Context
 from holdfast.types.wording import told
 
@@ -32,6 +33,19 @@ class Fields(msgspec.Struct, frozen=True):
     @property
     def are_written(self) -> bool:
         return any((self.output, self.history, self.files))
+
+
+def problems_of(agent: Agent, fields: Fields, prompt: Prompt, state: Any) -> Iterator[tuple[str, str]]:
+    """(what is wrong, how to mend it): found when the flow is written, not after the model was paid for."""
+    for what, text in (("prompt", prompt), ("instructions", agent.instructions)):
+        try:
+            compile_template(text if isinstance(text, str) else "")
+        except TemplateSyntaxError as error:
+            yield f"its {what} cannot be read: {error}", "write {{name}} for a value of the state"
+    known = field_types(state) if isinstance(state, type) else None
+    for name in (fields.output, fields.history, fields.uploads, fields.files):
+        if known is not None and name is not None and name not in known:
+            yield f"the state has no field {name!r}", f"declare it, or name one of: {', '.join(known)}"
 
 
 def handler_of(agent: Agent, fields: Fields, *, prompt: Prompt, turns: Turns) -> Handler:

@@ -70,7 +70,7 @@ class Flow(FlowBuilder):
         which runs) each turn is listed as a checkpoint. Further options are those of a node.
         """
         from holdfast.agents.agent import Agent
-        from holdfast.agents.node import Fields, handler_of
+        from holdfast.agents.node import Fields, handler_of, problems_of
 
         if agent is None:
             if model is None:
@@ -83,6 +83,8 @@ class Flow(FlowBuilder):
         fields = Fields(output, history, uploads, files, self.state is not None)
         if not fields.are_written:
             policies.setdefault("output_as", id)
+        for message, fix in problems_of(agent, fields, prompt, self.state):
+            self.wrong("agent", message, node=id, fix=fix)
         policies["metadata"] = {"agent": agent.name, **(policies.get("metadata") or {})}
         work = handler_of(agent, fields, prompt=prompt, turns=turns)
         return self.task(work, {"id": id, **policies}, script=True)

@@ -263,3 +263,33 @@ async def test_full_store_is_cleaned_as_the_flows_declare() -> None:
         assert make_room is not None
         await make_room()
         assert (await _count(service, kept), await _count(service, few)) == (17, 2)
+
+
+@pytest.mark.covers("TOOL-KEEP-01")
+async def test_later_sweep_looks_only_at_runs_that_changed_or_grew_old(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = FakeClock()
+    async with Holdfast("memory:", clock=clock) as house:
+        flow = counting(retention=Retention(keep=2, days=1))
+        old = (await flow.run({"n": 0}, on=house)).run_id
+        service = await house.service()
+        keeper = Keeper(service)
+        clock.advance(seconds=1)
+        await keeper.sweep()
+        asked: list[str] = []
+        share_of = pruning.share_of
+
+        async def counted(service: Any, row: Any, retention: Any) -> Any:
+            asked.append(row.id)
+            return await share_of(service, row, retention)
+
+        monkeypatch.setattr(pruning, "share_of", counted)
+        clock.advance(hours=2)
+        await keeper.sweep()
+        assert asked == []
+        young = (await flow.run({"n": 0}, on=house)).run_id
+        clock.advance(hours=23)
+        await keeper.sweep()
+        assert sorted(asked) == sorted([old, young])
+        assert (await _count(service, old), await _count(service, young)) == (None, 2)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from holdfast.runs.service import RunService
 
 EVERY = 3600.0
+FIRST = 60.0
 
 
 class Keeper:
@@ -30,9 +31,13 @@ class Keeper:
         self.service = service
         self.retention = retention
         self.every = every
+        # When the last sweep began; what has not changed since then was looked after.
+        self._swept: int | None = None
 
     async def sweep(self) -> Cleaned:
-        total = await pruning.make_room(self.service, self.retention)
+        began = self.service.store.now()
+        total = await pruning.make_room(self.service, self.retention, self._swept)
+        self._swept = began
         await pruning.collect_blobs(self.service)
         if self.service.runtime.settings.reencrypt:
             await reencrypt(self.service)
@@ -43,8 +48,10 @@ class Keeper:
     async def serve(self) -> None:
         """Until cancelled. The first sweep comes after a while: a worker that starts has more to do."""
         clock = self.service.runtime.clock
+        pause = min(self.every, FIRST)
         while True:
-            await clock.sleep(self.every)
+            await clock.sleep(pause)
+            pause = self.every
             try:
                 await self.sweep()
             except HoldfastError as error:

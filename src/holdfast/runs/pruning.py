@@ -155,10 +155,18 @@ async def _named_after(service: RunService, row: RunRow, horizon: int, reader: R
 
 
 async def plan(
-    service: RunService, retention: Retention, *, flow: str | None = None, runs: tuple[str, ...] = ()
+    service: RunService,
+    retention: Retention,
+    *,
+    flow: str | None = None,
+    runs: tuple[str, ...] = (),
+    since: int | None = None,
 ) -> AsyncIterator[Share]:
-    """What that retention would take of the ended runs (of one flow; or of these). Changes nothing."""
+    """What that retention would take of the ended runs (of one flow; or of these). Changes nothing. `since`:
+    runs that have not changed from that instant on were looked after then; only their age is asked."""
     async for row in _ended(service, flow, runs):
+        if since is not None and row.updated_at < since and not _is_old(service, row, retention):
+            continue
         share = await share_of(service, row, retention)
         if share is not None:
             yield share
@@ -237,9 +245,11 @@ async def clean(
     return await apply(service, Retention(keep, days), flow=flow)
 
 
-async def apply(service: RunService, retention: Retention, *, flow: str | None = None) -> Cleaned:
+async def apply(
+    service: RunService, retention: Retention, *, flow: str | None = None, since: int | None = None
+) -> Cleaned:
     done = Cleaned()
-    async for share in plan(service, retention, flow=flow):
+    async for share in plan(service, retention, flow=flow, since=since):
         await take(service, share, retention, done)
     return done
 
@@ -250,12 +260,14 @@ def declared(service: RunService, override: Retention | None = None) -> dict[str
     return {program.graph.name: override or program.retention for program in programs}
 
 
-async def make_room(service: RunService, override: Retention | None = None) -> Cleaned:
+async def make_room(
+    service: RunService, override: Retention | None = None, since: int | None = None
+) -> Cleaned:
     """What retention takes, of every flow that this process carries; a full store needs it at once (R-42)."""
     total = Cleaned()
     rule = override or service.runtime.settings.retention
     for flow, retention in declared(service, rule).items():
-        done = await apply(service, retention, flow=flow)
+        done = await apply(service, retention, flow=flow, since=since)
         total.runs += done.runs
         total.records += done.records
         total.skipped += done.skipped

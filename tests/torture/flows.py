@@ -7,8 +7,9 @@ import random
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from holdfast import Context, Flow, NotDone, Retry
+from holdfast import Context, Flow, NotDone, Retry, Secret
 from holdfast.testing import effects
 
 LEDGER = Path("ledger.txt")
@@ -175,3 +176,26 @@ async def read(s: dict) -> dict:
 
 
 expiring.chain(allow, remind, read)
+
+
+@dataclass
+class Login:
+    token: Annotated[str, Secret] = ""
+    used: str = ""
+
+
+secretive = Flow("secretive", state=Login)
+
+
+@secretive.node(effect="external")
+async def log_in(s: Login) -> dict[str, str]:
+    return {"token": "correct horse battery"}
+
+
+@secretive.node(effect="external", idempotency_key="use")
+async def use(s: Login, ctx: Context) -> dict[str, str]:
+    effects.record(f"used a token of {len(s.token)} letters", key=ctx.idempotency_key)
+    return {"used": str(len(s.token))}
+
+
+secretive.chain(log_in, use)

@@ -210,3 +210,10 @@ def test_explorer_says_that_threads_do_not_come_along_when_a_run_cannot_be_made(
     finally:
         over.set()
         other.join()
+
+
+def test_explorer_gives_back_a_secret_as_it_was_when_its_effect_is_in_doubt_and_shows_it_to_nobody():
+    report = torture(flows.secretive, points=["after_call"])
+    report.assert_safe()
+    assert [verdict.doubts for verdict in report.verdicts] == [1, 0]
+    assert "correct horse" not in str(report.as_json())

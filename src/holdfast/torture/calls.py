@@ -111,9 +111,17 @@ class _Call:
             return  # unwound, not ended: it waits for a person, or is stopped
         done = not isinstance(error, NotDone)
         text = None if error is None else f"{type(error).__name__}: {error}"
-        value = jsonable(self.value)
+        value = _plain(self.value)
         self._notebook.write(Ended(self._begun.call, self._begun.life, done, text, value))
         self._watcher.passed(AFTER)
+
+
+def _plain(value: Any) -> Any:
+    """As it is, where JSON can hold it: whoever says later that it happened gives it back."""
+    try:
+        return msgspec.to_builtins(value, str_keys=True)
+    except (TypeError, ValueError, RecursionError):
+        return jsonable(value)
 
 
 def _data(args: tuple[Any, ...]) -> list[Any]:

@@ -150,3 +150,15 @@ def test_doctor_finds_a_torn_file_when_it_looks_deep(cli: Cli, refund: str) -> N
     found = findings(cli, "--deep")
     assert found["structure"]["state"] == "fail"
     assert found["structure"]["about"]
+
+
+@pytest.mark.covers("TOOL-CLI-19", "D-38")
+def test_doctor_names_keys_that_are_not_here(cli: Cli, refund: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    cli("keys", "new", "--file", "keys.json")
+    monkeypatch.setenv("HOLDFAST_KEYS", "keys.json")
+    cli("run", refund, "--input", given(250))
+    assert findings(cli)["keys"]["state"] == "ok"
+    monkeypatch.delenv("HOLDFAST_KEYS")
+    found = findings(cli)
+    assert (found["keys"]["state"], found["journals"]["state"]) == ("fail", "ok")
+    assert found["keys"]["about"][0].startswith("k")

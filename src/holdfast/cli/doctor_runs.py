@@ -8,7 +8,7 @@ from holdfast.cli.findings import FAIL, OK, WARN, Finding, few
 from holdfast.cli.flows import labels
 from holdfast.cli.sources import Sources
 from holdfast.cli.telling import version_text
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, KeyMissingError
 from holdfast.runs.loading import load, open_body
 from holdfast.runs.service import RunService
 from holdfast.runs.verdicts import LIVE
@@ -65,6 +65,8 @@ async def _damage(service: RunService, row: RunRow, *, deep: bool) -> str:
             await _read_all(service, row)
         reader = readers.at(row.head)
         await load(service.store, reader.sealer, reader.graph, row.id)
+    except KeyMissingError:
+        return ""  # told with the keys: nothing is damaged
     except HoldfastError as error:
         return error.message
     return ""

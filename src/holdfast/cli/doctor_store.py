@@ -10,17 +10,19 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from holdfast._version import __version__
-from holdfast.checkpoint.keys import keys_from_environment
+from holdfast.checkpoint.encrypt import header_of
 from holdfast.cli.findings import FAIL, OK, WARN, Finding, few
 from holdfast.cli.opening import file_of_store
 from holdfast.config import ENVIRONMENT
 from holdfast.errors import BlobMissingError, HoldfastError
 from holdfast.runs.service import RunService
-from holdfast.runs.vaulted import VaultedStore, holds_ciphertext
-from holdfast.store.base import StoreFacts
+from holdfast.runs.vaulted import VaultedStore
+from holdfast.store.base import RunFilter, StoreFacts
 from holdfast.types.duration import DurationError, parse_duration
+from holdfast.types.sealed import is_encrypted
 
 _MB = 1 << 20
+_NEWEST = 200
 _LOW, _TOO_LOW = 1024 * _MB, 64 * _MB
 
 
@@ -94,18 +96,33 @@ def _structure(facts: StoreFacts, *, deep: bool) -> Finding:
 
 
 async def _keys(service: RunService) -> Finding:
-    if isinstance(service.store, VaultedStore):
-        return Finding("keys", OK, "what is stored is encrypted, and keys are here")
-    if await holds_ciphertext(service.store):
+    store = service.store
+    if not isinstance(store, VaultedStore):
+        return Finding("keys", OK, "what is stored is not encrypted")
+    ring = store.vault.ring
+    used = await _used_keys(store)
+    missing = sorted({key for tenant, key in used if ring is None or ring.find(tenant, key) is None})
+    if missing:
         return Finding(
             "keys",
             FAIL,
-            "what is stored is encrypted, and no key is here",
-            "name the key file in HOLDFAST_KEYS",
+            "what is stored is encrypted under keys that are not here",
+            "name the key file in HOLDFAST_KEYS; nothing is lost meanwhile",
+            few(missing),
         )
-    if keys_from_environment() is not None:
-        return Finding("keys", OK, "keys are here; what is stored is not encrypted yet")
-    return Finding("keys", OK, "what is stored is not encrypted")
+    return Finding(
+        "keys", OK, f"what is stored is encrypted, and its keys are here ({len(used)} of the newest runs)"
+    )
+
+
+async def _used_keys(store: VaultedStore) -> list[tuple[str, str]]:
+    """(tenant, key) of the newest record of the newest runs."""
+    found: list[tuple[str, str]] = []
+    for row in await store.inner.list_runs(RunFilter(), after=None, limit=_NEWEST):
+        records = await store.inner.read(row.id, first=row.head, last=row.head)
+        sealed = [record.payload for record in records if is_encrypted(record.payload)]
+        found += [(row.tenant, header_of(payload).key) for payload in sealed]
+    return found
 
 
 async def _blobs(service: RunService, facts: StoreFacts, *, deep: bool) -> Finding:

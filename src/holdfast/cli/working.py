@@ -58,9 +58,8 @@ async def _work(
 
 def _greeting(flows: list[Flow], lanes: list[str] | None) -> str:
     where = f" in {', '.join(lanes)}" if lanes else ""
-    return (
-        f"This worker carries {', '.join(flow.name for flow in flows)}{where}. Ctrl-C or SIGTERM drains it."
-    )
+    names = ", ".join(f"{flow.name} {flow.label}".strip() for flow in flows)
+    return f"This worker carries {names}{where}. Ctrl-C or SIGTERM drains it."
 
 
 async def _live(worker: Worker, *, until_idle: bool) -> None:

@@ -10,7 +10,9 @@ import msgspec
 from holdfast.checkpoint.fold import begin
 from holdfast.errors import StoreError
 from holdfast.model.events import entity_of
+from holdfast.model.migration import MIGRATED
 from holdfast.runs.loading import load
+from holdfast.runs.versions import migration_note
 from holdfast.types.ids import CheckpointId, HoldId, RunId, checkpoint_id
 from holdfast.types.record import Kind, Record
 
@@ -87,6 +89,8 @@ async def _tell_progress(service: RunService, row: RunRow, readers: Readers, wan
     ahead = next(rest, None)
     for event in wanted:
         while ahead is not None and ahead.seq <= event.data["seq"]:
+            if ahead.outcome == MIGRATED:
+                done = await _renamed(service, row, ahead, done)
             _count(done, ahead)
             ahead = next(rest, None)
         if event.type == "run.resumed":
@@ -95,6 +99,14 @@ async def _tell_progress(service: RunService, row: RunRow, readers: Readers, wan
         else:
             event.data["completed_nodes"] = sum(done.values())
     service.progress.keep(row.id, max(at, last), done)
+
+
+async def _renamed(
+    service: RunService, row: RunRow, record: Record, done: dict[str, bool]
+) -> dict[str, bool]:
+    """After a migration the nodes are called as they are called then."""
+    names: dict[str, str] = (await migration_note(service, row, record.seq)).get("renamed", {})
+    return {names.get(label, label): top for label, top in done.items()}
 
 
 def _count(done: dict[str, bool], record: Record) -> None:

@@ -392,6 +392,36 @@ async def test_the_resumed_prompt_is_byte_for_byte_that_of_an_uninterrupted_run(
     assert provider.bodies == uninterrupted
 
 
+@pytest.mark.covers("TOOL-AGENT-12")
+async def test_signed_reasoning_is_the_same_bytes_after_a_pause(place: Place, provider: Provider) -> None:
+    world = World()
+    thought = {"type": "thinking", "signature": "s", "thinking": "Hm.", "b": {"z": 1, "a": 2}}
+    call = {"type": "tool_use", "id": "c1", "name": "pay", "input": {"to": "x", "amount": 1}}
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": {"usage": {"input_tokens": 3}}},
+        {"type": "content_block_start", "index": 0, "content_block": thought},
+        {"type": "content_block_start", "index": 1, "content_block": call},
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 2}},
+        {"type": "message_stop"},
+    ]
+
+    async def bodies(approval: bool) -> list[bytes]:
+        provider.seen.clear()
+        provider.says(Answer(raw=[json.dumps(event) for event in events]), Answer("Done."))
+        flow = a_flow(a_model("anthropic", provider), world.pays(approval=approval))
+        result = await flow.run({"prompt": "Go"}, on=await place.house())
+        if approval:
+            house = await place.house()
+            await decide(house, result.holds[0], "approve")
+            result = await flow.resume(result.run_id, on=await place.house())
+        assert result.completed
+        return provider.bodies
+
+    smooth = await bodies(approval=False)
+    assert b'{"type":"thinking","signature":"s","thinking":"Hm.","b":{"z":1,"a":2}}' in smooth[1]
+    assert await bodies(approval=True) == smooth
+
+
 @pytest.mark.covers("TOOL-AGENT-12", "TOOL-AGENT-05")
 async def test_the_prompt_after_a_crash_is_byte_for_byte_the_same(
     place: Place, provider: Provider, kind: str

@@ -91,6 +91,8 @@ def commands(run: str, other: str, flow: str) -> dict[str, list[tuple[str, ...]]
         "rewind": [("rewind", other, "--json")],
         "resume": [("resume", run), ("resume", run, "--json", "--watch")],
         "breakpoints": [("breakpoints",), ("breakpoints", "--json")],
+        "doctor": [("doctor", "--deep"), ("doctor", "--json")],
+        "flows": [("flows", "list"), ("flows", "check", flow, "--json")],
         "worker": [("worker", flow, "--until-idle")],
         "prune": [("prune", "--keep", "1", "--dry-run"), ("prune", "--keep", "2", "--json")],
         "cancel": [("cancel", run)],

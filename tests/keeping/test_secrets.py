@@ -252,3 +252,45 @@ def test_mark_leaves_other_flows_their_version() -> None:
         return flow.program().version
 
     assert make() == make(secrets=[]) != make(secrets=["token"])
+
+
+def _pydantic_state() -> Any:
+    pydantic = pytest.importorskip("pydantic")
+    return pydantic.create_model("State", token=(Annotated[str, Secret], ...), note=(str, ""))
+
+
+@dataclass
+class DataState:
+    token: Annotated[str, Secret]
+    note: str = ""
+
+
+class StructState(msgspec.Struct):
+    token: Annotated[str, Secret]
+    note: str = ""
+
+
+class DictState(TypedDict, total=False):
+    token: Annotated[str, Secret]
+    note: str
+
+
+@pytest.mark.anyio
+@pytest.mark.covers("TOOL-KEEP-09", "TOOL-KEEP-10")
+@pytest.mark.parametrize("kind", [DataState, StructState, DictState, _pydantic_state])
+async def test_field_is_hidden_and_seen_by_nodes_whatever_the_kind_of_state(kind: Any) -> None:
+    state = kind() if kind is _pydantic_state else kind
+    async with Holdfast("memory:") as house:
+        flow = Flow("kinds", state=state, effect="pure")
+
+        async def work(s: Any) -> dict[str, Any]:
+            token = s["token"] if isinstance(s, dict) else s.token
+            return {"note": f"{token[:3]} of {len(token)}"}
+
+        flow.node()(work)
+        result = (await flow.run({"token": "ab7"}, on=house)).expect()
+        shown = (await (await house.service()).latest(result.run_id)).as_interface()
+        assert shown["state"]["scratch"] == {"token": MASK, "note": "ab7 of 3"}
+        assert jsonable(result.state)["note"] == "ab7 of 3"
+        if state is not DictState:
+            assert jsonable(result.state)["token"] == MASK

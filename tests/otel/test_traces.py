@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from datetime import UTC, datetime
 
 import pytest
 from opentelemetry import trace
@@ -12,6 +13,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased, TraceIdRat
 from opentelemetry.trace import StatusCode
 
 from holdfast import Holdfast, Worker
+from holdfast.checkpoint.keys import StaticKeys, new_scope, with_scope
 from holdfast.integrations.otel import instrument, trace_id_of
 from holdfast.store.memory import MemoryStore
 from holdfast.testing.clock import FakeClock
@@ -178,3 +180,13 @@ async def test_worker_and_a_house_already_in_use_can_be_instrumented(told):
         await steps.run({}, on=house)
     assert [span.name for span in told.spans].count("run steps") == 2
     assert trace_id_of(row.id) in {span.context.trace_id for span in told.spans}
+
+
+async def test_runs_of_an_encrypted_store_are_told_like_others(told, tmp_path):
+    keys = with_scope(None, "*", new_scope(datetime.now(UTC)))
+    house = told.watch(Holdfast(f"sqlite:{tmp_path}/runs.db", keys=StaticKeys(keys)))
+    async with house:
+        result = await steps.run({}, on=house)
+        await steps.fork(result.run_id, 1, on=house)
+    assert [span.name for span in told.spans].count("run steps") == 2
+    assert told.spans[0].name == "first"

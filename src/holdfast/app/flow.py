@@ -232,6 +232,7 @@ async def make_result(
         holds,
         pos.failed_node,
         dict(pos.totals),
+        program.graph.secrets,
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from holdfast.errors import RunError
 from holdfast.model.bodies import ErrorInfo
+from holdfast.model.secrets import Paths, masked
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId
 from holdfast.types.status import RunStatus
@@ -24,6 +25,7 @@ class Result:
         holds: list[HoldRow],
         failed_node: str = "",
         totals: dict[str, float] | None = None,
+        secrets: Paths = (),
     ) -> None:
         self.run_id = run_id
         self.status = status
@@ -34,6 +36,11 @@ class Result:
         self.failed_node = failed_node
         # Over all settled steps so far: steps, duration (microseconds), tokens, cost.
         self.totals = totals or {}
+        self._secrets = secrets
+
+    def shown(self) -> tuple[Any, Any]:
+        """State and artifacts with what is declared secret hidden: for people, files and other programs."""
+        return masked(self.state, self._secrets), masked(self.artifacts, self._secrets)
 
     @property
     def completed(self) -> bool:

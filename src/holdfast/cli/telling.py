@@ -37,13 +37,14 @@ def version_text(label: str, version: str) -> str:
 
 
 def tell_result(result: Result, store: str | None) -> None:
+    state, artifacts = result.shown()
     fields(
         [
             ("run", result.run_id),
             ("status", str(result.status)),
             ("error", _error_text(result)),
-            ("state", brief(result.state)),
-            ("artifacts", brief(result.artifacts) if result.artifacts else ""),
+            ("state", brief(state)),
+            ("artifacts", brief(artifacts) if artifacts else ""),
         ]
     )
     tell_holds(result.holds, store)
@@ -89,11 +90,12 @@ def command(verb: str, rest: str, store: str | None) -> str:
 
 def result_json(result: Result) -> dict[str, Any]:
     error = result.error
+    state, artifacts = result.shown()
     return {
         "run_id": result.run_id,
         "status": str(result.status),
-        "state": result.state,
-        "artifacts": result.artifacts,
+        "state": state,
+        "artifacts": artifacts,
         "error": None
         if error is None
         else {"code": error.code, "type": error.type, "message": error.message},

@@ -143,3 +143,17 @@ def test_secret_is_in_the_output_of_no_command_and_in_no_log(
     assert "the bank refused ***" in everything
     assert "Charge Ada with ***" in everything
     assert CANARY.encode() in Path("x.hfrun").read_bytes(), "an export is whole"
+
+
+@pytest.mark.covers("TOOL-KEEP-09")
+def test_short_secret_of_a_flow_without_a_type_is_hidden_at_its_place(cli: Cli, tmp_path: Path) -> None:
+    flow = tmp_path / f"open_{tmp_path.name}.py"
+    flow.write_text(
+        "from holdfast import Flow\nopen_ = Flow('open', effect='pure', secrets=['pin', 'people.*.code'])\n"
+        "@open_.node\nasync def work(s):\n    return {'people': [{'code': 'x7', 'name': 'n'}]}\n"
+    )
+    hidden = {"pin": "***", "people": [{"code": "***", "name": "n"}]}
+    said = cli("run", str(flow), "--input", '{"pin": 42}', "--json")
+    assert said.json["state"] == hidden
+    assert "42" not in cli("run", str(flow), "--input", '{"pin": 42}').out.partition("state")[2]
+    assert cli("show", said.json["run_id"], "--json").json["state"] == hidden

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from holdfast import Context, Flow, Holdfast, Retry
@@ -279,6 +281,37 @@ async def test_report_of_a_fork_begins_where_its_source_did(house: Holdfast) -> 
     told = await examined(house, made.run_id)
     assert [c.name for c in chapter(told, "think").calls] == ["search", "fetch"]
     assert f"{source} after record {seq}, with scratch: seen changed" in to_markdown(told)
+
+
+@pytest.mark.covers("TOOL-TIME-07")
+async def test_report_is_made_when_the_journal_is_damaged(tmp_path: Path) -> None:
+    async with Holdfast(f"sqlite:{tmp_path / 'd.db'}") as house:
+        run = (await careful().run({}, on=house)).expect().run_id
+        connection = apsw.Connection(str(tmp_path / "d.db"))
+        sql = "UPDATE journal SET payload = x'00' WHERE key & 4294967295 = ?"
+        seq = next(m.seq for m in await (await house.service()).checkpoints(run) if m.node == "send")
+        connection.execute(sql, (seq,))
+        connection.close()
+        told = await examined(house, run)
+        assert f"record {seq}" in told.unreadable
+        assert [c.label for c in told.chapters if isinstance(c, Chapter)] == ["think", "send"]
+        assert not chapter(told, "send").readable
+        for text in (to_markdown(told), Page(to_html(told)).said):
+            assert "not readable" in text
+
+
+@pytest.mark.covers("TOOL-TIME-07", "TOOL-TIME-08")
+async def test_report_says_that_a_graph_is_too_large_to_be_drawn(bare_house: Holdfast) -> None:
+    flow = Flow("wide", effect="pure")
+    first = flow.node(id="first")(_passes)
+    flow.start(first)
+    for i in range(420):
+        flow.edge(first, flow.node(id=f"n{i}")(lambda s: None), when="false")
+    told = await examined(bare_house, (await flow.run({}, on=bare_house)).run_id)
+    assert "too many for a page" in to_markdown(told)
+    page = Page(to_html(told))
+    assert "svg" not in page.tags
+    assert "too many for a page" in page.said
 
 
 @pytest.mark.covers("TOOL-TIME-07")

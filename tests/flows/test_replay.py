@@ -6,6 +6,7 @@ and those with a history that was cut, branched or damaged.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,31 @@ async def test_damaged_record_is_no_difference_but_damage(tmp_path: Path) -> Non
             await replayed(house, run)
         with pytest.raises(CheckpointNotFoundError, match="has the records 0 to"):
             await replayed(house, run, upto=1000)
+        connection = apsw.Connection(str(path))
+        connection.execute("DELETE FROM journal WHERE key & 4294967295 = 1")
+        connection.close()
+        with pytest.raises(CheckpointCorruptError, match="record 1 is gone"):
+            await replayed(house, run)
+
+
+@pytest.mark.covers("TOOL-TIME-05")
+async def test_replay_leads_to_one_digest_with_and_without_the_flows_code(tmp_path: Path) -> None:
+    @dataclass(frozen=True)
+    class Money:
+        cents: int
+
+    flow = Flow("typed", effect="pure", types=[Money])
+    flow.start(flow.node(id="a")(lambda s: {"paid": Money(5), "huge": 7**9000}))
+    address = f"sqlite:{tmp_path / 't.db'}"
+    async with Holdfast(address) as house:
+        run = (await flow.run({}, on=house)).expect().run_id
+        exact = await replayed(house, run)
+    async with Holdfast(address) as house:
+        plain = await replayed(house, run)
+    assert exact.same
+    assert plain.same
+    assert (exact.exact, plain.exact) == (True, False)
+    assert exact.recorded == plain.recorded
 
 
 @pytest.mark.covers("TOOL-TIME-06", "TOOL-TIME-05")

@@ -117,12 +117,25 @@ def some(found: Iterable[Change], limit: int) -> Changes:
 def show(value: Any, large: int = LARGE) -> Any:
     """A value as a comparison tells it, JSON-safe: a large one by its size and digest."""
     plain = jsonable(value)
-    text = msgspec.json.encode(plain)
+    try:
+        text = msgspec.json.encode(plain)
+    except (OverflowError, ValueError):
+        plain = _without_huge(plain)
+        text = msgspec.json.encode(plain)
     if len(text) <= large:
         return plain
     kind = "text" if isinstance(plain, str) else "list" if isinstance(plain, list) else "object"
     inside = len(cast("Sequence[Any]", plain)) if isinstance(plain, (str, list, dict)) else 1
     return {"large": kind, "length": inside, "bytes": len(text), "sha256": sha256(text).hexdigest()[:16]}
+
+
+def _without_huge(value: Any) -> Any:
+    """Python writes no decimal of more than 4,300 digits: such numbers in a notation that has no limit."""
+    if isinstance(value, dict):
+        return {k: _without_huge(v) for k, v in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_without_huge(part) for part in cast("list[Any]", value)]
+    return hex(value) if isinstance(value, int) and value.bit_length() > 14_000 else value
 
 
 def show_text(value: Any, limit: int = 120) -> str:

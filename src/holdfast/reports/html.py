@@ -55,7 +55,9 @@ def _top(told: Postmortem) -> Iterator[str]:
 
 def _drawing(told: Postmortem) -> Iterator[str]:
     yield "<h2>The graph</h2>"
-    yield f'<figure class="graph">{_inline(to_svg(told.picture))}</figure>'
+    undrawn = sections.undrawn(told)
+    drawn = f'<figure class="graph">{_inline(to_svg(told.picture))}</figure>' if not undrawn else ""
+    yield drawn or f"<p>{escape(undrawn)}</p>"
     if told.skipped:
         names = ", ".join(f"<code>{escape(label)}</code>" for label in told.skipped)
         yield f"<p>Passed by: {names}.</p>"

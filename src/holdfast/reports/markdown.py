@@ -56,7 +56,8 @@ def _top(told: Postmortem) -> Iterator[str]:
 def _drawing(told: Postmortem) -> Iterator[str]:
     yield "## The graph"
     yield ""
-    yield from fence(to_text(told.picture, width=100).plain, "text")
+    undrawn = sections.undrawn(told)
+    yield from [undrawn, ""] if undrawn else fence(to_text(told.picture, width=100).plain, "text")
     if told.skipped:
         yield f"Passed by: {', '.join(code(label) for label in told.skipped)}."
         yield ""

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.checkpoint.difference import Spent
+from holdfast.checkpoint.picture import Checkpoint
 from holdfast.drawing import Picture
+from holdfast.errors import BlobMissingError, CheckpointCorruptError
 from holdfast.reports.handling import Trouble, troubles
 from holdfast.reports.picturing import story_picture
 from holdfast.runs.pictures import make_checkpoint
@@ -68,6 +70,8 @@ class Postmortem(msgspec.Struct, kw_only=True):
     state: Any
     artifacts: Any
     picture: Picture
+    # Why the last state cannot be shown; the journal is damaged then, or a blob is gone.
+    unreadable: str = ""
 
     @property
     def elapsed(self) -> int:
@@ -78,7 +82,7 @@ async def examine(service: RunService, run: str, *, chapters: int = CHAPTERS) ->
     """Raises RunNotFoundError, FlowNotFoundError where the run's graph is not stored."""
     row = await service.get(run)
     story = await recount(service, row)
-    last = (await make_checkpoint(service, row, row.head)).shown()
+    last, unreadable = await _last(service, row)
     graph = (await reader_at(service, row, row.head)).graph
     return Postmortem(
         run=row.id,
@@ -106,11 +110,20 @@ async def examine(service: RunService, run: str, *, chapters: int = CHAPTERS) ->
         troubles=troubles(story),
         questions=_questions(story),
         remarks=story.remarks,
-        input=last.input,
-        state=last.state,
-        artifacts=last.artifacts,
+        input=None if last is None else last.input,
+        state=None if last is None else last.state,
+        artifacts=None if last is None else last.artifacts,
+        unreadable=unreadable,
         picture=story_picture(graph, story),
     )
+
+
+async def _last(service: RunService, row: RunRow) -> tuple[Checkpoint | None, str]:
+    """A run whose journal is damaged is the one that somebody wants explained."""
+    try:
+        return (await make_checkpoint(service, row, row.head)).shown(), ""
+    except (CheckpointCorruptError, BlobMissingError) as error:
+        return None, error.message
 
 
 def _spent(story: Story) -> Spent:

@@ -6,8 +6,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.checkpoint.diff import Change, show_text
-from holdfast.checkpoint.interface import jsonable
+from holdfast.checkpoint.diff import Change, show, show_text
 from holdfast.reports.handling import error_text
 from holdfast.reports.postmortem import Postmortem
 from holdfast.runs.story import Alteration, Call, Chapter, Question, Trial
@@ -65,6 +64,7 @@ def summary(told: Postmortem) -> list[Row]:
         ("forked from", _source(told)),
         ("superseded by", told.superseded_by or ""),
         ("journal", _journal(told)),
+        ("last state", f"not readable: {told.unreadable}" if told.unreadable else ""),
         ("times", _zone(told.created_at)),
     ]
     return [(name, value) for name, value in rows if value]
@@ -193,8 +193,18 @@ def answer_text(question: Question) -> str:
     return f"{question.by or 'somebody'} decided {question.decision!r}{after}{comment}."
 
 
+DRAWN = 400
+"""Nodes that a page still draws."""
+
+
+def undrawn(told: Postmortem) -> str:
+    """What is said instead of a drawing that nobody could read."""
+    count = len(told.picture.nodes)
+    return f"The graph has {count:,} nodes, too many for a page." if count > DRAWN else ""
+
+
 def values_text(value: Any) -> str:
     """Indented JSON, cut where it is too long for a page."""
-    text = msgspec.json.format(msgspec.json.encode(jsonable(value)), indent=2).decode()
+    text = msgspec.json.format(msgspec.json.encode(show(value, large=10 * WHOLE)), indent=2).decode()
     more = len(text) - WHOLE
     return text if more <= 0 else f"{text[:WHOLE]}\n… {more:,} characters more"

@@ -81,7 +81,10 @@ class _Walker:
 
     def follow(self, record: Record, body: Any) -> None:
         try:
-            self._follow(record, body)
+            if body is None:
+                self.pos = None
+            else:
+                self._follow(record, body)
         except (CheckpointCorruptError, KeyError):
             self.pos = None
         self._fell_back = isinstance(body, AttemptBody) and body.reason == "fell_back"

@@ -13,7 +13,7 @@ import msgspec
 
 from holdfast.checkpoint import TypeRegistry, pack, unpack
 from holdfast.checkpoint.lenient import LenientRegistry
-from holdfast.errors import CheckpointNotFoundError
+from holdfast.errors import CheckpointCorruptError, CheckpointNotFoundError
 from holdfast.model.graph import Graph
 from holdfast.model.migration import MIGRATED
 from holdfast.model.position import Position
@@ -131,6 +131,7 @@ def _retraced(
 
 async def _journal(service: RunService, row: RunRow, readers: Readers, last: int) -> list[Pair]:
     records = await service.store.read(row.id, first=row.horizon, last=last)
+    _demand_all(row, records, last)
     void = _void(readers.at(last), row, records)
     counted = [r for r in records if not any(low <= r.seq < high for low, high in void)]
     found: list[Pair] = []
@@ -138,6 +139,15 @@ async def _journal(service: RunService, row: RunRow, readers: Readers, last: int
         reader = readers.at(record.seq)
         found.append((record, await _whole(service, reader, open_body(reader.sealer, row.id, record))))
     return found
+
+
+def _demand_all(row: RunRow, records: list[Record], last: int) -> None:
+    there = {record.seq for record in records}
+    missing = next((seq for seq in range(row.horizon, last + 1) if seq not in there), None)
+    if missing is not None:
+        raise CheckpointCorruptError(
+            f"run {row.id}: record {missing} is gone.", hint="Restore a backup.", seq=missing
+        )
 
 
 def _void(reader: Reader, row: RunRow, records: list[Record]) -> list[tuple[int, int]]:
@@ -172,4 +182,5 @@ def _sorted(value: Any) -> Any:
         return sorted(((repr(k), _sorted(v)) for k, v in value.items()), key=lambda pair: pair[0])  # type: ignore[misc]
     if isinstance(value, (list, tuple)):
         return [_sorted(part) for part in value]  # type: ignore[misc]
-    return value
+    # Python writes no decimal of more than 4,300 digits.
+    return hex(value) if type(value) is int else value

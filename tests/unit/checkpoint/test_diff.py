@@ -83,3 +83,11 @@ def test_changes_beyond_the_limit_are_counted() -> None:
     found = some(changes({}, {str(i): i for i in range(30)}), 10)
     assert (len(found.shown), found.left_out) == (10, 20)
     assert some(changes({}, {"a": 1}), 0).left_out == 0
+
+
+def test_numbers_beyond_json_are_shown_all_the_same() -> None:
+    huge = 7**9000
+    assert show([huge])["large"] == "list"
+    assert show(2**70) == 2**70
+    assert show([huge], large=10_000) == [hex(huge)]
+    assert told({"n": huge}, {"n": huge + 1}) == [("n", "changed")]

@@ -72,6 +72,17 @@ def test_the_live_view_tells_what_runs_what_waits_and_what_it_costs() -> None:
     assert foot == "1 done · 1 running · 1 asking · 7 tokens · cost 0.5"
 
 
+@pytest.mark.covers("TOOL-CLI-01", "TOOL-AGENT-04")
+def test_the_live_view_reads_on_over_tools_and_sub_agents() -> None:
+    seen = Watched()
+    seen.tell(0, "node.started", "bot", visit=1)
+    seen.tell(1, "node.emitted", "bot", kind="text", data="Let me look.")
+    seen.tell(2, "node.emitted", "bot", kind="tool", data={"tool": "look", "call": "c1", "turn": 1})
+    seen.tell(3, "node.emitted", "bot", kind="agent", data={"agent": "helper", "text": "It is calm."})
+
+    assert seen.lines(5 * SECOND)[2] == "    Let me look. [look] It is calm."
+
+
 @pytest.mark.covers("TOOL-CLI-01")
 def test_the_live_view_tells_progress_retries_and_failures() -> None:
     seen = Watched()

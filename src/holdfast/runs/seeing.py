@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -121,12 +121,21 @@ def _stepped(visits: Visits, event: Event) -> None:
 
 def _emitted(visits: Visits, event: Event) -> None:
     """Text grows at its end, as tokens do; `kind="progress"` is a number from 0 to 1, or done and total."""
-    told: Any = event.data.get("data")
+    told: Any = _words(event.data.get("kind"), event.data.get("data"))
     visit = _meant(visits, event)
     visit.emitted += 1
     visit.said = (visit.said + told)[-SAID:] if isinstance(told, str) else repr(told)[-SAID:]
     if event.data.get("kind") == "progress":
         visit.progress = _share(told)
+
+
+def _words(kind: Any, told: Any) -> Any:
+    """Of agents: what a sub-agent says reads on like any text, and a tool is named where it begins."""
+    if kind == "agent" and isinstance(told, dict):
+        return cast("dict[str, Any]", told).get("text", told)
+    if kind == "tool" and isinstance(told, dict):
+        return f" [{cast('dict[str, Any]', told).get('tool')}] "
+    return told
 
 
 def _share(told: Any) -> float | None:

@@ -168,7 +168,7 @@ async def test_resume_is_refused_when_the_graph_has_changed(house: Holdfast) -> 
         for ask in (changed.resume, changed.fork, changed.rewind):
             with pytest.raises(VersionMismatchError) as caught:
                 await ask(point.id, on=other)
-            assert_refused(caught.value, "version", "Load the code of the old version")
+            assert_refused(caught.value, "version", "Load the code of its version")
         with pytest.raises(VersionMismatchError):
             await changed.resume(waiting.run_id, on=other)
     after = [r for r in await records_of(house, waiting.run_id) if r.seq <= before[-1].seq]

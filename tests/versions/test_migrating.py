@@ -10,8 +10,18 @@ from typing import Any
 import apsw
 import pytest
 
-from holdfast import CheckpointCorruptError, Flow, Holdfast, InputError, RunStatus, Worker, all_of
+from holdfast import (
+    CheckpointCorruptError,
+    Flow,
+    Holdfast,
+    InputError,
+    RunStatus,
+    VersionMismatchError,
+    Worker,
+    all_of,
+)
 from holdfast.checkpoint.keys import StaticKeys, new_scope, with_scope
+from holdfast.runs.migrating import move
 from holdfast.store.base import ClaimRequest
 from holdfast.store.memory import MemoryStore
 from holdfast.testing.clock import FakeClock
@@ -351,3 +361,28 @@ async def test_force_is_for_named_runs_and_not_for_what_has_no_place(place: Plac
     (verdict,) = await bare.migrate_runs(waiting.run_id, force=True, on=house)
     assert not verdict.migrated
     assert not verdict.misfits[0].soft
+
+
+@pytest.mark.covers("TOOL-VER-06", "D-34")
+async def test_a_refused_resume_changes_nothing_about_the_run(place: Place) -> None:
+    house = await place.house()
+    waiting = await order("1").run(on=house)
+    service = await house.service()
+    before = await service.get(waiting.run_id)
+    with pytest.raises(VersionMismatchError):
+        await order("2").resume(waiting.run_id, on=await place.house())
+    assert await service.get(waiting.run_id) == before
+
+
+@pytest.mark.covers("TOOL-VER-08")
+async def test_a_run_is_moved_once_when_two_move_it_at_the_same_time(place: Place) -> None:
+    house, other = await place.house(), await place.house()
+    waiting = await order("1").run(on=house)
+    service = await house.service()
+    row = await service.get(waiting.run_id)
+    await order("2").migrate_runs(on=other)
+    # The second one still believes in the row that it has read before.
+    found = await move(service, row, order("2").program())
+    assert not found.misfits
+    assert len(await told(other, waiting, "run.migrated")) == 1
+    assert (await service.get(row.id)).status is RunStatus.pending_input

@@ -81,6 +81,8 @@ class Flow(AgentNodes):
             row = await service.fork(row.id, row.head if seq is None else seq, patch=patch, input=input)
         elif row.status in (RunStatus.completed, RunStatus.cancelled):
             return await result_of(service, self.program(), row.id)
+        # Before anything is touched: a run that nobody here can serve keeps its status (D-34).
+        service.runtime.program_for(row.version, row.flow)
         if row.status is RunStatus.failed or breaks:
             await service.ask_resume(row.id, breaks=breaks)
         return await advance(service, self.program(), row.id)

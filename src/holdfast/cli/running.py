@@ -65,6 +65,8 @@ async def resume_run(run: str, spec: str | None, manner: Manner, breaks: Sequenc
         if row.status in (RunStatus.completed, RunStatus.cancelled):
             return await _tell_ended(service, row, manner)
         flow = load_flow(spec or recall_source(manner.store, row.flow, row.version))
+        service.runtime.carry(flow.program())
+        service.runtime.program_for(row.version, row.flow)
         if row.status is RunStatus.failed or breaks:
             await service.ask_resume(row.id, breaks=breaks)
         if spec is not None:

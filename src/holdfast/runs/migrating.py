@@ -175,7 +175,7 @@ async def move(service: RunService, row: RunRow, program: Program, *, force: boo
     try:
         then = msgspec.structs.replace(claim.run, status=row.status)
         found = await plan(service, then, program, force=force)
-        if not found.misfits:
+        if not found.misfits and then.version != program.version:
             await _write(service, claim, found)
             return found
     except BaseException:

@@ -265,6 +265,8 @@ def test_command_line_tells_what_is_damaged_without_a_traceback(
     said = cli("show", run)
     assert (said.code, "Traceback" in said.err) == (4, False)
     assert "does not match its digest" in said.err
+    assert "assess" in said.out  # what can be read is shown
+    assert cli("show", run, "--json").json["damaged"]
     assert cli("runs").code == 0
     assert cli("answer", waits, "approve", "--resume").code == 0
 

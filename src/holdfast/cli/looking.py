@@ -11,7 +11,19 @@ from holdfast.cli.lasting import clock_time, lasting
 from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house
 from holdfast.cli.picturing import picture_of
-from holdfast.cli.screen import brief, busy, draw, fields, is_plain, note, print_json, say, table, width
+from holdfast.cli.screen import (
+    brief,
+    busy,
+    complain,
+    draw,
+    fields,
+    is_plain,
+    note,
+    print_json,
+    say,
+    table,
+    width,
+)
 from holdfast.cli.telling import command, hold_json, tell_holds, version_text
 from holdfast.cli.timing import SHOWN, money, tell_timeline, timeline_json
 from holdfast.drawing import to_text
@@ -63,8 +75,9 @@ async def show(
             found = await (service.latest(row.id) if seq is None else service.checkpoint(row.id, seq))
             return _tell_checkpoint(found, json=json, form=form)
         if json:
-            print_json(await run_json(service, row))
-            return Exit.ok
+            told = await run_json(service, row)
+            print_json(told)
+            return Exit.store_trouble if told["damaged"] else Exit.ok
         return await _show_run(service, row, view, store=store)
 
 
@@ -98,8 +111,7 @@ async def _show_run(service: RunService, row: RunRow, view: View, *, store: str 
     with busy(f"Reading {row.head + 1 - row.horizon:,} records"):
         line = await make_timeline(service, row, keep=None if view.everything else SHOWN)
     now = service.store.now()
-    if not view.chosen:
-        await _head(service, row, line, now)
+    damage = "" if view.chosen else await _head(service, row, line, now)
     if view.graph or not view.chosen:
         _apart(view, draws=True)
         show_graph(line, row, expand=view.expand)
@@ -112,7 +124,9 @@ async def _show_run(service: RunService, row: RunRow, view: View, *, store: str 
     tell_holds(await _holds(service, row, HoldStatus.pending), store)
     if row.status in (RunStatus.failed, RunStatus.resumable) and not row.read_only:
         note(f"Go on with: {command('resume', row.id[:8], store)}")
-    return Exit.ok
+    if damage:
+        complain(f"{damage} What can still be read is shown.")
+    return Exit.store_trouble if damage else Exit.ok
 
 
 def _apart(view: View, *, draws: bool) -> None:
@@ -120,7 +134,8 @@ def _apart(view: View, *, draws: bool) -> None:
         say()
 
 
-async def _head(service: RunService, row: RunRow, line: Timeline, now: int) -> None:
+async def _head(service: RunService, row: RunRow, line: Timeline, now: int) -> str:
+    """Answers what is damaged, if anything."""
     state, artifacts, damage = await _values(service, row, line)
     fields(
         [
@@ -145,6 +160,7 @@ async def _head(service: RunService, row: RunRow, line: Timeline, now: int) -> N
             ("artifacts", brief(artifacts) if artifacts else ""),
         ]
     )
+    return damage
 
 
 async def _migrated(service: RunService, row: RunRow) -> str:

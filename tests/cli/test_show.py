@@ -283,7 +283,7 @@ def test_show_tells_what_it_can_of_a_damaged_run(cli: Cli, refund: str, tmp_path
 
     said = cli("show", run)
 
-    assert said.code == 0
+    assert said.code == 4
     assert "record 1" in next(line for line in said.out.splitlines() if line.startswith("damaged"))
     assert "✓ pay" in said.out
     assert "✓ assess" in said.out

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from holdfast.agents.prices import Prices
     from holdfast.agents.sandbox import LocalSandbox, file_tools, shell_tool
     from holdfast.agents.scripted import Scripted, tool_call
-    from holdfast.agents.space import Files, Sandbox, SandboxGone
+    from holdfast.agents.space import Files, Sandbox, SandboxGoneError
     from holdfast.agents.tools import Approval, Tool, ToolError, tool
     from holdfast.app.flow import Flow
     from holdfast.app.house import Holdfast, use
@@ -102,7 +102,7 @@ _HOMES = {
     "holdfast.agents.prices": ("Prices",),
     "holdfast.agents.sandbox": ("LocalSandbox", "file_tools", "shell_tool"),
     "holdfast.agents.scripted": ("Scripted", "tool_call"),
-    "holdfast.agents.space": ("Files", "Sandbox", "SandboxGone"),
+    "holdfast.agents.space": ("Files", "Sandbox", "SandboxGoneError"),
     "holdfast.agents.tools": ("Approval", "Tool", "ToolError", "tool"),
     "holdfast.app.flow": ("Flow",),
     "holdfast.app.house": ("Holdfast", "use"),
@@ -231,7 +231,7 @@ __all__ = [
     "RunSettings",
     "RunStatus",
     "Sandbox",
-    "SandboxGone",
+    "SandboxGoneError",
     "Scripted",
     "Secret",
     "StaticKeys",

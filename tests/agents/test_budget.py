@@ -9,6 +9,7 @@ from holdfast import (
     Agent,
     AnswerInvalidError,
     Budget,
+    Flow,
     Holdfast,
     InputError,
     Prices,
@@ -136,6 +137,27 @@ async def test_a_budget_stops_or_fails_without_asking_when_it_says_so(house: Hol
     assert failed.status is RunStatus.failed
     assert failed.error is not None
     assert failed.error.code == "budget"
+
+
+@pytest.mark.covers("TOOL-AGENT-10")
+async def test_a_run_that_met_its_budget_goes_on_when_the_budget_is_raised(place: Place) -> None:
+    world = World()
+    model = eager()
+
+    def flow(**budget: Any) -> Flow:
+        return a_flow(model, world.looks(), budget=Budget(**budget))
+
+    result = await flow(tokens=80, at_limit="fail").run({"prompt": "Go"}, on=await place.house())
+    assert result.status is RunStatus.failed
+    house = await place.house()
+    result = await flow(tokens=200).resume(result.run_id, on=house)
+    # 160 of 200: what was asked then is not forgotten when the budget is another one again.
+    (hold,) = result.holds
+    assert asked(model) == 4
+    await (await house.service()).answer(hold.id, "continue")
+    result = await flow(tokens=100_000).resume(result.run_id, on=await place.house())
+    assert result.completed
+    assert asked(model) == 7
 
 
 @pytest.mark.covers("TOOL-AGENT-10")

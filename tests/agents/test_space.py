@@ -13,7 +13,7 @@ from holdfast import (
     Holdfast,
     LocalSandbox,
     RunStatus,
-    SandboxGone,
+    SandboxGoneError,
     Scripted,
     file_tools,
     shell_tool,
@@ -239,7 +239,7 @@ async def test_a_command_that_takes_too_long_is_ended_with_all_it_started(tmp_pa
     assert "characters left out" in done["output"]
     assert (await folder.run("exit 3"))["exit"] == 3
     for nobody in ("../x", "00000000-0000-4000-8000-000000000000"):
-        with pytest.raises(SandboxGone):
+        with pytest.raises(SandboxGoneError):
             await sandbox.connect(nobody)
 
 

@@ -22,7 +22,7 @@ from holdfast import (
     tool,
     tool_call,
 )
-from holdfast.agents.messages import Message, Reply, ToolCall
+from holdfast.agents.messages import Message, Reply, Tokens, ToolCall
 from holdfast.agents.scripted import Scripted as Model
 from tests.agents.helpers import World, a_flow, asked, results
 from tests.flows.places import Place, told
@@ -342,6 +342,30 @@ async def test_a_model_that_refuses_fails_the_run_with_what_it_said(house: Holdf
     assert result.error is not None
     assert result.error.code == "model_refused"
     assert "I will not." in result.error.message
+
+
+async def test_a_refusal_is_asked_about_again_when_the_run_is_resumed(house: Holdfast) -> None:
+    says: list[Any] = [Reply(Message("assistant", "I will not."), Tokens(5, 5), finish="refused")]
+    flow = a_flow(Scripted(lambda _request: says.pop() if says else "Well, then."))
+    result = await flow.run({"prompt": "Go"}, on=house)
+    assert result.status is RunStatus.failed
+    assert result.totals["tokens"] == 10
+    assert (await flow.resume(result.run_id, on=house)).completed
+
+
+async def test_what_a_tool_or_a_sub_agent_returns_is_told_as_json(house: Holdfast) -> None:
+    @tool(effect="read")
+    async def judge() -> Judged:
+        """Judges."""
+        return Judged(good=True, why="so")
+
+    inner = Agent("inner", model=Scripted(tool_call("final_answer", good=False, why="no")), returns=Judged)
+    model = Scripted([tool_call("judge"), tool_call("inner", task="judge")], "Ok.")
+    assert (await a_flow(model, judge, inner.as_tool()).run({"prompt": "Go"}, on=house)).completed
+    assert [message.text for message in results(model.requests[-1])] == [
+        '{"good":true,"why":"so"}',
+        '{"good":false,"why":"no"}',
+    ]
 
 
 async def test_an_error_of_a_model_of_ones_own_is_told_with_its_type(house: Holdfast) -> None:

@@ -157,13 +157,12 @@ class Agent:
         return AgentTool(self, called, said, max_calls, approval_of(approval, None, called))
 
     def code_text(self) -> str:
-        """What its doings depend on. Not the model, and not how many turns it may take: those may change."""
+        """What its doings depend on. Not the model and not its limits: those may change under a run."""
         parts: list[Any] = [FORM, self.name, self.instructions, self.parallel]
         parts += [_tool_text(tool) for tool in self.tools]
         parts.append(
             None if self.returns is None else msgspec.json.encode(self.tool_specs[-1].schema).decode()
         )
-        parts.append(None if self.budget is None else self.budget.told())
         return repr(parts)
 
 

@@ -55,10 +55,6 @@ class Budget:
         if at_limit not in AT_LIMIT:
             raise InputError(f"at_limit={at_limit!r} means nothing.", hint=f"One of: {', '.join(AT_LIMIT)}.")
 
-    def told(self) -> list[Any]:
-        """What a change of would make another agent of it."""
-        return [self.tokens, str(self.money), self.micros, self.ask_at, self.at_limit, self.assignee]
-
 
 class Purse:
     """A budget in use by one conversation."""

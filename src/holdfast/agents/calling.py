@@ -16,6 +16,7 @@ from holdfast.agents.space import Changes, Space, changes_in
 from holdfast.agents.tools import Tool
 from holdfast.agents.within import ScriptContext, Within
 from holdfast.errors import InputError, NotDone
+from holdfast.model.annotations import is_pydantic
 from holdfast.runs.context import Context
 from holdfast.runs.questions import HoldExpiredError
 from holdfast.runs.substeps import StepFailedError
@@ -175,6 +176,8 @@ def result_text(value: Any) -> str:
         return "Done."
     if isinstance(value, str):
         return value
+    if is_pydantic(type(value)):
+        value = value.model_dump(mode="json")
     try:
         return msgspec.json.encode(value, enc_hook=str).decode()
     except (TypeError, ValueError, OverflowError, RecursionError):

@@ -14,21 +14,29 @@ OPTIONS = (Option("continue", "Go on", "primary"), Option("stop", "Stop with wha
 async def stopped_at(purse: Purse, at: Within, agent: str, turn: int) -> list[str]:
     """Looked at before each call of the model: what it has to stop at, in words; nothing: it goes on."""
     asked = 0
-    while reached := purse.reached():
-        policy = purse.budget.at_limit
+    while (reached := purse.reached()) or at.has(_key(turn, asked)):
+        # What was asked once is asked again, by its record, also where the budget is another one now.
+        policy = "ask" if at.has(_key(turn, asked)) else purse.budget.at_limit
         if policy == "fail":
-            raise BudgetError(f"agent {agent!r} has used {', '.join(reached)}.")
+            raise BudgetError(
+                f"agent {agent!r} has used {', '.join(reached)}.",
+                hint="Give it a larger budget, and resume the run.",
+            )
         if policy == "stop" or not await _go_on(purse, at, agent, turn, reached, asked):
-            return reached
+            return reached or ["what a person allowed"]
         asked += 1
     return []
+
+
+def _key(turn: int, asked: int) -> str:
+    return f"{turn + 1}/budget{asked}"
 
 
 async def _go_on(purse: Purse, at: Within, agent: str, turn: int, reached: list[str], asked: int) -> bool:
     try:
         reply = await at.ask(
-            f"{turn + 1}/budget{asked}",
-            f"Agent {agent!r} has used {', '.join(reached)}. May it go on?",
+            _key(turn, asked),
+            at.asked(_key(turn, asked)) or f"Agent {agent!r} has used {', '.join(reached)}. May it go on?",
             options=OPTIONS,
             type="approval",
             assignee=purse.budget.assignee,

@@ -105,7 +105,6 @@ class Conversation:
     async def _open(self, prompt: str, history: Sequence[Message]) -> None:
         """What a conversation begins with is recorded: a later change of state or words does not touch it."""
         instructions = self.agent.instructions
-
         if not prompt and not history:
             raise InputError(f"agent {self.agent.name!r} is asked nothing.", hint="Give it a prompt.")
 
@@ -140,6 +139,7 @@ class Conversation:
             self._demand_usage(reply)
             cost = agent.model.prices.cost(reply.tokens) if agent.model.prices is not None else Decimal(0)
             ctx.spent(tokens=reply.tokens.total, cost=float(cost))
+            self._demand_answer(reply)
             return self._kept(reply, cost, ctx.now() - started)
 
         try:
@@ -170,6 +170,12 @@ class Conversation:
             "attempt": self.at.ctx.attempt,
         }
 
+    def _demand_answer(self, reply: Reply) -> None:
+        """A refusal is no answer: it is recorded as an error, so that a resume asks again."""
+        if reply.finish == "refused" and not reply.message.calls:
+            said = told(reply.message.text, 500) or "it gave no reason"
+            raise ModelRefusedError(f"{self.agent.model.name!r} refused to answer: {said}.")
+
     def _demand_usage(self, reply: Reply) -> None:
         """A budget that cannot be counted would be passed in silence."""
         if not reply.tokens.total and self.purse.limits.keys() & {"tokens", "money"}:
@@ -193,9 +199,6 @@ class Conversation:
     # ------------------------------------------------------------------ what it said
     async def _act(self, message: Message, finish: str) -> Said | None:
         """The end, or one turn more."""
-        if finish == "refused" and not message.calls:
-            said = told(message.text, 500) or "it gave no reason"
-            raise ModelRefusedError(f"{self.agent.model.name!r} refused to answer: {said}.")
         final = next((call for call in message.calls if call.name == FINAL), None)
         if final is not None and self.agent.returns is not None:
             return self._final(message, final)

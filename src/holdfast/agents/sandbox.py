@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 from uuid import uuid4
 
-from holdfast.agents.space import Files, SandboxGone
+from holdfast.agents.space import Files, SandboxGoneError
 from holdfast.agents.tools import Approval, Tool, When, tool
 from holdfast.types.ids import is_id
 
@@ -46,7 +46,7 @@ class LocalSandbox:
     async def connect(self, id: str) -> Folder:  # noqa: A002
         place = self.root / id
         if not is_id(id) or not place.is_dir():
-            raise SandboxGone(f"there is no folder {place}")
+            raise SandboxGoneError(f"there is no folder {place}")
         return Folder(place, self.env)
 
 

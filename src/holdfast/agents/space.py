@@ -17,7 +17,7 @@ from holdfast.agents.tools import ToolError
 MAX_BYTES = 16 * 2**20
 
 
-class SandboxGone(Exception):
+class SandboxGoneError(Exception):
     """Raise it from `connect`: that sandbox has expired, or was removed."""
 
 
@@ -32,7 +32,7 @@ class Sandbox(Protocol):
         ...
 
     async def connect(self, id: str) -> Any:  # noqa: A002
-        """What a tool gets for its parameter `sandbox`. Raises SandboxGone."""
+        """What a tool gets for its parameter `sandbox`. Raises SandboxGoneError."""
         ...
 
 
@@ -129,7 +129,7 @@ class Space:
             if self._session is None and self._id is not None:
                 try:
                     self._session = await self._sandbox.connect(self._id)
-                except SandboxGone:
+                except SandboxGoneError:
                     lost = "(The sandbox was gone; this is a new and empty one.)\n"
             if self._session is None:
                 self._id = await self._sandbox.start()

@@ -36,6 +36,13 @@ class Within:
     async def ask(self, part: str, prompt: str, **options: Any) -> Reply:
         return await self.ctx.ask(prompt, key=self.key(part), **options)
 
+    def has(self, part: str) -> bool:
+        return self.ctx.recorded(self.key(part)) is not None
+
+    def asked(self, part: str) -> str | None:
+        """The question that is recorded there: its words may not change with what they were made of."""
+        return self.ctx.recorded(self.key(part))
+
     async def mark_turn(self, number: int, told: dict[str, str], *, listed: bool) -> None:
         await self.ctx.mark_turn(number, told or None, key=self.key(f"{number}/turn"), listed=listed)
 

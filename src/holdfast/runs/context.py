@@ -177,6 +177,11 @@ class Context:
             return result_of(known)
         return await self._substeps.run(Step(ordinal, name, kind, idempotent), fn, args, kwargs)
 
+    def recorded(self, key: str) -> str | None:
+        """The name of the sub-step or question that is recorded under this key."""
+        known = self._exec.subs.get(f"={key}")
+        return None if known is None else known.name
+
     async def mark_turn(self, number: int, value: Any = None, *, key: str, listed: bool = True) -> None:
         """The end of a turn of a loop inside this node: a checkpoint, durable when this returns.
 

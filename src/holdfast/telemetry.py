@@ -9,7 +9,6 @@ once, with no clean-up, as a power cut would.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import sys
@@ -119,6 +118,8 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info:
             told["exception"] = self.formatException(record.exc_info)
+        import json
+
         return veil.hide(json.dumps(told, ensure_ascii=False, default=str))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from threading import Thread
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.app.agent_nodes import AgentNodes
 from holdfast.app.house import Holdfast, default_house
@@ -15,11 +15,13 @@ from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs.calling import build_state
 from holdfast.runs.service import RunService
-from holdfast.runs.verdicts import Verdict
 from holdfast.store.base import RunRow
 from holdfast.types.event import Event
 from holdfast.types.ids import RunId
 from holdfast.types.status import RunStatus
+
+if TYPE_CHECKING:
+    from holdfast.runs.verdicts import Verdict
 
 T = TypeVar("T")
 

@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.checkpoint.difference import Diff
 from holdfast.checkpoint.keys import KeyRing, keys_from_environment
 from holdfast.errors import StoreUnavailableError
 from holdfast.model.program import Program
 from holdfast.runs.blobs import Objects
-from holdfast.runs.replaying import Replay
 from holdfast.runs.runtime import RunSettings, Runtime
 from holdfast.runs.service import RunService
 from holdfast.runs.vault import Vault
@@ -28,7 +26,9 @@ from holdfast.types.clock import Clock
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from holdfast.checkpoint.difference import Diff
     from holdfast.reports.postmortem import Postmortem
+    from holdfast.runs.replaying import Replay
 
 DEFAULT_STORE = "sqlite:.holdfast/holdfast.db"
 

@@ -3,30 +3,39 @@
 from __future__ import annotations
 
 import sys
-from typing import Final, cast
+from functools import cache
+from types import ModuleType
+from typing import Any, Final, cast
 
 from holdfast.errors import CheckpointCorruptError
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
 
 WORTH_TRYING: Final = 4096
 LEVEL: Final = 3
 MAX_DECOMPRESSED: Final = 256 * 2**20
 
 
+@cache
+def library() -> Any:
+    """Loaded with the first large record: most programs start without one."""
+    found: ModuleType
+    if sys.version_info >= (3, 14):
+        from compression import zstd as found
+    else:
+        from backports import zstd as found
+    return found
+
+
 def squeeze(data: bytes) -> bytes | None:
     """The compressed form, or None where it would save a tenth or less."""
     if len(data) <= WORTH_TRYING:
         return None
-    small = zstd.compress(data, LEVEL)
+    small: bytes = library().compress(data, LEVEL)
     return small if len(small) * 10 < len(data) * 9 else None
 
 
 def expand(data: bytes | memoryview, limit: int = MAX_DECOMPRESSED) -> bytes:
     """The inverse of `squeeze`. Raises CheckpointCorruptError, also for more than `limit` bytes."""
+    zstd = library()
     try:
         # None where the header does not say; `squeeze` always says.
         stated = cast("int | None", zstd.get_frame_info(data).decompressed_size)
@@ -36,7 +45,7 @@ def expand(data: bytes | memoryview, limit: int = MAX_DECOMPRESSED) -> bytes:
             )
         # The frame's header can lie: never make more than it states.
         reader = zstd.ZstdDecompressor()
-        whole = reader.decompress(data, max_length=stated + 1)
+        whole: bytes = reader.decompress(data, max_length=stated + 1)
         complete = reader.eof and len(whole) == stated and not reader.unused_data
     except zstd.ZstdError as error:
         raise CheckpointCorruptError(f"A compressed record cannot be read: {error}") from None

@@ -27,7 +27,6 @@ from decimal import Decimal
 from struct import Struct
 from typing import Any, Final, cast
 from uuid import UUID
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 from msgspec.msgpack import Ext
@@ -89,6 +88,8 @@ def _zone(tz: tzinfo | None) -> Any:
         offset, *name = cast("tuple[timedelta, str]", tz.__getinitargs__())  # type: ignore[attr-defined]
         micros = offset // _MICROSECOND
         return [micros, name[0]] if name else micros
+    from zoneinfo import ZoneInfo
+
     if type(tz) is ZoneInfo and tz.key:
         return tz.key
     raise ValueNotStorableError(
@@ -101,6 +102,8 @@ def _read_zone(raw: Any) -> tzinfo | None:
     if raw is None:
         return None
     if isinstance(raw, str):
+        from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
         try:
             return ZoneInfo(raw)
         except ZoneInfoNotFoundError:

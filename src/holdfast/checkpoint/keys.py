@@ -12,7 +12,6 @@ stays the same when keys rotate.
 from __future__ import annotations
 
 import os
-import secrets
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from datetime import datetime
@@ -186,7 +185,7 @@ def write_keys(path: Path, file: KeyFile) -> None:
 
 
 def _secret() -> str:
-    return b64encode(secrets.token_bytes(SECRET_SIZE)).decode()
+    return b64encode(os.urandom(SECRET_SIZE)).decode()
 
 
 def keys_from_environment() -> StaticKeys | None:

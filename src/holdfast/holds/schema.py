@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from fractions import Fraction
 from typing import Any, Final, cast
 
 from holdfast.model.checks.schemas import schema_faults
@@ -167,6 +166,8 @@ def _bound(fits: Callable[[Any, Any], bool], what: str) -> _Check:
 
 def _is_multiple(value: Any, step: Any) -> bool:
     """In exact numbers: as floats, 0.3 is no multiple of 0.1."""
+    from fractions import Fraction
+
     return Fraction(str(value)) % Fraction(str(step)) == 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
 from typing import Final
 
 from holdfast.errors import InputError
@@ -66,6 +65,8 @@ def _in_flow(known: dict[str, tuple[Graph, str]], name: str) -> list[str]:
 
 
 def _near(name: str, known: Iterable[str]) -> str:
+    from difflib import get_close_matches
+
     names = list(known)
     near = get_close_matches(name, names, 5, 0.5) or [place for place in names if place.endswith(f"/{name}")]
     if near:

@@ -7,7 +7,6 @@ size of the rest. The checks of one field are compiled once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 from operator import is_
 from typing import Any, Final
 
@@ -298,6 +297,8 @@ class StateSchema:
             raise StateError(f"The state's keys are text, not {type(name).__name__} ({name!r}).")
         if self.open:
             return make_field(name, Any)
+        from difflib import get_close_matches
+
         near = get_close_matches(name, self.fields, n=1)
         advice = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(self.fields)}"
         raise StateError(f"The state has no field {name!r} ({advice})", field=name)

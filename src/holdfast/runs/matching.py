@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 import msgspec
 
@@ -50,6 +49,8 @@ class Match(msgspec.Struct, frozen=True):
         fresh = [n.id for i, n in enumerate(self.graph.nodes) if n.kind is kind and i not in self._taken]
         if len(fresh) == 1:
             return fresh[0]
+        from difflib import get_close_matches
+
         return next(iter(get_close_matches(self.old.nodes[node].id, fresh, n=1, cutoff=0.3)), "")
 
     @property

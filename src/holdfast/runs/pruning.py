@@ -16,7 +16,6 @@ from holdfast.model.graph import Graph
 from holdfast.model.snapshot import dump_position
 from holdfast.runs.blobs import refs_in
 from holdfast.runs.history import Reader
-from holdfast.runs.pictures import Folded, fold_to, lineage_of
 from holdfast.runs.sealing import Sealer
 from holdfast.store.base import RunFilter
 from holdfast.types.ids import RunId
@@ -25,6 +24,7 @@ from holdfast.types.retention import Retention
 from holdfast.types.status import ENDED, RunStatus
 
 if TYPE_CHECKING:
+    from holdfast.runs.pictures import Folded
     from holdfast.runs.service import RunService
     from holdfast.store.base import RunRow
 
@@ -77,6 +77,8 @@ async def prune(service: RunService, run: str, *, keep: int = KEEP) -> int:
     if horizon is None or horizon <= row.horizon:
         return 0
     reader = await _exact_reader(service, row)
+    from holdfast.runs.pictures import fold_to
+
     folded = await fold_to(service, row, horizon, reader)
     replace = _snapshot(folded)
     kept = await _named_after(service, row, horizon, reader)
@@ -126,6 +128,8 @@ async def _exact_reader(service: RunService, row: RunRow) -> Reader:
 
 def _snapshot(folded: Folded) -> Record:
     """The record at the horizon, its columns as they are, its payload the whole position."""
+    from holdfast.runs.pictures import lineage_of
+
     old = folded.record
     position: dict[str, Any] = {
         **dump_position(folded.pos, whole=True, by_ref=True),

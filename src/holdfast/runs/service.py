@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.checkpoint.difference import Diff
-from holdfast.checkpoint.picture import Checkpoint, CheckpointMeta
 from holdfast.errors import (
     RunEndedError,
     RunNotFoundError,
@@ -17,27 +15,12 @@ from holdfast.holds import deciding
 from holdfast.model.graph import Graph
 from holdfast.model.position import Position
 from holdfast.model.program import Program
-from holdfast.runs import (
-    comparing,
-    creating,
-    forking,
-    moving,
-    naming,
-    pictures,
-    pruning,
-    recounting,
-    replaying,
-    saying,
-    verdicts,
-)
+from holdfast.runs import creating, pruning
 from holdfast.runs.announcing import Progress
 from holdfast.runs.history import reader_of, tell_events
 from holdfast.runs.options import break_places
 from holdfast.runs.pending import PendingRun, open_breakpoints, pending_runs
-from holdfast.runs.replaying import Replay
 from holdfast.runs.runtime import Runtime
-from holdfast.runs.story import Story
-from holdfast.runs.verdicts import Verdict
 from holdfast.store.base import Claim, RunFilter, RunRow
 from holdfast.store.readonly import demand_live
 from holdfast.types.event import Event, EventRow
@@ -46,6 +29,13 @@ from holdfast.types.ids import RunId
 from holdfast.types.record import Lease
 from holdfast.types.status import ENDED, HoldStatus, RunStatus
 from holdfast.types.wording import demand_text
+
+if TYPE_CHECKING:
+    from holdfast.checkpoint.difference import Diff
+    from holdfast.checkpoint.picture import Checkpoint, CheckpointMeta
+    from holdfast.runs.replaying import Replay
+    from holdfast.runs.story import Story
+    from holdfast.runs.verdicts import Verdict
 
 
 class RunService:
@@ -140,6 +130,8 @@ class RunService:
         self, run: str, content: str | Mapping[str, Any], *, hold: str | None = None, by: str = "user:local"
     ) -> HoldRow:
         """Answer the open question of a run in plain words, or with a whole answer as a mapping."""
+        from holdfast.runs import saying
+
         return await saying.say(self, run, content, hold=hold, by=by)
 
     async def cancel(self, run: str, *, reason: str = "cancelled", by: str = "user:local") -> RunRow:
@@ -180,38 +172,54 @@ class RunService:
         self, run: str, *, limit: int = 50, node: str | None = None, before: int | None = None
     ) -> list[CheckpointMeta]:
         """Metadata, newest first; no state is loaded. `limit` 0: all."""
+        from holdfast.runs import pictures
+
         return await pictures.list_checkpoints(self, run, limit=limit, node=node, before=before)
 
     async def checkpoint(self, ref: str, seq: int | None = None) -> Checkpoint:
         """The complete picture: by checkpoint id, or by run and record. Raises CheckpointNotFoundError."""
+        from holdfast.runs import pictures
+
         row, found = await pictures.resolve(self, ref, seq)
         return await pictures.make_checkpoint(self, row, found)
 
     async def latest(self, run: str, node: str | None = None) -> Checkpoint:
         """The newest checkpoint of a run (and node), by sequence."""
+        from holdfast.runs import pictures
+
         row, seq = await pictures.latest_seq(self, run, node)
         return await pictures.make_checkpoint(self, row, seq)
 
     async def standing(self, ref: str, checkpoint: str | int | None = None) -> tuple[RunRow, int | None]:
         """(run, None) where `ref` (and `checkpoint`) mean the run as it stands; else (run, seq)."""
+        from holdfast.runs import pictures
+
         return await pictures.standing(self, ref, checkpoint)
 
     async def find(self, ref: str) -> tuple[RunRow, int]:
         """The run and record that a person's words mean: a checkpoint's id, RUN, RUN@12 or RUN@node."""
+        from holdfast.runs import naming
+
         return await naming.find(self, ref)
 
     async def diff(self, a: str, b: str) -> Diff:
         """From moment `a` to moment `b`, each named as for `find`: what differs, and where they part."""
+        from holdfast.runs import comparing
+
         return await comparing.compare(self, a, b)
 
     async def story(self, run: str, *, upto: int | None = None) -> Story:
         """What happened, visit by visit: attempts, sub-steps, questions, what changed in the state."""
+        from holdfast.runs import recounting
+
         return await recounting.recount(self, await self.get(run), upto)
 
     async def replay(
         self, run: str, *, upto: int | None = None, against: Graph | None = None, version: str = ""
     ) -> Replay:
         """Make the run's decisions once more and compare. `against`: with the graph of another version."""
+        from holdfast.runs import replaying
+
         return await replaying.replay(self, run, upto=upto, against=against, version=version)
 
     # ------------------------------------------------------------------ branching off
@@ -225,6 +233,8 @@ class RunService:
         run_id: str | None = None,
     ) -> RunRow:
         """A new run from a checkpoint (an id, or a run and a record); the source stays as it is."""
+        from holdfast.runs import forking
+
         return await forking.fork(self, ref, seq, patch=patch, given=input, run_id=run_id)
 
     async def rewind(
@@ -237,26 +247,36 @@ class RunService:
         run_id: str | None = None,
     ) -> RunRow:
         """A fork that supersedes its source: the old run ends as cancelled, with links both ways."""
+        from holdfast.runs import forking
+
         return await forking.fork(self, ref, seq, patch=patch, given=input, supersede=True, run_id=run_id)
 
     # ------------------------------------------------------------------ versions
     async def check(self, program: Program) -> list[Verdict]:
         """Each live run of this flow on another version: whether it would fit this one, and why not."""
+        from holdfast.runs import verdicts
+
         return await verdicts.check(self, program)
 
     async def migrate(
         self, program: Program, *, runs: Sequence[str] = (), dry_run: bool = False, force: bool = False
     ) -> list[Verdict]:
         """Move runs (default: all that live on another version) to this one; those that do not fit stay."""
+        from holdfast.runs import verdicts
+
         return await verdicts.migrate(self, program, runs=runs, dry_run=dry_run, force=force)
 
     # ------------------------------------------------------------------ moving
     async def export_run(self, run: str, *, decrypt: bool = False) -> bytes:
         """The run with its whole history as a file, for another machine or store. The run stays as it is."""
+        from holdfast.runs import moving
+
         return await moving.export_run(self, run, decrypt=decrypt)
 
     async def import_run(self, data: bytes, *, as_new_run: bool = False, tenant: str | None = None) -> RunRow:
         """An exported run as read-only history under its own id; `as_new_run`: a fork of it that goes on."""
+        from holdfast.runs import moving
+
         return await moving.import_run(self, data, as_new_run=as_new_run, tenant=tenant)
 
     # ------------------------------------------------------------------ retention

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from difflib import get_close_matches
 
 from holdfast.model.checks.view import View
 from holdfast.model.graph import END, SENTINELS, START, EdgeKind
@@ -49,6 +48,8 @@ def _endpoints(view: View) -> None:
 
 
 def _near(view: View, name: str) -> str:
+    from difflib import get_close_matches
+
     # Looking for near names among thousands would take longer than all other rules together.
     near = get_close_matches(name, list(view.nodes)[:500], n=1)
     return f"did you mean {near[0]!r}?" if near else "declare the node, or remove the edge"

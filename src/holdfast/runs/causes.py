@@ -7,70 +7,27 @@ The journal keeps enough of each to tell the engine the same thing once more, wi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
-
-import msgspec
+from typing import Any
 
 from holdfast.engine.messages import (
     Answered,
-    BreaksSet,
     CancelAsked,
     CodeChanged,
-    Doubted,
     Finished,
     LateCame,
-    Message,
     Proven,
-    ResumeAsked,
     Stopped,
     TimerFired,
 )
 from holdfast.errors import StateError
-from holdfast.model.bodies import AskedBody, AttemptBody, EndBody, ErrorInfo, StepBody, SubstepBody
+from holdfast.model.bodies import AskedBody, EndBody, ErrorInfo, StepBody, SubstepBody
 from holdfast.model.children import PARENTS
-from holdfast.model.graph import Graph, InDoubt, Node, NodeKind
-from holdfast.model.position import SETTLED, Exec, Position, find_exec
-from holdfast.types.record import Kind, Record
+from holdfast.model.graph import InDoubt, NodeKind
+from holdfast.model.position import SETTLED, Exec
+from holdfast.runs.reasons import attempt_cause
+from holdfast.runs.scene import NO_ERROR, Cause, Scene, doubt, ended_badly, said
+from holdfast.types.record import Kind
 from holdfast.types.value import FrozenDict
-
-FACTS: Final = frozenset({"withdrawn", "loaded", "uncheckpointed", "damaged", "ignored", "fell_back"})
-"""Attempt records that a worker writes on its own account: nothing is decided by them."""
-
-_NO_ERROR: Final = ErrorInfo("", "", "")
-
-
-class Scene(msgspec.Struct, frozen=True):
-    """A record at which something was decided, and where the run stood. `graph`: the one that decides now;
-    `told`: the one that the journal's numbers are about."""
-
-    graph: Graph
-    told: Graph
-    pos: Position
-    record: Record
-    body: Any
-    reason: str = ""  # why the run was cancelled, if it was
-
-    @property
-    def execution(self) -> Exec:
-        return find_exec(self.graph, self.pos, self.record)
-
-    def node(self, execution: Exec) -> Node:
-        return self.pos.scope_graph(self.graph, self.pos.scopes[execution.scope]).nodes[execution.node]
-
-    def hold(self, why: str, key: str = "") -> str:
-        """The open question of the record's node; empty where there is none."""
-        at = self.execution
-        for hold, wait in self.pos.holds.items():
-            if (wait.scope, wait.node, wait.why) == (at.scope, at.node, why) and key in ("", wait.key):
-                return hold
-        return ""
-
-    def policy(self, node: Node) -> InDoubt:
-        return node.in_doubt or self.graph.spec.in_doubt
-
-
-Cause = Sequence[Message] | None
-"""What the engine was told; nothing: the record is a worker's own; None: it only follows from another."""
 
 
 def cause_of(scene: Scene) -> Cause:
@@ -98,7 +55,7 @@ def _step(scene: Scene) -> Cause:
     if execution.phase == "doubt" and body.notes is not None and "in_doubt" in body.notes:
         return [_happened(scene, body.ops, body.output)]
     if execution.phase == "doubt" and body.error is not None and body.error.code == "outcome_unknown":
-        return [_said(scene, scene.hold("doubt") or scene.hold("doubt_step"), {"decision": "fail"})]
+        return [said(scene.hold("doubt") or scene.hold("doubt_step"), {"decision": "fail"})]
     if node.kind is NodeKind.timer and SETTLED not in execution.subs:
         return [TimerFired(token=execution.token)]
     return [finished(scene, execution, body)]
@@ -142,26 +99,21 @@ def _routes(scene: Scene, routes: list[int] | None) -> list[int] | None:
 
 def _hold_ended(scene: Scene, ops: Sequence[Any], error: ErrorInfo | None) -> Cause:
     hold = scene.hold("node")
-    said: Any = ops[1][3] if len(ops) > 1 else {}
+    answer: Any = ops[1][3] if len(ops) > 1 else {}
     if not hold:
         return None
     if error is not None and error.code == StateError.code:
         # The answer itself is not in the journal then; that it did not fit is.
-        return [_said(scene, hold, {})]
-    if error is not None or said.get("expired") or said.get("auto_expired"):
+        return [said(hold, {})]
+    if error is not None or answer.get("expired") or answer.get("auto_expired"):
         return [TimerFired(token=scene.pos.holds[hold].token)]
-    return [_said(scene, hold, said)]
-
-
-def _said(scene: Scene, hold: str, resolution: Any) -> Answered:
-    resolution = resolution if isinstance(resolution, FrozenDict) else FrozenDict(resolution)
-    return Answered(hold=hold, resolution=resolution, by=resolution.get("resolved_by") or "", at=0)
+    return [said(hold, answer)]
 
 
 def _happened(scene: Scene, ops: Sequence[Any], value: Any) -> Answered:
     update = FrozenDict({key: operand for partition, key, _, operand in ops if partition == "scratch"})
     data = FrozenDict({"update": update, "value": value})
-    return _said(scene, scene.hold("doubt"), {"decision": "happened", "response_data": data})
+    return said(scene.hold("doubt"), {"decision": "happened", "response_data": data})
 
 
 # ---------------------------------------------------------------------- sub-steps
@@ -181,11 +133,11 @@ def _substep(scene: Scene) -> Cause:
         return [LateCame(intent=scene.execution.step_intents.get(body.ordinal, -1), told=told)]
     if wait.why == "doubt_step":
         data = FrozenDict({"value": body.value})
-        return [_said(scene, body.hold, {"decision": "happened", "response_data": data})]
-    said: dict[str, Any] = body.value or {}
-    if body.error is not None or said.get("auto_expired"):
+        return [said(body.hold, {"decision": "happened", "response_data": data})]
+    value: dict[str, Any] = body.value or {}
+    if body.error is not None or value.get("auto_expired"):
         return [TimerFired(token=wait.token)]
-    return [_said(scene, body.hold, body.value)]
+    return [said(body.hold, body.value)]
 
 
 def _settled(scene: Scene, value: Any) -> Cause:
@@ -203,106 +155,8 @@ def _settled(scene: Scene, value: Any) -> Cause:
     ended = Finished(scope=execution.scope, node=execution.node, visit=execution.visit)
     ended.ops, ended.outcome, ended.output = list(value["ops"]), value["outcome"], value["output"]
     ended.duration, ended.notes = value["duration"], value["notes"]
-    ended.error = _NO_ERROR if value["outcome"] == "skipped" else None
+    ended.error = NO_ERROR if value["outcome"] == "skipped" else None
     return [ended]
-
-
-# ---------------------------------------------------------------------- attempts
-
-
-def _attempt(scene: Scene) -> Cause:
-    body: AttemptBody = scene.body
-    if body.reason in FACTS:
-        return ()
-    cause = _REASONS.get(body.reason)
-    return None if cause is None else cause(scene, body)
-
-
-def _retry(scene: Scene, body: AttemptBody) -> Cause:
-    execution = scene.execution
-    if scene.node(execution).kind in PARENTS:
-        return None
-    return [_ended_badly(execution, body.error, retryable=True)]
-
-
-def _ended_badly(execution: Exec, error: ErrorInfo | None, **more: Any) -> Finished:
-    return Finished(
-        scope=execution.scope,
-        node=execution.node,
-        visit=execution.visit,
-        outcome="fail",
-        error=error or _NO_ERROR,
-        **more,
-    )
-
-
-def _in_doubt(scene: Scene, _body: AttemptBody) -> Cause:
-    execution = scene.execution
-    policy = scene.policy(scene.node(execution))
-    if execution.phase == "doubt":
-        return [_said(scene, scene.hold("doubt"), {"decision": "not_happened"})]
-    if policy is InDoubt.probe and not execution.step_intents:
-        return [_ended_badly(execution, None, probe="not_happened")]
-    return [_doubt(execution, next(iter(execution.step_intents), ""), None)]
-
-
-def _doubt(execution: Exec, substep: str, error: ErrorInfo | None) -> Message:
-    if not substep:
-        return _ended_badly(execution, error, unknown=True)
-    return Doubted(
-        scope=execution.scope,
-        node=execution.node,
-        visit=execution.visit,
-        substep=substep,
-        error=error or _NO_ERROR,
-    )
-
-
-def _not_happened(scene: Scene, body: AttemptBody) -> Cause:
-    return [_said(scene, scene.hold("doubt_step", body.token), {"decision": "not_happened"})]
-
-
-def _woke(scene: Scene, _body: AttemptBody) -> Cause:
-    return [TimerFired(token=scene.execution.token)]
-
-
-def _resumed(_scene: Scene, _body: AttemptBody) -> Cause:
-    return [ResumeAsked()]
-
-
-def _join_timeout(scene: Scene, _body: AttemptBody) -> Cause:
-    pos, record = scene.pos, scene.record
-    inner = pos.scope_graph(scene.graph, pos.scopes[record.scope])
-    here = (record.scope, inner.index.get(record.node, -1))
-    token = next((t for t, key in pos.timers.items() if key == here and t in pos.join_wakes), "")
-    return [TimerFired(token=token)] if token else None
-
-
-def _code_hold(pos: Position) -> str:
-    return next((hold for hold, wait in pos.holds.items() if wait.why == "code"), "")
-
-
-def _code_changed(scene: Scene, body: AttemptBody) -> Cause:
-    hold = _code_hold(scene.pos)
-    if hold:
-        return [_said(scene, hold, {"decision": "accept"})]
-    return [CodeChanged(old=scene.pos.code, new=body.token, nodes=list(body.nodes))]
-
-
-def _breaks(_scene: Scene, body: AttemptBody) -> Cause:
-    kept: dict[str, Any] = msgspec.json.decode(body.token)
-    return [BreaksSet(breaks=list(kept["breaks"]), off=kept["off"])]
-
-
-def _continued(scene: Scene, body: AttemptBody) -> Cause:
-    return [_said(scene, body.token, {"decision": "continue"})]
-
-
-def _failing(scene: Scene, _body: AttemptBody) -> Cause:
-    hold = _code_hold(scene.pos)
-    if hold:
-        return [_said(scene, hold, {"decision": "refuse"})]
-    return [ResumeAsked()] if scene.pos.failing is not None else None
 
 
 # ---------------------------------------------------------------------- questions and the end
@@ -321,10 +175,10 @@ def _asked(scene: Scene) -> Cause:
     execution, told = scene.execution, body.context.get("error")
     error = None if told is None else ErrorInfo("", told["type"], told["message"])
     if why == "doubt" and scene.policy(scene.node(execution)) is InDoubt.probe:
-        ended = _ended_badly(execution, error, probe="unknown")
+        ended = ended_badly(execution, error, probe="unknown")
         ended.error = error
         return [ended]
-    return None if error is None else [_doubt(execution, key, error)]
+    return None if error is None else [doubt(execution, key, error)]
 
 
 def _end(scene: Scene) -> Cause:
@@ -334,22 +188,10 @@ def _end(scene: Scene) -> Cause:
     return [Stopped()] if body.status == "failed" else None
 
 
-_REASONS: dict[str, Callable[[Scene, AttemptBody], Cause]] = {
-    "retry": _retry,
-    "in_doubt": _in_doubt,
-    "not_happened": _not_happened,
-    "woke": _woke,
-    "resumed": _resumed,
-    "join_timeout": _join_timeout,
-    "code_changed": _code_changed,
-    "failing": _failing,
-    "breaks": _breaks,
-    "continued": _continued,
-}
 _CAUSES: dict[Kind, Callable[[Scene], Cause]] = {
     Kind.step: _step,
     Kind.substep: _substep,
-    Kind.attempt: _attempt,
+    Kind.attempt: attempt_cause,
     Kind.asked: _asked,
     Kind.end: _end,
 }

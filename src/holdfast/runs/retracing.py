@@ -23,29 +23,18 @@ from holdfast.model.bodies import AttemptBody, CreatedBody, EndBody, ErrorInfo, 
 from holdfast.model.graph import Graph
 from holdfast.model.position import SETTLED, Exec, Position
 from holdfast.model.snapshot import Loader, load_position
-from holdfast.runs.causes import FACTS, Scene, cause_of, finished
-from holdfast.runs.wordings import name_moves, tell_decision
+from holdfast.runs.causes import cause_of, finished
+from holdfast.runs.reasons import FACTS
+from holdfast.runs.scene import Scene
+from holdfast.runs.verdict import Difference, DiffersError, Verdict
+from holdfast.runs.wordings import tell_decision
 from holdfast.types.record import Kind, Op, Record
 from holdfast.types.status import REPEATABLE
 from holdfast.types.value import freeze
 
 Pair = tuple[Record, Any]
 
-_COLUMNS = ("kind", "node", "scope", "visit", "attempt", "outcome", "effect", "listed")
-# What another version of a flow may say differently without deciding differently.
-_LOOSE = frozenset({"effect", "listed", "version", "code", "scratch", "schema"})
 _OPENS = frozenset({"sleep", "children", "before", "join_timer", "failing", "child_failed", "retry"})
-
-
-class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """The first record that the engine would not write today, or would write otherwise."""
-
-    seq: int
-    kind: str
-    node: str
-    fields: list[str]
-    then: str
-    now: str
 
 
 class Retraced(msgspec.Struct, kw_only=True):
@@ -57,12 +46,6 @@ class Retraced(msgspec.Struct, kw_only=True):
     given: int = 0
     whole: bool = True
     difference: Difference | None = None
-
-
-class _Differs(Exception):
-    def __init__(self, difference: Difference) -> None:
-        super().__init__(difference.now)
-        self.difference = difference
 
 
 def retrace(
@@ -88,6 +71,7 @@ class _Retracer:
         self.term = 0
         self.out = Retraced(pos=Position(run), records=len(journal), given=len(journal) - len(self.journal))
         self.reason = _cancel_reason(self.journal)
+        self.verdict = Verdict(graph, told)
 
     @property
     def pos(self) -> Position:
@@ -102,7 +86,7 @@ class _Retracer:
                     self._taken_on(record.term)
                 else:
                     self._next()
-        except _Differs as found:
+        except DiffersError as found:
             self.out.difference = found.difference
         return self.out
 
@@ -205,9 +189,9 @@ class _Retracer:
         try:
             cause = cause_of(self._scene(record, body))
         except (CheckpointCorruptError, KeyError) as error:
-            raise self._differs(record, body, [], f"nothing: {_reason(error)}") from None
+            raise self.verdict.differs(record, body, [], f"nothing: {_reason(error)}") from None
         if cause is None:
-            raise self._differs(record, body, [], "nothing that the journal tells leads to this record")
+            raise self.verdict.differs(record, body, [], "nothing that the journal tells leads to it")
         if not cause:
             self._take(record, body)
             return
@@ -215,7 +199,7 @@ class _Retracer:
         before = self.at
         self._decide(told)
         if self.at == before:
-            raise self._differs(record, body, [], "nothing: it goes on as if that had not happened")
+            raise self.verdict.differs(record, body, [], "nothing: it goes on as if that had not happened")
 
     def _scene(self, record: Record, body: Any) -> Scene:
         return Scene(self.graph, self.told, self.pos, record, body, self.reason)
@@ -228,7 +212,7 @@ class _Retracer:
             else:
                 apply_record(self.graph, self.pos, record, body)
         except (CheckpointCorruptError, KeyError) as error:
-            raise self._differs(record, body, [], f"nothing: {_reason(error)}") from None
+            raise self.verdict.differs(record, body, [], f"nothing: {_reason(error)}") from None
         self.at += 1
 
     def _decide(self, messages: list[Message]) -> None:
@@ -236,7 +220,7 @@ class _Retracer:
         try:
             decision = step(self.graph, self.pos, messages, record.at, self)
         except (HoldfastError, LookupError, TypeError, ValueError, AssertionError) as error:
-            raise self._differs(record, body, [], f"nothing: {_reason(error)}") from None
+            raise self.verdict.differs(record, body, [], f"nothing: {_reason(error)}") from None
         self._held_to(decision)
 
     # What only code could judge (`engine.decision.Fits`): the journal tells how it was judged.
@@ -264,44 +248,10 @@ class _Retracer:
                 self.out.whole = False
                 return
             record, body = self.journal[self.at]
-            fields = self._fields(draft, drafted, record, body)
+            fields = self.verdict.fields(draft, drafted, record, body)
             if fields:
-                raise self._differs(record, body, fields, tell_decision(self.graph, draft, drafted))
+                raise self.verdict.differs(record, body, fields, tell_decision(self.graph, draft, drafted))
             self.at += 1
-
-    # ------------------------------------------------------------------ comparing
-    def _fields(self, draft: Record, drafted: Any, record: Record, body: Any) -> list[str]:
-        """The names of what differs."""
-        loose = _LOOSE if self.graph is not self.told else frozenset[str]()
-        found = [c for c in _COLUMNS if c not in loose and getattr(draft, c) != getattr(record, c)]
-        if type(drafted) is not type(body) or "kind" in found:
-            return found or ["kind"]
-        names = [name for name in body.__struct_fields__ if name not in loose]
-        return found + [n for n in names if not self._same(n, getattr(drafted, n), getattr(body, n))]
-
-    def _same(self, name: str, now: Any, then: Any) -> bool:
-        if name == "moves" and self.graph is not self.told:
-            return name_moves(self.graph, now) == name_moves(self.told, then)
-        if name == "moves":
-            return [tuple[Any, ...](move) for move in now] == [tuple[Any, ...](move) for move in then]
-        if name == "routes" and self.graph is not self.told:
-            return True
-        return bool(now == then) or repr(now) == repr(then)
-
-    def _differs(self, record: Record, body: Any, fields: list[str], now: str) -> _Differs:
-        then = tell_decision(self.told, record, body)
-        if then == now:
-            then, now = (f"{text} ({', '.join(fields)} differ)" for text in (then, now))
-        return _Differs(
-            Difference(
-                seq=record.seq,
-                kind=Kind(record.kind).name,
-                node=record.scope + record.node,
-                fields=fields,
-                then=then,
-                now=now,
-            )
-        )
 
 
 def _reason(error: Exception) -> str:

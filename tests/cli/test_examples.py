@@ -46,6 +46,15 @@ def test_onboarding_asks_once_and_opens_one_account(cli: Cli) -> None:
     assert "(mail to ada@example.org)" in done.out
 
 
+@pytest.mark.covers("TOOL-AGENT-07")
+def test_agent_tells_machines_what_is_to_be_approved(cli: Cli) -> None:
+    (hold,) = cli("run", str(EXAMPLES / "agent.py"), "--json").json["holds"]
+
+    assert hold["context"]["entity_id"] == "call_2_1"
+    assert hold["context"]["arguments"] == {"order_id": "A17", "amount": 250}
+    assert hold["schema"]["properties"]["arguments"]["required"] == ["order_id", "amount"]
+
+
 def test_agent_goes_on_with_what_was_approved(cli: Cli) -> None:
     started = cli("run", str(EXAMPLES / "agent.py"))
     run = next(line.split()[1] for line in started.out.splitlines() if line.startswith("run "))

@@ -115,6 +115,8 @@ def hold_json(hold: HoldRow) -> dict[str, Any]:
         "prompt": hold.prompt,
         "options": None if hold.options is None else [msgspec.to_builtins(option) for option in hold.options],
         "assignee": hold.assignee,
+        "context": msgspec.json.decode(hold.context),
+        "schema": None if hold.schema is None else msgspec.json.decode(hold.schema),
         "created_at": hold.created_at,
         "expires_at": hold.expires_at,
         "resolution": said,

@@ -125,6 +125,30 @@ async def test_tool_calls_and_costs_are_compared_by_name_and_place(house: Holdfa
     assert (spent[0].tokens, spent[1].tokens, spent[1].cost) == (25, 75, 0.75)
 
 
+@pytest.mark.covers("TOOL-TIME-01")
+async def test_calls_with_a_key_are_compared_by_it_and_not_by_the_time_they_took(house: Holdfast) -> None:
+    async def run(amount: int, micros: int) -> str:
+        flow = Flow("keyed")
+
+        @flow.script(effect="read")
+        async def act(s: dict[str, Any], ctx: Context) -> None:
+            told = {"text": f"refunded {amount}", "micros": micros}
+            await ctx.step(f"refund({amount})", lambda: told, effect="read", key="tool/0")
+
+        flow.start(act)
+        return (await flow.run({}, on=house)).expect().run_id
+
+    one, two, again = await run(250, 7), await run(80, 7), await run(250, 9)
+    service = await house.service()
+    calls = node(await service.diff(one, two), "act").calls
+    place = "refund(80) [tool/0]"
+    assert [(c.path, c.before, c.after) for c in calls] == [
+        (f"{place}.name", "refund(250)", "refund(80)"),
+        (f"{place}.value.text", "refunded 250", "refunded 80"),
+    ]
+    assert (await service.diff(one, again)).same
+
+
 def mapped() -> Flow:
     async def twice(item: int) -> int:
         if item == 13:

@@ -10,7 +10,7 @@ from typing import Any
 import apsw
 import pytest
 
-from holdfast import Context, Flow, Holdfast, Retry
+from holdfast import Context, Flow, Holdfast, Prices, Retry, Scripted, tool, tool_call
 from holdfast.errors import InputError, NotDone
 from holdfast.reports.forms import render
 from holdfast.reports.html import to_html
@@ -229,6 +229,26 @@ async def test_report_lists_tool_calls_costs_and_live_output(house: Holdfast) ->
     assert 'search (read): ["a","b"]' in text
     assert "fetch (read): failed:" in text
     assert "Nothing did." in text
+
+
+@pytest.mark.covers("TOOL-TIME-07")
+async def test_report_of_an_agent_counts_what_its_calls_cost(house: Holdfast) -> None:
+    @tool(effect="read")
+    async def look(place: str) -> str:
+        """Looks."""
+        return f"nothing at {place}"
+
+    flow = Flow("agent")
+    model = Scripted(tool_call("look", place="home"), "nothing there", prices=Prices(input="2", output="10"))
+    flow.start(flow.agent("assistant", model=model, tools=[look]))
+    result = (await flow.run({"prompt": "Where is it?"}, on=house)).expect()
+
+    told = await examined(house, result.run_id)
+    assert told.spent.tokens == result.totals["tokens"] > 0
+    assert told.spent.cost == pytest.approx(result.totals["cost"])
+    names = [call.name for call in chapter(told, "assistant").calls]
+    assert names.count("model") == 2
+    assert 'look(place="home")' in names
 
 
 @pytest.mark.covers("TOOL-TIME-07")

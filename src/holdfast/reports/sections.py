@@ -102,7 +102,7 @@ def chapter_facts(chapter: Chapter) -> list[Row]:
         ("effect", chapter.effect),
         ("attempts", str(chapter.attempts) if chapter.attempts > 1 else ""),
         ("tokens", f"{chapter.tokens:,}" if chapter.tokens else ""),
-        ("cost", f"{chapter.cost:g}" if chapter.cost else ""),
+        ("cost", f"{chapter.cost:.6g}" if chapter.cost else ""),
         ("live output", _many(chapter.emitted, "chunk") if chapter.emitted else ""),
         ("error", error_text(chapter.error)),
         ("then", chapter.followed),

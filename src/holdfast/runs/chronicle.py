@@ -16,6 +16,7 @@ from holdfast.model.bodies import (
     SnapshotBody,
     StepBody,
     SubstepBody,
+    Usage,
 )
 from holdfast.model.breaks import SUFFIX
 from holdfast.model.events import graph_at
@@ -30,6 +31,8 @@ from holdfast.types.record import Kind, Move, Record
 _STATES = {"skipped": "skipped", "unknown": "unknown", "fail": "failed"}
 # Attempts that only open or note something.
 _QUIET = frozenset({"before", "children", "join_timer", "join_timeout", "ignored", "sleep", "withdrawn"})
+# Their effect is that of a call or a question inside the node.
+_INSIDE = frozenset({Kind.asked, Kind.substep, Kind.intent})
 _REMARKS = {
     "fell_back": "the journal was damaged; the run went on from the last good record",
     "damaged": "the journal was damaged, and the run stopped",
@@ -92,7 +95,7 @@ class Chronicler:
         chapter = self._open.get(label)
         if chapter is None or (record.visit and chapter.visit != record.visit):
             chapter = self._begin(record.scope, node, record.visit or 1, record.at)
-        chapter.effect = chapter.effect or (record.effect if record.kind != Kind.asked else "")
+        chapter.effect = chapter.effect or (record.effect if record.kind not in _INSIDE else "")
         return chapter
 
     def _begin(self, scope: str, node: str, visit: int, at: int) -> Chapter:
@@ -156,8 +159,7 @@ class Chronicler:
         chapter.duration, chapter.error, chapter.halts = body.duration, error_of(body.error), body.halts
         chapter.output, chapter.notes = output_of(record, body), body.notes
         chapter.effect = str(record.effect)
-        if body.usage is not None:
-            chapter.tokens, chapter.cost = body.usage.tokens, body.usage.cost
+        _spend(chapter, body.usage)
         chapter.changes = alterations(self.graph, self.pos, record, body.ops)
         self._end(chapter, record.at, "failed" if body.halts else _STATES.get(record.outcome, "done"))
         chapter.followed = tell_moves(self.graph, body.moves)
@@ -222,12 +224,15 @@ class Chronicler:
         if chapter.ended_at is not None:
             chapter.ended_at, chapter.state, chapter.halts, chapter.error = None, "running", False, None
 
-    def intent(self, record: Record, _body: IntentBody) -> None:
-        self.at(record)
+    def intent(self, record: Record, body: IntentBody) -> None:
+        chapter = self.at(record)
+        if body.ordinal < 0:
+            chapter.effect = str(record.effect)
 
     def substep(self, record: Record, body: SubstepBody) -> None:
         chapter = self.at(record)
-        if body.ordinal == SETTLED:
+        if body.ordinal == SETTLED or body.hold:
+            # An answer is told with its question.
             return
         call = Call(
             name=body.name,
@@ -240,6 +245,7 @@ class Chronicler:
         )
         if body.usage is not None:
             call.tokens, call.cost = body.usage.tokens, body.usage.cost
+        _spend(chapter, body.usage)
         chapter.calls.append(call)
 
     def asked(self, record: Record, body: AskedBody) -> None:
@@ -281,6 +287,13 @@ class Chronicler:
         self.story.remarks.append(
             Remark(kind="ended", at=record.at, seq=record.seq, text=f"the run {body.status}{why}")
         )
+
+
+def _spend(chapter: Chapter, usage: Usage | None) -> None:
+    """A node has spent what its sub-steps have, and what it reports besides."""
+    if usage is not None:
+        chapter.tokens += usage.tokens
+        chapter.cost += usage.cost
 
 
 _TELL: dict[Kind, Callable[[Chronicler, Record, Any], None]] = {

@@ -5,8 +5,8 @@ No user code runs (D-26): both sides are folded from their journals.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.checkpoint.diff import MISSING, Change, changes, some
 from holdfast.checkpoint.difference import Diff, Moment, NodeDiff, Parting, Sides, Spent
@@ -14,7 +14,7 @@ from holdfast.checkpoint.picture import Checkpoint
 from holdfast.runs.hiding import hidden_changes
 from holdfast.runs.pictures import make_checkpoint
 from holdfast.runs.recounting import ANCESTORS, recount
-from holdfast.runs.story import Chapter, Question, Story
+from holdfast.runs.story import Call, Chapter, Question, Story
 from holdfast.types.ids import RunId
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _node(a: Chapter | None, b: Chapter | None) -> NodeDiff:
     there = b or a
     assert there is not None
     facts = list(_facts_changed(a, b)) if a and b else []
-    calls = list(_by_name(_calls(a), _calls(b)))
+    calls = list(_calls_changed(a, b))
     asked = list(_by_name(_asked(a), _asked(b)))
     kind = (
         "added" if a is None else "removed" if b is None else "changed" if facts + calls + asked else "same"
@@ -161,23 +161,46 @@ def _facts(chapter: Chapter) -> dict[str, Any]:
         "output": chapter.output,
         "took": [edge.removeprefix(chapter.scope) for edge in chapter.edges],
         "tokens": chapter.tokens or None,
-        "cost": chapter.cost or None,
+        "cost": round(chapter.cost, 9) or None,
     }
     return {**begun, **{name: value for name, value in told.items() if value is not None}}
 
 
-def _calls(chapter: Chapter | None) -> dict[str, Any]:
-    if chapter is None:
-        return {}
+def _calls_changed(a: Chapter | None, b: Chapter | None) -> Iterator[Change]:
+    """Sub-steps by their key or, where they have none, by name and number."""
+    before, after = ({_key(c): c for c in side.calls} if side is not None else {} for side in (a, b))
+    for key in dict.fromkeys([*before, *after]):
+        old, new = before.get(key), after.get(key)
+        yield from changes(_call(old), _call(new), _place(new or old))
+
+
+def _key(call: Call) -> str:
+    return call.ordinal if call.ordinal.startswith("=") else f"{call.name}#{call.ordinal}"
+
+
+def _place(call: Call | None) -> str:
+    assert call is not None
+    keyed = call.ordinal.startswith("=")
+    return f"{call.name} [{call.ordinal[1:]}]" if keyed else f"{call.name}#{call.ordinal}"
+
+
+def _call(call: Call | None) -> Any:
+    if call is None:
+        return MISSING
     return {
-        f"{call.name}#{call.ordinal}": {
-            "value": call.value,
-            "error": call.error,
-            "tokens": call.tokens,
-            "cost": call.cost,
-        }
-        for call in chapter.calls
+        "name": call.name,
+        "value": _timeless(call.value),
+        "error": call.error,
+        "tokens": call.tokens,
+        "cost": round(call.cost, 9),
     }
+
+
+def _timeless(value: Any) -> Any:
+    """An agent's calls note how long they took; time alone does not make two of them differ."""
+    if not isinstance(value, Mapping):
+        return value
+    return {k: v for k, v in cast("Mapping[str, Any]", value).items() if k != "micros"}
 
 
 def _asked(chapter: Chapter | None) -> dict[str, Any]:

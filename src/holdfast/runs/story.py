@@ -25,7 +25,7 @@ class Trial(msgspec.Struct, kw_only=True):
 
 
 class Call(msgspec.Struct, kw_only=True):
-    """A sub-step: a tool call, a model call, a memory read, an answer that the node's code asked for."""
+    """A sub-step: a tool call, a model call, a memory read."""
 
     name: str
     ordinal: str

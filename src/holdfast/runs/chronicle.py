@@ -24,11 +24,11 @@ from holdfast.model.graph import Graph
 from holdfast.model.migration import MIGRATED, MIGRATION
 from holdfast.model.position import SETTLED, Position
 from holdfast.runs.altering import alterations
+from holdfast.runs.outlining import STATES, outline
 from holdfast.runs.story import Call, Chapter, Question, Remark, Story, Trial
-from holdfast.runs.wordings import tell_moves
+from holdfast.runs.wordings import ended_text, tell_moves
 from holdfast.types.record import Kind, Move, Record
 
-_STATES = {"skipped": "skipped", "unknown": "unknown", "fail": "failed"}
 # Attempts that only open or note something.
 _QUIET = frozenset({"before", "children", "join_timer", "join_timeout", "ignored", "sleep", "withdrawn"})
 # Their effect is that of a call or a question inside the node.
@@ -55,27 +55,7 @@ class Chronicler:
 
     def bring(self, execution: Execution) -> None:
         """What a fork or a pruned run knows of before its first record."""
-        chapter = Chapter(
-            node=execution.node,
-            scope=execution.scope,
-            visit=execution.visit,
-            run=execution.run or self.story.run,
-            started_at=execution.at - execution.duration,
-            effect=execution.effect,
-            state=_STATES.get(execution.outcome, "done"),
-            outcome=execution.outcome,
-            seq=execution.seq,
-            ended_at=execution.at,
-            attempts=execution.attempt,
-            duration=execution.duration,
-            tokens=execution.tokens,
-            cost=execution.cost,
-            output=execution.output,
-            error=execution.error,
-            halts=not execution.settled,
-            readable=execution.readable,
-        )
-        self.story.chapters.append(chapter)
+        self.story.chapters.append(outline(execution, self.story.run))
         self.story.brought += 1
 
     def tell(self, record: Record, body: Any) -> None:
@@ -112,7 +92,7 @@ class Chronicler:
             return
         chapter = self.at(record)
         chapter.readable, chapter.seq, chapter.outcome = False, record.seq, str(record.outcome)
-        self._end(chapter, record.at, _STATES.get(record.outcome, "done"))
+        self._end(chapter, record.at, STATES.get(record.outcome, "done"))
 
     # ------------------------------------------------------------------ moves
     def move(self, moves: list[Move], at: int) -> list[str]:
@@ -161,7 +141,7 @@ class Chronicler:
         chapter.effect = str(record.effect)
         _spend(chapter, body.usage)
         chapter.changes = alterations(self.graph, self.pos, record, body.ops)
-        self._end(chapter, record.at, "failed" if body.halts else _STATES.get(record.outcome, "done"))
+        self._end(chapter, record.at, "failed" if body.halts else STATES.get(record.outcome, "done"))
         chapter.followed = tell_moves(self.graph, body.moves)
         chapter.edges = self.move(body.moves, record.at)
 
@@ -285,8 +265,15 @@ class Chronicler:
     def end(self, record: Record, body: EndBody) -> None:
         why = f": {body.error.type}: {body.error.message}" if body.error is not None else ""
         self.story.remarks.append(
-            Remark(kind="ended", at=record.at, seq=record.seq, text=f"the run {body.status}{why}")
+            Remark(kind="ended", at=record.at, seq=record.seq, text=f"{ended_text(body.status)}{why}")
         )
+        self.stop(record.at)
+
+    def stop(self, at: int) -> None:
+        """The run ended around what had not."""
+        for chapter in self._open.values():
+            if chapter.state == "running":
+                self._end(chapter, at, "stopped")
 
 
 def _spend(chapter: Chapter, usage: Usage | None) -> None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import Any
 
-import apsw
 import pytest
 
 from holdfast import Context, Flow, Holdfast, Prices, Retry, Scripted, tool, tool_call
@@ -15,7 +12,7 @@ from holdfast.errors import InputError, NotDone
 from holdfast.reports.forms import render
 from holdfast.reports.html import to_html
 from holdfast.reports.markdown import to_markdown
-from holdfast.reports.postmortem import Gap, Postmortem, examine
+from holdfast.reports.postmortem import Postmortem, examine
 from holdfast.runs.story import Chapter
 from tests.flows.places import Place
 from tests.flows.refunds import GIVEN, refund_flow
@@ -301,97 +298,3 @@ async def test_report_of_a_fork_begins_where_its_source_did(house: Holdfast) -> 
     told = await examined(house, made.run_id)
     assert [c.name for c in chapter(told, "think").calls] == ["search", "fetch"]
     assert f"{source} after record {seq}, with scratch: seen changed" in to_markdown(told)
-
-
-@pytest.mark.covers("TOOL-TIME-07")
-async def test_report_is_made_when_the_journal_is_damaged(tmp_path: Path) -> None:
-    async with Holdfast(f"sqlite:{tmp_path / 'd.db'}") as house:
-        run = (await careful().run({}, on=house)).expect().run_id
-        connection = apsw.Connection(str(tmp_path / "d.db"))
-        sql = "UPDATE journal SET payload = x'00' WHERE key & 4294967295 = ?"
-        seq = next(m.seq for m in await (await house.service()).checkpoints(run) if m.node == "send")
-        connection.execute(sql, (seq,))
-        connection.close()
-        told = await examined(house, run)
-        assert f"record {seq}" in told.unreadable
-        assert [c.label for c in told.chapters if isinstance(c, Chapter)] == ["think", "send"]
-        assert not chapter(told, "send").readable
-        for text in (to_markdown(told), Page(to_html(told)).said):
-            assert "not readable" in text
-
-
-@pytest.mark.covers("TOOL-TIME-07", "TOOL-TIME-08")
-async def test_report_says_that_a_graph_is_too_large_to_be_drawn(bare_house: Holdfast) -> None:
-    flow = Flow("wide", effect="pure")
-    first = flow.node(id="first")(_passes)
-    flow.start(first)
-    for i in range(420):
-        flow.edge(first, flow.node(id=f"n{i}")(lambda s: None), when="false")
-    told = await examined(bare_house, (await flow.run({}, on=bare_house)).run_id)
-    assert "too many for a page" in to_markdown(told)
-    page = Page(to_html(told))
-    assert "svg" not in page.tags
-    assert "too many for a page" in page.said
-
-
-@pytest.mark.covers("TOOL-TIME-07")
-async def test_report_follows_a_node_that_a_migration_renamed(bare_house: Holdfast) -> None:
-    old, new = (Flow("order", effect="read", version=label) for label in ("1", "2"))
-    for flow, gate in ((old, "gate"), (new, "approve")):
-        flow.start(flow.hold(gate, prompt="Go?", options=["yes"]))
-    new.migrate("1", rename={"gate": "approve"})
-    waiting = await old.run({}, on=bare_house)
-    await new.migrate_runs(on=bare_house)
-    service = await bare_house.service()
-    (hold,) = await service.holds(waiting.run_id)
-    await service.answer(hold.id, "yes", by="user:ann")
-    (await new.resume(waiting.run_id, on=bare_house)).expect()
-
-    told = await examined(bare_house, waiting.run_id)
-    (only,) = [c for c in told.chapters if isinstance(c, Chapter)]
-    assert (only.label, only.outcome, only.questions[0].by) == ("approve", "success", "user:ann")
-    assert any(remark.kind == "migrated" for remark in told.remarks)
-    assert (await service.replay(waiting.run_id)).same
-    found = await service.diff(f"{waiting.run_id}@0", waiting.run_id)
-    assert found.a.version != found.b.version
-
-
-@pytest.mark.covers("TOOL-TIME-07", "TOOL-TIME-08")
-async def test_report_of_a_long_run_is_bounded_and_says_what_it_leaves_out(bare_house: Holdfast) -> None:
-    flow = Flow("long", effect="pure")
-    before: Any = None
-    for i in range(200):
-        node: Callable[..., Any] = flow.node(id=f"n{i}", on_failure="skip" if i == 90 else "abort")(
-            _fails if i == 90 else _passes
-        )
-        if before is None:
-            flow.start(node)
-        else:
-            flow.edge(before, node)
-        before = node
-    run = (await flow.run({}, on=bare_house)).expect().run_id
-
-    told = await examined(bare_house, run, chapters=30)
-    assert told.visits == 200
-    gaps = [part.left_out for part in told.chapters if isinstance(part, Gap)]
-    kept = [part.label for part in told.chapters if isinstance(part, Chapter)]
-    assert (len(kept), sum(gaps)) == (21, 179)
-    assert "n90" in kept
-    text = to_markdown(told)
-    assert "*80 visits at which nothing went wrong are left out here.*" in text
-    assert "### 91. n90: skipped" in text
-    assert "### 200. n199: success" in text
-    assert len(to_html(await examined(bare_house, run))) < 500_000
-    service = await bare_house.service()
-    await service.prune(run, keep=5)
-    short = await examined(bare_house, run, chapters=0)
-    assert short.visits == 200
-    assert "was pruned" in to_markdown(short)
-
-
-def _passes(s: dict[str, Any]) -> dict[str, Any]:
-    return {"n": s.get("n", 0) + 1}
-
-
-def _fails(s: dict[str, Any]) -> None:
-    raise ValueError("the ninety-first")

@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.agents.helpers import time_flies
+
 
 @dataclass
 class Answer:
@@ -38,7 +40,9 @@ class Silence:
 
 @dataclass
 class Hangs:
-    """Nothing comes at all, until the client goes."""
+    """Nothing comes at all, and so many seconds pass."""
+
+    seconds: float = 6
 
 
 Turn = Answer | Refusal | Silence | Hangs | Callable[[dict[str, Any]], Any]
@@ -92,7 +96,8 @@ class Provider:
         if isinstance(turn, Silence):
             return
         if isinstance(turn, Hangs):
-            await asyncio.Event().wait()
+            with time_flies(turn.seconds):
+                await asyncio.Event().wait()
         if isinstance(turn, Refusal):
             body = turn.body.encode()
             head = {"content-type": "application/json", "content-length": str(len(body)), **turn.headers}

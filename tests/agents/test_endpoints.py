@@ -229,7 +229,7 @@ async def test_a_silent_endpoint_is_left_when_the_timeout_passes(
     provider: Provider, kind: str, naps: Naps
 ) -> None:
     provider.says(Hangs(), Answer("There."))
-    reply = await a_model(kind, provider, naps, timeout=0.05).reply(ASKED, Heard())
+    reply = await a_model(kind, provider, naps, timeout=5).reply(ASKED, Heard())
     assert reply.message.text == "There."
     assert len(naps.taken) == 1
 

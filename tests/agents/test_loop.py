@@ -20,7 +20,7 @@ from holdfast.agents.messages import Message, Reply, Request, Tokens, ToolCall
 from holdfast.agents.model import Tell
 from holdfast.testing.crashpoints import Crash, armed
 from holdfast.types.record import Kind
-from tests.agents.helpers import World, a_flow, asked, results, spoken, turns_listed
+from tests.agents.helpers import World, a_flow, asked, results, spoken, time_flies, turns_listed
 from tests.flows.places import Place, told
 
 pytestmark = pytest.mark.anyio
@@ -239,7 +239,7 @@ def _with(text: str, *calls: Any) -> Any:
 
 
 class Sticks:
-    """A model that never answers its n-th turn, until it is told to."""
+    """A model that never answers its n-th turn, until it is told to. While it does not, time flies."""
 
     name = "sticks"
     prices = None
@@ -250,7 +250,8 @@ class Sticks:
 
     async def reply(self, request: Request, tell: Tell) -> Reply:
         if sum(message.role == "assistant" for message in request.messages) + 1 == self.turn:
-            await asyncio.Event().wait()
+            with time_flies(11):
+                await asyncio.Event().wait()
         return await self.inner.reply(request, tell)
 
 
@@ -259,7 +260,7 @@ class Sticks:
 async def test_a_timeout_at_once_or_after_two_turns_keeps_what_was_done(place: Place, turn: int) -> None:
     world = World()
     model = Sticks(Scripted(*THREE[:2], "Calm."), turn)
-    flow = a_flow(model, world.looks(), timeout=0.15)
+    flow = a_flow(model, world.looks(), timeout=10)
     house = await place.house()
     result = await flow.run({"prompt": "Go"}, on=house)
     assert result.status is RunStatus.failed

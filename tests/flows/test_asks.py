@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from holdfast import Context, Flow, HoldDecidedError, Holdfast, RunSettings, RunStatus
-from holdfast.errors import HoldExpiredError, RunError
+from holdfast.engine.messages import TimerFired
+from holdfast.errors import HoldExpiredError, LeaseLostError, RunError
+from holdfast.runs.mail import Box
 from holdfast.testing.crashpoints import Crash, armed
+from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId, derived_id
 from holdfast.types.record import Kind
 from holdfast.types.status import HoldStatus
@@ -287,6 +291,32 @@ async def test_a_branch_is_taken_when_nobody_answers_in_time_and_the_flow_says_s
     assert result.completed
     assert result.state["end"] == "late"
     assert hold.status is HoldStatus.expired
+
+
+@pytest.mark.covers("R-26", "RC-2")
+async def test_an_answer_counts_when_the_deadline_was_noticed_but_not_acted_on(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = deadline("branch:late")
+    result = await flow.run(on=await place.house())
+    place.clock.advance(hours=2)
+    service = await (await place.house()).service()
+    answered: list[HoldRow] = []
+    take = Box.take
+
+    async def just_then(box: Box) -> list[Any]:
+        mail = await take(box)
+        if any(isinstance(message, TimerFired) for message in mail) and not answered:
+            answered.append(await service.answer(result.holds[0].id, "yes"))
+        return mail
+
+    monkeypatch.setattr(Box, "take", just_then)
+    with suppress(LeaseLostError):
+        await flow.resume(result.run_id, on=await place.house())
+    place.clock.advance(minutes=5)
+    result = await flow.resume(result.run_id, on=await place.house())
+    assert answered[0].status is HoldStatus.resolved
+    assert result.state["end"] == "yes"
 
 
 async def test_a_question_inside_a_node_raises_when_nobody_answers_in_time(place: Place) -> None:

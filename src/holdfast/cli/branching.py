@@ -17,6 +17,7 @@ from holdfast.errors import FlowNotFoundError, InputError
 from holdfast.runs.patching import PARTITIONS, Set, with_sets
 from holdfast.runs.service import RunService
 from holdfast.store.base import RunRow
+from holdfast.types.status import RunStatus
 
 
 class Branch(msgspec.Struct, frozen=True):
@@ -120,4 +121,6 @@ async def _tell(
         ]
     )
     tell_holds(await service.holds(made.id), store)
+    if source.status is RunStatus.completed and seq == source.head:
+        note("It stands where its source ended: nothing is left to do. Name an earlier moment: RUN@node.")
     note(f"Go on with: {command('resume', made.id[:8], store)}")

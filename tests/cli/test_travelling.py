@@ -44,8 +44,8 @@ def test_checkpoints_are_listed_newest_first_by_node_and_by_range(cli: Cli, refu
         assert [meta["seq"] for meta in cli("checkpoints", run, "--range", text, "--json").json] == seqs
     assert [meta["seq"] for meta in cli("checkpoints", run, "--limit", "2", "--json").json] == [4, 3]
     lines = cli("checkpoints", run).out.splitlines()
-    assert lines[0].split() == ["record", "time", "node", "status", "bytes", "checkpoint"]
-    assert found[0]["id"] in lines[1]
+    assert lines[0].split() == ["checkpoint", "record", "time", "node", "status", "bytes"]
+    assert lines[1].split()[:2] == [found[0]["id"], "4"]
     assert cli("checkpoints", run, "--node", "nowhere").out == "No checkpoints like that.\n"
 
 

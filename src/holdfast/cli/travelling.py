@@ -37,7 +37,7 @@ async def list_checkpoints(
     elif not shown:
         say("No checkpoints." if node is None and range_ is None else "No checkpoints like that.")
     else:
-        table(("record", "time", "node", "status", "bytes", "checkpoint"), [_cells(meta) for meta in shown])
+        table(("checkpoint", "record", "time", "node", "status", "bytes"), [_cells(meta) for meta in shown])
         if limit and len(found) == limit and shown[-1].seq > first:
             note(f"There may be more: --limit 0 shows all, --range :{shown[-1].seq - 1} what is older.")
     return Exit.ok
@@ -120,4 +120,4 @@ def _tell_same(found: Replay) -> None:
     ends = "are made again" if found.replayed is None else "lead to the same place"
     say(f"{many} {ends} {where}.", style="green")
     if found.given:
-        note(f"{found.given} of {found.records} records were read as the start, or do not count.")
+        note(f"Of {found.records} records, {found.given} were read as the start or do not count.")

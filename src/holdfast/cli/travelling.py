@@ -44,9 +44,10 @@ async def list_checkpoints(
 
 
 def _cells(meta: CheckpointMeta) -> tuple[str, ...]:
+    """The id first: a narrow terminal breaks the others before it breaks that."""
     size = f"{meta.state_size:,}"
     node = meta.node if meta.turn is None else f"{meta.node} turn {meta.turn}"
-    return (str(meta.seq), clock_time(meta.at), node, str(meta.status), size, meta.id)
+    return (meta.id, str(meta.seq), clock_time(meta.at), node, str(meta.status), size)
 
 
 async def replay_run(

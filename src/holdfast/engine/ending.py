@@ -10,6 +10,12 @@ from holdfast.model.bodies import AttemptBody, EndBody, ErrorInfo, StepBody
 from holdfast.types.record import Kind, Side
 from holdfast.types.status import RunStatus
 
+_CLOSED = {
+    "completed": "the run ended",
+    "failed": "the run failed",
+    "cancelled": "the run was cancelled",
+}
+
 
 def fail_run(decision: Decision, problem: Problem) -> None:
     """The graph itself cannot go on (a stall, a limit, an unsatisfied join)."""
@@ -28,7 +34,7 @@ def end_run(
     side = Side(
         status=RunStatus(status),
         error=None if error is None else f"{error.type}: {error.message}",
-        close_all_holds=f"the run {status}" if status != "completed" else "the run ended",
+        close_all_holds=_CLOSED[status],
         close_all_timers=True,
         inbox_done=inbox or [],
     )

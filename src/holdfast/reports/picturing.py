@@ -13,6 +13,7 @@ _STATES = {
     "failed": State.failed,
     "skipped": State.skipped,
     "abandoned": State.skipped,
+    "stopped": State.skipped,
     "unknown": State.unknown,
     "running": State.ready,
 }

@@ -10,6 +10,7 @@ from holdfast.checkpoint.diff import Change, show, show_text
 from holdfast.reports.handling import error_text
 from holdfast.reports.postmortem import Postmortem
 from holdfast.runs.story import Alteration, Call, Chapter, Question, Trial
+from holdfast.runs.wordings import ended_text
 from holdfast.types.clock import to_datetime
 from holdfast.types.lasting import clock_time, lasting
 
@@ -36,7 +37,7 @@ def headline(told: Postmortem) -> str:
     if told.status in ("completed", "cancelled", "failed"):
         why = f": {told.error}" if told.error else ""
         handled = f" {_many(len(told.troubles), 'thing')} went wrong on the way." if told.troubles else ""
-        return f"The run {told.status} after {spent}{why}.{handled}"
+        return f"{ended_text(told.status).capitalize()} after {spent}{why}.{handled}"
     return f"The run is {told.status}, {spent} after it was created."
 
 
@@ -177,7 +178,11 @@ def call_text(call: Call) -> str:
 
 def question_text(question: Question) -> str:
     whom = f" of {question.assignee}" if question.assignee else ""
-    return f"asked{whom}: {question.prompt} {answer_text(question)}"
+    return f"asked{whom}: {_closed_sentence(question.prompt)} {answer_text(question)}"
+
+
+def _closed_sentence(text: str) -> str:
+    return text if text.endswith((".", "?", "!", ":", "…")) else f"{text}."
 
 
 def answer_text(question: Question) -> str:

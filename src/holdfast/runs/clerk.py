@@ -16,12 +16,12 @@ from holdfast.model.resolving import resolver
 from holdfast.model.template import as_text, compile_template
 from holdfast.runs.context import Context
 from holdfast.runs.memory import NodeMemory, StoredMemory
+from holdfast.runs.substeps import Step
 from holdfast.runs.threads import Suspended, ThreadContext
 from holdfast.telemetry import crashpoint
 from holdfast.types.ids import derived_id
 from holdfast.types.memory import Memory
 from holdfast.types.record import Kind
-from holdfast.types.status import Effect
 from holdfast.types.value import FrozenDict
 
 if TYPE_CHECKING:
@@ -93,13 +93,11 @@ class Clerk:
         )
 
     # Sub-steps and live output.
-    async def intend_step(
-        self, execution: Exec, node: Node, ordinal: str, name: str, *, idempotent: bool
-    ) -> None:
+    async def intend_step(self, execution: Exec, node: Node, step: Step) -> None:
         driver = self.driver
-        key = self.step_key(execution, node, ordinal) if idempotent else ""
-        body = IntentBody(0, ordinal, key, FrozenDict({"step": name}))
-        seq = driver.writer.note(Kind.intent, body, execution, node, effect=Effect.external)
+        key = self.step_key(execution, node, step.ordinal) if step.idempotent else ""
+        body = IntentBody(0, step.ordinal, key, FrozenDict({"step": step.name}))
+        seq = driver.writer.note(Kind.intent, body, execution, node, effect=step.effect)
         await driver.recorder.committed(driver.queue, seq)
         crashpoint("after_intent")
         await driver.lease_margin()

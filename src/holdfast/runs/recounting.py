@@ -37,6 +37,9 @@ async def recount(service: RunService, row: RunRow, upto: int | None = None, dep
     last = row.head if upto is None else upto
     told = Chronicler(readers.at(row.horizon).graph, row.id)
     await _read(service, row, readers, told, last)
+    if row.ended_at is not None and last == row.head:
+        # One that was superseded ended without a record of its own.
+        told.stop(row.ended_at)
     await _answers(service, row, told.story, last)
     if told.story.brought and depth < ANCESTORS:
         await _fill_in(service, told.story, depth)

@@ -185,8 +185,7 @@ def _migrated(visits: Visits, event: Event) -> None:
 
 
 def _ended(visits: Visits, event: Event) -> None:
-    for visit in list(visits.open.values()):
-        visits.end(visit, event.at, "stopped")
+    visits.stop(event.at)
 
 
 _SETTLED = {

@@ -108,9 +108,7 @@ class Substeps:
         at, clerk = self._attempt, self._attempt.driver.clerk
         repeatable = step.effect in REPEATABLE
         if not repeatable:
-            await clerk.intend_step(
-                at.execution, at.node, step.ordinal, step.name, idempotent=step.idempotent
-            )
+            await clerk.intend_step(at.execution, at.node, step)
         value, error, usage = await _called(fn, args, kwargs)
         at.check_open()
         if error is not None and not (repeatable or step.idempotent or error.code == NotDone.code):
@@ -121,7 +119,7 @@ class Substeps:
         body = SubstepBody(
             step.ordinal, step.name, value, error, code=clerk.code_of(at.execution), usage=usage
         )
-        await clerk.note_substep(at.execution, at.node, body)
+        await clerk.note_substep(at.execution, at.node, body, effect=step.effect)
         if error is not None:
             raise _failed(error)
         return value

@@ -54,6 +54,9 @@ async def make_timeline(service: RunService, row: RunRow, keep: int | None = Non
     pos, damage = await _position(service, row, reader)
     if pos is not None:
         _reconcile(visits, pos, reader.graph)
+    if row.ended_at is not None:
+        # One that was superseded ended without a record of its own.
+        visits.stop(row.ended_at)
     visits.trim()
     return Timeline(reader.graph, reader, visits, pos, damage)
 

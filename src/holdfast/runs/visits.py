@@ -139,6 +139,11 @@ class Visits:
         if self._keep is not None and len(self.ended) > 2 * self._keep:
             self.trim()
 
+    def stop(self, at: int) -> None:
+        """The run ended around what is open."""
+        for visit in list(self.open.values()):
+            self.end(visit, at, "stopped")
+
     def trim(self) -> None:
         """Down to what is kept."""
         if self._keep is not None and len(self.ended) > self._keep:

@@ -53,7 +53,7 @@ def tell_moves(graph: Graph, moves: Iterable[Move]) -> str:
             told.setdefault(verb, []).append(scope + (who.rpartition(".")[0] if what == "S" else who))
         elif what == "C" and not scope:
             told.setdefault("came to the end", [])
-    return "; ".join(f"{verb} {', '.join(names)}".strip() for verb, names in told.items())
+    return "; ".join(f"{verb} {', '.join(dict.fromkeys(names))}".strip() for verb, names in told.items())
 
 
 def tell_decision(graph: Graph, record: Record, body: Any) -> str:
@@ -90,7 +90,11 @@ def _substep(_graph: Graph, _record: Record, who: str, body: SubstepBody) -> str
 
 def _end(_graph: Graph, _record: Record, _who: str, body: EndBody) -> str:
     error = f" ({body.error.type}: {body.error.message})" if body.error is not None else ""
-    return f"the run {body.status}{error}"
+    return f"{ended_text(body.status)}{error}"
+
+
+def ended_text(status: str) -> str:
+    return f"the run {'was ' if status == 'cancelled' else ''}{status}"
 
 
 def _created(graph: Graph, _record: Record, _who: str, body: Any) -> str:

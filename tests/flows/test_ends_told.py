@@ -1,0 +1,94 @@
+"""What is told of runs that ended around something: cancelled, superseded; and of calls inside a node."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast import Context, Flow, Holdfast
+from holdfast.reports.markdown import to_markdown
+from holdfast.reports.postmortem import examine
+from holdfast.runs.story import Chapter
+from holdfast.runs.timeline import make_timeline
+from holdfast.types.ids import RunId
+from holdfast.types.record import Kind
+from tests.flows.refunds import GIVEN, refund_flow
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.covers("TOOL-CLI-05", "TOOL-TIME-04")
+async def test_a_superseded_run_waits_for_nobody_when_it_is_shown(bare_house: Holdfast) -> None:
+    flow = refund_flow()
+    waiting = await flow.run(GIVEN, on=bare_house)
+    service = await bare_house.service()
+    await flow.rewind(waiting.run_id, 0, on=bare_house)
+
+    row = await service.get(waiting.run_id)
+    line = await make_timeline(service, row)
+    last = line.visits.all()[-1]
+    assert (last.state, last.ended_at) == ("stopped", row.ended_at)
+    assert all(wait.until for wait in last.waits)
+    text = to_markdown(await examine(service, waiting.run_id))
+    assert "The run was cancelled after" in text
+    assert f"{last.node}: stopped" in text
+    assert "under way" not in text
+
+
+@pytest.mark.covers("TOOL-TIME-07")
+async def test_a_cancelled_run_is_told_to_have_been_cancelled(bare_house: Holdfast) -> None:
+    flow = refund_flow()
+    waiting = await flow.run(GIVEN, on=bare_house)
+    service = await bare_house.service()
+    await service.cancel(waiting.run_id)
+    await flow.resume(waiting.run_id, on=bare_house)
+
+    text = to_markdown(await examine(service, waiting.run_id))
+    assert "the run cancelled" not in text.lower()
+    assert "Closed: the run was cancelled." in text
+
+
+@pytest.mark.covers("TOOL-TIME-07")
+async def test_an_edge_that_was_chosen_and_taken_is_told_once(bare_house: Holdfast) -> None:
+    flow = Flow("rounds", effect="read")
+
+    @flow.node
+    async def spin(s: dict[str, int]) -> dict[str, int]:
+        return {"n": s["n"] + 1}
+
+    @flow.node
+    async def end() -> None: ...
+
+    flow.start(spin)
+    flow.loop(spin, spin, when="n < 2", max=5)
+    flow.edge(spin, end, otherwise=True)
+    result = (await flow.run({"n": 0}, on=bare_house)).expect()
+
+    told = await examine(await bare_house.service(), result.run_id)
+    last = [c for c in told.chapters if isinstance(c, Chapter) and c.node == "spin"][-1]
+    assert last.followed.count("spin->end") == 1
+
+
+@pytest.mark.covers("TOOL-TIME-07", "D-21")
+async def test_a_call_is_told_with_its_own_effect_and_the_node_with_its(bare_house: Holdfast) -> None:
+    flow = Flow("calls")
+
+    @flow.script(effect="read")
+    async def work(ctx: Context) -> None:
+        await ctx.step("pay", lambda: "paid", effect="external")
+        await ctx.step("keep", lambda: "kept", effect="write")
+        await ctx.step("look", lambda: "seen", effect="pure")
+        await ctx.ask("Well?")
+
+    flow.start(work)
+    run = (await flow.run({}, on=bare_house)).run_id
+    service = await bare_house.service()
+    told = await examine(service, run)
+    (chapter,) = [c for c in told.chapters if isinstance(c, Chapter)]
+    assert [(call.name, call.effect) for call in chapter.calls] == [
+        ("pay", "external"),
+        ("keep", "write"),
+        ("look", "pure"),
+    ]
+    assert chapter.effect in ("", "read")
+    intents = [r.effect for r in await service.store.read(RunId(run)) if r.kind == Kind.intent]
+    assert intents == ["external", "write"]

@@ -37,3 +37,17 @@ async def test_exported_run_of_any_released_form_is_read_without_its_code(path: 
 
 def test_form_that_is_written_now_has_a_file() -> None:
     assert [path.stem for path in FILES] == [f"form{number}" for number in range(1, VERSION + 1)]
+
+
+@pytest.mark.covers("TOOL-VER-06")
+async def test_migrated_run_is_read_with_the_graphs_of_both_its_versions() -> None:
+    data = await asyncio.to_thread((FOLDER / "migrated.hfrun").read_bytes)
+    async with Holdfast("memory:") as house:
+        service = await house.service()
+        row = await service.import_run(data)
+        assert (row.status, row.migrated) == (RunStatus.completed, 3)
+        early, late = await service.checkpoint(row.id, 2), await service.checkpoint(row.id, 3)
+        assert (sorted(early.visits), sorted(late.visits)) == (["gate", "look"], ["approve", "peek"])
+        (moved,) = [event for event in await service.events(row.id) if event.type == "run.migrated"]
+        assert moved.data["renamed"] == {"gate": "approve", "look": "peek"}
+        assert (await service.replay(row.id)).same

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, cast
 
 from holdfast.engine import asking, breaking, doubting, ending, failing, recovering, settling
 from holdfast.engine.dataflow import Problem
@@ -54,8 +55,10 @@ def decide(
         ("scratch", bind, "set", resolution.get("decision")),
         ("scratch", f"{bind}_result", "set", resolution),
     ]
-    # Nobody's decision is None, whatever the field's type.
-    fitting = decision.fits.ops(decision, execution, ops) if decision.fits and reroute is None else ops
+    if reroute is not None:
+        fitting = _nobodys(decision, execution, ops)
+    else:
+        fitting = decision.fits.ops(decision, execution, ops) if decision.fits else ops
     if isinstance(fitting, ErrorInfo):
         failing.give_up(decision, execution, fitting, inbox=inbox)
         return
@@ -69,6 +72,12 @@ def decide(
         reroute=reroute,
     )
     settling.settle(decision, execution, finished)
+
+
+def _nobodys(decision: Decision, execution: Exec, ops: list[Op]) -> list[Op]:
+    """Nobody's decision is None, whatever the field's type; a field that gathers decisions keeps its own."""
+    graph = decision.pos.scope_graph(decision.graph, decision.pos.scopes[execution.scope])
+    return [op for op in ops if op[1] not in graph.spec.reducers]
 
 
 def tell(
@@ -97,24 +106,38 @@ def tell(
     decision.starts.append(execution)
 
 
+def _mapping(value: Any) -> Mapping[str, Any]:
+    """Also of an answer that was taken before its form was checked."""
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
+def _happened(decision: Decision, execution: Exec, data: Mapping[str, Any], inbox: int) -> None:
+    """The node settles with what its handler would have returned, held to the same types."""
+    update = _mapping(data.get("update"))
+    ops: list[Op] = [("scratch", key, "set", value) for key, value in update.items()]
+    fitting = decision.fits.ops(decision, execution, ops) if decision.fits else ops
+    if isinstance(fitting, ErrorInfo):
+        failing.give_up(decision, execution, fitting, inbox=inbox)
+        return
+    finished = Finished(
+        scope=execution.scope,
+        node=execution.node,
+        visit=execution.visit,
+        ops=fitting,
+        output=data.get("value"),
+        inbox=inbox,
+        notes=FrozenDict({"in_doubt": "happened"}),
+    )
+    settling.settle(decision, execution, finished)
+
+
 def _doubt_resolved(decision: Decision, execution: Exec, waiting: OpenHold, message: Answered) -> None:
     said = message.resolution.get("decision")
-    data: dict[str, Any] = message.resolution.get("response_data") or {}
+    data = _mapping(message.resolution.get("response_data"))
     if said == "happened" and waiting.why == "doubt_step":
         tell(decision, execution, waiting, message.hold, data.get("value"), message.inbox)
     elif said == "happened":
-        update: dict[str, Any] = data.get("update") or {}
-        ops: list[Op] = [("scratch", key, "set", value) for key, value in update.items()]
-        finished = Finished(
-            scope=execution.scope,
-            node=execution.node,
-            visit=execution.visit,
-            ops=ops,
-            output=data.get("value"),
-            inbox=message.inbox,
-            notes=FrozenDict({"in_doubt": "happened"}),
-        )
-        settling.settle(decision, execution, finished)
+        _happened(decision, execution, data, message.inbox)
     elif said == "not_happened" and waiting.why == "doubt_step":
         _step_not_happened(decision, execution, waiting.key, message.inbox)
     elif said == "not_happened":

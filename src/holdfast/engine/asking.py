@@ -26,6 +26,12 @@ DOUBT_OPTIONS = (
     Option("not_happened", "It did not happen: run it again", "secondary"),
     Option("fail", "Give up: fail the node", "danger"),
 )
+# What a person may say of an effect that happened: the update of its node, or the value of its step.
+DOUBT_SCHEMA = {
+    "type": ["object", "null"],
+    "properties": {"update": {"type": ["object", "null"]}, "value": {}},
+    "additionalProperties": False,
+}
 # Doubts and repeated questions take places of their own beside the questions of a node.
 DOUBT = 1_000_000
 AGAIN = 2_000_000
@@ -181,7 +187,9 @@ def ask_doubt(decision: Decision, execution: Exec, error: ErrorInfo | None, *, s
         "intent": execution.step_intents.get(substep, -1) if substep else execution.intent,
         "error": None if error is None else {"type": error.type, "message": error.message},
     }
-    spec = HoldSpec(type="in_doubt", prompt=prompt, options=DOUBT_OPTIONS, priority="high")
+    spec = HoldSpec(
+        type="in_doubt", prompt=prompt, options=DOUBT_OPTIONS, priority="high", schema=DOUBT_SCHEMA
+    )
     why = f"doubt_step:{substep}" if substep else "doubt:"
     ask(decision, execution, node.id, spec, why=why, ordinal=DOUBT + pos.head, prompt=prompt, context=context)
 

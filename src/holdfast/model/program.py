@@ -65,6 +65,11 @@ class Schema(Protocol):
         declare is left alone."""
         ...
 
+    def take(self, name: str, value: Any, scratch: dict[str, Any]) -> tuple[str, str, str, Any]:
+        """A value that no handler returned, as an update of its field: by its reducer, if it has one. Raises
+        StateError. A name that the state does not declare is set as it is."""
+        ...
+
     def unchanged(self, state: Any, scratch: dict[str, Any]) -> None:
         """Raises StateMutationError where the handler assigned to the state instead of returning."""
         ...

@@ -226,6 +226,11 @@ class StateSchema:
         field = self.fields.get(name)
         return value if field is None else self._frozen(field, value)
 
+    def take(self, name: str, value: Any, scratch: dict[str, Any]) -> Op:
+        """A value that no handler returned, as an update of its field. Raises StateError. A name that the
+        state does not declare is set as it is."""
+        return self._op(name, value, scratch) if name in self.fields else ("scratch", name, "set", value)
+
     def unchanged(self, state: Any, scratch: dict[str, Any]) -> None:
         """Raises StateMutationError where the handler assigned to the state instead of returning."""
         held = getattr(state, "__dict__", None)

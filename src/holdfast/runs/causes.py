@@ -54,6 +54,8 @@ def _step(scene: Scene) -> Cause:
         return _hold_ended(scene, body.ops, body.error)
     if execution.phase == "doubt" and body.notes is not None and "in_doubt" in body.notes:
         return [_happened(scene, body.ops, body.output)]
+    if execution.phase == "doubt" and body.error is not None and body.error.code == StateError.code:
+        return [_happened(scene, (), None)]
     if execution.phase == "doubt" and body.error is not None and body.error.code == "outcome_unknown":
         return [said(scene.hold("doubt") or scene.hold("doubt_step"), {"decision": "fail"})]
     if node.kind is NodeKind.timer and SETTLED not in execution.subs:
@@ -99,7 +101,10 @@ def _routes(scene: Scene, routes: list[int] | None) -> list[int] | None:
 
 def _hold_ended(scene: Scene, ops: Sequence[Any], error: ErrorInfo | None) -> Cause:
     hold = scene.hold("node")
-    answer: Any = ops[1][3] if len(ops) > 1 else {}
+    spec = scene.node(scene.execution).hold
+    told = f"{spec.bind if spec else 'decision'}_result"
+    nothing: dict[str, Any] = {}
+    answer: Any = next((operand for _, key, _, operand in ops if key == told), nothing)
     if not hold:
         return None
     if error is not None and error.code == StateError.code:

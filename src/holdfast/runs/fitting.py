@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from holdfast.engine.decision import Decision, node_of
 from holdfast.errors import InputError, StateError
 from holdfast.model.bodies import ErrorInfo
+from holdfast.model.changing import check_ops
 from holdfast.model.children import as_input
 from holdfast.model.graph import NodeKind
-from holdfast.model.position import Exec
+from holdfast.model.position import Exec, Scope
 from holdfast.model.program import Program
+from holdfast.model.reducers import CUSTOM
+from holdfast.model.values import MISSING
 from holdfast.types.record import Op
 from holdfast.types.wording import told
 
@@ -16,6 +21,7 @@ _GIVES = {
     NodeKind.hold: "the answer to {}",
     NodeKind.map: "what the items of {} came to",
     NodeKind.subflow: "what {} came to",
+    NodeKind.task: "what is said to have come of {}",
 }
 
 
@@ -26,12 +32,25 @@ class Fitting:
         self._program = program
 
     def ops(self, decision: Decision, execution: Exec, ops: list[Op]) -> list[Op] | ErrorInfo:
-        schema = self._program.at(decision.pos.scopes[execution.scope].graph).schema
+        scope = decision.pos.scopes[execution.scope]
+        program = self._program.at(scope.graph)
         try:
-            return [(*op[:3], schema.fit(op[1], op[3])) if op[0] == "scratch" else op for op in ops]
+            found = [self._taken(program, scope, execution, op) if op[0] == "scratch" else op for op in ops]
+            check_ops(scope.tree, execution.frame, found)
+            return found
         except InputError as error:
             node = node_of(decision.graph, decision.pos, execution)
             return _misfit(_GIVES.get(node.kind, "{}").format(repr(node.id)), error)
+
+    def _taken(self, program: Program, scope: Scope, execution: Exec, op: Op) -> Op:
+        _, name, _, value = op
+        seen: dict[str, Any] = {}
+        if program.graph.spec.reducers.get(name, "").startswith(CUSTOM):
+            held = scope.tree.read(execution.frame, "scratch", name)
+            seen = {} if held is MISSING else {name: held}
+        if program.graph.nodes[execution.node].kind is NodeKind.task:
+            return program.schema.ops({name: value}, seen)[0]
+        return program.schema.take(name, value, seen)
 
     def inputs(self, decision: Decision, execution: Exec) -> ErrorInfo | None:
         node = node_of(decision.graph, decision.pos, execution)

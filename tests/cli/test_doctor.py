@@ -84,6 +84,9 @@ def test_doctor_finds_values_that_are_gone(cli: Cli, waiting: str) -> None:
     change("INSERT INTO blobs (digest, size, put_at, place) VALUES (?, 9, 0, 'elsewhere')", b"\x08" * 32)
     found = findings(cli)["blobs"]
     assert (found["state"], "1 belong to no run" in found["said"]) == ("ok", True)
+    change("UPDATE blobs SET condemned = 1")
+    assert "(1 of them condemned)" in findings(cli)["blobs"]["said"]
+    change("UPDATE blobs SET condemned = 0")
     assert findings(cli, "--deep")["blobs"]["about"] == ["08" * 32]
 
 

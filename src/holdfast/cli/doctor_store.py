@@ -135,7 +135,8 @@ async def _blobs(service: RunService, facts: StoreFacts, *, deep: bool) -> Findi
             "restore the blob folder (beside the database) or a backup, then resume the runs",
             few(lost),
         )
-    free = f"; {facts.unreferenced} belong to no run" if facts.unreferenced else ""
+    condemned = f" ({facts.condemned} of them condemned)" if facts.condemned else ""
+    free = f"; {facts.unreferenced} belong to no run{condemned}" if facts.unreferenced else ""
     said = f"{facts.blobs} large values, none missing{free}"
     return Finding("blobs", OK, said, "`holdfast prune --blobs` collects them" if facts.unreferenced else "")
 

@@ -28,7 +28,6 @@ from holdfast.model.position import (
     Sub,
     close_waits,
     find_exec,
-    finish_exec,
     new_scope,
 )
 from holdfast.model.snapshot import load_position
@@ -143,7 +142,9 @@ def settle_exec(graph: Graph, pos: Position, execution: Exec, record: Record, bo
     if body.halts:
         _failed(pos, execution, record, body)
         return
-    finish_exec(pos, scope, execution, delta)
+    scope.tree.settle(execution.frame, delta)
+    del pos.execs[(record.scope, execution.node)]
+    scope.active -= 1
     if pos.holds or execution.token:
         close_waits(pos, execution)
     _count(pos, body)
@@ -163,7 +164,8 @@ def _count(pos: Position, body: StepBody) -> None:
     totals = pos.totals
     totals["steps"] = totals.get("steps", 0) + 1
     totals["duration"] = totals.get("duration", 0) + body.duration
-    _spend(pos, body.usage)
+    if body.usage is not None:
+        _spend(pos, body.usage)
 
 
 def _spend(pos: Position, usage: Usage | None) -> None:

@@ -11,7 +11,6 @@ import msgspec
 
 from holdfast.errors import CheckpointCorruptError
 from holdfast.model.bodies import ErrorInfo
-from holdfast.model.deltas import Delta
 from holdfast.model.frames import FrameTree
 from holdfast.model.graph import Graph
 from holdfast.model.values import Values
@@ -150,13 +149,6 @@ def _nested(graph: Graph, path: str) -> Graph:
 
 def new_scope(path: str, graph: str, values: Values, owner: ExecKey | None = None, index: int = 0) -> Scope:
     return Scope(path, graph, FrameTree.rooted(values), owner, index)
-
-
-def finish_exec(pos: Position, scope: Scope, execution: Exec, delta: Delta) -> None:
-    """The execution is settled: its changes become visible to what follows."""
-    scope.tree.settle(execution.frame, delta)
-    del pos.execs[(scope.path, execution.node)]
-    scope.active -= 1
 
 
 def find_exec(graph: Graph, pos: Position, record: Record, node: str = "") -> Exec:

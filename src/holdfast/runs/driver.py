@@ -119,7 +119,7 @@ class Driver:
                 if isinstance(found, RunStatus):
                     return found
                 messages = found
-            elif self.queue.full:
+            elif self.queue.over and self.queue.full:
                 await self.recorder.committed(self.queue, self.pos.head)
             elif monotonic() - self.breath > (MAX_DELAY if self.queue.pending else STARVING):
                 # Handlers that never wait must not hold up the loop: others, timers, the bound on delay.

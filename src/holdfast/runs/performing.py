@@ -136,7 +136,10 @@ class Performer:
         started: int,
     ) -> Finished:
         finished = Finished(
-            scope=execution.scope, node=execution.node, visit=execution.visit, duration=_since(started)
+            scope=execution.scope,
+            node=execution.node,
+            visit=execution.visit,
+            duration=(time.perf_counter_ns() - started) // 1000,
         )
         if ctx is not None:
             finished.usage = ctx.usage()

@@ -32,7 +32,8 @@ class RunQueue:
     """One run's records on their way to the store."""
 
     __slots__ = (
-        "blobs", "committed", "ending", "fresh", "lazy", "lease", "on_lost", "on_outage", "outage", "park",
+        "blobs", "committed", "ending", "fresh", "lazy", "lease", "on_lost", "on_outage", "outage", "over",
+        "park",
         "parked",
         "pending", "poison", "size", "waiters",
     )  # fmt: skip
@@ -41,6 +42,7 @@ class RunQueue:
         self.lease = lease
         self.pending: list[Record] = []
         self.size = 0
+        self.over = False
         self.committed = head
         self.waiters: list[tuple[int, asyncio.Future[None]]] = []
         self.poison: Exception | None = None
@@ -60,11 +62,8 @@ class RunQueue:
 
     @property
     def full(self) -> bool:
-        return (
-            not self.lazy
-            and self.outage is None
-            and (len(self.pending) >= MAX_RECORDS or self.size >= MAX_BYTES)
-        )
+        """More is unwritten than may be (D-9)."""
+        return self.over and not self.lazy and self.outage is None
 
 
 def _tells_of_effect(record: Record) -> bool:
@@ -108,6 +107,7 @@ class Recorder:
             self._timer = asyncio.get_running_loop().call_later(MAX_DELAY, self._due)
         queue.pending.append(record)
         queue.size += len(record.payload)
+        queue.over = len(queue.pending) >= MAX_RECORDS or queue.size >= MAX_BYTES
         if blobs:
             queue.fresh += blobs
 
@@ -168,13 +168,14 @@ class Recorder:
         for queue in self._waiting:
             if queue.pending and queue.poison is None:
                 flying.append((queue, queue.pending))
-                queue.pending, queue.size = [], 0
+                queue.pending, queue.size, queue.over = [], 0, False
         self._waiting = []
         return flying
 
     def _unload(self, flying: list[tuple[RunQueue, list[Record]]]) -> None:
         for queue, records in flying:
             queue.pending = records + queue.pending
+            queue.over = len(queue.pending) >= MAX_RECORDS
             if queue not in self._waiting:
                 self._waiting.append(queue)
 
@@ -300,7 +301,7 @@ class Recorder:
 
     def _poison(self, queue: RunQueue, error: Exception) -> None:
         queue.poison = error
-        queue.pending, queue.size = [], 0
+        queue.pending, queue.size, queue.over = [], 0, False
         queue.on_lost()
 
     def _wake(self, queue: RunQueue) -> None:

@@ -54,8 +54,8 @@ class Sealer:
         self.spilled: list[tuple[str, str, str, Any, BlobRef]] = []
         # What `prepare` packed, for the record that is sealed next: (operand, packed, blobs).
         self.ready: dict[tuple[int, bool], tuple[Any, Any, list[Blob]]] = {}
-        # The lists of operations in which `prepare` found nothing to pack, by their id.
-        self.plain: dict[int, list[Op]] = {}
+        # The last list of operations, if `prepare` found nothing to pack in it.
+        self.plain: list[Op] | None = None
 
     def prepare(self, ops: list[Op], output: Any, where: str = "the output") -> None:
         """Pack what a handler returned before the engine counts on it; sealing its record then cannot fail.
@@ -70,8 +70,7 @@ class Sealer:
             if not _surely_fits(operand):
                 plain = False
                 size += self._prepare(operand, key, may_leave=op == "set")
-        if plain:
-            self.plain[id(ops)] = ops
+        self.plain = ops if plain else None
         if output is not None and not _surely_fits(output):
             size += self._prepare(output, where, may_leave=True)
         if size > MAX_SIZE:
@@ -104,7 +103,12 @@ class Sealer:
         if self.secrets:
             learn(body_parts(body), self.secrets)
         blobs: list[Blob] = []
-        packed = body if self._is_packed(body) else self._packed(record, body, blobs)
+        # The common step has short plain values only.
+        is_packed = self.plain is not None and body.__class__ is StepBody and body.ops is self.plain
+        if not is_packed or not (body.output is body.notes is body.walk is None):
+            packed = self._packed(record, body, blobs)
+        else:
+            packed = body
         record.payload = payload = seal(packed)
         record.term = term
         record.events = count_events(record.kind, body, listed=record.listed)
@@ -119,16 +123,9 @@ class Sealer:
 
     def clear(self) -> None:
         """What was prepared is sealed."""
-        self.ready.clear()
-        self.plain.clear()
-
-    def _is_packed(self, body: Any) -> bool:
-        """The common step: short plain values only."""
-        return (
-            body.__class__ is StepBody
-            and id(body.ops) in self.plain
-            and body.output is body.notes is body.walk is None
-        )
+        self.plain = None
+        if self.ready:
+            self.ready.clear()
 
     def _packed(self, record: Record, body: Any, blobs: list[Blob]) -> Any:
         kind: type[Any] = body.__class__

@@ -66,8 +66,7 @@ class Writer:
         sealer, term = self.sealer, self.driver.lease.term
         for record, body in decision.records:
             self._append(record, sealer.seal(record, body, term))
-        if sealer.ready or sealer.plain:
-            sealer.clear()
+        sealer.clear()
         if sealer.spilled:
             self._note_spilled()
 
@@ -137,7 +136,7 @@ class Writer:
         """Intents travel in the settle that made their nodes ready (D-14)."""
         driver = self.driver
         for execution in starts:
-            graph = driver.graph_of(execution)
+            graph = driver.graph if execution.scope == "" else driver.graph_of(execution)
             if graph.repeatable[execution.node] or execution.intent >= 0 or SETTLED in execution.subs:
                 continue
             node = graph.nodes[execution.node]

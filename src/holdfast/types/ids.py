@@ -51,6 +51,7 @@ def is_id(text: str) -> bool:
     return (
         len(text) == 36
         and text[8] == text[13] == text[18] == text[23] == "-"
+        and text.count("-") == 4
         and _ID_LETTERS.issuperset(text)
     )
 

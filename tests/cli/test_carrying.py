@@ -33,7 +33,7 @@ def test_run_is_shown_elsewhere_as_it_is_here(cli: Cli, refund: str) -> None:
         assert there[name] == here[name]
     assert there["run"]["read_only"] is True
     assert cli("import", str(file), *THERE, "--json").json == {
-        "run_id": run, "status": "pending_input", "read_only": True,
+        "run_id": run, "status": "pending_input", "read_only": True, "known": True,
     }  # fmt: skip
     assert len(cli("runs", "--json", *THERE).json) == 1, "a second time changes nothing"
 

@@ -100,10 +100,11 @@ async def import_run(wanted: Arrival, *, store: str | None, json: bool) -> Exit:
         service = await house.service()
         if program is not None:
             service.runtime.carry(program)
+        known = await service.store.get_run(parcel.history.run.id) is not None and not wanted.as_new_run
         row = await service.import_run(data, as_new_run=wanted.as_new_run, tenant=wanted.tenant)
     if wanted.resume:
         return await resume_run(row.id, wanted.flow, Manner(store, False, json))
-    _tell(row, store, json=json)
+    _tell(row, store, known=known, json=json)
     return Exit.ok
 
 
@@ -156,9 +157,11 @@ def _contents(parcel: Parcel) -> dict[str, Any]:
     }
 
 
-def _tell(row: RunRow, store: str | None, *, json: bool) -> None:
+def _tell(row: RunRow, store: str | None, *, known: bool, json: bool) -> None:
     if json:
-        print_json({"run_id": row.id, "status": str(row.status), "read_only": row.read_only})
+        print_json({"run_id": row.id, "status": str(row.status), "read_only": row.read_only, "known": known})
+    elif known:
+        say(f"Run {row.id} ({row.status}) was here before, and is as it was.")
     elif row.read_only:
         say(f"Run {row.id} ({row.status}) is here as history: it can be read and forked.")
         note(f"Look at it: {command('show', row.id[:8], store)}")

@@ -60,6 +60,10 @@ def _explain(error: Exception) -> Exit:
     from holdfast.cli.screen import complain
 
     usage = getattr(error, "format_message", None)
+    if type(error).__name__ == "NoArgsIsHelpError":
+        # In a terminal the help has been shown by now, and the message is empty.
+        print(error, file=sys.stderr)
+        return Exit.bad_input
     if usage is not None:
         complain(f"{usage().rstrip('.')}. See --help.")
         return Exit.bad_input

@@ -150,7 +150,17 @@ async def _find_hold(service: RunService, which: str) -> HoldRow:
         raise InputError(
             f"run {row.id} has {len(holds)} open holds.", hint=f"Name the one you answer: {names}."
         )
-    raise HoldNotFoundError(f"run {row.id} ({row.status}) has no open hold.")
+    answered = _last_answer(await service.holds(row.id, open_only=False))
+    raise HoldNotFoundError(f"run {row.id} ({row.status}) has no open hold.{answered}")
+
+
+def _last_answer(holds: list[HoldRow]) -> str:
+    """Who was first, for whoever comes second."""
+    decided = [hold for hold in holds if hold.resolution and hold.resolved_at]
+    if not decided:
+        return ""
+    last = max(decided, key=lambda hold: hold.resolved_at or 0)
+    return f" The last one, at {last.node!r}, was decided by {last.resolved_by or 'somebody'}."
 
 
 async def cancel_run(run: str, *, reason: str, by: str, manner: Manner) -> Exit:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from threading import Timer
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from holdfast.types.veil import veil
 
@@ -228,6 +228,27 @@ def to_json(value: Any, *, indent: int | None = None) -> str:
     return json.dumps(jsonable(value), ensure_ascii=False, indent=indent)
 
 
+_LONG = 300
+"""Characters of one text that are shown where a value is too long as a whole."""
+
+
 def brief(value: Any, limit: int = 2000) -> str:
-    text = to_json(value)
-    return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} characters; --json shows all)"
+    """A long value cut, its long texts first: what stands after them is seen too."""
+    import json
+
+    whole = to_json(value)
+    if len(whole) <= limit:
+        return whole
+    text = to_json(_with_short_texts(json.loads(whole)))
+    cut = text if len(text) <= limit else f"{text[:limit]}…"
+    return f"{cut} ({len(whole):,} characters; --json shows all)"
+
+
+def _with_short_texts(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= _LONG else f"{value[:_LONG]}…"
+    if isinstance(value, dict):
+        return {key: _with_short_texts(each) for key, each in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_with_short_texts(each) for each in cast("list[Any]", value)]
+    return value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from shlex import quote
 from typing import Any
 
 import msgspec
@@ -76,15 +77,21 @@ def tell_hold(hold: HoldRow, store: str | None, *, alone: bool = True) -> None:
     say(hold.prompt, style="bold yellow")
     if hold.assignee:
         say(f"for {hold.assignee}", style="dim")
-    choices = [option.id for option in hold.options] if hold.options else ["'your answer'"]
+    choices = [option.id for option in hold.options] if hold.options else ["your answer"]
     which = hold.run[:8] if alone else hold.id
     for choice in choices:
-        say(f"  {command('answer', f'{which} {choice}', store)}")
+        say(f"  {_answering(which, choice, store)}")
+
+
+def _answering(which: str, choice: str, store: str | None) -> str:
+    if choice.startswith("-"):
+        return f"{command('answer', which, store)} -- {quote(choice)}"
+    return command("answer", f"{which} {quote(choice)}", store)
 
 
 def command(verb: str, rest: str, store: str | None) -> str:
     """What a person types next, for the same store."""
-    named = f" --store {store}" if store and store != os.environ.get("HOLDFAST_STORE") else ""
+    named = f" --store {quote(store)}" if store and store != os.environ.get("HOLDFAST_STORE") else ""
     return f"holdfast {verb} {rest}{named}"
 
 

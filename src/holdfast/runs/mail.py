@@ -115,7 +115,7 @@ class Box:
             fresh = [row for row in fresh if row.kind == "cancel" or self._is_about_code(row)]
         self._taken.update(row.id for row in fresh)
         # Who answered in time is not too late because the deadline has been noticed since.
-        fresh.sort(key=lambda row: row.kind != "answer")
+        fresh.sort(key=lambda row: row.kind == "timer")
         return [message for row in fresh if (message := await self._read(row)) is not None]
 
     def _is_about_code(self, row: InboxRow) -> bool:

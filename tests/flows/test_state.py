@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum, Flag
 from typing import Annotated, Any
 
 import pytest
@@ -239,3 +240,51 @@ async def test_list_kept_by_a_subflow_stays_when_the_parent_goes_on_appending(ho
     result = await flow.run({"log": []}, on=house)
     assert result.expect().state["log"] == ["a", "b", "d"]
     assert result.artifacts["sub"] == {"log": ["a", "b"]}
+
+
+class Level(Enum):
+    low = 1
+    high = 2
+
+
+class Rights(Flag):
+    read = 1
+    write = 2
+
+
+class Size(Enum):
+    small = 1
+
+
+@dataclass
+class Levels:
+    level: Level = Level.low
+    rights: Rights = Rights.read
+    seen: Annotated[list[Level], append] = field(default_factory=list[Level])
+    by_level: dict[Level, tuple[Level, ...]] = field(default_factory=dict[Level, tuple[Level, ...]])
+
+
+@pytest.mark.covers("G-8")
+async def test_enums_of_numbers_stay_what_they_are_when_the_state_declares_them(house: Holdfast) -> None:
+    flow = Flow("levels", Levels, effect="pure")
+    node(flow, "a", {"level": Level.high, "rights": Rights.read | Rights.write, "seen": [Level.high]})
+    node(flow, "b", {"seen": Level.low, "by_level": {Level.low: (Level.high,)}})
+    flow.edge("a", "b")
+    result = await flow.run({"seen": [Level.low]}, on=house)
+    again = await flow.resume(result.expect().run_id, on=house)
+    assert again.state == Levels(
+        Level.high,
+        Rights.read | Rights.write,
+        [Level.low, Level.high, Level.low],
+        {Level.low: (Level.high,)},
+    )
+
+
+@pytest.mark.covers("G-8")
+async def test_member_of_another_enum_is_refused_when_it_has_the_same_number(house: Holdfast) -> None:
+    flow = Flow("sizes", Levels, effect="pure")
+    node(flow, "a", {"level": Size.small})
+    result = await flow.run({}, on=house)
+    assert result.failed
+    assert result.error is not None
+    assert "'level' does not fit" in result.error.message

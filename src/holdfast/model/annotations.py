@@ -7,7 +7,7 @@ import inspect
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from enum import Enum
 from typing import Annotated, Any, Final, Literal, NotRequired, Required, Union, cast, get_args, get_origin
@@ -25,6 +25,7 @@ _UNIONS: Final = (Union, types.UnionType)
 _NONE: Final = type(None)
 # A text is not bytes: reading it as base64 would change its meaning.
 _NATIVE: Final = (bytes, bytearray)
+_GROUPS: Final[tuple[type[Any], ...]] = (list, tuple, set, frozenset)
 
 
 def field_types(cls: Any) -> dict[str, Any]:
@@ -87,14 +88,33 @@ def checker(annotation: Any) -> Check | None:
         msgspec.json.Decoder(holder)
     except TypeError:
         return None  # a union that msgspec cannot tell apart: freezing is the only check
+    numbered = frozenset(filter(_is_numbered, named_types(annotation)))
 
     def check(value: Any) -> Any:
-        held = msgspec.convert({"value": value}, holder, builtin_types=_NATIVE, dec_hook=_instance)
+        given = _by_number(value, numbered) if numbered else value
+        held = msgspec.convert({"value": given}, holder, builtin_types=_NATIVE, dec_hook=_instance)
         found: Any = held.value
         _demand_whole(value, found)
         return found
 
     return check
+
+
+def _is_numbered(cls: type) -> bool:
+    """An enum of numbers that is no number itself: msgspec reads its members by number only."""
+    return issubclass(cls, Enum) and not issubclass(cls, int) and all(type(m.value) is int for m in cls)
+
+
+def _by_number(value: Any, kinds: frozenset[type]) -> Any:
+    if type(value) in kinds:
+        return value.value
+    if isinstance(value, dict):
+        pairs = cast("dict[Any, Any]", value).items()
+        return {_by_number(key, kinds): _by_number(item, kinds) for key, item in pairs}
+    for kind in _GROUPS:
+        if isinstance(value, kind):
+            return kind(_by_number(item, kinds) for item in cast("Iterable[Any]", value))
+    return value
 
 
 def _demand_whole(given: Any, found: Any) -> None:

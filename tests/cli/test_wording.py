@@ -87,3 +87,72 @@ def test_importing_what_is_here_says_that_it_was(cli: Cli, refund: str, tmp_path
     assert "new run" not in again.out
     assert cli("import", file, "--json").json["known"] is True
     assert cli("import", file, "--store", "sqlite:elsewhere.db", "--json").json["known"] is False
+
+
+MANY = """
+from dataclasses import dataclass, field
+from holdfast import Flow
+
+@dataclass
+class Names:
+    names: list[int] = field(default_factory=lambda: list(range(101)))
+    out: list[str] = field(default_factory=list)
+
+many = Flow("many", state=Names, version="1")
+
+async def ask(name, ctx):
+    return (await ctx.ask(f"Item {name}?", options=["yes", "no"])).decision
+
+many.start(many.map("each", over="names", body=ask, into="out", effect="read"))
+"""
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> str:
+    file = tmp_path / "many.py"
+    file.write_text(MANY)
+    return str(file)
+
+
+@pytest.mark.covers("TOOL-CLI-06")
+def test_no_open_question_is_left_out_when_a_map_asks_many(cli: Cli, many: str) -> None:
+    said = cli("run", many, "--json").json
+    assert len(said["holds"]) == 101
+
+    told = cli("resume", said["run_id"])
+    assert "91 more questions are open" in told.err
+    refused = cli("answer", said["run_id"], "yes")
+    assert refused.code == 2
+    assert "has 101 open holds" in refused.err
+    assert len(refused.err) < 1_500
+
+
+@pytest.mark.covers("TOOL-CLI-12")
+def test_the_beginning_of_a_holds_id_names_it_when_it_is_open(cli: Cli, many: str) -> None:
+    holds = cli("run", many, "--input", '{"names": [1, 2]}', "--json").json["holds"]
+    assert cli("answer", holds[1]["id"][:8], "no", "--json").json["id"] == holds[1]["id"]
+    assert cli("answer", holds[0]["id"][:2], "no").code == 2
+
+
+@pytest.mark.covers("TOOL-CLI-09")
+def test_a_moved_run_is_forked_from_before_it_was_moved(cli: Cli, many: str, tmp_path: Path) -> None:
+    run = cli("run", many, "--input", '{"names": [1]}', "--json").json["run_id"]
+    moved = tmp_path / "moved.py"
+    text = MANY.replace('version="1"', 'version="2"').replace('"each"', '"every"')
+    moved.write_text(text + 'many.migrate("1", rename={"each": "every"})\n')
+    assert cli("flows", "migrate", str(moved)).code == 0
+
+    made = cli("fork", f"{run}@0", "--json")
+    assert made.code == 0, made.err
+    old, new = cli("show", run, "--json").json, cli("show", made.json["run_id"], "--json").json
+    assert old["run"]["version"] != new["run"]["version"]
+    assert cli("resume", made.json["run_id"]).code == 3
+
+
+@pytest.mark.covers("TOOL-CLI-11")
+def test_replay_of_a_run_whose_past_is_pruned_claims_nothing(cli: Cli, refund: str) -> None:
+    run = cli("run", refund, "--input", given(80), "--json").json["run_id"]
+    cli("prune", run, "--keep", "1", "--yes")
+    said = cli("replay", run)
+    assert said.code == 0
+    assert "no decision to make again" in said.out

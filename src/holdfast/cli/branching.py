@@ -16,6 +16,7 @@ from holdfast.cli.telling import command, tell_holds
 from holdfast.errors import FlowNotFoundError, InputError
 from holdfast.runs.patching import PARTITIONS, Set, with_sets
 from holdfast.runs.service import RunService
+from holdfast.runs.versions import version_at
 from holdfast.store.base import RunRow
 from holdfast.types.status import RunStatus
 
@@ -39,7 +40,7 @@ async def branch_off(wanted: Branch, *, store: str | None, json: bool) -> Exit:
     async with open_house(store, must_exist=True) as house:
         service = await house.service()
         source, seq = await service.find(wanted.ref)
-        _load_code(service, source, wanted.flow, store)
+        _load_code(service, source.flow, await version_at(service, source, seq), wanted.flow, store)
         if sets:
             patch = with_sets(patch, sets, await _held(service, source, seq))
         make = service.rewind if wanted.rewinds else service.fork
@@ -77,18 +78,18 @@ def _set(text: str) -> Set:
         return path.strip(), value
 
 
-def _load_code(service: RunService, source: RunRow, flow: str | None, store: str | None) -> None:
+def _load_code(service: RunService, flow: str, version: str, given: str | None, store: str | None) -> None:
     """The code of the very version where it is found; without it the stored graph says what fits."""
-    if flow is not None:
-        program = load_flow(flow).program()
+    if given is not None:
+        program = load_flow(given).program()
         service.runtime.carry(program)
-        remember_source(store, program.version, flow)
+        remember_source(store, program.version, given)
         return
     try:
-        program = load_flow(recall_source(store, source.flow, source.version)).program()
+        program = load_flow(recall_source(store, flow, version)).program()
     except (FlowNotFoundError, InputError):
         return
-    if program.version == source.version:
+    if program.version == version:
         service.runtime.carry(program)
 
 

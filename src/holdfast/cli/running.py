@@ -15,7 +15,7 @@ from holdfast.cli.locating import absolute, load_flow
 from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house, recall_source, remember_source
 from holdfast.cli.screen import note, print_json, say
-from holdfast.cli.telling import command, exit_for, hold_json, result_json, tell_result
+from holdfast.cli.telling import HOLDS_SHOWN, command, exit_for, hold_json, result_json, tell_result
 from holdfast.cli.watching import tell_patience, watch
 from holdfast.errors import (
     FlowNotFoundError,
@@ -130,14 +130,23 @@ def _tell_answer(decided: HoldRow, decision: str, manner: Manner) -> None:
     note(f"A worker goes on with the run, or you do: {command('resume', decided.run[:8], manner.store)}")
 
 
+_ENOUGH = 6
+"""Characters of a hold's id that name it where it is open."""
+
+
 async def _find_hold(service: RunService, which: str) -> HoldRow:
-    """A hold's own id, or a run with exactly one open hold."""
+    """A hold's own id or the beginning of an open one's, or a run with exactly one open hold."""
     hold = await service.store.hold(HoldId(which))
     if hold is not None:
         return hold
     try:
         row = await service.get(which)
     except RunNotFoundError:
+        begun = [
+            hold for hold in await service.holds() if len(which) >= _ENOUGH and hold.id.startswith(which)
+        ]
+        if len(begun) == 1:
+            return begun[0]
         raise HoldNotFoundError(
             f"{which!r} is neither a hold nor a run in this store.",
             hint="`holdfast runs --status pending_input` lists them.",
@@ -146,7 +155,7 @@ async def _find_hold(service: RunService, which: str) -> HoldRow:
     if len(holds) == 1:
         return holds[0]
     if holds:
-        names = "; ".join(f"{hold.id} ({hold.prompt})" for hold in holds)
+        names = "; ".join(f"{hold.id} ({hold.prompt})" for hold in holds[:HOLDS_SHOWN])
         raise InputError(
             f"run {row.id} has {len(holds)} open holds.", hint=f"Name the one you answer: {names}."
         )

@@ -116,6 +116,9 @@ def _tell_same(found: Replay) -> None:
         say(f"{found.decisions} decisions are the same, but lead elsewhere.", style="bold red")
         fields([("recorded", found.recorded), ("replayed", found.replayed)])
         return
+    if not found.decisions:
+        say("There is no decision to make again: the history begins where the run stands.")
+        return
     many = f"{found.decisions} {'decision' if found.decisions == 1 else 'decisions'}"
     where = f"on version {found.against}" if found.against else f"(digest {found.recorded})"
     ends = "are made again" if found.replayed is None else "lead to the same place"

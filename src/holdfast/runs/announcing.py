@@ -120,7 +120,7 @@ async def _newest(service: RunService, run: RunId, before: int) -> CheckpointId 
     if not found:
         return None
     if found[0].kind == Kind.asked:
-        named = [hold.id for hold in await service.store.holds(run=run) if hold.seq == found[0].seq]
+        named = [hold.id for hold in await service.holds(run, open_only=False) if hold.seq == found[0].seq]
         return CheckpointId(named[0]) if named else None
     return checkpoint_id(run, found[0].seq)
 

@@ -19,7 +19,7 @@ from holdfast.runs import creating, pruning
 from holdfast.runs.announcing import Progress
 from holdfast.runs.history import reader_of, tell_events
 from holdfast.runs.options import break_places
-from holdfast.runs.pending import PendingRun, open_breakpoints, pending_runs
+from holdfast.runs.pending import ALL, PendingRun, open_breakpoints, pending_runs
 from holdfast.runs.runtime import Runtime
 from holdfast.store.base import Claim, RunFilter, RunRow
 from holdfast.store.readonly import demand_live
@@ -99,7 +99,8 @@ class RunService:
         return await self.store.list_runs(where, after=None, limit=limit)
 
     async def holds(self, run: RunId | None = None, *, open_only: bool = True) -> list[HoldRow]:
-        return await self.store.holds(run=run, status=HoldStatus.pending if open_only else None)
+        """All of them: a map may have opened hundreds."""
+        return await self.store.holds(run=run, status=HoldStatus.pending if open_only else None, limit=ALL)
 
     async def pending(
         self, *, tenant: str | None = None, thread: str | None = None, limit: int = 50

@@ -53,8 +53,10 @@ def checkpoints(
     epilog="Examples:  holdfast diff 3fa9c1@4 3fa9c1@9   ·   holdfast diff 3fa9c1 77ab02 --svg diff.svg"
 )
 def diff(
-    a: Annotated[str, typer.Argument(help="From this moment: RUN, RUN@12, RUN@node, a checkpoint's id")],
-    b: Annotated[str, typer.Argument(help="To this one")],
+    a: Annotated[
+        str, typer.Argument(help="From this moment: RUN, RUN@12, RUN@node, a checkpoint's id", metavar="A")
+    ],
+    b: Annotated[str, typer.Argument(help="To this one", metavar="B")],
     only: Annotated[
         list[str] | None, typer.Option(help="Only state, nodes or cost; may be repeated", metavar="PART")
     ] = None,

@@ -7,7 +7,7 @@ import inspect
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from enum import Enum
 from typing import Annotated, Any, Final, Literal, NotRequired, Required, Union, cast, get_args, get_origin
@@ -112,9 +112,9 @@ def _by_number(value: Any, kinds: frozenset[type]) -> Any:
         pairs = cast("dict[Any, Any]", value).items()
         return {_by_number(key, kinds): _by_number(item, kinds) for key, item in pairs}
     group: Any = next((kind for kind in _GROUPS if isinstance(value, kind)), None)
-    if group is not None:
-        return group(_by_number(item, kinds) for item in value)
-    return value
+    if group is None:
+        return cast("Any", value)
+    return group(_by_number(item, kinds) for item in cast("Iterable[Any]", value))
 
 
 def _demand_whole(given: Any, found: Any) -> None:

@@ -12,8 +12,12 @@ What a placeholder puts in is never read as a template again.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from dataclasses import fields as fields_of
+from dataclasses import is_dataclass
 from datetime import date, time
-from typing import Final, cast
+from enum import Enum
+from typing import Final, TypeGuard, cast
 
 import msgspec
 
@@ -189,10 +193,36 @@ def as_text(value: object) -> str:
         return value.isoformat()
     if isinstance(value, (list, tuple, dict, set, frozenset, bytes, bytearray, msgspec.Struct)):
         return _json_text(cast("object", value))
-    return _number(value) if isinstance(value, int) else str(value)
+    if isinstance(value, int):
+        return _number(value)
+    return value.name if _is_named(value) else _of_record(value)
 
 
-_encode_json = msgspec.json.Encoder(enc_hook=str, order="deterministic").encode
+def _is_named(value: object) -> TypeGuard[Enum]:
+    """A member of an enum that is no text: its name is what the journal has."""
+    return isinstance(value, Enum) and not isinstance(value, str) and value.name is not None  # pyright: ignore[reportUnnecessaryComparison]
+
+
+def _of_record(value: object) -> str:
+    """A dataclass or a pydantic model reads like the map of its fields, as it does without its code."""
+    fields = parts_of(value)
+    return str(value) if fields is None else _json_text(fields)
+
+
+def parts_of(value: object) -> dict[str, object] | None:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in fields_of(value)}
+    if hasattr(value, "model_dump") and hasattr(type(value), "model_fields"):
+        return dict(cast("Iterable[tuple[str, object]]", value))
+    return None
+
+
+def _encodable(value: object) -> object:
+    fields = parts_of(value)
+    return str(value) if fields is None else fields
+
+
+_encode_json = msgspec.json.Encoder(enc_hook=_encodable, order="deterministic").encode
 
 
 def json_bytes(value: object) -> bytes:

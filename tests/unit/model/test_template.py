@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from enum import Enum, IntEnum, StrEnum
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from holdfast.model.expr import mapping_resolver, partition_resolver
 from holdfast.model.template import TemplateRenderError, TemplateSyntaxError, compile_template
@@ -59,6 +62,44 @@ def test_template_gives_text_when_mixed(text, expected):
 def test_template_keeps_native_value_when_it_is_one_placeholder(name):
     assert render("{{" + name + "}}") is VALUES[name]
     assert isinstance(render("{{" + name + "}} "), str)
+
+
+class Level(Enum):
+    high = 2
+
+
+class Grade(IntEnum):
+    top = 1
+
+
+class Colour(StrEnum):
+    red = "r"
+
+
+@dataclass(frozen=True)
+class Place:
+    street: str
+    level: int
+
+
+class Town(BaseModel):
+    name: str
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (Level.high, "high"),
+        (Grade.top, "1"),
+        (Colour.red, "r"),
+        (Place("s", 2), '{"level":2,"street":"s"}'),
+        ([Place("s", 2)], '[{"street":"s","level":2}]'),
+        (Town(name="t"), '{"name":"t"}'),
+        ([Town(name="t")], '[{"name":"t"}]'),
+    ],
+)
+def test_template_reads_like_data_when_a_value_is_of_a_type_of_its_own(value, text):
+    assert compile_template("{{v}}!").render(mapping_resolver({"v": value})).value == f"{text}!"
 
 
 def test_template_leaves_output_alone_when_it_looks_like_a_template():

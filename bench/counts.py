@@ -15,6 +15,7 @@ import apsw
 from bench.flows import Count, Grow, Looped, count_up, grow, ring_of
 from bench.lines import Line
 from bench.measure import Plan, aimed, folder, stored
+from bench.waits import answered
 from holdfast import Flow, Holdfast
 
 SHORT, LONG = 100, 300
@@ -84,6 +85,33 @@ def _commits(flow: Flow, steps: int) -> int:
     return seen
 
 
+def statements_for_a_person() -> int:
+    """What SQLite is asked from a run's start over its pause and the answer to its end; its first run of a
+    flow, which also stores the graph, is left out."""
+    seen: list[str] = []
+
+    def asked(_cursor: apsw.Cursor, sql: str, _values: object) -> bool:
+        seen.append(sql)
+        return True
+
+    def opened(conn: apsw.Connection) -> None:
+        conn.exec_trace = asked
+
+    async def run() -> int:
+        async with Holdfast(f"sqlite:{place}/h.db") as house:
+            await answered(house)
+            seen.clear()
+            await answered(house)
+            return len(seen)
+
+    apsw.connection_hooks.append(opened)
+    try:
+        with folder() as place:
+            return asyncio.run(run())
+    finally:
+        apsw.connection_hooks.remove(opened)
+
+
 def flushes_per_step(mode: str) -> float | None:
     """fsync and fdatasync as the kernel sees them; None where there is no strace."""
     if shutil.which("strace") is None:
@@ -140,6 +168,7 @@ def row_n(_plan: Plan) -> list[Line]:
         aimed(
             "N", "stored for 1 KB appended, steps 200 to 1,000", bytes_per_byte_appended(), "KB", "N-stored"
         ),
+        aimed("N", "statements for a person in the loop", statements_for_a_person(), "asked", "N-person"),
         aimed("N", "stored a step, graph of 1 node", one, "bytes"),
         aimed("N", "stored a step, among 100 nodes by 1", hundred / one, "x", "N-among"),
         aimed("N", "stored a step, round of 100 nodes by 1", ring / one, "x", "N-round"),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from bench import counts
@@ -33,3 +36,21 @@ def test_step_stores_no_more_when_the_graph_is_larger() -> None:
     one = counts.bytes_per_step(counts.loop_among(1), 250, 1250)
     hundred = counts.bytes_per_step(counts.loop_among(100), 250, 1250)
     assert hundred <= 1.1 * one
+
+
+def test_few_statements_are_needed_when_a_person_is_asked_and_answers() -> None:
+    assert 20 < counts.statements_for_a_person() <= 50
+
+
+def test_program_loads_little_when_it_only_has_a_flow() -> None:
+    """Each of these costs every start milliseconds, and most programs need none of them."""
+    heavy = (
+        "backports.zstd", "compression.zstd", "difflib", "fractions", "secrets", "zoneinfo",
+        "holdfast.runs.comparing", "holdfast.runs.forking", "holdfast.runs.moving", "holdfast.runs.pictures",
+        "holdfast.runs.recounting", "holdfast.runs.replaying", "holdfast.runs.verdicts",
+    )  # fmt: skip
+    program = (
+        f"import sys; from holdfast import Flow, Holdfast; print([m for m in {heavy} if m in sys.modules])"
+    )
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "[]"

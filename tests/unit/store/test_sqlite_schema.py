@@ -10,6 +10,7 @@ import pytest
 
 from holdfast.store.open import open_store
 from holdfast.store.sql.sqlite import migrate
+from holdfast.store.sql.sqlite.connect import connect
 from holdfast.types.status import RunStatus, may_follow
 from tests.unit.store.sqlite_files import plain, pragma
 
@@ -37,6 +38,13 @@ def _schema(file: Path) -> str:
 async def test_schema_equals_the_snapshot_when_all_migrations_ran(tmp_path: Path) -> None:
     """After a change on purpose: a new migration, and `python -m tests.unit.store.test_sqlite_schema`."""
     assert _schema(await _store_file(tmp_path)) == SNAPSHOT.read_text("utf-8")
+
+
+async def test_statements_are_compiled_once_whatever_is_bound_to_them(tmp_path: Path) -> None:
+    """Otherwise SQLite makes new plans for many of them at every call, which takes longer than running."""
+    conn = connect(migrate.Settings(path=str(await _store_file(tmp_path))))
+    assert conn.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, -1) == 1
+    conn.close()
 
 
 async def test_each_migration_is_recorded_once_when_the_file_is_opened_again(tmp_path: Path) -> None:

@@ -156,3 +156,46 @@ def test_replay_of_a_run_whose_past_is_pruned_claims_nothing(cli: Cli, refund: s
     said = cli("replay", run)
     assert said.code == 0
     assert "no decision to make again" in said.out
+
+
+SPOOF = r"""
+from holdfast import Flow
+
+spoof = Flow("spoof", effect="read")
+
+@spoof.node
+async def look(s, ctx):
+    ctx.emit("so far \x1b[2Jgood\x07")
+
+asks = spoof.hold("asks", prompt="Pay {{sum}}?", options=["yes"])
+
+@spoof.node
+async def fails():
+    raise RuntimeError("\x1b]0;title\x07 \x9b31m")
+
+spoof.chain(look, asks, fails)
+"""
+LOUD = '{"sum": "1\\u001b[1A\\u001b[2K \\u202e000"}'
+
+
+@pytest.mark.covers("TOOL-CLI-06")
+def test_no_text_of_a_run_reaches_the_terminals_controls(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "spoof.py"
+    file.write_text(SPOOF)
+    said = [cli("run", str(file), "--input", LOUD, "--watch")]
+    run = next(line.split()[1] for line in said[0].out.splitlines() if line.startswith("run "))
+    said += [cli("show", run), cli("runs"), cli("answer", run, "yes", "--resume")]
+    said += [cli("show", run), cli("runs"), cli("postmortem", run), cli("diff", f"{run}@0", run)]
+
+    assert "Pay 1␛[1A␛[2K \\u202e000?" in said[0].out
+    assert "RuntimeError: ␛]0;title␇ \\x9b31m" in said[3].out
+    for each in said:
+        assert not set("\x1b\x07\x9b\u202e") & set(each.out + each.err)
+
+
+@pytest.mark.covers("TOOL-CLI-18")
+def test_a_file_of_another_kind_is_named_and_what_would_fit(cli: Cli, refund: str) -> None:
+    said = cli("import", refund)
+    assert said.code == 2
+    assert f"{refund}: this is not an exported run" in said.err
+    assert "holdfast export RUN" in said.err

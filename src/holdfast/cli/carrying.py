@@ -86,6 +86,9 @@ def _opened(file: str, data: bytes) -> Parcel:
         return open_parcel(data)
     except (CheckpointCorruptError, SchemaTooNewError) as error:
         raise InputError(f"{file}: {error.message}", hint=error.hint) from error
+    except InputError as error:
+        hint = "`holdfast export RUN` writes one. Nothing was imported."
+        raise InputError(f"{file}: {error.message}", hint=hint) from error
 
 
 async def import_run(wanted: Arrival, *, store: str | None, json: bool) -> Exit:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from holdfast.cli.lasting import lasting
-from holdfast.cli.screen import is_plain, style_of
+from holdfast.cli.screen import clean, is_plain, style_of
 from holdfast.cli.timing import money
 from holdfast.drawing.picture import State
 from holdfast.drawing.wording import ASCII_SIGNS, SIGNS, shortened
@@ -13,7 +13,6 @@ from holdfast.runs.seeing import see
 from holdfast.runs.visits import Visit, Visits
 from holdfast.store.base import RunRow
 from holdfast.types.event import Event
-from holdfast.types.veil import veil
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -140,7 +139,7 @@ def _about(visit: Visit, now: int) -> str:
             f"{'tries again' if waiting.kind == 'retry' else 'wakes'} in {lasting(waiting.wake_at - now)}"
         )
     error = visit.error or (visit.retries[-1].error if visit.retries else "")
-    return veil.hide(", ".join([*parts, *([error] if error else [])]))
+    return clean(", ".join([*parts, *([error] if error else [])]))
 
 
 def _said(visit: Visit, width: int, *, plain: bool) -> str:
@@ -151,6 +150,6 @@ def _said(visit: Visit, width: int, *, plain: bool) -> str:
         full = int(visit.progress * 20)
         drawn = ("#" * full + "-" * (20 - full)) if plain else ("━" * full + "╌" * (20 - full))
         return f"    {drawn} {visit.progress:.0%}"
-    line = " ".join(veil.hide(visit.said).split())
+    line = " ".join(clean(visit.said).split())
     room = width - 6
     return f"    {line if len(line) <= room else '…' + line[-room:]}"

@@ -45,13 +45,25 @@ _STYLES = {
     "label": "cyan",
 }
 
+_CONTROLS: dict[int, int | str] = {
+    **{code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"},
+    **{code: f"\\x{code:02x}" for code in range(0x7F, 0xA0)},
+    **{code: f"\\u{code:04x}" for code in (0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))},
+}
+
 PATIENCE = 2.0
 """Seconds of silence after which somebody who waits wants to know what goes on."""
 
 
+def clean(text: str) -> str:
+    """Without secrets, and without what makes a terminal move, recolour or reverse what it shows: prompts,
+    errors and live output come from models and strangers, and people decide by what they read."""
+    return veil.hide(text).translate(_CONTROLS)
+
+
 def complain(text: str) -> None:
     """To stderr, in one paragraph."""
-    text = veil.hide(text)
+    text = clean(text)
     if _is_ours(sys.stderr):
         from rich.console import Console
 
@@ -89,7 +101,7 @@ def is_plain() -> bool:
 
 def put(text: str) -> None:
     """A line as it is. What the encoding of stdout does not know becomes a question mark."""
-    text = veil.hide(text)
+    text = clean(text)
     if is_plain():
         known = sys.stdout.encoding or "ascii"
         text = text.encode(known, "replace").decode(known)
@@ -97,7 +109,7 @@ def put(text: str) -> None:
 
 
 def say(text: str = "", style: str = "") -> None:
-    text = veil.hide(text)
+    text = clean(text)
     if is_terminal():
         from rich.console import Console
 
@@ -123,7 +135,7 @@ def coloured(line: Sequence[Span]) -> RichText:
 
     text = Text()
     for span in line:
-        text.append(veil.hide(span.text), style=style_of(span.style))
+        text.append(clean(span.text), style=style_of(span.style))
     return text
 
 
@@ -134,7 +146,7 @@ def style_of(word: str) -> str:
 
 def note(text: str) -> None:
     """About the work, not its result: to stderr, so that a pipe carries results only."""
-    text = veil.hide(text)
+    text = clean(text)
     if _is_ours(sys.stderr):
         from rich.console import Console
 
@@ -173,7 +185,7 @@ def busy(text: str) -> Generator[None]:
 
 def fields(pairs: Sequence[tuple[str, str]]) -> None:
     """Names and values, one pair a line; empty values are left out."""
-    shown = [(name, veil.hide(value)) for name, value in pairs if value]
+    shown = [(name, clean(value)) for name, value in pairs if value]
     wide = max((len(name) for name, _ in shown), default=0)
     for name, value in shown:
         if is_terminal():
@@ -191,7 +203,7 @@ def _field(name: str, value: str, wide: int) -> None:
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    rows = [[veil.hide(str(cell)) for cell in row] for row in rows]
+    rows = [[clean(str(cell)) for cell in row] for row in rows]
     if is_terminal():
         _rich_table(heads, rows)
         return

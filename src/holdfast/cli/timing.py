@@ -8,10 +8,9 @@ from typing import Any
 from holdfast.cli.axis import Axis
 from holdfast.cli.lasting import lasting
 from holdfast.cli.picturing import waiting_text
-from holdfast.cli.screen import is_plain, is_terminal, note, style_of, table, width
+from holdfast.cli.screen import clean, is_plain, is_terminal, note, style_of, table, width
 from holdfast.drawing.wording import columns, shortened
 from holdfast.runs.visits import Visit, Visits
-from holdfast.types.veil import veil
 
 SHOWN = 60
 """Visits that a timeline tells unless asked for all."""
@@ -110,7 +109,7 @@ def _told(visit: Visit, now: int) -> str:
     parts += [f"{visit.tokens} tokens"] if visit.tokens else []
     parts += [f"cost {money(visit.cost)}"] if visit.cost else []
     parts += [_why(visit)] if _why(visit) else []
-    return veil.hide(", ".join(" ".join(part.split()) for part in parts))
+    return clean(", ".join(" ".join(part.split()) for part in parts))
 
 
 def bar(visit: Visit, axis: Axis, room: int, now: int) -> str:

@@ -11,9 +11,11 @@ from typing import Any
 
 import msgspec
 
+from holdfast.model.bodies import ErrorInfo
+from holdfast.model.deltas import Delta
 from holdfast.model.frames import FrameTree
 from holdfast.model.growth import Growth, Segment
-from holdfast.model.position import Position
+from holdfast.model.position import Exec, LoopState, OpenHold, Position, Scope, Sub
 from holdfast.model.values import DELETED
 
 _DELETED = ("holdfast", "deleted")
@@ -39,12 +41,16 @@ def dump_position(pos: Position, *, whole: bool = True, by_ref: bool = False) ->
     return plain
 
 
+# What a position is made of. Other structs are values: references to blobs, instances of users' own types.
+_PARTS = (Position, Scope, Exec, Sub, OpenHold, LoopState, ErrorInfo, Delta)
+
+
 def _plain(value: Any, how: How) -> Any:
-    if isinstance(value, msgspec.Struct):
-        if value is DELETED:
-            return _DELETED
-        if isinstance(value, FrameTree):
-            return _plain_tree(value, how)
+    if value is DELETED:
+        return _DELETED
+    if isinstance(value, FrameTree):
+        return _plain_tree(value, how)
+    if isinstance(value, _PARTS):
         fields = {name: _plain(getattr(value, name), how) for name in value.__struct_fields__}
         return list(fields.values()) if value.__struct_config__.array_like else fields
     if type(value) is dict:

@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.checkpoint import Blob
-from holdfast.errors import ConflictError, FlowNotFoundError, InputError, RunNotFoundError
+from holdfast.errors import (
+    CheckpointCorruptError,
+    ConflictError,
+    FlowNotFoundError,
+    InputError,
+    RunNotFoundError,
+)
 from holdfast.model.fingerprint import decode_graph, fingerprint_of
 from holdfast.runs import forking, pictures
 from holdfast.runs.parcel import Parcel, damaged, plain, unwrap, wrap
+from holdfast.runs.sealing import is_as_written
 from holdfast.runs.vault import Vault
 from holdfast.runs.versions import spans_of
 from holdfast.store.base import FlowRow
@@ -34,7 +41,8 @@ async def export_run(service: RunService, run: str, *, decrypt: bool = False) ->
     """The run as of one moment; the run itself goes on as it did. Of an encrypted store it stays encrypted
     unless `decrypt` says otherwise.
 
-    Raises RunNotFoundError, BlobMissingError, FlowNotFoundError where its graph is not stored.
+    Raises RunNotFoundError, BlobMissingError, FlowNotFoundError where its graph is not stored, and
+    CheckpointCorruptError where a record is damaged: nobody could take the file in.
     """
     row = await service.get(run)
     vaulted = service.runtime.desk.vaulted
@@ -42,6 +50,12 @@ async def export_run(service: RunService, run: str, *, decrypt: bool = False) ->
     found = await store.history(row.id)
     if found is None:
         raise RunNotFoundError(f"run {row.id} was deleted meanwhile.", run=row.id)
+    if (changed := _changed(found)) is not None:
+        raise CheckpointCorruptError(
+            f"run {row.id} is not exported: its record {changed} does not match its digest.",
+            hint="`holdfast postmortem` tells what can be read. Fork from before it, and export the fork.",
+            seq=changed,
+        )
     older, graph = await _graphs(service, row)
     history, blobs = await _with_blobs(service, plain(found), opened=decrypt)
     return wrap(Parcel(history, graph, blobs, older=older))
@@ -114,6 +128,7 @@ def _decrypted(service: RunService, parcel: Parcel) -> Parcel:
     history = plain(vault.open_history(parcel.history))
     if any(is_encrypted(record.payload) for record in history.records):
         raise damaged("a record does not open under its key")
+    _check_digests(history)
     named = zip(history.blobs, parcel.blobs, strict=True)
     blobs = dict(sorted((sha256(b).digest(), b) for b in (vault.open_blob(data, at) for at, data in named)))
     history = msgspec.structs.replace(history, blobs=list(blobs))
@@ -181,6 +196,7 @@ def _check(parcel: Parcel) -> None:
     for graph in parcel.older:
         _check_graph(run, graph, fingerprint_of(graph))
     _check_records(history)
+    _check_digests(history)
     _check_numbers(history)
     if any(hold.run != run.id or not is_id(hold.id) or hold.seq > run.head for hold in history.holds):
         raise damaged("a hold is not one of its run")
@@ -205,6 +221,17 @@ def _check_records(history: RunHistory) -> None:
         raise damaged("records are missing")
     if records[0].kind not in (Kind.created, Kind.snapshot):
         raise damaged("its first record does not stand for itself")
+
+
+def _check_digests(history: RunHistory) -> None:
+    if (changed := _changed(history)) is not None:
+        raise damaged(f"record {changed} is not as it was written")
+
+
+def _changed(history: RunHistory) -> int | None:
+    """The first record that does not match its digest; one that is encrypted is looked at once it is open."""
+    records = (record for record in history.records if not is_encrypted(record.payload))
+    return next((record.seq for record in records if not is_as_written(record)), None)
 
 
 def _check_numbers(history: RunHistory) -> None:

@@ -43,6 +43,12 @@ _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
 _FITS = frozenset({bool, float, type(None)})
 
 
+def is_as_written(record: Record) -> bool:
+    return record.digest == record_digest(
+        record.kind, record.at, record.node, record.scope, record.visit, record.outcome, record.payload
+    )
+
+
 class Sealer:
     """Seals and opens bodies with one registry of types."""
 
@@ -199,10 +205,7 @@ class Sealer:
     def open(self, record: Record) -> Any:
         """The body of a stored record. Raises CheckpointCorruptError where it does not match its digest,
         SchemaTooNewError where it is of a kind that there is not (D-1)."""
-        expected = record_digest(
-            record.kind, record.at, record.node, record.scope, record.visit, record.outcome, record.payload
-        )
-        if expected != record.digest:
+        if not is_as_written(record):
             raise CheckpointCorruptError(
                 f"record {record.seq} ({kind_name(record)} of node {record.node!r}) does not match its "
                 f"digest {record.digest.hex()}: it was damaged after it was written.",

@@ -68,12 +68,13 @@ def ends(plan: Plan, choose: Choose) -> None:
 
 
 def decided(graph: Graph, play: Play) -> None:
-    """Every node of every scope was visited, skipped or abandoned; without a loop never two of these."""
+    """Every node of every scope was visited, skipped or abandoned (A; U: with an effect whose outcome nobody
+    knows); without a loop never two of these."""
     moves = play.moves()
-    gone = [play.below(move) for move in moves if move[0] in "WA"]
+    gone = [play.below(move) for move in moves if move[0] in "WAU"]
     done = {(r.scope, r.node, "visited") for r in play.journal if r.kind == Kind.step}
     done |= {(s, graph_at(graph, s).nodes[a].id, "skipped") for what, s, a, _ in moves if what == "K"}
-    done |= {(s, graph_at(graph, s).nodes[a].id, "abandoned") for what, s, a, _ in moves if what == "A"}
+    done |= {(s, graph_at(graph, s).nodes[a].id, "abandoned") for what, s, a, _ in moves if what in "AU"}
     for scope in {move[1] for move in moves if not any(move[1].startswith(path) for path in gone)}:
         inner = graph_at(graph, scope)
         looping = {i for loop in inner.loops.values() for i in loop.body}

@@ -92,3 +92,14 @@ async def test_a_call_is_told_with_its_own_effect_and_the_node_with_its(bare_hou
     assert chapter.effect in ("", "read")
     intents = [r.effect for r in await service.store.read(RunId(run)) if r.kind == Kind.intent]
     assert intents == ["external", "write"]
+
+
+@pytest.mark.covers("TOOL-CLI-05")
+async def test_a_node_that_nobody_works_at_is_ready_not_running(bare_house: Holdfast) -> None:
+    flow = refund_flow()
+    done = await flow.run(GIVEN, on=bare_house)
+    service = await bare_house.service()
+    made = await service.fork(done.run_id, 0)
+
+    line = await make_timeline(service, made)
+    assert [visit.state for visit in line.visits.all()] == ["ready"]

@@ -57,6 +57,8 @@ async def make_timeline(service: RunService, row: RunRow, keep: int | None = Non
     if row.ended_at is not None:
         # One that was superseded ended without a record of its own.
         visits.stop(row.ended_at)
+    elif row.worker is None:
+        visits.rest()
     visits.trim()
     return Timeline(reader.graph, reader, visits, pos, damage)
 

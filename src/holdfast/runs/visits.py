@@ -85,6 +85,11 @@ def path_of(scope: str) -> str:
     return "/".join(names) + "/"
 
 
+def _owner(scope: str) -> str:
+    """The label of the node that a scope is inside of."""
+    return scope.rpartition("[")[0].rpartition(".")[0]
+
+
 def split_label(label: str) -> tuple[str, str]:
     """The scope and the node of it."""
     scope, slash, node = label.rpartition("/")
@@ -143,6 +148,13 @@ class Visits:
         """The run ended around what is open."""
         for visit in list(self.open.values()):
             self.end(visit, at, "stopped")
+
+    def rest(self) -> None:
+        """Nobody has the run: what was at work is only ready to go on. A map stands where its items do."""
+        around = {_owner(visit.scope) for visit in self.open.values()}
+        for visit in self.open.values():
+            if visit.state == "running" and visit.label not in around:
+                visit.state = self.node(visit.path).state = "ready"
 
     def trim(self) -> None:
         """Down to what is kept."""

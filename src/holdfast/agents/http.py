@@ -168,7 +168,7 @@ def _library() -> tuple[Callable[[float, float], httpx2.AsyncClient], Any]:
     except ImportError:
         raise ModelError(
             "model endpoints need the package httpx2, which is not installed.",
-            hint='Install it with: pip install "holdfast[llm]".',
+            hint="It belongs to the extra `llm`: in a clone of Holdfast, pip install '.[llm]'.",
         ) from None
 
     def client(timeout: float, connect: float) -> httpx2.AsyncClient:

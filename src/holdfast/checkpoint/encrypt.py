@@ -138,7 +138,7 @@ def _aead(data_key: bytes) -> Any:
     except ImportError:
         raise SettingsError(
             "keys are given, but the library that encrypts is not installed.",
-            hint="Install it: pip install 'holdfast[encryption]'.",
+            hint="It belongs to the extra `encryption`: in a clone of Holdfast, pip install '.[encryption]'.",
         ) from None
     return AESGCM(data_key)
 

@@ -78,11 +78,11 @@ _FIXED = """
 .holdfast .inner,.holdfast .shape *,.holdfast .ring{fill:none;stroke-width:1.3}
 .holdfast .sign path{fill:none;stroke-width:1.8;stroke-linecap:round;stroke-linejoin:round}
 .holdfast .sign .full{stroke:none}
-.holdfast .conditional .line{stroke-dasharray:6 3}
-.holdfast .failure .line{stroke-dasharray:2 3}
-.holdfast .dead .line{stroke-dasharray:1 5}
-.holdfast .taken .line,.holdfast .added .line,.holdfast .changed .line{stroke-width:2.4;stroke-dasharray:none}
-.holdfast .removed .line{stroke-dasharray:4 4;stroke-width:2}
+.holdfast .conditional>.line{stroke-dasharray:6 3}
+.holdfast .failure>.line{stroke-dasharray:2 3}
+.holdfast .dead>.line{stroke-dasharray:1 5}
+.holdfast .taken>.line,.holdfast .added>.line,.holdfast .changed>.line{stroke-width:2.4;stroke-dasharray:none}
+.holdfast .removed>.line{stroke-dasharray:4 4;stroke-width:2}
 .holdfast .skipped>.box,.holdfast .removed>.box{stroke-dasharray:4 3}
 """
 
@@ -103,8 +103,8 @@ def _colours(of: dict[str, str]) -> str:
         f".holdfast .inner,.holdfast .shape *,.holdfast .ring{{stroke:{of['soft']}}}",
         f".holdfast .dot circle{{fill:{of['line']}}}.holdfast .dot .ring{{fill:none}}",
         f".holdfast .line{{stroke:{of['line']}}}.holdfast .head{{fill:{of['line']}}}",
-        f".holdfast .failure .line{{stroke:{of[State.failed]}}}",
-        f".holdfast .failure .head{{fill:{of[State.failed]}}}",
+        f".holdfast .failure>.line{{stroke:{of[State.failed]}}}",
+        f".holdfast .failure>.head{{fill:{of[State.failed]}}}",
         f".holdfast .sign path{{stroke:{of['ground']}}}.holdfast .sign .full{{fill:{of['ground']}}}",
     ]
     for name in (*_of(State), *_of(Mark)):
@@ -113,7 +113,7 @@ def _colours(of: dict[str, str]) -> str:
             f".holdfast .{name}>.box{{stroke:{colour}}}.holdfast .{name}>.sign .disc{{fill:{colour}}}"
         )
     rules += [
-        f".holdfast .{name} .line{{stroke:{of[name]}}}.holdfast .{name} .head{{fill:{of[name]}}}"
+        f".holdfast .{name}>.line{{stroke:{of[name]}}}.holdfast .{name}>.head{{fill:{of[name]}}}"
         for name in _of(Mark)
     ]
     return "\n".join(rules)

@@ -122,3 +122,14 @@ def test_everything_lies_inside_the_view(seed: int) -> None:
             assert x >= 0
             assert x + float(box.get("width", "0")) + 32 <= width + 0.2
             assert y + float(box.get("height", "0")) + 32 <= height + 0.2
+
+
+@pytest.mark.covers("TOOL-DRAW-03")
+def test_the_mark_of_a_box_colours_no_line_inside_it() -> None:
+    inside = picture(("a", "b"))
+    svg = to_svg(Picture(nodes=(PictureNode(id="box", label="box", mark=Mark.added, inside=inside),)))
+    sheet = svg[svg.index("<style>") : svg.index("</style>")]
+
+    lines = [rule for rule in sheet.replace(",", "\n").splitlines() if ".line" in rule or ".head" in rule]
+    assert [rule for rule in lines if any(f".{mark} ." in rule for mark in Mark if mark)] == []
+    assert ".added>.line" in sheet

@@ -103,3 +103,35 @@ async def test_a_node_that_nobody_works_at_is_ready_not_running(bare_house: Hold
 
     line = await make_timeline(service, made)
     assert [visit.state for visit in line.visits.all()] == ["ready"]
+
+
+@pytest.mark.covers("TOOL-TIME-02", "TOOL-TIME-07")
+async def test_calls_that_were_settled_before_a_fork_belong_to_it_too(bare_house: Holdfast) -> None:
+    flow, made = Flow("calls"), list[str]()
+
+    def call(name: str, ctx: Context) -> str:
+        made.append(name)
+        ctx.spent(tokens=7)
+        return name
+
+    @flow.script(effect="read")
+    async def work(ctx: Context) -> None:
+        await ctx.step("first", call, "first", ctx, effect="read")
+        await ctx.ask("Well?")
+        await ctx.step("second", call, "second", ctx, effect="read")
+
+    flow.start(work)
+    source = (await flow.run({}, on=bare_house)).run_id
+    service = await bare_house.service()
+    fork = (await service.fork(source, (await service.get(source)).head)).id
+    await flow.resume(fork, on=bare_house)
+    again = (await service.fork(fork, (await service.get(fork)).head)).id
+    await flow.resume(again, on=bare_house)
+    assert made == ["first"]
+
+    for run in (fork, again):
+        assert [node for node in (await bare_house.diff(source, run)).nodes if node.calls] == []
+        told = await examine(service, run)
+        (chapter,) = [c for c in told.chapters if isinstance(c, Chapter)]
+        assert [(c.name, c.effect, c.tokens) for c in chapter.calls] == [("first", "read", 7)]
+        assert told.spent.tokens == 7

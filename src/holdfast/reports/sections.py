@@ -173,7 +173,8 @@ def _trial(trial: Trial) -> str:
 def call_text(call: Call) -> str:
     came = f"failed: {error_text(call.error)}" if call.error else show_text(call.value)
     tokens = f" ({call.tokens:,} tokens)" if call.tokens else ""
-    return f"{call.name} ({call.effect}): {came}{tokens}"
+    effect = f" ({call.effect})" if call.effect else ""
+    return f"{call.name}{effect}: {came}{tokens}"
 
 
 def question_text(question: Question) -> str:

@@ -6,17 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.checkpoint.fold import begin
+from holdfast.checkpoint.fold import begin, error_of
 from holdfast.errors import CheckpointCorruptError, HoldfastError
 from holdfast.model.apply import apply_record
 from holdfast.model.bodies import AttemptBody, SnapshotBody
-from holdfast.model.position import Position
+from holdfast.model.graph import Graph
+from holdfast.model.position import SETTLED, Position
 from holdfast.model.snapshot import load_position
 from holdfast.runs.chronicle import Chronicler
 from holdfast.runs.hiding import hide_story
 from holdfast.runs.loading import segment_loader, start_from
 from holdfast.runs.pictures import lineage_of
-from holdfast.runs.story import Chapter, Question, Story
+from holdfast.runs.story import Call, Chapter, Question, Story
 from holdfast.runs.versions import Reader, Readers, readers_of
 from holdfast.types.ids import RunId
 from holdfast.types.record import Record
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from holdfast.runs.service import RunService
     from holdfast.store.base import RunRow
     from holdfast.types.hold import HoldRow
+
+Carried = dict[tuple[str, int], list[Call]]
+"""By the label and the visit of a chapter."""
 
 PAGE = 1_000
 ANCESTORS = 50
@@ -36,19 +40,20 @@ async def recount(service: RunService, row: RunRow, upto: int | None = None, dep
     readers = await readers_of(service, row)
     last = row.head if upto is None else upto
     told = Chronicler(readers.at(row.horizon).graph, row.id)
-    await _read(service, row, readers, told, last)
+    carried = _carry(told.story, await _read(service, row, readers, told, last))
     if row.ended_at is not None and last == row.head:
         # One that was superseded ended without a record of its own.
         told.stop(row.ended_at)
     await _answers(service, row, told.story, last)
-    if told.story.brought and depth < ANCESTORS:
+    if (told.story.brought or carried) and depth < ANCESTORS:
         await _fill_in(service, told.story, depth)
     hide_story(told.story, readers.at(last).graph.secrets)
     return told.story
 
 
-async def _read(service: RunService, row: RunRow, readers: Readers, told: Chronicler, last: int) -> None:
-    walker = _Walker(service, row, readers)
+async def _read(service: RunService, row: RunRow, readers: Readers, told: Chronicler, last: int) -> Carried:
+    """Answers which calls were settled inside nodes that had begun before the first record."""
+    walker, carried = _Walker(service, row, readers), Carried()
     for first in range(row.horizon, last + 1, PAGE):
         for record in await service.store.read(row.id, first=first, last=min(first + PAGE - 1, last)):
             reader = readers.at(record.seq)
@@ -58,6 +63,9 @@ async def _read(service: RunService, row: RunRow, readers: Readers, told: Chroni
             told.pos, told.graph = walker.pos, reader.graph
             told.tell(record, body)
             walker.follow(record, body)
+            if record.seq == row.horizon and walker.pos is not None:
+                carried = _settled_calls(walker.pos, reader.graph, record)
+    return carried
 
 
 def _opened(reader: Reader, record: Record) -> Any:
@@ -132,6 +140,33 @@ def _answer(question: Question, hold: HoldRow, until: int | None) -> None:
 # ---------------------------------------------------------------------- what a fork brought along
 
 
+def _settled_calls(pos: Position, graph: Graph, record: Record) -> Carried:
+    found: Carried = {}
+    for (scope, number), execution in pos.execs.items():
+        node = pos.scope_graph(graph, pos.scopes[scope]).nodes[number].id
+        found[scope + node, execution.visit] = [
+            Call(
+                name=sub.name,
+                ordinal=ordinal,
+                effect="",
+                at=record.at,
+                seq=-1,
+                value=sub.value,
+                error=error_of(sub.error),
+            )
+            for ordinal, sub in execution.subs.items()
+            if sub.done and not sub.hold and ordinal != SETTLED
+        ]
+    return found
+
+
+def _carry(story: Story, carried: Carried) -> bool:
+    """A call that was settled before a fork is not made again: it belongs to the fork's visit too."""
+    for chapter in story.chapters:
+        chapter.calls[:0] = carried.get((chapter.label, chapter.visit), ())
+    return any(carried.values())
+
+
 async def _fill_in(service: RunService, story: Story, depth: int) -> None:
     """The source's chapters tell more than what a fork carries of them."""
     source, seq = story.lineage.get("run"), story.lineage.get("seq")
@@ -144,4 +179,11 @@ async def _fill_in(service: RunService, story: Story, depth: int) -> None:
         return
     whole: dict[tuple[str, int], Chapter] = {c.identity: c for c in told.chapters if c.seq >= 0}
     story.chapters = [whole.get(chapter.identity, chapter) for chapter in story.chapters]
+    begun = {(c.label, c.visit): {call.ordinal: call for call in c.calls} for c in told.chapters if c.seq < 0}
+    for chapter in story.chapters:
+        known = begun.get((chapter.label, chapter.visit), {})
+        carried = [call for call in chapter.calls if call.seq < 0 and call.ordinal in known]
+        chapter.calls = [known[call.ordinal] if call in carried else call for call in chapter.calls]
+        chapter.tokens += sum(known[call.ordinal].tokens for call in carried)
+        chapter.cost += sum(known[call.ordinal].cost for call in carried)
     story.brought = told.brought

@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 
 from holdfast import Flow, Holdfast
-from holdfast.model.apply import apply_record
 from holdfast.model.position import Position
 from holdfast.model.snapshot import dump_position
-from holdfast.runs.loading import load, start_from
+from holdfast.runs.loading import follow, load, start_from
 from holdfast.runs.runtime import Runtime
 from holdfast.store.base import Claim
 from holdfast.types.ids import RunId
@@ -75,16 +74,17 @@ async def assert_replays(house: Holdfast, run: RunId, live: Position) -> None:
     program = runtime.program_for(row.version, row.flow)
     sealer = runtime.sealer_of(program)
     records = await service.store.read(run, first=0, last=live.head)
-    folded = start_from(program.graph, sealer, run, records[0])
+    first = await runtime.desk.fill_body(sealer.open(records[0]), sealer.registry)
+    folded = start_from(program.graph, sealer, run, records[0], body=first)
     for record in records[1:]:
-        apply_record(program.graph, folded, record, sealer.open(record))
+        await follow(program.graph, folded, record, sealer.open(record), runtime.desk, sealer)
     await runtime.desk.materialise(folded, sealer.registry)
     expected = dump_position(live)
     assert dump_position(folded) == expected
     if live.head < SHORT:
         again = await service.replay(run, upto=live.head)
         assert again.same, again.difference
-    short = await load(service.store, sealer, program.graph, run, upto=live.head)
+    short = await load(service.store, sealer, program.graph, run, desk=runtime.desk, upto=live.head)
     await runtime.desk.materialise(short.pos, sealer.registry)
     assert dump_position(short.pos) == expected
 

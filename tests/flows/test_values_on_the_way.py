@@ -92,3 +92,71 @@ async def test_items_of_a_map_are_the_same_after_a_snapshot(house: Holdfast) -> 
         await answer(house, result, "yes")
         result = await flow.resume(result.run_id, on=house)
     assert [one["kind"] for one in result.expect().state["out"][109:]] == ["quick", "Receipt", "Receipt"]
+
+
+def stopping(name: str) -> Flow:
+    """What is done with an item: a question, then a look at it."""
+    body = Flow(name, effect="pure")
+    body.hold("ask", prompt="This one?", options=["yes"])
+    add(body, "look", lambda s: {"size": len(s["item"])})
+    body.edge("ask", "look")
+    return body
+
+
+async def seen_through(house: Holdfast, flow: Flow, given: Any) -> Any:
+    """Every answer goes to a run that is loaded anew."""
+    result = await flow.run(given, on=house)
+    while result.waiting:
+        await answer(house, result, "yes")
+        result = await flow.resume(result.run_id, on=house)
+    return result.expect().state
+
+
+@pytest.mark.covers("D-13")
+@pytest.mark.parametrize("over", ["items", "deep.items", "made"])
+async def test_map_goes_on_after_a_stop_when_its_list_is_large(house: Holdfast, over: str) -> None:
+    texts = [LARGE, LARGE + "!", LARGE]
+    flow = Flow("large", effect="pure")
+    flow.map("each", over=over, body=stopping("item"), into="out", concurrency=1)
+    if over == "made":
+        add(flow, "make", {"made": texts})
+        add(flow, "between")
+        flow.chain("make", "between", "each")
+    state = await seen_through(house, flow, {"items": texts, "deep": {"items": texts}})
+    assert [one["size"] for one in state["out"]] == [len(text) for text in texts]
+
+
+@pytest.mark.covers("D-13")
+async def test_sub_flow_keeps_its_input_after_a_stop_when_that_is_a_part_of_a_large_value(
+    house: Holdfast,
+) -> None:
+    flow = Flow("parts", effect="pure")
+    add(flow, "make", {"page": {"title": "short", "text": LARGE}})
+    flow.subflow("sub", stopping("child"), inputs={"item": "page.title"}, outputs={"size": "state.size"})
+    flow.edge("make", "sub")
+    assert (await seen_through(house, flow, {}))["size"] == len("short")
+
+
+@pytest.mark.covers("D-13")
+async def test_map_inside_a_sub_flow_goes_on_after_a_stop_when_its_list_is_large(house: Holdfast) -> None:
+    inner = Flow("inner", effect="pure")
+    inner.map("each", over="texts", body=stopping("item"), into="out", concurrency=1)
+    flow = Flow("outer", effect="pure")
+    add(flow, "make", {"texts": [LARGE, LARGE]})
+    flow.subflow("sub", inner, outputs={"out": "state.out"})
+    flow.edge("make", "sub")
+    assert len((await seen_through(house, flow, {}))["out"]) == 2
+
+
+@pytest.mark.covers("D-35")
+async def test_fork_of_a_map_goes_on_when_its_list_is_large(house: Holdfast) -> None:
+    flow = Flow("forked", effect="pure")
+    flow.map("each", over="items", body=stopping("item"), into="out", concurrency=1)
+    source = await flow.run({"items": [LARGE, LARGE]}, on=house)
+    service = await house.service()
+    fork = await service.fork(source.run_id, (await service.get(source.run_id)).head)
+    result = await flow.resume(fork.id, on=house)
+    for _ in range(2):
+        await answer(house, result, "yes")
+        result = await flow.resume(fork.id, on=house)
+    assert [one["size"] for one in result.expect().state["out"]] == [len(LARGE)] * 2

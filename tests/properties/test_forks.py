@@ -62,8 +62,9 @@ async def check(shape: Shape, place: float, *, patched: bool) -> None:
         row = await service.fork(source.run_id, seq, patch=patch)
         assert await everything(house, source.run_id) == before
         program = flow.program()
-        forked = await load(service.store, service.runtime.sealer_of(program), program.graph, row.id)
-        again = await load(service.store, service.runtime.sealer_of(program), program.graph, row.id)
+        sealer, desk = service.runtime.sealer_of(program), service.runtime.desk
+        forked = await load(service.store, sealer, program.graph, row.id, desk=desk)
+        again = await load(service.store, sealer, program.graph, row.id, desk=desk)
         assert dump_position(forked.pos) == dump_position(again.pos)
         picture = await service.checkpoint(row.id, 0)
         there = await service.checkpoint(source.run_id, seq)

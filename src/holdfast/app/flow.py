@@ -212,7 +212,7 @@ async def result_of(service: RunService, program: Program, run: RunId) -> Result
         # An older version of the same flow: its state is shown as its own code declares it.
         program = service.runtime.program_for(row.version, row.flow)
     sealer = service.runtime.sealer_of(program)
-    loaded = await load(service.store, sealer, program.graph, row.id)
+    loaded = await load(service.store, sealer, program.graph, row.id, desk=service.runtime.desk)
     await service.runtime.desk.materialise(loaded.pos, sealer.registry)
     return await make_result(service, program, row.id, row.status, loaded.pos)
 

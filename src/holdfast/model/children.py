@@ -7,7 +7,7 @@ from typing import Any
 from holdfast.model.bodies import ErrorInfo
 from holdfast.model.expr import MISSING as EXPR_MISSING
 from holdfast.model.expr import compile_expr
-from holdfast.model.graph import Graph, NodeKind
+from holdfast.model.graph import Graph, Node, NodeKind
 from holdfast.model.position import Exec, Position, Scope, new_scope
 from holdfast.model.resolving import resolver
 from holdfast.model.values import Values
@@ -47,7 +47,7 @@ def open_child(graph: Graph, pos: Position, parent: Scope, node: int, index: int
     owner = pos.execs[(parent.path, node)]
     outer = pos.scope_graph(graph, parent)
     spec = outer.nodes[node]
-    body = spec.map.body if spec.map else spec.subflow.body if spec.subflow else ""
+    body = body_of(spec)
     given = owner.items[index] if owner.items is not None else None
     name = f"{parent.graph}/{body}" if parent.graph else body
     values: Values = {"input": as_input(given), "scratch": {}, "artifacts": {}}
@@ -57,6 +57,10 @@ def open_child(graph: Graph, pos: Position, parent: Scope, node: int, index: int
     child = pos.scopes[path] = new_scope(path, name, values, (parent.path, node), index)
     owner.opened = max(owner.opened, index + 1)
     return child
+
+
+def body_of(node: Node) -> str:
+    return node.map.body if node.map else node.subflow.body if node.subflow else ""
 
 
 def child_path(parent: str, node: str, owner: Exec, index: int) -> str:

@@ -72,7 +72,14 @@ async def _tell_end(service: RunService, row: RunRow, readers: Readers, event: E
     event.data["duration_us"] = event.at - row.created_at
     reader = readers.at(event.data["seq"])
     try:
-        loaded = await load(service.store, reader.sealer, reader.graph, row.id, upto=event.data["seq"])
+        loaded = await load(
+            service.store,
+            reader.sealer,
+            reader.graph,
+            row.id,
+            desk=service.runtime.desk,
+            upto=event.data["seq"],
+        )
         await service.runtime.desk.materialise(loaded.pos, reader.sealer.registry)
     except StoreError as error:
         # The end itself is known; only what it came to cannot be read.

@@ -148,6 +148,16 @@ class BlobDesk:
         if self.vaulted is not None and self.tenant is None:
             await (await self.of_run(RunId(pos.run))).materialise(pos, registry)
             return
+        await self.fill_state(pos, registry)
+        for execution in pos.execs.values():
+            for sub in execution.subs.values():
+                sub.value = await self.whole(sub.value, registry)
+            for index, result in execution.results.items():
+                execution.results[index] = await self.whole(result, registry)
+            if execution.items is not None:
+                execution.items = [await self.whole(item, registry) for item in execution.items]
+
+    async def fill_state(self, pos: Position, registry: TypeRegistry) -> None:
         for scope in pos.scopes.values():
             for frame in scope.tree.frames.values():
                 for partition, inside in frame.over.items():
@@ -159,13 +169,16 @@ class BlobDesk:
                         both = {**inside, **filled}
                         frame.over[partition] = FrozenDict(both) if frozen else both
                 await self._fill_steps(frame, registry)
-        for execution in pos.execs.values():
-            for sub in execution.subs.values():
-                sub.value = await self.whole(sub.value, registry)
-            for index, result in execution.results.items():
-                execution.results[index] = await self.whole(result, registry)
-            if execution.items is not None:
-                execution.items = [await self.whole(item, registry) for item in execution.items]
+
+    async def fill_body(self, body: Any, registry: TypeRegistry) -> Any:
+        """A record's body with large values put back into their place."""
+        for name in ("input", "scratch", "artifacts", "base", "value", "output", "position"):
+            if getattr(body, name, None) is not None:
+                setattr(body, name, await self.whole(getattr(body, name), registry))
+        ops = getattr(body, "ops", None)
+        if ops and any(isinstance(op[3], BlobRef) for op in ops):
+            body.ops = [(p, k, o, await self.whole(v, registry)) for p, k, o, v in ops]
+        return body
 
     async def _fill_steps(self, frame: Frame, registry: TypeRegistry) -> None:
         """What a branch wrote is applied once more at its join: it must be at hand then."""

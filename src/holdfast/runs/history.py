@@ -47,7 +47,7 @@ async def hide_secrets(service: RunService, row: RunRow, told: list[Event]) -> l
     if row.id not in service.acquainted:
         # The values as they stand; the records just read have told theirs.
         service.acquainted.add(row.id)
-        await load(service.store, reader.sealer, reader.graph, row.id)
+        await load(service.store, reader.sealer, reader.graph, row.id, desk=service.runtime.desk)
     secrets = reader.graph.secrets
     return [msgspec.structs.replace(event, data=veiled(masked(event.data, secrets))) for event in told]
 

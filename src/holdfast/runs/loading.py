@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from holdfast.errors import CheckpointCorruptError, CheckpointNotFoundError
 from holdfast.model.apply import apply_record
 from holdfast.model.bodies import CreatedBody, SnapshotBody
+from holdfast.model.children import PARENTS, body_of
 from holdfast.model.graph import Graph
 from holdfast.model.growth import Segment
 from holdfast.model.position import Position
 from holdfast.model.snapshot import Loader, load_position
+from holdfast.runs.blobs import BlobDesk
 from holdfast.runs.sealing import Sealer
 from holdfast.store.base import RunRow, Store
 from holdfast.types.ids import RunId
-from holdfast.types.record import Kind, Record
+from holdfast.types.record import Kind, Move, Record
 from holdfast.types.reduce import GROWS
 
 _STARTS = (Kind.created, Kind.snapshot)
+_BEGINS = ("S", "Z", "O")  # the moves that start nodes of all kinds, and open children
 SHORT = 64  # records that are read at once, without asking first where the newest snapshot is
 
 
@@ -37,10 +41,13 @@ async def load(
     graph: Graph,
     run: RunId,
     *,
+    desk: BlobDesk,
     upto: int | None = None,
     row: RunRow | None = None,
 ) -> Loaded:
-    """Where the run stands after record `upto` (default: its last). No user code runs. `row`: if known."""
+    """Where the run stands after record `upto` (default: its last). No user code runs. `row`: if known.
+
+    Large values stay references, but for those that a map or a sub-flow started from: `desk` has them."""
     if upto is None and row is not None and row.head - row.horizon < SHORT:
         records = _from_snapshot(await store.read(run, first=row.horizon))
     else:
@@ -49,12 +56,44 @@ async def load(
         records = [] if first is None else await store.read(run, first=first, last=upto)
     if not records:
         raise CheckpointNotFoundError(f"run {run} has no checkpoint at or before {upto}")
-    pos = start_from(graph, sealer, run, records[0], segment_loader(store, sealer, run))
+    desk = await desk.of_run(run)
+    first_body = open_body(sealer, run, records[0])
+    if isinstance(first_body, CreatedBody) and first_body.base is None and _has_parents(graph):
+        await desk.fill_body(first_body, sealer.registry)
+    pos = start_from(graph, sealer, run, records[0], segment_loader(store, sealer, run), first_body)
     for record in records[1:]:
-        apply_record(graph, pos, record, open_body(sealer, run, record))
+        await follow(graph, pos, record, open_body(sealer, run, record), desk, sealer)
     if upto is not None and pos.head != upto:
         raise CheckpointNotFoundError(f"run {run} has no record {upto}; its last is {pos.head}")
     return Loaded(pos, len(records) - 1)
+
+
+async def follow(
+    graph: Graph, pos: Position, record: Record, body: Any, desk: BlobDesk, sealer: Sealer
+) -> None:
+    """Apply a record. Where it starts a map or a sub-flow, what those read is fetched before."""
+    if _starts_parent(graph, pos, getattr(body, "moves", None) or ()):
+        await desk.fill_state(pos, sealer.registry)
+        await desk.fill_body(body, sealer.registry)
+    apply_record(graph, pos, record, body)
+
+
+def _has_parents(graph: Graph) -> bool:
+    return any(node.kind in PARENTS for node in graph.nodes)
+
+
+def _starts_parent(graph: Graph, pos: Position, moves: Iterable[Move]) -> bool:
+    for what, path, node, _ in moves:
+        scope = pos.scopes.get(path)
+        if what not in _BEGINS or scope is None:
+            continue  # of a child that opens in this record: seen when it opened
+        outer = pos.scope_graph(graph, scope)
+        found = outer.nodes[node]
+        if what != "O" and found.kind in PARENTS:
+            return True
+        if what == "O" and _has_parents(outer.subgraphs[body_of(found)]):
+            return True
+    return False
 
 
 def _from_snapshot(records: list[Record]) -> list[Record]:
@@ -87,10 +126,10 @@ def segment_loader(store: Store, sealer: Sealer, run: RunId) -> Loader:
 
 
 def start_from(
-    graph: Graph, sealer: Sealer, run: RunId, record: Record, load: Loader | None = None
+    graph: Graph, sealer: Sealer, run: RunId, record: Record, load: Loader | None = None, body: Any = None
 ) -> Position:
-    """The position that a created or snapshot record stands for."""
-    body = open_body(sealer, run, record)
+    """The position that a created or snapshot record stands for. `body`: if it was opened already."""
+    body = open_body(sealer, run, record) if body is None else body
     if isinstance(body, SnapshotBody):
         pos = load_position(body.position, load=load)
         pos.head, pos.at = record.seq, max(pos.at, record.at)

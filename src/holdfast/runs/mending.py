@@ -10,13 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import BlobMissingError, CheckpointCorruptError, HoldfastError, LeaseLostError
-from holdfast.model.apply import apply_record
 from holdfast.model.bodies import AttemptBody, ErrorInfo, SnapshotBody
 from holdfast.model.graph import Graph
 from holdfast.model.migration import MIGRATED
 from holdfast.model.position import Position
 from holdfast.model.snapshot import dump_position
-from holdfast.runs.loading import Loaded, load, open_body, segment_loader, start_from
+from holdfast.runs.loading import Loaded, follow, load, open_body, segment_loader, start_from
 from holdfast.runs.sealing import Sealer
 from holdfast.telemetry import log
 from holdfast.types.record import Body, Kind, NewTimer, Record, RunBatch, Side
@@ -47,7 +46,9 @@ async def load_or_mend(runtime: Runtime, claim: Claim, program: Program) -> Load
 
 async def _load(runtime: Runtime, claim: Claim, program: Program, sealer: Sealer) -> Loaded:
     try:
-        return await load(runtime.store, sealer, program.graph, claim.run.id, row=claim.run)
+        return await load(
+            runtime.store, sealer, program.graph, claim.run.id, desk=runtime.desk, row=claim.run
+        )
     except CheckpointCorruptError as error:
         first = error
     try:
@@ -89,11 +90,12 @@ async def _replay(
         pos = start_from(graph, sealer, run, records[0], segment_loader(runtime.store, sealer, run))
     except CheckpointCorruptError:
         return await _replay(runtime, claim, graph, sealer, first, upto)
+    desk = await runtime.desk.of_run(run)
     for record in records[1:]:
         if record.kind == Kind.snapshot:
             pos.head = record.seq
         else:
-            apply_record(graph, pos, record, open_body(sealer, run, record))
+            await follow(graph, pos, record, open_body(sealer, run, record), desk, sealer)
     return pos
 
 

@@ -59,7 +59,7 @@ async def plan(service: RunService, row: RunRow, program: Program, *, force: boo
         old = (await reader_for(service, row.flow, row.version)).graph
         # Types that the new version knows come back as themselves, others untouched.
         sealer = Sealer(OpaqueRegistry(*program.all_types()), program.graph.secrets)
-        loaded = await load(service.store, sealer, old, row.id)
+        loaded = await load(service.store, sealer, old, row.id, desk=service.runtime.desk)
         await service.runtime.desk.of(row.tenant).materialise(loaded.pos, sealer.registry)
     except (HoldfastError, TypeError, ValueError) as error:
         told = error.message if isinstance(error, HoldfastError) else f"{type(error).__name__}: {error}"

@@ -172,7 +172,9 @@ async def fold_to(service: RunService, row: RunRow, seq: int, reader: Reader | N
     """The position and the history at a record. Large values stay references. No user code runs."""
     readers = await readers_of(service, row, reader)
     reader = readers.at(seq)
-    loaded = await load(service.store, reader.sealer, reader.graph, row.id, upto=seq)
+    loaded = await load(
+        service.store, reader.sealer, reader.graph, row.id, desk=service.runtime.desk, upto=seq
+    )
     records = await service.store.read(row.id, first=row.horizon, last=seq)
     first = _open(readers.at(row.horizon), records[0])
     history = begin(records[0], first)

@@ -23,7 +23,6 @@ from holdfast.runs.mending import FELL_BACK
 from holdfast.runs.retracing import Difference, Pair, Retraced, retrace
 from holdfast.runs.versions import Reader, Readers, readers_of
 from holdfast.types.record import Kind, Record
-from holdfast.types.value import BlobRef
 
 if TYPE_CHECKING:
     from holdfast.runs.service import RunService
@@ -92,7 +91,9 @@ async def replay(
 
 
 async def _recorded(service: RunService, row: RunRow, reader: Reader, last: int) -> str:
-    there = await load(service.store, reader.sealer, reader.graph, row.id, upto=last)
+    there = await load(
+        service.store, reader.sealer, reader.graph, row.id, desk=service.runtime.desk, upto=last
+    )
     await service.runtime.desk.materialise(there.pos, reader.sealer.registry)
     return place(there.pos, reader.sealer.registry)
 
@@ -157,14 +158,7 @@ def _void(reader: Reader, row: RunRow, records: list[Record]) -> list[tuple[int,
 
 async def _whole(service: RunService, reader: Reader, body: Any) -> Any:
     """With large values put back into their place: conditions are about them."""
-    desk, registry = service.runtime.desk, reader.sealer.registry
-    for name in ("input", "scratch", "artifacts", "base", "value", "output", "position"):
-        if getattr(body, name, None) is not None:
-            setattr(body, name, await desk.whole(getattr(body, name), registry))
-    ops = getattr(body, "ops", None)
-    if ops and any(isinstance(op[3], BlobRef) for op in ops):
-        body.ops = [(p, k, o, await desk.whole(v, registry)) for p, k, o, v in ops]
-    return body
+    return await service.runtime.desk.fill_body(body, reader.sealer.registry)
 
 
 def place(pos: Position, registry: TypeRegistry) -> str:

@@ -107,7 +107,9 @@ def _visit(execution: Execution) -> Visit:
 
 async def _position(service: RunService, row: RunRow, reader: Reader) -> tuple[Position | None, str]:
     try:
-        return (await load(service.store, reader.sealer, reader.graph, row.id)).pos, ""
+        return (
+            await load(service.store, reader.sealer, reader.graph, row.id, desk=service.runtime.desk)
+        ).pos, ""
     except CheckpointCorruptError as error:
         return None, error.message
 

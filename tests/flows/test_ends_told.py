@@ -135,3 +135,15 @@ async def test_calls_that_were_settled_before_a_fork_belong_to_it_too(bare_house
         (chapter,) = [c for c in told.chapters if isinstance(c, Chapter)]
         assert [(c.name, c.effect, c.tokens) for c in chapter.calls] == [("first", "read", 7)]
         assert told.spent.tokens == 7
+
+
+@pytest.mark.covers("TOOL-TIME-07")
+async def test_a_report_calls_the_version_as_people_do(bare_house: Holdfast) -> None:
+    flow = Flow("named", version="spring", effect="read")
+
+    @flow.node
+    async def work() -> None: ...
+
+    flow.start(work)
+    run = (await flow.run({}, on=bare_house)).run_id
+    assert "named spring (g1-" in to_markdown(await examine(await bare_house.service(), run))

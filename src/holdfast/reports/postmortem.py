@@ -44,6 +44,8 @@ class Postmortem(msgspec.Struct, kw_only=True):
     run: str
     flow: str
     version: str
+    # What people call the version.
+    label: str
     status: str
     error: str
     tenant: str
@@ -88,6 +90,7 @@ async def examine(service: RunService, run: str, *, chapters: int = CHAPTERS) ->
         run=row.id,
         flow=row.flow,
         version=row.version,
+        label=graph.label,
         status=str(row.status),
         error=row.error or "",
         tenant=row.tenant,

@@ -48,7 +48,7 @@ def _many(count: int, noun: str) -> str:
 def summary(told: Postmortem) -> list[Row]:
     rows = [
         ("run", told.run),
-        ("flow", f"{told.flow} ({told.version})"),
+        ("flow", f"{f'{told.flow} {told.label}'.strip()} ({told.version})"),
         ("status", told.status),
         ("error", told.error),
         ("created", clock_time(told.created_at)),

@@ -8,6 +8,7 @@ import pytest
 
 from holdfast import Context, Flow, Holdfast
 from holdfast.errors import BlobMissingError, CheckpointCorruptError
+from holdfast.runs.timeline import make_timeline
 from holdfast.types.ids import RunId
 from holdfast.types.record import Kind, Record
 from holdfast.types.value import BlobRef
@@ -228,3 +229,21 @@ async def test_refund_is_whole_when_nothing_is_damaged(disk: Disk) -> None:
     async with Holdfast(disk.address) as house:
         run = (await refund_flow().run(GIVEN, on=house)).run_id
         assert not [e for e in await (await house.service()).events(run) if e.type == "record.unreadable"]
+
+
+@pytest.mark.covers("CORE-BAD-14")
+async def test_timeline_says_what_is_missing_when_the_list_of_a_map_is_gone(disk: Disk) -> None:
+    body = Flow("item", effect="pure")
+    body.hold("look", prompt="Fine?", options=["yes"])
+    flow = Flow("listed", effect="pure")
+    flow.map("each", over="items", body=body, into="out", concurrency=1)
+    async with Holdfast(disk.address) as house:
+        result = await flow.run({"items": ["x" * 50_000, "y" * 50_000]}, on=house)
+    disk.change("DELETE FROM blobs")
+    async with Holdfast(disk.address) as house:
+        house.carry(flow.program())
+        service = await house.service()
+        line = await make_timeline(service, await service.get(result.run_id))
+        assert "is gone" in line.damage
+        with pytest.raises(BlobMissingError, match="is gone"):
+            await flow.resume(result.run_id, on=house)

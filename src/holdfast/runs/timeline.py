@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.checkpoint.fold import Execution, begin
-from holdfast.errors import CheckpointCorruptError
+from holdfast.errors import BlobMissingError, CheckpointCorruptError
 from holdfast.model.graph import Graph
 from holdfast.model.position import Exec, Position
 from holdfast.runs.history import bare_events, hide_secrets
@@ -110,7 +110,7 @@ async def _position(service: RunService, row: RunRow, reader: Reader) -> tuple[P
         return (
             await load(service.store, reader.sealer, reader.graph, row.id, desk=service.runtime.desk)
         ).pos, ""
-    except CheckpointCorruptError as error:
+    except (BlobMissingError, CheckpointCorruptError) as error:
         return None, error.message
 
 

@@ -74,7 +74,8 @@ class HoldfastError(Exception):
         self.facts = facts
 
     def __str__(self) -> str:
-        return f"{self.message} {self.hint}" if self.hint else self.message
+        gap = "\n" if "\n" in self.message else " "  # after a list, advice is no part of its last line
+        return f"{self.message}{gap}{self.hint}" if self.hint else self.message
 
 
 class InputError(HoldfastError):

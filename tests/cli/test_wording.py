@@ -199,3 +199,31 @@ def test_a_file_of_another_kind_is_named_and_what_would_fit(cli: Cli, refund: st
     assert said.code == 2
     assert f"{refund}: this is not an exported run" in said.err
     assert "holdfast export RUN" in said.err
+
+
+DOUBT = """
+from holdfast import Flow
+
+doubt = Flow("doubt")
+
+@doubt.node(effect="external")
+async def pay(s):
+    raise ConnectionError("cut off")
+
+doubt.start(pay)
+"""
+
+
+@pytest.mark.covers("TOOL-CLI-12")
+def test_an_answer_of_another_form_is_told_which_form_a_doubt_has(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "doubt.py"
+    file.write_text(DOUBT)
+    run = cli("run", str(file), "--json").json["run_id"]
+
+    refused = cli("answer", run, "happened", "--data", '{"ticket": 1}')
+    assert refused.code == 2
+    problem, advice = refused.err.splitlines()[1:]
+    assert problem.endswith("data.ticket: is not asked for")
+    assert advice.startswith('Write {"update": {FIELD: VALUE}}')
+    taken = cli("answer", run, "happened", "--data", '{"update": {"ticket": 1}}', "--resume", "--json")
+    assert taken.json["state"]["ticket"] == 1

@@ -26,6 +26,9 @@ MAX_TEXT = 200
 MAX_ANSWER = 16 * 2**20
 MAX_SHOWN = 10
 
+_FORM = "Send data that fits the hold's schema."
+_FORMS = {"in_doubt": 'Write {"update": {FIELD: VALUE}} for a node, {"value": VALUE} for a step of one.'}
+
 
 async def decide(
     store: Store, hold: str, decision: str | None, *, data: Any, comment: str | None, by: str
@@ -97,7 +100,7 @@ def _check_data(row: HoldRow, encoded: bytes) -> None:
         rest = f"\n  and {more} more" if more > 0 else ""
         raise AnswerInvalidError(
             f"the data of this answer does not fit the hold:{lines}{rest}",
-            hint="Send data that fits the hold's schema. Nothing was stored; the hold is still open.",
+            hint=f"{_FORMS.get(row.type, _FORM)} Nothing was stored; the hold is still open.",
             hold=row.id,
             problems=problems,
         )

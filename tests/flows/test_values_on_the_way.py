@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from holdfast import Context, Flow, Holdfast
+from holdfast.store.base import RunFilter
 from holdfast.testing.conformance.flows import add
 from holdfast.types.record import Kind
 from tests.flows.places import answer
@@ -160,3 +161,34 @@ async def test_fork_of_a_map_goes_on_when_its_list_is_large(house: Holdfast) -> 
         await answer(house, result, "yes")
         result = await flow.resume(fork.id, on=house)
     assert [one["size"] for one in result.expect().state["out"]] == [len(LARGE)] * 2
+
+
+@pytest.mark.covers("G-9", "D-27")
+@pytest.mark.parametrize("branches", [False, True])
+@pytest.mark.parametrize(
+    ("reducer", "first", "update", "expected"),
+    [
+        ("append", [LARGE], "x", [LARGE, "x", "x"]),
+        ("concat", LARGE, "x", LARGE + "xx"),
+        ("merge", {"a": LARGE}, {"b": 1}, {"a": LARGE, "b": 1}),
+        ("max", LARGE, "a", LARGE),
+        ("first", LARGE, "x", LARGE),
+    ],
+    ids=["append", "concat", "merge", "max", "first"],
+)
+async def test_reducer_adds_to_a_large_value_when_the_run_is_loaded_anew(
+    house: Holdfast, reducer: str, first: Any, update: Any, expected: Any, branches: bool
+) -> None:
+    flow = Flow("adding", effect="pure", reducers={"v": reducer})
+    for name in ("begin", "end"):
+        add(flow, name)
+    for name in ("a", "b"):
+        add(flow, name, {"v": update})
+    flow.hold("ask", prompt="Go on?", options=["yes"])
+    for way in [("begin", "a", "ask"), ("begin", "b", "ask")] if branches else [("begin", "a", "b", "ask")]:
+        flow.chain(*way)
+    flow.edge("ask", "end")
+    state = await seen_through(house, flow, {"v": first})
+    assert state["v"] == expected
+    (row,) = await (await house.service()).list(RunFilter(flow="adding"))
+    assert "adding" in await house.postmortem(row.id)

@@ -57,15 +57,29 @@ async def load(
     if not records:
         raise CheckpointNotFoundError(f"run {run} has no checkpoint at or before {upto}")
     desk = await desk.of_run(run)
-    first_body = open_body(sealer, run, records[0])
-    if isinstance(first_body, CreatedBody) and first_body.base is None and _has_parents(graph):
-        await desk.fill_body(first_body, sealer.registry)
-    pos = start_from(graph, sealer, run, records[0], segment_loader(store, sealer, run), first_body)
+    pos = await begin(graph, sealer, run, records[0], segment_loader(store, sealer, run), desk)
     for record in records[1:]:
         await follow(graph, pos, record, open_body(sealer, run, record), desk, sealer)
     if upto is not None and pos.head != upto:
         raise CheckpointNotFoundError(f"run {run} has no record {upto}; its last is {pos.head}")
     return Loaded(pos, len(records) - 1)
+
+
+async def begin(
+    graph: Graph, sealer: Sealer, run: RunId, record: Record, load: Loader, desk: BlobDesk
+) -> Position:
+    """`start_from`, with the large values at hand that maps and sub-flows read or reducers add to."""
+    body = open_body(sealer, run, record)
+    if isinstance(body, CreatedBody) and body.base is None and _has_parents(graph):
+        await desk.fill_body(body, sealer.registry)
+    pos = start_from(graph, sealer, run, record, load, body)
+    if _reduces(graph):
+        await desk.fill_state(pos, sealer.registry)
+    return pos
+
+
+def _reduces(graph: Graph) -> bool:
+    return bool(graph.spec.reducers) or any(map(_reduces, graph.subgraphs.values()))
 
 
 async def follow(

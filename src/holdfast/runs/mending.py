@@ -15,7 +15,7 @@ from holdfast.model.graph import Graph
 from holdfast.model.migration import MIGRATED
 from holdfast.model.position import Position
 from holdfast.model.snapshot import dump_position
-from holdfast.runs.loading import Loaded, follow, load, open_body, segment_loader, start_from
+from holdfast.runs.loading import Loaded, begin, follow, load, open_body, segment_loader
 from holdfast.runs.sealing import Sealer
 from holdfast.telemetry import log
 from holdfast.types.record import Body, Kind, NewTimer, Record, RunBatch, Side
@@ -86,11 +86,12 @@ async def _replay(
     records = await runtime.store.read(run, first=first, last=upto)
     if any(record.outcome == MIGRATED for record in records[1:]):
         raise CheckpointCorruptError(f"run {run} has no good record after its migration", seq=bad)
+    desk = await runtime.desk.of_run(run)
     try:
-        pos = start_from(graph, sealer, run, records[0], segment_loader(runtime.store, sealer, run))
+        loader = segment_loader(runtime.store, sealer, run)
+        pos = await begin(graph, sealer, run, records[0], loader, desk)
     except CheckpointCorruptError:
         return await _replay(runtime, claim, graph, sealer, first, upto)
-    desk = await runtime.desk.of_run(run)
     for record in records[1:]:
         if record.kind == Kind.snapshot:
             pos.head = record.seq

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.checkpoint.fold import begin, error_of
-from holdfast.errors import CheckpointCorruptError, HoldfastError
-from holdfast.model.apply import apply_record
+from holdfast.errors import BlobMissingError, CheckpointCorruptError, HoldfastError
 from holdfast.model.bodies import AttemptBody, SnapshotBody
 from holdfast.model.graph import Graph
 from holdfast.model.position import SETTLED, Position
 from holdfast.model.snapshot import load_position
+from holdfast.runs import loading
 from holdfast.runs.chronicle import Chronicler
 from holdfast.runs.hiding import hide_story
-from holdfast.runs.loading import segment_loader, start_from
 from holdfast.runs.pictures import lineage_of
 from holdfast.runs.story import Call, Chapter, Question, Story
 from holdfast.runs.versions import Reader, Readers, readers_of
@@ -62,7 +61,7 @@ async def _read(service: RunService, row: RunRow, readers: Readers, told: Chroni
                 _beginning(told, record, body)
             told.pos, told.graph = walker.pos, reader.graph
             told.tell(record, body)
-            walker.follow(record, body)
+            await walker.follow(record, body)
             if record.seq == row.horizon and walker.pos is not None:
                 carried = _settled_calls(walker.pos, reader.graph, record)
     return carried
@@ -90,26 +89,28 @@ class _Walker:
         self.pos: Position | None = None
         self._fell_back = False
 
-    def follow(self, record: Record, body: Any) -> None:
+    async def follow(self, record: Record, body: Any) -> None:
         try:
             if body is None:
                 self.pos = None
             else:
-                self._follow(record, body)
-        except (CheckpointCorruptError, KeyError):
+                await self._follow(record, body)
+        except (BlobMissingError, CheckpointCorruptError, KeyError):
             self.pos = None
         self._fell_back = isinstance(body, AttemptBody) and body.reason == "fell_back"
 
-    def _follow(self, record: Record, body: Any) -> None:
+    async def _follow(self, record: Record, body: Any) -> None:
         reader = self.readers.at(record.seq)
-        load = segment_loader(self.service.store, reader.sealer, self.row.id)
+        load = loading.segment_loader(self.service.store, reader.sealer, self.row.id)
+        desk = self.service.runtime.desk.of(self.row.tenant)
         if record.seq == self.row.horizon:
-            self.pos = start_from(reader.graph, reader.sealer, self.row.id, record, load)
+            self.pos = await loading.begin(reader.graph, reader.sealer, self.row.id, record, load, desk)
         elif isinstance(body, SnapshotBody) and (self._fell_back or self.pos is None):
             self.pos = load_position(body.position, load=load)
+            await desk.fill_state(self.pos, reader.sealer.registry)
             self.pos.head, self.pos.at = record.seq, record.at
         elif self.pos is not None:
-            apply_record(reader.graph, self.pos, record, body)
+            await loading.follow(reader.graph, self.pos, record, body, desk, reader.sealer)
 
 
 # ---------------------------------------------------------------------- what became of the questions

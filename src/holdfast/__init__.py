@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         CheckpointNotFoundError,
         ConflictError,
         FlowInvalidError,
+        FormInvalidError,
         HoldDecidedError,
         HoldExpiredError,
         HoldfastError,
@@ -110,6 +111,7 @@ _HOMES = {
     "holdfast.app.worker": ("Worker",),
     "holdfast.errors": (
         "AnswerInvalidError",
+        "FormInvalidError",
         "BlobMissingError",
         "BudgetError",
         "CheckpointCorruptError",
@@ -192,6 +194,7 @@ __all__ = [
     "Files",
     "Flow",
     "FlowInvalidError",
+    "FormInvalidError",
     "Guard",
     "HoldDecidedError",
     "HoldExpiredError",

@@ -9,6 +9,7 @@ HoldfastError
 │   ├── StateMutationError          a handler changed the state in place
 │   ├── ExpressionError             a condition, template or duration that cannot be read
 │   ├── AnswerInvalidError          an answer that does not fit the hold
+│   │   └── FormInvalidError        a field that was not filled in as its form wants it
 │   └── SettingsError               a store address or setting that means nothing
 ├── NotFoundError               no such thing (or not in this tenant)
 │   ├── RunNotFoundError            no run of that id
@@ -110,6 +111,10 @@ class ExpressionError(InputError):
 
 class AnswerInvalidError(InputError):
     code = "answer_invalid"
+
+
+class FormInvalidError(AnswerInvalidError):
+    code = "form_invalid"
 
 
 class SettingsError(InputError):

@@ -221,12 +221,12 @@ async def test_no_option_of_a_human_step_is_dropped_on_its_way_to_the_hold(house
     flow.hold(
         "gate", prompt="Ship {{what}}?", options=[{"id": "y", "label": "Yes", "variant": "primary"}, "n"],
         assignee="team:{{what}}", timeout="2h", on_timeout="default", priority="high", type="review",
-        bind="verdict", context={"what": "{{what}}"}, schema={"type": "object"},
+        bind="verdict", context={"what": "{{what}}"}, schema={"type": "object"}, into="filled",
     )  # fmt: skip
     (spec,) = [each.hold for each in flow.program().graph.nodes if each.id == "gate"]
     assert [
         name for name in HoldSpec.__struct_fields__ if getattr(spec, name) == getattr(HoldSpec(), name)
-    ] == []
+    ] == ["form"]  # which a hold has in place of a schema
     waiting = await flow.run({"what": "it"}, on=house)
     (hold,) = waiting.holds
     assert (hold.prompt, hold.assignee, hold.priority, hold.type) == ("Ship it?", "team:it", "high", "review")

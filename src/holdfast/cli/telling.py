@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from shlex import quote
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from holdfast.app.result import Result
+from holdfast.cli.forming import KEY, form_lines, sample_data
 from holdfast.cli.lasting import clock_time as clock_time
 from holdfast.cli.main import Exit
 from holdfast.cli.screen import brief, fields, note, say
@@ -77,16 +78,18 @@ def tell_hold(hold: HoldRow, store: str | None, *, alone: bool = True) -> None:
     say(hold.prompt, style="bold yellow")
     if hold.assignee:
         say(f"for {hold.assignee}", style="dim")
+    for line in form_lines(hold):
+        say(f"  {line}")
     choices = [option.id for option in hold.options] if hold.options else ["your answer"]
     which = hold.run[:8] if alone else hold.id
     for choice in choices:
-        say(f"  {_answering(which, choice, store)}")
+        say(f"  {_answering(which, choice, store, sample_data(hold))}")
 
 
-def _answering(which: str, choice: str, store: str | None) -> str:
+def _answering(which: str, choice: str, store: str | None, data: str) -> str:
     if choice.startswith("-"):
-        return f"{command('answer', which, store)} -- {quote(choice)}"
-    return command("answer", f"{which} {quote(choice)}", store)
+        return f"{command('answer', which + data, store)} -- {quote(choice)}"
+    return command("answer", f"{which} {quote(choice)}{data}", store)
 
 
 def command(verb: str, rest: str, store: str | None) -> str:
@@ -113,6 +116,7 @@ def result_json(result: Result) -> dict[str, Any]:
 
 def hold_json(hold: HoldRow) -> dict[str, Any]:
     said: dict[str, Any] | None = msgspec.json.decode(hold.resolution) if hold.resolution else None
+    schema: Any = None if hold.schema is None else msgspec.json.decode(hold.schema)
     return {
         "id": hold.id,
         "run_id": hold.run,
@@ -123,7 +127,9 @@ def hold_json(hold: HoldRow) -> dict[str, Any]:
         "options": None if hold.options is None else [msgspec.to_builtins(option) for option in hold.options],
         "assignee": hold.assignee,
         "context": msgspec.json.decode(hold.context),
-        "schema": None if hold.schema is None else msgspec.json.decode(hold.schema),
+        "schema": schema,
+        "form": cast("dict[str, Any]", schema).pop(KEY, None) if isinstance(schema, dict) else None,
+        "request_hash": hold.request_hash,
         "created_at": hold.created_at,
         "expires_at": hold.expires_at,
         "resolution": said,

@@ -55,6 +55,9 @@ def decide(
         ("scratch", bind, "set", resolution.get("decision")),
         ("scratch", f"{bind}_result", "set", resolution),
     ]
+    data = _mapping(resolution.get("response_data"))
+    if node.hold and node.hold.into and data:
+        ops.append(("scratch", node.hold.into, "set", data))
     if reroute is not None:
         fitting = _nobodys(decision, execution, ops)
     else:

@@ -11,6 +11,10 @@ from holdfast.engine.decision import Decision, node_of
 from holdfast.model.apply import apply_record
 from holdfast.model.bodies import AskedBody, ErrorInfo
 from holdfast.model.expr import Resolve
+from holdfast.model.forms.compiling import primary_options
+from holdfast.model.forms.rendering import render_form
+from holdfast.model.forms.schemas import schema_of
+from holdfast.model.forms.unmasking import unmasked
 from holdfast.model.graph import HoldSpec, Node
 from holdfast.model.position import Exec, Position
 from holdfast.model.resolving import hiding, resolver
@@ -112,11 +116,13 @@ def ask_node(decision: Decision, execution: Exec, node: Node) -> None:
     resolve = resolver(decision.pos.scopes[execution.scope].tree, execution.frame)
     if decision.graph.secrets:
         resolve = hiding(resolve, decision.graph.secrets)
-    prompt = _text(_rendered(spec.prompt, resolve))
-    context = {name: _rendered(text, resolve) for name, text in spec.context.items()}
+    prompt = unmasked(_text(_rendered(spec.prompt, resolve)))
+    context = {name: unmasked(_rendered(text, resolve)) for name, text in spec.context.items()}
     if spec.assignee is not None and "{{" in spec.assignee:
         rendered = _text(_rendered(spec.assignee, resolve))
         spec = msgspec.structs.replace(spec, assignee=rendered)
+    if spec.form:
+        spec = _with_form(spec, spec.form, resolve)
     ask(
         decision,
         execution,
@@ -127,6 +133,13 @@ def ask_node(decision: Decision, execution: Exec, node: Node) -> None:
         prompt=prompt,
         context=context,
     )
+
+
+def _with_form(spec: HoldSpec, form: dict[str, Any], resolve: Resolve) -> HoldSpec:
+    """The form as it stands now: what the run or its flow becomes later does not change it."""
+    shown = render_form(form, resolve)
+    options = primary_options(shown) or spec.options
+    return msgspec.structs.replace(spec, schema=schema_of(shown), options=options)
 
 
 def _rendered(text: str, resolve: Resolve) -> object:

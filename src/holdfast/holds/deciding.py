@@ -12,6 +12,7 @@ from holdfast.errors import (
     HoldNotFoundError,
     ValueTooLargeError,
 )
+from holdfast.holds.forms.answering import filled_in, form_of
 from holdfast.holds.schema import problems_in
 from holdfast.store.base import Store
 from holdfast.store.readonly import demand_live
@@ -50,7 +51,11 @@ async def decide(
         raise _decided(row)
     resolution = {"decision": decision, "response_data": data, "comment": comment, "resolved_by": by}
     encoded = _encoded(resolution)
-    _check_data(row, encoded)
+    form = form_of(row)
+    if form is None:
+        _check_data(row, encoded)
+    else:
+        encoded = _encoded(filled_in(row, form, msgspec.json.decode(encoded)))
     won = await _take(store, row, encoded, decision, by)
     if won is None:
         await _say_why_not(store, row)

@@ -87,6 +87,10 @@ class HoldSpec(msgspec.Struct, frozen=True, kw_only=True):
     bind: str = "decision"
     context: dict[str, str] = {}
     schema: dict[str, Any] | None = None
+    form: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
+    """Sections as `model.forms` compiles them. Unset rather than none: older graphs keep their identity."""
+    into: str | msgspec.UnsetType = msgspec.UNSET
+    """The state's field that takes what was filled in."""
 
 
 class TimerSpec(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ import logging
 import math
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from holdfast.errors import InputError
 from holdfast.model.bodies import ErrorInfo, SubstepBody, Usage
@@ -16,7 +16,7 @@ from holdfast.runs.attempt import Attempt
 from holdfast.runs.emitting import Emitter
 from holdfast.runs.memory import RECORDED, trace_id
 from holdfast.runs.patience import Patience
-from holdfast.runs.questions import Options, Reply, question, reply_of, storable
+from holdfast.runs.questions import Manner, Options, Reply, question, reply_of, storable
 from holdfast.runs.substeps import (
     Numbers,
     Step,
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
     from holdfast.runs.driver import Driver
     from holdfast.runs.memory import NodeMemory
+
+
+T = TypeVar("T")
 
 
 class Context:
@@ -202,6 +205,22 @@ class Context:
             listed=listed and self._driver.clerk.lists_turns(self._exec, self._node),
         )
 
+    @overload
+    async def ask(
+        self, prompt: str, *, form: type[T], options: None = None, **manner: Unpack[Manner]
+    ) -> T: ...
+
+    @overload
+    async def ask(
+        self,
+        prompt: str,
+        *,
+        options: Options | None = None,
+        schema: Mapping[str, Any] | None = None,
+        form: Any = None,
+        **manner: Unpack[Manner],
+    ) -> Reply: ...
+
     async def ask(
         self,
         prompt: str,
@@ -214,15 +233,19 @@ class Context:
         priority: str = "normal",
         context: Mapping[str, Any] | None = None,
         schema: Mapping[str, Any] | None = None,
+        form: Any = None,
         key: str | None = None,
-    ) -> Reply:
-        """Ask a person and wait for the answer, for seconds or months: no process needs to stay alive."""
+    ) -> Any:
+        """Ask a person and wait for the answer, for seconds or months: no process needs to stay alive.
+
+        `form` is what to fill in: a type, whose instance is returned (with `options=`: is the reply's
+        `data`), a JSON Schema, or a list of sections."""
         demand_text(prompt, f"the prompt of ctx.ask in node {self.node!r}")
         ordinal = self._numbers.take(prompt, key)
         demand_script(self._at, "ctx.ask")
         known = self._numbers.recorded(ordinal, prompt)
         if known is not None and known.done:
-            return reply_of(known)
+            return reply_of(known, form, bare=options is None)
         if known is None or known.hold not in self._driver.pos.holds:
             # What was said before the question is told before it.
             self.flush_chunks()
@@ -236,10 +259,11 @@ class Context:
                 type=type,
                 priority=priority,
                 schema=schema,
+                form=form,
             )
             more = storable(self._at, "context", dict(context or {}))
             self._driver.clerk.ask_inside(self._exec, ordinal, self._numbers.taken, spec, more)
-        return reply_of(await self._answer(ordinal))
+        return reply_of(await self._answer(ordinal), form, bare=options is None)
 
     async def _answer(self, ordinal: str) -> Sub:
         with self.patience:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypedDict
 
 from holdfast.checkpoint import pack
 from holdfast.errors import AnswerInvalidError, HoldExpiredError, InputError
 from holdfast.model.checks.schemas import schema_faults
+from holdfast.model.forms.unmasking import unmasked
 from holdfast.model.graph import HoldSpec
 from holdfast.model.position import Sub
 from holdfast.runs.attempt import Attempt
+from holdfast.runs.forms import form_asked, typed
 from holdfast.types.clock import micros
 from holdfast.types.duration import parse_duration
 from holdfast.types.hold import Option
@@ -20,6 +22,18 @@ from holdfast.types.veil import veil
 from holdfast.types.wording import demand_text, told
 
 Options = Sequence[str | Mapping[str, str] | Option]
+
+
+class Manner(TypedDict, total=False):
+    """How `ctx.ask` asks."""
+
+    assignee: str | None
+    timeout: str | int | float | timedelta | None
+    on_timeout: str | None
+    type: str | None
+    priority: str
+    context: Mapping[str, Any] | None
+    key: str | None
 
 
 class Reply:
@@ -43,10 +57,15 @@ class Reply:
         return f"Reply({self.decision!r}, by={self.by!r})"
 
 
-def reply_of(sub: Sub) -> Reply:
+def reply_of(sub: Sub, form: Any = None, *, bare: bool = False) -> Any:
+    """`bare`: nothing was to be chosen, so that what was filled in is all there is."""
     if sub.error is not None:
         raise HoldExpiredError(sub.error.message)
-    return Reply(sub.value)
+    reply = Reply(sub.value)
+    if isinstance(form, type) and reply.data is not None:
+        reply.data = typed(form, reply.data, "ctx.ask")
+        return reply.data if bare else reply
+    return reply
 
 
 def question(
@@ -60,12 +79,15 @@ def question(
     type: str | None,  # noqa: A002
     priority: str,
     schema: Mapping[str, Any] | None,
+    form: Any = None,
 ) -> HoldSpec:
     node = attempt.node.id
     normal = options_of(options)
+    if form is not None:
+        schema, normal = form_asked(form, schema, normal, f"form of ctx.ask in node {node!r}")
     return HoldSpec(
         type=_text("type", type, node) or ("approval" if normal else "freeform"),
-        prompt=veil.hide(prompt),
+        prompt=unmasked(veil.hide(prompt)),
         options=normal,
         assignee=_text("assignee", assignee, node),
         priority=_text("priority", priority, node) or "normal",

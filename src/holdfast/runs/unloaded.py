@@ -53,7 +53,8 @@ def _bound(spec: GraphSpec) -> list[str]:
     """Fields that nobody declared: what holds bind and maps make."""
     holds = [node.hold.bind for node in spec.nodes if node.hold is not None]
     maps = [node.map.into for node in spec.nodes if node.map is not None]
-    return [*holds, *(f"{bind}_result" for bind in holds), *maps]
+    forms = [node.hold.into for node in spec.nodes if node.hold is not None and node.hold.into]
+    return [*holds, *(f"{bind}_result" for bind in holds), *forms, *maps]
 
 
 def read_type(text: str) -> Any:

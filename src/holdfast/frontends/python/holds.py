@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from holdfast.frontends.python.inline import inlined
 from holdfast.frontends.python.policies import Duration, Reader
+from holdfast.model.forms.compiling import SUBMIT, Compiled, compile_form
+from holdfast.model.forms.schemas import sections_of
 from holdfast.model.graph import HoldSpec
 from holdfast.types.hold import Option
+
+
+class FormGiven(NamedTuple):
+    form: Any
+    sections: Any
+    allow_extra: bool
+    into: str | None
 
 
 def hold_spec(
@@ -26,11 +35,16 @@ def hold_spec(
     bind: str,
     context: Mapping[str, str] | None,
     schema: Any,
+    form: FormGiven,
 ) -> HoldSpec:
+    found = _form(read, form)
+    normal = None if options is None else tuple(_option(read, option) for option in options)
+    if found is not None and found.options is not None and normal is not None:
+        read.wrong("hold-form", "it has options and a decision section", "leave one of them out")
     return HoldSpec(
         type=type,
         prompt=prompt,
-        options=None if options is None else tuple(_option(read, option) for option in options),
+        options=normal if found is None else found.options or normal or (SUBMIT,),
         assignee=assignee,
         priority=priority,
         timeout=read.duration(timeout, "timeout"),
@@ -38,7 +52,29 @@ def hold_spec(
         bind=bind,
         context=dict(context or {}),
         schema=_schema(read, schema),
+        form=found.form if found is not None else msgspec.UNSET,
+        into=form.into or msgspec.UNSET,
     )
+
+
+def _form(read: Reader, given: FormGiven) -> Compiled | None:
+    sections = given.sections
+    if given.form is not None:
+        if sections is not None:
+            read.wrong("hold-form", "it has form= and sections=", "leave one of them out")
+        schema = _schema(read, given.form)
+        try:
+            sections = sections_of(schema or {})
+        except ValueError as error:
+            read.wrong("hold-form", f"no form can be made of {given.form!r}: {error}")
+            return None
+    if not sections and not isinstance(sections, str):
+        return None
+    # A model's own defaults are values, whatever they contain.
+    found = compile_form(sections, allow_extra=given.allow_extra, templates=given.form is None)
+    for problem in found.problems:
+        read.wrong("hold-form", problem)
+    return None if found.problems else found
 
 
 def _option(read: Reader, given: str | Option | Mapping[str, str]) -> Option:

@@ -13,7 +13,7 @@ from holdfast.frontends.python.collect import Collector
 from holdfast.frontends.python.functions import is_coroutine
 from holdfast.frontends.python.guard import Guard, guard_node
 from holdfast.frontends.python.handle import NodeHandle, node_id
-from holdfast.frontends.python.holds import hold_spec
+from holdfast.frontends.python.holds import FormGiven, hold_spec
 from holdfast.frontends.python.policies import Duration, Join, Reader, Retry, retry_classes
 from holdfast.model.graph import GuardSpec, InDoubt, Node, NodeKind, TimerSpec, WalkSpec
 from holdfast.model.program import Handler
@@ -179,13 +179,21 @@ class Nodes(Collector):
         bind: str = "decision",
         context: Mapping[str, str] | None = None,
         schema: Any = None,
+        form: Any = None,
+        sections: Sequence[Mapping[str, Any]] | None = None,
+        allow_extra: bool = False,
+        into: str | None = None,
         **policies: Any,
     ) -> NodeHandle[..., Any]:
-        """A node at which a person decides. The decision is put into the state's field `bind`."""
+        """A node at which a person decides. The decision is put into the state's field `bind`.
+
+        `sections` is the form to fill in, or `form` the type (Pydantic, msgspec, dataclass) or JSON Schema of
+        what is to be filled in; the values are put into the field `into`."""
         asked = hold_spec(
             Reader(self.found.append, node=id),
             prompt=prompt, options=options, assignee=assignee, timeout=timeout, on_timeout=on_timeout,
             priority=priority, type=type, bind=bind, context=context, schema=schema,
+            form=FormGiven(form, sections, allow_extra, into),
         )  # fmt: skip
         return self.plain(
             Node(id=id, kind=NodeKind.hold, effect=Effect.human, hold=asked, **self.policies(id, policies)),

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from holdfast.model.checks.schemas import schema_faults
 from holdfast.model.checks.view import View
+from holdfast.model.forms.compiling import compile_form
 from holdfast.model.graph import (
     EdgeKind,
     GraphSpec,
@@ -56,8 +57,23 @@ def _hold(view: View, node: Node, hold: HoldSpec) -> None:
     _field_name(view, node, hold.bind, "bind")
     _options(view, node, hold)
     _timeout(view, node, hold)
+    _form(view, node, hold)
     for fault in [] if hold.schema is None else schema_faults(hold.schema):
         view.error("hold-schema", fault, node=node.id)
+
+
+def _form(view: View, node: Node, hold: HoldSpec) -> None:
+    if hold.into:
+        _field_name(view, node, hold.into, "into")
+    if not hold.form:
+        return
+    found = compile_form(hold.form.get("sections"), templates=not hold.form.get("literal"))
+    for problem in found.problems:
+        view.error("hold-form", problem, node=node.id)
+    for warning in found.warnings:
+        view.warn("hold-form", warning, node=node.id)
+    if hold.schema is not None:
+        view.error("hold-form", "it has a form and a schema", node=node.id, fix="leave one of them out")
 
 
 def _field_name(view: View, node: Node, name: str, what: str) -> None:

@@ -9,13 +9,15 @@ follow which, and by how many ways (a Glushkov automaton whose edges are a multi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import Any, Final, NamedTuple
 
 _parser: Any = re._parser  # type: ignore[attr-defined]
 # More copies of a part that comes a fixed number of times tell nothing new.
 _COPIES: Final = 3
+# A repeat of so many at most is not called endless.
+_FEW: Final = 10
 _LETTERS: Final = frozenset([*map(chr, range(128)), "é", "ß", "中", "٣", "\u2003", "\U0001f600"])
 _CLASSES: Final[dict[str, Callable[[str], bool]]] = {
     "DIGIT": str.isdecimal,
@@ -33,6 +35,57 @@ def is_explosive(pattern: str) -> bool:
     except RecursionError:
         return True
     return automaton.explosive
+
+
+def overlapping_repeats(pattern: str) -> int:
+    """How many endless repeats can share one stretch of text (`.*.*` two, `a*-a*` one): time grows by
+    that power of the length. Only of an expression that compiles; what is not sure counts."""
+    tree: Any = _parser.parse(pattern)
+    try:
+        pieces = list(_pieces(_Automaton(tree.state.flags), tree, sure=True))
+    except RecursionError:
+        return len(pattern)
+    chains: list[int] = []
+    for index, piece in enumerate(pieces):
+        before = (chains[at] for at in range(index) if piece.endless and _shares(pieces, at, index))
+        chains.append(1 + max(before, default=0) if piece.endless else 0)
+    return max(chains, default=0)
+
+
+class _Piece(NamedTuple):
+    letters: frozenset[str]
+    endless: bool
+    sure: bool
+
+
+def _shares(pieces: list[_Piece], one: int, two: int) -> bool:
+    """Whether what the first takes the second could take as well: nothing sure between them parts them."""
+    both = pieces[one].letters & pieces[two].letters
+    between = pieces[one + 1 : two]
+    return pieces[one].endless and bool(both) and all(each.letters & both for each in between if each.sure)
+
+
+def _pieces(automaton: _Automaton, items: Any, *, sure: bool) -> Iterator[_Piece]:
+    for kind, value in items:
+        name = str(kind)
+        if name.endswith("_REPEAT"):
+            least, most, inner = value
+            within = list(_pieces(automaton, inner, sure=sure and least > 0))
+            if most <= _FEW:
+                yield from within
+            elif within:
+                yield _Piece(
+                    frozenset[str]().union(*(each.letters for each in within)), True, sure and least > 0
+                )
+        elif name == "BRANCH":
+            for way in value[1]:
+                yield from _pieces(automaton, way, sure=False)
+        elif name in ("SUBPATTERN", "ATOMIC_GROUP"):
+            yield from _pieces(automaton, value[3] if name == "SUBPATTERN" else value, sure=sure)
+        elif name in ("ASSERT", "ASSERT_NOT"):
+            yield from _pieces(automaton, value[1], sure=False)
+        elif name != "AT":
+            yield _Piece(automaton.letters_of(name, value), name.startswith("GROUPREF"), sure)
 
 
 class _Part(NamedTuple):
@@ -112,12 +165,12 @@ class _Automaton:
         return any(self.letters[p] & self.letters[q] for p, q in combinations(positions, 2))
 
     def _position(self, kind: str, value: Any) -> _Part:
-        self.letters.append(self._letters(kind, value))
+        self.letters.append(self.letters_of(kind, value))
         self.follow.append([])
         here = len(self.follow) - 1
         return _Part(False, [here], [here])
 
-    def _letters(self, kind: str, value: Any) -> frozenset[str]:
+    def letters_of(self, kind: str, value: Any) -> frozenset[str]:
         if kind in ("LITERAL", "NOT_LITERAL"):
             own = self._folded({chr(value)})
             return own if kind == "LITERAL" else _LETTERS - own

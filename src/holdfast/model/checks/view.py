@@ -144,7 +144,7 @@ def bound_names(nodes: tuple[Node, ...] | list[Node]) -> tuple[str, ...]:
 
 def bound_by(node: Node) -> list[str]:
     if node.hold is not None:
-        return [node.hold.bind]
+        return [node.hold.bind, *([node.hold.into] if node.hold.into else [])]
     if node.map is not None:
         return [node.map.into]
     if node.subflow is not None:

@@ -1,0 +1,1 @@
+"""Answers to forms: read field by field, or refused with every problem."""

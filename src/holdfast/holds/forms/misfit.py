@@ -1,0 +1,10 @@
+from __future__ import annotations
+
+
+class Misfit(Exception):
+    """A value that its field does not take. `code` is for programs."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message

@@ -1,0 +1,68 @@
+"""Amounts of money: read by the habits of a place, kept as decimal text. Never a float."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal, InvalidOperation
+from typing import Final
+
+# Places that write 1.234,56; a few of them part thousands by a space or an apostrophe.
+_COMMA: Final = frozenset(
+    {
+        "de",
+        "nl",
+        "fr",
+        "es",
+        "it",
+        "pt",
+        "da",
+        "nb",
+        "no",
+        "sv",
+        "fi",
+        "pl",
+        "cs",
+        "sk",
+        "ru",
+        "uk",
+        "tr",
+        "id",
+        "el",
+        "hu",
+        "ro",
+    }
+)
+_SPACES: Final = str.maketrans("", "", " \u00a0\u202f'\u2019_")
+_PLAIN = re.compile(r"[+-]?[0-9]{1,30}(?:\.[0-9]{1,12})?")
+
+
+def amount_of(given: object, locale: str = "") -> str | None:
+    """A decimal text such as "1234.56"; None for what is no amount, or could mean two.
+
+    A number counts as it is written: 0.1 is exactly 0.1. Without a locale the point is the decimal mark."""
+    if isinstance(given, bool) or not isinstance(given, (int, float, str)):
+        return None
+    text = given.strip() if isinstance(given, str) else _written(given)
+    plain = _grouped(text, locale) if isinstance(given, str) else text
+    return None if plain is None or _PLAIN.fullmatch(plain) is None else format(Decimal(plain), "f")
+
+
+def _written(number: float) -> str:
+    try:
+        return format(Decimal(str(number)), "f") if abs(number) < 1e30 else ""
+    except (InvalidOperation, ValueError, OverflowError):
+        return ""
+
+
+def _grouped(text: str, locale: str) -> str | None:
+    if len(text) > 60:
+        return None
+    comma = re.split("[-_]", locale)[0].lower() in _COMMA
+    mark, group = (",", ".") if comma else (".", ",")
+    whole, found, part = text.translate(_SPACES).partition(mark)
+    if group in part or mark in part:
+        return None
+    groups = whole.lstrip("+-").split(group)
+    if len(groups) > 1 and (not 1 <= len(groups[0]) <= 3 or any(len(each) != 3 for each in groups[1:])):
+        return None
+    return whole.replace(group, "") + (f".{part}" if found else "")

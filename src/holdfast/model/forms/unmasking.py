@@ -1,0 +1,30 @@
+"""Characters that nobody sees, or that turn text around, are shown by their number: what a person reads must
+be what is there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+_UNSEEN = re.compile(
+    "[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\U000e0000-\U000e007f]"
+    # Joiners belong to some scripts and to emoji; between plain letters they only hide something.
+    "|(?<![^\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f])"
+)
+
+
+def unmasked(value: Any) -> Any:
+    """Texts wherever they stand in a JSON value; the rest is as it was."""
+    if isinstance(value, str):
+        return value if value.isascii() else _UNSEEN.sub(_number, value)
+    if isinstance(value, Mapping):
+        return {unmasked(name): unmasked(inner) for name, inner in cast("Mapping[Any, Any]", value).items()}
+    if isinstance(value, (list, tuple)):
+        return [unmasked(inner) for inner in cast("list[Any]", value)]
+    return value
+
+
+def _number(found: re.Match[str]) -> str:
+    number = ord(found[0])
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"

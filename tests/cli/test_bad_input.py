@@ -73,7 +73,7 @@ def test_wrong_answers_leave_the_hold_open(cli: Cli, refund: str) -> None:
 
     complains(cli("answer", run, "perhaps"), 2, "approve, reject")
     complains(cli("answer", "ffffffff", "approve"), 2, "neither a hold nor a run")
-    complains(cli("answer", run, "approve", "--data", "{"), 2, "--data is not JSON")
+    complains(cli("answer", run, "approve", "--data", "{"), 2, "--data is not JSON", "quotes: --data")
     assert cli("answer", run, "approve").code == 0
     complains(cli("answer", run, "reject"), 2, "no open hold")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -71,8 +72,8 @@ def cli(
 ) -> Cli:
     """`cli("run", "refund.py")` in a folder of the test's own, on a store of its own."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("HOLDFAST_STORE", raising=False)
-    monkeypatch.delenv("HOLDFAST_DEBUG", raising=False)
+    for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
+        monkeypatch.delenv(name)
 
     def call(*words: str) -> Said:
         capsys.readouterr()

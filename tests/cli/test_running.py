@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -181,3 +183,23 @@ def test_resume_of_a_cancelled_run_says_so_with_the_exit_code_of_its_status(cli:
     told = cli("resume", run)
     assert told.code == 1
     assert "has been cancelled already; nothing was executed" in told.err
+
+
+def test_code_that_was_changed_a_moment_ago_runs_as_it_is_now(tmp_path: Path) -> None:
+    """Compiled files are known by second and size: the second flow must not run as the first."""
+    file = tmp_path / "moment.py"
+    text = "from holdfast import Flow\nflow = Flow('moment')\n@flow.node(effect='pure')\ndef say(s):\n    return {'n': %d}\n"
+    said = []
+    for number in (1, 2):
+        file.write_text(text % number)
+        os.utime(file, (1_700_000_000, 1_700_000_000))
+        done = subprocess.run(
+            [sys.executable, "-m", "holdfast", "run", str(file), "--json"],
+            cwd=tmp_path,
+            env={name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"},
+            capture_output=True,
+            text=True,
+            timeout=50,
+        )
+        said.append(json.loads(done.stdout)["state"])
+    assert said == [{"n": 1}, {"n": 2}]

@@ -227,3 +227,14 @@ def test_an_answer_of_another_form_is_told_which_form_a_doubt_has(cli: Cli, tmp_
     assert advice.startswith('Write {"update": {FIELD: VALUE}}')
     taken = cli("answer", run, "happened", "--data", '{"update": {"ticket": 1}}', "--resume", "--json")
     assert taken.json["state"]["ticket"] == 1
+
+
+@pytest.mark.covers("TOOL-CLI-18")
+def test_imported_history_says_in_words_of_the_command_line_how_to_go_on(cli: Cli, refund: str) -> None:
+    run = cli("run", refund, "--input", given(250), "--json").json["run_id"]
+    cli("export", run, "--out", "r.hfrun")
+    there = ("--store", "sqlite:there.db")
+    cli("import", "r.hfrun", *there)
+    said = cli("cancel", run, *there)
+    assert said.code == 2
+    assert "--as-new-run" in said.err

@@ -46,15 +46,27 @@ class Page:
     def run(self) -> int:
         """Answers how many snippets were run."""
         sys.path.insert(0, str(self.folder))
-        known = set(sys.modules)
+        known = dict(sys.modules)
+        for name in ("examples", *(path.stem for path in self.folder.rglob("*.py"))):
+            self._forget(name)
         try:
             with self.runner:
                 return sum(1 for found in blocks(self.path) if self._block(*found))
         finally:
             sys.path.remove(str(self.folder))
-            for name in set(sys.modules) - known:
-                if str(getattr(sys.modules[name], "__file__", "")).startswith(str(self.folder)):
-                    del sys.modules[name]
+            for name in [name for name, module in sys.modules.items() if self._is_ours(module)]:
+                del sys.modules[name]
+            for name, module in known.items():
+                sys.modules.setdefault(name, module)
+
+    def _forget(self, name: str) -> None:
+        """A test before this one may have loaded another module of the same name."""
+        found = sys.modules.get(name)
+        if found is not None and not self._is_ours(found):
+            del sys.modules[name]
+
+    def _is_ours(self, module: Any) -> bool:
+        return str(getattr(module, "__file__", "") or "").startswith(str(self.folder))
 
     def _block(self, line: int, info: str, text: str) -> bool:
         kind, _, rest = info.partition(" ")
@@ -63,6 +75,7 @@ class Page:
             place = self.folder / title[1]
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(text)
+            self._forget(place.stem)
             return True
         if kind == "python":
             self._python(line, text)

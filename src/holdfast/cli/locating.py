@@ -7,8 +7,11 @@ import importlib.util
 import os
 import sys
 import traceback
+from collections.abc import Mapping
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from holdfast.app.flow import Flow
 from holdfast.errors import FlowNotFoundError, HoldfastError, InputError
@@ -52,6 +55,14 @@ def is_file(place: str) -> bool:
     return place.endswith(".py") or os.sep in place
 
 
+class _FromSource(SourceFileLoader):
+    """Never from compiled files: they are known by second and size, so code that was changed a moment ago
+    would run as it was before, under the fingerprint of what it is now."""
+
+    def path_stats(self, path: str) -> Mapping[str, Any]:
+        raise OSError(f"nothing compiled is wanted of {path}")
+
+
 def _module(place: str) -> ModuleType:
     try:
         return _from_file(Path(place)) if is_file(place) else _by_name(place)
@@ -70,7 +81,8 @@ def _from_file(path: Path) -> ModuleType:
     known = sys.modules.get(path.stem)
     if known is not None and getattr(known, "__file__", None) == str(path.resolve()):
         return known
-    spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
+    loader = _FromSource(path.stem, str(path.resolve()))
+    spec = importlib.util.spec_from_file_location(path.stem, path.resolve(), loader=loader)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

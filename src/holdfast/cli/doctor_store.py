@@ -56,8 +56,10 @@ def _settings() -> Finding:
         near = get_close_matches(strange[0], ENVIRONMENT, n=1)
         guess = f"did you mean {near[0]}?" if near else "take it out of the environment"
         return Finding("settings", WARN, f"{', '.join(sorted(strange))} means nothing to Holdfast", guess)
-    named = f": {', '.join(sorted(ours))}" if ours else ""
-    return Finding("settings", OK, f"{len(ours)} variables of the environment are set{named}")
+    named = (
+        f"set in the environment: {', '.join(sorted(ours))}" if ours else "nothing is set in the environment"
+    )
+    return Finding("settings", OK, named)
 
 
 def _room(file: Path) -> Finding:

@@ -11,6 +11,6 @@ def demand_live(row: RunRow) -> None:
     if row.read_only:
         raise RunReadOnlyError(
             f"run {row.id} is imported history: it can be read and forked, not advanced.",
-            hint="Import it with as_new_run=True, or fork it, to go on from where it stood.",
+            hint="Fork it, or import it with as_new_run=True (--as-new-run), to go on from where it stood.",
             run=row.id,
         )

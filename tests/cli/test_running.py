@@ -188,10 +188,10 @@ def test_resume_of_a_cancelled_run_says_so_with_the_exit_code_of_its_status(cli:
 def test_code_that_was_changed_a_moment_ago_runs_as_it_is_now(tmp_path: Path) -> None:
     """Compiled files are known by second and size: the second flow must not run as the first."""
     file = tmp_path / "moment.py"
-    text = "from holdfast import Flow\nflow = Flow('moment')\n@flow.node(effect='pure')\ndef say(s):\n    return {'n': %d}\n"
+    head = "from holdfast import Flow\nflow = Flow('moment')\n@flow.node(effect='pure')\n"
     said = []
     for number in (1, 2):
-        file.write_text(text % number)
+        file.write_text(f"{head}def say(s):\n    return {{'n': {number}}}\n")
         os.utime(file, (1_700_000_000, 1_700_000_000))
         done = subprocess.run(
             [sys.executable, "-m", "holdfast", "run", str(file), "--json"],

@@ -49,7 +49,7 @@ def form_of(hold: Any) -> dict[str, Any]:
     return msgspec.json.decode(hold.schema)["x-form"]
 
 
-@pytest.mark.covers("FM-11", "TP-1", "TP-2", "TP-4", "HOLD-SEC-08", "FM-9")
+@pytest.mark.covers("FM-11", "TP-1", "TP-2", "TP-4", "FM-9")
 async def test_form_is_stored_with_the_hold_as_it_was_when_it_opened(place: Place) -> None:
     flow = refund()
     house = await place.house()

@@ -311,7 +311,6 @@ def test_value_that_is_too_large_to_show_is_left_out_with_a_warning() -> None:
     assert "65,538 bytes are more than can be shown" in form["warnings"][0]
 
 
-@pytest.mark.covers("HOLD-SEC-08")
 def test_characters_that_nobody_sees_are_shown_by_their_number() -> None:
     assert unmasked("pay \u202e001\u202c") == "pay \\u202e001\\u202c"
     assert unmasked("a\u200bb") == "a\\u200bb"

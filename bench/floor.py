@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
+from itertools import count
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -15,6 +16,7 @@ import msgspec
 Update = dict[str, Any]
 Work = Callable[[Update], Awaitable[Update]]
 
+TIMEOUT = 60.0
 _SCHEMA = """
 CREATE TABLE run (id INTEGER PRIMARY KEY, name TEXT UNIQUE, owner TEXT, head INTEGER);
 CREATE TABLE log (key INTEGER PRIMARY KEY, body BLOB);
@@ -28,12 +30,13 @@ def open_wal(path: Path) -> apsw.Connection:
 
 
 class RawCommit:
-    """One row of 1,000 bytes in one durable transaction."""
+    """One row of 1,000 bytes in one durable transaction, under the key of a log of runs: run and number."""
 
     def __init__(self, place: Path) -> None:
         self._conn = open_wal(place / "raw.db")
-        self._conn.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, body BLOB)")
+        self._conn.execute("CREATE TABLE t (run TEXT, seq INTEGER, body BLOB, PRIMARY KEY (run, seq))")
         self._body = os.urandom(1000)
+        self._seq = count()
 
     def measure(self, times: int = 50) -> float:
         """Seconds for one."""
@@ -41,7 +44,7 @@ class RawCommit:
         began = perf_counter()
         for _ in range(times):
             execute("BEGIN IMMEDIATE")
-            execute("INSERT INTO t (body) VALUES (?)", (body,))
+            execute("INSERT INTO t (seq, run, body) VALUES (?, 'r', ?)", (next(self._seq), body))
             execute("COMMIT")
         return (perf_counter() - began) / times
 
@@ -99,13 +102,13 @@ class Sketch:
 
     async def steps(self, run: int, state: Update, work: Work, count: int, first: int = 0) -> None:
         for seq in range(first, first + count):
-            update = await work(state)
+            update = await called(work, state)
             merge(state, update)
             self.append(run, seq, update)
 
     async def steps_together(self, run: int, state: Update, work: Work, count: int) -> None:
         for seq in range(count):
-            update = await work(state)
+            update = await called(work, state)
             merge(state, update)
             await self.append_together(run, seq, update)
 
@@ -117,6 +120,15 @@ class Sketch:
         for (body,) in self._conn.execute("SELECT body FROM log WHERE key BETWEEN ? AND ?", where):
             merge(state, self._decode(body))
         return run, head, state
+
+
+async def called(work: Work, state: Update) -> Update:
+    """A handler runs in a task of its own under a timeout, so that one that hangs can be stopped."""
+    async with asyncio.timeout(TIMEOUT):
+        update = await asyncio.create_task(work(state))  # pyright: ignore[reportArgumentType]
+    if not isinstance(update, dict) or not all(isinstance(key, str) for key in update):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"a node returns a mapping of names, not {update!r}")
+    return update
 
 
 def merge(state: Update, update: Update) -> None:

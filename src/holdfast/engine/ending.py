@@ -34,8 +34,8 @@ def end_run(
     side = Side(
         status=RunStatus(status),
         error=None if error is None else f"{error.type}: {error.message}",
-        close_all_holds=_CLOSED[status],
-        close_all_timers=True,
+        close_all_holds=_CLOSED[status] if pos.holds else None,
+        close_all_timers=bool(pos.timers),
         inbox_done=inbox or [],
     )
     record = decision.draft(Kind.end, body, node=pos.failed_node, outcome=status, listed=True, side=side)

@@ -12,7 +12,6 @@ from holdfast.errors import (
     HoldNotFoundError,
     ValueTooLargeError,
 )
-from holdfast.holds.forms.answering import filled_in, form_of
 from holdfast.holds.schema import problems_in
 from holdfast.store.base import Store
 from holdfast.store.readonly import demand_live
@@ -50,18 +49,27 @@ async def decide(
     if row.status is not HoldStatus.pending:
         raise _decided(row)
     resolution = {"decision": decision, "response_data": data, "comment": comment, "resolved_by": by}
-    encoded = _encoded(resolution)
-    form = form_of(row)
-    if form is None:
-        _check_data(row, encoded)
-    else:
-        encoded = _encoded(filled_in(row, form, msgspec.json.decode(encoded)))
+    encoded = _fitting(row, _encoded(resolution))
     won = await _take(store, row, encoded, decision, by)
     if won is None:
         await _say_why_not(store, row)
         raise _decided(await store.hold(row.id) or row)
     crashpoint("after_answer")
     return won
+
+
+def _fitting(row: HoldRow, encoded: bytes) -> bytes:
+    """The answer as it is kept: checked against the hold's schema, or filled into its form."""
+    if row.schema is None:
+        return encoded
+    # Forms are loaded where there is one: most programs only open holds, or have none with a form.
+    from holdfast.holds.forms.answering import filled_in, form_of
+
+    form = form_of(row)
+    if form is not None:
+        return _encoded(filled_in(row, form, msgspec.json.decode(encoded)))
+    _check_data(row, encoded)
+    return encoded
 
 
 async def _take(store: Store, row: HoldRow, encoded: bytes, decision: str | None, by: str) -> HoldRow | None:

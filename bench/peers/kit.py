@@ -83,22 +83,34 @@ def ends(times: list[float]) -> float:
 
 
 def measure(
-    row: str, runtime: str, once: Callable[[], Any], *units: str, rounds: int = 0, warm: int = 1
+    row: str,
+    runtime: str,
+    once: Callable[[], Any],
+    *units: str,
+    rounds: int = 0,
+    warm: int = 1,
+    finish: Callable[[], Any] | None = None,
 ) -> None:
-    """`once` answers one figure a unit (seconds become the unit's own), now or as a coroutine."""
+    """`once` answers one figure a unit, in seconds or as it is, now or as a coroutine. All rounds share one
+    event loop, so that a runtime may keep its store open as a program would; `finish` closes it."""
     found: list[tuple[float, ...]] = []
     commits: list[float] = []
-    for number in range((rounds or ROUNDS) + warm):
-        gc.collect()
-        before = raw_commit(20)
-        value = once()
-        if inspect.isawaitable(value):
-            value = asyncio.run(_awaited(value))
-        if number >= warm:
-            found.append(value if isinstance(value, tuple) else (value,))
-            commits.append((before * raw_commit(20)) ** 0.5)
+    with asyncio.Runner() as runner:
+        for number in range((rounds or ROUNDS) + warm):
+            gc.collect()
+            before = raw_commit(20)
+            value = _now(runner, once())
+            if number >= warm:
+                found.append(value if isinstance(value, tuple) else (value,))
+                commits.append((before * raw_commit(20)) ** 0.5)
+        if finish is not None:
+            _now(runner, finish())
     for index, unit in enumerate(units):
         tell(row, runtime, unit, [values[index] for values in found], commits)
+
+
+def _now(runner: asyncio.Runner, value: Any) -> Any:
+    return runner.run(_awaited(value)) if inspect.isawaitable(value) else value
 
 
 async def _awaited(value: Any) -> Any:

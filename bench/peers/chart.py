@@ -6,7 +6,7 @@ import math
 from html import escape
 from typing import Any
 
-WIDTH, LABEL, BAR, GAP, HEAD = 860, 300, 18, 6, 56
+WIDTH, LABEL, BAR, GAP, HEAD = 900, 340, 18, 6, 56
 TITLES = {
     ("A", "us a step"): "A. One step of a line of 100 nodes (microseconds)",
     ("B", "MB stored"): "B. 1,000 steps that append 1 KB each: megabytes stored",

@@ -19,7 +19,8 @@ def unmasked(value: Any) -> Any:
     if isinstance(value, str):
         return value if value.isascii() else _UNSEEN.sub(_number, value)
     if isinstance(value, Mapping):
-        return {unmasked(name): unmasked(inner) for name, inner in cast("Mapping[Any, Any]", value).items()}
+        pairs = cast("Mapping[Any, Any]", value).items()
+        return {unmasked(name) if isinstance(name, str) else name: unmasked(inner) for name, inner in pairs}
     if isinstance(value, (list, tuple)):
         return [unmasked(inner) for inner in cast("list[Any]", value)]
     return value

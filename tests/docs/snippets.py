@@ -28,6 +28,8 @@ from typing import Any
 
 import msgspec
 
+from holdfast import Holdfast, use
+
 BLOCK = re.compile(
     r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<text>.*?)^(?P=indent)```[ ]*$|^<!-- run\n(?P<hidden>.*?)^-->",
     re.MULTILINE | re.DOTALL,
@@ -49,10 +51,17 @@ class Page:
         known = dict(sys.modules)
         for name in ("examples", *(path.stem for path in self.folder.rglob("*.py"))):
             self._forget(name)
+        # Flows that name no house use the process's own: that of this page, in its folder.
+        house = Holdfast()
+        use(house)
         try:
             with self.runner:
-                return sum(1 for found in blocks(self.path) if self._block(*found))
+                try:
+                    return sum(1 for found in blocks(self.path) if self._block(*found))
+                finally:
+                    self.runner.run(house.close())
         finally:
+            use(None)
             sys.path.remove(str(self.folder))
             for name in [name for name, module in sys.modules.items() if self._is_ours(module)]:
                 del sys.modules[name]

@@ -45,6 +45,7 @@ async def pictures(house: Holdfast, run: str, node: str) -> list[Checkpoint]:
     return [await service.checkpoint(each.id) for each in reversed(found)]
 
 
+@pytest.mark.covers("CORE-CKPT-15")
 async def test_checkpoint_tells_of_each_gate_whether_it_was_met(house: Holdfast) -> None:
     result = await checked().run({"n": 0}, on=house)
     result.expect()
@@ -54,6 +55,7 @@ async def test_checkpoint_tells_of_each_gate_whether_it_was_met(house: Holdfast)
     assert second.goal_gates == {"check": True}
 
 
+@pytest.mark.covers("CORE-CKPT-15")
 async def test_checkpoint_counts_retries_until_the_node_succeeds(place: Place) -> None:
     flow = Flow("retries", traversal="walk", effect="read")
     tries: list[int] = []
@@ -80,6 +82,7 @@ async def test_checkpoint_counts_retries_until_the_node_succeeds(place: Place) -
     assert (await service.latest(result.run_id)).retries == {}
 
 
+@pytest.mark.covers("CORE-CKPT-15")
 async def test_checkpoint_names_every_artifact_and_where_the_large_ones_lie(house: Holdfast) -> None:
     flow = Flow("gives", effect="pure", traversal="walk")
 
@@ -102,6 +105,7 @@ async def test_checkpoint_names_every_artifact_and_where_the_large_ones_lie(hous
     assert await service.runtime.desk.fetch(ref, EMPTY) == LARGE
 
 
+@pytest.mark.covers("CORE-CKPT-15")
 async def test_checkpoint_carries_the_fidelity_of_a_walk_through_a_wait_and_a_fork(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,3 +84,9 @@ def test_a_refusal_leaves_stdout_to_json_alone(cli: Cli, refund: str) -> None:
 
     assert (said.code, said.out) == (2, "")
     assert said.err.startswith("holdfast: ")
+
+
+@pytest.mark.covers("TOOL-CLI-29")
+def test_help_says_what_each_command_does_without_cutting_it_off(cli: Cli) -> None:
+    lines = cli("--help").out.partition("Commands:")[2].splitlines()
+    assert [line for line in lines if line.endswith("...")] == []

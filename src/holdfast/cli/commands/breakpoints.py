@@ -9,7 +9,7 @@ import typer
 from holdfast.cli.shell import By, Json, Store, Text, app, go
 
 group = typer.Typer(no_args_is_help=False, rich_markup_mode=app.rich_markup_mode)
-app.add_typer(group, name="breakpoints")
+app.add_typer(group, name="breakpoints", short_help="List runs that stand at breakpoints; let them go on.")
 
 OfFlow = Annotated[Text, typer.Option(help="Only runs of this flow")]
 

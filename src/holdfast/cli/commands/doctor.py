@@ -9,7 +9,10 @@ import typer
 from holdfast.cli.shell import Json, Store, app, go
 
 
-@app.command(epilog="Examples:  holdfast doctor   ·   holdfast doctor --deep --store sqlite:runs.db --json")
+@app.command(
+    epilog="Examples:  holdfast doctor   ·   holdfast doctor --deep --store sqlite:runs.db --json",
+    short_help="Look the store over and say what to do.",
+)
 def doctor(
     deep: Annotated[
         bool, typer.Option("--deep", help="Also read every record and blob of every run; may take long")

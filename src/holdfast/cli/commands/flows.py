@@ -15,7 +15,7 @@ group = typer.Typer(
     "holdfast flows migrate refund.py --dry-run",
     rich_markup_mode=app.rich_markup_mode,
 )
-app.add_typer(group, name="flows")
+app.add_typer(group, name="flows", short_help="Versions of flows: list, check, migrate.")
 
 New = Annotated[
     str,

@@ -41,7 +41,8 @@ def prune(
 
 
 @app.command(
-    epilog="Examples:  holdfast export 3fa9c1   ·   holdfast export 3fa9c1 -o - | ssh box holdfast import -"
+    epilog="Examples:  holdfast export 3fa9c1   ·   holdfast export 3fa9c1 -o - | ssh box holdfast import -",
+    short_help="One run with its whole history as a file.",
 )
 def export(
     run: Run,
@@ -63,6 +64,7 @@ def export(
 @app.command(
     "import",
     epilog="Examples:  holdfast import run.hfrun   ·   holdfast import run.hfrun --as-new-run --resume",
+    short_help="Take in an exported run.",
 )
 def import_(
     file: Annotated[str, typer.Argument(help="What `holdfast export` wrote; - for stdin", metavar="FILE")],

@@ -12,7 +12,8 @@ from holdfast.cli.shell import Flow, Json, Text, app
 @app.command(
     epilog="Examples:  holdfast torture refund.py --input @order.json --decide approve=approve"
     "   ·   holdfast torture loyalty.py:careless --effects ledger.txt"
-    "   ·   holdfast torture jobs.py --points 'after_settle:*' --keep"
+    "   ·   holdfast torture jobs.py --points 'after_settle:*' --keep",
+    short_help="Kill a flow's run at every boundary; is it safe?",
 )
 def torture(
     flow: Flow,

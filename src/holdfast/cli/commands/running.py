@@ -48,7 +48,10 @@ def run(
     return go(run_flow(flow, read_json(input, "--input"), options, Manner(store, watch, json)))
 
 
-@app.command(epilog="Examples:  holdfast resume 3fa9c1   ·   holdfast resume 3fa9c1 flows/refund.py --watch")
+@app.command(
+    epilog="Examples:  holdfast resume 3fa9c1   ·   holdfast resume 3fa9c1 flows/refund.py --watch",
+    short_help="Go on with a run after a crash, an answer or a mend.",
+)
 def resume(
     run: Run,
     flow: Annotated[Text, typer.Argument(help="Where its code is, if not where it was started from")] = None,

@@ -21,7 +21,10 @@ def new(
     return new_project(name, template, json=json)
 
 
-@app.command(epilog="Examples:  holdfast completion bash   ·   holdfast completion zsh")
+@app.command(
+    epilog="Examples:  holdfast completion bash   ·   holdfast completion zsh",
+    short_help="Print the script that completes what you type.",
+)
 def completion(
     shell: Annotated[
         str | None, typer.Argument(help="bash, zsh or fish; else the one of $SHELL", metavar="SHELL")

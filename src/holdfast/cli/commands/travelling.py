@@ -50,7 +50,8 @@ def checkpoints(
 
 
 @app.command(
-    epilog="Examples:  holdfast diff 3fa9c1@4 3fa9c1@9   ·   holdfast diff 3fa9c1 77ab02 --svg diff.svg"
+    epilog="Examples:  holdfast diff 3fa9c1@4 3fa9c1@9   ·   holdfast diff 3fa9c1 77ab02 --svg diff.svg",
+    short_help="Compare two checkpoints, branches or runs.",
 )
 def diff(
     a: Annotated[
@@ -93,7 +94,10 @@ def fork(
     return go(branch_off(wanted, store=store, json=json))
 
 
-@app.command(epilog="Example:  holdfast rewind 3fa9c1@assess --set amount=80 --resume")
+@app.command(
+    epilog="Example:  holdfast rewind 3fa9c1@assess --set amount=80 --resume",
+    short_help="A fork that takes its source's place.",
+)
 def rewind(
     ref: Moment,
     patch: Patch = None,
@@ -112,7 +116,8 @@ def rewind(
 
 
 @app.command(
-    epilog="Examples:  holdfast replay 3fa9c1   ·   holdfast replay 3fa9c1 --against flows/refund_v2.py"
+    epilog="Examples:  holdfast replay 3fa9c1   ·   holdfast replay 3fa9c1 --against flows/refund_v2.py",
+    short_help="Make a run's decisions again and compare them.",
 )
 def replay(
     run: Run,
@@ -131,7 +136,8 @@ def replay(
 
 
 @app.command(
-    epilog="Examples:  holdfast postmortem 3fa9c1   ·   holdfast postmortem 3fa9c1 --out report.html"
+    epilog="Examples:  holdfast postmortem 3fa9c1   ·   holdfast postmortem 3fa9c1 --out report.html",
+    short_help="Tell a run's whole story, as Markdown or HTML.",
 )
 def postmortem(
     run: Run,

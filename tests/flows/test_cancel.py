@@ -69,6 +69,29 @@ async def test_a_handler_is_stopped_when_its_run_is_cancelled(
     assert "not needed any more" in (row.error or "")
 
 
+@pytest.mark.covers("D-32")
+async def test_a_run_ends_cancelled_when_its_last_handler_finishes_all_the_same(place: Place) -> None:
+    started = asyncio.Event()
+    flow = Flow("stubborn", effect="pure")
+
+    @flow.node
+    async def work() -> dict[str, Any]:
+        started.set()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            return {"kept": "what it had"}
+        return {}
+
+    house = await place.house()
+    driving = asyncio.create_task(flow.run(on=house, run_id=RUN))
+    await asyncio.wait_for(started.wait(), 5)
+    await (await house.service()).cancel(RUN)
+    result = await asyncio.wait_for(driving, 5)
+    assert result.status is RunStatus.cancelled
+    assert result.state == {"kept": "what it had"}
+
+
 @pytest.mark.covers("D-32", "D-15")
 async def test_open_effects_are_marked_unknown_when_their_run_is_cancelled(place: Place) -> None:
     house = await place.house()

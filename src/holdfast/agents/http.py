@@ -10,7 +10,7 @@ from contextlib import aclosing, asynccontextmanager
 from email.utils import parsedate_to_datetime
 from functools import cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import msgspec
 
@@ -22,12 +22,21 @@ if TYPE_CHECKING:
 
     import httpx2
 
+    from holdfast.agents.messages import Reply
     from holdfast.agents.model import Tell
 
-T = TypeVar("T")
 Key = str | Callable[[], str | Awaitable[str]] | None
 Sleep = Callable[[float], Awaitable[None]]
 Events = AsyncIterator[dict[str, Any]]
+
+
+class Listener(Protocol):
+    """Takes a streamed answer event by event, and says what it came to."""
+
+    def take(self, event: dict[str, Any]) -> None: ...
+
+    def reply(self) -> Reply: ...
+
 
 # Busy, broken or on its way: the same request may be answered later. 529 is one provider's "overloaded".
 TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
@@ -106,14 +115,18 @@ class Endpoint:
             )
         return key
 
-    async def stream(self, path: str, body: bytes, read: Callable[[Events], Awaitable[T]], tell: Tell) -> T:
-        """Post, and have the streamed answer read. What was busy, broken or cut is sent again."""
+    async def stream(self, path: str, body: bytes, listen: Callable[[], Listener], tell: Tell) -> Reply:
+        """Post, and have the streamed answer heard to its end. What was busy, broken or cut is sent again, to
+        a listener that has heard nothing yet."""
         url = f"{self.base_url}{path}"
         key = self._checked((await self.key()).strip())
         for attempt in range(1, self.retries.attempts + 1):
             try:
+                listener = listen()
                 async with self._open(url, body, key) as events:
-                    return await read(events)
+                    async for event in events:
+                        listener.take(event)
+                    return listener.reply()
             except Busy as busy:
                 await self._pause(attempt, busy, url, self.retries.wait(attempt, busy.after, body), tell)
         raise AssertionError("the last attempt either answers or raises")

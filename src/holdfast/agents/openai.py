@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.agents.http import Endpoint, Events, Key, Retries, Sleep
+from holdfast.agents.http import Endpoint, Key, Retries, Sleep
 from holdfast.agents.messages import Message, Reply, Request, Tokens, ToolCall, ToolSpec
 from holdfast.agents.model import Tell
 from holdfast.agents.prices import Prices
@@ -56,14 +56,9 @@ class OpenAI:
 
     async def reply(self, request: Request, tell: Tell) -> Reply:
         fields = Fields(f"{self.endpoint.base_url}/chat/completions")
-
-        async def read(events: Events) -> Reply:
-            heard = Heard(fields, tell)
-            async for event in events:
-                heard.take(event)
-            return heard.reply()
-
-        return await self.endpoint.stream("/chat/completions", self.body(request), read, tell)
+        return await self.endpoint.stream(
+            "/chat/completions", self.body(request), lambda: Heard(fields, tell), tell
+        )
 
     def body(self, request: Request) -> bytes:
         """The same request is the same bytes, in every process."""

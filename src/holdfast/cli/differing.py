@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.checkpoint.diff import Change, Changes, show_text
 from holdfast.checkpoint.difference import Diff, Moment, NodeDiff, Sides, Spent
-from holdfast.cli.lasting import clock_time, lasting
 from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house
 from holdfast.cli.screen import draw, fields, is_plain, note, print_json, say, width
 from holdfast.errors import InputError
 from holdfast.reports.differences import diff_picture
+from holdfast.types.lasting import clock_time, lasting
 
 if TYPE_CHECKING:
     from holdfast.drawing import Picture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from holdfast.cli.lasting import ago, clock_time
 from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house
 from holdfast.cli.screen import is_terminal, note, print_json, say, table
@@ -15,6 +14,7 @@ from holdfast.store.base import RunFilter, RunRow
 from holdfast.types.clock import micros
 from holdfast.types.duration import DurationError, parse_duration
 from holdfast.types.ids import RunId
+from holdfast.types.lasting import ago, clock_time
 from holdfast.types.status import ENDED, HoldStatus, RunStatus
 
 DEFAULT_TENANT = "default"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from holdfast.cli.lasting import lasting
 from holdfast.cli.screen import clean, is_plain, style_of
 from holdfast.cli.timing import money
 from holdfast.drawing.picture import State
@@ -13,6 +12,7 @@ from holdfast.runs.seeing import see
 from holdfast.runs.visits import Visit, Visits
 from holdfast.store.base import RunRow
 from holdfast.types.event import Event
+from holdfast.types.lasting import lasting
 
 if TYPE_CHECKING:
     from rich.console import Group

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from holdfast.checkpoint.picture import Checkpoint
-from holdfast.cli.lasting import clock_time, lasting
 from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house
 from holdfast.cli.picturing import picture_of
@@ -35,6 +34,7 @@ from holdfast.runs.versions import migration_note
 from holdfast.store.base import RunRow
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import is_id
+from holdfast.types.lasting import clock_time, lasting
 from holdfast.types.record import Kind, Record
 from holdfast.types.status import ENDED, HoldStatus, RunStatus
 

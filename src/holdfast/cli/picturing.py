@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from holdfast.cli.lasting import lasting
 from holdfast.drawing import Mark, Picture, State, Told, from_graph
 from holdfast.model.graph import Edge, Graph
 from holdfast.runs.visits import NodeSum, Visit, Visits
+from holdfast.types.lasting import lasting
 
 _STATES = {
     "running": State.running,

@@ -11,12 +11,12 @@ import msgspec
 
 from holdfast.app.result import Result
 from holdfast.cli.forming import KEY, form_lines, sample_data
-from holdfast.cli.lasting import clock_time as clock_time
 from holdfast.cli.main import Exit
 from holdfast.cli.screen import brief, fields, note, say
 from holdfast.types.clock import to_datetime
 from holdfast.types.event import Event
 from holdfast.types.hold import HoldRow
+from holdfast.types.lasting import clock_time as clock_time
 from holdfast.types.status import RunStatus
 
 _EXITS = {

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.cli.axis import Axis
-from holdfast.cli.lasting import lasting
 from holdfast.cli.picturing import waiting_text
 from holdfast.cli.screen import clean, is_plain, is_terminal, note, style_of, table, width
 from holdfast.drawing.wording import columns, shortened
 from holdfast.runs.visits import Visit, Visits
+from holdfast.types.lasting import lasting
 
 SHOWN = 60
 """Visits that a timeline tells unless asked for all."""

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from holdfast.checkpoint.picture import CheckpointMeta
-from holdfast.cli.lasting import clock_time
 from holdfast.cli.locating import load_flow
 from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house
@@ -20,6 +19,7 @@ from holdfast.runs.naming import parse_range
 from holdfast.runs.replaying import Replay
 from holdfast.runs.service import RunService
 from holdfast.store.base import RunRow
+from holdfast.types.lasting import clock_time
 
 
 async def list_checkpoints(

@@ -8,7 +8,6 @@ import sys
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from holdfast.cli.lasting import lasting
 from holdfast.cli.liveview import FRAME, LiveView
 from holdfast.cli.screen import PATIENCE, is_terminal, say, status_console, to_json
 from holdfast.cli.telling import event_line
@@ -18,6 +17,7 @@ from holdfast.runs.visits import Visits
 from holdfast.store.base import RunRow
 from holdfast.types.event import Event
 from holdfast.types.ids import RunId
+from holdfast.types.lasting import lasting
 
 POLL = 0.3
 """Seconds after which others may have written something that nobody told us about."""

@@ -224,7 +224,9 @@ def finish_scopes(decision: Decision, scope: Scope, body: StepBody) -> None:
         return
     body.moves.append(("C", scope.path, 0, 0))
     if scope.owner is None:
-        ending.end_run(decision, "completed", None)
+        # Who asked to stop was told that it will: what finished meanwhile is settled, the end is a cancel.
+        if pos.cancelling is None:
+            ending.end_run(decision, "completed", None)
         return
     owner = pos.execs[scope.owner]
     owner.results[scope.index] = child_result(scope)

@@ -46,6 +46,14 @@ def _step(scene: Scene) -> Cause:
     body: StepBody = scene.body
     if scene.record.outcome == "unknown" and scene.reason:
         return [CancelAsked(reason=scene.reason), Stopped()]
+    cause = _settling(scene, body)
+    if cause and scene.reason and ("C", "", 0, 0) in map(tuple, body.moves):
+        # Everything was done, and still the run ended as cancelled: it had been asked to stop before.
+        return [CancelAsked(reason=scene.reason), *cause]
+    return cause
+
+
+def _settling(scene: Scene, body: StepBody) -> Cause:
     execution = scene.execution
     node = scene.node(execution)
     if node.kind in PARENTS and SETTLED not in execution.subs:

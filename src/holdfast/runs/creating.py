@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdfast.engine.begin import begin
+from holdfast.engine.decision import Decision
 from holdfast.model.fingerprint import encode_graph
 from holdfast.model.position import Position
 from holdfast.model.program import Program
@@ -64,13 +65,6 @@ async def prepare(
         options=own,
         fits=Fitting(program),
     )
-    sealer = service.runtime.sealer_of(program)
-    records: list[Record] = []
-    for record, body in decision.records:
-        blobs = sealer.seal(record, body, 0)
-        if blobs:
-            await service.runtime.desk.of(tenant).put(blobs)
-        records.append(record)
     await service.keep_flow(program)
     new = NewRun(
         id=run,
@@ -85,9 +79,21 @@ async def prepare(
         idempotency_key=idempotency_key,
         created_at=now,
         ready_at=now,
-        first=records,
+        first=await _sealed(service, program, decision, tenant),
     )
     return new, decision.pos
+
+
+async def _sealed(service: RunService, program: Program, decision: Decision, tenant: str) -> list[Record]:
+    """The first records as they are stored; their large values are put away before them."""
+    sealer = service.runtime.sealer_of(program)
+    records: list[Record] = []
+    for record, body in decision.records:
+        blobs = sealer.seal(record, body, 0)
+        if blobs:
+            await service.runtime.desk.of(tenant).put(blobs)
+        records.append(record)
+    return records
 
 
 async def keep_flow(service: RunService, program: Program) -> None:

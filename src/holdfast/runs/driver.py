@@ -182,11 +182,16 @@ class Driver:
             message = None
         finally:
             self.inline = None
-        if self.interrupted:
+        stopped = self.interrupted
+        if stopped:
             self._was_interrupted()
-        if self.box.urgent:
-            return [*([message] if message else []), *await self.box.take()]
-        return [message] if message is not None else []
+        messages: list[Message] = [] if message is None else [message]
+        if not self.box.urgent:
+            return messages
+        mail = await self.box.take()
+        # A handler that finishes although it was told to stop does so after the cancel, not before it.
+        after = stopped and isinstance(message, Finished) and message.error is None
+        return [*mail, *messages] if after else [*messages, *mail]
 
     def _was_interrupted(self) -> bool:
         """Whether the cancel that came was our own, to stop a handler; then it is over with that."""

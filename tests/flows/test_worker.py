@@ -230,8 +230,13 @@ async def test_worker_parks_a_waiting_run_when_the_hot_time_is_over(house: Holdf
     run = await put(house, flow)
     service = await house.service()
 
-    async with Worker(flow, on=house, poll=0.02, hot_hold=0.05):
+    async with Worker(flow, on=house, poll=0.02, hot_hold=0.05) as worker:
         await until(house, run, RunStatus.pending_input)
+        assert worker._worker is not None
+        # Its status says so while it is in memory, too; parked means that nobody has it any more.
+        async with asyncio.timeout(5):
+            while (await service.get(run)).worker is not None or run in worker._worker.runtime.drivers:
+                await asyncio.sleep(0.01)
         (hold,) = await service.holds(run)
         await service.answer(hold.id, "yes")
         await until(house, run, RunStatus.completed)

@@ -235,8 +235,10 @@ async def test_worker_parks_a_waiting_run_when_the_hot_time_is_over(house: Holdf
         assert worker._worker is not None
         # Its status says so while it is in memory, too; parked means that nobody has it any more.
         async with asyncio.timeout(5):
-            while (await service.get(run)).worker is not None or run in worker._worker.runtime.drivers:
+            held = True
+            while held:
                 await asyncio.sleep(0.01)
+                held = (await service.get(run)).worker is not None or run in worker._worker.runtime.drivers
         (hold,) = await service.holds(run)
         await service.answer(hold.id, "yes")
         await until(house, run, RunStatus.completed)

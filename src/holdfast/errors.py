@@ -10,14 +10,28 @@ HoldfastError
 │   ├── ExpressionError             a condition, template or duration that cannot be read
 │   ├── AnswerInvalidError          an answer that does not fit the hold
 │   │   └── FormInvalidError        a field that was not filled in as its form wants it
+│   ├── KeyReusedError              an idempotency key that stands for another request
 │   └── SettingsError               a store address or setting that means nothing
+├── ForbiddenError              this actor may not do that here
+│   ├── NotAssignedError            the hold waits for somebody else
+│   ├── ExcludedError               separation of duties: not by this person
+│   └── LinkInvalidError            a link that is forged, too old, used up or void
 ├── NotFoundError               no such thing (or not in this tenant)
 │   ├── RunNotFoundError            no run of that id
 │   ├── CheckpointNotFoundError     no such record, or it was pruned
 │   ├── HoldNotFoundError           no question of that id
+│   ├── SkillNotFoundError          no such skill or version
+│   ├── DeploymentNotFoundError     no such deployment
 │   └── FlowNotFoundError           no flow of that name is loaded here
 ├── ConflictError               somebody else was first, or the thing has moved on
 │   ├── HoldDecidedError            names the winner
+│   ├── HoldChangedError            it is not the version that the caller has seen
+│   ├── ContentChangedError         what was shown is not what the hold asks
+│   ├── DeadlinePassedError         decided after the deadline, and this hold takes no late decisions
+│   ├── HoldReassignedError         it went to somebody else meanwhile
+│   ├── HoldClaimedError            somebody else works on it
+│   ├── AlreadyVotedError           one person, one vote
+│   ├── DocumentChangedError        somebody else wrote it meanwhile
 │   ├── RunEndedError               it is over; nothing more can be asked of it
 │   ├── RunExistsError              the id or key names a run of another flow
 │   ├── RunBusyError                another worker has the run
@@ -28,6 +42,7 @@ HoldfastError
 │   ├── NodeFailedError             what a node's own code raised
 │   ├── StepFailedError             a recorded sub-step of a node failed; raised again on each re-entry
 │   ├── HoldExpiredError            nobody answered in time
+│   ├── HoldCancelledError          the question was withdrawn, and its flow wants to know
 │   ├── NodeTimeoutError            a node took longer than its timeout
 │   ├── GuardrailError              a guardrail blocked the run
 │   ├── RoutingError                a router named a target that is not there
@@ -117,8 +132,29 @@ class FormInvalidError(AnswerInvalidError):
     code = "form_invalid"
 
 
+class KeyReusedError(InputError):
+    code = "idempotency_key_reused"
+
+
 class SettingsError(InputError):
     code = "settings_invalid"
+
+
+class ForbiddenError(HoldfastError):
+    code = "forbidden"
+    status = 403
+
+
+class NotAssignedError(ForbiddenError):
+    code = "not_assigned"
+
+
+class ExcludedError(ForbiddenError):
+    code = "excluded"
+
+
+class LinkInvalidError(ForbiddenError):
+    code = "link_invalid"
 
 
 class NotFoundError(HoldfastError):
@@ -138,6 +174,14 @@ class HoldNotFoundError(NotFoundError):
     code = "hold_not_found"
 
 
+class SkillNotFoundError(NotFoundError):
+    code = "skill_not_found"
+
+
+class DeploymentNotFoundError(NotFoundError):
+    code = "deployment_not_found"
+
+
 class FlowNotFoundError(NotFoundError):
     code = "flow_not_found"
 
@@ -149,6 +193,36 @@ class ConflictError(HoldfastError):
 
 class HoldDecidedError(ConflictError):
     code = "hold_decided"
+
+
+class HoldChangedError(ConflictError):
+    code = "version_stale"
+    status = 412
+
+
+class ContentChangedError(ConflictError):
+    code = "content_changed"
+
+
+class DeadlinePassedError(ConflictError):
+    code = "deadline_passed"
+
+
+class HoldReassignedError(ConflictError):
+    code = "reassigned"
+
+
+class HoldClaimedError(ConflictError):
+    code = "claimed"
+
+
+class AlreadyVotedError(ConflictError):
+    code = "already_voted"
+
+
+class DocumentChangedError(ConflictError):
+    code = "document_changed"
+    status = 412
 
 
 class RunEndedError(ConflictError):
@@ -196,6 +270,10 @@ class StepFailedError(RunError):
 
 class HoldExpiredError(RunError):
     code = "hold_expired"
+
+
+class HoldCancelledError(RunError):
+    code = "hold_cancelled"
 
 
 class NodeTimeoutError(RunError):

@@ -17,13 +17,14 @@ from typing import Any, Protocol
 
 import msgspec
 
+from holdfast.store.holding import Audit, Documents, Holds, Outbox
 from holdfast.types.event import EventRow
-from holdfast.types.hold import Answer, HoldRow
-from holdfast.types.ids import HoldId, RunId
+from holdfast.types.hold import HoldRow
+from holdfast.types.ids import RunId
 from holdfast.types.memory import Memory
 from holdfast.types.record import InboxRow, Lease, Record, RunBatch, SettleAnswer
 from holdfast.types.sealed import KeptRow
-from holdfast.types.status import HoldStatus, RunStatus
+from holdfast.types.status import RunStatus
 
 
 class Capability(Flag):
@@ -48,6 +49,8 @@ class NewRun(msgspec.Struct, kw_only=True):
     thread: str | None = None
     instance_key: str | None = None
     idempotency_key: str | None = None
+    started_by: str | None = None
+    deployment: str | None = None
     parent_run: RunId | None = None
     forked_from: str | None = None
     supersedes: RunId | None = None
@@ -91,6 +94,8 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     horizon: int  # records below it were pruned; 0 for a whole journal
     # History that came from another store (D-36): read, listed and forked, never claimed or told anything.
     read_only: bool = False
+    started_by: str | None = None
+    deployment: str | None = None
     migrated: int = 0  # the record at which it went over to its present version; 0: it was started on it
 
 
@@ -268,27 +273,6 @@ class Inbox(Protocol):
     async def late_reports(self, run: RunId) -> list[tuple[int, bytes]]: ...
 
 
-class Holds(Protocol):
-    async def hold(self, hold: HoldId) -> HoldRow | None: ...
-
-    async def holds(
-        self,
-        *,
-        run: RunId | None = None,
-        status: HoldStatus | None = None,
-        tenant: str | None = None,
-        limit: int = 100,
-    ) -> list[HoldRow]:
-        """Oldest first."""
-        ...
-
-    async def answer(self, answer: Answer, *, event: EventRow) -> HoldRow | None:
-        """One compare-and-set on `pending`: the decision, the run's inbox row (kind `answer`, payload: the
-        hold's id), its event and the wake-up in one transaction. None where the hold is not pending any
-        more (or unknown)."""
-        ...
-
-
 class Moving(Protocol):
     """Whole runs, on their way from one store to another (D-36)."""
 
@@ -405,7 +389,22 @@ class Examined(Protocol):
         ...
 
 
-class Store(Examined, Runs, Journal, Inbox, Holds, Moving, Flows, BlobRows, Memories, Resealing, Protocol):
+class Store(
+    Examined,
+    Runs,
+    Journal,
+    Inbox,
+    Holds,
+    Audit,
+    Outbox,
+    Documents,
+    Moving,
+    Flows,
+    BlobRows,
+    Memories,
+    Resealing,
+    Protocol,
+):
     """A whole store, opened by `store.open`."""
 
     capabilities: Capability

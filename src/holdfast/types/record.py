@@ -14,6 +14,7 @@ import msgspec
 from holdfast.types.hold import HoldClosed, NewHold
 from holdfast.types.ids import HoldId, RunId
 from holdfast.types.memory import Memory
+from holdfast.types.outbox import OutboxMessage
 from holdfast.types.status import HoldStatus, RunStatus
 
 
@@ -36,14 +37,6 @@ class NewTimer(msgspec.Struct, frozen=True):
 
     token: str
     fire_at: int
-
-
-class OutboxMessage(msgspec.Struct, frozen=True):
-    """Something to tell the outside after the commit."""
-
-    topic: str
-    key: str
-    payload: bytes
 
 
 class Migrated(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,6 +64,7 @@ class Side(msgspec.Struct, kw_only=True):
     blobs: list[bytes] = []
     memories: list[Memory] = []
     migrated: Migrated | None = None
+    resumed_holds: list[HoldId] = []  # whose outcome the run takes in with this record
 
 
 def expiring(sides: Iterable[Side]) -> Iterator[HoldClosed]:

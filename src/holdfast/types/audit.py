@@ -1,0 +1,63 @@
+"""The audit: one chain of records per tenant, each bound to the one before it by its hash."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+GENESIS = bytes(32)
+
+
+class NewAudit(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that was done to a hold, or refused. `data` is JSON without secrets or keys of blobs."""
+
+    at: int
+    actor: str
+    action: str  # past tense: created, notified, claimed, resolved, refused, ...
+    hold: str | None = None
+    run: str | None = None
+    data: bytes = b"{}"
+
+
+class AuditRow(msgspec.Struct, frozen=True, kw_only=True):
+    tenant: str
+    seq: int  # from 1, without gaps
+    at: int
+    actor: str
+    action: str
+    hold: str | None
+    run: str | None
+    data: bytes
+    prev: bytes
+    hash: bytes
+
+
+def chained(tenant: str, seq: int, prev: bytes, new: NewAudit) -> AuditRow:
+    """The row that follows the one whose hash is `prev`."""
+    row = AuditRow(tenant=tenant, seq=seq, prev=prev, hash=b"", **msgspec.structs.asdict(new))
+    return msgspec.structs.replace(row, hash=hash_of(row))
+
+
+def hash_of(row: AuditRow) -> bytes:
+    """sha256(prev || canonical JSON): sorted keys, no spaces, UTF-8; `data` by its own digest, so that its
+    bytes may be destroyed without breaking the chain."""
+    return sha256(row.prev + canonical(_said(row))).digest()
+
+
+def canonical(value: Any) -> bytes:
+    return msgspec.json.encode(value, order="deterministic")
+
+
+def _said(row: AuditRow) -> dict[str, Any]:
+    return {
+        "tenant": row.tenant,
+        "seq": row.seq,
+        "at": row.at,
+        "actor": row.actor,
+        "action": row.action,
+        "hold": row.hold,
+        "run": row.run,
+        "data": sha256(row.data).hexdigest(),
+    }

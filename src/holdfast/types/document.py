@@ -1,0 +1,18 @@
+"""Small named things of a tenant that are looked up by name: people, groups, skills, deployments, calendars."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Document(msgspec.Struct, frozen=True, kw_only=True):
+    """`revision` grows by one with each write; writers can demand the one that they read.
+
+    Kinds: person, group, role, skill, deployment, calendar, policy, channel, view, link_key."""
+
+    tenant: str
+    kind: str
+    name: str
+    body: bytes
+    revision: int = 0
+    updated_at: int = 0

@@ -1,0 +1,41 @@
+"""What is to be told to the outside after a commit, and how far that has come."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+
+class OutboxMessage(msgspec.Struct, frozen=True):
+    """Something to tell the outside after the commit. `key` names it: told under the same key it is told once.
+    Topics: hold.created, hold.assigned, hold.reminded, hold.escalated, hold.closed, hold.judge."""
+
+    topic: str
+    key: str
+    payload: bytes
+    hold: str | None = None
+    due_at: int | None = None  # not before; none: at once
+
+
+class OutboxState(StrEnum):
+    waiting = "waiting"
+    done = "done"
+    skipped = "skipped"  # not needed any more, or nobody to tell
+    dead = "dead"  # given up; can be replayed
+
+
+class OutboxRow(msgspec.Struct, frozen=True, kw_only=True):
+    id: int
+    tenant: str
+    run: str | None
+    hold: str | None
+    at: int
+    topic: str
+    key: str
+    payload: bytes
+    state: OutboxState = OutboxState.waiting
+    attempts: int = 0
+    due_at: int = 0
+    claimed_until: int | None = None
+    error: str | None = None

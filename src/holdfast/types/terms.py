@@ -1,0 +1,104 @@
+"""Who may decide a hold, and on what terms: what its author declares, and what travels with its row."""
+
+from __future__ import annotations
+
+import msgspec
+
+from holdfast.types.ids import DEFAULT_TENANT
+
+# The rights of a credential. The first two are named by the seeds; `manage` implies `resolve`.
+RESOLVE = "scaicore:checkpoint_resolve"
+MANAGE = "scaicore:manage"
+OVERRIDE = "scaicore:checkpoint_override"
+
+ASSIGNEE_TYPES = ("user", "group", "role", "delegated_user", "unrouted")
+PRIORITIES = ("low", "normal", "high", "critical")
+
+
+class Assignee(msgspec.Struct, frozen=True):
+    """Whom a hold waits for. `reason`: why nobody could be found (unrouted)."""
+
+    type: str
+    value: str = ""
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.type}:{self.value}" if self.value else self.type
+
+
+class Actor(msgspec.Struct, frozen=True, kw_only=True):
+    """Who does something to a hold, as their credential says. What the directory knows of them is added
+    when it is asked whether they may."""
+
+    id: str  # user:dana@acme, service:billing-agent, system:expiry, policy:small-refunds
+    tenant: str = DEFAULT_TENANT
+    rights: frozenset[str] = frozenset()
+    groups: frozenset[str] = frozenset()
+    roles: frozenset[str] = frozenset()
+    channel: str = "api"  # inbox, api, cli, link, mail, slack, teams, queue, system
+    auth_method: str = "local"
+    on_behalf_of: str | None = None
+
+    @property
+    def is_service(self) -> bool:
+        return self.id.startswith("service:")
+
+    @property
+    def is_system(self) -> bool:
+        return self.id.startswith(("system:", "policy:"))
+
+
+def operator(by: str = "user:local", *, tenant: str = DEFAULT_TENANT, channel: str = "api") -> Actor:
+    """Whoever works on the store itself, on their own machine: every right, under the name they give."""
+    rights = frozenset({RESOLVE, MANAGE, OVERRIDE})
+    return Actor(id=by, tenant=tenant, rights=rights, channel=channel, auth_method="local")
+
+
+class Rung(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A step of an escalation ladder: after `after` (a duration as written, `4h` or `4bh` of business time;
+    empty: as long as the hold's own timeout) the hold goes to `to`."""
+
+    to: str
+    after: str = ""
+
+
+class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """How many people it takes. `any`: one; `quorum`: `need` of those in `of`; `sequential`: one of each in
+    `of`, in this order. `veto`: whose no ends it. `exclude`: initiator, earlier_approvers, last_editor, or an
+    assignee; they cannot decide."""
+
+    mode: str = "any"
+    need: int = 1
+    of: tuple[str, ...] = ()
+    veto: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    distinct_people: bool = True
+
+
+class HoldTerms(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What governs a hold beyond its columns. Kept with the row as JSON; the flow's later edits do not change
+    an open hold."""
+
+    approval: Approval = Approval()
+    ladder: tuple[Rung, ...] = ()
+    final_action: str | None = None  # after the last rung: cancel, default_option; none: expired
+    default_option: str | None = None
+    late_resolution: str = "accept"  # or reject: a decision after the deadline is refused
+    strict_assignee: bool = False  # the right to resolve any hold does not count here
+    max_reminders: int | None = None
+    calendar: str | None = None  # the name of a calendar; durations in business time use it
+    timeout: str | None = None  # the duration as written, where it is business time
+    on_cancel: str = "cancel"  # or raise: the run sees an error that it can catch
+    bulk: bool = True
+    undo: int | None = None  # seconds for which a decision from the inbox can be taken back
+    links: str | None = None  # view_only, decide_low_risk, login_required; none: by priority
+    allow_services: bool = False  # service principals may decide runs that they started
+    interaction: str | None = None  # the ready-made kind of question that it was asked as
+    routed_by: str | None = None  # the rule that chose whom it goes to
+    auto: str | None = None  # the policy that may decide it without a person
+    excluded: tuple[str, ...] = ()  # people who cannot decide it, beyond what `approval.exclude` names
+
+    @property
+    def binds_everybody(self) -> bool:
+        """Whether only those it was assigned to may decide, whatever rights others hold (RS-8)."""
+        return self.strict_assignee or self.approval.mode != "any" or bool(self.approval.exclude)

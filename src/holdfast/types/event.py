@@ -91,6 +91,17 @@ EVENTS = {
     ),
     "hold.asked_again": EventKind("a question is still open after a resume", ("checkpoint_id", "is_resumed")),
     "hold.resolved": EventKind("a question is decided", ("hold", "decision", "by")),
+    "hold.cancelled": EventKind("a question is withdrawn", ("hold", "reason", "by")),
+    "hold.reassigned": EventKind("a question goes to somebody else", ("hold", "from", "to", "by", "epoch")),
+    "hold.claimed": EventKind("somebody works on a question", ("hold", "by", "until")),
+    "hold.released": EventKind("nobody works on a question any more", ("hold", "by")),
+    "hold.extended": EventKind("a question has a later deadline", ("hold", "by", "expires_at")),
+    "hold.commented": EventKind("somebody said something about a question", ("hold", "by")),
+    "hold.voted": EventKind("one of several people has decided", ("hold", "by")),
+    "hold.placed": EventKind("a decision is made and can be taken back for a while", ("hold", "by", "until")),
+    "hold.taken_back": EventKind("a decision was taken back in time", ("hold", "by")),
+    "hold.asked_back": EventKind("the deadline stands still for a question back", ("hold", "by", "to")),
+    "hold.replied": EventKind("a question back is answered", ("hold", "by")),
     "hold.answered": EventKind("the run has taken the answer to `ctx.ask`", ("step", "ordinal", "hold")),
     "checkpoint.created": EventKind(
         "a checkpoint is listed", ("checkpoint_id", "status", "node_id", "seq", "loop_num", "total_nodes")

@@ -6,10 +6,19 @@ from enum import StrEnum
 
 import msgspec
 
+CREATED = "hold.created"
+ASSIGNED = "hold.assigned"
+REMINDED = "hold.reminded"
+ESCALATED = "hold.escalated"
+ASKED_BACK = "hold.asked_back"  # somebody needs to know more before they decide
+CLOSED = "hold.closed"
+JUDGE = "hold.judge"
+
 
 class OutboxMessage(msgspec.Struct, frozen=True):
     """Something to tell the outside after the commit. `key` names it: told under the same key it is told once.
-    Topics: hold.created, hold.assigned, hold.reminded, hold.escalated, hold.closed, hold.judge."""
+    Topics: hold.created, hold.assigned, hold.reminded, hold.escalated,
+    hold.asked_back, hold.closed, hold.judge."""
 
     topic: str
     key: str

@@ -1,4 +1,4 @@
-"""Lengths of time as people write them: seconds, "1h30m", "PT15M"."""
+"""Lengths of time as people write them: seconds, "1h30m", "PT15M"; and of business time: "4bh", "2bd"."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 from datetime import timedelta
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from itertools import pairwise
+
+import msgspec
 
 from holdfast.errors import ExpressionError
 
@@ -20,6 +22,8 @@ _MICROSECONDS = {
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 _PART = re.compile(rf"({_NUMBER})\s*(ms|[wdhms])(?![a-zA-Z])\s*")
 _BARE_NUMBER = re.compile(_NUMBER)
+_BUSINESS_PART = re.compile(rf"({_NUMBER})\s*b([dhm])(?![a-zA-Z])\s*")
+_BUSINESS = re.compile(r"[0-9]\s*b")
 _ISO_NUMBER = r"([0-9]+(?:[.,][0-9]+)?)"
 _ISO = re.compile(
     rf"P(?=.)(?:{_ISO_NUMBER}W)?(?:{_ISO_NUMBER}D)?"
@@ -32,6 +36,7 @@ _MAX_LENGTH = 100
 _EXACT = Context(prec=2 * _MAX_LENGTH, rounding=ROUND_HALF_EVEN)
 
 EXAMPLES = 'examples: 90 (seconds), "250ms", "30m", "1h30m", "7d", "2w", "PT15M", "P1DT2H"'
+BUSINESS_EXAMPLES = 'examples of business time: "30bm", "4bh", "2bd", "1bd 4bh"'
 
 
 class DurationError(ExpressionError, ValueError):
@@ -46,6 +51,54 @@ class DurationError(ExpressionError, ValueError):
 
     def __str__(self) -> str:
         return f"{self.message} ({self.hint})" if self.hint else self.message
+
+
+class BusinessDuration(msgspec.Struct, frozen=True):
+    """A length of a calendar's open time: whole open days, then microseconds of its hours."""
+
+    days: int = 0
+    micros: int = 0
+
+
+def is_business(value: object) -> bool:
+    """Whether it is written as business time, well or badly: `4bh`, `2 bd`."""
+    return isinstance(value, str) and _BUSINESS.search(value) is not None
+
+
+def parse_length(value: str | int | float | timedelta) -> timedelta | BusinessDuration:
+    """Read a duration of either kind. Raises DurationError as `parse_duration` does."""
+    if isinstance(value, str) and is_business(value):
+        return parse_business(value)
+    return parse_duration(value)
+
+
+def parse_business(text: str) -> BusinessDuration:
+    """Read business time: days (bd), hours (bh) and minutes (bm), largest first, each once.
+
+    A day has no fixed length, so days are whole numbers. Raises DurationError when the text is unreadable,
+    mixed with plain time, or zero.
+    """
+    if len(text) > _MAX_LENGTH:
+        raise _not_business(f"it has more than {_MAX_LENGTH} characters", text)
+    parts, position = _parts(_BUSINESS_PART, text.strip())
+    if position < len(text.strip()) or not parts:
+        raise _not_business("expected a number and one of bd, bh, bm, and no other unit", text)
+    days = parts.pop(0)[0] if parts[0][1] == "d" else "0"
+    if "." in days:
+        raise _not_business("business days are counted whole", text)
+    if any(unit == "d" for _, unit in parts):
+        raise _not_business("units must go from large to small, each once", text)
+    try:
+        found = BusinessDuration(int(days), _total(text, parts) // timedelta(microseconds=1))
+    except OverflowError:
+        raise _not_business("it is too long", text) from None
+    if found == BusinessDuration():
+        raise _not_business("it is zero", text)
+    return found
+
+
+def _not_business(problem: str, text: str) -> DurationError:
+    return DurationError(problem, text=text, hint=BUSINESS_EXAMPLES)
 
 
 def parse_duration(value: str | int | float | timedelta, *, allow_zero: bool = False) -> timedelta:
@@ -113,17 +166,25 @@ def _read_text(text: str) -> timedelta:
 
 
 def _read_units(text: str, body: str) -> timedelta:
-    parts: list[tuple[str, str]] = []
-    position = 0
-    while match := _PART.match(body, position):
-        parts.append((match[1], match[2]))
-        position = match.end()
+    parts, position = _parts(_PART, body)
     if position < len(body) or not parts:
         if body.startswith("-"):
             raise DurationError("it is negative", text=text)
+        if is_business(body):
+            raise DurationError("business time has no place here", text=text)
         column = position + 1 + len(text) - len(text.lstrip())
         raise DurationError("expected a number and one of w, d, h, m, s, ms", text=text, column=column)
     return _total(text, parts)
+
+
+def _parts(one: re.Pattern[str], body: str) -> tuple[list[tuple[str, str]], int]:
+    """(number, unit) of each part, and where the first character stands that belongs to none."""
+    parts: list[tuple[str, str]] = []
+    position = 0
+    while match := one.match(body, position):
+        parts.append((match[1], match[2]))
+        position = match.end()
+    return parts, position
 
 
 def _read_iso(text: str, body: str) -> timedelta:

@@ -11,10 +11,12 @@ HoldfastError
 │   ├── AnswerInvalidError          an answer that does not fit the hold
 │   │   └── FormInvalidError        a field that was not filled in as its form wants it
 │   ├── KeyReusedError              an idempotency key that stands for another request
+│   ├── PolicyInvalidError          rules that cannot be read; lists every problem
 │   └── SettingsError               a store address or setting that means nothing
 ├── ForbiddenError              this actor may not do that here
 │   ├── NotAssignedError            the hold waits for somebody else
 │   ├── ExcludedError               separation of duties: not by this person
+│   ├── VetoedError                 a guardrail does not let this approval pass
 │   └── LinkInvalidError            a link that is forged, too old, used up or void
 ├── NotFoundError               no such thing (or not in this tenant)
 │   ├── RunNotFoundError            no run of that id
@@ -31,6 +33,8 @@ HoldfastError
 │   ├── HoldReassignedError         it went to somebody else meanwhile
 │   ├── HoldClaimedError            somebody else works on it
 │   ├── AlreadyVotedError           one person, one vote
+│   ├── TooManyPendingError         as many questions of this kind are open as may be
+│   ├── RequestExistsError          a question of that id is open already
 │   ├── DocumentChangedError        somebody else wrote it meanwhile
 │   ├── RunEndedError               it is over; nothing more can be asked of it
 │   ├── RunExistsError              the id or key names a run of another flow
@@ -136,6 +140,10 @@ class KeyReusedError(InputError):
     code = "idempotency_key_reused"
 
 
+class PolicyInvalidError(InputError):
+    code = "policy_invalid"
+
+
 class SettingsError(InputError):
     code = "settings_invalid"
 
@@ -151,6 +159,10 @@ class NotAssignedError(ForbiddenError):
 
 class ExcludedError(ForbiddenError):
     code = "excluded"
+
+
+class VetoedError(ForbiddenError):
+    code = "vetoed"
 
 
 class LinkInvalidError(ForbiddenError):
@@ -218,6 +230,14 @@ class HoldClaimedError(ConflictError):
 
 class AlreadyVotedError(ConflictError):
     code = "already_voted"
+
+
+class TooManyPendingError(ConflictError):
+    code = "too_many_pending"
+
+
+class RequestExistsError(ConflictError):
+    code = "request_exists"
 
 
 class DocumentChangedError(ConflictError):

@@ -1,0 +1,39 @@
+"""Which answers say yes, and which say no."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from holdfast.types.hold import Option
+
+YES: Final = ("approve", "approved", "yes", "accept", "accepted", "allow", "confirm", "ok")
+NO: Final = ("reject", "rejected", "no", "decline", "deny", "refuse", "abort")
+
+
+def approves(decision: str, options: Sequence[Option] | None = None) -> bool:
+    """Whether this answer lets something happen. By its word; where the options have neither word, the one
+    that is shown as primary counts, so that no odd name slips past what watches over approvals."""
+    word = decision.casefold()
+    if word in YES or word in NO:
+        return word in YES
+    named = {option.id.casefold() for option in options or ()}
+    if named & {*YES, *NO}:
+        return False
+    return any(option.id == decision and option.variant == "primary" for option in options or ())
+
+
+def refusal(options: Sequence[Option] | None) -> str | None:
+    """The answer that says no, where one is offered. Without options any text is one."""
+    if not options:
+        return "reject"
+    found = [option.id for option in options if option.id.casefold() in NO]
+    found += [option.id for option in options if option.variant == "danger"]
+    return found[0] if found else None
+
+
+def consent(options: Sequence[Option] | None) -> str | None:
+    """The answer that says yes, where one is offered."""
+    if not options:
+        return "approve"
+    return next((option.id for option in options if approves(option.id, options)), None)

@@ -56,6 +56,19 @@ class NewHold(msgspec.Struct, frozen=True, kw_only=True):
     terms: HoldTerms = HoldTerms()
 
 
+class HoldFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose hold it is about to be: of the run that asks."""
+
+    tenant: str
+    run: str
+    flow: str
+    version: str = ""
+    deployment: str | None = None
+    instance_key: str | None = None
+    started_by: str | None = None
+    thread: str | None = None
+
+
 class HoldClosed(msgspec.Struct, frozen=True):
     """The engine closes a hold that nobody needs any more (its branch lost, its run ended)."""
 

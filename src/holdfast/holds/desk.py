@@ -1,0 +1,93 @@
+"""The desk: what is worked out about a hold before its row is written, in the order in which it matters.
+
+The engine decides that a run asks, and what; the desk finds whom it goes to and until when. Whatever cannot be
+worked out leaves the question open for those who look after unrouted ones: a run never fails because a
+directory was away.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+from holdfast.errors import HoldfastError
+from holdfast.holds.assigning import parse_assignee
+from holdfast.telemetry import log
+from holdfast.types.clock import MICROS
+from holdfast.types.hold import HoldFacts, NewHold
+
+
+class Preparing(Protocol):
+    """One thing that is worked out: a policy's rules, the directory, deadlines in business time, skills."""
+
+    def concerns(self, hold: NewHold, facts: HoldFacts) -> bool:
+        """Whether there may be anything to do; cheap, and asked of every hold."""
+        ...
+
+    async def prepare(self, hold: NewHold, facts: HoldFacts) -> NewHold:
+        """The hold with what was found. Raises HoldfastError where it could not be worked out."""
+        ...
+
+
+class Desk:
+    """Policies may change whom it goes to and until when, so they come first; skills only add to what is shown."""
+
+    def __init__(
+        self,
+        *,
+        policies: Preparing | None = None,
+        directory: Preparing | None = None,
+        deadlines: Preparing | None = None,
+        skills: Preparing | None = None,
+    ) -> None:
+        steps = {"policies": policies, "directory": directory, "deadlines": deadlines, "skills": skills}
+        self._steps = {name: step for name, step in steps.items() if step is not None}
+
+    def prepare_now(self, hold: NewHold, facts: HoldFacts) -> NewHold | None:
+        """The hold as it is stored; None where something has to be looked up."""
+        if any(step.concerns(hold, facts) for step in self._steps.values()):
+            return None
+        return reminded(assigned(hold))
+
+    async def prepare(self, hold: NewHold, facts: HoldFacts) -> NewHold:
+        """The same, and with everything looked up."""
+        hold = assigned(hold)
+        for name, step in self._steps.items():
+            if step.concerns(hold, facts):
+                hold = await self._step(name, step, hold, facts)
+        return reminded(hold)
+
+    async def _step(self, name: str, step: Preparing, hold: NewHold, facts: HoldFacts) -> NewHold:
+        raw = hold.assignee
+        try:
+            found = await step.prepare(hold, facts)
+        except HoldfastError as error:
+            log.warning("hold %s of run %s: its %s: %s", hold.id, facts.run, name, error)
+            if name != "directory":
+                return hold
+            return msgspec.structs.replace(
+                hold, assignee_type="unrouted", assignee_value="", assignee_reason=str(error)
+            )
+        return found if found.assignee == raw else assigned(found)
+
+
+def assigned(hold: NewHold) -> NewHold:
+    """With its assignee read."""
+    found = parse_assignee(hold.assignee)
+    return msgspec.structs.replace(
+        hold, assignee_type=found.type, assignee_value=found.value, assignee_reason=found.reason
+    )
+
+
+def reminded(hold: NewHold) -> NewHold:
+    """With the first time at which somebody is reminded of it."""
+    if hold.reminder_interval is None or hold.remind_at is not None:
+        return hold
+    return msgspec.structs.replace(
+        hold, remind_at=hold.created_at + max(hold.reminder_interval, LEAST_INTERVAL) * 60 * MICROS
+    )
+
+
+LEAST_INTERVAL = 15
+"""Minutes: reminders are looked for no more often (RE-1)."""

@@ -46,3 +46,8 @@ def to_micros(moment: datetime) -> int:
 
 def micros(duration: timedelta) -> int:
     return duration // timedelta(microseconds=1)
+
+
+def iso(micros: int) -> str:
+    """As JSON has an instant: `2026-01-05T10:00:00Z`."""
+    return to_datetime(micros).isoformat().replace("+00:00", "Z")

@@ -16,7 +16,7 @@ JUDGE = "hold.judge"
 
 
 class OutboxMessage(msgspec.Struct, frozen=True):
-    """Something to tell the outside after the commit. `key` names it: told under the same key it is told once.
+    """Something to tell the outside after the commit. Told under the same `key` it is told once.
     Topics: hold.created, hold.assigned, hold.reminded, hold.escalated,
     hold.asked_back, hold.closed, hold.judge."""
 

@@ -36,6 +36,7 @@ HoldfastError
 │   ├── TooManyPendingError         as many questions of this kind are open as may be
 │   ├── RequestExistsError          a question of that id is open already
 │   ├── DocumentChangedError        somebody else wrote it meanwhile
+│   ├── SkillPublishedError         that version is published already, with other content
 │   ├── RunEndedError               it is over; nothing more can be asked of it
 │   ├── RunExistsError              the id or key names a run of another flow
 │   ├── RunBusyError                another worker has the run
@@ -47,6 +48,7 @@ HoldfastError
 │   ├── StepFailedError             a recorded sub-step of a node failed; raised again on each re-entry
 │   ├── HoldExpiredError            nobody answered in time
 │   ├── HoldCancelledError          the question was withdrawn, and its flow wants to know
+│   ├── SkillChangedError           a skill is not what the run was pinned to
 │   ├── NodeTimeoutError            a node took longer than its timeout
 │   ├── GuardrailError              a guardrail blocked the run
 │   ├── RoutingError                a router named a target that is not there
@@ -245,6 +247,10 @@ class DocumentChangedError(ConflictError):
     status = 412
 
 
+class SkillPublishedError(ConflictError):
+    code = "skill_published"
+
+
 class RunEndedError(ConflictError):
     code = "run_ended"
 
@@ -294,6 +300,10 @@ class HoldExpiredError(RunError):
 
 class HoldCancelledError(RunError):
     code = "hold_cancelled"
+
+
+class SkillChangedError(RunError):
+    code = "skill_changed"
 
 
 class NodeTimeoutError(RunError):

@@ -1,0 +1,74 @@
+"""Deployments: a flow put to work in a tenant, with settings. The seeds' Core: `core_id` is its id."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from holdfast.types.ids import derived_id
+
+
+class Mode(StrEnum):
+    plain = "plain"
+    entity = "entity"  # each run is one of an entity, which `instance_key` names
+
+
+class Delegation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Somebody on whose behalf a deployment works. Instants in microseconds."""
+
+    user: str  # as an assignee is written: user:dana@acme
+    since: int = 0
+    until: int | None = None
+    revoked_at: int | None = None
+    revoked_by: str = ""
+
+    def lasts(self, now: int) -> bool:
+        return self.revoked_at is None and self.since <= now and (self.until is None or now < self.until)
+
+
+class Binding(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A skill that the runs of a deployment use; `versions`: which (`^1.2`, `>=1,<3`, `1.2.0`; all: any)."""
+
+    skill: str
+    versions: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.skill}@{self.versions}" if self.versions else self.skill
+
+
+class Defaults(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """For holds that do not say otherwise. Durations as written."""
+
+    assignee: str | None = None
+    priority: str | None = None
+    calendar: str | None = None
+    timeout: str | None = None
+    on_timeout: str | None = None
+    reminder: str | None = None
+
+
+class Deployment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    id: str
+    name: str
+    flow: str
+    version: str = ""  # of the flow; none: whichever is started
+    mode: Mode = Mode.plain
+    # By their reference: `delegated_user:<ref>`; "" is `delegated_user`.
+    delegations: dict[str, Delegation] = {}
+    skills: tuple[Binding, ...] = ()
+    on_changed_skill: str = "warn"  # or fail: a pinned version whose content is another than it was (SK-9)
+    defaults: Defaults = Defaults()
+    policies: tuple[str, ...] = ()
+    created_at: int = 0
+    created_by: str = ""
+
+    def delegate(self, ref: str, now: int) -> str | None:
+        """Who that is at present; none while nobody is, or the delegation is revoked (AS-9)."""
+        found = self.delegations.get(ref)
+        return found.user if found is not None and found.lasts(now) else None
+
+
+def deployment_id(tenant: str, name: str) -> str:
+    """The same name in the same tenant is the same deployment."""
+    return derived_id("deployment", tenant, name)

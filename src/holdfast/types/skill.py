@@ -1,0 +1,65 @@
+"""Skills: named, versioned bundles of instructions and tools that a deployment binds and nodes use."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from holdfast.types.audit import canonical
+
+RESOLVED_SKILLS = "resolved_skills"
+"""The key of a hold's context that names the pins; nobody else writes there (SK-2)."""
+
+
+class SkillTool(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A tool that a skill hands out, by the name under which the code knows it. Code is never in a skill.
+
+    `description` replaces what the model is told of it; `settings` are for the node that uses it."""
+
+    name: str
+    description: str = ""
+    settings: dict[str, Any] = {}
+
+
+class Skill(msgspec.Struct, frozen=True, kw_only=True):
+    """One version. Once published its content never changes; it can only be yanked, and put back."""
+
+    name: str
+    version: str
+    instructions: str = ""
+    tools: tuple[SkillTool, ...] = ()
+    description: str = ""
+    data: dict[str, Any] = {}  # whatever else the nodes that use it want to know
+    digest: str = ""
+    published_at: int = 0
+    published_by: str = ""
+    yanked_at: int | None = None
+    yanked_by: str = ""
+    yanked_reason: str = ""
+
+    @property
+    def is_yanked(self) -> bool:
+        return self.yanked_at is not None
+
+
+class SkillPin(msgspec.Struct, frozen=True):
+    """The exact version that a run works with; `digest` is of its content."""
+
+    id: str
+    version: str
+    digest: str
+
+    def __str__(self) -> str:
+        return f"{self.id}@{self.version}"
+
+
+def digest_of(skill: Skill) -> str:
+    """Of what a skill does, and not of who published it or when."""
+    said = (skill.name, skill.version, skill.instructions, skill.tools, skill.description, skill.data)
+    return "sha256:" + sha256(canonical(said)).hexdigest()
+
+
+def pin_of(skill: Skill) -> SkillPin:
+    return SkillPin(skill.name, skill.version, skill.digest)

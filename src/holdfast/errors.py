@@ -12,6 +12,7 @@ HoldfastError
 │   │   └── FormInvalidError        a field that was not filled in as its form wants it
 │   ├── KeyReusedError              an idempotency key that stands for another request
 │   ├── PolicyInvalidError          rules that cannot be read; lists every problem
+│   ├── EgressError                 an address that messages may not go to
 │   └── SettingsError               a store address or setting that means nothing
 ├── ForbiddenError              this actor may not do that here
 │   ├── NotAssignedError            the hold waits for somebody else
@@ -144,6 +145,10 @@ class KeyReusedError(InputError):
 
 class PolicyInvalidError(InputError):
     code = "policy_invalid"
+
+
+class EgressError(InputError):
+    code = "egress_refused"
 
 
 class SettingsError(InputError):

@@ -1,0 +1,122 @@
+"""One POST to the outside, under the rules of `holds.egress`: no redirects, no proxies, no cookies."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Mapping
+from contextlib import suppress
+from email.utils import parsedate_to_datetime
+from functools import cache
+
+import msgspec
+
+from holdfast.holds.egress import Egress, Resolve, Target, address_of, target_of
+from holdfast.types.clock import MICROS, to_micros
+
+MAX_HEAD = 32 * 1024
+LINGER = 2.0  # seconds for the body of an answer: its status is what counts
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """What the other side said. `headers`: names in lower case."""
+
+    status: int
+    headers: dict[str, str] = {}
+    body: bytes = b""
+
+    def retry_after(self, now: int) -> float | None:
+        """Seconds; from a number or a date."""
+        said = self.headers.get("retry-after", "").strip()
+        if said.isdecimal() and len(said) < 10:
+            return float(said)
+        try:
+            return max(0.0, (to_micros(parsedate_to_datetime(said)) - now) / MICROS)
+        except (ValueError, TypeError):
+            return None
+
+
+async def post(
+    url: str,
+    body: bytes,
+    headers: Mapping[str, str],
+    *,
+    egress: Egress,
+    resolve: Resolve | None = None,
+) -> Reply:
+    """Raises EgressError for an address that is not allowed, OSError or TimeoutError where it was not
+    reached, ValueError for an answer that is no HTTP."""
+    target = target_of(url, egress)
+    async with asyncio.timeout(egress.timeout):
+        address = await address_of(target, egress, resolve)
+        reader, writer = await _connect(target, address)
+        try:
+            writer.write(_request(target, body, headers))
+            await writer.drain()
+            return await _reply(reader, egress.max_reply)
+        finally:
+            writer.close()
+
+
+async def _connect(target: Target, address: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """To the address that was judged, under the name that was asked for."""
+    tls, name = (_trusted(), target.host) if target.tls else (None, None)
+    return await asyncio.open_connection(address, target.port, limit=MAX_HEAD, ssl=tls, server_hostname=name)
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    """The system's certificates: reading them takes longer than a request."""
+    return ssl.create_default_context()
+
+
+def _request(target: Target, body: bytes, headers: Mapping[str, str]) -> bytes:
+    fields = {
+        "Host": target.authority,
+        "User-Agent": "holdfast",
+        "Content-Length": str(len(body)),
+        "Connection": "close",
+        **headers,
+    }
+    lines = [f"POST {target.path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
+    if any("\r" in line or "\n" in line for line in lines):
+        raise ValueError("a header holds a line break")
+    return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
+
+
+async def _reply(reader: asyncio.StreamReader, most: int) -> Reply:
+    status, headers = await _head(reader)
+    while 100 <= status < 200:
+        status, headers = await _head(reader)
+    body = b""
+    # The answer is known by now; a body that does not end must not turn it into a failure.
+    with suppress(TimeoutError, OSError):
+        async with asyncio.timeout(LINGER):
+            body = await _body(reader, headers, most)
+    return Reply(status, headers, body)
+
+
+async def _body(reader: asyncio.StreamReader, headers: Mapping[str, str], most: int) -> bytes:
+    said = headers.get("content-length", "")
+    wanted = min(int(said), most) if said.isdecimal() and len(said) < 16 else most
+    found = b""
+    while len(found) < wanted:
+        part = await reader.read(wanted - len(found))
+        if not part:
+            break
+        found += part
+    return found
+
+
+async def _head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
+    try:
+        lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+    except asyncio.IncompleteReadError:
+        raise ConnectionError("the connection closed before an answer came") from None
+    except asyncio.LimitOverrunError:
+        raise ValueError("the head of the answer is too long") from None
+    version, _, rest = lines[0].partition(" ")
+    if not version.startswith("HTTP/1.") or not rest[:3].isdecimal():
+        raise ValueError("the answer is no HTTP")
+    pairs = (line.partition(":") for line in lines[1:] if ":" in line)
+    return int(rest[:3]), {name.strip().lower(): value.strip() for name, _, value in pairs}

@@ -15,16 +15,19 @@ class Mode(StrEnum):
 
 
 class Delegation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Somebody on whose behalf a deployment works. Instants in microseconds."""
+    """On whose behalf a deployment works: `to`, from `since` to before `until`, unless it was revoked.
+    Instants in microseconds."""
 
-    user: str  # as an assignee is written: user:dana@acme
-    since: int = 0
+    to: str  # as an assignee is written: user:dana@acme
+    since: int | None = None
     until: int | None = None
+    revoked: bool = False
     revoked_at: int | None = None
     revoked_by: str = ""
 
     def lasts(self, now: int) -> bool:
-        return self.revoked_at is None and self.since <= now and (self.until is None or now < self.until)
+        started = self.since is None or self.since <= now
+        return not self.revoked and started and (self.until is None or now < self.until)
 
 
 class Binding(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -54,19 +57,13 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     flow: str
     version: str = ""  # of the flow; none: whichever is started
     mode: Mode = Mode.plain
-    # By their reference: `delegated_user:<ref>`; "" is `delegated_user`.
-    delegations: dict[str, Delegation] = {}
+    delegation: Delegation | None = None  # whom `delegated_user` means, be it revoked for now
     skills: tuple[Binding, ...] = ()
     on_changed_skill: str = "warn"  # or fail: a pinned version whose content is another than it was (SK-9)
     defaults: Defaults = Defaults()
     policies: tuple[str, ...] = ()
     created_at: int = 0
     created_by: str = ""
-
-    def delegate(self, ref: str, now: int) -> str | None:
-        """Who that is at present; none while nobody is, or the delegation is revoked (AS-9)."""
-        found = self.delegations.get(ref)
-        return found.user if found is not None and found.lasts(now) else None
 
 
 def deployment_id(tenant: str, name: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from holdfast.types.ids import DEFAULT_TENANT
@@ -95,10 +97,11 @@ class HoldTerms(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     allow_services: bool = False  # service principals may decide runs that they started
     interaction: str | None = None  # the ready-made kind of question that it was asked as
     routed_by: str | None = None  # the rule that chose whom it goes to
-    routed_from: str | None = None  # whom the flow itself had named, before that rule
+    routed_from: dict[str, Any] | None = None  # what the flow itself had said where that rule says otherwise
     auto: str | None = None  # the policy that may decide it without a person
     guardrails: tuple[str, ...] = ()  # the checks that an approval has to pass; none: all that the house has
     guarded: bool = True  # whether an approval without a person has to pass them
+    starter_in: tuple[str, ...] | None = None  # groups and roles of the run's starter when it was opened
     excluded: tuple[str, ...] = ()  # people who cannot decide it, beyond what `approval.exclude` names
 
     @property

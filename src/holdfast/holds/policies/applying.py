@@ -1,0 +1,113 @@
+"""What rules make of a hold before its row is written: the step of the desk that comes first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from holdfast.holds.policies.deadlines import deadline, read_on_timeout
+from holdfast.holds.policies.facts import as_asked, facts_of
+from holdfast.holds.policies.rules import Chosen, Policy, Rule, first_match
+from holdfast.types.consent import consent, refusal
+from holdfast.types.duration import is_business, parse_duration
+from holdfast.types.hold import HoldFacts, NewHold
+from holdfast.types.terms import HoldTerms
+
+UNTOUCHED = frozenset({"debug_breakpoint", "in_doubt", "code_changed"})
+"""Questions of the engine itself: no rule answers whether an effect happened."""
+
+
+class PolicyStep:
+    """The desk's step (`Preparing`): the first rule that matches says what becomes of the hold."""
+
+    def __init__(self, policies: Iterable[Policy]) -> None:
+        self.policies = tuple(policies)
+
+    def concerns(self, hold: NewHold, facts: HoldFacts) -> bool:
+        return bool(self.policies) and hold.type not in UNTOUCHED
+
+    async def prepare(self, hold: NewHold, facts: HoldFacts) -> NewHold:
+        return route(hold, asked(hold, facts), self.policies)
+
+
+def asked(hold: NewHold, facts: HoldFacts) -> dict[str, Any]:
+    return facts_of(
+        hold,
+        flow=facts.flow,
+        tenant=facts.tenant,
+        started_by=facts.started_by,
+        deployment=facts.deployment,
+        instance_key=facts.instance_key,
+    )
+
+
+def route(hold: NewHold, facts: Mapping[str, Any], policies: Iterable[Policy]) -> NewHold:
+    """The hold as the first matching rule wants it; as it is where none matches."""
+    chosen = first_match(policies, facts)
+    return hold if chosen is None else apply(hold, chosen)
+
+
+def apply(hold: NewHold, chosen: Chosen) -> NewHold:
+    """Over what another rule made of it, if one did."""
+    hold, rule = as_asked(hold), chosen.rule
+    columns: dict[str, Any] = {}
+    if rule.tags:
+        columns["tags"] = tuple(dict.fromkeys((*hold.tags, *rule.tags)))
+    if rule.assign is not None:
+        columns["assignee"] = rule.assign
+    if rule.priority is not None:
+        columns["priority"] = rule.priority
+    if rule.reminder is not None:
+        seconds = parse_duration(rule.reminder).total_seconds()
+        columns |= {"reminder_interval": max(1, round(seconds / 60)), "remind_at": None}
+    columns |= _deadline(hold, rule)
+    before = {name: getattr(hold, name) for name in columns} | {"terms": msgspec.to_builtins(hold.terms)}
+    terms = msgspec.structs.replace(_terms(hold, chosen), routed_from=before)
+    return msgspec.structs.replace(hold, **columns, terms=terms)
+
+
+def _deadline(hold: NewHold, rule: Rule) -> dict[str, Any]:
+    if rule.timeout is None:
+        return {}
+    found = deadline(rule.timeout, hold.created_at)
+    if rule.on_timeout is not None:
+        lapse = read_on_timeout(rule.on_timeout)
+        found |= {"expiry_action": lapse.action, "escalation_target": lapse.target}
+    return found
+
+
+def _terms(hold: NewHold, chosen: Chosen) -> HoldTerms:
+    rule, terms = chosen.rule, hold.terms
+    said: dict[str, Any] = {"routed_by": chosen.name}
+    given = {
+        "approval": rule.approval,
+        "max_reminders": rule.max_reminders,
+        "calendar": rule.calendar,
+        "strict_assignee": rule.strict_assignee,
+        "default_option": rule.default_option or _default(hold, rule),
+        "ladder": rule.ladder or None,
+        "guardrails": rule.guardrails or None,
+        "guarded": None if rule.guarded else False,
+    }
+    said |= {name: value for name, value in given.items() if value is not None}
+    if rule.timeout is not None:
+        said["timeout"] = str(rule.timeout) if is_business(rule.timeout) else None
+    if rule.is_automatic and not decides_together(terms, rule):
+        said["auto"] = chosen.name
+    return msgspec.structs.replace(terms, **said)
+
+
+def decides_together(terms: HoldTerms, rule: Rule | None = None) -> bool:
+    """What takes several people is never decided without them, whatever a rule says."""
+    approval = (rule.approval if rule is not None else None) or terms.approval
+    return approval.mode != "any"
+
+
+def _default(hold: NewHold, rule: Rule) -> str | None:
+    """`accept` and `reject` on timeout, in the hold's own word for it."""
+    says = read_on_timeout(rule.on_timeout).consents if rule.on_timeout is not None else None
+    if says is None:
+        return None
+    return consent(hold.options) if says else refusal(hold.options)

@@ -1,0 +1,50 @@
+"""A rule's deadline, as the columns of a hold."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from holdfast.errors import InputError
+from holdfast.types.clock import micros
+from holdfast.types.duration import BusinessDuration, parse_length
+
+_WAYS = "Write cancel, default, fail, accept, reject or escalate:ASSIGNEE."
+
+
+class Lapse(NamedTuple):
+    """What an expiry does. `consents`: it says yes (True) or no (False), in the hold's own word."""
+
+    action: str | None
+    target: str | None = None
+    consents: bool | None = None
+
+
+def read_on_timeout(text: str) -> Lapse:
+    """Raises InputError. A branch is the flow's own to take, not a rule's."""
+    action, _, target = text.strip().partition(":")
+    if action == "escalate" and target.strip():
+        return Lapse("escalate", target.strip())
+    found = _PLAIN.get(text.strip())
+    if found is None:
+        raise InputError(f"{text!r} is not something that a deadline can do.", hint=_WAYS)
+    return found
+
+
+_PLAIN = {
+    "cancel": Lapse("cancel"),
+    "default": Lapse("default_option"),
+    "default_option": Lapse("default_option"),
+    "accept": Lapse("default_option", consents=True),
+    "reject": Lapse("default_option", consents=False),
+    "fail": Lapse(None),
+    "error": Lapse(None),
+}
+
+
+def deadline(timeout: str | int | float | timedelta, created_at: int) -> dict[str, Any]:
+    """Columns of the row; of business time only the text, which the calendar makes an instant of."""
+    length = parse_length(timeout)
+    if isinstance(length, BusinessDuration):
+        return {"expires_at": None, "original_timeout": None}
+    return {"expires_at": created_at + micros(length), "original_timeout": micros(length)}

@@ -1,0 +1,86 @@
+"""What a judge is, and what it says. People answer where it says too little, too late, or nonsense."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol, cast, runtime_checkable
+
+import msgspec
+
+Facts = Mapping[str, Any]
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """`decision`: the id of an option, or approve or reject in the hold's own word. `confidence`: 0 to 1."""
+
+    decision: str
+    confidence: float = 1.0
+    reasoning: str = ""
+    decided_by: str = "judge"  # llm-judge, webhook, ...: as the decision is recorded
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """Anything that answers for a person. It may raise: then a person is asked."""
+
+    async def judge(self, facts: Facts) -> Judgement: ...
+
+
+Judging = Judge | Callable[[Facts], Any | Awaitable[Any]]
+Judges = Mapping[str, Judging]
+
+
+def auto_approve(_facts: Facts) -> Judgement:
+    """Says yes to whatever is asked."""
+    return Judgement("approve", decided_by="auto-accept")
+
+
+def auto_reject(reason: str = "Auto-rejected") -> Callable[[Facts], Judgement]:
+    """Says no to whatever is asked."""
+
+    def judge(_facts: Facts) -> Judgement:
+        return Judgement("reject", reasoning=reason, decided_by="auto-reject")
+
+    return judge
+
+
+async def asked(judge: Judging, facts: Facts) -> Judgement:
+    """What it says. Raises ValueError where that is no judgement, and whatever the judge raises."""
+    said: Any = judge.judge(facts) if isinstance(judge, Judge) else judge(facts)
+    if inspect.isawaitable(said):
+        said = await said
+    return read(said)
+
+
+def read(said: Any) -> Judgement:
+    """A judgement, a text (sure of it), True or False, or an object with `approved` or `decision`."""
+    if isinstance(said, Judgement):
+        found = said
+    elif isinstance(said, bool):
+        found = Judgement("approve" if said else "reject")
+    elif isinstance(said, str):
+        found = Judgement(said)
+    elif isinstance(said, Mapping):
+        found = _of_object(cast("Mapping[str, Any]", said))
+    else:
+        raise ValueError(f"{type(said).__name__} is no judgement")
+    if not found.decision.strip():
+        raise ValueError("it decides nothing")
+    if not 0 <= found.confidence <= 1:  # also of NaN
+        raise ValueError(f"its confidence {found.confidence!r} is not between 0 and 1")
+    return found
+
+
+def _of_object(said: Mapping[str, Any]) -> Judgement:
+    approved, decision, confidence = said.get("approved"), said.get("decision"), said.get("confidence")
+    if isinstance(approved, bool) and decision is None:
+        decision = "approve" if approved else "reject"
+    if (
+        not isinstance(decision, str)
+        or not isinstance(confidence, (int, float))
+        or isinstance(confidence, bool)
+    ):
+        raise ValueError("it needs approved (true or false) or decision (text), and confidence (a number)")
+    reasoning = said.get("reasoning")
+    return Judgement(decision, float(confidence), reasoning if isinstance(reasoning, str) else "")

@@ -1,0 +1,88 @@
+"""What a directory is asked, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+
+class Away(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """Out of office from `since` to before `until` (microseconds; none: open). `substitute` acts then."""
+
+    substitute: str
+    since: int | None = None
+    until: int | None = None
+
+    def lasts(self, now: int) -> bool:
+        return (self.since is None or self.since <= now) and (self.until is None or now < self.until)
+
+
+class Person(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """`id` is what stays; `email` is another name for the same person. Who is not `active` may do nothing."""
+
+    id: str
+    email: str = ""
+    name: str = ""
+    active: bool = True
+    away: Away | None = None
+    language: str = ""
+    zone: str = ""
+
+
+class Circle(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A group or a role: its key, and who is in it (ids or addresses)."""
+
+    key: str
+    name: str = ""
+    members: tuple[str, ...] = ()
+
+
+class Memberships(msgspec.Struct, frozen=True):
+    groups: frozenset[str] = frozenset()
+    roles: frozenset[str] = frozenset()
+
+
+class Delegation(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """On whose behalf a deployment works: `to`, from `since` to before `until`, unless it was revoked."""
+
+    to: str
+    since: int | None = None
+    until: int | None = None
+    revoked: bool = False
+
+    def lasts(self, now: int) -> bool:
+        started = self.since is None or self.since <= now
+        return not self.revoked and started and (self.until is None or now < self.until)
+
+
+class Directory(Protocol):
+    """Answers are about this moment: nothing may be older than a few seconds. A directory that cannot answer
+    says that it knows nobody (and complains in the log): then nobody is a member."""
+
+    async def person(self, tenant: str, ref: str) -> Person | None:
+        """By id, or by address in any case."""
+        ...
+
+    async def group(self, tenant: str, key: str) -> Circle | None: ...
+
+    async def role(self, tenant: str, key: str) -> Circle | None: ...
+
+    async def memberships(self, tenant: str, ref: str) -> Memberships:
+        """Of a person by id or address; none for somebody unknown."""
+        ...
+
+    async def stands_in_for(self, tenant: str, ref: str, now: int) -> Sequence[Person]:
+        """Who is away now and named this person as substitute."""
+        ...
+
+
+class Delegations(Protocol):
+    """To whom deployments are delegated. `ref` is a deployment's id."""
+
+    async def delegation(self, tenant: str, ref: str) -> Delegation | None: ...
+
+    async def delegated_to(self, tenant: str, people: frozenset[str], now: int) -> frozenset[str]:
+        """The deployments that are delegated now to somebody of these names (`assigning.person_key`)."""
+        ...

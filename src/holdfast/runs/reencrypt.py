@@ -136,6 +136,7 @@ def _hold(vault: Vault, row: KeptRow) -> dict[str, Any]:
         "request_hash": _text(vault, old["request_hash"], tenant, "request", hold),
         "resolution": _bytes(vault, old["resolution"], tenant, "resolution", hold),
         "closed_reason": _text(vault, old["closed_reason"], tenant, "closed", row.run),
+        "placed": _bytes(vault, old["placed"], tenant, "placed", hold),
     }
 
 
@@ -148,6 +149,10 @@ def _hold_options(vault: Vault, data: bytes | None, tenant: str, hold: str) -> b
         return data
     plain = _options.decode(vault.open_text(first, "options", hold)) if is_encrypted_text(first) else options
     return msgspec.json.encode((Option(vault.close_options(plain, tenant, hold), ""),))
+
+
+def _message(vault: Vault, row: KeptRow) -> dict[str, Any]:
+    return {"payload": _bytes(vault, row.values["payload"], row.tenant, "outbox", row.tenant, *row.place)}
 
 
 def _run(vault: Vault, row: KeptRow) -> dict[str, Any]:
@@ -166,6 +171,7 @@ def _memory(vault: Vault, row: KeptRow) -> dict[str, Any]:
 
 _RENEW: dict[str, Callable[[Vault, KeptRow], dict[str, Any]]] = {
     "journal": _record, "holds": _hold, "runs": _run, "memories": _memory,
+    "outbox": _message,
 }  # fmt: skip
 
 

@@ -22,7 +22,8 @@ from holdfast.store.base import RunHistory, RunRow
 from holdfast.types.event import EventRow
 from holdfast.types.hold import HoldClosed, HoldRow, NewHold, Option
 from holdfast.types.memory import Memory
-from holdfast.types.record import InboxRow, OutboxMessage, Record, Side
+from holdfast.types.outbox import OutboxMessage
+from holdfast.types.record import InboxRow, Record, Side
 from holdfast.types.sealed import is_encrypted, is_encrypted_text
 
 H = TypeVar("H", bound=NewHold)
@@ -105,7 +106,7 @@ class Vault:
             holds=[self.close_hold(hold, tenant) for hold in side.holds],
             close_holds=[self._closed(closed, tenant, run) for closed in side.close_holds],
             close_all_holds=None if reason is None else self.close_text(reason, tenant, "closed", run),
-            outbox=[self._message(message, tenant, run) for message in side.outbox],
+            outbox=[self.close_message(message, tenant) for message in side.outbox],
             memories=[self.close_memory(memory) for memory in side.memories],
             blobs=blobs,
         )
@@ -113,9 +114,8 @@ class Vault:
     def _closed(self, closed: HoldClosed, tenant: str, run: str) -> HoldClosed:
         return replace(closed, reason=self.close_text(closed.reason, tenant, "closed", run))
 
-    def _message(self, message: OutboxMessage, tenant: str, run: str) -> OutboxMessage:
-        place = ("outbox", run, message.topic, message.key)
-        return replace(message, payload=self.close(message.payload, tenant, *place))
+    def close_message(self, message: OutboxMessage, tenant: str) -> OutboxMessage:
+        return replace(message, payload=self.close(message.payload, tenant, "outbox", tenant, message.key))
 
     # ------------------------------------------------------------------ holds
     def close_hold(self, hold: H, tenant: str) -> H:
@@ -137,6 +137,8 @@ class Vault:
         found: dict[str, Any] = {}
         if hold.resolution is not None:
             found["resolution"] = self.close(hold.resolution, tenant, "resolution", hold.id)
+        if hold.placed is not None:
+            found["placed"] = self.close(hold.placed, tenant, "placed", hold.id)
         if hold.closed_reason is not None:
             found["closed_reason"] = self.close_text(hold.closed_reason, tenant, "closed", hold.run)
         return found
@@ -153,10 +155,10 @@ class Vault:
             "request_hash": self.open_text(hold.request_hash, "request", hold.id),
             "options": self._open_options(hold),
         }
-        for name, place in (("schema", "schema"), ("resolution", "resolution")):
+        for name in ("schema", "resolution", "placed"):
             value = getattr(hold, name)
             if value is not None:
-                opened[name] = self.open(value, place, hold.id)
+                opened[name] = self.open(value, name, hold.id)
         if hold.closed_reason is not None:
             opened["closed_reason"] = self.open_text(hold.closed_reason, "closed", hold.run)
         return replace(hold, **opened)

@@ -99,7 +99,8 @@ class Outbox(Protocol):
     """Messages are claimed for a while, told, and finished. A key that was done is never handed out again."""
 
     async def claim_outbox(self, *, limit: int, lease: int, topics: Sequence[str] = ()) -> list[OutboxRow]:
-        """Waiting, due, not claimed (or the claim has lapsed); claimed for `lease` microseconds, attempts + 1."""
+        """Waiting, due, not claimed (or the claim has lapsed). Claimed for `lease` microseconds; attempts
+        grow by one."""
         ...
 
     async def finish_outbox(

@@ -121,6 +121,7 @@ class Telling(Tables):
                 resolution=bytes(answer.resolution),
                 resolved_by=answer.resolved_by,
                 resolved_at=answer.at,
+                updated_at=self._now(),
             )
             self._holds[row.id] = decided
             run = self._ids[row.run]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holdfast.types.ids import RunId
 
 Found = tuple[KeptRow, "Callable[[dict[str, Any]], None]"]
-_HOLD = ("prompt", "options", "context", "schema", "request_hash", "resolution", "closed_reason")
+_HOLD = ("prompt", "options", "context", "schema", "request_hash", "resolution", "closed_reason", "placed")
 
 
 class Resealing(Tables):
@@ -64,6 +64,8 @@ class Resealing(Tables):
             yield from self._memory_rows()
         elif table == "blobs":
             yield from self._blob_rows()
+        elif table == "outbox":
+            yield from self._outbox_rows()
         else:
             for run in self._keys.values():
                 yield from getattr(self, f"_{table}_of")(run)
@@ -110,14 +112,6 @@ class Resealing(Tables):
 
             yield _row(run, i, (seq,), payload=payload), put
 
-    def _outbox_of(self, run: Run) -> Iterator[Found]:
-        for i, message in enumerate(run.outbox):
-
-            def put(new: dict[str, Any], i: int = i) -> None:
-                run.outbox[i] = replace(run.outbox[i], payload=new["payload"])
-
-            yield _row(run, i, (message.topic, message.key), payload=message.payload), put
-
     def _runs_of(self, run: Run) -> Iterator[Found]:
         def put(new: dict[str, Any]) -> None:
             run.error = new["error"]
@@ -132,6 +126,15 @@ class Resealing(Tables):
 
             values = {"content": memory.content, "folded": memory.content.casefold()}
             yield KeptRow(row=i, run="", tenant=memory.tenant, place=(memory.id,), values=values), put
+
+    def _outbox_rows(self) -> Iterator[Found]:
+        for number, message in list(self._outbox.items()):
+
+            def put(new: dict[str, Any], number: int = number) -> None:
+                self._outbox[number] = replace(self._outbox[number], payload=new["payload"])
+
+            place, values = (message.key,), {"payload": message.payload}
+            yield KeptRow(row=number, run="", tenant=message.tenant, place=place, values=values), put
 
     def _blob_rows(self) -> Iterator[Found]:
         for i, digest in enumerate(list(self._blobs), 1):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from holdfast.errors import ConflictError
 from holdfast.store.base import NewRun, RunHistory
 from holdfast.store.memory.rows import Run, copy_record
@@ -79,7 +81,8 @@ class Adopting(Settling):
     def _adopt_hold(self, run: Run, hold: HoldRow) -> None:
         self._hold_places[run.key, hold.scope, hold.node, hold.visit, hold.ordinal] = hold.id
         run.holds.append(hold.id)
-        self._holds[hold.id] = hold
+        self._hold_numbers[hold.id] = next(self._numbers)
+        self._holds[hold.id] = replace(hold, read_only=True)
 
 
 def _as_new(row: RunRow) -> NewRun:
@@ -94,6 +97,8 @@ def _as_new(row: RunRow) -> NewRun:
         priority=row.priority,
         thread=row.thread,
         instance_key=row.instance_key,
+        started_by=row.started_by,
+        deployment=row.deployment,
         parent_run=row.parent_run,
         forked_from=row.forked_from,
         created_at=row.created_at,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from holdfast.store.base import NewRun
     from holdfast.types.event import EventRow
     from holdfast.types.ids import HoldId, RunId
-    from holdfast.types.record import InboxRow, OutboxMessage
+    from holdfast.types.record import InboxRow
 
 
 # Called for each record written and read: the generic copy.copy() costs four times as much.
@@ -52,7 +52,6 @@ class Run:
     dedupe: set[str] = field(default_factory=set[str])
     timers: dict[str, int] = field(default_factory=dict[str, int])
     holds: list[HoldId] = field(default_factory=list["HoldId"])
-    outbox: list[OutboxMessage] = field(default_factory=list["OutboxMessage"])
     blobs: set[bytes] = field(default_factory=set[bytes])
     late: list[tuple[int, bytes]] = field(default_factory=list[tuple[int, bytes]])
 
@@ -92,6 +91,8 @@ class Run:
             horizon=self.horizon,
             read_only=self.read_only,
             migrated=self.migrated,
+            started_by=new.started_by,
+            deployment=new.deployment,
         )
 
 

@@ -8,6 +8,7 @@ import msgspec
 
 from holdfast.errors import RunNotFoundError, RunReadOnlyError
 from holdfast.store.base import Claim
+from holdfast.store.consequences import DELETED
 from holdfast.store.memory.rows import Run
 from holdfast.store.memory.settle import Settling
 from holdfast.types.record import Lease, Park
@@ -74,7 +75,7 @@ class Running(Settling):
     def _supersede(self, old: Run, by: Run) -> None:
         old.superseded_by = by.id
         old.term += 1
-        self._close_all_holds(old, f"superseded by {by.id}")
+        self._close_all_holds(old, f"superseded by run {by.id}", self._now())
         old.timers.clear()
         if old.status not in ENDED:
             self._set_status(old, RunStatus.cancelled, self._now())
@@ -204,12 +205,23 @@ class Running(Settling):
         del self._ids[run.id], self._keys[run.key]
         if run.new.idempotency_key is not None:
             del self._by_idempotency[run.tenant, run.new.flow, run.new.idempotency_key]
-        for hold in run.holds:
-            row = self._holds.pop(hold)
-            del self._hold_places[run.key, row.scope, row.node, row.visit, row.ordinal]
+        self._delete_holds(run)
         for digest in run.blobs:
             self._blobs[digest].runs.discard(run.key)
         self._feed = [row for row in self._feed if row[1] != run.id]
+
+    def _delete_holds(self, run: Run) -> None:
+        """Those still open are closed first: what was sent about them is to be withdrawn, and the audit says
+        so. These messages outlive the run."""
+        self._outbox = {number: row for number, row in self._outbox.items() if row.run != run.id}
+        self._close_all_holds(run, DELETED, self._now())
+        for number, row in self._outbox.items():
+            if row.run == run.id:
+                self._outbox[number] = msgspec.structs.replace(row, run=None)
+        for hold in run.holds:
+            row = self._holds.pop(hold)
+            del self._hold_places[run.key, row.scope, row.node, row.visit, row.ordinal]
+            del self._hold_numbers[hold]
 
 
 def _age(run: Run) -> tuple[int, int]:

@@ -8,9 +8,9 @@ import msgspec
 
 from holdfast.errors import BlobMissingError
 from holdfast.store.memory.rows import copy_record
-from holdfast.store.memory.tables import Tables, check_transition
+from holdfast.store.memory.run_holds import Asking
+from holdfast.store.memory.tables import check_transition
 from holdfast.telemetry import crashpoint
-from holdfast.types.hold import HoldRow
 from holdfast.types.record import Park, Refusal, SettleAnswer, expiring
 from holdfast.types.status import ENDED, HoldStatus
 
@@ -18,11 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from holdfast.store.memory.rows import Run
-    from holdfast.types.hold import NewHold
     from holdfast.types.record import Lease, Migrated, Record, RunBatch, Side
 
 
-class Settling(Tables):
+class Settling(Asking):
     async def settle(self, batches: Sequence[RunBatch]) -> list[SettleAnswer]:
         return self.settle_now(batches)
 
@@ -160,13 +159,9 @@ class Settling(Tables):
         for row in side.inbox_done:
             run.inbox.pop(row, None)
         self._write_timers(run, side)
-        for hold in side.holds:
-            self._open_hold(run, hold)
-        for closed in side.close_holds:
-            self._close_hold(run, closed.id, closed.status, closed.reason)
-        if side.close_all_holds is not None:
-            self._close_all_holds(run, side.close_all_holds)
-        run.outbox.extend(side.outbox)
+        self._write_holds(run, side, now)
+        for message in side.outbox:
+            self._tell(run.tenant, run.id, message, now)
         self._refer(run, side)
         for memory in side.memories:
             self._remember(memory)
@@ -185,21 +180,6 @@ class Settling(Tables):
         for timer in side.timers:
             run.timers.setdefault(timer.token, timer.fire_at)
 
-    def _open_hold(self, run: Run, hold: NewHold) -> None:
-        place = (run.key, hold.scope, hold.node, hold.visit, hold.ordinal)
-        if hold.id in self._holds or place in self._hold_places:
-            return
-        self._hold_places[place] = hold.id
-        run.holds.append(hold.id)
-        self._holds[hold.id] = HoldRow(
-            run=run.id,
-            tenant=run.tenant,
-            flow=run.new.flow,
-            status=HoldStatus.pending,
-            version=1,
-            **msgspec.structs.asdict(hold),
-        )
-
     def _migrate(self, run: Run, to: Migrated) -> None:
         run.new = msgspec.structs.replace(run.new, version=to.version, code=to.code)
         run.migrated = to.seq
@@ -208,17 +188,6 @@ class Settling(Tables):
             self._hold_places.pop((run.key, row.scope, row.node, row.visit, row.ordinal), None)
             self._hold_places[run.key, scope, node, row.visit, row.ordinal] = hold
             self._holds[hold] = msgspec.structs.replace(row, scope=scope, node=node, version=row.version + 1)
-
-    def _close_all_holds(self, run: Run, reason: str) -> None:
-        for hold in run.holds:
-            self._close_hold(run, hold, HoldStatus.cancelled, reason)
-
-    def _close_hold(self, run: Run, hold: str, status: HoldStatus, reason: str) -> None:
-        row = self._holds.get(hold)  # pyright: ignore[reportArgumentType]
-        if row is not None and row.run == run.id and row.status is HoldStatus.pending:
-            self._holds[row.id] = msgspec.structs.replace(
-                row, status=status, version=row.version + 1, closed_reason=reason
-            )
 
 
 def _check_statuses(run: Run, sides: list[Side]) -> None:

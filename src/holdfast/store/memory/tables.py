@@ -20,10 +20,12 @@ from holdfast.types.status import ENDED, RunStatus, may_follow
 if TYPE_CHECKING:
     from holdfast.store.base import FlowRow
     from holdfast.store.memory.rows import Blob, Run
+    from holdfast.types.audit import AuditRow
     from holdfast.types.clock import Clock
     from holdfast.types.hold import HoldRow
     from holdfast.types.ids import HoldId, RunId
     from holdfast.types.memory import Memory
+    from holdfast.types.outbox import OutboxRow
 
 HoldPlace = tuple[int, str, str, int, int]
 """(run key, scope, node, visit, ordinal): what makes a hold the same hold (D-28)."""
@@ -44,12 +46,17 @@ class Tables:
         self._feed_position = 0
         self._holds: dict[HoldId, HoldRow] = {}
         self._hold_places: dict[HoldPlace, HoldId] = {}
+        self._hold_numbers: dict[HoldId, int] = {}
+        self._audit: dict[str, list[AuditRow]] = {}
+        self._outbox: dict[int, OutboxRow] = {}
+        self._outbox_keys: set[tuple[str, str]] = set()
         self._blobs: dict[bytes, Blob] = {}
         self._flows: dict[tuple[str, str], FlowRow] = {}
         self._codes: dict[str, bytes] = {}
         self._memories: dict[tuple[str, str], Memory] = {}
         self._run_numbers = count(1)
         self._inbox_numbers = count(1)
+        self._numbers = count(1)  # of holds, messages and notes
 
     def now(self) -> int:
         return self._now()

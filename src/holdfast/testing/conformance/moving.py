@@ -72,7 +72,8 @@ class MovingSuite:
         run = row.id
         assert fresh
         assert row == msgspec.structs.replace(history.run, key=row.key, read_only=True)
-        assert await kit.store.history(run) == msgspec.structs.replace(history, run=row)
+        holds = [msgspec.structs.replace(hold, read_only=True) for hold in history.holds]
+        assert await kit.store.history(run) == msgspec.structs.replace(history, run=row, holds=holds)
         told = await kit.store.events(run, after=0, limit=9)
         numbers = [e.number if isinstance(e, EventRow) else e.event_from for e in told]
         assert numbers == [1, 2, 3, 4, 7]

@@ -7,30 +7,47 @@ import msgspec
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
 from holdfast.store.sql.sqlite.inbox import add_event, put
 from holdfast.types.event import EventRow
-from holdfast.types.hold import Answer, HoldRow, Option
+from holdfast.types.hold import Answer, HoldRow, HoldTerms, Option
 from holdfast.types.ids import HoldId, RunId
 from holdfast.types.status import HoldStatus
 
-_FIELDS = HoldRow.__struct_fields__
-_OF_RUN = {"run": "runs.id", "tenant": "runs.tenant", "flow": "runs.flow"}
-_COLUMNS = ", ".join(_OF_RUN.get(field, f"holds.{field}") for field in _FIELDS)
+FIELDS = HoldRow.__struct_fields__
+_OF_RUN = {
+    "run": "runs.id",
+    "flow": "runs.flow",
+    "deployment": "runs.deployment",
+    "instance_key": "runs.instance_key",
+    "started_by": "runs.started_by",
+}
+OWN = tuple(field for field in FIELDS if field not in _OF_RUN)
+"""What has a column of its own; the rest is that of the run."""
+COLUMNS = ", ".join(_OF_RUN.get(field, f"holds.{field}") for field in FIELDS)
 _FROM = "FROM holds JOIN runs ON runs.key = holds.run_key"
-_BY_ID = f"SELECT {_COLUMNS} {_FROM} WHERE holds.id = ?"
+_BY_ID = f"SELECT {COLUMNS} {_FROM} WHERE holds.id = ?"
 _DECIDE = """
-UPDATE holds SET status = 'resolved', version = version + 1, resolution = ?, resolved_by = ?, resolved_at = ?
+UPDATE holds SET status = 'resolved', version = version + 1, resolution = ?, resolved_by = ?, resolved_at = ?,
+                 updated_at = ?
 WHERE id = ? AND status = 'pending'"""
 _OPEN = (
-    f"SELECT holds.run_key, {_COLUMNS} {_FROM} "
+    f"SELECT holds.run_key, {COLUMNS} {_FROM} "
     "WHERE holds.id = ? AND holds.status = 'pending' AND NOT runs.read_only"
 )
 _STATUSES = {str(status): status for status in HoldStatus}
 
+_PLAIN = HoldTerms()
+
 _read_options = msgspec.json.Decoder(tuple[Option, ...]).decode
+_read_tags = msgspec.json.Decoder(tuple[str, ...]).decode
+_read_terms = msgspec.json.Decoder(HoldTerms).decode
 
 
-def _hold_row(values: Row) -> HoldRow:
-    fields = dict(zip(_FIELDS, values, strict=True))
+def hold_row(values: Row) -> HoldRow:
+    fields = dict(zip(FIELDS, values, strict=True))
     fields["status"] = _STATUSES[fields["status"]]
+    fields["read_only"] = bool(fields["read_only"])
+    fields["notification_sent"] = bool(fields["notification_sent"])
+    fields["tags"] = () if fields["tags"] == "[]" else _read_tags(fields["tags"])
+    fields["terms"] = _PLAIN if fields["terms"] == "{}" else _read_terms(fields["terms"])
     if fields["options"] is not None:
         fields["options"] = _read_options(fields["options"])
     return HoldRow(**fields)
@@ -38,17 +55,17 @@ def _hold_row(values: Row) -> HoldRow:
 
 def get(cur: Cursor, hold: HoldId) -> HoldRow | None:
     found = row(cur, _BY_ID, (hold,))
-    return None if found is None else _hold_row(found)
+    return None if found is None else hold_row(found)
 
 
 def select(
     cur: Cursor, run: RunId | None, status: HoldStatus | None, tenant: str | None, limit: int
 ) -> list[HoldRow]:
-    given = {"runs.id": run, "holds.status": status, "runs.tenant": tenant}
+    given = {"runs.id": run, "holds.status": status, "holds.tenant": tenant}
     wanted = {column: value for column, value in given.items() if value is not None}
     text = " AND ".join(f"{column} = ?" for column in wanted) or "1"
-    sql = f"SELECT {_COLUMNS} {_FROM} WHERE {text} ORDER BY holds.created_at, holds.number LIMIT ?"
-    return [_hold_row(r) for r in rows(cur, sql, (*wanted.values(), limit))]
+    sql = f"SELECT {COLUMNS} {_FROM} WHERE {text} ORDER BY holds.created_at, holds.number LIMIT ?"
+    return [hold_row(r) for r in rows(cur, sql, (*wanted.values(), limit))]
 
 
 def answer(cur: Cursor, now: int, answer: Answer, event: EventRow) -> HoldRow | None:
@@ -56,8 +73,8 @@ def answer(cur: Cursor, now: int, answer: Answer, event: EventRow) -> HoldRow | 
     found = row(cur, _OPEN, (answer.hold,))
     if found is None:
         return None
-    key, hold = found[0], _hold_row(found[1:])
-    cur.execute(_DECIDE, (answer.resolution, answer.resolved_by, answer.at, answer.hold))
+    key, hold = found[0], hold_row(found[1:])
+    cur.execute(_DECIDE, (answer.resolution, answer.resolved_by, answer.at, now, answer.hold))
     put(cur, now, key, "answer", answer.hold.encode())
     add_event(cur, key, event)
     return msgspec.structs.replace(
@@ -67,4 +84,5 @@ def answer(cur: Cursor, now: int, answer: Answer, event: EventRow) -> HoldRow | 
         resolution=answer.resolution,
         resolved_by=answer.resolved_by,
         resolved_at=answer.at,
+        updated_at=now,
     )

@@ -20,11 +20,11 @@ _TABLES: dict[str, tuple[str, tuple[str, ...], tuple[str, ...], str]] = {
     "holds": (
         "number",
         ("{t}.id",),
-        ("prompt", "options", "context", "schema", "request_hash", "resolution", "closed_reason"),
+        ("prompt", "options", "context", "schema", "request_hash", "resolution", "closed_reason", "placed"),
         _OF_RUN,
     ),
     "late_reports": ("number", ("{t}.seq",), ("payload",), _OF_RUN),
-    "outbox": ("id", ("{t}.topic", "{t}.key"), ("payload",), _OF_RUN),
+    "outbox": ("id", ("{t}.key",), ("payload",), ""),
     "runs": ("key", (), ("error",), ""),
     "memories": ("number", ("{t}.id",), ("content", "folded"), ""),
     "blobs": ("number", ("{t}.digest",), (), ""),
@@ -32,6 +32,7 @@ _TABLES: dict[str, tuple[str, tuple[str, ...], tuple[str, ...], str]] = {
 _WHOSE = {
     "runs": ("runs.id", "runs.tenant"),
     "memories": ("''", "memories.tenant"),
+    "outbox": ("''", "outbox.tenant"),
     "blobs": ("''", "''"),
 }
 

@@ -8,6 +8,8 @@ from holdfast.errors import BlobMissingError, ConflictError
 from holdfast.store.base import RunHistory, RunRow
 from holdfast.store.sql.sqlite import holds, inbox, journal
 from holdfast.store.sql.sqlite.connect import Cursor, row, rows
+from holdfast.store.sql.sqlite.holds import OWN
+from holdfast.store.sql.sqlite.run_holds import column
 from holdfast.store.sql.sqlite.runs import FIELDS, get
 from holdfast.store.sql.sqlite.settle import APPEND
 from holdfast.store.sql.sqlite.side import missing_blob, refer
@@ -24,9 +26,7 @@ _BLOBS = "SELECT digest FROM blob_refs WHERE run_key = ? ORDER BY digest"
 # Each store gives runs keys of its own.
 _KEPT = tuple(field for field in FIELDS if field != "key")
 _INSERT = f"INSERT INTO runs ({', '.join(_KEPT)}) VALUES ({', '.join('?' * len(_KEPT))}) RETURNING key"
-_OF_RUN = frozenset({"run", "tenant", "flow"})
-_HOLD = tuple(field for field in HoldRow.__struct_fields__ if field not in _OF_RUN)
-_PUT_HOLD = f"INSERT INTO holds (run_key, {', '.join(_HOLD)}) VALUES (?, {', '.join('?' * len(_HOLD))})"
+_PUT_HOLD = f"INSERT INTO holds (run_key, {', '.join(OWN)}) VALUES (?, {', '.join('?' * len(OWN))})"
 _PUT_EVENT = "INSERT INTO events (key, at, type, payload) VALUES (?, ?, ?, ?)"
 _PUT_LATE = "INSERT INTO late_reports (run_key, seq, payload) VALUES (?, ?, ?)"
 
@@ -88,5 +88,5 @@ def _journal_row(key: int, r: Record) -> tuple[object, ...]:
 
 
 def _hold_values(key: int, hold: HoldRow) -> tuple[object, ...]:
-    options = None if hold.options is None else msgspec.json.encode(hold.options)
-    return key, *(options if field == "options" else getattr(hold, field) for field in _HOLD)
+    kept = msgspec.structs.replace(hold, read_only=True)
+    return key, *(column(field, getattr(kept, field)) for field in OWN)

@@ -6,6 +6,7 @@ import msgspec
 
 from holdfast.errors import BlobMissingError, RunNotFoundError, RunReadOnlyError
 from holdfast.store.base import NewRun, RunFilter, RunRow
+from holdfast.store.consequences import DELETED
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
 from holdfast.store.sql.sqlite.settle import append
 from holdfast.store.sql.sqlite.side import apply_side, check_transitions, close_all, missing_blob
@@ -19,9 +20,9 @@ BY_ID = f"SELECT {COLUMNS} FROM runs WHERE id = ?"
 
 _INSERT = """
 INSERT INTO runs (id, tenant, flow, version, code, lane, priority, thread, instance_key, idempotency_key,
-                  parent_run, forked_from, created_at, updated_at, ready_at, head, event_seq,
-                  status, term, worker, lease_until)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                  started_by, deployment, parent_run, forked_from, created_at, updated_at, ready_at, head,
+                  event_seq, status, term, worker, lease_until)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING RETURNING key"""
 _EARLIER = f"SELECT {COLUMNS} FROM runs WHERE tenant = ? AND flow = ? AND idempotency_key = ?"
 _SUPERSEDE = """
@@ -30,7 +31,8 @@ UPDATE runs SET status = 'cancelled', worker = NULL, lease_until = NULL, ready_a
 WHERE key = ?"""
 
 _STATUSES = {str(status): status for status in RunStatus}
-_OF_RUN = ("inbox", "timers", "holds", "late_reports", "outbox", "blob_refs")
+_OF_RUN = ("inbox", "timers", "holds", "late_reports", "blob_refs")
+_OF_HOLD = ("hold_notes", "hold_keys", "hold_links")
 
 
 def run_row(values: Row) -> RunRow:
@@ -114,15 +116,17 @@ def _fresh(now: int, new: NewRun) -> RunRow:
         recoveries=0,
         error=None,
         horizon=0,
+        started_by=new.started_by,
+        deployment=new.deployment,
     )
 
 
 def _values(new: NewRun, run: RunRow) -> Row:
     return (
         run.id, run.tenant, run.flow, run.version, run.code, run.lane, run.priority, run.thread,
-        run.instance_key, new.idempotency_key, run.parent_run, run.forked_from, run.created_at,
-        run.updated_at, run.ready_at, run.head, run.event_seq, run.status, run.term, run.worker,
-        run.lease_until,
+        run.instance_key, new.idempotency_key, run.started_by, run.deployment, run.parent_run,
+        run.forked_from, run.created_at, run.updated_at, run.ready_at, run.head, run.event_seq,
+        run.status, run.term, run.worker, run.lease_until,
     )  # fmt: skip
 
 
@@ -142,7 +146,7 @@ def _supersede(cur: Cursor, now: int, old: RunId, new: RunId) -> None:
         raise RunReadOnlyError(f"Run {old} is imported history: it cannot be superseded.", run=old)
     if status not in ENDED:
         cur.execute(_SUPERSEDE, (now, now, key))
-    close_all(cur, key, f"superseded by run {new}")
+    close_all(cur, now, key, f"superseded by run {new}")
     cur.execute("UPDATE runs SET superseded_by = ?, term = term + 1 WHERE key = ?", (new, key))
 
 
@@ -188,7 +192,18 @@ def delete(cur: Cursor, now: int, run: RunId, ended: bool) -> bool:
     key = found[0]
     for table in ("journal", "events"):
         cur.execute(f"DELETE FROM {table} WHERE key BETWEEN ? AND ?", (key << 32, key << 32 | 0xFFFF_FFFF))
+    _delete_holds(cur, now, key)
     for table in _OF_RUN:
         cur.execute(f"DELETE FROM {table} WHERE run_key = ?", (key,))
     cur.execute("DELETE FROM runs WHERE key = ?", (key,))
     return True
+
+
+def _delete_holds(cur: Cursor, now: int, key: int) -> None:
+    """Those still open are closed first: what was sent about them is to be withdrawn, and the audit says so.
+    These messages outlive the run."""
+    cur.execute("DELETE FROM outbox WHERE run_key = ?", (key,))
+    close_all(cur, now, key, DELETED)
+    cur.execute("UPDATE outbox SET run_key = NULL WHERE run_key = ?", (key,))
+    for table in _OF_HOLD:
+        cur.execute(f"DELETE FROM {table} WHERE hold IN (SELECT id FROM holds WHERE run_key = ?)", (key,))

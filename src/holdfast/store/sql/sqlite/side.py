@@ -4,31 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
 from holdfast.errors import StoreError
-from holdfast.store.sql.sqlite import memories
-from holdfast.store.sql.sqlite.connect import Cursor, row
-from holdfast.types.hold import NewHold
+from holdfast.store.sql.sqlite import memories, outbox, run_holds
+from holdfast.store.sql.sqlite.connect import Cursor, row, rows
 from holdfast.types.ids import HoldId
 from holdfast.types.record import Migrated, Refusal, Side, expiring
 from holdfast.types.status import ENDED, RunStatus, may_follow
 
-_OPEN_HOLD = """
-INSERT INTO holds (id, run_key, seq, node, scope, visit, ordinal, type, prompt, options, assignee, priority,
-                   context, schema, created_at, expires_at, expiry_action, request_hash)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"""
-_CLOSE_HOLD = """
-UPDATE holds SET status = ?, closed_reason = ?, version = version + 1
-WHERE id = ? AND run_key = ? AND status = 'pending'"""
-_CLOSE_ALL_HOLDS = """
-UPDATE holds SET status = 'cancelled', closed_reason = ?, version = version + 1
-WHERE run_key = ? AND status = 'pending'"""
 _OPEN_TIMER = "INSERT INTO timers (run_key, token, fire_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 _CLOSE_TIMER = "DELETE FROM timers WHERE run_key = ? AND token = ?"
 _CLOSE_ALL_TIMERS = "DELETE FROM timers WHERE run_key = ?"
 _TAKE = "UPDATE inbox SET done = 1 WHERE id = ? AND run_key = ?"
-_TELL = "INSERT INTO outbox (run_key, at, topic, key, payload) VALUES (?, ?, ?, ?, ?)"
+_TENANT = "SELECT tenant FROM runs WHERE key = ?"
 _REFER = "INSERT INTO blob_refs (run_key, digest) VALUES (?, ?) ON CONFLICT DO NOTHING"
 _END = """
 UPDATE runs SET status = ?, error = coalesce(?, error), ended_at = ?, worker = NULL, lease_until = NULL,
@@ -78,14 +65,16 @@ def check_transitions(status: str, sides: Sequence[Side]) -> None:
 
 def apply_side(cur: Cursor, now: int, key: int, side: Side) -> None:
     refer(cur, key, side)
-    _apply_holds(cur, key, side)
+    run_holds.apply(cur, now, key, side)
     _apply_timers(cur, key, side)
     for number in side.inbox_done:
         cur.execute(_TAKE, (number, key))
     for memory in side.memories:
         memories.put(cur, memory)
-    for message in side.outbox:
-        cur.execute(_TELL, (key, now, message.topic, message.key, message.payload))
+    if side.outbox:
+        ((tenant,),) = rows(cur, _TENANT, (key,))
+        for message in side.outbox:
+            outbox.put(cur, now, tenant, key, message)
     if side.migrated is not None:
         _migrate(cur, key, side.migrated)
     if side.status in ENDED:
@@ -105,9 +94,9 @@ def refer(cur: Cursor, key: int, side: Side) -> None:
         cur.execute(_REFER, (key, digest))
 
 
-def close_all(cur: Cursor, key: int, reason: str) -> None:
+def close_all(cur: Cursor, now: int, key: int, reason: str) -> None:
     """A run ends from outside: its open holds and timers end with it (CA-3)."""
-    cur.execute(_CLOSE_ALL_HOLDS, (reason, key))
+    run_holds.close_all(cur, now, key, reason)
     cur.execute(_CLOSE_ALL_TIMERS, (key,))
 
 
@@ -115,24 +104,6 @@ def _is_waiting(cur: Cursor, key: int, number: int) -> bool:
     return (
         row(cur, "SELECT 1 FROM inbox WHERE id = ? AND run_key = ? AND done = 0", (number, key)) is not None
     )
-
-
-def _apply_holds(cur: Cursor, key: int, side: Side) -> None:
-    for hold in side.holds:
-        _open_hold(cur, key, hold)
-    for closed in side.close_holds:
-        cur.execute(_CLOSE_HOLD, (closed.status, closed.reason, closed.id, key))
-    if side.close_all_holds is not None:
-        cur.execute(_CLOSE_ALL_HOLDS, (side.close_all_holds, key))
-
-
-def _open_hold(cur: Cursor, key: int, h: NewHold) -> None:
-    options = None if h.options is None else msgspec.json.encode(h.options)
-    cur.execute(
-        _OPEN_HOLD,
-        (h.id, key, h.seq, h.node, h.scope, h.visit, h.ordinal, h.type, h.prompt, options, h.assignee,
-         h.priority, h.context, h.schema, h.created_at, h.expires_at, h.expiry_action, h.request_hash),
-    )  # fmt: skip
 
 
 def _apply_timers(cur: Cursor, key: int, side: Side) -> None:

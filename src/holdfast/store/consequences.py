@@ -1,0 +1,56 @@
+"""What a hold brings along when its run opens, closes or goes on from it: an audit entry and a message.
+
+Every store writes the same ones, in the transaction of the run's own record. They carry no content: where a
+store is encrypted, what is taken over from the row (the request's hash, the reason) is encrypted already.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.types.audit import NewAudit, canonical
+from holdfast.types.hold import NewHold
+from holdfast.types.outbox import OutboxMessage
+
+ENGINE = "system:engine"
+BREAKPOINT = "debug_breakpoint"
+DELETED = "the run was deleted"
+
+
+def opened(hold: NewHold, run: str, now: int) -> NewAudit:
+    about = {
+        "node": hold.node,
+        "type": hold.type,
+        "assignee": hold.assignee,
+        "request_hash": hold.request_hash,
+        "expires_at": hold.expires_at,
+    }
+    return _entry("created", hold.id, run, now, about)
+
+
+def to_tell_of(hold: NewHold) -> OutboxMessage | None:
+    """Nobody is told of a breakpoint: whoever debugs looks (BP-8)."""
+    if hold.type == BREAKPOINT:
+        return None
+    about = {"hold": hold.id, "epoch": 1, "type": hold.type, "priority": hold.priority}
+    return OutboxMessage("hold.created", f"{hold.id}:hold.created:1", canonical(about), hold.id)
+
+
+def closed(hold: str, run: str, now: int, *, status: str, reason: str) -> NewAudit:
+    return _entry(status, hold, run, now, {"reason": reason})
+
+
+def to_withdraw(hold: str, kind: str, epoch: int, *, status: str) -> OutboxMessage | None:
+    """Whatever was sent about it is to be closed too."""
+    if kind == BREAKPOINT:
+        return None
+    about = {"hold": hold, "epoch": epoch, "status": status}
+    return OutboxMessage("hold.closed", f"{hold}:hold.closed:{epoch}", canonical(about), hold)
+
+
+def resumed(hold: str, run: str, now: int) -> NewAudit:
+    return _entry("resumed", hold, run, now, {})
+
+
+def _entry(action: str, hold: str, run: str, now: int, data: dict[str, Any]) -> NewAudit:
+    return NewAudit(at=now, actor=ENGINE, action=action, hold=hold, run=run, data=canonical(data))

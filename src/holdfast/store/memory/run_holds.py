@@ -1,0 +1,111 @@
+"""Holds that a run opens, closes and goes on from: the row, its audit entry and its message, together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from holdfast.store import consequences
+from holdfast.store.memory.tables import Tables
+from holdfast.types.audit import GENESIS, chained
+from holdfast.types.hold import HoldRow
+from holdfast.types.outbox import OutboxRow
+from holdfast.types.status import HoldStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holdfast.store.memory.rows import Run
+    from holdfast.types.audit import AuditRow, NewAudit
+    from holdfast.types.hold import NewHold
+    from holdfast.types.ids import HoldId
+    from holdfast.types.outbox import OutboxMessage
+    from holdfast.types.record import Side
+
+
+class Asking(Tables):
+    def _write_holds(self, run: Run, side: Side, now: int) -> None:
+        for hold in side.holds:
+            self._open_hold(run, hold, now)
+        for closed in side.close_holds:
+            self._close_hold(run, closed.id, closed.status, closed.reason, now)
+        for resumed in side.resumed_holds:
+            self._resume_hold(run, resumed, now)
+        if side.close_all_holds is not None:
+            self._close_all_holds(run, side.close_all_holds, now)
+
+    def _open_hold(self, run: Run, hold: NewHold, now: int) -> None:
+        place = (run.key, hold.scope, hold.node, hold.visit, hold.ordinal)
+        if hold.id in self._holds or place in self._hold_places:
+            return  # the same hold, asked again (CP-17)
+        self._hold_places[place] = hold.id
+        run.holds.append(hold.id)
+        self._hold_numbers[hold.id] = next(self._numbers)
+        self._holds[hold.id] = HoldRow(
+            run=run.id,
+            tenant=run.tenant,
+            flow=run.new.flow,
+            deployment=run.new.deployment,
+            instance_key=run.new.instance_key,
+            started_by=run.new.started_by,
+            status=HoldStatus.pending,
+            version=1,
+            updated_at=now,
+            **msgspec.structs.asdict(hold),
+        )
+        self._chain(run.tenant, [consequences.opened(hold, run.id, now)])
+        self._tell(run.tenant, run.id, consequences.to_tell_of(hold), now)
+
+    def _close_all_holds(self, run: Run, reason: str, now: int) -> None:
+        for hold in run.holds:
+            self._close_hold(run, hold, HoldStatus.cancelled, reason, now)
+
+    def _close_hold(self, run: Run, hold: HoldId, status: HoldStatus, reason: str, now: int) -> None:
+        row = self._holds.get(hold)
+        if row is None or row.run != run.id or row.status is not HoldStatus.pending:
+            return
+        self._holds[hold] = msgspec.structs.replace(
+            row,
+            status=status,
+            version=row.version + 1,
+            closed_reason=reason,
+            closed_by=consequences.ENGINE,
+            closed_at=now,
+            updated_at=now,
+        )
+        self._chain(run.tenant, [consequences.closed(hold, run.id, now, status=status, reason=reason)])
+        message = consequences.to_withdraw(hold, row.type, row.epoch, status=status)
+        self._tell(run.tenant, run.id, message, now)
+
+    def _resume_hold(self, run: Run, hold: HoldId, now: int) -> None:
+        row = self._holds.get(hold)
+        if row is None or row.run != run.id or row.status is HoldStatus.pending or row.resumed_at is not None:
+            return
+        self._holds[hold] = msgspec.structs.replace(row, resumed_at=now)
+        self._chain(run.tenant, [consequences.resumed(hold, run.id, now)])
+
+    def _chain(self, tenant: str, entries: Sequence[NewAudit]) -> list[AuditRow]:
+        """The entries, each bound to the one before it."""
+        chain = self._audit.setdefault(tenant, [])
+        for entry in entries:
+            prev = chain[-1].hash if chain else GENESIS
+            chain.append(chained(tenant, len(chain) + 1, prev, entry))
+        return chain[len(chain) - len(entries) :]
+
+    def _tell(self, tenant: str, run: str | None, message: OutboxMessage | None, now: int) -> None:
+        if message is None or (tenant, message.key) in self._outbox_keys:
+            return
+        row = OutboxRow(
+            id=next(self._numbers),
+            tenant=tenant,
+            run=run,
+            hold=message.hold,
+            at=now,
+            topic=message.topic,
+            key=message.key,
+            payload=bytes(message.payload),
+            due_at=now if message.due_at is None else message.due_at,
+        )
+        self._outbox_keys.add((tenant, message.key))
+        self._outbox[row.id] = row

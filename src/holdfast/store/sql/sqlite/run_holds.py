@@ -1,0 +1,116 @@
+"""Holds that a run opens, closes and goes on from: the row, its audit entry and its message, together."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import msgspec
+
+from holdfast.store import consequences
+from holdfast.store.sql.sqlite import audit, outbox
+from holdfast.store.sql.sqlite.connect import Cursor, Row, rows
+from holdfast.types.audit import NewAudit
+from holdfast.types.hold import HoldTerms, NewHold
+from holdfast.types.outbox import OutboxMessage
+from holdfast.types.record import Side
+
+_FIELDS = NewHold.__struct_fields__
+_OPEN = f"""
+INSERT INTO holds (run_key, tenant, updated_at, {", ".join(_FIELDS)})
+VALUES (?, ?, ?, {", ".join("?" * len(_FIELDS))}) ON CONFLICT DO NOTHING"""
+_CLOSING = """
+UPDATE holds SET status = ?, closed_reason = ?, closed_by = 'system:engine', closed_at = ?, updated_at = ?,
+                 version = version + 1"""
+_CLOSE = f"{_CLOSING} WHERE id = ? AND run_key = ? AND status = 'pending' RETURNING id, type, epoch"
+_CLOSE_ALL = f"{_CLOSING} WHERE run_key = ? AND status = 'pending' RETURNING id, type, epoch"
+_RESUME = """
+UPDATE holds SET resumed_at = ?
+WHERE id = ? AND run_key = ? AND status <> 'pending' AND resumed_at IS NULL"""
+_WHOSE = "SELECT id, tenant FROM runs WHERE key = ?"
+_PLAIN = HoldTerms()
+
+
+class OfRun:
+    """The changes to one run's holds in one transaction. Entries of the audit are gathered, and appended to
+    the chain at once."""
+
+    def __init__(self, cur: Cursor, now: int, key: int) -> None:
+        self._cur = cur
+        self._now = now
+        self._key = key
+        self._entries: list[NewAudit] = []
+
+    @cached_property
+    def _whose(self) -> tuple[str, str]:
+        """(run, tenant). Not asked of a run that ends without holds."""
+        ((run, tenant),) = rows(self._cur, _WHOSE, (self._key,))
+        return run, tenant
+
+    def open(self, hold: NewHold) -> None:
+        run, tenant = self._whose
+        self._cur.execute(_OPEN, (self._key, tenant, self._now, *values_of(hold)))
+        if self._cur.connection.changes():  # else the same hold, asked again (CP-17)
+            self._tell(consequences.opened(hold, run, self._now), consequences.to_tell_of(hold))
+
+    def close(self, hold: str, status: str, reason: str) -> None:
+        found = rows(self._cur, _CLOSE, (status, reason, self._now, self._now, hold, self._key))
+        self._closed(found, status, reason)
+
+    def close_all(self, reason: str) -> None:
+        found = rows(self._cur, _CLOSE_ALL, ("cancelled", reason, self._now, self._now, self._key))
+        self._closed(found, "cancelled", reason)
+
+    def _closed(self, found: list[Row], status: str, reason: str) -> None:
+        for hold, kind, epoch in found:
+            entry = consequences.closed(hold, self._whose[0], self._now, status=status, reason=reason)
+            self._tell(entry, consequences.to_withdraw(hold, kind, epoch, status=status))
+
+    def resume(self, hold: str) -> None:
+        self._cur.execute(_RESUME, (self._now, hold, self._key))
+        if self._cur.connection.changes():
+            self._entries.append(consequences.resumed(hold, self._whose[0], self._now))
+
+    def _tell(self, entry: NewAudit, message: OutboxMessage | None) -> None:
+        self._entries.append(entry)
+        if message is not None:
+            outbox.put(self._cur, self._now, self._whose[1], self._key, message)
+
+    def finish(self) -> None:
+        if self._entries:
+            audit.append(self._cur, self._whose[1], self._entries)
+
+
+def apply(cur: Cursor, now: int, key: int, side: Side) -> None:
+    if not (side.holds or side.close_holds or side.resumed_holds or side.close_all_holds is not None):
+        return
+    of_run = OfRun(cur, now, key)
+    for hold in side.holds:
+        of_run.open(hold)
+    for closed in side.close_holds:
+        of_run.close(closed.id, closed.status, closed.reason)
+    for hold in side.resumed_holds:
+        of_run.resume(hold)
+    if side.close_all_holds is not None:
+        of_run.close_all(side.close_all_holds)
+    of_run.finish()
+
+
+def close_all(cur: Cursor, now: int, key: int, reason: str) -> None:
+    of_run = OfRun(cur, now, key)
+    of_run.close_all(reason)
+    of_run.finish()
+
+
+def values_of(hold: NewHold) -> list[object]:
+    """As the columns keep them."""
+    return [column(field, getattr(hold, field)) for field in _FIELDS]
+
+
+def column(field: str, value: object) -> object:
+    if field == "options":
+        return None if value is None else msgspec.json.encode(value)
+    if field == "tags":
+        return msgspec.json.encode(value).decode() if value else "[]"
+    if field == "terms":
+        return "{}" if value == _PLAIN else msgspec.json.encode(value).decode()
+    return value

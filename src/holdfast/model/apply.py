@@ -59,6 +59,7 @@ def _created(graph: Graph, pos: Position, _record: Record, body: CreatedBody) ->
 def set_options(pos: Position, options: dict[str, Any]) -> None:
     """What the run was started with, of its own."""
     pos.breaks = list(options.get("breaks", ()))
+    pos.skills = [dict(pin) for pin in options.get("skills", ())]
     chosen = options.get("checkpoints")
     if chosen:
         pos.checkpoints = {**chosen, "exclude": list(chosen.get("exclude", ()))}

@@ -134,6 +134,8 @@ class Position(msgspec.Struct):
     breaks: list[str] = []
     breaks_off: bool = False
     checkpoints: dict[str, Any] = {}
+    # The skills that this run uses from its start to its end, as its first record has them.
+    skills: list[dict[str, str]] = []
     # The code that this run was last advanced with, where it is not the one it was started with (D-34).
     code: str = ""
 

@@ -18,6 +18,7 @@ from holdfast.model.graph import (
     SubflowSpec,
     TimerSpec,
 )
+from holdfast.types.skill import RESOLVED_SKILLS
 
 _PRIORITIES: Final = ("low", "normal", "high", "critical")
 _TIMEOUTS: Final = "cancel, default_option, fail, escalate:<assignee>, branch:<node>"
@@ -53,6 +54,9 @@ def _hold(view: View, node: Node, hold: HoldSpec) -> None:
     view.template(hold.assignee or "", "its assignee", node=node.id)
     for name, text in hold.context.items():
         view.template(text, f"its context {name!r}", node=node.id)
+    if RESOLVED_SKILLS in hold.context:
+        said = f"its context has {RESOLVED_SKILLS!r}, which names the skills of the run and is replaced"
+        view.warn("hold-context", said, node=node.id, fix="call it something else")
     view.one_of("hold-priority", hold.priority, _PRIORITIES, node=node.id)
     _field_name(view, node, hold.bind, "bind")
     _options(view, node, hold)

@@ -1,0 +1,28 @@
+"""The skills that a run is pinned to: chosen when it starts, kept in its first record, shown with each hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from holdfast.types.skill import RESOLVED_SKILLS, SkillPin
+from holdfast.types.value import FrozenDict, FrozenList
+
+
+def kept_pins(pins: Sequence[SkillPin]) -> list[dict[str, str]]:
+    """As the run's first record has them."""
+    return [{"id": pin.id, "version": pin.version, "digest": pin.digest} for pin in pins]
+
+
+def pins_of(kept: Sequence[Mapping[str, str]]) -> list[SkillPin]:
+    return [SkillPin(pin["id"], pin["version"], pin["digest"]) for pin in kept]
+
+
+def with_pins(context: dict[str, Any], kept: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+    """What a hold shows: the pins of its run under their own key, whatever its program wrote there (SK-2)."""
+    if not kept and RESOLVED_SKILLS not in context:
+        return context
+    found = {name: value for name, value in context.items() if name != RESOLVED_SKILLS}
+    if kept:
+        found[RESOLVED_SKILLS] = FrozenList([FrozenDict(pin) for pin in kept])
+    return found

@@ -23,6 +23,10 @@ PLACED = "hold.placed"
 TAKEN_BACK = "hold.taken_back"
 ASKED_BACK = "hold.asked_back"
 REPLIED = "hold.replied"
+ESCALATED = "hold.escalated"
+EXPIRED = "hold.expired"
+REMINDED = "hold.reminded"
+RESCHEDULED = "hold.rescheduled"
 
 
 def entry(row: HoldRow, by: str, action: str, at: int, **data: Any) -> NewAudit:

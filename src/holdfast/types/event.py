@@ -102,6 +102,15 @@ EVENTS = {
     "hold.taken_back": EventKind("a decision was taken back in time", ("hold", "by")),
     "hold.asked_back": EventKind("the deadline stands still for a question back", ("hold", "by", "to")),
     "hold.replied": EventKind("a question back is answered", ("hold", "by")),
+    "hold.escalated": EventKind(
+        "nobody decided in time, and the question goes to the next",
+        ("hold", "from", "to", "epoch", "rung", "expires_at", "by", "reason"),
+    ),
+    "hold.expired": EventKind("nobody decided in time", ("hold", "reason", "by")),
+    "hold.reminded": EventKind("somebody was reminded of a question", ("hold", "reminder", "by")),
+    "hold.rescheduled": EventKind(
+        "a calendar changed, and with it a deadline", ("hold", "by", "calendar", "expires_at")
+    ),
     "hold.answered": EventKind("the run has taken the answer to `ctx.ask`", ("step", "ordinal", "hold")),
     "checkpoint.created": EventKind(
         "a checkpoint is listed", ("checkpoint_id", "status", "node_id", "seq", "loop_num", "total_nodes")

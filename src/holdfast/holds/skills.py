@@ -15,7 +15,7 @@ from holdfast.telemetry import log
 from holdfast.types.deployment import Binding
 from holdfast.types.document import Document
 from holdfast.types.ids import DEFAULT_TENANT
-from holdfast.types.skill import Skill, SkillPin, SkillTool, digest_of, pin_of
+from holdfast.types.skill import Skill, SkillPin, SkillTool, digest_of, is_changed, pin_of
 from holdfast.types.wording import demand_text, told
 
 KIND = "skill"
@@ -213,8 +213,3 @@ def trouble_with(pin: SkillPin, skill: Skill | None) -> str:
     if skill.is_yanked:
         return "was yanked" + (f": {skill.yanked_reason}" if skill.yanked_reason else "")
     return ""
-
-
-def is_changed(pin: SkillPin, skill: Skill) -> bool:
-    """By the content itself: what a row says of its own digest proves nothing."""
-    return digest_of(skill) != pin.digest

@@ -16,12 +16,14 @@ from holdfast.model.resolving import resolver
 from holdfast.model.template import as_text, compile_template
 from holdfast.runs.context import Context
 from holdfast.runs.memory import NodeMemory, StoredMemory
+from holdfast.runs.skills import RunSkills
 from holdfast.runs.substeps import Step
 from holdfast.runs.threads import Suspended, ThreadContext
-from holdfast.telemetry import crashpoint
+from holdfast.telemetry import crashpoint, log
 from holdfast.types.ids import derived_id
 from holdfast.types.memory import Memory
 from holdfast.types.record import Kind
+from holdfast.types.skill import RESOLVED_SKILLS
 from holdfast.types.value import FrozenDict
 
 if TYPE_CHECKING:
@@ -38,8 +40,16 @@ class Clerk:
 
     def __init__(self, driver: Driver) -> None:
         self.driver = driver
+        self.skills = RunSkills()
         # Writes to a memory of somebody else's, by (scope, node, visit).
         self.remember_later: dict[tuple[str, int, int], list[Memory]] = {}
+
+    async def take_skills(self) -> None:
+        """Before the first handler is called: what it finds there does not depend on when it looks."""
+        from holdfast.runs.deploying import load_skills
+
+        driver = self.driver
+        self.skills = await load_skills(driver.runtime.store, driver.row, driver.pos.skills)
 
     # Keys and code.
     def idempotency_key(self, execution: Exec, node: Node) -> str:
@@ -141,6 +151,9 @@ class Clerk:
     def ask_inside(
         self, execution: Exec, key: str, ordinal: int, spec: HoldSpec, context: dict[str, Any]
     ) -> None:
+        if RESOLVED_SKILLS in context:
+            said = "the context of a question has %r, which names the skills of the run and is replaced"
+            log.warning(said, RESOLVED_SKILLS, extra={"run": self.driver.run})
         decision = self.driver.decision()
         frozen = FrozenDict(context)
         asking.ask_inside(decision, execution, key, ordinal, spec, frozen, self.code_of(execution))

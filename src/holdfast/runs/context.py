@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from holdfast.runs.driver import Driver
     from holdfast.runs.memory import NodeMemory
+    from holdfast.runs.skills import RunSkills
 
 
 T = TypeVar("T")
@@ -117,6 +118,12 @@ class Context:
         """What flows remember beyond one run, as consistent as the node or flow asks for (D-22)."""
         self._at.check_open()
         return self._driver.clerk.memory_of(self, self._exec, self._node)
+
+    @property
+    def skills(self) -> RunSkills:
+        """Those that the run's deployment binds, in the versions that the run is pinned to: the same from its
+        start to its end, wherever it goes on."""
+        return self._driver.clerk.skills
 
     # Results.
     def artifact(self, name: str, value: Any) -> None:

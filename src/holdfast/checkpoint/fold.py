@@ -217,7 +217,7 @@ def _memory(history: History, body: SubstepBody) -> None:
 def _asked(_graph: Graph, history: History, record: Record, body: AskedBody) -> None:
     _started(history, record.scope + record.node)
     kept = ("ordinal", "type", "prompt", "options", "assignee", "priority", "context", "schema", "expires_at")
-    asked = {name: getattr(body, name) for name in (*kept, "key", "on_timeout", "code")}
+    asked = {name: getattr(body, name) for name in (*kept, "key", "on_timeout", "code", "more")}
     where = {"node": record.node, "scope": record.scope, "visit": record.visit, "at": record.at}
     history.asked[body.hold] = {**asked, **where}
 

@@ -7,11 +7,12 @@ from typing import Any, cast
 
 from holdfast.engine import asking, breaking, doubting, ending, failing, recovering, settling
 from holdfast.engine.dataflow import Problem
-from holdfast.engine.decision import Decision, consume, node_of
+from holdfast.engine.decision import Decision, consume, node_of, taken_in
 from holdfast.engine.messages import Answered, CodeChanged, Finished, Proven, Recovered
 from holdfast.model.apply import apply_record
 from holdfast.model.bodies import AttemptBody, ErrorInfo, SubstepBody
 from holdfast.model.graph import HoldSpec
+from holdfast.model.holding import decision_of
 from holdfast.model.position import Exec, OpenHold
 from holdfast.types.hold import HoldClosed, Option
 from holdfast.types.ids import HoldId
@@ -27,6 +28,11 @@ CODE_OPTIONS = (
 
 def answered(decision: Decision, message: Answered) -> None:
     """An answer counts for exactly the hold that it names (R-27); one for a closed hold is only consumed."""
+    with taken_in(decision, message.hold):
+        _answered(decision, message)
+
+
+def _answered(decision: Decision, message: Answered) -> None:
     pos = decision.pos
     waiting = pos.holds.get(message.hold)
     if waiting is not None and waiting.why == "code":
@@ -52,7 +58,7 @@ def decide(
     node = node_of(decision.graph, decision.pos, execution)
     bind = node.hold.bind if node.hold else "decision"
     ops: list[Op] = [
-        ("scratch", bind, "set", resolution.get("decision")),
+        ("scratch", bind, "set", decision_of(resolution)),
         ("scratch", f"{bind}_result", "set", resolution),
     ]
     data = _mapping(resolution.get("response_data"))
@@ -97,9 +103,7 @@ def tell(
     known = execution.subs.get(waiting.key)
     name = known.name if known else execution.step_names.get(waiting.key, "")
     body = SubstepBody(waiting.key, name, resolution, error, hold)
-    side = Side(close_timers=[waiting.token] if waiting.token else [])
-    if inbox:
-        side.inbox_done.append(inbox)
+    side = Side(inbox_done=[inbox] if inbox else [])
     record = decision.draft(
         Kind.substep, body, node=node.id, execution=execution, effect="human", listed=True, side=side
     )
@@ -227,7 +231,9 @@ def _code_answered(decision: Decision, waiting: OpenHold, message: Answered) -> 
         _accept_code(decision, waiting.key, message.inbox, [])
         recovering.recovered(decision, Recovered())
         return
-    consume(decision, message.inbox)
-    ending.fail_run(
-        decision, Problem("version_mismatch", "a person refused to go on with the changed code", "")
-    )
+    refuse_code(decision, "a person refused to go on with the changed code", message.inbox)
+
+
+def refuse_code(decision: Decision, why: str, inbox: int) -> None:
+    consume(decision, inbox)
+    ending.fail_run(decision, Problem("version_mismatch", why, ""))

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import Any
 
-import msgspec
-
+from holdfast.engine import failing, opening
 from holdfast.engine.decision import Decision, node_of
+from holdfast.errors import ExpressionError
 from holdfast.model.apply import apply_record
-from holdfast.model.bodies import AskedBody, ErrorInfo
+from holdfast.model.bodies import ErrorInfo
 from holdfast.model.expr import Resolve
-from holdfast.model.forms.compiling import primary_options
-from holdfast.model.forms.rendering import render_form
-from holdfast.model.forms.schemas import schema_of
 from holdfast.model.forms.unmasking import unmasked
 from holdfast.model.graph import HoldSpec, Node
+from holdfast.model.pinning import with_pins
 from holdfast.model.position import Exec, Position
 from holdfast.model.resolving import hiding, resolver
-from holdfast.model.template import TemplateRenderError, as_text, compile_template, json_bytes
-from holdfast.types.hold import HoldClosed, NewHold, Option
+from holdfast.model.template import TemplateRenderError, as_text, compile_template
+from holdfast.types.hold import HoldClosed, Option
 from holdfast.types.ids import HoldId, derived_id
-from holdfast.types.record import Kind, NewTimer, Side
+from holdfast.types.record import Kind, Side
 from holdfast.types.status import HoldStatus
-from holdfast.types.value import FrozenDict
 
 DOUBT_OPTIONS = (
     Option("happened", "It happened", "primary"),
@@ -54,60 +50,17 @@ def ask(
     code: str = "",
 ) -> None:
     """Open a hold by an `asked` record of its own; asking again finds the same id (D-28)."""
-    pos = decision.pos
     scope, visit = (execution.scope, execution.visit) if execution else ("", 0)
-    hold = HoldId(derived_id(pos.run, scope, node, visit, why, ordinal))
-    expires = None if spec.timeout is None else decision.now + spec.timeout
-    token = f"hold:{hold}" if expires is not None else ""
-    shown = json_bytes((prompt, spec.options, context, spec.schema))
-    row = NewHold(
-        id=hold,
-        seq=pos.head + 1,
-        node=node,
-        scope=scope,
-        visit=visit,
-        ordinal=ordinal,
-        type=spec.type,
-        prompt=prompt,
-        options=spec.options,
-        assignee=spec.assignee,
-        priority=spec.priority,
-        context=json_bytes(context),
-        schema=None if spec.schema is None else json_bytes(spec.schema),
-        created_at=decision.now,
-        expires_at=expires,
-        expiry_action=spec.on_timeout,
-        request_hash="sha256:" + sha256(shown).hexdigest(),
+    hold = HoldId(derived_id(decision.pos.run, scope, node, visit, why, ordinal))
+    context = with_pins(context, decision.pos.skills)
+    row = opening.row_of(
+        decision, execution, hold, node, spec, ordinal=ordinal, prompt=prompt, context=context
     )
-    options = [[o.id, o.label, o.variant] for o in spec.options] if spec.options else None
-    body = AskedBody(
-        hold,
-        ordinal,
-        spec.type,
-        prompt,
-        options,
-        spec.assignee,
-        spec.priority,
-        FrozenDict(context),
-        spec.schema,
-        expires,
-        why,
-        token,
-        _on_timeout(spec),
-        code,
-    )
-    side = Side(holds=[row], timers=[NewTimer(token, expires)] if expires is not None else [])
+    body = opening.body_of(row, spec, context, why, code)
     record = decision.draft(
-        Kind.asked, body, node=node, execution=execution, effect="human", listed=True, side=side
+        Kind.asked, body, node=node, execution=execution, effect="human", listed=True, side=Side(holds=[row])
     )
-    apply_record(decision.graph, pos, record, body)
-
-
-def _on_timeout(spec: HoldSpec) -> str | None:
-    """What the expiry will do, complete in itself: it must not depend on the question's code later."""
-    if spec.on_timeout in ("default", "default_option") and spec.options:
-        return f"default:{spec.options[0].id}"
-    return spec.on_timeout
+    apply_record(decision.graph, decision.pos, record, body)
 
 
 def ask_node(decision: Decision, execution: Exec, node: Node) -> None:
@@ -118,11 +71,13 @@ def ask_node(decision: Decision, execution: Exec, node: Node) -> None:
         resolve = hiding(resolve, decision.graph.secrets)
     prompt = unmasked(_text(_rendered(spec.prompt, resolve)))
     context = {name: unmasked(_rendered(text, resolve)) for name, text in spec.context.items()}
-    if spec.assignee is not None and "{{" in spec.assignee:
-        rendered = _text(_rendered(spec.assignee, resolve))
-        spec = msgspec.structs.replace(spec, assignee=rendered)
-    if spec.form:
-        spec = _with_form(spec, spec.form, resolve)
+    try:
+        spec = opening.filled_in(spec, resolve)
+    except opening.UnaskableError as fault:
+        said = f"hold {node.id!r} cannot be asked: {fault}"
+        error = ErrorInfo(ExpressionError.code, ExpressionError.__name__, said)
+        failing.give_up(decision, execution, error)
+        return
     ask(
         decision,
         execution,
@@ -133,13 +88,6 @@ def ask_node(decision: Decision, execution: Exec, node: Node) -> None:
         prompt=prompt,
         context=context,
     )
-
-
-def _with_form(spec: HoldSpec, form: dict[str, Any], resolve: Resolve) -> HoldSpec:
-    """The form as it stands now: what the run or its flow becomes later does not change it."""
-    shown = render_form(form, resolve)
-    options = primary_options(shown) or spec.options
-    return msgspec.structs.replace(spec, schema=schema_of(shown), options=options)
 
 
 def _rendered(text: str, resolve: Resolve) -> object:
@@ -211,5 +159,3 @@ def close_holds(pos: Position, execution: Exec, side: Side, reason: str) -> None
     for hold, waiting in pos.holds.items():
         if waiting.node == execution.node and waiting.scope == execution.scope:
             side.close_holds.append(HoldClosed(HoldId(hold), HoldStatus.cancelled, reason))
-            if waiting.token:
-                side.close_timers.append(waiting.token)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Protocol
 
 from holdfast.model.apply import apply_record
@@ -9,6 +11,7 @@ from holdfast.model.bodies import AttemptBody, ErrorInfo
 from holdfast.model.breaks import place_of
 from holdfast.model.graph import Graph, Node
 from holdfast.model.position import Exec, Position
+from holdfast.types.ids import HoldId
 from holdfast.types.record import Body, Kind, Op, Record, Side
 
 
@@ -98,6 +101,15 @@ def side_of(record: Record) -> Side:
     if record.side is None:
         record.side = Side()
     return record.side
+
+
+@contextmanager
+def taken_in(decision: Decision, hold: str) -> Generator[None]:
+    """What became of this hold is taken in with the first record that follows from it."""
+    before = len(decision.records)
+    yield
+    if len(decision.records) > before:
+        side_of(decision.records[before][0]).resumed_holds.append(HoldId(hold))
 
 
 def consume(decision: Decision, inbox: int) -> None:

@@ -44,6 +44,16 @@ class Answered(msgspec.Struct, kw_only=True):
     inbox: int = 0
 
 
+class Lapsed(msgspec.Struct, kw_only=True):
+    """A hold ended without a decision: it expired, or was withdrawn. `raises`: the flow is to know."""
+
+    hold: str
+    withdrawn: bool = False
+    raises: bool = False
+    reason: str = ""
+    inbox: int = 0
+
+
 class TimerFired(msgspec.Struct, kw_only=True):
     token: str
     inbox: int = 0
@@ -125,6 +135,7 @@ class Stopped(msgspec.Struct, kw_only=True):
 Message = (
     Finished
     | Answered
+    | Lapsed
     | TimerFired
     | CancelAsked
     | ResumeAsked

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from holdfast.engine import answering, breaking, doubting, ending, recovering, settling, timing
+from holdfast.engine import answering, breaking, doubting, ending, lapsing, recovering, settling, timing
 from holdfast.engine.decision import Decision, Fits
 from holdfast.engine.messages import (
     Answered,
@@ -18,6 +18,7 @@ from holdfast.engine.messages import (
     CodeChanged,
     Doubted,
     Finished,
+    Lapsed,
     LateCame,
     Message,
     Recovered,
@@ -41,6 +42,7 @@ def step(
 _HANDLERS: dict[type[Message], Callable[[Decision, Any], None]] = {
     Finished: settling.finished,
     Answered: answering.answered,
+    Lapsed: lapsing.lapsed,
     TimerFired: timing.timer_fired,
     CancelAsked: ending.cancel_asked,
     ResumeAsked: recovering.resume_asked,

@@ -1,25 +1,21 @@
-"""Timers: nodes that sleep, joins and questions with a time limit; and what happens when one fires."""
+"""Timers: nodes that sleep, joins with a time limit; and what happens when one fires."""
 
 from __future__ import annotations
 
-from holdfast.engine import answering, ending, failing, settling
+from holdfast.engine import ending, failing, settling
 from holdfast.engine.dataflow import Flow, Problem
-from holdfast.engine.decision import Decision, consume, node_of, side_of
+from holdfast.engine.decision import Decision, consume, node_of
 from holdfast.engine.messages import Finished, TimerFired
 from holdfast.model.apply import apply_record
-from holdfast.model.bodies import AttemptBody, ErrorInfo
+from holdfast.model.bodies import AttemptBody
 from holdfast.model.expr import MISSING as EXPR_MISSING
 from holdfast.model.expr import compile_expr
 from holdfast.model.graph import Node
 from holdfast.model.moves import join_token
-from holdfast.model.position import Exec, OpenHold
+from holdfast.model.position import Exec
 from holdfast.model.resolving import resolver
 from holdfast.types.clock import to_micros
-from holdfast.types.hold import HoldClosed
-from holdfast.types.ids import HoldId
 from holdfast.types.record import Kind, NewTimer, Side
-from holdfast.types.status import HoldStatus
-from holdfast.types.value import FrozenDict
 
 
 def sleep(decision: Decision, execution: Exec, node: Node) -> None:
@@ -73,8 +69,6 @@ def timer_fired(decision: Decision, message: TimerFired) -> None:
     elif execution is None:
         pos.timers.pop(message.token, None)
         consume(decision, message.inbox)
-    elif kind == "hold":
-        _expired(decision, execution, message)
     elif execution.phase != "delay" or execution.token != message.token:
         consume(decision, message.inbox)
     elif kind == "sleep":
@@ -111,54 +105,3 @@ def _join_timed_out(decision: Decision, key: tuple[str, int], message: TimerFire
         ending.fail_run(decision, problem)
     for fresh in flow.opened:
         settling.open_exec(decision, fresh)
-
-
-def _expired(decision: Decision, execution: Exec, message: TimerFired) -> None:
-    """Nobody answered in time. Without a declared action this is a failure: never an approval."""
-    pos = decision.pos
-    hold = message.token.partition(":")[2]
-    waiting = pos.holds.get(hold)
-    if waiting is None:
-        consume(decision, message.inbox)
-        return
-    action = waiting.on_timeout or "fail"
-    node = node_of(decision.graph, pos, execution)
-    if action.startswith("default:"):
-        _by_default(decision, execution, waiting, hold, action.partition(":")[2], message.inbox)
-    elif action == "cancel":
-        ending.cancel_run(decision, f"hold {hold} expired", message.inbox)
-    elif action.startswith("branch:"):
-        expired = FrozenDict({"decision": None, "response_data": None, "expired": True})
-        answering.decide(decision, execution, expired, message.inbox, reroute=action.partition(":")[2])
-        _mark_expired(decision, hold)
-    else:
-        error = ErrorInfo(
-            "hold_expired", "HoldExpiredError", f"nobody answered {waiting.key or node.id!r} in time"
-        )
-        if waiting.why == "ask":
-            answering.tell(decision, execution, waiting, hold, None, message.inbox, error)
-        else:
-            failing.give_up(decision, execution, error, inbox=message.inbox)
-        _mark_expired(decision, hold)
-
-
-def _by_default(
-    decision: Decision, execution: Exec, waiting: OpenHold, hold: str, option: str, inbox: int
-) -> None:
-    chosen = FrozenDict(
-        {"decision": option, "response_data": None, "auto_expired": True, "resolved_by": "system:expiry"}
-    )
-    if waiting.why == "ask":
-        answering.tell(decision, execution, waiting, hold, chosen, inbox)
-    else:
-        answering.decide(decision, execution, chosen, inbox)
-    _mark_expired(decision, hold)
-
-
-def _mark_expired(decision: Decision, hold: str) -> None:
-    """The row says how it ended: expired, not cancelled."""
-    for record, _ in decision.records:
-        if record.side is not None:
-            record.side.close_holds = [c for c in record.side.close_holds if c.id != hold]
-    closed = HoldClosed(HoldId(hold), HoldStatus.expired, "nobody answered in time")
-    side_of(decision.records[0][0]).close_holds.append(closed)

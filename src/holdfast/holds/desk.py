@@ -1,7 +1,7 @@
 """The desk: what is worked out about a hold before its row is written, in the order in which it matters.
 
-The engine decides that a run asks, and what; the desk finds whom it goes to and until when. Whatever cannot be
-worked out leaves the question open for those who look after unrouted ones: a run never fails because a
+The engine decides that a run asks, and what; the desk finds whom it goes to and until when. Whatever cannot
+be worked out leaves the question open for those who look after unrouted ones: a run never fails because a
 directory was away.
 """
 
@@ -31,7 +31,7 @@ class Preparing(Protocol):
 
 
 class Desk:
-    """Policies may change whom it goes to and until when, so they come first; skills only add to what is shown."""
+    """Policies may change whom it goes to and until when, so they come first; skills add to what is shown."""
 
     def __init__(
         self,

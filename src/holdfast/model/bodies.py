@@ -82,9 +82,10 @@ class AskedBody(Body):
     schema: Any
     expires_at: int | None
     key: str = ""
-    token: str = ""
+    token: str = ""  # of a timer that expired it, in journals of before the row did that itself
     on_timeout: str | None = None
     code: str = ""
+    more: Any = None  # tags, reminder and terms, where there are some; of use only where it is asked again
 
 
 class ChunkBody(Body):

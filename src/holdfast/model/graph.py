@@ -16,6 +16,7 @@ from holdfast.model.expr import Expr, compile_expr
 from holdfast.model.secrets import Paths, parsed
 from holdfast.types.hold import Option
 from holdfast.types.status import REPEATABLE, Effect
+from holdfast.types.terms import HoldTerms
 
 START = "__START__"
 END = "__END__"
@@ -91,6 +92,12 @@ class HoldSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Sections as `model.forms` compiles them. Unset rather than none: older graphs keep their identity."""
     into: str | msgspec.UnsetType = msgspec.UNSET
     """The state's field that takes what was filled in."""
+    wait: str | msgspec.UnsetType = msgspec.UNSET
+    """A timeout that is known when the question is asked: with placeholders, or in business time."""
+    reminder: int | msgspec.UnsetType = msgspec.UNSET
+    """Minutes."""
+    tags: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    terms: HoldTerms | msgspec.UnsetType = msgspec.UNSET
 
 
 class TimerSpec(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,7 +25,7 @@ from holdfast.model.children import PARENTS
 from holdfast.model.graph import InDoubt, NodeKind
 from holdfast.model.position import SETTLED, Exec
 from holdfast.runs.reasons import attempt_cause
-from holdfast.runs.scene import NO_ERROR, Cause, Scene, doubt, ended_badly, said
+from holdfast.runs.scene import NO_ERROR, Cause, Scene, doubt, ended_badly, lapse, said
 from holdfast.types.record import Kind
 from holdfast.types.value import FrozenDict
 
@@ -118,8 +118,8 @@ def _hold_ended(scene: Scene, ops: Sequence[Any], error: ErrorInfo | None) -> Ca
     if error is not None and error.code == StateError.code:
         # The answer itself is not in the journal then; that it did not fit is.
         return [said(hold, {})]
-    if error is not None or answer.get("expired") or answer.get("auto_expired"):
-        return [TimerFired(token=scene.pos.holds[hold].token)]
+    if error is not None or answer.get("expired"):
+        return [lapse(hold, error)]
     return [said(hold, answer)]
 
 
@@ -147,9 +147,8 @@ def _substep(scene: Scene) -> Cause:
     if wait.why == "doubt_step":
         data = FrozenDict({"value": body.value})
         return [said(body.hold, {"decision": "happened", "response_data": data})]
-    value: dict[str, Any] = body.value or {}
-    if body.error is not None or value.get("auto_expired"):
-        return [TimerFired(token=wait.token)]
+    if body.error is not None:
+        return [lapse(body.hold, body.error)]
     return [said(body.hold, body.value)]
 
 

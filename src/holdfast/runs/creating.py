@@ -12,6 +12,7 @@ from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs.fitting import Fitting
 from holdfast.runs.options import check_options, own_options
+from holdfast.runs.routing import facts_of
 from holdfast.store.base import FlowRow, NewRun
 from holdfast.types.ids import DEFAULT_TENANT, RunId, new_run_id
 from holdfast.types.record import Record
@@ -35,18 +36,29 @@ async def prepare(
     mode: str | None = None,
     breaks: Sequence[str] | None = None,
     checkpoints: str | Mapping[str, Any] | None = None,
+    started_by: str | None = None,
+    deployment: str | None = None,
 ) -> tuple[NewRun, Position]:
     """Checked, begun and sealed, and not yet stored.
 
+    `started_by`: who set it going, as `user:dana@acme`; `deployment`: what it is a run of, beside its flow.
     `breaks`: nodes to stop before, `child/node` inside a sub-flow. `checkpoints`: which records this
     run lists, instead of the flow's policy: "every", "explicit", "none", or a mapping with policy, when
     and exclude."""
     names = {
         "tenant": tenant, "thread": thread, "instance_key": instance_key, "lane": lane,
-        "idempotency_key": idempotency_key, "run_id": run_id,
+        "idempotency_key": idempotency_key, "run_id": run_id, "started_by": started_by,
+        "deployment": deployment,
     }  # fmt: skip
     check_options(names, priority, mode)
     own = own_options(program.graph, breaks, checkpoints)
+    if deployment is not None:
+        from holdfast.runs.deploying import enter
+
+        deployment, kept = await enter(
+            service.store, program, deployment, tenant=tenant, instance_key=instance_key
+        )
+        own |= kept
     service.runtime.carry(program)
     spec = program.graph.spec
     start, scratch = program.schema.start(given)
@@ -77,10 +89,13 @@ async def prepare(
         thread=thread,
         instance_key=instance_key,
         idempotency_key=idempotency_key,
+        started_by=started_by,
+        deployment=deployment,
         created_at=now,
         ready_at=now,
         first=await _sealed(service, program, decision, tenant),
     )
+    await service.runtime.router.route_all(new.first, facts_of(new))
     return new, decision.pos
 
 

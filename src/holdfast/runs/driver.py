@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from holdfast.runs.mail import Box
 from holdfast.runs.parking import Parker
 from holdfast.runs.performing import Performer
 from holdfast.runs.recorder import MAX_DELAY
+from holdfast.runs.routing import facts_of
 from holdfast.runs.underway import UnderWay
 from holdfast.runs.waiting import Waiter
 from holdfast.runs.witness import Witness
@@ -51,6 +53,8 @@ class Driver:
         self.sealer = runtime.sealer_of(program)
         self.recorder = runtime.recorder
         self.queue = runtime.recorder.open(self.lease, loaded.pos.head, self.lost)
+        self.facts = facts_of(claim.run)
+        self.queue.route = partial(runtime.router.route, facts=self.facts)
         self.task: asyncio.Task[Any] | None = None
         self.awake = asyncio.Event()
         self.left = asyncio.Event()
@@ -95,6 +99,8 @@ class Driver:
             self.left.set()
 
     async def _drive(self) -> RunStatus:
+        if self.pos.skills:
+            await self.clerk.take_skills()
         messages = await self.box.first(self.row.inbox_seq)
         clock, writer = self.runtime.clock, self.writer
         while True:

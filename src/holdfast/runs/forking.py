@@ -10,12 +10,12 @@ import msgspec
 from holdfast.checkpoint import Blob
 from holdfast.checkpoint.fold import HISTORY, History
 from holdfast.checkpoint.lenient import LenientRegistry
-from holdfast.engine import asking, breaking
+from holdfast.engine import asking, breaking, opening
 from holdfast.engine.decision import Decision, node_of
 from holdfast.errors import FlowNotFoundError
 from holdfast.model.bodies import CreatedBody
 from holdfast.model.children import PARENTS, NotAListError, child_inputs
-from holdfast.model.graph import Graph, HoldSpec, NodeKind
+from holdfast.model.graph import Graph, NodeKind
 from holdfast.model.position import Exec, OpenHold, Position
 from holdfast.model.program import Program
 from holdfast.model.snapshot import dump_position
@@ -23,12 +23,12 @@ from holdfast.runs.blobs import refs_in
 from holdfast.runs.history import Reader, reader_of
 from holdfast.runs.patching import partitions, patched
 from holdfast.runs.pictures import Folded, fold_to, resolve
+from holdfast.runs.routing import facts_of
 from holdfast.runs.unloaded import stored_program
 from holdfast.runs.versions import version_at
 from holdfast.store.base import NewRun, RunRow
 from holdfast.store.readonly import demand_live
 from holdfast.telemetry import crashpoint
-from holdfast.types.hold import Option
 from holdfast.types.ids import RunId, checkpoint_id, new_run_id
 from holdfast.types.record import Kind, Move, NewTimer, Record, Side
 from holdfast.types.value import FrozenDict
@@ -77,7 +77,9 @@ async def fork(
     records, more = _records(program, folded, run, now, sealer, supersede=supersede, changes=changes)
     await service.runtime.desk.of(source.tenant).put(blobs + more)
     crashpoint("inside_fork")
-    row, _ = await service.store.create(_new_run(program, source, at, run, records, now, supersede))
+    new = _new_run(program, source, at, run, records, now, supersede)
+    await service.runtime.router.route_all(records, facts_of(new))
+    row, _ = await service.store.create(new)
     return row
 
 
@@ -110,6 +112,9 @@ def _new_run(
         lane=source.lane,
         priority=source.priority,
         thread=source.thread,
+        instance_key=source.instance_key,
+        started_by=source.started_by,
+        deployment=source.deployment,
         forked_from=checkpoint_id(source.id, at),
         supersedes=source.id if supersede else None,
         created_at=now,
@@ -282,18 +287,7 @@ def reopen(decision: Decision, history: History, waits: dict[str, OpenHold]) -> 
 
 
 def _ask_again(decision: Decision, execution: Exec, asked: dict[str, Any]) -> None:
-    options = asked["options"]
-    expires = asked["expires_at"]
-    spec = HoldSpec(
-        type=asked["type"],
-        prompt=asked["prompt"],
-        assignee=asked["assignee"],
-        priority=asked["priority"],
-        options=tuple(Option(*option) for option in options) if options else None,
-        timeout=None if expires is None else max(0, expires - asked["at"]),
-        on_timeout=asked["on_timeout"],
-        schema=None if asked["schema"] is None else dict(asked["schema"]),
-    )
+    spec = opening.asked_again(asked)
     key = asked["key"].partition(":")[2]
     asking.ask_inside(
         decision, execution, key, asked["ordinal"], spec, FrozenDict(asked["context"] or {}), asked["code"]

@@ -11,6 +11,7 @@ from holdfast.engine.messages import (
     BreaksSet,
     CancelAsked,
     CodeChanged,
+    Lapsed,
     Late,
     LateCame,
     Message,
@@ -22,8 +23,10 @@ from holdfast.errors import VersionMismatchError
 from holdfast.runs import evidence
 from holdfast.runs.changes import changed_ahead
 from holdfast.store.base import Store
+from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId
 from holdfast.types.record import InboxRow
+from holdfast.types.status import HoldStatus
 from holdfast.types.value import freeze
 
 if TYPE_CHECKING:
@@ -46,7 +49,7 @@ class Box:
         """On loading a run: is it our code, what was under way, then the mail."""
         messages = await self._first(inbox_seq)
         if self.driver.row.term > 1:
-            answered = {message.hold for message in messages if isinstance(message, Answered)}
+            answered = {message.hold for message in messages if isinstance(message, Answered | Lapsed)}
             self.driver.writer.announce([hold for hold in self.driver.pos.holds if hold not in answered])
         return messages
 
@@ -58,6 +61,8 @@ class Box:
             return [Recovered()]
         changed = await self._code_changed()
         if driver.pos.timers and await driver.runtime.store.fire_timers(limit=100, run=driver.run):
+            inbox_seq += 1
+        if driver.pos.holds and await driver.runtime.sweep_holds(driver.run):
             inbox_seq += 1
         if changed is not None and driver.graph.spec.code_change == "ask":
             return [changed]
@@ -114,12 +119,13 @@ class Box:
             # Nothing goes on before a person has agreed to the changed code; the rest of the mail waits.
             fresh = [row for row in fresh if row.kind == "cancel" or self._is_about_code(row)]
         self._taken.update(row.id for row in fresh)
-        # Who answered in time is not too late because the deadline has been noticed since.
+        # Who answered is not too late because a time limit beside the question has been noticed since.
         fresh.sort(key=lambda row: row.kind == "timer")
         return [message for row in fresh if (message := await self._read(row)) is not None]
 
     def _is_about_code(self, row: InboxRow) -> bool:
-        hold = self.driver.pos.holds.get(row.payload.decode()) if row.kind == "answer" else None
+        told = row.kind in ("answer", "lapse")
+        hold = self.driver.pos.holds.get(row.payload.decode()) if told else None
         return hold is not None and hold.why == "code"
 
     async def _read(self, row: InboxRow) -> Message | None:
@@ -139,19 +145,35 @@ async def message_of(store: Store, row: InboxRow, late: Late | None = None) -> M
     if row.kind == "cancel":
         said: dict[str, Any] = msgspec.json.decode(row.payload) if row.payload else {}
         return CancelAsked(reason=said.get("reason") or "cancelled", by=said.get("by") or "", inbox=row.id)
-    return await _answer(store, row) if row.kind == "answer" else None
+    return await _outcome(store, row) if row.kind in ("answer", "lapse") else None
 
 
-async def _answer(store: Store, row: InboxRow) -> Message | None:
+async def _outcome(store: Store, row: InboxRow) -> Message | None:
+    """What became of a hold, as its row says: that is decided once, whatever mail brought us here."""
     hold = await store.hold(HoldId(row.payload.decode()))
-    if hold is None or hold.resolution is None:
+    if hold is None or hold.status is HoldStatus.pending:
         return None
+    if hold.resolution is None:
+        return _lapse(hold, row)
     resolution = freeze(msgspec.json.decode(hold.resolution))
     return Answered(
         hold=hold.id,
         resolution=resolution,
         by=hold.resolved_by or "",
         at=hold.resolved_at or 0,
+        inbox=row.id,
+    )
+
+
+def _lapse(hold: HoldRow, row: InboxRow) -> Lapsed:
+    withdrawn = hold.status is HoldStatus.cancelled
+    by = f" by {hold.closed_by}" if hold.closed_by else ""
+    reason = hold.closed_reason or f"hold {hold.id} was cancelled{by}"
+    return Lapsed(
+        hold=hold.id,
+        withdrawn=withdrawn,
+        raises=withdrawn and hold.terms.on_cancel == "raise",
+        reason=reason,
         inbox=row.id,
     )
 

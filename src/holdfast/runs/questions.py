@@ -7,10 +7,11 @@ from datetime import timedelta
 from typing import Any, TypedDict
 
 from holdfast.checkpoint import pack
-from holdfast.errors import AnswerInvalidError, HoldExpiredError, InputError
+from holdfast.errors import AnswerInvalidError, HoldCancelledError, HoldExpiredError, InputError
 from holdfast.model.checks.schemas import schema_faults
 from holdfast.model.forms.unmasking import unmasked
 from holdfast.model.graph import HoldSpec
+from holdfast.model.holding import decision_of
 from holdfast.model.position import Sub
 from holdfast.runs.attempt import Attempt
 from holdfast.runs.forms import form_asked, typed
@@ -42,7 +43,7 @@ class Reply:
     __slots__ = ("by", "comment", "data", "decision")
 
     def __init__(self, resolution: Mapping[str, Any]) -> None:
-        self.decision: Any = resolution.get("decision")
+        self.decision: Any = decision_of(resolution)
         self.data: Any = resolution.get("response_data")
         self.comment: str | None = resolution.get("comment")
         self.by: str | None = resolution.get("resolved_by")
@@ -60,7 +61,8 @@ class Reply:
 def reply_of(sub: Sub, form: Any = None, *, bare: bool = False) -> Any:
     """`bare`: nothing was to be chosen, so that what was filled in is all there is."""
     if sub.error is not None:
-        raise HoldExpiredError(sub.error.message)
+        lost = HoldCancelledError if sub.error.code == HoldCancelledError.code else HoldExpiredError
+        raise lost(sub.error.message)
     reply = Reply(sub.value)
     if isinstance(form, type) and reply.data is not None:
         reply.data = typed(form, reply.data, "ctx.ask")

@@ -16,7 +16,7 @@ from holdfast.errors import HoldfastError, LeaseLostError, StoreError, StoreFull
 from holdfast.store.base import Capability, Store
 from holdfast.telemetry import crashpoint, log
 from holdfast.types.ids import RunId
-from holdfast.types.record import Kind, Lease, Park, Record, Refusal, RunBatch, SettleAnswer
+from holdfast.types.record import Kind, Lease, Park, Record, Refusal, RunBatch, SettleAnswer, Side
 from holdfast.types.status import Effect
 
 MAX_RECORDS = 64
@@ -35,7 +35,7 @@ class RunQueue:
         "blobs", "committed", "ending", "fresh", "lazy", "lease", "on_lost", "on_outage", "outage", "over",
         "park",
         "parked",
-        "pending", "poison", "size", "waiters",
+        "pending", "poison", "route", "size", "unrouted", "waiters",
     )  # fmt: skip
 
     def __init__(self, lease: Lease, head: int, on_lost: Callable[[], None]) -> None:
@@ -50,6 +50,9 @@ class RunQueue:
         # Blobs that pending records name: first those not put yet, then all until their records are durable.
         self.fresh: list[Blob] = []
         self.blobs: list[Blob] = []
+        # What opens holds that have to be looked up first: whom they go to, until when.
+        self.unrouted: list[Side] = []
+        self.route: Callable[[Side], Awaitable[None]] | None = None
         # The `exit` mode: no commits in the background, only where something waits for one (D-10).
         self.lazy = False
         # Asked for by a driver that has nothing left to do: the run is let go with its last records.
@@ -143,7 +146,7 @@ class Recorder:
 
     def _commit_now(self) -> bool:
         """The only run commits in place: a hop to another thread would cost more than the commit."""
-        if any(queue.fresh for queue in self._waiting):
+        if any(queue.fresh or queue.unrouted for queue in self._waiting):
             return False
         flying = self._load()
         if not flying:
@@ -192,6 +195,7 @@ class Recorder:
                 batches = [RunBatch(queue.lease, records, queue.park) for queue, records in flying]
                 try:
                     await self._insist(partial(self._put_first, flying))
+                    await self._insist(partial(self._route, flying))
                     answers = await self._insist(partial(self.store.settle, batches))
                     await self._insist(partial(self._put_again, flying, answers))
                 except Exception as error:
@@ -211,6 +215,12 @@ class Recorder:
                 await self._put_blobs(queue.lease.run, queue.fresh)
                 queue.blobs += queue.fresh
                 queue.fresh = []
+
+    async def _route(self, flying: list[tuple[RunQueue, list[Record]]]) -> None:
+        for queue, _ in flying:
+            while queue.unrouted and queue.route is not None:
+                await queue.route(queue.unrouted[0])
+                queue.unrouted.pop(0)
 
     async def _insist(self, write: Callable[[], Awaitable[T]]) -> T:
         """Settling and putting blobs are idempotent, so a failed call is simply made again (D-8)."""

@@ -9,7 +9,7 @@ import socket
 import threading
 from collections.abc import Callable
 from logging import DEBUG
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -24,6 +24,7 @@ from holdfast.errors import (
     StoreError,
     VersionMismatchError,
 )
+from holdfast.holds.desk import Desk
 from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs.blobs import BlobDesk, Objects
@@ -32,6 +33,7 @@ from holdfast.runs.loading import Loaded
 from holdfast.runs.memory import MemoryStore, StoredMemory
 from holdfast.runs.mending import load_or_mend
 from holdfast.runs.recorder import Recorder, RunQueue
+from holdfast.runs.routing import Router
 from holdfast.runs.sealing import Sealer, log_records
 from holdfast.store.base import Claim, ClaimRequest, Store
 from holdfast.store.readonly import demand_live
@@ -83,6 +85,8 @@ class Runtime:
         clock: Clock | None = None,
         settings: RunSettings | None = None,
         memory: MemoryStore | None = None,
+        desk: Desk | None = None,
+        sweeper: Any | None = None,
     ) -> None:
         self.store = store
         self.clock: Clock = clock or SystemClock()
@@ -90,6 +94,8 @@ class Runtime:
         self.desk = BlobDesk(store, objects)
         self.recorder = Recorder(store, self.desk.put_for)
         self.recorder.published = self._published
+        self.router = Router(desk)
+        self.sweeper = sweeper
         self.worker = f"{socket.gethostname()}:{os.getpid()}:{new_id()[:8]}"
         self.programs: dict[str, Program] = {}
         self.drivers: dict[RunId, Driver] = {}
@@ -288,6 +294,7 @@ class Runtime:
 
     async def _look_around(self) -> None:
         await self.store.fire_timers(limit=100)
+        await self.sweep_holds()
         for driver in list(self.drivers.values()):
             await self._look(driver)
 
@@ -300,6 +307,16 @@ class Runtime:
             driver.interrupt()
         elif rows:
             driver.mail_came()
+
+    async def sweep_holds(self, run: RunId | None = None) -> bool:
+        """Whether there was anything to do: deadlines that have passed become mail to their runs."""
+        if self.sweeper is None:
+            return False
+        due = await self.store.next_due_hold()
+        if due is None or due > self.store.now():
+            return False
+        await self.sweeper.sweep(run=run)
+        return True
 
     # ------------------------------------------------------------------ publishing
     def listen(self, run: RunId, listener: Callable[[], None]) -> Callable[[], None]:

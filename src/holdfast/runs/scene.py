@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.engine.messages import Answered, Doubted, Finished, Message
+from holdfast.engine.messages import Answered, Doubted, Finished, Lapsed, Message
+from holdfast.errors import HoldCancelledError
 from holdfast.model.bodies import ErrorInfo
 from holdfast.model.graph import Graph, InDoubt, Node
 from holdfast.model.position import Exec, Position, find_exec
@@ -54,6 +55,15 @@ Cause = Sequence[Message] | None
 def said(hold: str, resolution: Any) -> Answered:
     resolution = resolution if isinstance(resolution, FrozenDict) else FrozenDict(resolution)
     return Answered(hold=hold, resolution=resolution, by=resolution.get("resolved_by") or "", at=0)
+
+
+def lapse(hold: str, error: ErrorInfo | None) -> Lapsed:
+    """A hold that nobody decided, as its error tells."""
+    if error is None or error.code != HoldCancelledError.code:
+        return Lapsed(hold=hold)
+    return Lapsed(
+        hold=hold, withdrawn=True, raises=True, reason=error.message.partition(" was withdrawn: ")[2]
+    )
 
 
 def ended_badly(execution: Exec, error: ErrorInfo | None, **more: Any) -> Finished:

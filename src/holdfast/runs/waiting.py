@@ -37,7 +37,7 @@ class Waiter:
                 continue
             if driver.draining:
                 return await driver.parker.leave()
-            pause = driver.runtime.hot_wait(driver.pos, self._next_wake(holds=False), hot_since)
+            pause = driver.runtime.hot_wait(driver.pos, self._next_wake(), hot_since)
             if pause > 0:
                 await self._stay(pause)
                 continue
@@ -53,7 +53,7 @@ class Waiter:
             return False
         if driver.box.unread or not (driver.pos.holds or driver.pos.timers):
             return True
-        return driver.runtime.hot_wait(driver.pos, self._next_wake(holds=False), hot_since) > 0
+        return driver.runtime.hot_wait(driver.pos, self._next_wake(), hot_since) > 0
 
     async def _stay(self, pause: float) -> None:
         """Kept in memory: what comes soon is not worth a park."""
@@ -69,16 +69,14 @@ class Waiter:
 
     def _only_a_person_helps(self) -> bool:
         """As when it parks: a question is open, and no time that is near goes on by itself (D-31)."""
-        wake = self._next_wake(holds=False)
+        wake = self._next_wake()
         return bool(self.driver.pos.holds) and (wake is None or wake > self.driver.runtime.settings.hot_timer)
 
-    def _next_wake(self, *, holds: bool = True) -> float | None:
-        """Seconds until the next known wake time; `holds`: or until a question expires."""
+    def _next_wake(self) -> float | None:
+        """Seconds until the next known wake time. That a question expires is told to the run by mail."""
         pos = self.driver.pos
         times = [e.wake_at for e in pos.execs.values() if e.wake_at is not None and e.phase == "delay"]
         times += pos.join_wakes.values()
-        if holds:
-            times += [w.expires_at for w in pos.holds.values() if w.expires_at is not None]
         return max(0.0, (min(times) - self.driver.runtime.clock.now()) / 1e6) if times else None
 
     async def _wait(self, seconds: float | None) -> None:

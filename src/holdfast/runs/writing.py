@@ -15,7 +15,7 @@ from holdfast.model.position import SETTLED, Exec
 from holdfast.model.snapshot import dump_position
 from holdfast.runs import calling
 from holdfast.telemetry import crashpoint, log
-from holdfast.types.record import Body, Kind, Record
+from holdfast.types.record import Body, Kind, Record, Side
 from holdfast.types.status import RunStatus
 
 if TYPE_CHECKING:
@@ -80,9 +80,15 @@ class Writer:
         if self.resting is not None:
             side, self.resting = side_of(record), None
             side.status = side.status or RunStatus.running
+        if record.side is not None and record.side.holds:
+            self._route(record.side)
         self.recorder.append(self.queue, record, blobs)
         self.since_snapshot += 1
         self.bytes_since += len(record.payload)
+
+    def _route(self, side: Side) -> None:
+        if not self.driver.runtime.router.route_now(side, self.driver.facts):
+            self.queue.unrouted.append(side)
 
     def _note_spilled(self) -> None:
         """Where large values lie, so that a snapshot can name them instead of copying them."""

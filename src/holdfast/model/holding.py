@@ -1,0 +1,58 @@
+"""What a hold's declaration means: what its expiry does, which option is its default, what was shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from typing import Any, Final, NamedTuple
+
+from holdfast.model.template import json_bytes
+from holdfast.types.hold import Option
+from holdfast.types.terms import HoldTerms
+
+MAX_ASSIGNEE: Final = 500
+BRANCH: Final = "branch:"
+
+
+class Expiry(NamedTuple):
+    """What the row says: an action of its own, or none: then it expires, and the run knows what follows."""
+
+    action: str | None
+    target: str | None = None
+
+
+def expiry_of(on_timeout: str | None, terms: HoldTerms) -> Expiry:
+    """A ladder is climbed from its first rung on; what `on_timeout` names besides is its end."""
+    if terms.ladder:
+        return Expiry("escalate", terms.ladder[0].to)
+    action, _, target = (on_timeout or "").partition(":")
+    if action == "escalate":
+        return Expiry("escalate", target)
+    if action in ("default", "default_option"):
+        return Expiry("default_option")
+    return Expiry("cancel") if action == "cancel" else Expiry(None)
+
+
+def default_of(options: Sequence[Option] | None, terms: HoldTerms) -> str:
+    """What nobody's decision comes to: the option that is flagged, else the one that is named (EX-5)."""
+    flagged = next((option.id for option in options or () if option.default is True), None)
+    return flagged or terms.default_option or "default"
+
+
+def decision_of(resolution: Mapping[str, Any]) -> Any:
+    """What a flow sees as the decision: of one that nobody made, the option that it comes to (EX-5)."""
+    found = resolution.get("effective_decision")
+    return resolution.get("decision") if found is None else found
+
+
+def assignee_fault(text: str) -> str | None:
+    """Why nobody can be meant by this text."""
+    if len(text) > MAX_ASSIGNEE:
+        return f"it has {len(text):,} characters, and at most {MAX_ASSIGNEE} are read"
+    hidden = next((letter for letter in text.strip() if not letter.isprintable()), None)
+    return None if hidden is None else f"it holds the character {hidden!a}, which cannot be seen"
+
+
+def request_hash(prompt: str, options: Sequence[Option] | None, context: Any, schema: Any) -> str:
+    """Of exactly what is shown: a decision is bound to it."""
+    return "sha256:" + sha256(json_bytes((prompt, options, context, schema))).hexdigest()

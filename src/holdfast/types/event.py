@@ -111,6 +111,10 @@ EVENTS = {
     "hold.rescheduled": EventKind(
         "a calendar changed, and with it a deadline", ("hold", "by", "calendar", "expires_at")
     ),
+    "hold.vetoed": EventKind(
+        "a guardrail turned an approval into a refusal",
+        ("hold", "guardrail", "reason", "decision", "effective_decision", "by"),
+    ),
     "hold.answered": EventKind("the run has taken the answer to `ctx.ask`", ("step", "ordinal", "hold")),
     "checkpoint.created": EventKind(
         "a checkpoint is listed", ("checkpoint_id", "status", "node_id", "seq", "loop_num", "total_nodes")

@@ -171,6 +171,7 @@ class HoldChange(msgspec.Struct, frozen=True, kw_only=True):
     outbox: tuple[OutboxMessage, ...] = ()
     mail: tuple[str, bytes] | None = None  # (kind, payload) for the run's inbox, with its wake-up
     event: EventRow | None = None
+    more_events: tuple[EventRow, ...] = ()  # told right after it
     link: str | None = None  # the jti of a link that is used up with it
     key: HoldKey | None = None
 

@@ -48,21 +48,25 @@ def invalid(name: str, faults: Iterable[Fault]) -> PolicyInvalidError:
     )
 
 
-def faults_in(policy: Policy) -> list[Fault]:
+def faults_in(policy: Policy, *, with_judges: bool = True) -> list[Fault]:
+    """`with_judges`: whether those that its rules name have to be there already."""
     found = (
         [] if policy.name and "/" not in policy.name else [Fault("", "name", "it needs a name without '/'")]
     )
     seen: set[str] = set()
     for number, rule in enumerate(policy.rules, 1):
         label = rule.name or str(number)
-        found += [Fault(label, field, problem) for field, problem in _faults(rule, policy)]
+        found += [Fault(label, field, problem) for field, problem in _faults(rule)]
+        if with_judges and rule.judge is not None and rule.judge not in policy.judges:
+            known = ", ".join(sorted(policy.judges)) or "none"
+            found.append(Fault(label, "judge", f"there is no judge {rule.judge!r}; there are: {known}"))
         if rule.name in seen:
             found.append(Fault(label, "name", "another rule has this name"))
         seen.add(rule.name)
     return found
 
 
-def _faults(rule: Rule, policy: Policy) -> Iterator[tuple[str, str]]:
+def _faults(rule: Rule) -> Iterator[tuple[str, str]]:
     if not rule.name or "/" in rule.name:
         yield "name", "it needs a name without '/'"
     for field, read in _READERS.items():
@@ -76,15 +80,12 @@ def _faults(rule: Rule, policy: Policy) -> Iterator[tuple[str, str]]:
         problem = problem or (None if rung.to.strip() else "it goes to nobody")
         if problem:
             yield f"ladder[{place}]", problem
-    yield from _automatic_faults(rule, policy)
+    yield from _automatic_faults(rule)
 
 
-def _automatic_faults(rule: Rule, policy: Policy) -> Iterator[tuple[str, str]]:
+def _automatic_faults(rule: Rule) -> Iterator[tuple[str, str]]:
     if rule.decide is not None and rule.judge is not None:
         yield "judge", "it decides already; leave one of decide and judge out"
-    if rule.judge is not None and rule.judge not in policy.judges:
-        known = ", ".join(sorted(policy.judges)) or "none"
-        yield "judge", f"there is no judge {rule.judge!r}; there are: {known}"
     if rule.is_automatic and rule.approval is not None and rule.approval.mode != "any":
         yield "approval", "what several people have to decide is not decided without them"
     if rule.on_timeout is not None and rule.timeout is None:

@@ -1,0 +1,76 @@
+"""Checks that ship with the house: what nobody should let pass without having looked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from holdfast.model.guard import Violation
+
+_CARD = re.compile(r"(?<![\d.])\d(?:[ -]?\d){12,18}(?![\d.])")
+_SSN = re.compile(r"(?<!\d)(?!000|666|9\d\d)\d{3}-(?!00)\d{2}-(?!0000)\d{4}(?!\d)")
+_DESTRUCTIVE: Final = {
+    "deletes files recursively": re.compile(r"\brm\s+(?:-\w+\s+)*-\w*[rR]\w*(?:\s|$)"),
+    "formats or overwrites a disk": re.compile(r"\bmkfs(?:\.\w+)?\s|\bdd\s[^\n]*\bof=/dev/"),
+    "drops a table or database": re.compile(
+        r"\b(?:DROP\s+(?:TABLE|DATABASE|SCHEMA)|TRUNCATE\s+TABLE)\b", re.I
+    ),
+    "deletes or changes every row": re.compile(
+        r"\bDELETE\s+FROM\s+[\w.\"`]+\s*(?:;|$)|\bUPDATE\s+[\w.\"`]+\s+SET\s+(?:(?!\bWHERE\b)[^;])*(?:;|$)",
+        re.I,
+    ),
+    "runs what it downloads": re.compile(r"\b(?:curl|wget)\b[^\n|]*\|\s*(?:sudo\s+)?(?:ba|z|da)?sh\b"),
+    "is a fork bomb": re.compile(r":\(\)\s*\{\s*:\s*\|\s*:\s*&\s*\}"),
+}
+_MAX_TEXT: Final = 256 * 1024
+
+
+def pii_redaction(facts: Mapping[str, Any]) -> Violation | None:
+    """Card numbers (by their check digit) and US social security numbers in what is shown or answered."""
+    text = text_of(facts)
+    if _SSN.search(text):
+        return Violation("it shows a social security number")
+    if any(_is_card(found[0]) for found in _CARD.finditer(text)):
+        return Violation("it shows a card number")
+    return None
+
+
+def code_safety(facts: Mapping[str, Any]) -> Violation | None:
+    """Shell and SQL that destroys."""
+    text = text_of(facts)
+    for what, pattern in _DESTRUCTIVE.items():
+        if pattern.search(text):
+            return Violation(f"it {what}")
+    return None
+
+
+def text_of(facts: Mapping[str, Any]) -> str:
+    """Everything that is shown with the hold or was answered, a line each."""
+    lines: list[str] = []
+    _gather({name: facts.get(name) for name in ("prompt", "context", "response_data")}, lines, 0)
+    return "\n".join(lines)[:_MAX_TEXT]
+
+
+def _gather(value: Any, lines: list[str], depth: int) -> None:
+    if depth > 50:
+        return
+    if isinstance(value, Mapping):
+        for key, inner in cast("Mapping[Any, Any]", value).items():
+            lines.append(str(key))
+            _gather(inner, lines, depth + 1)
+    elif isinstance(value, (list, tuple)):
+        for inner in cast("list[Any]", value):
+            _gather(inner, lines, depth + 1)
+    elif value is not None:
+        lines.append(str(value))
+
+
+def _is_card(text: str) -> bool:
+    """By Luhn's check digit."""
+    digits = [int(letter) for letter in reversed(text) if letter.isdigit()]
+    doubled = [sum(divmod(2 * digit, 10)) for digit in digits[1::2]]
+    return len(digits) >= 13 and (sum(digits[::2]) + sum(doubled)) % 10 == 0
+
+
+STANDARD: Final = {"pii-redaction": pii_redaction, "code-safety": code_safety}

@@ -7,6 +7,8 @@ from typing import Protocol
 
 import msgspec
 
+from holdfast.types.deployment import Delegation
+
 
 class Away(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Out of office from `since` to before `until` (microseconds; none: open). `substitute` acts then."""
@@ -42,19 +44,6 @@ class Circle(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 class Memberships(msgspec.Struct, frozen=True):
     groups: frozenset[str] = frozenset()
     roles: frozenset[str] = frozenset()
-
-
-class Delegation(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """On whose behalf a deployment works: `to`, from `since` to before `until`, unless it was revoked."""
-
-    to: str
-    since: int | None = None
-    until: int | None = None
-    revoked: bool = False
-
-    def lasts(self, now: int) -> bool:
-        started = self.since is None or self.since <= now
-        return not self.revoked and started and (self.until is None or now < self.until)
 
 
 class Directory(Protocol):

@@ -67,7 +67,10 @@ async def told_of(service: RunService, run: str) -> list[Any]:
     listed = await service.checkpoints(run, limit=0)
     pictures = [(await service.checkpoint(meta.id)).as_interface() for meta in listed]
     shown = msgspec.structs.replace(row, key=0, read_only=False, ready_at=None)
-    return [shown, listed, pictures, await service.events(run), await service.holds(row.id, open_only=False)]
+    holds = [
+        msgspec.structs.replace(h, read_only=False) for h in await service.holds(row.id, open_only=False)
+    ]
+    return [shown, listed, pictures, await service.events(run), holds]
 
 
 # ---------------------------------------------------------------------- there and back

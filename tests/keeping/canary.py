@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from holdfast import Context, Flow, Holdfast
 from holdfast.checkpoint.keys import EVERYBODY, StaticKeys, new_scope, rotated, with_scope
 from holdfast.types.ids import RunId
@@ -76,7 +78,7 @@ async def picture(house: Holdfast, run: str) -> Any:
     row = await service.get(run)
     return (
         (await service.latest(run)).as_interface(),
-        list(await service.holds(run, open_only=False)),
+        [replace(hold, read_only=False) for hold in await service.holds(run, open_only=False)],
         list(await service.events(run)),
         row.error,
     )

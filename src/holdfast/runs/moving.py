@@ -26,11 +26,13 @@ from holdfast.store.base import FlowRow
 from holdfast.types.ids import RunId, derived_id, is_id
 from holdfast.types.record import Kind
 from holdfast.types.sealed import is_encrypted
+from holdfast.types.status import HoldStatus
 from holdfast.types.value import BlobRef
 
 if TYPE_CHECKING:
     from holdfast.runs.service import RunService
     from holdfast.store.base import RunHistory, RunRow
+    from holdfast.types.hold import HoldRow
 
 # Stores number records and events with 32 bits, and keep other numbers in 64.
 _MAX_NUMBER = 2**32
@@ -200,7 +202,15 @@ def _check(parcel: Parcel) -> None:
     _check_numbers(history)
     if any(hold.run != run.id or not is_id(hold.id) or hold.seq > run.head for hold in history.holds):
         raise damaged("a hold is not one of its run")
+    if not all(_is_whole(hold) for hold in history.holds):
+        raise damaged("a hold was decided without a decision")
     _check_places(history)
+
+
+def _is_whole(hold: HoldRow) -> bool:
+    """Decided with everything that a decision has, or not at all (CP-14)."""
+    outcome = (hold.resolution, hold.resolved_by, hold.resolved_at)
+    return all((part is not None) == (hold.status is HoldStatus.resolved) for part in outcome)
 
 
 def _check_graph(run: RunRow, graph: bytes, version: str) -> None:

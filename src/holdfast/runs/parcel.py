@@ -11,7 +11,7 @@ Digests find damage, they prove no author.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import Any
 
@@ -75,9 +75,20 @@ def plain(history: RunHistory) -> RunHistory:
             run, key=0, status=status, worker=None, lease_until=None, ready_at=None, read_only=False
         ),
         records=[msgspec.structs.replace(record, side=None, size=0) for record in history.records],
-        holds=sorted(history.holds, key=lambda hold: (hold.created_at, hold.seq, hold.id)),
+        holds=sorted(_of_run(run, history.holds), key=lambda hold: (hold.created_at, hold.seq, hold.id)),
         blobs=sorted(history.blobs),
     )
+
+
+def _of_run(run: RunRow, holds: Iterable[HoldRow]) -> list[HoldRow]:
+    """What a hold shows of its run is the run's; older files say less of it."""
+    shown = {
+        "deployment": run.deployment,
+        "instance_key": run.instance_key,
+        "started_by": run.started_by,
+        "read_only": False,
+    }
+    return [msgspec.structs.replace(hold, **shown) for hold in holds]
 
 
 def wrap(parcel: Parcel, *, form: int | None = None) -> bytes:
@@ -162,7 +173,7 @@ def _parcel(parts: dict[int, list[Any]]) -> Parcel:
         run=parts[_RUN][0],
         records=parts[_RECORD],
         events=parts[_EVENT],
-        holds=parts[_HOLD],
+        holds=_of_run(parts[_RUN][0], parts[_HOLD]),
         late=parts[_LATE],
         blobs=[address for address, _ in blobs],
     )

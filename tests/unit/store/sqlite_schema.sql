@@ -1,8 +1,38 @@
+CREATE INDEX audit_of_hold ON audit (tenant, hold) WHERE hold IS NOT NULL;
+
 CREATE INDEX blob_refs_of_blob ON blob_refs (digest);
 
 CREATE INDEX blobs_by_age ON blobs (put_at);
 
+CREATE INDEX hold_links_of_hold ON hold_links (hold);
+
+CREATE INDEX hold_notes_of_slot ON hold_notes (kind, slot);
+
+CREATE INDEX holds_asked_of ON holds (tenant, assignee_type, assignee_value, created_at);
+
+CREATE INDEX holds_by_age ON holds (tenant, created_at);
+
 CREATE INDEX holds_by_status ON holds (status, created_at);
+
+CREATE INDEX holds_expiring ON holds (expires_at)
+    WHERE status = 'pending' AND NOT read_only AND paused_at IS NULL AND expires_at IS NOT NULL;
+
+CREATE INDEX holds_of_assignee ON holds (tenant, assignee_type, assignee_value, urgency, due, created_at)
+    WHERE status = 'pending' AND NOT read_only;
+
+CREATE INDEX holds_of_tenant ON holds (tenant, urgency, due, created_at)
+    WHERE status = 'pending' AND NOT read_only;
+
+CREATE INDEX holds_placed ON holds (placed_until)
+    WHERE status = 'pending' AND NOT read_only AND placed_until IS NOT NULL;
+
+CREATE INDEX holds_reminding ON holds (remind_at)
+    WHERE status = 'pending' AND NOT read_only AND remind_at IS NOT NULL;
+
+CREATE INDEX holds_resolved_by ON holds (tenant, resolved_by, created_at) WHERE resolved_by IS NOT NULL;
+
+CREATE INDEX holds_to_resume ON holds (coalesce(resolved_at, closed_at))
+    WHERE status <> 'pending' AND NOT read_only AND resumed_at IS NULL AND closed_by IS NOT 'system:engine';
 
 CREATE INDEX inbox_of_run ON inbox (run_key, done);
 
@@ -11,6 +41,14 @@ CREATE UNIQUE INDEX inbox_once ON inbox (run_key, dedupe) WHERE dedupe IS NOT NU
 CREATE INDEX late_reports_of_run ON late_reports (run_key, seq);
 
 CREATE INDEX memories_of_scope ON memories (tenant, scope, strength);
+
+CREATE INDEX outbox_dead ON outbox (tenant, id) WHERE state = 'dead';
+
+CREATE INDEX outbox_due ON outbox (due_at) WHERE state = 'waiting';
+
+CREATE INDEX outbox_of_hold ON outbox (hold) WHERE hold IS NOT NULL;
+
+CREATE INDEX outbox_of_run ON outbox (run_key) WHERE run_key IS NOT NULL;
 
 CREATE INDEX runs_by_flow ON runs (flow, created_at);
 
@@ -27,6 +65,26 @@ CREATE UNIQUE INDEX runs_once ON runs (tenant, flow, idempotency_key) WHERE idem
 CREATE INDEX runs_ready ON runs (priority, tenant, ready_at) WHERE worker IS NULL AND ready_at IS NOT NULL;
 
 CREATE INDEX timers_due ON timers (fire_at);
+
+CREATE TABLE audit (
+    tenant TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    actor TEXT NOT NULL,
+    action TEXT NOT NULL,
+    hold TEXT,
+    run TEXT,
+    data BLOB NOT NULL,
+    prev BLOB NOT NULL,
+    hash BLOB NOT NULL,
+    PRIMARY KEY (tenant, seq)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE audit_heads (
+    tenant TEXT PRIMARY KEY,
+    seq INTEGER NOT NULL,
+    hash BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE blob_refs (
     run_key INTEGER NOT NULL,
@@ -48,6 +106,17 @@ CREATE TABLE codes (
     digest TEXT PRIMARY KEY,
     marks BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE documents (
+    number INTEGER PRIMARY KEY,
+    tenant TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    revision INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    UNIQUE (tenant, kind, name)
+) STRICT;
 
 CREATE TABLE events (
     key INTEGER PRIMARY KEY,
@@ -71,33 +140,94 @@ CREATE TABLE flows (
     PRIMARY KEY (name, version)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE holds (
+CREATE TABLE hold_keys (
+    hold TEXT NOT NULL,
+    actor TEXT NOT NULL,
+    key TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    PRIMARY KEY (hold, actor, key)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE hold_links (
+    jti TEXT PRIMARY KEY,
+    hold TEXT NOT NULL,
+    at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE hold_notes (
+    number INTEGER PRIMARY KEY,
+    hold TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    slot TEXT NOT NULL,
+    person TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    until INTEGER,
+    body BLOB NOT NULL,
+    UNIQUE (hold, kind, slot)
+) STRICT;
+
+CREATE TABLE "holds" (
     number INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
     run_key INTEGER NOT NULL,
+    tenant TEXT NOT NULL,
+    read_only INTEGER NOT NULL DEFAULT 0 CHECK (read_only IN (0, 1)),
+    status TEXT NOT NULL DEFAULT 'pending' CHECK (status IN ('pending', 'resolved', 'expired', 'cancelled')),
+    version INTEGER NOT NULL DEFAULT 1,
     seq INTEGER NOT NULL,
     node TEXT NOT NULL,
     scope TEXT NOT NULL,
     visit INTEGER NOT NULL,
     ordinal INTEGER NOT NULL,
+    block INTEGER NOT NULL DEFAULT 0,
     type TEXT NOT NULL,
-    prompt TEXT NOT NULL,
-    options BLOB,
     assignee TEXT,
+    assignee_type TEXT NOT NULL DEFAULT 'unrouted' CHECK (
+        assignee_type IN ('user', 'group', 'role', 'delegated_user', 'unrouted')),
+    assignee_value TEXT NOT NULL DEFAULT '',
+    assignee_reason TEXT NOT NULL DEFAULT '',
+    epoch INTEGER NOT NULL DEFAULT 1,
     priority TEXT NOT NULL,
-    context BLOB NOT NULL,
-    schema BLOB,
+    urgency INTEGER NOT NULL AS (
+        CASE priority WHEN 'critical' THEN 0 WHEN 'high' THEN 1 WHEN 'low' THEN 3 ELSE 2 END) VIRTUAL,
     created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
     expires_at INTEGER,
+    due INTEGER NOT NULL AS (coalesce(expires_at, 0x7fffffffffffffff)) VIRTUAL,
     expiry_action TEXT,
-    request_hash TEXT NOT NULL,
-    status TEXT NOT NULL DEFAULT 'pending' CHECK (status IN ('pending', 'resolved', 'expired', 'cancelled')),
-    version INTEGER NOT NULL DEFAULT 1,
-    resolution BLOB,
+    original_timeout INTEGER,
+    escalation_target TEXT,
+    escalation_count INTEGER NOT NULL DEFAULT 0,
+    reminder_interval INTEGER,
+    remind_at INTEGER,
+    reminder_count INTEGER NOT NULL DEFAULT 0,
+    notification_sent INTEGER NOT NULL DEFAULT 0 CHECK (notification_sent IN (0, 1)),
+    notified_at INTEGER,
+    claimed_by TEXT,
+    claim_until INTEGER,
+    paused_at INTEGER,
+    placed_by TEXT,
+    placed_until INTEGER,
+    message_id TEXT,
     resolved_by TEXT,
     resolved_at INTEGER,
+    closed_by TEXT,
+    closed_at INTEGER,
     closed_reason TEXT,
-    UNIQUE (run_key, scope, node, visit, ordinal)
+    resumed_at INTEGER,
+    tags TEXT NOT NULL DEFAULT '[]',
+    terms TEXT NOT NULL DEFAULT '{}',
+    request_hash TEXT NOT NULL,
+    prompt TEXT NOT NULL,
+    options BLOB,
+    schema BLOB,
+    resolution BLOB,
+    placed BLOB,
+    context BLOB NOT NULL,
+    UNIQUE (run_key, scope, node, visit, ordinal),
+    CHECK ((status = 'resolved') = (resolution IS NOT NULL)),
+    CHECK ((status = 'resolved') = (resolved_by IS NOT NULL)),
+    CHECK ((status = 'resolved') = (resolved_at IS NOT NULL))
 ) STRICT;
 
 CREATE TABLE inbox (
@@ -154,13 +284,21 @@ CREATE TABLE migrations (
     applied_at INTEGER NOT NULL
 ) STRICT;
 
-CREATE TABLE outbox (
-    id INTEGER PRIMARY KEY,
-    run_key INTEGER NOT NULL,
+CREATE TABLE "outbox" (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    tenant TEXT NOT NULL,
+    run_key INTEGER,
+    hold TEXT,
     at INTEGER NOT NULL,
     topic TEXT NOT NULL,
     key TEXT NOT NULL,
-    payload BLOB NOT NULL
+    state TEXT NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'done', 'skipped', 'dead')),
+    attempts INTEGER NOT NULL DEFAULT 0,
+    due_at INTEGER NOT NULL,
+    claimed_until INTEGER,
+    error TEXT,
+    payload BLOB NOT NULL,
+    UNIQUE (tenant, key)
 ) STRICT;
 
 CREATE TABLE runs (
@@ -193,7 +331,7 @@ CREATE TABLE runs (
     created_at INTEGER NOT NULL,
     ended_at INTEGER,
     error TEXT, read_only INTEGER NOT NULL DEFAULT 0 CHECK (
-    read_only = 0 OR (read_only = 1 AND worker IS NULL AND ready_at IS NULL)), migrated INTEGER NOT NULL DEFAULT 0,
+    read_only = 0 OR (read_only = 1 AND worker IS NULL AND ready_at IS NULL)), migrated INTEGER NOT NULL DEFAULT 0, started_by TEXT, deployment TEXT,
     CHECK ((worker IS NULL) = (lease_until IS NULL))
 ) STRICT;
 
@@ -208,6 +346,35 @@ CREATE TABLE turns (
     tenant TEXT PRIMARY KEY,
     turn INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+CREATE TRIGGER audit_deleted BEFORE DELETE ON audit
+BEGIN
+    SELECT RAISE(ABORT, 'nothing can be removed from the audit');
+END;
+
+CREATE TRIGGER audit_inserted BEFORE INSERT ON audit
+WHEN NEW.seq <> 1 + coalesce((SELECT max(seq) FROM audit WHERE tenant = NEW.tenant), 0)
+BEGIN
+    SELECT RAISE(ABORT, 'the audit grows at its end only');
+END;
+
+CREATE TRIGGER audit_updated BEFORE UPDATE ON audit
+BEGIN
+    SELECT RAISE(ABORT, 'the audit cannot be changed');
+END;
+
+CREATE TRIGGER holds_final BEFORE UPDATE OF
+    status, version, assignee, assignee_type, assignee_value, epoch, priority, expires_at, claimed_by,
+    placed_until, resolved_by, resolved_at, closed_by, closed_at
+ON holds WHEN OLD.status <> 'pending'
+BEGIN
+    SELECT RAISE(ABORT, 'a hold that was decided or closed cannot change');
+END;
+
+CREATE TRIGGER holds_identity BEFORE UPDATE OF id, run_key, tenant, seq, block, type, created_at ON holds
+BEGIN
+    SELECT RAISE(ABORT, 'what a hold is cannot change');
+END;
 
 CREATE TRIGGER runs_status BEFORE UPDATE OF status ON runs
 WHEN NEW.status <> OLD.status AND OLD.status || ' ' || NEW.status NOT IN (

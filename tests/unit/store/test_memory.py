@@ -8,7 +8,6 @@ import pytest
 from holdfast.store.base import Capability
 from holdfast.store.memory import MemoryStore
 from holdfast.testing.conformance.kit import TTL, StoreKit
-from holdfast.types.record import OutboxMessage, Side
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("D-12")]
 
@@ -41,16 +40,6 @@ async def test_store_outlives_the_worker_that_is_dropped(kit: StoreKit) -> None:
     await kit.store.close()
     newer = await kit.taken_over(lease)
     assert (await kit.written(newer, kit.record(2, term=newer.term))).event_from == 3
-
-
-async def test_outbox_rows_are_kept_in_order_with_their_run(kit: StoreKit) -> None:
-    lease = await kit.claimed()
-    messages = [OutboxMessage("topic", f"k{number}", b"{}") for number in range(3)]
-    await kit.written(lease, kit.record(1, side=Side(outbox=messages[:2])))
-    await kit.written(lease, kit.record(2, side=Side(outbox=messages[2:])))
-    store = kit.store
-    assert isinstance(store, MemoryStore)
-    assert store._keys[lease.key].outbox == messages  # pyright: ignore[reportPrivateUsage]
 
 
 async def test_one_store_serves_workers_on_several_threads(kit: StoreKit) -> None:

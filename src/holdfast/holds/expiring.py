@@ -14,6 +14,7 @@ from holdfast.holds.reminding import next_reminder
 from holdfast.holds.telling import ESCALATED, EXPIRED, entry, event, message
 from holdfast.types import outbox
 from holdfast.types.clock import MICROS, iso
+from holdfast.types.duration import BusinessDuration
 from holdfast.types.hold import HoldChange, HoldRow
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Assignee, Rung
@@ -119,7 +120,7 @@ def _escalated(row: HoldRow, rung: Rung, now: int, ahead: Ahead) -> HoldChange:
         "from": _named(row.assignee_type, row.assignee_value),
         "to": str(to),
         "rung": used,
-        "expires_at": None if expires_at is None else iso(expires_at),
+        "expires_at": iso(expires_at),
     }
     if to.reason:
         said["reason"] = to.reason
@@ -148,11 +149,12 @@ def _escalated(row: HoldRow, rung: Rung, now: int, ahead: Ahead) -> HoldChange:
     )
 
 
-def _rearmed(row: HoldRow, used: int, now: int, calendar: Calendar | None) -> int | None:
+def _rearmed(row: HoldRow, used: int, now: int, calendar: Calendar | None) -> int:
     length = deadlines.length_at(row, used)
-    if length is None:
-        # Rows of an import may lack it: what the first deadline was is still to be seen.
-        return now + max(SWEEP_INTERVAL, (row.expires_at or now) - row.created_at)
+    if length is None or (calendar is None and isinstance(length, BusinessDuration)):
+        # Its calendar is gone: as long as the first deadline was, which is still to be seen.
+        first = row.original_timeout or (row.expires_at or now) - row.created_at
+        return now + max(SWEEP_INTERVAL, first)
     return max(deadlines.after(now, length, calendar), now + SWEEP_INTERVAL)
 
 

@@ -1,0 +1,71 @@
+"""What is looked up before a sweep decides: whom a rung means, which calendar counts, who wants quiet."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from holdfast.holds.assigning import DELEGATED, parse_assignee, route
+from holdfast.holds.calendar_book import Calendars
+from holdfast.holds.calendars import Calendar
+from holdfast.holds.deadlines import calendar_name, counts_business_time
+from holdfast.holds.deployments import Deployments
+from holdfast.holds.directory.base import Directory
+from holdfast.holds.expiring import Ahead, defaults_to, next_rung
+from holdfast.store.base import Store
+from holdfast.telemetry import log
+from holdfast.types.hold import HoldRow, Note
+from holdfast.types.terms import Assignee
+
+Veto = Callable[[HoldRow, str], Awaitable[str | None]]
+"""Asked before a hold is decided by default: why that must not be, or None."""
+
+
+class Scout:
+    def __init__(
+        self,
+        store: Store,
+        calendars: Calendars,
+        *,
+        directory: Directory | None = None,
+        veto: Veto | None = None,
+    ) -> None:
+        self.store = store
+        self.calendars = calendars
+        self.directory = directory
+        self.deployments = Deployments(store)
+        self.veto = veto
+
+    async def ahead(self, row: HoldRow) -> Ahead:
+        rung, decision = next_rung(row), defaults_to(row)
+        return Ahead(
+            assignee=None if rung is None else await self._route(row, rung.to),
+            calendar=None if rung is None else await self.calendar(row),
+            vetoed=None if decision is None or self.veto is None else await self.veto(row, decision),
+        )
+
+    async def calendar(self, row: HoldRow) -> Calendar | None:
+        """A calendar that is gone holds nobody up: time is then counted plainly, and that is said."""
+        if not (counts_business_time(row) or row.reminder_interval is not None):
+            return None
+        found = await self.calendars.find(row.tenant, row.terms.calendar)
+        if found is None and counts_business_time(row):
+            log.warning("hold %s counts by calendar %r, which is gone", row.id, calendar_name(row))
+        return found
+
+    async def snoozes(self, row: HoldRow, now: int) -> list[Note]:
+        """Of the one person it waits for. In a group one's sleep is not the others'."""
+        if row.assignee_type != "user":
+            return []
+        notes = await self.store.hold_notes(row.id, kinds=("snooze",))
+        return [note for note in notes if note.slot == row.assignee_value and (note.until or 0) > now]
+
+    async def _route(self, row: HoldRow, raw: str) -> Assignee:
+        delegation = None
+        if parse_assignee(raw).type == DELEGATED and row.deployment is not None:
+            known = await self.deployments.delegation(row.tenant, row.deployment)
+            delegation = row.deployment if known is not None else None
+        found = await route(raw, row.tenant, self.directory, delegation=delegation)
+        if found.type == "unrouted":
+            about = {"hold": row.id, "run": row.run}
+            log.error("hold %s escalated to nobody: %s", row.id, found.reason or repr(raw), extra=about)
+        return found

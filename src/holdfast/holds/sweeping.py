@@ -1,0 +1,179 @@
+"""What time does to holds: any number of sweepers, one effect each (EX-1, RE-1, RM-5).
+
+A sweep reads what is due, has the pure modules decide, and writes by compare-and-set. Whoever comes second
+finds the row changed and leaves it alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import msgspec
+
+from holdfast.errors import StoreError
+from holdfast.holds.calendar_book import Calendars
+from holdfast.holds.closing import lapsed, placed_is_due
+from holdfast.holds.directory.base import Directory
+from holdfast.holds.expiring import is_due, lapse
+from holdfast.holds.looking_ahead import Scout, Veto
+from holdfast.holds.reminding import remind
+from holdfast.store.base import Store
+from holdfast.telemetry import log
+from holdfast.types.clock import MICROS, Clock
+from holdfast.types.hold import Due, HoldChange, HoldRow
+from holdfast.types.ids import HoldId, RunId
+from holdfast.types.outbox import REMINDED, OutboxState
+from holdfast.types.status import PARKED, HoldStatus
+
+BATCH: Final = 100
+PATIENCE: Final = 60 * MICROS
+"""How long a run may take to take a decision in before it is told again (RM-5)."""
+
+LINGER: Final = 5.0
+"""Seconds until the next look where the last one failed, or left something due as it was."""
+
+Act = Callable[[HoldRow, int], Awaitable[HoldChange | None]]
+
+
+class Swept(msgspec.Struct, kw_only=True):
+    """How many rows each kind of work has changed; `failed` could not be, and are tried again."""
+
+    placed: int = 0
+    expired: int = 0
+    reminded: int = 0
+    resumed: int = 0
+    failed: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.placed + self.expired + self.reminded + self.resumed
+
+
+class HoldSweeper:
+    """Looks whenever something falls due, and at least every `every` seconds. That one is reminded of a hold
+    no more often than each quarter of an hour is the row's own business (`reminding.LEAST_INTERVAL`)."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        directory: Directory | None = None,
+        veto: Veto | None = None,
+        every: float = 300.0,
+    ) -> None:
+        self.store = store
+        self.clock = clock
+        self.every = every
+        self.scout = Scout(store, Calendars(store), directory=directory, veto=veto)
+        self._complained: dict[HoldId, int] = {}
+
+    async def sweep(self, run: RunId | None = None) -> Swept:
+        """Everything that is due, or what is due of one run. A row that fails does not stop the others.
+
+        Raises StoreError where the store cannot be reached."""
+        swept = Swept()
+        swept.placed = await self._each(Due.placed, run, self._place, swept)
+        swept.expired = await self._each(Due.expiry, run, self._lapse, swept)
+        swept.reminded = await self._each(Due.reminder, run, self._remind, swept)
+        swept.resumed = await self._each(Due.resume, run, self._tell_again, swept)
+        return swept
+
+    async def serve(self) -> None:
+        """Until cancelled."""
+        while True:
+            pause = LINGER
+            try:
+                await self.sweep()
+                pause = self._pause(await self.store.next_due_hold())
+            except StoreError as error:
+                log.warning("holds could not be swept: %s", error)
+            await self.clock.sleep(pause)
+
+    def _pause(self, due: int | None) -> float:
+        if due is None:
+            return self.every
+        left = (due - self.store.now()) / MICROS
+        return min(self.every, left if left > 0 else LINGER)
+
+    async def _each(self, due: Due, run: RunId | None, act: Act, swept: Swept) -> int:
+        """How many rows were changed. Those that stay due are looked at once."""
+        changed, stuck = 0, set[HoldId]()
+        while True:
+            found = await self._due(due, run, BATCH + len(stuck))
+            rows = [row for row in found if row.id not in stuck]
+            if not rows:
+                return changed
+            for row in rows:
+                if await self._one(row, act, swept):
+                    changed += 1
+                else:
+                    stuck.add(row.id)
+            # A row that was told again stays as it is until its run has taken it.
+            if run is not None or due is Due.resume:
+                return changed
+
+    async def _due(self, due: Due, run: RunId | None, limit: int) -> list[HoldRow]:
+        now = self.store.now()
+        if run is None:
+            since = now - PATIENCE if due is Due.resume else now
+            return await self.store.due_holds(due, now=since, limit=limit)
+        if due is Due.resume:
+            return []
+        rows = await self.store.holds(run=run, status=HoldStatus.pending)
+        return [row for row in rows if _OF_RUN[due](row, now)]
+
+    async def _one(self, row: HoldRow, act: Act, swept: Swept) -> bool:
+        try:
+            change = await act(row, self.store.now())
+            return change is not None and isinstance(await self.store.change_hold(change), HoldRow)
+        except Exception as error:
+            if isinstance(error, StoreError) and error.retryable:
+                raise
+            swept.failed += 1
+            self._complain(row, error)
+            return False
+
+    def _complain(self, row: HoldRow, error: Exception) -> None:
+        """Once for each version of a row: the same slip is found at every sweep."""
+        if self._complained.get(row.id) != row.version:
+            self._complained[row.id] = row.version
+            about = {"hold": row.id, "run": row.run, "flow": row.flow}
+            log.error("hold %s of run %s could not be swept: %s", row.id, row.run, error, extra=about)
+
+    async def _place(self, row: HoldRow, now: int) -> HoldChange | None:
+        return lapsed(row, now) if placed_is_due(row, now) else None
+
+    async def _lapse(self, row: HoldRow, now: int) -> HoldChange | None:
+        return lapse(row, now, await self.scout.ahead(row)) if is_due(row, now) else None
+
+    async def _remind(self, row: HoldRow, now: int) -> HoldChange | None:
+        waiting = await self.store.list_outbox(hold=row.id, state=OutboxState.waiting)
+        return remind(
+            row,
+            now,
+            calendar=await self.scout.calendar(row),
+            snoozed=await self.scout.snoozes(row, now),
+            under_way=any(message.topic == REMINDED for message in waiting),
+        )
+
+    async def _tell_again(self, row: HoldRow, now: int) -> HoldChange | None:
+        """The run of a decided hold sleeps, and nothing waits for it: what should have woken it was lost."""
+        run = await self.store.get_run(row.run)
+        if run is None or run.status not in PARKED or (await self.store.pending(row.run))[1]:
+            return None
+        log.warning("run %s has not taken in what became of hold %s; it is told again", row.run, row.id)
+        kind = "answer" if row.status is HoldStatus.resolved else "lapse"
+        return HoldChange(hold=row.id, version=row.version, at=now, mail=(kind, row.id.encode()))
+
+
+def _reminder_is_due(row: HoldRow, now: int) -> bool:
+    return row.remind_at is not None and row.remind_at <= now
+
+
+_OF_RUN: Final[dict[Due, Callable[[HoldRow, int], bool]]] = {
+    Due.placed: placed_is_due,
+    Due.expiry: is_due,
+    Due.reminder: _reminder_is_due,
+}

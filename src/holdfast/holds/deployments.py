@@ -11,6 +11,7 @@ import msgspec
 
 from holdfast.errors import DeploymentNotFoundError, InputError
 from holdfast.holds.assigning import parse_assignee, person_key
+from holdfast.holds.defaults import check_defaults
 from holdfast.holds.skills import SkillRegistry, parse_binding
 from holdfast.store.base import Store
 from holdfast.types.clock import micros, to_micros
@@ -57,7 +58,7 @@ class Deployments:
             "mode": _one_of(mode, tuple(Mode), "mode", name),
             "skills": _each_once(bound, name),
             "on_changed_skill": _one_of(on_changed_skill, CHANGED, "on_changed_skill", name),
-            "defaults": defaults or Defaults(),
+            "defaults": check_defaults(defaults or Defaults(), name),
             "policies": tuple(policies),
         }
         await self.skills.pin(bound, tenant=tenant)

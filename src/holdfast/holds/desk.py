@@ -19,7 +19,7 @@ from holdfast.types.hold import HoldFacts, NewHold
 
 
 class Preparing(Protocol):
-    """One thing that is worked out: a policy's rules, the directory, deadlines in business time, skills."""
+    """One thing that is worked out: a deployment's defaults, a policy's rules, whom a name means, deadlines."""
 
     def concerns(self, hold: NewHold, facts: HoldFacts) -> bool:
         """Whether there may be anything to do; cheap, and asked of every hold."""
@@ -36,12 +36,19 @@ class Desk:
     def __init__(
         self,
         *,
+        defaults: Preparing | None = None,
         policies: Preparing | None = None,
+        delegated: Preparing | None = None,
         directory: Preparing | None = None,
         deadlines: Preparing | None = None,
-        skills: Preparing | None = None,
     ) -> None:
-        steps = {"policies": policies, "directory": directory, "deadlines": deadlines, "skills": skills}
+        steps = {
+            "defaults": defaults,
+            "policies": policies,
+            "delegated": delegated,
+            "directory": directory,
+            "deadlines": deadlines,
+        }
         self._steps = {name: step for name, step in steps.items() if step is not None}
 
     def prepare_now(self, hold: NewHold, facts: HoldFacts) -> NewHold | None:

@@ -117,7 +117,7 @@ def demand_comment(text: str) -> str:
 
 
 def demand_small(data: Any) -> None:
-    """Raises ValueTooLargeError for data beyond the limits of size and depth, AnswerInvalidError for no JSON."""
+    """Raises ValueTooLargeError beyond the limits of size and depth, AnswerInvalidError for no JSON."""
     size = len(encoded(data))
     if size > MAX_DATA:
         raise _too_large("the data of an answer", size, MAX_DATA)

@@ -1,0 +1,114 @@
+"""The one way in which a hold is changed: read it, decide, write it if it is still as it was read.
+
+Whoever was second decides again on what the first has left, and so learns who was first. What is refused is
+audited, and what the refused had filled in stays their draft.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import msgspec
+
+from holdfast.errors import (
+    ConflictError,
+    ForbiddenError,
+    HoldChangedError,
+    HoldDecidedError,
+    HoldfastError,
+    InputError,
+    LinkInvalidError,
+)
+from holdfast.holds import conflicts
+from holdfast.holds.answers import Submission, demand_small
+from holdfast.holds.assigning import person_key
+from holdfast.holds.closing import lapsed, placed_is_due
+from holdfast.holds.office import Office
+from holdfast.holds.telling import entry
+from holdfast.types.hold import HoldChange, HoldRow, Note, Unchanged
+from holdfast.types.terms import Actor
+
+TRIES: Final = 100
+"""How often a change is decided anew. Each time somebody else has got on, so that it ends."""
+
+Decide = Callable[[HoldRow, int], Awaitable[HoldChange | None]]
+
+
+async def change(
+    office: Office, actor: Actor, hold: str, action: str, decide: Decide, *, said: Submission | None = None
+) -> HoldRow:
+    """The row as it is afterwards; `decide` answers None where nothing is to be done, or raises.
+
+    Raises HoldNotFoundError for what this actor's tenant does not have, and what `decide` raises."""
+    for _ in range(TRIES):
+        row = await load(office, actor, hold)
+        now = office.now()
+        try:
+            made = await decide(row, now)
+        except (InputError, ForbiddenError, ConflictError) as error:
+            await refuse(office, actor, row, action, error, said=said)
+            raise
+        if made is None:
+            return row
+        found = await office.store.change_hold(made)
+        if isinstance(found, HoldRow):
+            return found
+        if found not in (Unchanged.stale, Unchanged.key_used):
+            raise _unchanged(found, row)
+    raise HoldChangedError(f"hold {hold} changes all the time.", hint="Try again in a moment.", hold=hold)
+
+
+async def load(office: Office, actor: Actor, hold: str) -> HoldRow:
+    """The hold, with a placed decision made whose time has come. Raises HoldNotFoundError."""
+    row = await office.load(actor, hold)
+    while placed_is_due(row, now := office.now()):
+        await office.store.change_hold(lapsed(row, now))
+        row = await office.load(actor, hold)
+    return row
+
+
+async def refuse(
+    office: Office,
+    actor: Actor,
+    row: HoldRow,
+    action: str,
+    error: HoldfastError,
+    *,
+    said: Submission | None = None,
+) -> None:
+    """In the audit, with what the refused had filled in as their draft; the row stays as it is."""
+    now = office.now()
+    drafts = _drafts(row, actor, said, now) if not isinstance(error, ForbiddenError) else ()
+    data = {"action": action, "code": error.code, "status": error.status}
+    refused = entry(row, actor.id, "refused", now, **data)
+    made = HoldChange(hold=row.id, version=row.version, at=now, audit=(refused,), notes=drafts)
+    kept = isinstance(await office.store.change_hold(made), HoldRow) and bool(drafts)
+    error.facts["your_draft_saved"] = kept
+    if kept and isinstance(error, HoldDecidedError):
+        error.hint = "What you had filled in is kept as your draft."
+
+
+def _drafts(row: HoldRow, actor: Actor, said: Submission | None, now: int) -> tuple[Note, ...]:
+    """Of what can be kept: people only, and nothing that is no JSON or too large."""
+    if said is None or said.is_empty or actor.is_system or actor.is_service:
+        return ()
+    content = msgspec.to_builtins(said)
+    try:
+        demand_small(content)
+    except InputError:
+        return ()
+    return (draft_note(row, actor, content, now),)
+
+
+def draft_note(row: HoldRow, actor: Actor, content: object, now: int) -> Note:
+    body = msgspec.json.encode(content)
+    return Note(hold=row.id, kind="draft", slot=person_key(actor.id), person=actor.id, at=now, body=body)
+
+
+def _unchanged(found: Unchanged, row: HoldRow) -> HoldfastError:
+    if found is Unchanged.link_used:
+        return LinkInvalidError(
+            "this link was used already.", hint="Open the question to see what was decided.", hold=row.id
+        )
+    return conflicts.read_only(row) if found is Unchanged.read_only else conflicts.not_found(row.id)

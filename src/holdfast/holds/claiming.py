@@ -1,0 +1,67 @@
+"""Taking a hold for a while, so that two people do not work on the same (AS-10, AS-12)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from holdfast.holds import conflicts
+from holdfast.holds.assigning import UNROUTED, parse_assignee
+from holdfast.holds.changing import change
+from holdfast.holds.office import Office
+from holdfast.holds.reassigning import moved
+from holdfast.holds.telling import CLAIMED, RELEASED, entry, event
+from holdfast.types.clock import MICROS
+from holdfast.types.hold import HoldChange, HoldRow
+from holdfast.types.terms import Actor
+
+CLAIM_SECONDS: Final = 30 * 60
+
+
+async def claim(
+    office: Office, actor: Actor, hold: str, *, seconds: float = CLAIM_SECONDS, reason: str | None = None
+) -> HoldRow:
+    """A lease: it frees itself, and others decide meanwhile only by override. Who it was assigned to stays as
+    written, but for an unrouted hold, which becomes the claimer's own. Again: for longer.
+
+    Raises HoldClaimedError while somebody else has it."""
+
+    async def decide(row: HoldRow, now: int) -> HoldChange:
+        until = now + int(seconds * MICROS)
+        await office.permit(actor, "claim", row, now, reason=reason)
+        conflicts.demand_open(row)
+        conflicts.demand_free(row, actor.id, now)
+        if row.assignee_type == UNROUTED:
+            own = actor.id if actor.id.startswith("user:") else f"user:{actor.id}"
+            return moved(row, own, parse_assignee(own), by=actor.id, at=now, claim_until=until)
+        said = {"reason": reason} if reason else {}
+        return HoldChange(
+            hold=row.id,
+            version=row.version,
+            at=now,
+            fields={"claimed_by": actor.id, "claim_until": until},
+            audit=(entry(row, actor.id, "claimed", now, until=until, **said),),
+            event=event(row, CLAIMED, now, by=actor.id, until=until),
+        )
+
+    return await change(office, actor, hold, "claim", decide)
+
+
+async def release(office: Office, actor: Actor, hold: str) -> HoldRow:
+    """Free for others again; what nobody has is no change. Somebody else's claim is for admins to end."""
+
+    async def decide(row: HoldRow, now: int) -> HoldChange | None:
+        conflicts.demand_open(row)
+        if row.claimed_by is None:
+            await office.permit(actor, "view", row, now)
+            return None
+        await office.permit(actor, "release", row, now)
+        return HoldChange(
+            hold=row.id,
+            version=row.version,
+            at=now,
+            fields={"claimed_by": None, "claim_until": None},
+            audit=(entry(row, actor.id, "released", now, claimed_by=row.claimed_by),),
+            event=event(row, RELEASED, now, by=actor.id),
+        )
+
+    return await change(office, actor, hold, "release", decide)

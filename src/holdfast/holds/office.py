@@ -1,0 +1,108 @@
+"""What every act on a hold needs: the store with its clock, and who may."""
+
+from __future__ import annotations
+
+import msgspec
+
+from holdfast.errors import NotAssignedError
+from holdfast.holds import conflicts
+from holdfast.holds.assigning import DELEGATED
+from holdfast.holds.authority import Past, Verdict, can, demand
+from holdfast.holds.deployments import Deployments
+from holdfast.holds.directory.base import Directory
+from holdfast.holds.past import past_of
+from holdfast.holds.standing import Standing, standing_of
+from holdfast.store.base import Store
+from holdfast.types.hold import HoldRow
+from holdfast.types.ids import HoldId, is_id
+from holdfast.types.terms import Actor, Assignee
+from holdfast.types.wording import demand_text
+
+# What moves a hold from one to another, as the audit has it.
+MOVES = ("reassigned", "escalated")
+
+
+class Permit(msgspec.Struct, frozen=True):
+    """Somebody may: as whom, and by what authority."""
+
+    standing: Standing
+    verdict: Verdict
+    past: Past
+
+
+class Office:
+    def __init__(self, store: Store, *, directory: Directory | None = None) -> None:
+        self.store = store
+        self.directory = directory
+        self.deployments = Deployments(store)
+
+    def now(self) -> int:
+        return self.store.now()
+
+    async def load(self, actor: Actor, hold: str) -> HoldRow:
+        """Raises HoldNotFoundError: no such hold, another tenant's, or no id at all."""
+        name = demand_text(hold, "a hold's id")
+        row = await self.store.hold(HoldId(name)) if is_id(name) else None
+        if row is None or row.tenant != actor.tenant:
+            raise conflicts.not_found(hold)
+        return row
+
+    async def standing(self, actor: Actor, now: int, *, delegated: bool = True) -> Standing:
+        """`delegated`: also what deployments have delegated to them."""
+        return await standing_of(
+            actor, self.directory, now, delegations=self.deployments if delegated else None
+        )
+
+    async def permit(
+        self,
+        actor: Actor,
+        action: str,
+        row: HoldRow,
+        now: int,
+        *,
+        reason: str | None = None,
+        decision: str | None = None,
+    ) -> Permit:
+        """Raises ForbiddenError and its kin; HoldReassignedError where it was theirs until it went on."""
+        standing = await self.standing(actor, now, delegated=_may_be_delegated(row))
+        past = await past_of(self.store, self.deployments, row, now)
+        verdict = can(standing, action, row, now, past, reason=reason, decision=decision)
+        try:
+            return Permit(standing, demand(verdict, row, action), past)
+        except NotAssignedError as error:
+            if await self._was_theirs(standing, action, row, now, past):
+                raise conflicts.reassigned(row) from error
+            raise
+
+    def ask(self, permit: Permit, action: str, row: HoldRow, now: int) -> Verdict:
+        """Of somebody who may do one thing, whether they may do another."""
+        return can(permit.standing, action, row, now, permit.past)
+
+    async def may(self, standing: Standing, action: str, row: HoldRow, now: int) -> bool:
+        """The same question, asked of many rows for one person."""
+        past = await past_of(self.store, self.deployments, row, now)
+        return can(standing, action, row, now, past).allowed
+
+    async def _was_theirs(self, standing: Standing, action: str, row: HoldRow, now: int, past: Past) -> bool:
+        """Whether they could have done it before it was reassigned or escalated."""
+        if row.epoch <= 1:
+            return False
+        for each in await self.store.audit(row.tenant, hold=row.id):
+            before = _moved_from(each.data) if each.action in MOVES else None
+            if before is not None:
+                earlier = msgspec.structs.replace(row, assignee_type=before.type, assignee_value=before.value)
+                if can(standing, action, earlier, now, past).allowed:
+                    return True
+        return False
+
+
+def _moved_from(data: bytes) -> Assignee | None:
+    found = msgspec.json.decode(data).get("from")
+    if not isinstance(found, str):
+        return None
+    kind, _, value = found.partition(":")
+    return Assignee(kind, value)
+
+
+def _may_be_delegated(row: HoldRow) -> bool:
+    return row.assignee_type == DELEGATED or any(each.startswith(DELEGATED) for each in row.terms.approval.of)

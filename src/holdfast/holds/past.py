@@ -1,0 +1,74 @@
+"""What happened before that bears on who may act on a hold now. Looked up only where it counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from holdfast.holds.assigning import DELEGATED
+from holdfast.holds.authority import Past
+from holdfast.holds.deployments import Deployments
+from holdfast.store.base import Store
+from holdfast.types.hold import HoldRow
+from holdfast.types.status import HoldStatus
+
+ALL = 10_000
+
+
+async def past_of(store: Store, deployments: Deployments, row: HoldRow, now: int) -> Past:
+    approvers, last_editor = await _deciders(store, row)
+    owner = await _owner(deployments, row)
+    return Past(
+        initiator=row.started_by,
+        approvers=approvers,
+        last_editor=last_editor,
+        owners=frozenset({owner}) if owner else frozenset(),
+        asked=await _asked(store, row),
+        astray=await _astray(deployments, row, now),
+    )
+
+
+async def _deciders(store: Store, row: HoldRow) -> tuple[frozenset[str], str | None]:
+    """Who decided earlier holds of the run, and who was the last to change something in what they decided."""
+    if not {"earlier_approvers", "last_editor"} & set(row.terms.approval.exclude):
+        return frozenset(), None
+    found = await store.holds(run=row.run, status=HoldStatus.resolved, limit=ALL)
+    earlier = sorted((each for each in found if each.id != row.id), key=lambda each: each.resolved_at or 0)
+    edited = [each.resolved_by for each in earlier if _resolution(each).get("edited_fields")]
+    deciders = frozenset(by for each in earlier for by in _who_decided(each))
+    return deciders, edited[-1] if edited else None
+
+
+def _who_decided(row: HoldRow) -> list[str]:
+    """All who voted, and those on whose behalf they did."""
+    said = _resolution(row)
+    votes: list[dict[str, Any]] = said.get("votes") or []
+    names = [row.resolved_by, said.get("on_behalf_of"), *(vote.get("person") for vote in votes)]
+    return [name for name in names if name]
+
+
+def _resolution(row: HoldRow) -> dict[str, Any]:
+    return msgspec.json.decode(row.resolution) if row.resolution else {}
+
+
+async def _owner(deployments: Deployments, row: HoldRow) -> str | None:
+    if row.deployment is None:
+        return None
+    found = await deployments.find(row.deployment, tenant=row.tenant)
+    return None if found is None else found.created_by
+
+
+async def _asked(store: Store, row: HoldRow) -> frozenset[str]:
+    """Who was asked back, while an answer is awaited."""
+    if row.paused_at is None:
+        return frozenset()
+    notes = await store.hold_notes(row.id, kinds=("question",))
+    return frozenset(str(msgspec.json.decode(note.body).get("to")) for note in notes)
+
+
+async def _astray(deployments: Deployments, row: HoldRow, now: int) -> bool:
+    if row.assignee_type != DELEGATED:
+        return False
+    found = await deployments.delegation(row.tenant, row.assignee_value)
+    return found is None or not found.lasts(now)

@@ -1,0 +1,152 @@
+"""Deciding a hold: who may, on what was shown, with an answer that fits, once (RS-1 to RS-10)."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from holdfast.errors import AnswerInvalidError, KeyReusedError
+from holdfast.holds import conflicts
+from holdfast.holds.answers import Submission, check, encoded, fitting
+from holdfast.holds.assigning import same_person
+from holdfast.holds.changing import change
+from holdfast.holds.closing import resolved
+from holdfast.holds.office import Office, Permit
+from holdfast.holds.standing import snapshot
+from holdfast.holds.voting import voted
+from holdfast.telemetry import crashpoint
+from holdfast.types.audit import canonical
+from holdfast.types.hold import HoldChange, HoldKey, HoldRow
+from holdfast.types.status import HoldStatus
+from holdfast.types.terms import Actor
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """On what conditions somebody decides. `if_match`: the version that they have seen. `link`: the jti of
+    the link that they came by, used up with the decision. `reason`: why they override."""
+
+    if_match: int | None = None
+    idempotency_key: str | None = None
+    link: str | None = None
+    reason: str | None = None
+
+
+class Resolved(msgspec.Struct, frozen=True):
+    """The hold as it is now. `replay`: it was decided so before, by the same actor; nothing was changed."""
+
+    row: HoldRow
+    replay: bool = False
+
+
+async def resolve(office: Office, actor: Actor, hold: str, said: Submission, terms: Terms) -> Resolved:
+    """Once, whoever else tries. Where several people have to agree this is one vote, and the hold may stay
+    open. Invalid: the hold stays as it is, and what was sent is the sender's draft.
+
+    Raises HoldNotFoundError, ForbiddenError, AnswerInvalidError, HoldDecidedError (which names the winner)
+    and the other conflicts, RunReadOnlyError for imported history."""
+    replayed: list[bool] = []
+
+    async def decide(row: HoldRow, now: int) -> HoldChange | None:
+        if await _is_replay(office, actor, row, said, terms):
+            replayed.append(True)
+            return None
+        return await consider(office, actor, row, now, said, terms)
+
+    row = await change(office, actor, hold, "resolve", decide, said=said)
+    if not replayed:
+        crashpoint("after_answer")
+    return Resolved(row, bool(replayed))
+
+
+async def consider(
+    office: Office, actor: Actor, row: HoldRow, now: int, said: Submission, terms: Terms
+) -> HoldChange:
+    """What deciding it so would change. Writes nothing; raises as `resolve` does."""
+    permit = await office.permit(
+        actor, "resolve", row, now, reason=terms.reason, decision=_text(said.decision)
+    )
+    resolution = settled(row, actor, permit, now, said, terms)
+    if row.terms.approval.mode == "any":
+        made = resolved(row, resolution, by=actor.id, at=now)
+    else:
+        made = await voted(office, actor, row, permit, resolution, now)
+    return msgspec.structs.replace(made, link=terms.link, key=_key(actor, said, terms))
+
+
+def settled(
+    row: HoldRow, actor: Actor, permit: Permit, now: int, said: Submission, terms: Terms
+) -> dict[str, Any]:
+    """The resolution, where nothing stands against it."""
+    conflicts.demand_open(row)
+    conflicts.demand_free(row, actor.id, now)
+    conflicts.demand_version(row, terms.if_match)
+    conflicts.demand_content(row, said.request_hash)
+    conflicts.demand_in_time(row, now)
+    checked = check(row, said)
+    verdict = permit.verdict
+    resolution: dict[str, Any] = {
+        "decision": checked.decision,
+        "response_data": checked.response_data,
+        "comment": checked.comment,
+        "auto_expired": False,
+        "late": conflicts.is_late(row, now),
+        "auth_method": actor.auth_method,
+        "channel": actor.channel,
+        "on_behalf_of": verdict.on_behalf_of or actor.on_behalf_of,
+        "authority": verdict.authority,
+        "request_hash": row.request_hash,
+    }
+    if not actor.is_system:
+        resolution["members"] = snapshot(permit.standing, verdict.matched, now)
+    if verdict.flagged:
+        resolution["override_reason"] = terms.reason
+    return fitting(row, resolution)
+
+
+# ---------------------------------------------------------------------- the same again
+
+
+async def _is_replay(office: Office, actor: Actor, row: HoldRow, said: Submission, terms: Terms) -> bool:
+    """Whether this very request was taken before (RS-6). Raises KeyReusedError for a key of another one."""
+    if terms.idempotency_key is not None:
+        known = await office.store.hold_key(row.id, actor.id, terms.idempotency_key)
+        if known is not None:
+            if known.digest == _digest(said):
+                return True
+            raise KeyReusedError(
+                f"the idempotency key {terms.idempotency_key!r} stands for another request on this hold.",
+                hint="Use a new key for a new request.",
+                hold=row.id,
+            )
+    return row.status is HoldStatus.resolved and _says_the_same(row, actor, said)
+
+
+def _says_the_same(row: HoldRow, actor: Actor, said: Submission) -> bool:
+    kept = conflicts.resolution_of(row)
+    if kept.get("votes") or not same_person(row.resolved_by or "", actor.id):
+        return False
+    if said.decision != kept.get("decision") or (said.comment or "").strip() != (kept.get("comment") or ""):
+        return False
+    # A form gives values their types: what is sent again is filled in again and compared as it is kept.
+    try:
+        again = fitting(row, {**kept, "response_data": said.response_data})
+    except AnswerInvalidError:
+        return False
+    return bool(encoded(again["response_data"]) == encoded(kept.get("response_data")))
+
+
+def _key(actor: Actor, said: Submission, terms: Terms) -> HoldKey | None:
+    if terms.idempotency_key is None:
+        return None
+    return HoldKey(actor.id, terms.idempotency_key, _digest(said))
+
+
+def _digest(said: Submission) -> str:
+    encoded(msgspec.to_builtins(said))
+    return sha256(canonical(msgspec.to_builtins(said))).hexdigest()
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from holdfast.app.deploying import Deploying
 from holdfast.checkpoint.keys import KeyRing, keys_from_environment
 from holdfast.errors import StoreUnavailableError
 from holdfast.model.program import Program
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 DEFAULT_STORE = "sqlite:.holdfast/holdfast.db"
 
 
-class Holdfast:
+class Holdfast(Deploying):
     """Where flows run: `Holdfast("sqlite:runs.db")`. Without an address: HOLDFAST_STORE, else a file in
     `.holdfast/` of the working folder.
 

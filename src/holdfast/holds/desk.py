@@ -19,7 +19,7 @@ from holdfast.types.hold import HoldFacts, NewHold
 
 
 class Preparing(Protocol):
-    """One thing that is worked out: a deployment's defaults, a policy's rules, whom a name means, deadlines."""
+    """One thing that is worked out: what a deployment sets, what rules say, whom a name means, deadlines."""
 
     def concerns(self, hold: NewHold, facts: HoldFacts) -> bool:
         """Whether there may be anything to do; cheap, and asked of every hold."""

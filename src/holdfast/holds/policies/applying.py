@@ -69,10 +69,10 @@ def apply(hold: NewHold, chosen: Chosen) -> NewHold:
 
 
 def _deadline(hold: NewHold, rule: Rule) -> dict[str, Any]:
-    if rule.timeout is None:
-        return {}
-    found = deadline(rule.timeout, hold.created_at)
-    if rule.on_timeout is not None:
+    found = {} if rule.timeout is None else deadline(rule.timeout, hold.created_at)
+    if rule.ladder:
+        found |= {"expiry_action": "escalate", "escalation_target": rule.ladder[0].to}
+    elif rule.on_timeout is not None:
         lapse = read_on_timeout(rule.on_timeout)
         found |= {"expiry_action": lapse.action, "escalation_target": lapse.target}
     return found

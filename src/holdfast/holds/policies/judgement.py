@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol, cast, runtime_checkable
@@ -27,8 +28,8 @@ class Judge(Protocol):
     async def judge(self, facts: Facts) -> Judgement: ...
 
 
-Judging = Judge | Callable[[Facts], Any | Awaitable[Any]]
-Judges = Mapping[str, Judging]
+JudgeLike = Judge | Callable[[Facts], Any | Awaitable[Any]]
+Judges = Mapping[str, JudgeLike]
 
 
 def auto_approve(_facts: Facts) -> Judgement:
@@ -45,12 +46,12 @@ def auto_reject(reason: str = "Auto-rejected") -> Callable[[Facts], Judgement]:
     return judge
 
 
-async def asked(judge: Judging, facts: Facts) -> Judgement:
+async def asked(judge: JudgeLike, facts: Facts) -> Judgement:
     """What it says. Raises ValueError where that is no judgement, and whatever the judge raises."""
-    said: Any = judge.judge(facts) if isinstance(judge, Judge) else judge(facts)
-    if inspect.isawaitable(said):
-        said = await said
-    return read(said)
+    ask = judge.judge if isinstance(judge, Judge) else judge
+    # A plain function may take its time: others go on meanwhile.
+    said: Any = ask(facts) if inspect.iscoroutinefunction(ask) else await asyncio.to_thread(ask, facts)
+    return read(await said if inspect.isawaitable(said) else said)
 
 
 def read(said: Any) -> Judgement:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from hashlib import sha256
 from typing import Any
 
@@ -20,6 +21,7 @@ from holdfast.agents.within import enter
 from holdfast.errors import InputError
 from holdfast.frontends.python.code import code_fingerprint
 from holdfast.runs.context import Context
+from holdfast.types.skill import SkillTool
 from holdfast.types.status import Effect
 from holdfast.types.wording import told
 
@@ -53,7 +55,11 @@ class Agent:
         budget: Budget | None = None,
         sandbox: Sandbox | None = None,
         max_file_bytes: int = MAX_BYTES,
+        skills: Sequence[str] | None = None,
+        toolkit: Sequence[Tool | Callable[..., Any]] = (),
     ) -> None:
+        """`skills`: those of the run that it uses; else all. `toolkit`: tools that it is given only where one
+        of them hands them out."""
         self.name = name
         self.model = model
         self.instructions = instructions
@@ -67,6 +73,8 @@ class Agent:
         self.budget = budget
         self.sandbox = sandbox
         self.max_file_bytes = max_file_bytes
+        self.skills = None if skills is None else tuple(skills)
+        self.toolkit = tuple(as_tool(each) for each in toolkit)
         self._read: Read | None = None if returns is None else reader_of(returns)
         self.tool_specs = self._specs()
         self._by_name = {tool.name: tool for tool in self.tools}
@@ -85,10 +93,10 @@ class Agent:
                 f"agent {self.name!r} has {told(repr(self.model), 80)} for a model.",
                 hint='Give OpenAI("..."), Anthropic("...") or Scripted(...).',
             )
-        names = [spec.name for spec in self.tool_specs]
+        names = [*(spec.name for spec in self.tool_specs), *(tool.name for tool in self.toolkit)]
         wrong = [name for name in names if not NAME.fullmatch(name)]
         twice = sorted({name for name in names if names.count(name) > 1})
-        if wrong or twice or FINAL in self._by_name:
+        if wrong or twice or FINAL in {tool.name for tool in (*self.tools, *self.toolkit)}:
             named = ", ".join(wrong or twice or [FINAL])
             raise InputError(
                 f"agent {self.name!r} has tools whose names cannot be used: {named}.",
@@ -116,12 +124,23 @@ class Agent:
     def everybody(self) -> Iterator[Agent]:
         """This agent and those who work for it."""
         yield self
-        for each in self.tools:
+        for each in (*self.tools, *self.toolkit):
             if isinstance(each, AgentTool):
                 yield from each.agent.everybody()
 
     def tool(self, name: str) -> Tool | None:
         return self._by_name.get(name)
+
+    def with_tools(self, handed_out: Sequence[SkillTool]) -> Agent:
+        """This agent with tools of its kit that skills hand out, each told of as they say."""
+        said = {each.name: each.description for each in handed_out}
+        given = [*self.tools, *(tool for tool in self.toolkit if tool.name in said)]
+        made = copy(self)
+        made.tools = tuple(tool.told_as(said.get(tool.name, "")) for tool in given)
+        made.toolkit = tuple(tool for tool in self.toolkit if tool.name not in said)
+        made.tool_specs = made._specs()
+        made._by_name = {tool.name: tool for tool in made.tools}
+        return made
 
     def read_answer(self, text: str) -> tuple[Any, str]:
         """(the typed answer, "") or (None, what does not fit)."""
@@ -163,6 +182,8 @@ class Agent:
         parts.append(
             None if self.returns is None else msgspec.json.encode(self.tool_specs[-1].schema).decode()
         )
+        if self.toolkit or self.skills is not None:
+            parts += [self.skills, *(_tool_text(tool) for tool in self.toolkit)]
         return repr(parts)
 
 

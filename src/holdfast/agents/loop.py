@@ -15,6 +15,7 @@ import msgspec
 
 from holdfast.agents.budget import Budget, Purse, Spent
 from holdfast.agents.calling import Plan, Result, result_text
+from holdfast.agents.equipping import equipped, joined
 from holdfast.agents.limits import stopped_at
 from holdfast.agents.messages import FINAL, Message, Reply, Request, ToolCall, restored, stored, unanswered
 from holdfast.agents.toolbox import Toolbox
@@ -72,6 +73,7 @@ class Conversation:
         listed: bool = True,
         uploads: Mapping[str, bytes] | None = None,
     ) -> None:
+        agent, self.lessons = equipped(agent, at)
         self.agent = agent
         self.at = at
         self.purse = Purse(budget or agent.budget or Budget())
@@ -110,7 +112,7 @@ class Conversation:
 
         async def begin() -> dict[str, Any]:
             system = self.at.ctx.render(instructions) if "{{" in instructions else instructions
-            first = [Message("system", system)] if system else []
+            first = [Message("system", text)] if (text := joined(system, self.lessons)) else []
             return {
                 "agent": self.agent.name,
                 "messages": [stored(message) for message in (*first, *history)],

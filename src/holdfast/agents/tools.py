@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from copy import copy
 from datetime import timedelta
 from typing import Any, overload
 
@@ -95,6 +96,14 @@ class Tool:
     def is_sure(self) -> bool:
         """Whether an error in it may simply be told: it changed nothing, or may be called again."""
         return self.effect in REPEATABLE or self.idempotent
+
+    def told_as(self, description: str) -> Tool:
+        """The same tool with another description, if there is one."""
+        if not description:
+            return self
+        made = copy(self)
+        made.spec = msgspec.structs.replace(self.spec, description=description)
+        return made
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """A tool stays callable as its function: a test needs no model."""

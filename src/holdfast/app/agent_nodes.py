@@ -40,6 +40,8 @@ class AgentNodes(FlowBuilder):
         parallel: bool = True,
         budget: Budget | None = None,
         sandbox: Sandbox | None = None,
+        skills: Sequence[str] | None = None,
+        toolkit: Sequence[Any] = (),
         **policies: Any,
     ) -> NodeHandle[..., Any]:
         """A node in which a model works with tools until it has an answer. Each turn is a checkpoint.
@@ -59,7 +61,7 @@ class AgentNodes(FlowBuilder):
             agent = Agent(
                 id, model=model, instructions=instructions, tools=tools, returns=returns, max_turns=max_turns,
                 on_max_turns=on_max_turns, max_repairs=max_repairs, max_tokens=max_tokens, parallel=parallel,
-                budget=budget, sandbox=sandbox,
+                budget=budget, sandbox=sandbox, skills=skills, toolkit=toolkit,
             )  # fmt: skip
         fields = Fields(output, history, uploads, files, self.state is not None)
         if not fields.are_written:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from holdfast.errors import NotAssignedError
 from holdfast.holds import conflicts
-from holdfast.holds.assigning import DELEGATED
+from holdfast.holds.assigning import DELEGATED, parse_assignee, route
 from holdfast.holds.authority import Past, Verdict, can, demand
 from holdfast.holds.deployments import Deployments
 from holdfast.holds.directory.base import Directory
@@ -17,6 +19,9 @@ from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId, is_id
 from holdfast.types.terms import Actor, Assignee
 from holdfast.types.wording import demand_text
+
+if TYPE_CHECKING:
+    from holdfast.holds.policies.guardrails import Guardrails
 
 # What moves a hold from one to another, as the audit has it.
 MOVES = ("reassigned", "escalated")
@@ -31,9 +36,14 @@ class Permit(msgspec.Struct, frozen=True):
 
 
 class Office:
-    def __init__(self, store: Store, *, directory: Directory | None = None) -> None:
+    """`guardrails` watch over approvals (`holds/policies`)."""
+
+    def __init__(
+        self, store: Store, *, directory: Directory | None = None, guardrails: Guardrails | None = None
+    ) -> None:
         self.store = store
         self.directory = directory
+        self.guardrails = guardrails
         self.deployments = Deployments(store)
 
     def now(self) -> int:
@@ -73,6 +83,14 @@ class Office:
             if await self._was_theirs(standing, action, row, now, past):
                 raise conflicts.reassigned(row) from error
             raise
+
+    async def route(self, raw: str | None, row: HoldRow) -> Assignee:
+        """Whom this text means for this hold, here and now."""
+        delegation = None
+        if row.deployment is not None and parse_assignee(raw).type == DELEGATED:
+            known = await self.deployments.delegation(row.tenant, row.deployment)
+            delegation = row.deployment if known is not None else None
+        return await route(raw, row.tenant, self.directory, delegation=delegation)
 
     def ask(self, permit: Permit, action: str, row: HoldRow, now: int) -> Verdict:
         """Of somebody who may do one thing, whether they may do another."""

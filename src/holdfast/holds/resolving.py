@@ -14,6 +14,8 @@ from holdfast.holds.assigning import same_person
 from holdfast.holds.changing import change
 from holdfast.holds.closing import resolved
 from holdfast.holds.office import Office, Permit
+from holdfast.holds.policies.watching import watched
+from holdfast.holds.policies.watching import watched
 from holdfast.holds.standing import snapshot
 from holdfast.holds.voting import voted
 from holdfast.telemetry import crashpoint
@@ -25,12 +27,14 @@ from holdfast.types.terms import Actor
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """On what conditions somebody decides. `if_match`: the version that they have seen. `link`: the jti of
-    the link that they came by, used up with the decision. `reason`: why they override."""
+    the link that they came by, used up with the decision. `reason`: why they override. `recorded`: what
+    else is kept with the decision, of a policy that decides."""
 
     if_match: int | None = None
     idempotency_key: str | None = None
     link: str | None = None
     reason: str | None = None
+    recorded: dict[str, Any] = {}
 
 
 class Resolved(msgspec.Struct, frozen=True):
@@ -49,7 +53,7 @@ async def resolve(office: Office, actor: Actor, hold: str, said: Submission, ter
     replayed: list[bool] = []
 
     async def decide(row: HoldRow, now: int) -> HoldChange | None:
-        if await _is_replay(office, actor, row, said, terms):
+        if await is_replay(office, actor, row, said, terms):
             replayed.append(True)
             return None
         return await consider(office, actor, row, now, said, terms)
@@ -72,7 +76,9 @@ async def consider(
         made = resolved(row, resolution, by=actor.id, at=now)
     else:
         made = await voted(office, actor, row, permit, resolution, now)
-    return msgspec.structs.replace(made, link=terms.link, key=_key(actor, said, terms))
+    made = await watched(office.guardrails, row, made, actor.id)
+    made = msgspec.structs.replace(made, link=terms.link, key=_key(actor, said, terms))
+    return await watched(office.guardrails, row, made, actor.id)
 
 
 def settled(
@@ -97,6 +103,7 @@ def settled(
         "on_behalf_of": verdict.on_behalf_of or actor.on_behalf_of,
         "authority": verdict.authority,
         "request_hash": row.request_hash,
+        **terms.recorded,
     }
     if not actor.is_system:
         resolution["members"] = snapshot(permit.standing, verdict.matched, now)
@@ -108,7 +115,7 @@ def settled(
 # ---------------------------------------------------------------------- the same again
 
 
-async def _is_replay(office: Office, actor: Actor, row: HoldRow, said: Submission, terms: Terms) -> bool:
+async def is_replay(office: Office, actor: Actor, row: HoldRow, said: Submission, terms: Terms) -> bool:
     """Whether this very request was taken before (RS-6). Raises KeyReusedError for a key of another one."""
     if terms.idempotency_key is not None:
         known = await office.store.hold_key(row.id, actor.id, terms.idempotency_key)

@@ -1,0 +1,53 @@
+"""Which policies are in force: those given to the house, those of its files, those in the store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.errors import DocumentChangedError
+from holdfast.holds.policies.judgement import Judges
+from holdfast.holds.policies.reading import policy_of, read_file
+from holdfast.holds.policies.rules import Policy
+from holdfast.store.base import Store
+from holdfast.types.document import Document
+
+VARIABLE: Final = "HOLDFAST_POLICIES"
+KIND: Final = "policy"
+
+Given = Policy | str | Path
+
+
+def policies_of(given: Given | Iterable[Given] | None, judges: Judges | None = None) -> tuple[Policy, ...]:
+    """In order: objects as they are, paths read. Nothing given: the files that HOLDFAST_POLICIES names.
+
+    Raises PolicyInvalidError and SettingsError."""
+    if given is None:
+        named = os.environ.get(VARIABLE, "")
+        given = [path for path in named.split(os.pathsep) if path.strip()]
+    listed = [given] if isinstance(given, (Policy, str, Path)) else list(given)
+    return tuple(each if isinstance(each, Policy) else read_file(each, judges) for each in listed)
+
+
+async def put_policy(
+    store: Store, tenant: str, plain: Mapping[str, Any], *, expect: int | None = None
+) -> Document:
+    """Keep a policy in the store, for one tenant. Raises PolicyInvalidError, DocumentChangedError."""
+    policy = policy_of(dict(plain))
+    body = msgspec.json.encode({**plain, "name": policy.name})
+    kept = await store.put_document(
+        Document(tenant=tenant, kind=KIND, name=policy.name, body=body), expect=expect
+    )
+    if kept is None:
+        raise DocumentChangedError(f"policy {policy.name!r} was changed meanwhile.", hint="Read it again.")
+    return kept
+
+
+async def stored_policies(store: Store, tenant: str, judges: Judges | None = None) -> tuple[Policy, ...]:
+    """By name. Raises PolicyInvalidError for what a newer version wrote and this one cannot read."""
+    found = await store.documents(tenant, KIND)
+    return tuple(policy_of(msgspec.json.decode(each.body), each.name, judges=judges) for each in found)

@@ -6,11 +6,21 @@ import asyncio
 import email
 import email.policy
 import json
+import ssl
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from email.message import EmailMessage
+from ipaddress import ip_address
 from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from holdfast.holds.egress import Egress
 
@@ -33,6 +43,7 @@ class HttpServer:
     port: int = 0
     seen: list[Seen] = field(default_factory=list)
     turns: list[tuple[int, dict[str, str], str] | None] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)  # that TLS was asked for
 
     @property
     def url(self) -> str:
@@ -80,10 +91,45 @@ class HttpServer:
             writer.close()
 
 
+@dataclass
+class Certificate:
+    """One that nobody vouches for but itself."""
+
+    file: bytes
+
+    @classmethod
+    def of(cls, host: str) -> Certificate:
+        key = ec.generate_private_key(ec.SECP256R1())
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
+        known_as = x509.IPAddress(ip_address(host)) if host[0].isdigit() else x509.DNSName(host)
+        builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        builder = builder.not_valid_before(datetime(2020, 1, 1, tzinfo=UTC)).not_valid_after(
+            datetime(2100, 1, 1, tzinfo=UTC)
+        )
+        builder = builder.add_extension(x509.SubjectAlternativeName([known_as]), critical=False)
+        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        pem = Encoding.PEM
+        secret = key.private_bytes(pem, PrivateFormat.PKCS8, NoEncryption())
+        return cls(secret + builder.sign(key, SHA256()).public_bytes(pem))
+
+    def trusted(self) -> ssl.SSLContext:
+        return ssl.create_default_context(cadata=self.file[self.file.index(b"-----BEGIN CERT") :].decode())
+
+    def serving(self, names: list[str]) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(self.file)
+            file.flush()
+            context.load_cert_chain(file.name)
+        context.sni_callback = lambda _socket, name, _context: names.append(name or "")
+        return context
+
+
 @asynccontextmanager
-async def http_server() -> AsyncIterator[HttpServer]:
+async def http_server(certificate: Certificate | None = None) -> AsyncIterator[HttpServer]:
     made = HttpServer()
-    server = await asyncio.start_server(made.serve, "127.0.0.1", 0)
+    tls = certificate.serving(made.names) if certificate else None
+    server = await asyncio.start_server(made.serve, "127.0.0.1", 0, ssl=tls)
     made.port = server.sockets[0].getsockname()[1]
     try:
         yield made

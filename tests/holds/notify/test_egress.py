@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import socket
+import ssl
 from ipaddress import ip_address
 
 import pytest
 
 from holdfast.errors import EgressError
 from holdfast.holds.egress import Egress, address_of, is_outside, target_of
+from holdfast.holds.notify import posting
 from holdfast.holds.notify.posting import post
-from tests.holds.notify.servers import http_server
+from tests.holds.notify.servers import Certificate, http_server
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("HOLD-NOTE-08", "HOLD-SEC-06")]
 
@@ -193,10 +195,24 @@ async def test_post_refuses_a_header_with_a_line_break():
             await post(server.url, b"{}", {"x-name": "a\r\nHost: b"}, egress=server.egress)
 
 
-async def test_post_speaks_tls_only_with_the_host_it_was_told_to():
-    """The server is real and reachable, and shows no certificate for that name."""
-    async with http_server() as server:
-        egress = Egress(allow=(f"127.0.0.1:{server.port}",), timeout=5)
-        with pytest.raises(OSError):
-            await post(f"https://127.0.0.1:{server.port}/", b"{}", {}, egress=egress)
+async def test_post_asks_for_the_name_on_the_judged_address_when_it_speaks_tls(monkeypatch):
+    certificate = Certificate.of("hooks.test")
+    monkeypatch.setattr(posting, "_trusted", certificate.trusted)
+
+    async def here(host, port):
+        return ["127.0.0.1"]
+
+    async with http_server(certificate) as server:
+        egress = Egress(allow=("hooks.test", "other.test"), timeout=5)
+        reply = await post(f"https://hooks.test:{server.port}/x", b"{}", {}, egress=egress, resolve=here)
+        assert (reply.status, server.names) == (200, ["hooks.test"])
+        with pytest.raises(ssl.SSLCertVerificationError):
+            await post(f"https://other.test:{server.port}/x", b"{}", {}, egress=egress, resolve=here)
+    assert len(server.seen) == 1
+
+
+async def test_post_trusts_no_certificate_that_anybody_made():
+    async with http_server(Certificate.of("127.0.0.1")) as server:
+        with pytest.raises(ssl.SSLCertVerificationError):
+            await post(server.url.replace("http:", "https:"), b"{}", {}, egress=server.egress)
     assert server.seen == []

@@ -1,0 +1,123 @@
+"""A notice: what one person or channel is told about one hold, before it is put into the target's form."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.holds.notify.escaping import one_line, shown
+from holdfast.types import outbox
+from holdfast.types.clock import to_datetime
+from holdfast.types.hold import HoldRow, Option
+from holdfast.types.status import HoldStatus
+from holdfast.types.terms import Assignee
+
+DIGEST: Final = "holds.unrouted"
+
+_SUBJECTS: Final = {
+    outbox.CREATED: "Decision wanted",
+    outbox.ASSIGNED: "Now waiting for you",
+    outbox.REMINDED: "Reminder",
+    outbox.ESCALATED: "Escalated to you",
+    outbox.ASKED_BACK: "Asked back",
+    outbox.CLOSED: "Closed",
+    DIGEST: "Nobody is asked",
+}
+
+
+class Notice(msgspec.Struct, frozen=True, kw_only=True):
+    """`id` is the same on every attempt, so that whoever gets it twice can tell. `assignee` is whom the hold
+    waits for, `to` an address of the channel; `link` leads this recipient to the hold."""
+
+    id: str
+    topic: str
+    tenant: str
+    hold: str = ""
+    run: str = ""
+    flow: str = ""
+    node: str = ""
+    type: str = ""
+    prompt: str = ""
+    options: tuple[Option, ...] = ()
+    assignee: Assignee = Assignee("unrouted")
+    priority: str = "normal"
+    why: str = ""
+    created_at: int = 0
+    expires_at: int | None = None
+    number: int = 0  # which reminder or escalation
+    outcome: str = ""
+    to: str = ""
+    link: str = ""
+
+    @property
+    def title(self) -> str:
+        """The first line of the prompt; a hold without one is named by its place."""
+        return one_line(self.prompt.strip().partition("\n")[0] or f"{self.flow} · {self.node}")
+
+    @property
+    def subject(self) -> str:
+        said = _SUBJECTS.get(self.topic, "About a decision")
+        number = f" {self.number}" if self.topic == outbox.REMINDED and self.number > 1 else ""
+        urgent = f" [{self.priority}]" if self.priority in ("high", "critical") else ""
+        return one_line(f"{said}{number}{urgent}: {self.title}", 200)
+
+    @property
+    def is_about_the_end(self) -> bool:
+        return self.topic == outbox.CLOSED
+
+    def facts(self) -> list[tuple[str, str]]:
+        """What stands below the prompt, in words."""
+        found = [("Flow", f"{self.flow} · {self.node}"), ("Priority", self.priority)]
+        if self.outcome:
+            found.insert(0, ("Outcome", self.outcome))
+        elif self.options:
+            found.append(("Answers", ", ".join(option.label for option in self.options)))
+        if self.expires_at is not None and not self.outcome:
+            found.append(("Until", f"{to_datetime(self.expires_at):%Y-%m-%d %H:%M} UTC"))
+        if self.why:
+            found.append(("Why you", self.why))
+        return [(name, shown(value, 1000)) for name, value in found if value.strip(" ·")]
+
+
+def notice_of(row: HoldRow, *, id: str, topic: str, payload: dict[str, Any]) -> Notice:  # noqa: A002
+    """Facts only; whom it goes to and the link are the recipient's."""
+    number = payload.get("number", 0)
+    return Notice(
+        id=id,
+        topic=topic,
+        tenant=row.tenant,
+        hold=row.id,
+        run=row.run,
+        flow=row.flow,
+        node=row.node,
+        type=row.type,
+        prompt=row.prompt,
+        options=row.options or (),
+        assignee=Assignee(row.assignee_type, row.assignee_value),
+        priority=row.priority,
+        why=_why(row),
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+        number=number if isinstance(number, int) else 0,
+        outcome=_outcome(row),
+    )
+
+
+def _why(row: HoldRow) -> str:
+    """Why somebody sees this: the rule or the assignment that brought it to them."""
+    if row.terms.routed_by:
+        return f"rule {row.terms.routed_by} sent it to {row.assignee_type} {row.assignee_value}"
+    if row.assignee_type in ("group", "role"):
+        return f"it waits for the {row.assignee_type} {row.assignee_value}"
+    return ""
+
+
+def _outcome(row: HoldRow) -> str:
+    if row.status is HoldStatus.pending:
+        return ""
+    if row.resolution is None:
+        by = f" by {row.closed_by}" if row.closed_by else ""
+        return f"{row.status}{by}"
+    said = msgspec.json.decode(row.resolution)
+    return f"{said.get('effective_decision') or said.get('decision')} by {row.resolved_by}"

@@ -1,0 +1,138 @@
+"""E-mail by SMTP: one message per person, each with a link of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import smtplib
+import ssl
+from collections.abc import Sequence
+from email.message import EmailMessage
+from email.policy import SMTP
+from email.utils import parseaddr
+from hashlib import sha256
+
+import msgspec
+
+from holdfast.errors import SettingsError
+from holdfast.holds.assigning import looks_like_email
+from holdfast.holds.directory.base import Directory
+from holdfast.holds.notify.channel import Delivery, Scope
+from holdfast.holds.notify.escaping import one_line
+from holdfast.holds.notify.expanding import mail_addresses
+from holdfast.holds.notify.notice import Notice
+from holdfast.holds.notify.wording import as_html, as_text
+from holdfast.types.clock import Clock, SystemClock
+from holdfast.types.terms import Assignee
+
+SECURITY = ("starttls", "tls", "none")
+
+
+class Server(msgspec.Struct, frozen=True, kw_only=True):
+    """A mail server, and how to log in. `security`: starttls, tls (from the first byte) or none."""
+
+    host: str
+    port: int = 587
+    security: str = "starttls"
+    user: str = ""
+    password: str = ""
+    timeout: float = 30.0
+
+    def __repr__(self) -> str:
+        return f"Server({self.host!r}, port={self.port})"
+
+
+class Smtp:
+    """A channel for people: users by their address, groups and roles by that of each member."""
+
+    personal = True
+
+    def __init__(
+        self,
+        name: str,
+        server: Server,
+        sender: str,
+        *,
+        directory: Directory | None = None,
+        scope: Scope | None = None,
+        admins: Sequence[str] = (),
+        clock: Clock | None = None,
+    ) -> None:
+        if server.security not in SECURITY:
+            raise SettingsError(
+                f"{name}.security is {server.security!r}.", hint=f"Choose one of: {', '.join(SECURITY)}."
+            )
+        if server.security == "none" and server.password:
+            raise SettingsError(f"{name} would send its password in the clear.", hint="Use starttls or tls.")
+        if not looks_like_email(parseaddr(sender)[1]):
+            raise SettingsError(f"{name}.sender {sender!r} is no address.", hint="Write Name <name@host>.")
+        self.name = name
+        self.scope = scope or Scope(outcomes=False)
+        self._server = server
+        self._sender = sender
+        self._directory = directory
+        self._admins = tuple(admins)
+        self._clock = clock or SystemClock()
+
+    async def addresses(self, to: Assignee, tenant: str) -> Sequence[str]:
+        return await mail_addresses(to, tenant, self._directory, self._clock.now())
+
+    async def admins(self) -> Sequence[str]:
+        return self._admins
+
+    async def send(self, notice: Notice) -> Delivery:
+        if not looks_like_email(notice.to):
+            return Delivery(accepted=False, detail=f"{one_line(notice.to)!r} is no address")
+        try:
+            message = self._message(notice)
+            await asyncio.to_thread(self._hand_over, message, notice.to)
+        except smtplib.SMTPRecipientsRefused as error:
+            return _refused(*error.recipients.get(notice.to, (550, b"refused")))
+        except smtplib.SMTPResponseException as error:
+            return _refused(error.smtp_code, error.smtp_error)
+        except smtplib.SMTPNotSupportedError as error:
+            return Delivery(accepted=False, detail=one_line(str(error)))
+        except (smtplib.SMTPException, OSError) as error:
+            return Delivery(accepted=False, retry=True, detail=one_line(str(error) or type(error).__name__))
+        except ValueError as error:
+            return Delivery(accepted=False, detail=one_line(str(error)))
+        return Delivery(accepted=True, detail="taken by the mail server")
+
+    def _message(self, notice: Notice) -> EmailMessage:
+        message = EmailMessage(policy=SMTP)
+        message["From"] = self._sender
+        message["To"] = notice.to
+        message["Subject"] = one_line(notice.subject, 200)
+        message["Message-ID"] = self._name_of(notice.id, notice.to)
+        if notice.hold:
+            # One thread per hold in the reader's mailbox.
+            message["References"] = self._name_of(notice.hold, notice.to)
+        message["Auto-Submitted"] = "auto-generated"
+        message["X-Auto-Response-Suppress"] = "All"
+        message.set_content(as_text(notice))
+        message.add_alternative(as_html(notice), subtype="html")
+        return message
+
+    def _name_of(self, what: str, to: str) -> str:
+        """The same for each attempt, so that a mailbox shows once what was sent twice."""
+        domain = parseaddr(self._sender)[1].partition("@")[2]
+        return f"<{sha256(f'{what}/{to}'.encode()).hexdigest()[:32]}@{domain}>"
+
+    def _hand_over(self, message: EmailMessage, to: str) -> None:
+        server = self._server
+        trusted = ssl.create_default_context() if server.security != "none" else None
+        if server.security == "tls":
+            client = smtplib.SMTP_SSL(server.host, server.port, timeout=server.timeout, context=trusted)
+        else:
+            client = smtplib.SMTP(server.host, server.port, timeout=server.timeout)
+        with client:
+            if server.security == "starttls":
+                client.starttls(context=trusted)
+            if server.user:
+                client.login(server.user, server.password)
+            client.send_message(message, parseaddr(self._sender)[1], [to])
+
+
+def _refused(code: int, said: bytes | str) -> Delivery:
+    """4xx: not now; 5xx: not at all."""
+    words = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
+    return Delivery(accepted=False, retry=400 <= code < 500, detail=one_line(f"SMTP {code}: {words}"))

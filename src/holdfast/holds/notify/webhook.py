@@ -1,0 +1,111 @@
+"""Signed webhooks, as Standard Webhooks has them: `webhook-id`, `webhook-timestamp`, `webhook-signature`."""
+
+from __future__ import annotations
+
+import hmac
+from base64 import b64decode, b64encode
+from binascii import Error as NotBase64
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.errors import SettingsError
+from holdfast.holds.egress import Egress
+from holdfast.holds.notify.channel import Delivery, Scope
+from holdfast.holds.notify.hooking import Hook
+from holdfast.holds.notify.notice import Notice
+from holdfast.types.clock import MICROS, Clock, iso
+from holdfast.types.ids import derived_id
+from holdfast.types.veil import veil
+
+PREFIX: Final = "whsec_"
+SHORTEST: Final = 24  # bytes
+TOLERANCE: Final = 300  # seconds
+
+
+class Webhook(Hook):
+    """Tells everything as JSON to a program. `secrets`: each signs; to rotate, put the new one beside the old
+    until the receiver knows it."""
+
+    def __init__(
+        self,
+        name: str,
+        url: str,
+        *,
+        secrets: Sequence[str],
+        egress: Egress | None = None,
+        scope: Scope | None = None,
+        admin: bool = False,
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__(name, url, egress=egress, scope=scope, admin=admin, clock=clock)
+        self._secrets = [secret_of(text, f"{name}.secrets[{place}]") for place, text in enumerate(secrets)]
+        if not self._secrets:
+            raise SettingsError(
+                f"the webhook {name} has no secret to sign with.", hint="Give secrets = [...]."
+            )
+
+    async def send(self, notice: Notice) -> Delivery:
+        body = msgspec.json.encode(event_of(notice, self._clock.now()))
+        message = f"msg_{derived_id(notice.id, notice.to).replace('-', '')}"
+        return await self._post(body, signed(message, self._clock.now() // MICROS, body, self._secrets))
+
+
+def secret_of(text: str, where: str) -> bytes:
+    """Raises SettingsError, which does not show it."""
+    veil.learn(text)
+    try:
+        raw = b64decode(text.removeprefix(PREFIX), validate=True)
+    except (NotBase64, ValueError):
+        raw = b""
+    if len(raw) < SHORTEST:
+        raise SettingsError(
+            f"{where} is not a secret: whsec_ and at least {SHORTEST} bytes in base64 are.",
+            hint="Make one: holdfast notify secret.",
+        )
+    return raw
+
+
+def signed(message: str, at: int, body: bytes, secrets: Sequence[bytes]) -> dict[str, str]:
+    """The three headers. `at`: seconds."""
+    content = f"{message}.{at}.".encode() + body
+    macs = [b64encode(hmac.digest(secret, content, sha256)).decode() for secret in secrets]
+    return {
+        "webhook-id": message,
+        "webhook-timestamp": str(at),
+        "webhook-signature": " ".join(f"v1,{mac}" for mac in macs),
+    }
+
+
+def is_signed(headers: dict[str, str], body: bytes, secrets: Sequence[bytes], now: int) -> bool:
+    """For whoever receives one (`now` in seconds): signed by one of the secrets, and not long ago. Names of
+    headers are in lower case. That no id is taken twice is for the receiver to see to."""
+    stamp = headers.get("webhook-timestamp", "")
+    if not stamp.isdecimal() or len(stamp) > 15 or abs(now - int(stamp)) > TOLERANCE:
+        return False
+    expected = signed(headers.get("webhook-id", ""), int(stamp), body, secrets)["webhook-signature"].split()
+    given = headers.get("webhook-signature", "").split()
+    return any(hmac.compare_digest(a.encode(), b.encode()) for a in expected for b in given)
+
+
+def event_of(notice: Notice, now: int) -> dict[str, Any]:
+    """Raw facts: escaping is for whoever shows them."""
+    data = {
+        "notification_id": notice.id,
+        "checkpoint_id": notice.hold,
+        "execution_id": notice.run,
+        "flow_name": notice.flow,
+        "node_id": notice.node,
+        "checkpoint_type": notice.type,
+        "prompt": veil.hide(notice.prompt),
+        "options": [{"id": option.id, "label": option.label} for option in notice.options],
+        "assignee": {"type": notice.assignee.type, "value": notice.assignee.value},
+        "priority": notice.priority,
+        "expires_at": iso(notice.expires_at) if notice.expires_at is not None else None,
+        "number": notice.number,
+        "outcome": notice.outcome or None,
+        "link": notice.link or None,
+    }
+    return {"type": notice.topic, "timestamp": iso(now), "tenant": notice.tenant, "data": data}

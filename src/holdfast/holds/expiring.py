@@ -52,12 +52,6 @@ def final_action(row: HoldRow) -> str | None:
     return row.terms.final_action if row.expiry_action == "escalate" else row.expiry_action
 
 
-def defaults_to(row: HoldRow) -> str | None:
-    """The decision that an expiry would make, for those who watch over approvals; none: it makes none."""
-    makes_one = next_rung(row) is None and final_action(row) == "default_option"
-    return default_decision(row) if makes_one else None
-
-
 def lapse(row: HoldRow, now: int, ahead: Ahead) -> HoldChange | None:
     """None where it is not due. `ahead.assignee` is whom `next_rung` leads to, where it leads to somebody."""
     if not is_due(row, now):

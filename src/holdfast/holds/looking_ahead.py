@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 from holdfast.holds.assigning import DELEGATED, parse_assignee, route
 from holdfast.holds.calendar_book import Calendars
 from holdfast.holds.calendars import Calendar
 from holdfast.holds.deadlines import calendar_name, counts_business_time
 from holdfast.holds.deployments import Deployments
 from holdfast.holds.directory.base import Directory
-from holdfast.holds.expiring import Ahead, defaults_to, next_rung
+from holdfast.holds.expiring import Ahead, next_rung
 from holdfast.store.base import Store
 from holdfast.telemetry import log
 from holdfast.types.hold import HoldRow, Note
 from holdfast.types.terms import Assignee
-
-Veto = Callable[[HoldRow, str], Awaitable[str | None]]
-"""Asked before a hold is decided by default: why that must not be, or None."""
-
 
 class Scout:
     def __init__(
@@ -27,20 +21,17 @@ class Scout:
         calendars: Calendars,
         *,
         directory: Directory | None = None,
-        veto: Veto | None = None,
     ) -> None:
         self.store = store
         self.calendars = calendars
         self.directory = directory
         self.deployments = Deployments(store)
-        self.veto = veto
 
     async def ahead(self, row: HoldRow) -> Ahead:
-        rung, decision = next_rung(row), defaults_to(row)
+        rung = next_rung(row)
         return Ahead(
             assignee=None if rung is None else await self._route(row, rung.to),
             calendar=None if rung is None else await self.calendar(row),
-            vetoed=None if decision is None or self.veto is None else await self.veto(row, decision),
         )
 
     async def calendar(self, row: HoldRow) -> Calendar | None:

@@ -15,7 +15,6 @@ from holdfast.holds.changing import change
 from holdfast.holds.closing import resolved
 from holdfast.holds.office import Office, Permit
 from holdfast.holds.policies.watching import watched
-from holdfast.holds.policies.watching import watched
 from holdfast.holds.standing import snapshot
 from holdfast.holds.voting import voted
 from holdfast.telemetry import crashpoint
@@ -76,7 +75,6 @@ async def consider(
         made = resolved(row, resolution, by=actor.id, at=now)
     else:
         made = await voted(office, actor, row, permit, resolution, now)
-    made = await watched(office.guardrails, row, made, actor.id)
     made = msgspec.structs.replace(made, link=terms.link, key=_key(actor, said, terms))
     return await watched(office.guardrails, row, made, actor.id)
 

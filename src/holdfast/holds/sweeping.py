@@ -11,12 +11,14 @@ from typing import Final
 
 import msgspec
 
-from holdfast.errors import StoreError
+from holdfast.errors import StoreError, VetoedError
 from holdfast.holds.calendar_book import Calendars
 from holdfast.holds.closing import lapsed, placed_is_due
 from holdfast.holds.directory.base import Directory
-from holdfast.holds.expiring import is_due, lapse
-from holdfast.holds.looking_ahead import Scout, Veto
+from holdfast.holds.expiring import SYSTEM, Ahead, is_due, lapse
+from holdfast.holds.looking_ahead import Scout
+from holdfast.holds.policies.guardrails import Guardrails
+from holdfast.holds.policies.watching import watched
 from holdfast.holds.reminding import remind
 from holdfast.store.base import Store
 from holdfast.telemetry import log
@@ -60,13 +62,14 @@ class HoldSweeper:
         clock: Clock,
         *,
         directory: Directory | None = None,
-        veto: Veto | None = None,
+        guardrails: Guardrails | None = None,
         every: float = 300.0,
     ) -> None:
         self.store = store
         self.clock = clock
         self.every = every
-        self.scout = Scout(store, Calendars(store), directory=directory, veto=veto)
+        self.guardrails = guardrails
+        self.scout = Scout(store, Calendars(store), directory=directory)
         self._complained: dict[HoldId, int] = {}
 
     async def sweep(self, run: RunId | None = None) -> Swept:
@@ -146,7 +149,11 @@ class HoldSweeper:
         return lapsed(row, now) if placed_is_due(row, now) else None
 
     async def _lapse(self, row: HoldRow, now: int) -> HoldChange | None:
-        return lapse(row, now, await self.scout.ahead(row)) if is_due(row, now) else None
+        made = lapse(row, now, await self.scout.ahead(row)) if is_due(row, now) else None
+        try:
+            return None if made is None else await watched(self.guardrails, row, made, SYSTEM)
+        except VetoedError as error:
+            return lapse(row, now, Ahead(vetoed=error.message))
 
     async def _remind(self, row: HoldRow, now: int) -> HoldChange | None:
         waiting = await self.store.list_outbox(hold=row.id, state=OutboxState.waiting)

@@ -14,6 +14,7 @@ from holdfast.telemetry import log
 from holdfast.types.hold import HoldRow, Note
 from holdfast.types.terms import Assignee
 
+
 class Scout:
     def __init__(
         self,

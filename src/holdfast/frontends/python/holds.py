@@ -12,7 +12,10 @@ from holdfast.frontends.python.policies import Duration, Reader
 from holdfast.model.forms.compiling import SUBMIT, Compiled, compile_form
 from holdfast.model.forms.schemas import sections_of
 from holdfast.model.graph import HoldSpec
+from holdfast.model.terms import read_terms
+from holdfast.types.duration import DurationError, is_business, parse_length
 from holdfast.types.hold import Option
+from holdfast.types.terms import HoldTerms
 
 
 class FormGiven(NamedTuple):
@@ -26,7 +29,7 @@ def hold_spec(
     read: Reader,
     *,
     prompt: str,
-    options: Sequence[str | Option | Mapping[str, str]] | None,
+    options: Sequence[str | Option | Mapping[str, Any]] | None,
     assignee: str | None,
     timeout: Duration | None,
     on_timeout: str | Mapping[str, str] | None,
@@ -36,8 +39,10 @@ def hold_spec(
     context: Mapping[str, str] | None,
     schema: Any,
     form: FormGiven,
+    terms: Mapping[str, Any],
 ) -> HoldSpec:
     found = _form(read, form)
+    agreed = read_terms(terms, _action(on_timeout), read.wrong)
     normal = None if options is None else tuple(_option(read, option) for option in options)
     if found is not None and found.options is not None and normal is not None:
         read.wrong("hold-form", "it has options and a decision section", "leave one of them out")
@@ -47,14 +52,30 @@ def hold_spec(
         options=normal if found is None else found.options or normal or (SUBMIT,),
         assignee=assignee,
         priority=priority,
-        timeout=read.duration(timeout, "timeout"),
-        on_timeout=_action(on_timeout),
+        **_timeout(read, timeout),
+        on_timeout=agreed.on_timeout,
         bind=bind,
         context=dict(context or {}),
         schema=_schema(read, schema),
         form=found.form if found is not None else msgspec.UNSET,
         into=form.into or msgspec.UNSET,
+        reminder=agreed.reminder or msgspec.UNSET,
+        tags=agreed.tags or msgspec.UNSET,
+        terms=msgspec.UNSET if agreed.terms == HoldTerms() else agreed.terms,
     )
+
+
+def _timeout(read: Reader, given: Duration | None) -> dict[str, Any]:
+    """One that is known only when the question is asked is kept as it is written."""
+    if not isinstance(given, str) or not ("{{" in given or is_business(given)):
+        return {"timeout": read.duration(given, "timeout")}
+    if "{{" not in given:
+        try:
+            parse_length(given)
+        except DurationError as error:
+            read.wrong("duration", f"timeout: {error}")
+            return {}
+    return {"wait": given}
 
 
 def _form(read: Reader, given: FormGiven) -> Compiled | None:
@@ -77,7 +98,7 @@ def _form(read: Reader, given: FormGiven) -> Compiled | None:
     return None if found.problems else found
 
 
-def _option(read: Reader, given: str | Option | Mapping[str, str]) -> Option:
+def _option(read: Reader, given: str | Option | Mapping[str, Any]) -> Option:
     """A bare text is both id and label."""
     if isinstance(given, Option):
         return given

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import Any, ParamSpec, TypeVar, Unpack, overload
 
 from holdfast.frontends.python.code import Compatible, code_fingerprint, compatible_marks
 from holdfast.frontends.python.collect import Collector
@@ -17,6 +17,7 @@ from holdfast.frontends.python.holds import FormGiven, hold_spec
 from holdfast.frontends.python.policies import Duration, Join, Reader, Retry, retry_classes
 from holdfast.model.graph import GuardSpec, InDoubt, Node, NodeKind, TimerSpec, WalkSpec
 from holdfast.model.program import Handler
+from holdfast.model.terms import NAMES, TermsGiven
 from holdfast.types.hold import Option
 from holdfast.types.status import Effect
 
@@ -29,6 +30,19 @@ _OPTIONS = frozenset(
         "version", "compatible_with", "memory", "walk", "metadata", "probe", "guard", "breakpoint",
     }
 )  # fmt: skip
+
+
+class HoldOptions(TermsGiven, total=False):
+    """What `flow.hold` takes besides its question: its terms, and the options of any node."""
+
+    on_failure: str
+    join: Join | str
+    checkpoint: str | None
+    output_as: str | None
+    walk: WalkSpec | None
+    metadata: Mapping[str, Any] | None
+    guard: Guard | None
+    breakpoint: bool
 
 
 class Nodes(Collector):
@@ -170,7 +184,7 @@ class Nodes(Collector):
         id: str,
         *,
         prompt: str,
-        options: Sequence[str | Option | Mapping[str, str]] | None = None,
+        options: Sequence[str | Option | Mapping[str, Any]] | None = None,
         assignee: str | None = None,
         timeout: Duration | None = None,
         on_timeout: str | Mapping[str, str] | None = None,
@@ -183,17 +197,24 @@ class Nodes(Collector):
         sections: Sequence[Mapping[str, Any]] | None = None,
         allow_extra: bool = False,
         into: str | None = None,
-        **policies: Any,
+        **more: Unpack[HoldOptions],
     ) -> NodeHandle[..., Any]:
         """A node at which a person decides. The decision is put into the state's field `bind`.
 
         `sections` is the form to fill in, or `form` the type (Pydantic, msgspec, dataclass) or JSON Schema of
-        what is to be filled in; the values are put into the field `into`."""
+        what is to be filled in; the values are put into the field `into`.
+
+        `timeout` and `on_timeout` (cancel, default_option, fail, escalate:WHO, branch:NODE) say what happens
+        when nobody answers; `ladder=[("4h", "role:lead"), ...]` hands it on step by step. `reminder`,
+        `approval` (how many people it takes), `tags` and the rest are `TermsGiven`; what remains are the
+        options of any node."""
+        terms: dict[str, Any] = {name: value for name, value in more.items() if name in NAMES}
+        policies: dict[str, Any] = {name: value for name, value in more.items() if name not in NAMES}
         asked = hold_spec(
             Reader(self.found.append, node=id),
             prompt=prompt, options=options, assignee=assignee, timeout=timeout, on_timeout=on_timeout,
             priority=priority, type=type, bind=bind, context=context, schema=schema,
-            form=FormGiven(form, sections, allow_extra, into),
+            form=FormGiven(form, sections, allow_extra, into), terms=terms,
         )  # fmt: skip
         return self.plain(
             Node(id=id, kind=NodeKind.hold, effect=Effect.human, hold=asked, **self.policies(id, policies)),

@@ -1,34 +1,28 @@
-"""Holds, timers, maps, sub-flows and guardrails."""
+"""Timers, maps, sub-flows and guardrails; holds have a file of their own."""
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any, Final
 
-from holdfast.model.checks.schemas import schema_faults
+from holdfast.model.checks.holds import check_hold
 from holdfast.model.checks.view import View
-from holdfast.model.forms.compiling import compile_form
 from holdfast.model.graph import (
     EdgeKind,
     GraphSpec,
     GuardSpec,
-    HoldSpec,
     MapSpec,
     Node,
     SubflowSpec,
     TimerSpec,
 )
-from holdfast.types.skill import RESOLVED_SKILLS
 
-_PRIORITIES: Final = ("low", "normal", "high", "critical")
-_TIMEOUTS: Final = "cancel, default_option, fail, escalate:<assignee>, branch:<node>"
 _RESULT: Final = ("state", "artifacts", "output")
 
 
 def check_kinds(view: View) -> None:
     for node in view.spec.nodes:
         if node.hold is not None:
-            _hold(view, node, node.hold)
+            check_hold(view, node, node.hold)
         if node.timer is not None:
             _timer(view, node, node.timer)
         if node.map is not None:
@@ -49,87 +43,6 @@ def check_conditions(view: View) -> None:
             )
 
 
-def _hold(view: View, node: Node, hold: HoldSpec) -> None:
-    view.template(hold.prompt, "its prompt", node=node.id)
-    view.template(hold.assignee or "", "its assignee", node=node.id)
-    for name, text in hold.context.items():
-        view.template(text, f"its context {name!r}", node=node.id)
-    if RESOLVED_SKILLS in hold.context:
-        said = f"its context has {RESOLVED_SKILLS!r}, which names the skills of the run and is replaced"
-        view.warn("hold-context", said, node=node.id, fix="call it something else")
-    view.one_of("hold-priority", hold.priority, _PRIORITIES, node=node.id)
-    _field_name(view, node, hold.bind, "bind")
-    _options(view, node, hold)
-    _timeout(view, node, hold)
-    _form(view, node, hold)
-    for fault in [] if hold.schema is None else schema_faults(hold.schema):
-        view.error("hold-schema", fault, node=node.id)
-
-
-def _form(view: View, node: Node, hold: HoldSpec) -> None:
-    if hold.into:
-        _field_name(view, node, hold.into, "into")
-    if not hold.form:
-        return
-    found = compile_form(hold.form.get("sections"), templates=not hold.form.get("literal"))
-    for problem in found.problems:
-        view.error("hold-form", problem, node=node.id)
-    for warning in found.warnings:
-        view.warn("hold-form", warning, node=node.id)
-    if hold.schema is not None:
-        view.error("hold-form", "it has a form and a schema", node=node.id, fix="leave one of them out")
-
-
-def _field_name(view: View, node: Node, name: str, what: str) -> None:
-    if not name.isidentifier():
-        view.error("field-name", f"{what}={name!r} cannot be a field", node=node.id, fix="use a plain name")
-
-
-def _options(view: View, node: Node, hold: HoldSpec) -> None:
-    if hold.options is None:
-        return
-    if not hold.options:
-        view.error(
-            "hold-options", "its list of options is empty", node=node.id, fix="leave it out for a free answer"
-        )
-    for name, count in Counter(option.id for option in hold.options).items():
-        if not name.strip():
-            view.error("hold-options", "an option has an empty id", node=node.id)
-        elif count > 1:
-            view.error("hold-options", f"{count} options have the id {name!r}", node=node.id)
-
-
-def _timeout(view: View, node: Node, hold: HoldSpec) -> None:
-    action, _, target = (hold.on_timeout or "fail").partition(":")
-    if action == "escalate":
-        if not target.strip():
-            view.error(
-                "escalate-target", "it escalates to nobody", node=node.id, fix='write "escalate:role:manager"'
-            )
-        view.template(target, "its escalation", node=node.id)
-    elif action == "branch":
-        if target not in view.nodes:
-            view.error(
-                "timeout-branch", f"on_timeout leads to {target!r}, which does not exist", node=node.id
-            )
-    elif action not in ("cancel", "default", "default_option", "fail", "expired") or target:
-        view.error(
-            "on-timeout",
-            f"on_timeout {hold.on_timeout!r} is none of {_TIMEOUTS}",
-            node=node.id,
-            fix=f"use {_TIMEOUTS}",
-        )
-    elif action.startswith("default") and not hold.options:
-        view.error("on-timeout", "its timeout takes the default option, but it has no options", node=node.id)
-    if hold.on_timeout is not None and hold.timeout is None:
-        view.warn(
-            "no-timeout",
-            "it has on_timeout without a timeout: it never expires",
-            node=node.id,
-            fix="add timeout=",
-        )
-
-
 def _timer(view: View, node: Node, timer: TimerSpec) -> None:
     if (timer.duration is None) == (timer.until is None):
         view.error("timer", "it needs either a duration or until=", node=node.id)
@@ -139,7 +52,7 @@ def _timer(view: View, node: Node, timer: TimerSpec) -> None:
 
 def _map(view: View, node: Node, spec: MapSpec) -> None:
     view.expression(spec.over, "over", node=node.id)
-    _field_name(view, node, spec.into, "into")
+    view.field_name(spec.into, "into", node=node.id)
     view.one_of("on-item-failure", spec.on_item_failure, ("fail", "collect"), node=node.id)
     if spec.concurrency < 0:
         view.error(
@@ -163,7 +76,7 @@ def _subflow(view: View, node: Node, spec: SubflowSpec) -> None:
     for name, text in (spec.inputs or {}).items():
         view.expression(text, f"its input {name!r}", node=node.id)
     for name, path in (spec.outputs or {}).items():
-        _field_name(view, node, name, "output")
+        view.field_name(name, "output", node=node.id)
         if path.partition(".")[0] not in _RESULT:
             view.error(
                 "subflow-output",

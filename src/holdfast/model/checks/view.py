@@ -56,6 +56,10 @@ class View:
             names = ", ".join(allowed)
             self.error(rule, f"{value!r} is none of {names}", node=node, fix=f"use one of {names}")
 
+    def field_name(self, name: str, what: str, *, node: str) -> None:
+        if not name.isidentifier():
+            self.error("field-name", f"{what}={name!r} cannot be a field", node=node, fix="use a plain name")
+
     @cached_property
     def sound_edges(self) -> list[Edge]:
         """Edges between nodes that exist."""

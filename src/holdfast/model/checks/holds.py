@@ -1,0 +1,152 @@
+"""Holds: whom they go to, what may be answered, what happens when nobody does."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.model.checks.schemas import schema_faults
+from holdfast.model.checks.view import View
+from holdfast.model.forms.compiling import compile_form
+from holdfast.model.graph import HoldSpec, Node
+from holdfast.model.holding import assignee_fault, default_of
+from holdfast.types.consent import approves
+from holdfast.types.hold import Option
+from holdfast.types.skill import RESOLVED_SKILLS
+from holdfast.types.terms import PRIORITIES, HoldTerms
+
+_TIMEOUTS: Final = "cancel, default_option, fail, escalate:<assignee>, branch:<node>"
+
+
+def check_hold(view: View, node: Node, hold: HoldSpec) -> None:
+    view.template(hold.prompt, "its prompt", node=node.id)
+    _assignee(view, node, hold.assignee or "", "assignee")
+    for rung in hold.terms.ladder if hold.terms else ():
+        _assignee(view, node, rung.to, "ladder")
+    for name, text in hold.context.items():
+        view.template(text, f"its context {name!r}", node=node.id)
+    if RESOLVED_SKILLS in hold.context:
+        said = f"its context has {RESOLVED_SKILLS!r}, which names the skills of the run and is replaced"
+        view.warn("hold-context", said, node=node.id, fix="call it something else")
+    view.one_of("hold-priority", hold.priority, PRIORITIES, node=node.id)
+    view.field_name(hold.bind, "bind", node=node.id)
+    _options(view, node, hold)
+    _timeout(view, node, hold)
+    _form(view, node, hold)
+    for fault in [] if hold.schema is None else schema_faults(hold.schema):
+        view.error("hold-schema", fault, node=node.id)
+
+
+def _assignee(view: View, node: Node, text: str, what: str) -> None:
+    view.template(text, f"its {what}", node=node.id)
+    fault = assignee_fault(text)
+    if fault is not None:
+        view.error("assignee", f"its {what} {text!r}: {fault}", node=node.id, fix="write it on one line")
+
+
+def _form(view: View, node: Node, hold: HoldSpec) -> None:
+    if hold.into:
+        view.field_name(hold.into, "into", node=node.id)
+    if not hold.form:
+        return
+    found = compile_form(hold.form.get("sections"), templates=not hold.form.get("literal"))
+    for problem in found.problems:
+        view.error("hold-form", problem, node=node.id)
+    for warning in found.warnings:
+        view.warn("hold-form", warning, node=node.id)
+    if hold.schema is not None:
+        view.error("hold-form", "it has a form and a schema", node=node.id, fix="leave one of them out")
+
+
+def _options(view: View, node: Node, hold: HoldSpec) -> None:
+    if hold.options is None:
+        return
+    if not hold.options:
+        view.error(
+            "hold-options", "its list of options is empty", node=node.id, fix="leave it out for a free answer"
+        )
+    for name, count in Counter(option.id for option in hold.options).items():
+        if not name.strip():
+            view.error("hold-options", "an option has an empty id", node=node.id)
+        elif count > 1:
+            view.error("hold-options", f"{count} options have the id {name!r}", node=node.id)
+    flagged = [option.id for option in hold.options if option.default is True]
+    if len(flagged) > 1:
+        view.error("hold-options", f"{', '.join(flagged)} are all its default", node=node.id)
+    odd = [option.id for option in hold.options if not _sound_flags(option)]
+    if odd:
+        fix = "write default=True"
+        view.error("hold-options", f"a flag of {', '.join(odd)} is not True or False", node=node.id, fix=fix)
+
+
+def _sound_flags(option: Option) -> bool:
+    flags: list[Any] = [option.default, option.requires_comment]
+    return all(flag is msgspec.UNSET or isinstance(flag, bool) for flag in flags)
+
+
+def _timeout(view: View, node: Node, hold: HoldSpec) -> None:
+    terms = hold.terms or HoldTerms()
+    action, _, target = (hold.on_timeout or "fail").partition(":")
+    if action == "escalate":
+        _escalation(view, node, target)
+    elif action == "branch":
+        if target not in view.nodes:
+            view.error(
+                "timeout-branch", f"on_timeout leads to {target!r}, which does not exist", node=node.id
+            )
+    elif action not in ("cancel", "default", "default_option", "fail", "expired") or target:
+        view.error(
+            "on-timeout",
+            f"on_timeout {hold.on_timeout!r} is none of {_TIMEOUTS}",
+            node=node.id,
+            fix=f"use {_TIMEOUTS}",
+        )
+    if action.startswith("default") or terms.final_action == "default_option":
+        _default(view, node, hold, terms)
+    if hold.wait:
+        view.template(hold.wait, "its timeout", node=node.id)
+    _never(view, node, hold, terms)
+
+
+def _escalation(view: View, node: Node, target: str) -> None:
+    if not target.strip():
+        view.error(
+            "escalate-target", "it escalates to nobody", node=node.id, fix='write "escalate:role:manager"'
+        )
+    _assignee(view, node, target, "escalation")
+
+
+def _default(view: View, node: Node, hold: HoldSpec, terms: HoldTerms) -> None:
+    """Silence may mean something only where somebody wrote down what, and never an approval unseen (EX-5)."""
+    found, ids = default_of(hold.options, terms), [option.id for option in hold.options or ()]
+    if terms.default_option is not None and ids and terms.default_option not in ids:
+        known = ", ".join(ids)
+        view.error("default-option", f"its default {found!r} is none of {known}", node=node.id)
+    elif found not in ids and terms.default_option is None:
+        view.warn(
+            "default-option",
+            "its timeout takes the default option, and none is marked: the flow will see 'default'",
+            node=node.id,
+            fix='mark one: {"id": "reject", "default": True}, or write default_option="reject"',
+        )
+    if approves(found, hold.options):
+        view.warn("approving-default", f"silence means {found!r}: an approval by nobody", node=node.id)
+
+
+def _never(view: View, node: Node, hold: HoldSpec, terms: HoldTerms) -> None:
+    ends = hold.timeout is not None or bool(hold.wait) or any(rung.after for rung in terms.ladder)
+    if ends:
+        return
+    if terms.ladder:
+        view.error(
+            "no-timeout", "it has a ladder, and no length of time in it", node=node.id, fix="add timeout="
+        )
+    elif hold.on_timeout is not None:
+        view.warn(
+            "no-timeout",
+            "it has on_timeout without a timeout: it never expires",
+            node=node.id,
+            fix="add timeout=",
+        )

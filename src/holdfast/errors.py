@@ -70,6 +70,7 @@ HoldfastError
 │   ├── StoreBusyError              locked by somebody else; try again
 │   ├── StoreFullError              no room on the disk
 │   ├── StoreUnavailableError       it cannot be opened, read or written; it is closed
+│   ├── DirectoryUnavailableError   people and groups cannot be asked for; until then nobody is a member
 │   ├── NotAStoreError              the file is not a Holdfast database
 │   ├── SchemaTooNewError           written by a newer version
 │   ├── CheckpointCorruptError      a record does not match its digest
@@ -396,6 +397,11 @@ class StoreFullError(StoreError):
 
 class StoreUnavailableError(StoreError):
     code = "store_unavailable"
+    retryable = True
+
+
+class DirectoryUnavailableError(StoreError):
+    code = "directory_unavailable"
     retryable = True
 
 

@@ -64,42 +64,55 @@ def turn_of(hold: HoldRow, votes: Sequence[Vote]) -> Assignee | None:
     """The seat that a sequential hold waits for; none: all have signed, or it has no order."""
     if hold.terms.approval.mode != "sequential":
         return None
-    seats = seats_of(hold)
-    return seats[len(votes)] if len(votes) < len(seats) else None
+    seats, signed = seats_of(hold), len(_signatures(hold, votes))
+    return seats[signed] if signed < len(seats) else None
+
+
+def _signatures(hold: HoldRow, votes: Sequence[Vote]) -> list[Vote]:
+    """The votes that came when it was their seat's turn."""
+    seats, found = seats_of(hold), list[Vote]()
+    for vote in votes:
+        if len(found) < len(seats) and str(seats[len(found)]) in vote.seats:
+            found.append(vote)
+    return found
 
 
 def tally(hold: HoldRow, votes: Sequence[Vote], *, electorate: int | None = None) -> Tally:
     """What the votes come to, in the order in which they were cast. `electorate`: how many people may vote at
     all, where that is known; then a quorum that cannot be reached any more ends it at once."""
-    approval = hold.terms.approval
-    counts = dict(Counter(vote.decision for vote in votes))
     vetoed = next((vote for vote in votes if vote.veto and rejects(hold.options, vote.decision)), None)
+    # Whoever has only a veto can end it, and counts for nothing else.
+    seated = [vote for vote in votes if vote.seats]
+    known = Tally(counts=dict(Counter(vote.decision for vote in seated)), need=_need(hold))
     if vetoed is not None:
-        return Tally(outcome=vetoed.decision, why="veto", counts=counts, need=_need(hold))
-    if approval.mode == "sequential":
-        return _in_order(hold, votes, counts)
-    return _by_count(hold, votes, counts, electorate)
+        return _ended(known, vetoed.decision, "veto")
+    if hold.terms.approval.mode == "sequential":
+        return _in_order(hold, seated, known)
+    return _by_count(hold, seated, known, electorate)
 
 
-def _in_order(hold: HoldRow, votes: Sequence[Vote], counts: dict[str, int]) -> Tally:
-    need = _need(hold)
-    refused = next((vote for vote in votes if rejects(hold.options, vote.decision)), None)
+def _in_order(hold: HoldRow, votes: Sequence[Vote], known: Tally) -> Tally:
+    signed = _signatures(hold, votes)
+    refused = next((vote for vote in signed if rejects(hold.options, vote.decision)), None)
     if refused is not None:
-        return Tally(outcome=refused.decision, why="rejected", counts=counts, need=need)
-    if len(votes) >= need:
-        return Tally(outcome=votes[-1].decision, why="sequential", counts=counts, need=need)
-    return Tally(counts=counts, need=need, missing=need - len(votes), turn=turn_of(hold, votes))
+        return _ended(known, refused.decision, "rejected")
+    if len(signed) >= known.need:
+        return _ended(known, signed[-1].decision, "sequential")
+    return msgspec.structs.replace(known, missing=known.need - len(signed), turn=turn_of(hold, votes))
 
 
-def _by_count(hold: HoldRow, votes: Sequence[Vote], counts: dict[str, int], electorate: int | None) -> Tally:
-    need = _need(hold)
-    won = _first_with(need, votes)
+def _by_count(hold: HoldRow, votes: Sequence[Vote], known: Tally, electorate: int | None) -> Tally:
+    won = _first_with(known.need, votes)
     if won is not None:
-        return Tally(outcome=won, why=hold.terms.approval.mode, counts=counts, need=need)
-    best = max((count for name, count in counts.items() if not rejects(hold.options, name)), default=0)
-    if electorate is not None and best + max(electorate - len(votes), 0) < need:
-        return Tally(outcome=rejection(hold.options), why="unreachable", counts=counts, need=need)
-    return Tally(counts=counts, need=need, missing=need - best)
+        return _ended(known, won, hold.terms.approval.mode)
+    best = max((count for name, count in known.counts.items() if not rejects(hold.options, name)), default=0)
+    if electorate is not None and best + max(electorate - len(votes), 0) < known.need:
+        return _ended(known, rejection(hold.options), "unreachable")
+    return msgspec.structs.replace(known, missing=known.need - best)
+
+
+def _ended(known: Tally, outcome: str, why: str) -> Tally:
+    return msgspec.structs.replace(known, outcome=outcome, why=why)
 
 
 def _first_with(need: int, votes: Sequence[Vote]) -> str | None:

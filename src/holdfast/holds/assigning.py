@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from holdfast.errors import InputError
+from holdfast.errors import DirectoryUnavailableError, InputError
 from holdfast.holds.directory.base import Circle, Directory
 from holdfast.telemetry import log
 from holdfast.types.terms import Assignee
@@ -72,7 +72,12 @@ async def route(
         return _delegated(parsed, delegation)
     if directory is None or parsed.type == UNROUTED:
         return parsed
-    return await _known(parsed, tenant, directory)
+    try:
+        return await _known(parsed, tenant, directory)
+    except DirectoryUnavailableError as error:
+        # The text stands: whether somebody is meant by it is asked again when they want to decide.
+        log.warning("whether there is %s could not be asked: %s", parsed, error)
+        return parsed
 
 
 def _delegated(parsed: Assignee, delegation: str | None) -> Assignee:

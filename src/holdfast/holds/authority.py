@@ -1,8 +1,9 @@
 """Who may do what to a hold: one function for lists, single holds, links, bulk, votes and every change.
 
 Rights come with the credential. `resolve`: any hold of the tenant that does not bind to its assignee.
-`manage`: that too, the unrouted ones, and reassigning, extending and cancelling. `override`: a decision against
-the rules of assignment, with a reason, flagged. No right lifts an exclusion: separation of duties binds admins.
+`manage`: that too, the unrouted ones, and reassigning, extending and cancelling. `override`: a decision
+against the rules of assignment, with a reason, flagged. No right lifts an exclusion: separation of duties
+binds admins too.
 """
 
 from __future__ import annotations
@@ -292,7 +293,9 @@ def _as(capacity: Capacity, matched: Assignee) -> Verdict:
 
 def _not_theirs(case: _Case) -> Verdict:
     whom = "admins" if case.hold.assignee_type == UNROUTED or case.past.astray else _assignee(case.hold)
-    return _refused("not_assigned", f"this hold waits for {whom}, not for {case.standing.actor.id}")
+    why = f"this hold waits for {whom}, not for {case.standing.actor.id}"
+    silence = case.standing.silence
+    return _refused("not_assigned", f"{why}, as far as can be told now: {silence}" if silence else why)
 
 
 def _refused(code: str, why: str) -> Verdict:

@@ -6,8 +6,10 @@ from typing import Any
 
 import msgspec
 
+from holdfast.errors import DirectoryUnavailableError
 from holdfast.holds.assigning import DELEGATED, person_key
 from holdfast.holds.directory.base import Delegations, Directory, Memberships, Person
+from holdfast.telemetry import log
 from holdfast.types.clock import to_datetime
 from holdfast.types.terms import MANAGE, RESOLVE, Actor, Assignee
 
@@ -27,12 +29,14 @@ class Capacity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """`barred`: why this person may do nothing at all, whatever their credential says."""
+    """`barred`: why this person may do nothing at all, whatever their credential says. `silence`: why the
+    directory did not say what they belong to."""
 
     actor: Actor
     own: Capacity = Capacity()
     others: tuple[Capacity, ...] = ()
     barred: str | None = None
+    silence: str | None = None
 
     @property
     def capacities(self) -> tuple[Capacity, ...]:
@@ -47,22 +51,33 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 async def standing_of(
     actor: Actor, directory: Directory | None, now: int, *, delegations: Delegations | None = None
 ) -> Standing:
-    """With a directory, what it says now counts, and not what the credential said when it was made."""
+    """With a directory, what it says now counts, and not what the credential said when it was made. While it
+    cannot be asked, nobody is a member of anything."""
     if directory is None:
         own = Capacity(people=frozenset({person_key(actor.id)}), groups=actor.groups, roles=actor.roles)
         return Standing(actor=actor, own=await _with_delegations(own, actor.tenant, now, delegations))
-    person = await directory.person(actor.tenant, person_key(actor.id))
+    try:
+        return await _looked_up(actor, directory, now, delegations)
+    except DirectoryUnavailableError as error:
+        log.error("nobody is a member of anything: %s", error)
+        return Standing(actor=actor, silence=error.message.rstrip("."))
+
+
+async def _looked_up(
+    actor: Actor, directory: Directory, now: int, delegations: Delegations | None
+) -> Standing:
+    tenant = actor.tenant
+    person = await directory.person(tenant, person_key(actor.id))
     if person is None:
         # Somebody who left keeps the rights of a live credential, and none of what was assigned to them.
         names = frozenset[str]() if actor.id.startswith("user:") else frozenset({actor.id})
         return Standing(actor=actor, own=Capacity(people=names))
     if not person.active:
         return Standing(actor=actor, barred=f"{actor.id} is not active any more")
-    own = await _capacity(person, directory, actor.tenant, now, delegations)
-    away = await directory.stands_in_for(actor.tenant, person.id, now)
+    own = await _capacity(person, directory, tenant, now, delegations)
     others = [
-        await _capacity(each, directory, actor.tenant, now, delegations, for_whom=f"user:{each.id}")
-        for each in away
+        await _capacity(each, directory, tenant, now, delegations, for_whom=f"user:{each.id}")
+        for each in await directory.stands_in_for(tenant, person.id, now)
         if each.active and each.id != person.id
     ]
     return Standing(actor=actor, own=own, others=tuple(others))

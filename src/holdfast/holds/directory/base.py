@@ -47,8 +47,8 @@ class Memberships(msgspec.Struct, frozen=True):
 
 
 class Directory(Protocol):
-    """Answers are about this moment: nothing may be older than a few seconds. A directory that cannot answer
-    says that it knows nobody (and complains in the log): then nobody is a member."""
+    """Answers are about this moment: nothing may be older than a few seconds. One that cannot answer raises
+    DirectoryUnavailableError, and until it can, nobody is a member of anything."""
 
     async def person(self, tenant: str, ref: str) -> Person | None:
         """By id, or by address in any case."""

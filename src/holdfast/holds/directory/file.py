@@ -1,0 +1,169 @@
+"""A directory in a file: TOML or JSON (or YAML, where PyYAML is installed), read again when it changes."""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from holdfast.errors import DirectoryUnavailableError, SettingsError
+from holdfast.holds.assigning import person_key
+from holdfast.holds.directory.base import Away, Circle, Memberships, Person
+from holdfast.holds.directory.book import Book
+from holdfast.telemetry import log
+from holdfast.types.clock import to_micros
+from holdfast.types.ids import DEFAULT_TENANT
+
+Instant = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+class _Away(msgspec.Struct, forbid_unknown_fields=True):
+    substitute: str
+    since: Instant | None = None
+    until: Instant | None = None
+
+
+class _Person(msgspec.Struct, forbid_unknown_fields=True):
+    id: str
+    email: str = ""
+    name: str = ""
+    active: bool = True
+    away: _Away | None = None
+    language: str = ""
+    zone: str = ""
+
+
+class _Tenant(msgspec.Struct, forbid_unknown_fields=True):
+    people: list[_Person] = []
+    groups: dict[str, list[str]] = {}
+    roles: dict[str, list[str]] = {}
+
+
+class _File(_Tenant, forbid_unknown_fields=True):
+    """What stands at the top is of the default tenant."""
+
+    tenants: dict[str, _Tenant] = {}
+
+
+class FileDirectory:
+    """Raises SettingsError where the file cannot be understood. One that becomes so later is as one that
+    cannot be asked: nobody is a member until it is mended."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._stamp = self._stamp_now()
+        self._books: dict[str, Book] | None = _read(self.path)
+
+    async def person(self, tenant: str, ref: str) -> Person | None:
+        return self._book(tenant).person(ref)
+
+    async def group(self, tenant: str, key: str) -> Circle | None:
+        return self._book(tenant).groups.get(key)
+
+    async def role(self, tenant: str, key: str) -> Circle | None:
+        return self._book(tenant).roles.get(key)
+
+    async def memberships(self, tenant: str, ref: str) -> Memberships:
+        return self._book(tenant).memberships(ref)
+
+    async def stands_in_for(self, tenant: str, ref: str, now: int) -> Sequence[Person]:
+        return self._book(tenant).stands_in_for(ref, now)
+
+    def _book(self, tenant: str) -> Book:
+        stamp = self._stamp_now()
+        if stamp != self._stamp:
+            self._stamp = stamp
+            self._books = self._again()
+        if self._books is None:
+            raise DirectoryUnavailableError(
+                f"the directory in {self.path} cannot be understood.", hint="Mend the file."
+            )
+        return self._books.get(tenant) or Book()
+
+    def _again(self) -> dict[str, Book] | None:
+        try:
+            return _read(self.path)
+        except SettingsError as error:
+            log.error("nobody is a member of anything: %s", error)
+            return None
+
+    def _stamp_now(self) -> tuple[int, int, int] | None:
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _read(path: Path) -> dict[str, Book]:
+    try:
+        said = msgspec.convert(_decoded(path), type=_File)
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"the directory {path} cannot be read: {error}.") from error
+    except (tomllib.TOMLDecodeError, msgspec.MsgspecError, ValueError) as error:
+        raise SettingsError(
+            f"the directory {path} cannot be understood: {error}.",
+            hint="It has `people` (each with an id), and `groups` and `roles` (lists of people).",
+        ) from error
+    tenants = {DEFAULT_TENANT: said, **said.tenants}
+    return {name: _book(tenant, f"{path}, tenant {name}") for name, tenant in tenants.items()}
+
+
+def _decoded(path: Path) -> Any:
+    text = path.read_bytes()
+    if path.suffix == ".toml":
+        return tomllib.loads(text.decode())
+    if path.suffix in {".yaml", ".yml"}:
+        return _from_yaml(text, path)
+    return msgspec.json.decode(text)
+
+
+def _from_yaml(text: bytes, path: Path) -> Any:
+    try:
+        return msgspec.yaml.decode(text)
+    except ImportError as error:
+        raise SettingsError(
+            f"to read {path} takes PyYAML.", hint="Install it, or write the directory as TOML or JSON."
+        ) from error
+
+
+def _book(said: _Tenant, place: str) -> Book:
+    named = Counter(name for each in said.people for name in {person_key(each.id), person_key(each.email)})
+    twice = sorted(name for name, count in named.items() if name and count > 1)
+    if twice:
+        raise SettingsError(
+            f"{place}: {', '.join(twice)} is there twice.", hint="A name or an address is one person's."
+        )
+    book = Book(map(_person, said.people), _circles(said.groups), _circles(said.roles))
+    strangers = book.strangers()
+    if strangers:
+        raise SettingsError(
+            f"{place}: {', '.join(strangers)}: a member or substitute who is not among `people`.",
+            hint="Name people by their id or address.",
+        )
+    return book
+
+
+def _person(said: _Person) -> Person:
+    away = None
+    if said.away is not None:
+        since, until = (None if at is None else to_micros(at) for at in (said.away.since, said.away.until))
+        away = Away(substitute=said.away.substitute, since=since, until=until)
+    return Person(
+        id=said.id,
+        email=said.email,
+        name=said.name,
+        active=said.active,
+        away=away,
+        language=said.language,
+        zone=said.zone,
+    )
+
+
+def _circles(said: dict[str, list[str]]) -> list[Circle]:
+    return [Circle(key=key, members=tuple(members)) for key, members in said.items()]

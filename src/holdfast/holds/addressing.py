@@ -1,4 +1,4 @@
-"""The desk's step that finds whom a hold goes to, and notes what its run's starter belongs to as it opens."""
+"""A step of the desk: whether the directory knows whom a hold is for, and what its run's starter belongs to."""
 
 from __future__ import annotations
 
@@ -8,48 +8,36 @@ import msgspec
 
 from holdfast.errors import DirectoryUnavailableError
 from holdfast.holds.assigning import DELEGATED, UNROUTED, parse_assignee, route
-from holdfast.holds.directory.base import Delegations, Directory
+from holdfast.holds.directory.base import Directory
 from holdfast.holds.standing import starter_memberships
 from holdfast.telemetry import log
 from holdfast.types.hold import HoldFacts, NewHold
-from holdfast.types.terms import Assignee
 
 
-class Router:
-    """Without a directory it only settles what the text cannot: delegated users, and who is first to sign."""
+class Addressee:
+    """Delegated users are left to the step that knows deployments. Without a directory there is only to find
+    who is first to sign."""
 
-    def __init__(self, directory: Directory | None = None, delegations: Delegations | None = None) -> None:
+    def __init__(self, directory: Directory | None = None) -> None:
         self._directory = directory
-        self._delegations = delegations
 
     def concerns(self, hold: NewHold, facts: HoldFacts) -> bool:
         if hold.type == "debug_breakpoint":
             return False
-        return (
-            self._directory is not None or _waits_for(hold).type == DELEGATED or bool(hold.terms.approval.of)
-        )
+        return self._directory is not None or _first_seat(hold) is not None
 
     async def prepare(self, hold: NewHold, facts: HoldFacts) -> NewHold:
-        """With its assignee looked up; raw text stays as written."""
+        """The raw text stays as written."""
+        known: dict[str, Any] = {}
         raw = _first_seat(hold) or hold.assignee
-        delegation = await self._delegation(raw, facts)
-        found = await route(raw, facts.tenant, self._directory, delegation=delegation)
-        known: dict[str, Any] = {
-            "assignee_type": found.type,
-            "assignee_value": found.value,
-            "assignee_reason": found.reason,
-        }
+        if parse_assignee(raw).type != DELEGATED:
+            found = await route(raw, facts.tenant, self._directory)
+            known = {"assignee_type": found.type, "assignee_value": found.value}
+            known["assignee_reason"] = found.reason
         starter_in = await self._starter_in(facts)
         if starter_in is not None:
             known["terms"] = msgspec.structs.replace(hold.terms, starter_in=starter_in)
         return msgspec.structs.replace(hold, **known)
-
-    async def _delegation(self, raw: str | None, facts: HoldFacts) -> str | None:
-        """The deployment, where it is delegated to somebody, be it revoked for now (AS-9)."""
-        if self._delegations is None or facts.deployment is None or parse_assignee(raw).type != DELEGATED:
-            return None
-        found = await self._delegations.delegation(facts.tenant, facts.deployment)
-        return None if found is None else facts.deployment
 
     async def _starter_in(self, facts: HoldFacts) -> tuple[str, ...] | None:
         try:
@@ -66,7 +54,3 @@ def _first_seat(hold: NewHold) -> str | None:
     if approval.of and (approval.mode == "sequential" or parse_assignee(hold.assignee).type == UNROUTED):
         return approval.of[0]
     return None
-
-
-def _waits_for(hold: NewHold) -> Assignee:
-    return parse_assignee(hold.assignee)

@@ -1,4 +1,4 @@
-"""A step of the desk: whether the directory knows whom a hold is for, and what its run's starter belongs to."""
+"""A step of the desk: whom a hold is for, as the directory has it, and what its run's starter belongs to."""
 
 from __future__ import annotations
 

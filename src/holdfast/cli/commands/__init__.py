@@ -18,6 +18,7 @@ THEMES = (
     "keeping",
     "breakpoints",
     "flows",
+    "policies",
     "doctor",
 )
 

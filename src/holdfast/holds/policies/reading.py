@@ -23,6 +23,7 @@ from holdfast.holds.policies.checking import Fault, faults_in, invalid
 from holdfast.holds.policies.judgement import Judges
 from holdfast.holds.policies.lines import Lines, lines_of
 from holdfast.holds.policies.rules import Policy, Rule
+from holdfast.types.terms import Approval, Rung
 
 FORMS: Final = {".toml": "toml", ".json": "json", ".yaml": "yaml", ".yml": "yaml"}
 MAX_SIZE: Final = 1024 * 1024
@@ -73,7 +74,7 @@ def policy_of(
         reader.placed(fault) for fault in faults_in(policy, with_judges=judges is not None)
     ]
     if faults:
-        raise invalid(policy.name or default_name, faults)
+        raise invalid(policy.name or default_name, sorted(faults, key=lambda fault: fault.line or 0))
     return policy
 
 
@@ -122,9 +123,25 @@ class _Reader:
         label = named if isinstance(named, str) and named else label
         self.places.setdefault(label, index)
         self.demand_known(label, plain, _OF_RULE, index)
+        self._demand_known_inside(label, plain, index)
         plain.setdefault("name", "")
         kept = {field: value for field, value in plain.items() if field in _OF_RULE}
         return self._converted(label, index, kept)
+
+    def _demand_known_inside(self, label: str, plain: Mapping[str, Any], index: int) -> None:
+        """A slip in a quorum must not fall back to one person."""
+        rungs: Any = plain.get("ladder")
+        inner: list[tuple[str, Any, tuple[str, ...]]] = [
+            ("approval", plain.get("approval"), Approval.__struct_fields__)
+        ]
+        inner += [
+            ("ladder", each, Rung.__struct_fields__) for each in (rungs if isinstance(rungs, list) else ())
+        ]
+        for field, given, known in inner:
+            names: Any = given if isinstance(given, Mapping) else {}
+            for name in sorted(str(each) for each in names if each not in known):
+                problem = f"nothing is known of {name!r}; there are: {', '.join(known)}"
+                self.wrong(label, field, problem, self.lines.of(index, field))
 
     def _converted(self, label: str, index: int, plain: dict[str, Any]) -> Rule | None:
         """Field by field, so that one bad field does not hide the next."""

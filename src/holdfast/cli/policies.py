@@ -1,0 +1,111 @@
+"""`policy check` and `policy simulate`: the work, and how it is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from holdfast.cli.main import Exit
+from holdfast.cli.opening import open_house
+from holdfast.cli.screen import note, print_json, say, table
+from holdfast.errors import InputError, PolicyInvalidError
+from holdfast.holds.policies.reading import read_file
+from holdfast.holds.policies.rules import Policy, Rule
+from holdfast.holds.policies.simulating import Replayed, Simulation, simulate
+from holdfast.types.clock import micros
+from holdfast.types.duration import DurationError, parse_duration
+from holdfast.types.wording import told
+
+SHOWN = 60
+
+
+class Past(msgspec.Struct, frozen=True, kw_only=True):
+    """The command line of `policy simulate`."""
+
+    since: str | None = None
+    tenant: str | None = None
+    flows: tuple[str, ...] = ()
+    limit: int = 10_000
+
+
+def check(files: list[str], *, json: bool) -> Exit:
+    """Every problem of every file."""
+    found: list[dict[str, Any]] = []
+    for file in files:
+        try:
+            found.append({"file": file, "problems": [], "rules": [_told(r) for r in read_file(file).rules]})
+        except PolicyInvalidError as error:
+            found.append({"file": file, "problems": error.facts.get("problems", []), "error": error.message})
+    if json:
+        print_json(found)
+    else:
+        for each in found:
+            _tell_check(each)
+    return Exit.bad_input if any(each["problems"] for each in found) else Exit.ok
+
+
+def _told(rule: Rule) -> dict[str, Any]:
+    return msgspec.to_builtins(rule)
+
+
+def _tell_check(found: dict[str, Any]) -> None:
+    if found["problems"]:
+        say(f"{found['file']}: {found['error']}")
+        return
+    count = len(found["rules"])
+    say(f"{found['file']}: {'1 rule' if count == 1 else f'{count} rules'}, nothing wrong.")
+
+
+async def simulate_file(file: str, past: Past, *, store: str | None, json: bool) -> Exit:
+    policy: Policy = read_file(file)
+    async with open_house(store, must_exist=True) as house:
+        opened = await house.open()
+        done = await simulate(
+            opened,
+            [policy],
+            tenant=past.tenant,
+            since=_since(past.since, opened.now()),
+            flows=past.flows,
+            limit=past.limit,
+        )
+    if json:
+        print_json(done)
+    else:
+        _tell(done)
+    return Exit.ok
+
+
+def _since(age: str | None, now: int) -> int | None:
+    if age is None:
+        return None
+    try:
+        return now - micros(parse_duration(age))
+    except DurationError as error:
+        raise InputError(f"--since: {error}.", hint="An age is written as 30m, 12h or 30d.") from None
+
+
+def _tell(done: Simulation) -> None:
+    if not done.looked_at:
+        note("No hold was decided in that time.")
+        return
+    if done.differing:
+        table(
+            ("hold", "flow", "asks", "differs", "was", "would be"),
+            [row for each in done.differing for row in _rows(each)],
+        )
+    say(f"{done.looked_at} decisions replayed; {len(done.differing)} would differ.")
+    if done.automatic:
+        say(
+            f"{done.automatic} would be decided without a person: "
+            f"{done.agreeing} as people decided, {done.overturned} against it."
+        )
+
+
+def _rows(each: Replayed) -> list[tuple[str, ...]]:
+    """One line for each thing that differs; the hold is named on the first."""
+    names = (each.hold[:8], each.flow, told(each.prompt, SHOWN))
+    return [
+        (*(names if place == 0 else ("", "", "")), found.field, found.was, found.would_be)
+        for place, found in enumerate(each.differences)
+    ]

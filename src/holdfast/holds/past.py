@@ -10,7 +10,7 @@ from holdfast.holds.assigning import DELEGATED
 from holdfast.holds.authority import Past
 from holdfast.holds.deployments import Deployments
 from holdfast.store.base import Store
-from holdfast.types.hold import HoldRow
+from holdfast.types.hold import HoldRow, Note
 from holdfast.types.status import HoldStatus
 
 ALL = 10_000
@@ -64,7 +64,18 @@ async def _asked(store: Store, row: HoldRow) -> frozenset[str]:
     if row.paused_at is None:
         return frozenset()
     notes = await store.hold_notes(row.id, kinds=("question",))
-    return frozenset(str(msgspec.json.decode(note.body).get("to")) for note in notes)
+    return frozenset(asked_of(note) for note in notes)
+
+
+def agent_of(row: HoldRow) -> str:
+    """Who answers what the run's agent is asked: the service that started it, else the run by its name."""
+    service = row.started_by is not None and row.started_by.startswith("service:")
+    return row.started_by or "" if service else f"agent:{row.run}"
+
+
+def asked_of(note: Note) -> str:
+    """Whom a question was put to."""
+    return str(msgspec.json.decode(note.body).get("to"))
 
 
 async def _astray(deployments: Deployments, row: HoldRow, now: int) -> bool:

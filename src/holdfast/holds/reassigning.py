@@ -7,13 +7,13 @@ from typing import Any
 from holdfast.errors import InputError
 from holdfast.holds import conflicts
 from holdfast.holds.answers import demand_comment
-from holdfast.holds.assigning import UNROUTED, route
+from holdfast.holds.assigning import UNROUTED
 from holdfast.holds.authority import excluded_target
 from holdfast.holds.changing import change
-from holdfast.holds.desk import LEAST_INTERVAL
 from holdfast.holds.office import Office, Permit
+from holdfast.holds.reminding import next_reminder
 from holdfast.holds.telling import EXTENDED, REASSIGNED, entry, event, message
-from holdfast.types.clock import MICROS, iso
+from holdfast.types.clock import iso
 from holdfast.types.hold import HoldChange, HoldRow
 from holdfast.types.outbox import ASSIGNED
 from holdfast.types.terms import Actor, Assignee
@@ -38,10 +38,10 @@ async def reassign(
         conflicts.demand_open(row)
         conflicts.demand_free(row, actor.id, now)
         conflicts.demand_version(row, if_match)
-        target = await route(to, row.tenant, office.directory, delegation=row.deployment)
+        target = await office.route(to, row)
         _demand_target(office, row, target, permit, now)
-        said = {"reason": demand_comment(reason)} if reason else {}
-        return moved(row, to, target, by=actor.id, at=now, expires_at=expires_at, **said)
+        why = demand_comment(reason) if reason else None
+        return moved(row, to, target, by=actor.id, at=now, expires_at=expires_at, reason=why)
 
     return await change(office, actor, hold, "reassign", decide)
 
@@ -69,7 +69,7 @@ def moved(
     at: int,
     expires_at: int | None = None,
     claim_until: int | None = None,
-    **said: Any,
+    reason: str | None = None,
 ) -> HoldChange:
     """The row with another assignee. `claim_until`: whoever takes it works on it until then."""
     epoch = row.epoch + 1
@@ -91,6 +91,7 @@ def moved(
     }
     if expires_at is not None:
         fields["expires_at"] = expires_at
+    said = {"reason": reason} if reason else {}
     known = {"from": before, "to": after, "epoch": epoch}
     return HoldChange(
         hold=row.id,
@@ -101,13 +102,6 @@ def moved(
         outbox=(message(row, ASSIGNED, epoch=epoch, **known, by=by),),
         event=event(row, REASSIGNED, at, **known, by=by),
     )
-
-
-def next_reminder(row: HoldRow, at: int) -> int | None:
-    """When somebody is reminded, counted from now."""
-    if row.reminder_interval is None:
-        return None
-    return at + max(row.reminder_interval, LEAST_INTERVAL) * 60 * MICROS
 
 
 async def extend(

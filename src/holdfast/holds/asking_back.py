@@ -1,0 +1,147 @@
+"""Asking back: a question about a question. The deadline stands still until it is answered."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.errors import ForbiddenError, InputError, NotFoundError
+from holdfast.holds import conflicts
+from holdfast.holds.answers import demand_comment
+from holdfast.holds.assigning import parse_assignee, same_person
+from holdfast.holds.changing import change
+from holdfast.holds.office import Office, Permit
+from holdfast.holds.past import agent_of, asked_of
+from holdfast.holds.reminding import next_reminder
+from holdfast.holds.telling import ASKED_BACK, REPLIED, entry, event, message
+from holdfast.types import outbox
+from holdfast.types.hold import HoldChange, HoldRow, Note
+from holdfast.types.ids import new_id
+from holdfast.types.terms import Actor
+from holdfast.types.wording import demand_text
+
+REQUESTER: Final = "requester"
+AGENT: Final = "agent"
+
+
+async def ask_back(
+    office: Office,
+    actor: Actor,
+    hold: str,
+    text: str,
+    *,
+    to: str = REQUESTER,
+    id: str | None = None,  # noqa: A002
+) -> HoldRow:
+    """Ask the requester (whoever started the run), the agent, or a colleague (`user:...`). The hold stays
+    where it is; nobody is reminded meanwhile.
+
+    Raises InputError for nobody, or for oneself."""
+    slot = id or new_id()
+
+    async def decide(row: HoldRow, now: int) -> HoldChange:
+        await office.permit(actor, "ask_back", row, now)
+        conflicts.demand_open(row)
+        conflicts.demand_free(row, actor.id, now)
+        whom = _whom(row, actor, to)
+        body = {"text": _words(text, "a question"), "to": whom}
+        return HoldChange(
+            hold=row.id,
+            version=row.version,
+            at=now,
+            fields={"paused_at": row.paused_at or now, "remind_at": None},
+            audit=(entry(row, actor.id, "asked_back", now, to=whom, question=slot),),
+            notes=(_note(row, actor, "question", slot, body, now),),
+            outbox=(message(row, outbox.ASKED_BACK, number=slot, question=slot, to=whom, by=actor.id),),
+            event=event(row, ASKED_BACK, now, by=actor.id, to=whom),
+        )
+
+    return await change(office, actor, hold, "ask_back", decide)
+
+
+async def reply(
+    office: Office, actor: Actor, hold: str, text: str, *, question: str | None = None
+) -> HoldRow:
+    """Answer what was asked back. With the last answer the deadline moves by as long as it stood still.
+
+    `question`: which one, where several are open. Raises NotFoundError where none is."""
+
+    async def decide(row: HoldRow, now: int) -> HoldChange:
+        permit = await office.permit(actor, "reply", row, now)
+        conflicts.demand_open(row)
+        pending = await open_questions(office, row)
+        asked = _meant(row, actor, permit, pending, question)
+        body = {"text": _words(text, "an answer"), "to": asked.person}
+        facts: dict[str, Any] = {"question": asked.slot, "to": asked.person, "by": actor.id, "reply": True}
+        return HoldChange(
+            hold=row.id,
+            version=row.version,
+            at=now,
+            fields=_resumed(row, now) if len(pending) == 1 else {"paused_at": row.paused_at},
+            audit=(entry(row, actor.id, "replied", now, question=asked.slot),),
+            notes=(_note(row, actor, "reply", asked.slot, body, now),),
+            outbox=(message(row, outbox.ASKED_BACK, number=f"{asked.slot}:reply", **facts),),
+            event=event(row, REPLIED, now, by=actor.id),
+        )
+
+    return await change(office, actor, hold, "reply", decide)
+
+
+async def open_questions(office: Office, row: HoldRow) -> list[Note]:
+    notes = await office.store.hold_notes(row.id, kinds=("question", "reply"))
+    answered = {note.slot for note in notes if note.kind == "reply"}
+    return [note for note in notes if note.kind == "question" and note.slot not in answered]
+
+
+def _whom(row: HoldRow, actor: Actor, to: str) -> str:
+    whom = {REQUESTER: row.started_by, AGENT: agent_of(row)}.get(to, to)
+    if whom is None:
+        raise InputError(
+            f"nobody is known to have started the run of hold {row.id}.",
+            hint="Ask the agent, or a colleague by name.",
+            hold=row.id,
+        )
+    if to not in (REQUESTER, AGENT):
+        found = parse_assignee(to)
+        if found.type != "user":
+            raise InputError(f"{to!r} is no one person to ask.", hint="Write user:NAME.", hold=row.id)
+        whom = str(found)
+    if same_person(whom, actor.id):
+        raise InputError("one does not ask back to oneself.", hint="Ask somebody else.", hold=row.id)
+    return whom
+
+
+def _meant(row: HoldRow, actor: Actor, permit: Permit, pending: list[Note], question: str | None) -> Note:
+    theirs = [note for note in pending if question in (None, note.slot)]
+    if permit.verdict.authority == "asked":
+        mine = [note for note in theirs if same_person(asked_of(note), actor.id)]
+        if theirs and not mine:
+            raise ForbiddenError("that question was put to somebody else.", hold=row.id)
+        theirs = mine
+    if not theirs:
+        raise NotFoundError(f"nothing of the kind was asked back about hold {row.id}.", hold=row.id)
+    if len(theirs) > 1:
+        ids = [note.slot for note in theirs]
+        raise InputError(
+            f"{len(ids)} questions are open.", hint=f"Name the one: {', '.join(ids)}.", questions=ids
+        )
+    return theirs[0]
+
+
+def _resumed(row: HoldRow, now: int) -> dict[str, Any]:
+    fields: dict[str, Any] = {"paused_at": None, "remind_at": next_reminder(row, now)}
+    if row.expires_at is not None and row.paused_at is not None:
+        fields["expires_at"] = row.expires_at + now - row.paused_at
+    return fields
+
+
+def _words(text: str, what: str) -> str:
+    words = demand_text(text, what).strip()
+    if not words:
+        raise InputError(f"{what} must not be empty.")
+    return demand_comment(words)
+
+
+def _note(row: HoldRow, actor: Actor, kind: str, slot: str, body: dict[str, Any], now: int) -> Note:
+    return Note(hold=row.id, kind=kind, slot=slot, person=actor.id, at=now, body=msgspec.json.encode(body))

@@ -1,0 +1,120 @@
+"""Whether the audit is whole: its chain of hashes walked from the first record to the head (HI-5).
+
+A signed head, kept elsewhere, also finds a chain that was cut off or written anew from some record on.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.errors import InputError
+from holdfast.store.base import Store
+from holdfast.types.audit import GENESIS, AuditRow, canonical, hash_of
+from holdfast.types.clock import iso
+
+_PAGE: Final = 1000
+
+
+class SignedHead(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a tenant's audit stood at a time. `signature`: HMAC-SHA256 under the key of that id."""
+
+    tenant: str
+    seq: int
+    hash: str
+    at: str
+    key: str = ""
+    signature: str = ""
+
+
+class Audited(msgspec.Struct, frozen=True, kw_only=True):
+    """`problem`: none, or edited, removed, reordered, truncated, with the number of the record in `seq`."""
+
+    tenant: str
+    records: int
+    problem: str | None = None
+    seq: int | None = None
+    why: str = ""
+
+    @property
+    def whole(self) -> bool:
+        return self.problem is None
+
+
+async def verify_audit(store: Store, tenant: str, *, against: SignedHead | None = None) -> Audited:
+    """Every record, in order. `against`: a head that was signed before; it must be part of this chain."""
+    last, prev, count = 0, GENESIS, 0
+    while page := await store.audit(tenant, after=last, limit=_PAGE):
+        for row in page:
+            problem = _problem(row, last + 1, prev)
+            if problem is None and against is not None and row.seq == against.seq:
+                problem = None if row.hash.hex() == against.hash else "edited"
+            if problem is not None:
+                return _broken(tenant, count, problem, last + 1 if problem != "edited" else row.seq)
+            last, prev, count = row.seq, row.hash, count + 1
+    return await _at_the_end(store, tenant, last, prev, against)
+
+
+def _problem(row: AuditRow, seq: int, prev: bytes) -> str | None:
+    if row.seq != seq:
+        return "removed" if row.seq > seq else "reordered"
+    if hash_of(row) != row.hash:
+        return "edited"
+    # What it says is what was hashed, but it does not follow the one before it.
+    return None if row.prev == prev else "reordered"
+
+
+async def _at_the_end(
+    store: Store, tenant: str, last: int, prev: bytes, against: SignedHead | None
+) -> Audited:
+    seq, head = await store.audit_head(tenant)
+    longest = max(seq, against.seq if against is not None else 0)
+    if longest > last:
+        return _broken(tenant, last, "truncated", last + 1)
+    if (seq, head) != (last, prev):
+        return _broken(tenant, last, "edited", last)
+    return Audited(tenant=tenant, records=last)
+
+
+_WHY: Final = {
+    "edited": "record {seq} does not say what it said when it was written",
+    "removed": "record {seq} is not there any more",
+    "reordered": "record {seq} does not follow the one before it",
+    "truncated": "the records from {seq} on are gone",
+}
+
+
+def _broken(tenant: str, records: int, problem: str, seq: int) -> Audited:
+    why = _WHY[problem].format(seq=seq)
+    return Audited(tenant=tenant, records=records, problem=problem, seq=seq, why=why)
+
+
+# ---------------------------------------------------------------------- heads that leave the house
+
+
+async def sign_head(store: Store, tenant: str, *, key: str, secret: bytes) -> SignedHead:
+    """Where the audit stands now, to be kept where whoever can write the store cannot write."""
+    seq, head = await store.audit_head(tenant)
+    bare = SignedHead(tenant=tenant, seq=seq, hash=head.hex(), at=iso(store.now()), key=key)
+    return msgspec.structs.replace(bare, signature=_signature(bare, secret))
+
+
+def check_head(head: SignedHead, secrets: Mapping[str, bytes]) -> None:
+    """Raises InputError where nobody who has one of these secrets has signed it."""
+    secret = secrets.get(head.key)
+    if secret is None or not hmac.compare_digest(_signature(head, secret), head.signature):
+        raise InputError(
+            f"the head of the audit of {head.tenant!r} at record {head.seq} is not signed with a known key.",
+            hint="It was changed, or its key is not here.",
+        )
+
+
+def _signature(head: SignedHead, secret: bytes) -> str:
+    said: dict[str, Any] = {
+        name: value for name, value in msgspec.structs.asdict(head).items() if name != "signature"
+    }
+    return hmac.new(secret, canonical(said), sha256).hexdigest()

@@ -1,0 +1,65 @@
+"""The history of a hold: the audit in plain words, oldest first, each entry with its place there (HI-1 to 4)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.holds.changing import load
+from holdfast.holds.office import Office
+from holdfast.types.audit import AuditRow
+from holdfast.types.clock import iso
+from holdfast.types.terms import Actor
+
+# What may be shown of an entry's data. Whatever else a record has stays in the audit.
+SHOWN: Final = frozenset(
+    {
+        "action", "auto_expired", "authority", "channel", "claimed_by", "code", "comment", "decision",
+        "effective_decision", "epoch", "error", "expires_at", "from", "late", "missing", "node",
+        "on_behalf_of", "override_reason", "question", "reason", "recipient", "reminder", "rung", "status",
+        "to", "type", "until", "variables", "warning",
+    }
+)  # fmt: skip
+_PAGE = 1000
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """`id` stays the same for ever; `seq` is its number in the tenant's audit."""
+
+    id: str
+    seq: int
+    at: str
+    actor: str
+    action: str
+    data: dict[str, Any]
+
+
+async def history(office: Office, actor: Actor, hold: str) -> list[Entry]:
+    """What happened to a hold, also to one that is over. Raises HoldNotFoundError, ForbiddenError."""
+    row = await load(office, actor, hold)
+    await office.permit(actor, "view", row, office.now())
+    return [entry_of(each) for each in await records_of(office, row.tenant, row.id)]
+
+
+async def records_of(office: Office, tenant: str, hold: str) -> list[AuditRow]:
+    """The audit's own records of a hold, all of them."""
+    found: list[AuditRow] = []
+    while True:
+        after = found[-1].seq if found else 0
+        page = await office.store.audit(tenant, after=after, limit=_PAGE, hold=hold)
+        found += page
+        if len(page) < _PAGE:
+            return found
+
+
+def entry_of(row: AuditRow) -> Entry:
+    said: dict[str, Any] = msgspec.json.decode(row.data) if row.data else {}
+    return Entry(
+        id=f"{row.hold or row.tenant}:{row.seq}",
+        seq=row.seq,
+        at=iso(row.at),
+        actor=row.actor,
+        action=row.action,
+        data={name: value for name, value in said.items() if name in SHOWN},
+    )

@@ -130,15 +130,12 @@ class _Reader:
 
     def _demand_known_inside(self, label: str, plain: Mapping[str, Any], index: int) -> None:
         """A slip in a quorum must not fall back to one person."""
-        rungs: Any = plain.get("ladder")
-        inner: list[tuple[str, Any, tuple[str, ...]]] = [
-            ("approval", plain.get("approval"), Approval.__struct_fields__)
-        ]
-        inner += [
-            ("ladder", each, Rung.__struct_fields__) for each in (rungs if isinstance(rungs, list) else ())
-        ]
-        for field, given, known in inner:
-            names: Any = given if isinstance(given, Mapping) else {}
+        rungs = plain.get("ladder")
+        listed = cast("list[Any]", rungs) if isinstance(rungs, list) else []
+        inner = [("approval", plain.get("approval"), Approval), *(("ladder", each, Rung) for each in listed)]
+        for field, given, kind in inner:
+            known = kind.__struct_fields__
+            names = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else ()
             for name in sorted(str(each) for each in names if each not in known):
                 problem = f"nothing is known of {name!r}; there are: {', '.join(known)}"
                 self.wrong(label, field, problem, self.lines.of(index, field))

@@ -18,6 +18,7 @@ THEMES = (
     "keeping",
     "breakpoints",
     "flows",
+    "calendars",
     "policies",
     "doctor",
 )

@@ -43,7 +43,12 @@ def chained(tenant: str, seq: int, prev: bytes, new: NewAudit) -> AuditRow:
 def hash_of(row: AuditRow) -> bytes:
     """sha256(prev || canonical JSON): sorted keys, no spaces, UTF-8; `data` by its own digest, so that its
     bytes may be destroyed without breaking the chain."""
-    return sha256(row.prev + canonical(_said(row))).digest()
+    return sha256(row.prev + said_of(row)).digest()
+
+
+def said_of(row: AuditRow) -> bytes:
+    """The bytes that the hash is of, behind those of the record before."""
+    return canonical(_said(row))
 
 
 def canonical(value: Any) -> bytes:

@@ -56,9 +56,14 @@ class SkillPin(msgspec.Struct, frozen=True):
 
 
 def digest_of(skill: Skill) -> str:
-    """Of what a skill does, and not of who published it or when."""
-    said = (skill.name, skill.version, skill.instructions, skill.tools, skill.description, skill.data)
-    return "sha256:" + sha256(canonical(said)).hexdigest()
+    return "sha256:" + sha256(said_by(skill)).hexdigest()
+
+
+def said_by(skill: Skill) -> bytes:
+    """The bytes that the digest is of: what a skill does, and not who published it or when."""
+    return canonical(
+        (skill.name, skill.version, skill.instructions, skill.tools, skill.description, skill.data)
+    )
 
 
 def pin_of(skill: Skill) -> SkillPin:

@@ -1,0 +1,160 @@
+"""The evidence of one decision: what was shown, what was decided and by whom, and its place in the audit.
+
+One JSON file in one canonical form, so that every byte of it counts. `tools/verify_evidence.py` checks it
+with nothing but Python: the digest of the whole, the hash of what was shown, the digest of what was decided,
+and the chain of the audit that has both, up to its head.
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import json
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from holdfast.errors import HoldNotFoundError, InputError
+from holdfast.holds.skills import SkillRegistry
+from holdfast.model.template import json_bytes
+from holdfast.store.base import Store
+from holdfast.types.audit import GENESIS, AuditRow, said_of
+from holdfast.types.clock import iso
+from holdfast.types.hold import HoldRow
+from holdfast.types.ids import DEFAULT_TENANT, HoldId
+from holdfast.types.skill import RESOLVED_SKILLS, Skill, said_by
+
+FORMAT = "holdfast-evidence/1"
+PAGE = 1000
+
+
+async def make_pack(
+    store: Store,
+    hold: str,
+    *,
+    tenant: str = DEFAULT_TENANT,
+    key: bytes | None = None,
+    to_head: bool = True,
+) -> bytes:
+    """The file. `key`: also signed, for whoever has the same key. Without `to_head` the chain ends with the
+    hold's last record, and says nothing of what came after it.
+
+    Raises HoldNotFoundError: no such hold, or another tenant's."""
+    row = await store.hold(HoldId(hold))
+    if row is None or row.tenant != tenant:
+        raise HoldNotFoundError(f"there is no hold {hold!r} in this store.", hold=hold)
+    content = {
+        "format": FORMAT,
+        "made_at": iso(store.now()),
+        "hold": _facts(row),
+        "request": {"hash": row.request_hash, "shown": shown(row)},
+        "decision": None if row.resolution is None else row.resolution.decode(),
+        "skills": await _skills(store, row),
+        "audit": await _chain(store, row, to_head=to_head),
+    }
+    return sealed(content, key)
+
+
+def sealed(content: dict[str, Any], key: bytes | None = None) -> bytes:
+    said = as_json(content)
+    pack: dict[str, Any] = {"content": content, "digest": "sha256:" + sha256(said).hexdigest()}
+    if key is not None:
+        if len(key) < 16:
+            raise InputError("a key of fewer than 16 bytes proves nothing.", hint="Use 32 random bytes.")
+        pack["signature"] = "hmac-sha256:" + hmac.digest(key, said, "sha256").hex()
+    return as_json(pack) + b"\n"
+
+
+def as_json(value: Any) -> bytes:
+    """Python's own writer, so that a script without our libraries writes the same bytes."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.encode()
+
+
+def shown(row: HoldRow) -> str:
+    """Exactly what the request's hash is of: prompt, options, context, schema (the form)."""
+    parts = (json_bytes(row.prompt), json_bytes(row.options), row.context, row.schema or b"null")
+    return (b"[" + b",".join(parts) + b"]").decode()
+
+
+def _facts(row: HoldRow) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "tenant": row.tenant,
+        "core_id": row.core_id,
+        "run": row.run,
+        "flow": row.flow,
+        "node": row.node,
+        "block_index": row.block,
+        "instance_key": row.instance_key,
+        "started_by": row.started_by,
+        "type": row.type,
+        "priority": row.priority,
+        "assignee": row.assignee,
+        "assignee_type": row.assignee_type,
+        "assignee_value": row.assignee_value,
+        "status": str(row.status),
+        "created_at": iso(row.created_at),
+        "expires_at": None if row.expires_at is None else iso(row.expires_at),
+        "resolved_by": row.resolved_by,
+        "resolved_at": None if row.resolved_at is None else iso(row.resolved_at),
+        "closed_by": row.closed_by,
+        "closed_reason": row.closed_reason,
+        "terms": msgspec.to_builtins(row.terms),
+        "form": None if row.schema is None else "sha256:" + sha256(row.schema).hexdigest(),
+    }
+
+
+async def _skills(store: Store, row: HoldRow) -> list[dict[str, Any]]:
+    """The pins, each with what it stood for, where that is still there."""
+    registry = SkillRegistry(store)
+    found: list[dict[str, Any]] = []
+    for pin in msgspec.json.decode(row.context).get(RESOLVED_SKILLS) or ():
+        skill: Skill | None = await registry.find(pin["id"], pin["version"], tenant=row.tenant)
+        found.append({**pin, "said": None if skill is None else said_by(skill).decode()})
+    return found
+
+
+# ---------------------------------------------------------------------- the audit
+
+
+async def _chain(store: Store, row: HoldRow, *, to_head: bool) -> dict[str, Any]:
+    """From the hold's first record on, without a gap: of other holds' records only what the hash is of."""
+    own = await _own(store, row)
+    if not own:
+        return {"rows": [], "prev": GENESIS.hex(), "head": None}
+    stored = getattr(store, "inner", store)  # under encryption, the chain is of what is stored
+    first = min(own)
+    seq, last = await store.audit_head(row.tenant)
+    end = seq if to_head else max(own)
+    rows: list[AuditRow] = []
+    while first + len(rows) <= end:
+        page = await stored.audit(row.tenant, after=first - 1 + len(rows), limit=PAGE)
+        if not page:
+            break
+        rows += [each for each in page if each.seq <= end]
+    return {
+        "rows": [_link(each, own) for each in rows],
+        "prev": rows[0].prev.hex() if rows else GENESIS.hex(),
+        "head": {"seq": seq, "hash": last.hex()} if to_head else None,
+    }
+
+
+async def _own(store: Store, row: HoldRow) -> dict[int, AuditRow]:
+    found: dict[int, AuditRow] = {}
+    after = 0
+    while page := await store.audit(row.tenant, after=after, limit=PAGE, hold=row.id):
+        found |= {each.seq: each for each in page}
+        after = page[-1].seq
+    return found
+
+
+def _link(stored: AuditRow, own: dict[int, AuditRow]) -> dict[str, Any]:
+    link: dict[str, Any] = {"said": said_of(stored).decode(), "hash": stored.hash.hex()}
+    mine = own.get(stored.seq)
+    if mine is not None:
+        link["data"] = mine.data.decode()
+        if mine.data != stored.data:
+            link["sealed"] = base64.b64encode(stored.data).decode()
+    return link

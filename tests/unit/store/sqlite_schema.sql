@@ -8,9 +8,9 @@ CREATE INDEX hold_links_of_hold ON hold_links (hold);
 
 CREATE INDEX hold_notes_of_slot ON hold_notes (kind, slot);
 
-CREATE INDEX holds_asked_of ON holds (tenant, assignee_type, assignee_value, created_at);
+CREATE INDEX holds_asked_of ON holds (tenant, assignee_type, assignee_value, status, created_at);
 
-CREATE INDEX holds_by_age ON holds (tenant, created_at);
+CREATE INDEX holds_by_age ON holds (tenant, status, created_at);
 
 CREATE INDEX holds_by_status ON holds (status, created_at);
 

@@ -7,7 +7,9 @@ does on a disk (D-12). All its methods may be called from any thread and any eve
 from __future__ import annotations
 
 from holdfast.store.base import Capability
+from holdfast.store.memory.auditing import Auditing
 from holdfast.store.memory.blobs import Keeping
+from holdfast.store.memory.holds import Holding
 from holdfast.store.memory.inbox import Telling
 from holdfast.store.memory.journal import Reading
 from holdfast.store.memory.kept import Resealing
@@ -16,7 +18,7 @@ from holdfast.store.memory.moving import Adopting
 from holdfast.store.memory.runs import Running
 
 
-class MemoryStore(Running, Reading, Telling, Adopting, Keeping, Remembering, Resealing):
+class MemoryStore(Running, Reading, Telling, Holding, Auditing, Adopting, Keeping, Remembering, Resealing):
     capabilities = Capability.inline
 
     async def wait_change(self, timeout: float) -> bool:

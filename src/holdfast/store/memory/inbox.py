@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from holdfast.store.memory.rows import Run
     from holdfast.types.event import EventRow
     from holdfast.types.hold import Answer, HoldRow
-    from holdfast.types.ids import HoldId, RunId
+    from holdfast.types.ids import RunId
     from holdfast.types.record import InboxRow
 
 
@@ -87,28 +87,6 @@ class Telling(Tables):
             found = self._ids.get(run)
             return [] if found is None else list(found.late)
 
-    async def hold(self, hold: HoldId) -> HoldRow | None:
-        with self._lock:
-            return self._holds.get(hold)
-
-    async def holds(
-        self,
-        *,
-        run: RunId | None = None,
-        status: HoldStatus | None = None,
-        tenant: str | None = None,
-        limit: int = 100,
-    ) -> list[HoldRow]:
-        with self._lock:
-            found = [
-                row
-                for row in self._holds.values()
-                if (run is None or row.run == run)
-                and (status is None or row.status is status)
-                and (tenant is None or row.tenant == tenant)
-            ]
-        return sorted(found, key=_asked_at)[:limit]
-
     async def answer(self, answer: Answer, *, event: EventRow) -> HoldRow | None:
         with self._lock:
             row = self._holds.get(answer.hold)
@@ -137,7 +115,3 @@ def _listens(run: Run, kind: str) -> bool:
     if run.status is RunStatus.failed:
         return kind == "resume" and run.superseded_by is None
     return run.status not in ENDED
-
-
-def _asked_at(row: HoldRow) -> int:
-    return row.created_at

@@ -222,6 +222,10 @@ class Running(Settling):
             row = self._holds.pop(hold)
             del self._hold_places[run.key, row.scope, row.node, row.visit, row.ordinal]
             del self._hold_numbers[hold]
+            self._notes.pop(hold, None)
+        gone = set(run.holds)
+        self._hold_keys = {place: d for place, d in self._hold_keys.items() if place[0] not in gone}
+        self._hold_links = {jti: hold for jti, hold in self._hold_links.items() if hold not in gone}
 
 
 def _age(run: Run) -> tuple[int, int]:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from holdfast.store.memory.rows import Blob, Run
     from holdfast.types.audit import AuditRow
     from holdfast.types.clock import Clock
-    from holdfast.types.hold import HoldRow
+    from holdfast.types.document import Document
+    from holdfast.types.hold import HoldRow, Note
     from holdfast.types.ids import HoldId, RunId
     from holdfast.types.memory import Memory
     from holdfast.types.outbox import OutboxRow
@@ -47,6 +48,10 @@ class Tables:
         self._holds: dict[HoldId, HoldRow] = {}
         self._hold_places: dict[HoldPlace, HoldId] = {}
         self._hold_numbers: dict[HoldId, int] = {}
+        self._hold_keys: dict[tuple[HoldId, str, str], str] = {}
+        self._hold_links: dict[str, HoldId] = {}
+        self._notes: dict[HoldId, dict[tuple[str, str], Note]] = {}
+        self._documents: dict[tuple[str, str, str], Document] = {}
         self._audit: dict[str, list[AuditRow]] = {}
         self._outbox: dict[int, OutboxRow] = {}
         self._outbox_keys: set[tuple[str, str]] = set()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, Protocol, cast
 
 import apsw
@@ -46,6 +46,10 @@ class Connection(Protocol):
 
     def set_busy_timeout(self, milliseconds: int, /) -> None: ...
 
+    def create_scalar_function(
+        self, name: str, function: Callable[..., Any], numargs: int, /, *, deterministic: bool
+    ) -> None: ...
+
     def config(self, op: int, /, *args: Any) -> int: ...
 
     def close(self) -> None: ...
@@ -76,6 +80,8 @@ def connect(settings: Settings) -> Connection:
     conn.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     conn.execute(f"PRAGMA synchronous = {settings.sync.upper()}")
     conn.execute("PRAGMA temp_store = MEMORY")
+    # SQLite's own lower() knows ASCII only.
+    conn.create_scalar_function("folded", str.casefold, 1, deterministic=True)
     if sys.platform == "darwin":
         # fsync on macOS leaves data in the drive's cache.
         conn.execute("PRAGMA fullfsync = 1; PRAGMA checkpoint_fullfsync = 1")

@@ -22,14 +22,15 @@ _OF_RUN = {
 OWN = tuple(field for field in FIELDS if field not in _OF_RUN)
 """What has a column of its own; the rest is that of the run."""
 COLUMNS = ", ".join(_OF_RUN.get(field, f"holds.{field}") for field in FIELDS)
-_FROM = "FROM holds JOIN runs ON runs.key = holds.run_key"
-_BY_ID = f"SELECT {COLUMNS} {_FROM} WHERE holds.id = ?"
+FROM = "FROM holds JOIN runs ON runs.key = holds.run_key"
+_BY_ID = f"SELECT {COLUMNS} {FROM} WHERE holds.id = ?"
+WITH_KEY = f"SELECT holds.run_key, {COLUMNS} {FROM} WHERE holds.id = ?"
 _DECIDE = """
 UPDATE holds SET status = 'resolved', version = version + 1, resolution = ?, resolved_by = ?, resolved_at = ?,
                  updated_at = ?
 WHERE id = ? AND status = 'pending'"""
 _OPEN = (
-    f"SELECT holds.run_key, {COLUMNS} {_FROM} "
+    f"SELECT holds.run_key, {COLUMNS} {FROM} "
     "WHERE holds.id = ? AND holds.status = 'pending' AND NOT runs.read_only"
 )
 _STATUSES = {str(status): status for status in HoldStatus}
@@ -64,7 +65,7 @@ def select(
     given = {"runs.id": run, "holds.status": status, "holds.tenant": tenant}
     wanted = {column: value for column, value in given.items() if value is not None}
     text = " AND ".join(f"{column} = ?" for column in wanted) or "1"
-    sql = f"SELECT {COLUMNS} {_FROM} WHERE {text} ORDER BY holds.created_at, holds.number LIMIT ?"
+    sql = f"SELECT {COLUMNS} {FROM} WHERE {text} ORDER BY holds.created_at, holds.number LIMIT ?"
     return [hold_row(r) for r in rows(cur, sql, (*wanted.values(), limit))]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakSet
@@ -24,11 +24,12 @@ from holdfast.store.base import (
     StoreFacts,
 )
 from holdfast.store.blob.local import LocalBlobs
-from holdfast.store.sql.sqlite import blobs, claim, holds, inbox, journal, kept, memories, moving, runs
+from holdfast.store.sql.sqlite import blobs, claim, inbox, journal, kept, memories, moving, runs
 from holdfast.store.sql.sqlite.changes import Changes
 from holdfast.store.sql.sqlite.connect import Cursor, Settings, connect, row
 from holdfast.store.sql.sqlite.examine import examine
 from holdfast.store.sql.sqlite.faults import closed, translated
+from holdfast.store.sql.sqlite.holding import Holding
 from holdfast.store.sql.sqlite.migrate import prepare
 from holdfast.store.sql.sqlite.reader import Readers
 from holdfast.store.sql.sqlite.settle import park, settle
@@ -36,19 +37,18 @@ from holdfast.store.sql.sqlite.writer import Busy, Writer, transact
 from holdfast.telemetry import crashpoint
 from holdfast.types.clock import Clock, SystemClock
 from holdfast.types.event import EventRow
-from holdfast.types.hold import Answer, HoldRow
-from holdfast.types.ids import HoldId, RunId
+from holdfast.types.ids import RunId
 from holdfast.types.memory import Memory
 from holdfast.types.record import InboxRow, Lease, Park, Record, RunBatch, SettleAnswer
 from holdfast.types.sealed import KeptRow
-from holdfast.types.status import HoldStatus, RunStatus
+from holdfast.types.status import RunStatus
 
 T = TypeVar("T")
 
 IN_ROW = 1 << 20  # blobs up to this size live in the database (D-37)
 
 
-class SqliteStore:
+class SqliteStore(Holding):
     """Writes go through one connection, heartbeats through another, reads through a few of their own."""
 
     capabilities = Capability.durable | Capability.shared | Capability.inline
@@ -101,9 +101,6 @@ class SqliteStore:
 
     def _woken(self) -> None:
         self._changes.tell()
-
-    def _read(self, query: Callable[[Cursor], T]) -> T:
-        return self._readers.read(query)
 
     # Runs.
 
@@ -234,24 +231,6 @@ class SqliteStore:
 
     async def late_reports(self, run: RunId) -> list[tuple[int, bytes]]:
         return self._read(partial(inbox.late_reports, run=run))
-
-    # Holds.
-
-    async def hold(self, hold: HoldId) -> HoldRow | None:
-        return self._read(partial(holds.get, hold=hold))
-
-    async def holds(
-        self,
-        *,
-        run: RunId | None = None,
-        status: HoldStatus | None = None,
-        tenant: str | None = None,
-        limit: int = 100,
-    ) -> list[HoldRow]:
-        return self._read(partial(holds.select, run=run, status=status, tenant=tenant, limit=limit))
-
-    async def answer(self, answer: Answer, *, event: EventRow) -> HoldRow | None:
-        return await self._write(partial(holds.answer, answer=answer, event=event), wakes=True)
 
     # Whole runs.
 

@@ -109,8 +109,8 @@ CREATE INDEX holds_of_tenant ON holds (tenant, urgency, due, created_at)
     WHERE status = 'pending' AND NOT read_only;
 -- Lists by age, of whatever status.
 CREATE INDEX holds_by_status ON holds (status, created_at);
-CREATE INDEX holds_by_age ON holds (tenant, created_at);
-CREATE INDEX holds_asked_of ON holds (tenant, assignee_type, assignee_value, created_at);
+CREATE INDEX holds_by_age ON holds (tenant, status, created_at);
+CREATE INDEX holds_asked_of ON holds (tenant, assignee_type, assignee_value, status, created_at);
 CREATE INDEX holds_resolved_by ON holds (tenant, resolved_by, created_at) WHERE resolved_by IS NOT NULL;
 -- What sweeps look for.
 CREATE INDEX holds_expiring ON holds (expires_at)

@@ -1,0 +1,161 @@
+"""Holds as they stand: read, listed, and changed by one compare-and-set."""
+
+from __future__ import annotations
+
+from heapq import nlargest, nsmallest
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from holdfast.store.changes import changed, demand_changeable, refusal_of
+from holdfast.store.consequences import ENGINE
+from holdfast.store.lists import place_of
+from holdfast.store.memory.matching import matches
+from holdfast.store.memory.run_holds import Asking
+from holdfast.types.hold import Due, HoldKey, HoldOrder, Unchanged
+from holdfast.types.status import ENDED, HoldStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from holdfast.types.hold import HoldChange, HoldFilter, HoldRow, Note
+    from holdfast.types.ids import HoldId, RunId
+
+
+class Holding(Asking):
+    async def hold(self, hold: HoldId) -> HoldRow | None:
+        with self._lock:
+            return self._holds.get(hold)
+
+    async def holds(
+        self,
+        *,
+        run: RunId | None = None,
+        status: HoldStatus | None = None,
+        tenant: str | None = None,
+        limit: int = 100,
+    ) -> list[HoldRow]:
+        with self._lock:
+            found = [
+                row
+                for row in self._holds.values()
+                if (run is None or row.run == run)
+                and (status is None or row.status is status)
+                and (tenant is None or row.tenant == tenant)
+            ]
+        return sorted(found, key=lambda row: row.created_at)[:limit]
+
+    async def list_holds(
+        self,
+        where: HoldFilter,
+        *,
+        order: HoldOrder = HoldOrder.oldest,
+        after: Sequence[Any] | None = None,
+        limit: int = 50,
+    ) -> list[tuple[HoldRow, tuple[Any, ...]]]:
+        with self._lock:
+            found = [(place_of(row, self._hold_numbers[row.id], order), row) for row in self._matching(where)]
+        least = nlargest if order is HoldOrder.newest else nsmallest
+        if after is not None:
+            found = [pair for pair in found if _is_beyond(pair[0], tuple(after), order)]
+        return [(row, place) for place, row in least(limit, found, key=lambda pair: pair[0])]
+
+    async def count_holds(self, where: HoldFilter, *, limit: int = 10_000) -> int:
+        with self._lock:
+            return sum(1 for _ in islice(self._matching(where), limit))
+
+    def _matching(self, where: HoldFilter) -> Iterator[HoldRow]:
+        return (row for row in self._holds.values() if matches(row, where, self._notes.get(row.id, {})))
+
+    async def change_hold(self, change: HoldChange) -> HoldRow | Unchanged:
+        demand_changeable(change)
+        with self._lock:
+            row = self._holds.get(change.hold)
+            if row is None:
+                return Unchanged.unknown
+            refusal = self._used(change) or refusal_of(row, change)
+            if refusal is not None:
+                return refusal
+            now = self._now()
+            after = self._holds[row.id] = changed(row, change, now)
+            self._write_beside(change)
+            self._write_told(after, change, now)
+        if change.mail is not None or change.outbox:
+            self._bell.ring()
+        return after
+
+    def _used(self, change: HoldChange) -> Unchanged | None:
+        if change.key is not None and (change.hold, change.key.actor, change.key.key) in self._hold_keys:
+            return Unchanged.key_used
+        return Unchanged.link_used if change.link in self._hold_links else None
+
+    def _write_beside(self, change: HoldChange) -> None:
+        notes = self._notes.setdefault(change.hold, {})
+        for dropped in change.drop_notes:
+            notes.pop(dropped, None)
+        for note in change.notes:
+            notes[note.kind, note.slot] = note
+        if change.link is not None:
+            self._hold_links[change.link] = change.hold
+        if change.key is not None:
+            self._hold_keys[change.hold, change.key.actor, change.key.key] = change.key.digest
+
+    def _write_told(self, row: HoldRow, change: HoldChange, now: int) -> None:
+        run = self._ids[row.run]
+        self._chain(row.tenant, change.audit)
+        for message in change.outbox:
+            self._tell(row.tenant, row.run, message, now)
+        if change.mail is not None:
+            self._add_inbox(run, *change.mail, now)
+        self._add_event(run, change.event)
+
+    async def due_holds(self, due: Due, *, now: int, limit: int) -> list[HoldRow]:
+        with self._lock:
+            found = [(at, row) for at, row in self._due(due) if at <= now]
+            found.sort(key=lambda pair: (pair[0], self._hold_numbers[pair[1].id]))
+        return [row for _, row in found[:limit]]
+
+    def _due(self, due: Due) -> Iterator[tuple[int, HoldRow]]:
+        for row in self._holds.values():
+            at = None if row.read_only else _INSTANTS[due](row)
+            if at is not None and (due is not Due.resume or self._ids[row.run].status not in ENDED):
+                yield at, row
+
+    async def next_due_hold(self) -> int | None:
+        with self._lock:
+            return min((at for due in _WAITING for at, _ in self._due(due)), default=None)
+
+    async def hold_key(self, hold: HoldId, actor: str, key: str) -> HoldKey | None:
+        with self._lock:
+            digest = self._hold_keys.get((hold, actor, key))
+            return None if digest is None else HoldKey(actor, key, digest)
+
+    async def hold_notes(self, hold: HoldId, *, kinds: Sequence[str] = ()) -> list[Note]:
+        with self._lock:
+            notes = self._notes.get(hold, {}).values()
+            return [note for note in notes if not kinds or note.kind in kinds]
+
+
+_WAITING = (Due.expiry, Due.reminder, Due.placed)
+
+
+def _when_open(at: Callable[[HoldRow], int | None]) -> Callable[[HoldRow], int | None]:
+    return lambda row: at(row) if row.status is HoldStatus.pending else None
+
+
+def _decided_at(row: HoldRow) -> int | None:
+    """Of an outcome that the run has not taken in: one that its own engine made needs no telling."""
+    if row.status is HoldStatus.pending or row.resumed_at is not None or row.closed_by == ENGINE:
+        return None
+    return row.resolved_at if row.resolved_at is not None else row.closed_at
+
+
+_INSTANTS = {
+    Due.expiry: _when_open(lambda row: row.expires_at if row.paused_at is None else None),
+    Due.reminder: _when_open(lambda row: row.remind_at),
+    Due.placed: _when_open(lambda row: row.placed_until),
+    Due.resume: _decided_at,
+}
+
+
+def _is_beyond(place: tuple[Any, ...], after: tuple[Any, ...], order: HoldOrder) -> bool:
+    return place < after if order is HoldOrder.newest else place > after

@@ -1,0 +1,92 @@
+"""The one compare-and-set that changes a hold, and everything that is written with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.store.changes import changed, demand_changeable, refusal_of
+from holdfast.store.sql.sqlite import audit, outbox
+from holdfast.store.sql.sqlite.connect import Cursor, row, rows
+from holdfast.store.sql.sqlite.holds import WITH_KEY, hold_row
+from holdfast.store.sql.sqlite.inbox import add_event, put
+from holdfast.store.sql.sqlite.run_holds import column
+from holdfast.types.hold import HoldChange, HoldKey, HoldRow, Note, Unchanged
+from holdfast.types.ids import HoldId
+from holdfast.types.status import HoldStatus
+
+_KEY = "SELECT digest FROM hold_keys WHERE hold = ? AND actor = ? AND key = ?"
+_PUT_KEY = "INSERT INTO hold_keys (hold, actor, key, digest) VALUES (?, ?, ?, ?)"
+_LINK = "SELECT 1 FROM hold_links WHERE jti = ?"
+_PUT_LINK = "INSERT INTO hold_links (jti, hold, at) VALUES (?, ?, ?)"
+_NOTE = """
+INSERT INTO hold_notes (hold, kind, slot, person, at, until, body) VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (hold, kind, slot) DO UPDATE SET person = excluded.person, at = excluded.at,
+                                             until = excluded.until, body = excluded.body"""
+_DROP_NOTE = "DELETE FROM hold_notes WHERE hold = ? AND kind = ? AND slot = ?"
+_NOTES = "SELECT hold, kind, slot, person, at, until, body FROM hold_notes WHERE hold = ?{of} ORDER BY number"
+
+
+def change(cur: Cursor, now: int, change: HoldChange) -> HoldRow | Unchanged:
+    demand_changeable(change)
+    found = row(cur, WITH_KEY, (change.hold,))
+    if found is None:
+        return Unchanged.unknown
+    key, hold = found[0], hold_row(found[1:])
+    refusal = _used(cur, change) or refusal_of(hold, change)
+    if refusal is not None:
+        return refusal
+    after = changed(hold, change, now)
+    _write(cur, hold, after, change)
+    _write_beside(cur, now, change)
+    audit.append(cur, hold.tenant, change.audit)
+    for message in change.outbox:
+        outbox.put(cur, now, hold.tenant, key, message)
+    if change.mail is not None:
+        put(cur, now, key, *change.mail)
+    if change.event is not None:
+        add_event(cur, key, change.event)
+    return after
+
+
+def _used(cur: Cursor, change: HoldChange) -> Unchanged | None:
+    if change.key is not None and key(cur, change.hold, change.key.actor, change.key.key) is not None:
+        return Unchanged.key_used
+    if change.link is not None and row(cur, _LINK, (change.link,)) is not None:
+        return Unchanged.link_used
+    return None
+
+
+def _write(cur: Cursor, before: HoldRow, after: HoldRow, change: HoldChange) -> None:
+    if not change.fields:
+        return
+    # In one order, so that the same act is always the same statement.
+    names = sorted(change.fields)
+    if before.status is HoldStatus.pending:
+        names += ["version", "updated_at"]
+    values = [column(name, getattr(after, name)) for name in names]
+    sets = ", ".join(f"{name} = ?" for name in names)
+    cur.execute(f"UPDATE holds SET {sets} WHERE id = ?", (*values, after.id))
+
+
+def _write_beside(cur: Cursor, now: int, change: HoldChange) -> None:
+    for kind, slot in change.drop_notes:
+        cur.execute(_DROP_NOTE, (change.hold, kind, slot))
+    for note in change.notes:
+        values = (note.hold, note.kind, note.slot, note.person, note.at, note.until, note.body)
+        cur.execute(_NOTE, values)
+    if change.link is not None:
+        cur.execute(_PUT_LINK, (change.link, change.hold, now))
+    if change.key is not None:
+        cur.execute(_PUT_KEY, (change.hold, change.key.actor, change.key.key, change.key.digest))
+
+
+def key(cur: Cursor, hold: HoldId, actor: str, key: str) -> HoldKey | None:
+    found = row(cur, _KEY, (hold, actor, key))
+    return None if found is None else HoldKey(actor, key, found[0])
+
+
+def notes(cur: Cursor, hold: HoldId, kinds: Sequence[str]) -> list[Note]:
+    of = f" AND kind IN ({', '.join('?' * len(kinds))})" if kinds else ""
+    names = ("hold", "kind", "slot", "person", "at", "until", "body")
+    found = rows(cur, _NOTES.format(of=of), (hold, *kinds))
+    return [Note(**dict(zip(names, values, strict=True))) for values in found]

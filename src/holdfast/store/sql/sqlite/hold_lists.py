@@ -1,0 +1,168 @@
+"""Lists of holds: one stretch of an index for each assignee and status, merged; never a scan of the others.
+
+First the places alone, which an index has; then the rows of those that are shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import merge
+from itertools import islice
+from typing import Any
+
+from holdfast.store.lists import Place, Range, ranges
+from holdfast.store.sql.sqlite.connect import Cursor, row, rows
+from holdfast.store.sql.sqlite.holds import COLUMNS, FROM, hold_row
+from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
+from holdfast.types.status import HoldStatus
+
+_PLACES = {
+    HoldOrder.inbox: "holds.urgency, holds.due, holds.created_at, holds.number",
+    HoldOrder.oldest: "holds.created_at, holds.number",
+    HoldOrder.newest: "holds.created_at, holds.number",
+}
+_BY_NUMBER = f"SELECT holds.number, {COLUMNS} {FROM} WHERE holds.number IN ({{marks}})"
+_OF_RUN = """EXISTS (
+    SELECT 1 FROM runs WHERE runs.key = holds.run_key AND {column} IN ({marks}))"""
+_RUN_COLUMNS = {
+    "flow": "runs.flow",
+    "instance_key": "runs.instance_key",
+    "deployment": "coalesce(runs.deployment, 'flow:' || runs.flow)",
+}
+_NOTED = "holds.id IN (SELECT hold FROM hold_notes WHERE kind = ? AND slot = ?)"
+_NOT_NOTED = """NOT EXISTS (
+    SELECT 1 FROM hold_notes WHERE hold = holds.id AND kind = ? AND slot = ? AND coalesce(until > ?, 1))"""
+_TAGGED = "EXISTS (SELECT 1 FROM json_each(holds.tags) WHERE value IN ({marks}))"
+_RUNS = "holds.run_key IN (SELECT key FROM runs WHERE id IN ({marks}))"
+
+Condition = tuple[str, Sequence[Any]]
+
+
+def select(
+    cur: Cursor, where: HoldFilter, order: HoldOrder, after: Sequence[Any] | None, limit: int
+) -> list[tuple[HoldRow, Place]]:
+    found = [rows(cur, *places(where, order, after, limit, of)) for of in ranges(where)]
+    shown = list(islice(merge(*found, reverse=order is HoldOrder.newest), limit))
+    whole = _rows(cur, [place[-1] for place in shown])
+    return [(whole[place[-1]], place) for place in shown]
+
+
+def count(cur: Cursor, where: HoldFilter, limit: int) -> int:
+    total = 0
+    for of in ranges(where):
+        source, text, args = _query(where, HoldOrder.oldest, of)
+        sql = f"SELECT count(*) FROM (SELECT 1 FROM {source} WHERE {text} LIMIT ?)"
+        found = row(cur, sql, (*args, limit - total))
+        total += 0 if found is None else found[0]
+        if total >= limit:
+            break
+    return total
+
+
+def places(
+    where: HoldFilter, order: HoldOrder, after: Sequence[Any] | None, limit: int, of: Range
+) -> tuple[str, list[Any]]:
+    """The statement for one stretch."""
+    place = _PLACES[order]
+    source, text, args = _query(where, order, of)
+    if after is not None:
+        beyond = "<" if order is HoldOrder.newest else ">"
+        text += f" AND ({place}) {beyond} ({_marks(after)})"
+        args += after
+    way = " DESC" if order is HoldOrder.newest else ""
+    sorting = ", ".join(f"{column}{way}" for column in place.split(", "))
+    return f"SELECT {place} FROM {source} WHERE {text} ORDER BY {sorting} LIMIT ?", [*args, limit]
+
+
+def _query(where: HoldFilter, order: HoldOrder, of: Range) -> tuple[str, str, list[Any]]:
+    """(source, text, arguments)."""
+    conditions = [*_stretch(where, of), *_filters(where)]
+    text = " AND ".join(condition for condition, _ in conditions)
+    return _source(where, order, of), text, [value for _, values in conditions for value in values]
+
+
+def _source(where: HoldFilter, order: HoldOrder, of: Range) -> str:
+    """Where SQLite could choose a worse index: it knows nothing of how many rows there are."""
+    assignee, status = of
+    if _is_narrow(where) or where.tenant is None:
+        return "holds"
+    if where.resolved_by:
+        return "holds INDEXED BY holds_resolved_by"
+    if order is HoldOrder.inbox and status is HoldStatus.pending and where.live:
+        return f"holds INDEXED BY {'holds_of_tenant' if assignee is None else 'holds_of_assignee'}"
+    return f"holds INDEXED BY {'holds_by_age' if assignee is None else 'holds_asked_of'}"
+
+
+def _is_narrow(where: HoldFilter) -> bool:
+    """Asked for by name: what is found through an id, a run or a note is few."""
+    return bool(where.ids or where.run or where.noted)
+
+
+def _stretch(where: HoldFilter, of: Range) -> list[Condition]:
+    """The columns that an index begins with. A plus keeps SQLite from using them where there is a better way
+    in; the status stands in the text, as partial indexes have it."""
+    plus = "+" if _is_narrow(where) else ""
+    assignee, status = of
+    conditions: list[Condition] = [(f"{plus}holds.status = '{status}'", ())]
+    if where.live:
+        conditions.append(("NOT holds.read_only", ()))
+    if where.tenant is not None:
+        conditions.append((f"{plus}holds.tenant = ?", (where.tenant,)))
+    if assignee is not None:
+        conditions.append(
+            (f"{plus}holds.assignee_type = ? AND {plus}holds.assignee_value = ?", assignee),
+        )
+    return conditions
+
+
+def _filters(where: HoldFilter) -> list[Condition]:
+    conditions: list[Condition] = []
+    for name, column in (("ids", "id"), ("type", "type"), ("priority", "priority")):
+        if values := getattr(where, name):
+            conditions.append((f"holds.{column} IN ({_marks(values)})", values))
+    if where.resolved_by:
+        text = f"holds.resolved_by IN ({_marks(where.resolved_by)}) AND holds.resolved_by IS NOT NULL"
+        conditions.append((text, where.resolved_by))
+    if where.not_type:
+        conditions.append((f"holds.type NOT IN ({_marks(where.not_type)})", where.not_type))
+    return conditions + _spans(where) + _of_others(where)
+
+
+def _spans(where: HoldFilter) -> list[Condition]:
+    given = {
+        "holds.created_at >= ?": where.created_from,
+        "holds.created_at < ?": where.created_to,
+        "holds.expires_at >= ?": where.expires_from,
+        "holds.expires_at < ?": where.expires_to,
+    }
+    return [(text, (value,)) for text, value in given.items() if value is not None]
+
+
+def _of_others(where: HoldFilter) -> list[Condition]:
+    """What stands in the run, in notes, in the tags and in the text."""
+    conditions: list[Condition] = []
+    for name, column in _RUN_COLUMNS.items():
+        if values := getattr(where, name):
+            conditions.append((_OF_RUN.format(column=column, marks=_marks(values)), values))
+    if where.run:
+        conditions.append((_RUNS.format(marks=_marks(where.run)), where.run))
+    if where.tags:
+        conditions.append((_TAGGED.format(marks=_marks(where.tags)), where.tags))
+    if where.noted is not None:
+        conditions.append((_NOTED, where.noted))
+    if where.not_noted is not None:
+        conditions.append((_NOT_NOTED, where.not_noted))
+    if where.text:
+        conditions.append(("instr(folded(holds.prompt), ?)", (where.text.casefold(),)))
+    return conditions
+
+
+def _rows(cur: Cursor, numbers: list[int]) -> dict[int, HoldRow]:
+    if not numbers:
+        return {}
+    found = rows(cur, _BY_NUMBER.format(marks=_marks(numbers)), numbers)
+    return {values[0]: hold_row(values[1:]) for values in found}
+
+
+def _marks(values: Sequence[Any]) -> str:
+    return ", ".join("?" * len(values))

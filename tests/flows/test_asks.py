@@ -1,17 +1,13 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from holdfast import Context, Flow, HoldDecidedError, Holdfast, RunSettings, RunStatus
-from holdfast.engine.messages import TimerFired
-from holdfast.errors import HoldExpiredError, LeaseLostError, RunError
-from holdfast.runs.mail import Box
+from holdfast.errors import HoldExpiredError, RunError
 from holdfast.testing.crashpoints import Crash, armed
-from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId, derived_id
 from holdfast.types.record import Kind
 from holdfast.types.status import HoldStatus
@@ -235,7 +231,8 @@ async def until_asked(house: Holdfast, run: str, driving: asyncio.Task[Any]) -> 
 
 def deadline(on_timeout: str | None, **options: Any) -> Flow:
     flow = Flow("deadline")
-    flow.hold("gate", prompt="Ship?", options=["yes", "no"], timeout="2h", on_timeout=on_timeout)
+    options = ["yes", {"id": "no", "default": True}]
+    flow.hold("gate", prompt="Ship?", options=options, timeout="2h", on_timeout=on_timeout)
 
     @flow.node(effect="pure")
     async def shipped(s: dict[str, Any]) -> dict[str, Any]:
@@ -245,7 +242,7 @@ def deadline(on_timeout: str | None, **options: Any) -> Flow:
     async def late() -> dict[str, Any]:
         return {"end": "late"}
 
-    flow.edge("gate", shipped, when="decision == 'yes'")
+    flow.edge("gate", shipped, when="decision in ['yes', 'no']")
     if on_timeout != "branch:late":
         flow.edge("gate", late, when="decision == 'never'")
     return flow
@@ -265,11 +262,15 @@ async def expired(place: Place, flow: Flow) -> Any:
     return house, result, hold
 
 
+@pytest.mark.covers("EX-5", "RM-2")
 async def test_the_default_option_is_taken_when_nobody_answers_in_time(place: Place) -> None:
     _house, result, hold = await expired(place, deadline("default"))
     assert result.completed
-    assert result.state["end"] == "yes"
-    assert hold.status is HoldStatus.expired
+    assert result.state["end"] == "no"
+    told = result.state["decision_result"]
+    assert (told["decision"], told["effective_decision"], told["auto_expired"]) == ("default", "no", True)
+    assert (hold.status, hold.resolved_by) == (HoldStatus.resolved, "system:expiry")
+    assert hold.resumed_at is not None
 
 
 async def test_the_run_fails_when_nobody_answers_in_time_and_nothing_is_declared(place: Place) -> None:
@@ -283,7 +284,7 @@ async def test_the_run_fails_when_nobody_answers_in_time_and_nothing_is_declared
 async def test_the_run_is_cancelled_when_nobody_answers_in_time_and_the_flow_says_so(place: Place) -> None:
     _house, result, hold = await expired(place, deadline("cancel"))
     assert result.status is RunStatus.cancelled
-    assert hold.status is not HoldStatus.pending
+    assert (hold.status, hold.resolution) == (HoldStatus.cancelled, None)
 
 
 async def test_a_branch_is_taken_when_nobody_answers_in_time_and_the_flow_says_so(place: Place) -> None:
@@ -293,29 +294,15 @@ async def test_a_branch_is_taken_when_nobody_answers_in_time_and_the_flow_says_s
     assert hold.status is HoldStatus.expired
 
 
-@pytest.mark.covers("R-26", "RC-2")
-async def test_an_answer_counts_when_the_deadline_was_noticed_but_not_acted_on(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.covers("R-26", "RC-2", "EX-10")
+async def test_an_answer_counts_when_the_deadline_has_passed_and_nobody_acted_on_it(place: Place) -> None:
     flow = deadline("branch:late")
     result = await flow.run(on=await place.house())
     place.clock.advance(hours=2)
     service = await (await place.house()).service()
-    answered: list[HoldRow] = []
-    take = Box.take
-
-    async def just_then(box: Box) -> list[Any]:
-        mail = await take(box)
-        if any(isinstance(message, TimerFired) for message in mail) and not answered:
-            answered.append(await service.answer(result.holds[0].id, "yes"))
-        return mail
-
-    monkeypatch.setattr(Box, "take", just_then)
-    with suppress(LeaseLostError):
-        await flow.resume(result.run_id, on=await place.house())
-    place.clock.advance(minutes=5)
+    answered = await service.answer(result.holds[0].id, "yes")
     result = await flow.resume(result.run_id, on=await place.house())
-    assert answered[0].status is HoldStatus.resolved
+    assert answered.status is HoldStatus.resolved
     assert result.state["end"] == "yes"
 
 
@@ -355,7 +342,8 @@ async def test_a_question_inside_a_node_takes_its_default_when_nobody_answers_in
 
     @flow.script
     async def work(ctx: Context) -> dict[str, Any]:
-        reply = await ctx.ask("Well?", options=["wait", "go"], timeout="2h", on_timeout="default")
+        choices = [{"id": "wait", "default": True}, "go"]
+        reply = await ctx.ask("Well?", options=choices, timeout="2h", on_timeout="default")
         return {"end": reply.decision}
 
     _, result, _ = await expired(place, flow)
@@ -371,7 +359,7 @@ async def test_an_expired_hold_wakes_the_run_when_it_waits_in_memory(place: Plac
         await asyncio.sleep(0.001)
     place.clock.advance(hours=2)
     result = await asyncio.wait_for(driving, 5)
-    assert result.state["end"] == "yes"
+    assert result.state["end"] == "no"
 
 
 @pytest.mark.covers("G-45", "Q1", "RS-PAUSE-7", "D-31")

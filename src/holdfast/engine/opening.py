@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -147,17 +148,21 @@ def filled_in(spec: HoldSpec, resolve: Resolve) -> HoldSpec:
         shown = render_form(spec.form, resolve)
         options = primary_options(shown) or spec.options
         spec = msgspec.structs.replace(spec, schema=schema_of(shown), options=options)
-    return timed(spec, _text(spec.wait, resolve, "timeout")) if spec.wait else spec
+    return spec if not spec.wait else _waiting(spec, _text(spec.wait, resolve, "timeout"))
 
 
-def timed(spec: HoldSpec, text: str) -> HoldSpec:
-    """With the timeout that the text says; business time waits for its calendar."""
+def _waiting(spec: HoldSpec, text: str) -> HoldSpec:
     try:
-        length = parse_length(text)
+        return timed(spec, text)
     except ValueError as error:
-        raise UnaskableError(f"its timeout: {error}") from error
+        raise UnaskableError(f"its timeout {spec.wait!r}: {error}") from error
+
+
+def timed(spec: HoldSpec, given: str | float | timedelta) -> HoldSpec:
+    """With this timeout; business time waits for its calendar. Raises DurationError."""
+    length = parse_length(given)
     if isinstance(length, BusinessDuration):
-        terms = msgspec.structs.replace(spec.terms or HoldTerms(), timeout=text)
+        terms = msgspec.structs.replace(spec.terms or HoldTerms(), timeout=str(given))
         return msgspec.structs.replace(spec, timeout=None, terms=terms)
     return msgspec.structs.replace(spec, timeout=micros(length))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final, TypeAlias, TypedDict, cast
 
@@ -10,7 +10,8 @@ import msgspec
 
 from holdfast.model.holding import assignee_fault
 from holdfast.types.duration import DurationError, format_duration, parse_duration, parse_length
-from holdfast.types.terms import Approval, HoldTerms, Rung
+from holdfast.types.hold import Option
+from holdfast.types.terms import PRIORITIES, Approval, HoldTerms, Rung
 from holdfast.types.wording import told
 
 Duration: TypeAlias = str | int | float | timedelta
@@ -24,6 +25,7 @@ CHOICES: Final = {
     "on_cancel": ("cancel", "raise"),
     "links": ("view_only", "decide_low_risk", "login_required"),
 }
+ON_TIMEOUT: Final = ("cancel", "default", "default_option", "fail", "expired", "escalate")
 MODES: Final = ("any", "quorum", "sequential")
 _FLAGS: Final = ("strict_assignee", "bulk", "allow_services", "guarded")
 _TEXTS: Final = ("default_option", "calendar", "interaction", "auto")
@@ -243,3 +245,20 @@ def _approval_fault(found: Approval) -> str | None:
     if found.mode == "quorum" and found.of and len(people) == len(found.of) and found.need > len(people):
         return f"needs {found.need} of {len(people)} people, which can never be"
     return None
+
+
+def ask_faults(assignee: Any, priority: Any, agreed: Read, options: Sequence[Option] | None) -> Iterator[str]:
+    """What is wrong with a question that no compiler has seen."""
+    fault = assignee_fault(assignee) if isinstance(assignee, str) else None
+    if fault is not None:
+        yield f"assignee {told(repr(assignee), 80)}: {fault}"
+    if priority is not None and priority not in PRIORITIES:
+        yield f"priority {told(repr(priority), 80)} is none of {', '.join(PRIORITIES)}"
+    action, _, target = (agreed.on_timeout or "fail").partition(":")
+    if action == "escalate" and not target.strip():
+        yield "on_timeout escalates to nobody"
+    elif action not in ON_TIMEOUT or bool(target) != (action == "escalate"):
+        yield f"on_timeout {agreed.on_timeout!r} is none of cancel, default_option, fail, escalate:<assignee>"
+    ids = [option.id for option in options or ()]
+    if ids and agreed.terms.default_option not in (None, *ids):
+        yield f"default_option {agreed.terms.default_option!r} is none of {', '.join(ids)}"

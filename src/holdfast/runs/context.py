@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Mapping
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from holdfast.errors import InputError
@@ -233,20 +232,17 @@ class Context:
         prompt: str,
         *,
         options: Options | None = None,
-        assignee: str | None = None,
-        timeout: str | int | float | timedelta | None = None,
-        on_timeout: str | None = None,
-        type: str | None = None,  # noqa: A002
-        priority: str = "normal",
-        context: Mapping[str, Any] | None = None,
         schema: Mapping[str, Any] | None = None,
         form: Any = None,
         key: str | None = None,
+        **manner: Any,
     ) -> Any:
         """Ask a person and wait for the answer, for seconds or months: no process needs to stay alive.
 
         `form` is what to fill in: a type, whose instance is returned (with `options=`: is the reply's
-        `data`), a JSON Schema, or a list of sections."""
+        `data`), a JSON Schema, or a list of sections. Whom it goes to, until when, and on what terms is said
+        as for `flow.hold`. Raises HoldExpiredError where nobody answered in time, HoldCancelledError
+        where it was withdrawn and `on_cancel` is "raise"."""
         demand_text(prompt, f"the prompt of ctx.ask in node {self.node!r}")
         ordinal = self._numbers.take(prompt, key)
         demand_script(self._at, "ctx.ask")
@@ -260,15 +256,11 @@ class Context:
                 self._at,
                 prompt,
                 options=options,
-                assignee=assignee,
-                timeout=timeout,
-                on_timeout=on_timeout,
-                type=type,
-                priority=priority,
                 schema=schema,
                 form=form,
+                manner=manner,
             )
-            more = storable(self._at, "context", dict(context or {}))
+            more = storable(self._at, "context", dict(manner.get("context") or {}))
             self._driver.clerk.ask_inside(self._exec, ordinal, self._numbers.taken, spec, more)
         return reply_of(await self._answer(ordinal), form, bare=options is None)
 

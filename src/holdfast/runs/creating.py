@@ -12,7 +12,7 @@ from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs.fitting import Fitting
 from holdfast.runs.options import check_options, own_options
-from holdfast.runs.routing import facts_of
+from holdfast.runs.preparing import facts_of
 from holdfast.store.base import FlowRow, NewRun
 from holdfast.types.ids import DEFAULT_TENANT, RunId, new_run_id
 from holdfast.types.record import Record
@@ -95,7 +95,7 @@ async def prepare(
         ready_at=now,
         first=await _sealed(service, program, decision, tenant),
     )
-    await service.runtime.router.route_all(new.first, facts_of(new))
+    await service.runtime.preparer.prepare_all(new.first, facts_of(new))
     return new, decision.pos
 
 

@@ -20,8 +20,8 @@ from holdfast.runs.loading import Loaded
 from holdfast.runs.mail import Box
 from holdfast.runs.parking import Parker
 from holdfast.runs.performing import Performer
+from holdfast.runs.preparing import facts_of
 from holdfast.runs.recorder import MAX_DELAY
-from holdfast.runs.routing import facts_of
 from holdfast.runs.underway import UnderWay
 from holdfast.runs.waiting import Waiter
 from holdfast.runs.witness import Witness
@@ -54,7 +54,7 @@ class Driver:
         self.recorder = runtime.recorder
         self.queue = runtime.recorder.open(self.lease, loaded.pos.head, self.lost)
         self.facts = facts_of(claim.run)
-        self.queue.route = partial(runtime.router.route, facts=self.facts)
+        self.queue.route = partial(runtime.preparer.prepare, facts=self.facts)
         self.task: asyncio.Task[Any] | None = None
         self.awake = asyncio.Event()
         self.left = asyncio.Event()

@@ -23,7 +23,7 @@ from holdfast.runs.blobs import refs_in
 from holdfast.runs.history import Reader, reader_of
 from holdfast.runs.patching import partitions, patched
 from holdfast.runs.pictures import Folded, fold_to, resolve
-from holdfast.runs.routing import facts_of
+from holdfast.runs.preparing import facts_of
 from holdfast.runs.unloaded import stored_program
 from holdfast.runs.versions import version_at
 from holdfast.store.base import NewRun, RunRow
@@ -78,7 +78,7 @@ async def fork(
     await service.runtime.desk.of(source.tenant).put(blobs + more)
     crashpoint("inside_fork")
     new = _new_run(program, source, at, run, records, now, supersede)
-    await service.runtime.router.route_all(records, facts_of(new))
+    await service.runtime.preparer.prepare_all(records, facts_of(new))
     row, _ = await service.store.create(new)
     return row
 

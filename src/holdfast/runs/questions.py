@@ -3,33 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
-from typing import Any, TypedDict
+from typing import Any
+
+import msgspec
 
 from holdfast.checkpoint import pack
+from holdfast.engine.opening import timed
 from holdfast.errors import AnswerInvalidError, HoldCancelledError, HoldExpiredError, InputError
 from holdfast.model.checks.schemas import schema_faults
 from holdfast.model.forms.unmasking import unmasked
 from holdfast.model.graph import HoldSpec
 from holdfast.model.holding import decision_of
 from holdfast.model.position import Sub
+from holdfast.model.terms import Duration, Read, TermsGiven, ask_faults, read_terms
 from holdfast.runs.attempt import Attempt
 from holdfast.runs.forms import form_asked, typed
-from holdfast.types.clock import micros
-from holdfast.types.duration import parse_duration
 from holdfast.types.hold import Option
+from holdfast.types.terms import HoldTerms
 from holdfast.types.value import freeze
 from holdfast.types.veil import veil
 from holdfast.types.wording import demand_text, told
 
-Options = Sequence[str | Mapping[str, str] | Option]
+Options = Sequence[str | Mapping[str, Any] | Option]
 
 
-class Manner(TypedDict, total=False):
+class Manner(TermsGiven, total=False):
     """How `ctx.ask` asks."""
 
     assignee: str | None
-    timeout: str | int | float | timedelta | None
+    timeout: Duration | None
     on_timeout: str | None
     type: str | None
     priority: str
@@ -75,28 +77,44 @@ def question(
     prompt: str,
     *,
     options: Options | None,
-    assignee: str | None,
-    timeout: str | int | float | timedelta | None,
-    on_timeout: str | None,
-    type: str | None,  # noqa: A002
-    priority: str,
     schema: Mapping[str, Any] | None,
-    form: Any = None,
+    form: Any,
+    manner: Mapping[str, Any],
 ) -> HoldSpec:
+    """Raises InputError that lists everything that is wrong with it."""
     node = attempt.node.id
+    unknown = sorted(manner.keys() - Manner.__annotations__.keys())
+    if unknown:
+        raise TypeError(f"ctx.ask has no {', '.join(unknown)}")
     normal = options_of(options)
     if form is not None:
         schema, normal = form_asked(form, schema, normal, f"form of ctx.ask in node {node!r}")
-    return HoldSpec(
-        type=_text("type", type, node) or ("approval" if normal else "freeform"),
+    agreed = _agreed(manner, normal, node)
+    spec = HoldSpec(
+        type=_text("type", manner.get("type"), node) or ("approval" if normal else "freeform"),
         prompt=unmasked(veil.hide(prompt)),
         options=normal,
-        assignee=_text("assignee", assignee, node),
-        priority=_text("priority", priority, node) or "normal",
-        timeout=None if timeout is None else micros(parse_duration(timeout)),
-        on_timeout=_text("on_timeout", on_timeout, node),
+        assignee=_text("assignee", manner.get("assignee"), node),
+        priority=_text("priority", manner.get("priority"), node) or "normal",
+        on_timeout=agreed.on_timeout,
         schema=None if schema is None else _schema(attempt, schema),
+        reminder=agreed.reminder or msgspec.UNSET,
+        tags=agreed.tags or msgspec.UNSET,
+        terms=msgspec.UNSET if agreed.terms == HoldTerms() else agreed.terms,
     )
+    timeout = manner.get("timeout")
+    return spec if timeout is None else timed(spec, timeout)
+
+
+def _agreed(manner: Mapping[str, Any], options: Sequence[Option] | None, node: str) -> Read:
+    faults: list[str] = []
+    on_timeout = _text("on_timeout", manner.get("on_timeout"), node)
+    found = read_terms(manner, on_timeout, lambda _rule, message, _fix: faults.append(message))
+    faults += ask_faults(manner.get("assignee"), manner.get("priority"), found, options)
+    if faults:
+        lines = "".join(f"\n  - {told(fault, 500)}" for fault in faults)
+        raise InputError(f"ctx.ask in node {node!r} cannot ask that:{lines}", problems=faults)
+    return found
 
 
 def _text(what: str, value: str | None, node: str) -> str | None:
@@ -135,13 +153,15 @@ def options_of(options: Options | None) -> tuple[Option, ...] | None:
     return tuple(found)
 
 
-def _option_of(option: str | Mapping[str, str] | Option) -> Option:
+def _option_of(option: str | Mapping[str, Any] | Option) -> Option:
     if isinstance(option, Option):
         return option
     if isinstance(option, str):
         return Option(option, option)
     if isinstance(option, Mapping) and "id" in option:  # pyright: ignore[reportUnnecessaryIsInstance]
-        return Option(option["id"], option.get("label", option["id"]), option.get("variant", "secondary"))
+        flags = {name: option[name] for name in ("default", "requires_comment") if name in option}
+        variant = option.get("variant", "secondary")
+        return Option(option["id"], option.get("label", option["id"]), variant, **flags)
     raise AnswerInvalidError(
         f"{told(repr(option), 200)} is not an option of a question.",
         hint='Write "approve", or {"id": ..., "label": ...}.',

@@ -9,7 +9,7 @@ import socket
 import threading
 from collections.abc import Callable
 from logging import DEBUG
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -24,7 +24,10 @@ from holdfast.errors import (
     StoreError,
     VersionMismatchError,
 )
+from holdfast.holds.calendar_book import Calendars
+from holdfast.holds.deadlines import Deadlines
 from holdfast.holds.desk import Desk
+from holdfast.holds.sweeping import HoldSweeper
 from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs.blobs import BlobDesk, Objects
@@ -32,8 +35,8 @@ from holdfast.runs.driver import Driver
 from holdfast.runs.loading import Loaded
 from holdfast.runs.memory import MemoryStore, StoredMemory
 from holdfast.runs.mending import load_or_mend
+from holdfast.runs.preparing import Preparer
 from holdfast.runs.recorder import Recorder, RunQueue
-from holdfast.runs.routing import Router
 from holdfast.runs.sealing import Sealer, log_records
 from holdfast.store.base import Claim, ClaimRequest, Store
 from holdfast.store.readonly import demand_live
@@ -86,7 +89,7 @@ class Runtime:
         settings: RunSettings | None = None,
         memory: MemoryStore | None = None,
         desk: Desk | None = None,
-        sweeper: Any | None = None,
+        sweeper: HoldSweeper | None = None,
     ) -> None:
         self.store = store
         self.clock: Clock = clock or SystemClock()
@@ -94,8 +97,8 @@ class Runtime:
         self.desk = BlobDesk(store, objects)
         self.recorder = Recorder(store, self.desk.put_for)
         self.recorder.published = self._published
-        self.router = Router(desk)
-        self.sweeper = sweeper
+        self.preparer = Preparer(desk or Desk(deadlines=Deadlines(Calendars(store))))
+        self.sweeper = sweeper or HoldSweeper(store, self.clock)
         self.worker = f"{socket.gethostname()}:{os.getpid()}:{new_id()[:8]}"
         self.programs: dict[str, Program] = {}
         self.drivers: dict[RunId, Driver] = {}
@@ -310,8 +313,6 @@ class Runtime:
 
     async def sweep_holds(self, run: RunId | None = None) -> bool:
         """Whether there was anything to do: deadlines that have passed become mail to their runs."""
-        if self.sweeper is None:
-            return False
         due = await self.store.next_due_hold()
         if due is None or due > self.store.now():
             return False

@@ -64,6 +64,7 @@ class Worker:
             self.store, clock, every=self.runtime.settings.lease_ttl / 3, max_recoveries=max_recoveries
         )
         self.timers = TimerSweep(self.store, clock, every=poll)
+        self.holds = self.runtime.sweeper
         settings = self.runtime.settings
         self.keeper = Keeper(service, retention=settings.retention, every=settings.retention_every)
         self._runs: dict[RunId, asyncio.Task[None]] = {}
@@ -76,7 +77,8 @@ class Worker:
     # ------------------------------------------------------------------ living
     async def serve(self) -> None:
         """Until `stop`. A store that is busy or away is waited for."""
-        sweeps = [asyncio.create_task(sweep.serve()) for sweep in (self.reaper, self.timers, self.keeper)]
+        served = (self.reaper, self.timers, self.holds, self.keeper)
+        sweeps = [asyncio.create_task(sweep.serve()) for sweep in served]
         self._claiming = asyncio.create_task(self._claim_forever())
         try:
             await asyncio.wait([self._claiming])
@@ -120,6 +122,7 @@ class Worker:
 
     async def _work_once(self) -> bool:
         await self.timers.sweep()
+        await self.runtime.sweep_holds()
         await self.reaper.sweep()
         taken = await self._claim()
         # Looked at before the wait: when all of them end in it, others may still stand in line.

@@ -87,7 +87,7 @@ class Writer:
         self.bytes_since += len(record.payload)
 
     def _route(self, side: Side) -> None:
-        if not self.driver.runtime.router.route_now(side, self.driver.facts):
+        if not self.driver.runtime.preparer.prepare_now(side, self.driver.facts):
             self.queue.unrouted.append(side)
 
     def _note_spilled(self) -> None:

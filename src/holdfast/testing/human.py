@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from holdfast.types.clock import micros
 from holdfast.types.duration import parse_duration
-from holdfast.types.status import RunStatus
+from holdfast.types.status import HoldStatus, RunStatus
 
 if TYPE_CHECKING:
     from holdfast.app.flow import Flow
@@ -90,8 +91,7 @@ class Human:
 
     async def resumes(self, flow: Flow, run_id: str) -> Result:
         """Go on with a run, after an answer, a crash, or when time has passed."""
-        store = await self.house.open()
-        await store.fire_timers(limit=1000)
+        await self._notice()
         return await self._attend(flow, await flow.resume(run_id, on=self.house))
 
     async def replies(self) -> int:
@@ -117,7 +117,21 @@ class Human:
         due = await store.next_timer()
         if due is not None and due > self.clock.now():
             self.clock.advance(timedelta(microseconds=due - self.clock.now()))
+        await self._notice()
+
+    async def _notice(self) -> None:
+        """What a worker would notice by now: timers that are due, deadlines that have passed."""
+        store = await self.house.open()
         await store.fire_timers(limit=1000)
+        await (await self.house.service()).runtime.sweep_holds()
+
+    async def _wait(self, store: Store, until: int) -> None:
+        """One thing after another: an escalation counts from the moment at which it was due."""
+        while (due := await store.next_due_hold()) is not None and self.clock.now() < due <= until:
+            self.clock.advance(timedelta(microseconds=due - self.clock.now()))
+            await self._notice()
+        self.clock.advance(timedelta(microseconds=until - self.clock.now()))
+        await self._notice()
 
     async def _reply(self, holds: Sequence[HoldRow], store: Store) -> bool:
         for reply in self.promised:
@@ -130,9 +144,9 @@ class Human:
 
     async def _give(self, reply: Reply, hold: HoldRow, store: Store) -> None:
         self.asked.append(hold)
-        self.clock.advance(reply.within)
-        await store.fire_timers(limit=1000)
-        if hold.expires_at is not None and hold.expires_at <= store.now():
+        await self._wait(store, self.clock.now() + micros(reply.within))
+        now = await store.hold(hold.id)
+        if now is None or now.status is not HoldStatus.pending:
             return  # too late: what the hold says about its timeout has happened
         service = await self.house.service()
         await service.answer(

@@ -13,11 +13,11 @@ from holdfast.types.outbox import OutboxMessage
 from holdfast.types.record import Record, Side
 
 
-class Router:
+class Preparer:
     def __init__(self, desk: Desk | None = None) -> None:
         self.desk = desk or Desk()
 
-    def route_now(self, side: Side, facts: HoldFacts) -> bool:
+    def prepare_now(self, side: Side, facts: HoldFacts) -> bool:
         """Whether the side is ready to be stored; not where something has to be looked up first."""
         found = [self.desk.prepare_now(hold, facts) for hold in side.holds]
         ready = [hold for hold in found if hold is not None]
@@ -25,14 +25,14 @@ class Router:
             _put(side, ready)
         return len(ready) == len(found)
 
-    async def route(self, side: Side, facts: HoldFacts) -> None:
+    async def prepare(self, side: Side, facts: HoldFacts) -> None:
         _put(side, [await self.desk.prepare(hold, facts) for hold in side.holds])
 
-    async def route_all(self, records: Sequence[Record], facts: HoldFacts) -> None:
+    async def prepare_all(self, records: Sequence[Record], facts: HoldFacts) -> None:
         for record in records:
             side = record.side
-            if side is not None and side.holds and not self.route_now(side, facts):
-                await self.route(side, facts)
+            if side is not None and side.holds and not self.prepare_now(side, facts):
+                await self.prepare(side, facts)
 
 
 def _put(side: Side, holds: list[NewHold]) -> None:

@@ -78,6 +78,13 @@ def check(row: HoldRow, said: Submission) -> Submission:
     return msgspec.structs.replace(said, comment=comment)
 
 
+def demand_name(by: Any) -> str:
+    """Raises AnswerInvalidError for a decider who is no text."""
+    if not isinstance(by, str):
+        raise AnswerInvalidError(f"the resolved_by of an answer must be text, not {type(by).__name__}.")
+    return by
+
+
 def _chosen(row: HoldRow, decision: str | None) -> Option | None:
     if row.options:
         for option in row.options:

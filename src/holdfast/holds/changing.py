@@ -36,14 +36,22 @@ Decide = Callable[[HoldRow, int], Awaitable[HoldChange | None]]
 
 
 async def change(
-    office: Office, actor: Actor, hold: str, action: str, decide: Decide, *, said: Submission | None = None
+    office: Office,
+    actor: Actor,
+    hold: str,
+    action: str,
+    decide: Decide,
+    *,
+    said: Submission | None = None,
+    found: HoldRow | None = None,
 ) -> HoldRow:
     """The row as it is afterwards; `decide` answers None where nothing is to be done, or raises.
 
+    `said`: what is kept as a draft where it is refused. `found`: the row, where it was read just now.
     Raises HoldNotFoundError for what this actor's tenant does not have, and what `decide` raises."""
     for _ in range(TRIES):
-        row = await load(office, actor, hold)
-        now = office.now()
+        row = await load(office, actor, hold, found=found)
+        now, found = office.now(), None
         try:
             made = await decide(row, now)
         except (InputError, ForbiddenError, ConflictError) as error:
@@ -51,17 +59,17 @@ async def change(
             raise
         if made is None:
             return row
-        found = await office.store.change_hold(made)
-        if isinstance(found, HoldRow):
-            return found
-        if found not in (Unchanged.stale, Unchanged.key_used):
-            raise _unchanged(found, row)
+        after = await office.store.change_hold(made)
+        if isinstance(after, HoldRow):
+            return after
+        if after not in (Unchanged.stale, Unchanged.key_used):
+            raise _unchanged(after, row)
     raise HoldChangedError(f"hold {hold} changes all the time.", hint="Try again in a moment.", hold=hold)
 
 
-async def load(office: Office, actor: Actor, hold: str) -> HoldRow:
+async def load(office: Office, actor: Actor, hold: str, *, found: HoldRow | None = None) -> HoldRow:
     """The hold, with a placed decision made whose time has come. Raises HoldNotFoundError."""
-    row = await office.load(actor, hold)
+    row = found or await office.load(actor, hold)
     while placed_is_due(row, now := office.now()):
         await office.store.change_hold(lapsed(row, now))
         row = await office.load(actor, hold)
@@ -106,9 +114,9 @@ def draft_note(row: HoldRow, actor: Actor, content: object, now: int) -> Note:
     return Note(hold=row.id, kind="draft", slot=person_key(actor.id), person=actor.id, at=now, body=body)
 
 
-def _unchanged(found: Unchanged, row: HoldRow) -> HoldfastError:
-    if found is Unchanged.link_used:
+def _unchanged(why: Unchanged, row: HoldRow) -> HoldfastError:
+    if why is Unchanged.link_used:
         return LinkInvalidError(
             "this link was used already.", hint="Open the question to see what was decided.", hold=row.id
         )
-    return conflicts.read_only(row) if found is Unchanged.read_only else conflicts.not_found(row.id)
+    return conflicts.read_only(row) if why is Unchanged.read_only else conflicts.not_found(row.id)

@@ -1,4 +1,4 @@
-"""The history of a hold: the audit in plain words, oldest first, each entry with its place there (HI-1 to 4)."""
+"""The history of a hold: the audit in plain words, oldest first, each entry with its place in it (HI-1)."""
 
 from __future__ import annotations
 

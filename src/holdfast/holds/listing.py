@@ -87,6 +87,18 @@ async def count_holds(
     return total
 
 
+async def every(office: Office, actor: Actor, where: HoldFilter, *, most: int) -> AsyncIterator[HoldRow]:
+    """All that the actor may see, oldest first, up to `most`."""
+    now = office.now()
+    standing = await office.standing(actor, now)
+    found = _replace(view_of(standing, "all", where, now), order=HoldOrder.oldest)
+    async for row, _ in _seen(office, standing, found, now, after=None, limit=_PAGE):
+        if most <= 0:
+            return
+        most -= 1
+        yield row
+
+
 async def _seen(
     office: Office, standing: Standing, view: View, now: int, *, after: Any, limit: int
 ) -> AsyncIterator[tuple[HoldRow, tuple[Any, ...]]]:

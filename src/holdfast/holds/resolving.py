@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.errors import AnswerInvalidError, KeyReusedError
 from holdfast.holds import conflicts
-from holdfast.holds.answers import Submission, check, encoded, fitting
+from holdfast.holds.answers import Submission, check, demand_name, encoded, fitting
 from holdfast.holds.assigning import same_person
 from holdfast.holds.changing import change
 from holdfast.holds.closing import resolved
@@ -21,17 +21,18 @@ from holdfast.telemetry import crashpoint
 from holdfast.types.audit import canonical
 from holdfast.types.hold import HoldChange, HoldKey, HoldRow
 from holdfast.types.status import HoldStatus
-from holdfast.types.terms import Actor
+from holdfast.types.terms import Actor, operator
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """On what conditions somebody decides. `if_match`: the version that they have seen. `link`: the jti of
-    the link that they came by, used up with the decision. `reason`: why they override. `recorded`: what
-    else is kept with the decision, of a policy that decides."""
+    the link that they came by, used up with the decision; `epoch`: the assignment that it was made for.
+    `reason`: why they override. `recorded`: what else is kept with the decision, of a policy that decides."""
 
     if_match: int | None = None
     idempotency_key: str | None = None
     link: str | None = None
+    epoch: int | None = None
     reason: str | None = None
     recorded: dict[str, Any] = {}
 
@@ -43,7 +44,22 @@ class Resolved(msgspec.Struct, frozen=True):
     replay: bool = False
 
 
-async def resolve(office: Office, actor: Actor, hold: str, said: Submission, terms: Terms) -> Resolved:
+async def answer(office: Office, hold: str, said: Submission, *, by: str) -> HoldRow:
+    """`resolve`, by whoever works on the store itself, in whichever tenant the hold is."""
+    row = await office.find(hold)
+    actor = operator(demand_name(by), tenant=row.tenant)
+    return (await resolve(office, actor, hold, said, Terms(), found=row)).row
+
+
+async def resolve(
+    office: Office,
+    actor: Actor,
+    hold: str,
+    said: Submission,
+    terms: Terms,
+    *,
+    found: HoldRow | None = None,
+) -> Resolved:
     """Once, whoever else tries. Where several people have to agree this is one vote, and the hold may stay
     open. Invalid: the hold stays as it is, and what was sent is the sender's draft.
 
@@ -57,7 +73,7 @@ async def resolve(office: Office, actor: Actor, hold: str, said: Submission, ter
             return None
         return await consider(office, actor, row, now, said, terms)
 
-    row = await change(office, actor, hold, "resolve", decide, said=said)
+    row = await change(office, actor, hold, "resolve", decide, said=said, found=found)
     if not replayed:
         crashpoint("after_answer")
     return Resolved(row, bool(replayed))
@@ -84,6 +100,7 @@ def settled(
 ) -> dict[str, Any]:
     """The resolution, where nothing stands against it."""
     conflicts.demand_open(row)
+    conflicts.demand_epoch(row, terms.epoch)
     conflicts.demand_free(row, actor.id, now)
     conflicts.demand_version(row, terms.if_match)
     conflicts.demand_content(row, said.request_hash)

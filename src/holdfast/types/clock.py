@@ -51,3 +51,16 @@ def micros(duration: timedelta) -> int:
 def iso(micros: int) -> str:
     """As JSON has an instant: `2026-01-05T10:00:00Z`."""
     return to_datetime(micros).isoformat().replace("+00:00", "Z")
+
+
+def instant(when: datetime | timedelta | int, now: int) -> int:
+    """Microseconds of a moment, given as such, as a time with a zone, or as so long from now.
+
+    Raises ValueError for a time without a zone."""
+    if isinstance(when, timedelta):
+        return now + micros(when)
+    if isinstance(when, datetime):
+        if when.tzinfo is None:
+            raise ValueError(f"{when.isoformat()} has no zone; write it with one, such as UTC")
+        return to_micros(when)
+    return when

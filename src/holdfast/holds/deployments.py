@@ -55,7 +55,7 @@ class Deployments:
         said: dict[str, Any] = {
             "flow": demand_text(flow, "the flow of a deployment"),
             "version": demand_text(version, "the version of a flow"),
-            "mode": _one_of(mode, tuple(Mode), "mode", name),
+            "mode": Mode(_one_of(mode, tuple(Mode), "mode", name)),
             "skills": _each_once(bound, name),
             "on_changed_skill": _one_of(on_changed_skill, CHANGED, "on_changed_skill", name),
             "defaults": check_defaults(defaults or Defaults(), name),

@@ -20,6 +20,9 @@ THEMES = (
     "flows",
     "calendars",
     "policies",
+    "skills",
+    "deployments",
+    "evidence",
     "doctor",
 )
 

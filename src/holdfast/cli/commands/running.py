@@ -23,6 +23,10 @@ def run(
     tenant: Annotated[Text, typer.Option(help="Whose run it is")] = None,
     run_id: Annotated[Text, typer.Option(help="An id of your own: a version-4 UUID")] = None,
     idempotency_key: Annotated[Text, typer.Option(help="The same key never starts a second run")] = None,
+    deployment: Annotated[Text, typer.Option(help="Under which deployment", metavar="NAME")] = None,
+    instance_key: Annotated[
+        Text, typer.Option(help="Which entity it is of, where the deployment has some", metavar="KEY")
+    ] = None,
     breaks: Breaks = None,
     checkpoints: Annotated[
         Text,
@@ -41,6 +45,8 @@ def run(
         "tenant": tenant,
         "run_id": run_id,
         "idempotency_key": idempotency_key,
+        "deployment": deployment,
+        "instance_key": instance_key,
         "breaks": breaks or None,
         "checkpoints": checkpoints,
     }

@@ -15,7 +15,7 @@ from holdfast.errors import (
     InputError,
     ValueTooLargeError,
 )
-from holdfast.holds import deciding
+from holdfast.holds import answers
 from holdfast.types.status import HoldStatus, RunStatus
 from tests.bad_input.told import Odd, assert_refused
 from tests.cli.conftest import Cli, given
@@ -83,7 +83,7 @@ async def test_hold_stays_open_when_an_answer_does_not_fit(house: Holdfast, what
 async def test_hold_stays_open_when_an_answer_is_too_large(
     house: Holdfast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deciding, "MAX_ANSWER", 1000)
+    monkeypatch.setattr(answers, "MAX_DATA", 1000)
     waiting = await asked(approval(), house)
     service = await house.service()
     with pytest.raises(ValueTooLargeError) as caught:

@@ -72,6 +72,7 @@ def check(row: HoldRow, said: Submission) -> Submission:
                 f"the {name} of an answer must be text, not {type(value).__name__}.",
                 hint="Further content goes into data=.",
             )
+    encoded([said.decision, said.comment])
     option = _chosen(row, said.decision)
     comment = _comment(said.comment, option)
     demand_small(said.response_data)

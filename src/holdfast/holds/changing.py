@@ -21,7 +21,7 @@ from holdfast.errors import (
     LinkInvalidError,
 )
 from holdfast.holds import conflicts
-from holdfast.holds.answers import Submission, demand_small
+from holdfast.holds.answers import Submission, demand_small, encoded
 from holdfast.holds.assigning import person_key
 from holdfast.holds.closing import lapsed, placed_is_due
 from holdfast.holds.office import Office
@@ -101,16 +101,16 @@ def _drafts(row: HoldRow, actor: Actor, said: Submission | None, now: int) -> tu
     """Of what can be kept: people only, and nothing that is no JSON or too large."""
     if said is None or said.is_empty or actor.is_system or actor.is_service:
         return ()
-    content = msgspec.to_builtins(said)
     try:
-        demand_small(content)
+        return (draft_note(row, actor, said, now),)
     except InputError:
         return ()
-    return (draft_note(row, actor, content, now),)
 
 
-def draft_note(row: HoldRow, actor: Actor, content: object, now: int) -> Note:
-    body = msgspec.json.encode(content)
+def draft_note(row: HoldRow, actor: Actor, said: Submission, now: int) -> Note:
+    """Raises AnswerInvalidError for what is no JSON, ValueTooLargeError."""
+    body = encoded(said)
+    demand_small(msgspec.json.decode(body))
     return Note(hold=row.id, kind="draft", slot=person_key(actor.id), person=actor.id, at=now, body=body)
 
 

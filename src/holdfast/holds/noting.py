@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from holdfast.errors import InputError
-from holdfast.holds.answers import Submission, demand_comment, demand_small
+from holdfast.holds.answers import Submission, demand_comment
 from holdfast.holds.assigning import person_key
 from holdfast.holds.changing import change, draft_note, load
 from holdfast.holds.office import Office
@@ -55,9 +55,7 @@ async def save_draft(office: Office, actor: Actor, hold: str, said: Submission) 
 
     async def decide(row: HoldRow, now: int) -> HoldChange:
         await office.permit(actor, "draft", row, now)
-        content = msgspec.to_builtins(said)
-        demand_small(content)
-        return _left(row, now, notes=(draft_note(row, actor, content, now),))
+        return _left(row, now, notes=(draft_note(row, actor, said, now),))
 
     await change(office, actor, hold, "draft", decide)
 

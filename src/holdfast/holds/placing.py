@@ -81,14 +81,14 @@ async def undo(office: Office, actor: Actor, hold: str) -> HoldRow:
         if not same_person(row.placed_by, actor.id):
             raise ForbiddenError(f"only {row.placed_by} can take that decision back.", hold=row.id)
         placed: dict[str, Any] = msgspec.json.decode(row.placed)
-        content = {name: placed.get(name) for name in ("decision", "response_data", "comment")}
+        said = Submission(**{name: placed.get(name) for name in ("decision", "response_data", "comment")})
         return HoldChange(
             hold=row.id,
             version=row.version,
             at=now,
             fields=_EMPTY,
             audit=(entry(row, actor.id, "taken_back", now),),
-            notes=(draft_note(row, actor, content, now),),
+            notes=(draft_note(row, actor, said, now),),
             event=event(row, TAKEN_BACK, now, by=actor.id),
         )
 

@@ -166,8 +166,7 @@ def _key(actor: Actor, said: Submission, terms: Terms) -> HoldKey | None:
 
 
 def _digest(said: Submission) -> str:
-    encoded(msgspec.to_builtins(said))
-    return sha256(canonical(msgspec.to_builtins(said))).hexdigest()
+    return sha256(canonical(msgspec.json.decode(encoded(said)))).hexdigest()
 
 
 def _text(value: Any) -> str | None:

@@ -29,12 +29,12 @@ REMINDED = "hold.reminded"
 RESCHEDULED = "hold.rescheduled"
 
 
-def entry(row: HoldRow, by: str, action: str, at: int, **data: Any) -> NewAudit:
+def entry(row: HoldRow, by: str, action: str, at: int, /, **data: Any) -> NewAudit:
     """For the audit: never a secret, nor what was filled into a form."""
     return NewAudit(at=at, actor=by, action=action, hold=row.id, run=row.run, data=canonical(data))
 
 
-def event(row: HoldRow, kind: str, at: int, **data: Any) -> EventRow:
+def event(row: HoldRow, kind: str, at: int, /, **data: Any) -> EventRow:
     return EventRow(0, at, kind, msgspec.json.encode({"hold": row.id, **data}))
 
 

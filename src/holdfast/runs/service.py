@@ -11,7 +11,7 @@ from holdfast.errors import (
     RunEndedError,
     RunNotFoundError,
 )
-from holdfast.holds import deciding
+from holdfast.holds.service import HoldService
 from holdfast.model.graph import Graph
 from holdfast.model.position import Position
 from holdfast.model.program import Program
@@ -42,6 +42,7 @@ class RunService:
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
         self.store = runtime.store
+        self.people = HoldService(self.store)
         # Flow versions and codes that the store is known to have.
         self.stored: set[str] = set()
         # Runs with secret fields whose present values the veil knows.
@@ -125,7 +126,7 @@ class RunService:
         by: str = "user:local",
     ) -> HoldRow:
         """Decide a hold, once. Invalid: the hold stays pending, nothing is consumed."""
-        return await deciding.decide(self.store, hold, decision, data=data, comment=comment, by=by)
+        return await self.people.answer(hold, decision, data=data, comment=comment, by=by)
 
     async def say(
         self, run: str, content: str | Mapping[str, Any], *, hold: str | None = None, by: str = "user:local"

@@ -24,9 +24,8 @@ from holdfast.errors import (
     StoreError,
     VersionMismatchError,
 )
-from holdfast.holds.calendar_book import Calendars
-from holdfast.holds.deadlines import Deadlines
 from holdfast.holds.desk import Desk
+from holdfast.holds.furnishing import usual_desk
 from holdfast.holds.sweeping import HoldSweeper
 from holdfast.model.position import Position
 from holdfast.model.program import Program
@@ -97,7 +96,7 @@ class Runtime:
         self.desk = BlobDesk(store, objects)
         self.recorder = Recorder(store, self.desk.put_for)
         self.recorder.published = self._published
-        self.preparer = Preparer(desk or Desk(deadlines=Deadlines(Calendars(store))))
+        self.preparer = Preparer(desk or usual_desk(store))
         self.sweeper = sweeper or HoldSweeper(store, self.clock)
         self.worker = f"{socket.gethostname()}:{os.getpid()}:{new_id()[:8]}"
         self.programs: dict[str, Program] = {}

@@ -1,0 +1,26 @@
+"""The desk of a house: all its steps, over one store."""
+
+from __future__ import annotations
+
+from holdfast.holds.addressing import Addressee
+from holdfast.holds.calendar_book import Calendars
+from holdfast.holds.deadlines import Deadlines
+from holdfast.holds.delegating import DelegatedUser, DeploymentDefaults
+from holdfast.holds.deployments import Deployments
+from holdfast.holds.desk import Desk, Preparing
+from holdfast.holds.directory.base import Directory
+from holdfast.store.base import Store
+
+
+def usual_desk(
+    store: Store, *, directory: Directory | None = None, policies: Preparing | None = None
+) -> Desk:
+    """Without a directory names stand as they are written; without policies no rule changes anything."""
+    deployments = Deployments(store)
+    return Desk(
+        defaults=DeploymentDefaults(deployments),
+        policies=policies,
+        delegated=DelegatedUser(deployments),
+        directory=Addressee(directory),
+        deadlines=Deadlines(Calendars(store)),
+    )

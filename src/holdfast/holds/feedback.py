@@ -57,7 +57,7 @@ class FeedbackBook:
         *,
         agent: str | None = None,
         since: int = 0,
-        type: str | None = None,
+        type: str | None = None,  # noqa: A002
         limit: int = 100,
     ) -> list[Feedback]:
         """The latest first."""

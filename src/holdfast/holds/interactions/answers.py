@@ -113,7 +113,7 @@ def reply_to(question: q.Question, reply: Any) -> Answer:
 
 def _said(data: Any) -> dict[str, Any]:
     """What was filled in; a field that was left empty says nothing."""
-    given = cast("Mapping[str, Any]", data) if isinstance(data, Mapping) else {}
+    given: Mapping[str, Any] = cast("Any", data) if isinstance(data, Mapping) else {}
     return {name: value for name, value in given.items() if value not in (None, "")}
 
 
@@ -122,7 +122,7 @@ def _approved(decision: str, said: dict[str, Any], _context: Mapping[str, Any], 
     kept = {name: said.get(name) for name in ("rejection_reason", "alternative", "instructions", "feedback")}
     return Approved(
         approved=approves(decision),
-        modifications=dict(changes) if isinstance(changes, Mapping) else {},
+        modifications=dict(cast("Mapping[str, Any]", changes)) if isinstance(changes, Mapping) else {},
         decided_by=by,
         **kept,
     )

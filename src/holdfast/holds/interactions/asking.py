@@ -96,9 +96,8 @@ def clarification(
             f"the option {words.FREEFORM!r} stands for a free answer.", hint="Name it otherwise."
         )
     listed = [(id_, label, "secondary") for id_, label in labels.items()]
-    listed += (
-        [(words.FREEFORM, "Something else" if labels else "Answer", "secondary")] if allow_freeform else []
-    )
+    if allow_freeform:
+        listed.append((words.FREEFORM, "Something else" if labels else "Answer", "secondary"))
     text = input_section("text", "Answer", required=True, visible_if=f"decision == '{words.FREEFORM}'")
     facts = {"doubt": chosen("doubt", doubt, words.DOUBTS), "agent": agent}
     return Question(

@@ -33,8 +33,8 @@ def escalation(
     assignee: str | None = None,
     context: Mapping[str, Any] | None = None,
 ) -> Question:
-    """An agent is stuck: somebody takes over, says how to go on, hands it to another, or ends it. It waits for
-    as long as it takes."""
+    """An agent is stuck: somebody takes over, says how to go on, hands it to another, or ends it. It waits
+    for as long as it takes."""
     facts = {
         "reason": chosen("reason", reason, words.REASONS),
         "agent": agent,
@@ -82,7 +82,7 @@ def progress(
     assignee: str | None = None,
     context: Mapping[str, Any] | None = None,
 ) -> Question:
-    """Is work on the right way? It goes on, pauses, goes on otherwise, or ends. It waits as long as it takes."""
+    """Is work on the right way? It goes on, pauses, goes on otherwise, or ends. It waits."""
     if not 0 <= share <= 1:
         raise InputError(f"a progress of {share!r} is not between 0 and 1.")
     facts = {
@@ -143,17 +143,12 @@ def feedback(
         sections=(
             decision_section(("give", "Send", "primary"), ("skip", "Nothing to say", "secondary")),
             input_section("text", "Feedback", required=True, visible_if=given),
-            input_section(
-                "kind",
-                "Kind",
-                "select",
-                options=list(words.FEEDBACK_TYPES),
-                default="guidance",
-                visible_if=given,
-            ),
-            input_section(
-                "aspect", "About", "select", options=list(words.ASPECTS), default="other", visible_if=given
-            ),
+            _choice("kind", "Kind", words.FEEDBACK_TYPES, "guidance", given),
+            _choice("aspect", "About", words.ASPECTS, "other", given),
             {**importance, "visible_if": given},
         ),
     )
+
+
+def _choice(field: str, label: str, known: Sequence[str], default: str, when: str) -> dict[str, Any]:
+    return input_section(field, label, "select", options=list(known), default=default, visible_if=when)

@@ -29,6 +29,7 @@ from holdfast.types.outbox import REMINDED, OutboxState
 from holdfast.types.status import PARKED, HoldStatus
 
 BATCH: Final = 100
+MOST_OF_A_RUN: Final = 10_000
 PATIENCE: Final = 60 * MICROS
 """How long a run may take to take a decision in before it is told again (RM-5)."""
 
@@ -124,7 +125,7 @@ class HoldSweeper:
             return await self.store.due_holds(due, now=since, limit=limit)
         if due is Due.resume:
             return []
-        rows = await self.store.holds(run=run, status=HoldStatus.pending)
+        rows = await self.store.holds(run=run, status=HoldStatus.pending, limit=MOST_OF_A_RUN)
         return [row for row in rows if _OF_RUN[due](row, now)]
 
     async def _one(self, row: HoldRow, act: Act, swept: Swept) -> bool:

@@ -1,0 +1,320 @@
+"""The sweeper on real stores: what is due is done once, whoever else sweeps."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import msgspec
+import pytest
+
+from holdfast.holds.expiring import Ahead, lapse
+from holdfast.holds.policies.guardrails import Guardrails
+from holdfast.holds.sweeping import HoldSweeper
+from holdfast.store.base import Store
+from holdfast.testing.conformance.kit import StoreKit
+from holdfast.testing.conformance.leases import park
+from holdfast.types.hold import HoldChange, HoldRow, Note, Unchanged
+from holdfast.types.ids import HoldId, RunId
+from holdfast.types.outbox import OutboxState
+from holdfast.types.status import HoldStatus, RunStatus
+from holdfast.types.terms import HoldTerms, Rung
+from tests.holds.time.places import HOUR, MINUTE
+from tests.holds.time.rows import APPROVE, REJECT
+
+pytestmark = pytest.mark.anyio
+
+TO_LEADS: dict[str, Any] = {"expiry_action": "escalate", "escalation_target": "group:leads"}
+
+
+async def asked(kit: StoreKit, **given: Any) -> HoldId:
+    """A run that is parked at a hold which is due in two hours."""
+    now = kit.clock.now()
+    fields = {"expires_at": now + 2 * HOUR, "original_timeout": 2 * HOUR, "assignee": "user:dana",
+              "assignee_type": "user", "assignee_value": "dana"}  # fmt: skip
+    lease = await kit.claimed()
+    hold = await kit.asked(lease, kit.new_hold(**{**fields, **given}))
+    await park(kit.store, lease, status=RunStatus.pending_input)
+    return hold
+
+
+def sweeper(kit: StoreKit, **given: Any) -> HoldSweeper:
+    return HoldSweeper(kit.store, kit.clock, **given)
+
+
+async def mail(kit: StoreKit, run: RunId) -> list[tuple[str, bytes]]:
+    return [(row.kind, row.payload) for row in (await kit.store.pending(run))[1]]
+
+
+async def told(kit: StoreKit, hold: HoldId, topic: str) -> int:
+    return len([row for row in await kit.store.list_outbox(hold=hold) if row.topic == topic])
+
+
+async def actions(kit: StoreKit, hold: HoldId) -> list[str]:
+    return [row.action for row in await kit.store.audit("default", hold=hold)]
+
+
+@pytest.mark.covers("EX-1", "EX-3", "EX-4", "EX-5", "EX-8", "HOLD-TIME-01")
+@pytest.mark.parametrize(
+    ("action", "status", "letter"),
+    [
+        (None, HoldStatus.expired, "lapse"),
+        ("cancel", HoldStatus.cancelled, "lapse"),
+        ("default_option", HoldStatus.resolved, "answer"),
+    ],
+)
+async def test_a_sweep_ends_what_is_due_and_wakes_its_run(
+    kit: StoreKit, action: str | None, status: HoldStatus, letter: str
+) -> None:
+    hold = await asked(kit, expiry_action=action)
+    kit.clock.advance(hours=2)
+
+    assert (await sweeper(kit).sweep()).expired == 1
+
+    row = await kit.hold(hold)
+    assert row.status is status
+    assert await mail(kit, row.run) == [(letter, hold.encode())]
+    assert (await actions(kit, hold))[-1] == str(status)
+    assert await told(kit, hold, "hold.closed") == 1
+    assert (await sweeper(kit).sweep()).total == 0
+    assert await kit.hold(hold) == row
+    resolved = (row.resolution, row.resolved_by, row.resolved_at)
+    assert all(resolved) if status is HoldStatus.resolved else resolved == (None, None, None)
+
+
+@pytest.mark.covers("EX-1", "EX-2")
+async def test_a_sweep_leaves_alone_what_is_not_due(kit: StoreKit) -> None:
+    soon, never = await asked(kit), await asked(kit, expires_at=None)
+    kit.clock.advance(minutes=119)
+    before = [await kit.hold(hold) for hold in (soon, never)]
+
+    assert (await sweeper(kit).sweep()).total == 0
+    assert [await kit.hold(hold) for hold in (soon, never)] == before
+    kit.clock.advance(days=10_000)
+    await sweeper(kit).sweep()
+    assert (await kit.hold(never)).status is HoldStatus.pending
+
+
+@pytest.mark.covers("EX-1")
+async def test_one_bad_row_does_not_stop_the_batch(kit: StoreKit, caplog: pytest.LogCaptureFixture) -> None:
+    bad = await asked(kit, terms=HoldTerms(ladder=(Rung("a"), Rung("b", "banana"))), expiry_action="escalate")
+    good = [await asked(kit) for _ in range(3)]
+    kit.clock.advance(hours=3)
+    sweeps = sweeper(kit)
+
+    with caplog.at_level(logging.ERROR):
+        swept = await sweeps.sweep()
+        again = await sweeps.sweep()
+
+    assert (swept.expired, swept.failed, again.failed) == (3, 1, 1)
+    assert [(await kit.hold(hold)).status for hold in good] == [HoldStatus.expired] * 3
+    assert (await kit.hold(bad)).status is HoldStatus.pending
+    assert len([each for each in caplog.records if bad in each.getMessage()]) == 1
+
+
+@pytest.mark.covers("EX-1")
+async def test_more_than_a_batch_is_swept_at_once_in_order(kit: StoreKit) -> None:
+    lease = await kit.claimed()
+    now = kit.clock.now()
+    for seq in range(1, 231):
+        due = now + (1000 - seq) * MINUTE  # the later asked, the earlier due
+        await kit.asked(lease, kit.new_hold(seq, visit=seq, expires_at=due), seq)
+    kit.clock.advance(minutes=1000)
+
+    assert (await sweeper(kit).sweep()).expired == 230
+    ended = [row for row in await kit.store.audit("default") if row.action == "expired"]
+    seqs = [(await kit.hold(HoldId(row.hold or ""))).seq for row in ended]
+    assert seqs == sorted(seqs, reverse=True)
+
+
+@pytest.mark.covers("EX-6", "EX-7", "HOLD-PROOF-04", "HOLD-TIME-03")
+async def test_an_escalation_does_not_loop_over_a_week_of_sweeps(kit: StoreKit) -> None:
+    """Each five minutes, as the sweep would: one escalation a rung, and then an end."""
+    hold = await asked(kit, **TO_LEADS, terms=HoldTerms(ladder=(Rung("group:leads"), Rung("role:cfo", "1d"))))
+    sweeps, seen = sweeper(kit), 0
+    for _ in range(7 * 24 * 12):
+        kit.clock.advance(minutes=5)
+        seen += (await sweeps.sweep()).expired
+
+    row = await kit.hold(hold)
+    assert seen == 3
+    assert (row.status, row.escalation_count, row.epoch) == (HoldStatus.expired, 2, 3)
+    assert await told(kit, hold, "hold.escalated") == 2
+    assert (await actions(kit, hold)).count("escalated") == 2
+    assert await mail(kit, row.run) == [("lapse", hold.encode())]
+
+
+@pytest.mark.covers("EX-1", "EX-6", "HOLD-TIME-01")
+async def test_many_sweepers_at_once_have_one_effect(kit: StoreKit) -> None:
+    holds = [await asked(kit, **TO_LEADS) for _ in range(5)] + [await asked(kit) for _ in range(5)]
+    kit.clock.advance(hours=2)
+
+    async def contend(store: Store, _: int) -> int:
+        return (await HoldSweeper(store, kit.clock).sweep()).expired
+
+    assert sum(await kit.race(4, contend)) == 10
+    for hold in holds:
+        assert len([each for each in await actions(kit, hold) if each in ("escalated", "expired")]) == 1
+    assert {(await kit.hold(hold)).epoch for hold in holds[:5]} == {2}
+
+
+@pytest.mark.covers("EX-9")
+async def test_an_escalation_stands_when_nobody_could_be_told(kit: StoreKit) -> None:
+    hold = await asked(kit, **TO_LEADS)
+    kit.clock.advance(hours=2)
+    await sweeper(kit).sweep()
+    for message in await kit.store.claim_outbox(limit=10, lease=MINUTE):
+        await kit.store.finish_outbox(message.id, attempt=1, state=OutboxState.dead, error="no such host")
+
+    row = await kit.hold(hold)
+    assert (row.assignee_type, row.assignee_value, row.escalation_count) == ("group", "leads", 1)
+
+
+@pytest.mark.covers("EX-11")
+async def test_a_deadline_that_was_extended_first_beats_the_sweep(kit: StoreKit) -> None:
+    row = await kit.hold(await asked(kit))
+    kit.clock.advance(hours=2)
+    now = kit.clock.now()
+    late = lapse(row, now, Ahead())
+    assert late is not None
+    extended = HoldChange(hold=row.id, version=row.version, at=now, fields={"expires_at": now + HOUR})
+
+    assert isinstance(await kit.store.change_hold(extended), HoldRow)
+    assert await kit.store.change_hold(late) is Unchanged.stale
+    assert (await sweeper(kit).sweep()).expired == 0
+    assert (await kit.hold(row.id)).status is HoldStatus.pending
+
+
+@pytest.mark.covers("EX-5", "EX-8")
+async def test_a_default_that_approves_passes_the_guardrails_or_is_not_taken(kit: StoreKit) -> None:
+    never = Guardrails({"never": lambda _facts: "too much money"})
+    terms = HoldTerms(default_option="approve")
+    no_way = await asked(kit, expiry_action="default_option", options=(APPROVE,), terms=terms)
+    refused = await asked(kit, expiry_action="default_option", options=(APPROVE, REJECT), terms=terms)
+    kit.clock.advance(hours=2)
+    await sweeper(kit, guardrails=never).sweep()
+
+    assert (await kit.hold(no_way)).status is HoldStatus.expired
+    resolution = msgspec.json.decode((await kit.hold(refused)).resolution or b"")
+    assert (resolution["decision"], resolution["effective_decision"]) == ("default", "reject")
+
+
+async def test_a_sweep_of_one_run_touches_no_other(kit: StoreKit) -> None:
+    mine, other = await asked(kit), await asked(kit)
+    kit.clock.advance(hours=2)
+
+    assert (await sweeper(kit).sweep((await kit.hold(mine)).run)).expired == 1
+    assert (await kit.hold(other)).status is HoldStatus.pending
+
+
+async def test_a_decision_that_was_placed_in_time_is_made_and_not_the_expiry(kit: StoreKit) -> None:
+    hold = await asked(kit)
+    kit.clock.advance(minutes=119)
+    row, now = await kit.hold(hold), kit.clock.now()
+    placed = {"placed": msgspec.json.encode({"decision": "approve"}), "placed_by": "user:dana",
+              "placed_until": now + 2 * MINUTE}  # fmt: skip
+    await kit.store.change_hold(HoldChange(hold=hold, version=row.version, at=now, fields=placed))
+    kit.clock.advance(minutes=1)
+    assert (await sweeper(kit).sweep()).total == 0
+    kit.clock.advance(minutes=1)
+
+    assert (await sweeper(kit).sweep()).placed == 1
+    row = await kit.hold(hold)
+    assert (row.status, row.resolved_by) == (HoldStatus.resolved, "user:dana")
+
+
+@pytest.mark.covers("RM-5")
+async def test_a_run_that_was_not_woken_is_told_again_and_once(kit: StoreKit) -> None:
+    hold = await asked(kit)
+    row, now = await kit.hold(hold), kit.clock.now()
+    decided = {
+        "status": HoldStatus.resolved,
+        "resolution": b"{}",
+        "resolved_by": "user:x",
+        "resolved_at": now,
+    }
+    await kit.store.change_hold(HoldChange(hold=hold, version=row.version, at=now, fields=decided))
+    kit.clock.advance(seconds=59)
+    assert (await sweeper(kit).sweep()).resumed == 0
+    kit.clock.advance(seconds=2)
+
+    assert (await sweeper(kit).sweep()).resumed == 1
+    assert await mail(kit, row.run) == [("answer", hold.encode())]
+    assert (await sweeper(kit).sweep()).resumed == 0
+
+
+@pytest.mark.covers("HOLD-TIME-01", "HOLD-TIME-06")
+async def test_a_serving_sweeper_wakes_when_something_falls_due(kit: StoreKit) -> None:
+    hold = await asked(kit, expires_at=kit.clock.now() + 90 * MINUTE // 60)
+    serving = asyncio.create_task(sweeper(kit).serve())
+    await asleep(kit)
+    kit.clock.advance(seconds=89)
+    assert (await kit.hold(hold)).status is HoldStatus.pending
+    kit.clock.advance(seconds=1)
+    await asyncio.sleep(0)
+    await asleep(kit)
+    serving.cancel()
+
+    assert (await kit.hold(hold)).status is HoldStatus.expired
+
+
+async def asleep(kit: StoreKit) -> None:
+    """Until the sweeper has nothing more to do."""
+    while not kit.clock.sleeping:  # noqa: ASYNC110 - the clock tells nobody who lies down
+        await asyncio.sleep(0.001)
+
+
+@pytest.mark.covers("RE-1", "RE-5", "HOLD-TIME-02")
+async def test_many_sweepers_at_once_ask_for_one_ping(kit: StoreKit) -> None:
+    hold = await asked(kit, expires_at=None, reminder_interval=30, remind_at=kit.clock.now() + 30 * MINUTE)
+    kit.clock.advance(minutes=31)
+
+    async def contend(store: Store, _: int) -> int:
+        return (await HoldSweeper(store, kit.clock).sweep()).reminded
+
+    assert sum(await kit.race(4, contend)) == 1
+    assert await told(kit, hold, "hold.reminded") == 1
+    assert (await kit.hold(hold)).reminder_count == 0
+
+
+@pytest.mark.covers("RE-3", "HOLD-TIME-02")
+async def test_pings_that_nobody_delivers_do_not_pile_up(kit: StoreKit) -> None:
+    hold = await asked(kit, expires_at=None, reminder_interval=15, remind_at=kit.clock.now() + 15 * MINUTE)
+    for _ in range(20):
+        kit.clock.advance(minutes=15)
+        await sweeper(kit).sweep()
+
+    assert await told(kit, hold, "hold.reminded") == 1
+
+
+@pytest.mark.covers("RE-2")
+async def test_a_ping_that_was_given_up_is_followed_by_another(kit: StoreKit) -> None:
+    hold = await asked(kit, expires_at=None, reminder_interval=15, remind_at=kit.clock.now() + 15 * MINUTE)
+    kit.clock.advance(minutes=15)
+    await sweeper(kit).sweep()
+    for message in await kit.store.claim_outbox(limit=9, lease=MINUTE, topics=("hold.reminded",)):
+        await kit.store.finish_outbox(message.id, attempt=1, state=OutboxState.dead, error="no such host")
+    kit.clock.advance(minutes=15)
+    await sweeper(kit).sweep()
+
+    assert await told(kit, hold, "hold.reminded") == 2
+    assert (await kit.hold(hold)).reminder_count == 0
+
+
+@pytest.mark.covers("RE-4")
+async def test_a_snooze_of_the_assignee_puts_the_ping_off(kit: StoreKit) -> None:
+    hold = await asked(kit, expires_at=None, reminder_interval=15, remind_at=kit.clock.now() + 15 * MINUTE)
+    row, now = await kit.hold(hold), kit.clock.now()
+    notes = tuple(
+        Note(hold=hold, kind="snooze", slot=who, person=f"user:{who}", at=now, until=now + until)
+        for who, until in (("dana", 2 * HOUR), ("sam", 9 * HOUR))
+    )
+    await kit.store.change_hold(HoldChange(hold=hold, version=row.version, at=now, notes=notes))
+    kit.clock.advance(minutes=60)
+    await sweeper(kit).sweep()
+    assert await told(kit, hold, "hold.reminded") == 0
+    kit.clock.advance(minutes=60)
+    await sweeper(kit).sweep()
+
+    assert await told(kit, hold, "hold.reminded") == 1

@@ -106,7 +106,8 @@ class Holding(Asking):
             self._tell(row.tenant, row.run, message, now)
         if change.mail is not None:
             self._add_inbox(run, *change.mail, now)
-        self._add_event(run, change.event)
+        for event in (change.event, *change.more_events):
+            self._add_event(run, event)
 
     async def due_holds(self, due: Due, *, now: int, limit: int) -> list[HoldRow]:
         with self._lock:

@@ -43,8 +43,9 @@ def change(cur: Cursor, now: int, change: HoldChange) -> HoldRow | Unchanged:
         outbox.put(cur, now, hold.tenant, key, message)
     if change.mail is not None:
         put(cur, now, key, *change.mail)
-    if change.event is not None:
-        add_event(cur, key, change.event)
+    for event in (change.event, *change.more_events):
+        if event is not None:
+            add_event(cur, key, event)
     return after
 
 

@@ -2,7 +2,8 @@
 
 Rows are taken table by table in small transactions, each only if it is still as it was read, so that runs go
 on meanwhile and a pass that was cut off is simply begun again: what is done is passed over. Records keep
-their meaning: the same payload and the same digest, under another key (D-4).
+their meaning: the same payload and the same digest, under another key (D-4). The audit is left alone: its
+chain is over the bytes that were written, so that it is read with the keys of its time.
 """
 
 from __future__ import annotations
@@ -26,7 +27,19 @@ if TYPE_CHECKING:
     from holdfast.runs.vaulted import VaultedStore
 
 BATCH = 200
-TABLES = ("journal", "events", "inbox", "holds", "late_reports", "outbox", "runs", "memories")
+TABLES = (
+    "journal",
+    "events",
+    "inbox",
+    "holds",
+    "late_reports",
+    "outbox",
+    "hold_notes",
+    "hold_keys",
+    "documents",
+    "runs",
+    "memories",
+)
 _options = msgspec.json.Decoder(tuple[Option, ...])
 
 Progress = Callable[[str, int], None]
@@ -155,6 +168,18 @@ def _message(vault: Vault, row: KeptRow) -> dict[str, Any]:
     return {"payload": _bytes(vault, row.values["payload"], row.tenant, "outbox", row.tenant, *row.place)}
 
 
+def _note(vault: Vault, row: KeptRow) -> dict[str, Any]:
+    return {"body": _bytes(vault, row.values["body"], row.tenant, "note", *row.place)}
+
+
+def _key(vault: Vault, row: KeptRow) -> dict[str, Any]:
+    return {"digest": _text(vault, row.values["digest"], row.tenant, "key", *row.place)}
+
+
+def _document(vault: Vault, row: KeptRow) -> dict[str, Any]:
+    return {"body": _bytes(vault, row.values["body"], row.tenant, "document", row.tenant, *row.place)}
+
+
 def _run(vault: Vault, row: KeptRow) -> dict[str, Any]:
     return {"error": _text(vault, row.values["error"], row.tenant, "error", row.run)}
 
@@ -171,7 +196,7 @@ def _memory(vault: Vault, row: KeptRow) -> dict[str, Any]:
 
 _RENEW: dict[str, Callable[[Vault, KeptRow], dict[str, Any]]] = {
     "journal": _record, "holds": _hold, "runs": _run, "memories": _memory,
-    "outbox": _message,
+    "outbox": _message, "hold_notes": _note, "hold_keys": _key, "documents": _document,
 }  # fmt: skip
 
 

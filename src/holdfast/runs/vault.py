@@ -147,8 +147,6 @@ class Vault:
         return self.close_text(msgspec.json.encode(options).decode(), tenant, "options", hold)
 
     def open_hold(self, hold: HoldRow) -> HoldRow:
-        if not is_encrypted(hold.context):
-            return hold
         opened: dict[str, Any] = {
             "prompt": self.open_text(hold.prompt, "prompt", hold.id),
             "context": self.open(hold.context, "context", hold.id),

@@ -10,22 +10,20 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from holdfast.errors import KeyMissingError
 from holdfast.runs.vault import Vault
+from holdfast.runs.vaulted_holds import VaultedHolds
 from holdfast.store.base import Claim, ClaimRequest, NewRun, RunFilter, RunHistory, RunRow, Store
 from holdfast.types.event import EventRow
-from holdfast.types.hold import Answer, HoldRow
-from holdfast.types.ids import DEFAULT_TENANT, HoldId, RunId
+from holdfast.types.ids import DEFAULT_TENANT, RunId
 from holdfast.types.memory import Memory, words
 from holdfast.types.record import InboxRow, Record, RunBatch, SettleAnswer
 from holdfast.types.sealed import is_encrypted
-from holdfast.types.status import HoldStatus
 
 _KNOWN = 10_000
 _ALL = 1_000_000
 
 
-class VaultedStore:
+class VaultedStore(VaultedHolds):
     """`Store`, method by method; what carries no content goes straight to the store within."""
 
     def __init__(self, inner: Store, vault: Vault) -> None:
@@ -182,41 +180,6 @@ class VaultedStore:
         return [
             (seq, self.vault.open(data, "late", run, seq)) for seq, data in await self.inner.late_reports(run)
         ]
-
-    # ------------------------------------------------------------------ holds
-    async def hold(self, hold: HoldId) -> HoldRow | None:
-        row = await self.inner.hold(hold)
-        return None if row is None else self.vault.open_hold(row)
-
-    async def holds(
-        self,
-        *,
-        run: RunId | None = None,
-        status: HoldStatus | None = None,
-        tenant: str | None = None,
-        limit: int = 100,
-    ) -> list[HoldRow]:
-        rows = await self.inner.holds(run=run, status=status, tenant=tenant, limit=limit)
-        return [self._listed(row) for row in rows]
-
-    def _listed(self, row: HoldRow) -> HoldRow:
-        """Holds that cannot be read are still listed, and say why; `hold` and `answer` refuse them."""
-        try:
-            return self.vault.open_hold(row)
-        except KeyMissingError as error:
-            shown = f"(encrypted under key {error.facts.get('key')}, which is not here)"
-            return replace(row, prompt=shown, options=None, context=b"{}", schema=None, resolution=None)
-
-    async def answer(self, answer: Answer, *, event: EventRow) -> HoldRow | None:
-        row = await self.inner.hold(answer.hold)
-        if row is None:
-            return None
-        # Whoever decides must have been able to read what was asked.
-        self.vault.open_hold(row)
-        closed = self.vault.close(answer.resolution, row.tenant, "resolution", row.id)
-        told = self.vault.close_event(event, row.tenant, row.run)
-        won = await self.inner.answer(replace(answer, resolution=closed), event=told)
-        return None if won is None else self.vault.open_hold(won)
 
     # ------------------------------------------------------------------ moving
     async def history(self, run: RunId) -> RunHistory | None:

@@ -346,8 +346,8 @@ class Memories(Protocol):
 
 
 class Resealing(Protocol):
-    """Rows as they lie, for whoever encrypts them anew. Tables: journal, events, inbox, holds, late_reports,
-    outbox, runs, memories, blobs."""
+    """Rows as they lie, for whoever encrypts them anew. Tables: journal, events, inbox, holds, hold_notes,
+    hold_keys, late_reports, outbox, documents, runs, memories, blobs. The audit never changes."""
 
     async def kept(self, table: str, *, after: int, limit: int) -> list[KeptRow]:
         """By their numbers, from the one after `after` on."""

@@ -32,6 +32,12 @@ class AuditRow(msgspec.Struct, frozen=True, kw_only=True):
     data: bytes
     prev: bytes
     hash: bytes
+    sealed: bytes | None = None  # what the store keeps, where `data` was encrypted: the chain is over this
+
+    @property
+    def data_digest(self) -> str:
+        """Of what is kept, which is all that the chain knows of `data`."""
+        return sha256(self.data if self.sealed is None else self.sealed).hexdigest()
 
 
 def chained(tenant: str, seq: int, prev: bytes, new: NewAudit) -> AuditRow:
@@ -64,5 +70,5 @@ def _said(row: AuditRow) -> dict[str, Any]:
         "action": row.action,
         "hold": row.hold,
         "run": row.run,
-        "data": sha256(row.data).hexdigest(),
+        "data": row.data_digest,
     }

@@ -141,12 +141,13 @@ CREATE TABLE flows (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE hold_keys (
+    number INTEGER PRIMARY KEY,
     hold TEXT NOT NULL,
     actor TEXT NOT NULL,
     key TEXT NOT NULL,
     digest TEXT NOT NULL,
-    PRIMARY KEY (hold, actor, key)
-) STRICT, WITHOUT ROWID;
+    UNIQUE (hold, actor, key)
+) STRICT;
 
 CREATE TABLE hold_links (
     jti TEXT PRIMARY KEY,

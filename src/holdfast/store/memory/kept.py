@@ -64,8 +64,8 @@ class Resealing(Tables):
             yield from self._memory_rows()
         elif table == "blobs":
             yield from self._blob_rows()
-        elif table == "outbox":
-            yield from self._outbox_rows()
+        elif table in ("outbox", "documents"):
+            yield from getattr(self, f"_{table}_rows")()
         else:
             for run in self._keys.values():
                 yield from getattr(self, f"_{table}_of")(run)
@@ -111,6 +111,33 @@ class Resealing(Tables):
                 run.late[i] = (seq, new["payload"])
 
             yield _row(run, i, (seq,), payload=payload), put
+
+    def _hold_notes_of(self, run: Run) -> Iterator[Found]:
+        places = [(hold, *slot) for hold in run.holds for slot in self._notes.get(hold, {})]
+        for i, (hold, kind, slot) in enumerate(places):
+
+            def put(new: dict[str, Any], hold: Any = hold, at: Any = (kind, slot)) -> None:
+                self._notes[hold][at] = replace(self._notes[hold][at], body=new["body"])
+
+            yield _row(run, i, (hold, kind, slot), body=self._notes[hold][kind, slot].body), put
+
+    def _hold_keys_of(self, run: Run) -> Iterator[Found]:
+        places = [place for place in self._hold_keys if place[0] in run.holds]
+        for i, place in enumerate(places):
+
+            def put(new: dict[str, Any], place: Any = place) -> None:
+                self._hold_keys[place] = new["digest"]
+
+            yield _row(run, i, place, digest=self._hold_keys[place]), put
+
+    def _documents_rows(self) -> Iterator[Found]:
+        for i, (place, document) in enumerate(list(self._documents.items()), 1):
+
+            def put(new: dict[str, Any], place: Any = place) -> None:
+                self._documents[place] = replace(self._documents[place], body=new["body"])
+
+            values = {"body": document.body}
+            yield KeptRow(row=i, run="", tenant=document.tenant, place=place[1:], values=values), put
 
     def _runs_of(self, run: Run) -> Iterator[Found]:
         def put(new: dict[str, Any]) -> None:

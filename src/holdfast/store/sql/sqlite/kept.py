@@ -12,6 +12,7 @@ from holdfast.types.sealed import KeptRow
 _SEQ = "{t}.key & 0xffffffff"
 _OF_KEY = "JOIN runs ON runs.key = {t}.key >> 32"
 _OF_RUN = "JOIN runs ON runs.key = {t}.run_key"
+_OF_HOLD = "JOIN holds ON holds.id = {t}.hold JOIN runs ON runs.key = holds.run_key"
 # Table -> (its own key, what a row is known by, the columns that carry content, how its run is found).
 _TABLES: dict[str, tuple[str, tuple[str, ...], tuple[str, ...], str]] = {
     "journal": ("key", (_SEQ,), ("payload", "digest"), _OF_KEY),
@@ -25,6 +26,9 @@ _TABLES: dict[str, tuple[str, tuple[str, ...], tuple[str, ...], str]] = {
     ),
     "late_reports": ("number", ("{t}.seq",), ("payload",), _OF_RUN),
     "outbox": ("id", ("{t}.key",), ("payload",), ""),
+    "hold_notes": ("number", ("{t}.hold", "{t}.kind", "{t}.slot"), ("body",), _OF_HOLD),
+    "hold_keys": ("number", ("{t}.hold", "{t}.actor", "{t}.key"), ("digest",), _OF_HOLD),
+    "documents": ("number", ("{t}.kind", "{t}.name"), ("body",), ""),
     "runs": ("key", (), ("error",), ""),
     "memories": ("number", ("{t}.id",), ("content", "folded"), ""),
     "blobs": ("number", ("{t}.digest",), (), ""),
@@ -33,6 +37,7 @@ _WHOSE = {
     "runs": ("runs.id", "runs.tenant"),
     "memories": ("''", "memories.tenant"),
     "outbox": ("''", "outbox.tenant"),
+    "documents": ("''", "documents.tenant"),
     "blobs": ("''", "''"),
 }
 

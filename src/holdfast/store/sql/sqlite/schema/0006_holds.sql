@@ -154,12 +154,13 @@ CREATE INDEX hold_notes_of_slot ON hold_notes (kind, slot);
 
 -- Idempotency keys, and the links that were used up.
 CREATE TABLE hold_keys (
+    number INTEGER PRIMARY KEY,
     hold TEXT NOT NULL,
     actor TEXT NOT NULL,
     key TEXT NOT NULL,
     digest TEXT NOT NULL,
-    PRIMARY KEY (hold, actor, key)
-) STRICT, WITHOUT ROWID;
+    UNIQUE (hold, actor, key)
+) STRICT;
 
 CREATE TABLE hold_links (
     jti TEXT PRIMARY KEY,

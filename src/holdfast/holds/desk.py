@@ -13,8 +13,8 @@ import msgspec
 
 from holdfast.errors import HoldfastError
 from holdfast.holds.assigning import parse_assignee
+from holdfast.holds.reminding import next_reminder
 from holdfast.telemetry import log
-from holdfast.types.clock import MICROS
 from holdfast.types.hold import HoldFacts, NewHold
 
 
@@ -91,10 +91,4 @@ def reminded(hold: NewHold) -> NewHold:
     """With the first time at which somebody is reminded of it."""
     if hold.reminder_interval is None or hold.remind_at is not None:
         return hold
-    return msgspec.structs.replace(
-        hold, remind_at=hold.created_at + max(hold.reminder_interval, LEAST_INTERVAL) * 60 * MICROS
-    )
-
-
-LEAST_INTERVAL = 15
-"""Minutes: reminders are looked for no more often (RE-1)."""
+    return msgspec.structs.replace(hold, remind_at=next_reminder(hold, hold.created_at))

@@ -16,7 +16,7 @@ from holdfast.holds.telling import REMINDED, entry, event, message
 from holdfast.model.breaks import TYPE as BREAKPOINT
 from holdfast.types import outbox
 from holdfast.types.clock import MICROS
-from holdfast.types.hold import HoldChange, HoldRow, Note
+from holdfast.types.hold import HoldChange, HoldRow, NewHold, Note
 from holdfast.types.status import HoldStatus
 
 LEAST_INTERVAL: Final = 15
@@ -38,14 +38,14 @@ def ping_of(payload: bytes) -> Ping:
     return msgspec.json.decode(payload, type=Ping)
 
 
-def interval_of(row: HoldRow) -> int | None:
+def interval_of(row: NewHold) -> int | None:
     """Microseconds; none: nobody is reminded."""
     if row.reminder_interval is None or row.type == BREAKPOINT:
         return None
     return max(row.reminder_interval, LEAST_INTERVAL) * _MINUTE
 
 
-def next_reminder(row: HoldRow, at: int, calendar: Calendar | None = None) -> int | None:
+def next_reminder(row: NewHold, at: int, calendar: Calendar | None = None) -> int | None:
     """The first reminder after a notice at `at`, out of quiet hours."""
     interval = interval_of(row)
     if interval is None:

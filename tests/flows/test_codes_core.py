@@ -19,6 +19,7 @@ from holdfast.store.base import RunFilter
 from holdfast.types.hold import Option
 from holdfast.types.record import Kind, Record
 from holdfast.types.status import HoldStatus
+from holdfast.types.terms import HoldTerms
 from tests.flows.conftest import node
 from tests.flows.places import Place, answer, told
 from tests.flows.refunds import GIVEN, refund_flow
@@ -195,10 +196,8 @@ async def test_deadline_of_a_person_is_not_forgotten_when_no_process_waits(
             while (await service.get(waiting.run_id)).status not in ("completed", "failed"):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
     (hold,) = await service.holds(waiting.run_id, open_only=False)
-    assert hold.status is HoldStatus.expired
-    assert (await service.get(waiting.run_id)).status == {"default": "completed", "fail": "failed"}[
-        on_timeout
-    ]
+    ended = (hold.status, (await service.get(waiting.run_id)).status)
+    assert ended == {"default": ("resolved", "completed"), "fail": ("expired", "failed")}[on_timeout]
 
 
 @pytest.mark.covers("E20", "G-21")
@@ -222,17 +221,19 @@ async def test_no_option_of_a_human_step_is_dropped_on_its_way_to_the_hold(house
         "gate", prompt="Ship {{what}}?", options=[{"id": "y", "label": "Yes", "variant": "primary"}, "n"],
         assignee="team:{{what}}", timeout="2h", on_timeout="default", priority="high", type="review",
         bind="verdict", context={"what": "{{what}}"}, schema={"type": "object"}, into="filled",
+        reminder="1h", tags=["ship"], max_reminders=3,
     )  # fmt: skip
     (spec,) = [each.hold for each in flow.program().graph.nodes if each.id == "gate"]
     assert [
         name for name in HoldSpec.__struct_fields__ if getattr(spec, name) == getattr(HoldSpec(), name)
-    ] == ["form"]  # which a hold has in place of a schema
+    ] == ["form", "wait"]  # which a hold has in place of a schema, and of a length that is known
     waiting = await flow.run({"what": "it"}, on=house)
     (hold,) = waiting.holds
     assert (hold.prompt, hold.assignee, hold.priority, hold.type) == ("Ship it?", "team:it", "high", "review")
     assert hold.options == (Option("y", "Yes", "primary"), Option("n", "n"))
     assert hold.expires_at == hold.created_at + 2 * 3600 * 1_000_000
-    assert hold.expiry_action == "default"
+    assert hold.expiry_action == "default_option"
+    assert (hold.reminder_interval, hold.tags, hold.terms) == (60, ("ship",), HoldTerms(max_reminders=3))
     assert (hold.context, hold.schema) == (b'{"what":"it"}', b'{"type":"object"}')
     await answer(house, waiting, "y", data={})
     assert (await flow.resume(waiting.run_id, on=house)).expect().state["verdict"] == "y"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Flow, RunSettings, RunStatus
+from holdfast import Flow, RunSettings, RunStatus, all_of
 from tests.flows.places import Place, answer, open_holds, told
 
 pytestmark = pytest.mark.anyio
@@ -150,12 +150,24 @@ async def test_a_run_is_running_when_it_has_an_open_question_and_a_branch_at_wor
 
 @pytest.mark.covers("D-30")
 async def test_a_timer_is_gone_when_the_wait_that_it_belongs_to_is_over(place: Place) -> None:
-    flow = Flow("gate")
+    flow = Flow("gate", effect="pure")
     flow.hold("gate", prompt="Go?", options=["yes"], timeout="1h")
+
+    @flow.node
+    async def beside() -> None: ...
+
+    @flow.node(join=all_of(timeout="2h"))
+    async def end() -> None: ...
+
+    flow.start("gate", beside)
+    flow.edge("gate", end)
+    flow.edge(beside, end)
     house = await place.house()
     result = await flow.run(on=house)
     store = await house.open()
     assert await store.next_timer() is not None
+    assert await store.next_due_hold() is not None
     await answer(house, result, "yes")
     assert (await flow.resume(result.run_id, on=house)).completed
     assert await store.next_timer() is None
+    assert await store.next_due_hold() is None

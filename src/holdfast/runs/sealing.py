@@ -32,7 +32,7 @@ _ANY_FIELDS: dict[type[Body], tuple[str, ...]] = {
     CreatedBody: ("input", "scratch", "artifacts", "options", "lineage", "base"),
     IntentBody: ("facts",),
     SubstepBody: ("value",),
-    AskedBody: ("options", "context", "schema"),
+    AskedBody: ("options", "context", "schema", "more"),
     StepBody: ("output", "notes", "walk"),
     SnapshotBody: ("position",),
 }

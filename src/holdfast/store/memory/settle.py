@@ -187,7 +187,8 @@ class Settling(Asking):
             row = self._holds[hold]
             self._hold_places.pop((run.key, row.scope, row.node, row.visit, row.ordinal), None)
             self._hold_places[run.key, scope, node, row.visit, row.ordinal] = hold
-            self._holds[hold] = msgspec.structs.replace(row, scope=scope, node=node, version=row.version + 1)
+            version = row.version + (row.status is HoldStatus.pending)
+            self._holds[hold] = msgspec.structs.replace(row, scope=scope, node=node, version=version)
 
 
 def _check_statuses(run: Run, sides: list[Side]) -> None:

@@ -22,7 +22,8 @@ UPDATE runs SET status = ?, error = coalesce(?, error), ended_at = ?, worker = N
                 ready_at = NULL
 WHERE key = ?"""
 _MIGRATE = "UPDATE runs SET version = ?, code = ?, migrated = ? WHERE key = ?"
-_MOVE_HOLD = "UPDATE holds SET scope = ?, node = ?, version = version + 1 WHERE id = ? AND run_key = ?"
+_MOVE_HOLD = "UPDATE holds SET scope = ?, node = ? WHERE id = ? AND run_key = ?"
+_COUNT_MOVE = "UPDATE holds SET version = version + 1 WHERE id = ? AND status = 'pending'"
 _CHANGE_STATUS = "UPDATE runs SET status = coalesce(?, status), error = coalesce(?, error) WHERE key = ?"
 
 
@@ -87,6 +88,7 @@ def _migrate(cur: Cursor, key: int, to: Migrated) -> None:
     cur.execute(_MIGRATE, (to.version, to.code, to.seq, key))
     for hold, scope, node in to.holds:
         cur.execute(_MOVE_HOLD, (scope, node, hold, key))
+        cur.execute(_COUNT_MOVE, (hold,))
 
 
 def refer(cur: Cursor, key: int, side: Side) -> None:

@@ -79,6 +79,12 @@ def demand_version(row: HoldRow, wanted: int | None) -> None:
         )
 
 
+def demand_epoch(row: HoldRow, wanted: int | None) -> None:
+    """Raises HoldReassignedError where the caller's link is of an earlier assignment."""
+    if wanted is not None and wanted != row.epoch:
+        raise reassigned(row)
+
+
 def demand_content(row: HoldRow, shown: str | None) -> None:
     """Raises ContentChangedError where the caller was shown something else (RS-7)."""
     if shown is not None and shown != row.request_hash:

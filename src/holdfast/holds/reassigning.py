@@ -99,7 +99,7 @@ def moved(
         at=at,
         fields=fields,
         audit=(entry(row, by, "reassigned", at, **known, **said),),
-        outbox=(message(row, ASSIGNED, epoch=epoch, **known, by=by),),
+        outbox=(message(row, ASSIGNED, **known, by=by),),
         event=event(row, REASSIGNED, at, **known, by=by),
     )
 

@@ -45,7 +45,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
     created_at: int = 0
     expires_at: int | None = None
-    number: int = 0  # which reminder or escalation
+    number: int = 0  # which reminder
     outcome: str = ""
     to: str = ""
     link: str = ""
@@ -80,9 +80,16 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
         return [(name, shown(value, 1000)) for name, value in found if value.strip(" ·")]
 
 
-def notice_of(row: HoldRow, *, id: str, topic: str, payload: dict[str, Any]) -> Notice:  # noqa: A002
+def notice_of(
+    row: HoldRow,
+    *,
+    id: str,  # noqa: A002
+    topic: str,
+    payload: dict[str, Any],
+    prompt: str,
+) -> Notice:
     """Facts only; whom it goes to and the link are the recipient's."""
-    number = payload.get("number", 0)
+    number = payload.get("reminder", 0)
     return Notice(
         id=id,
         topic=topic,
@@ -92,7 +99,7 @@ def notice_of(row: HoldRow, *, id: str, topic: str, payload: dict[str, Any]) -> 
         flow=row.flow,
         node=row.node,
         type=row.type,
-        prompt=row.prompt,
+        prompt=prompt,
         options=row.options or (),
         assignee=Assignee(row.assignee_type, row.assignee_value),
         priority=row.priority,

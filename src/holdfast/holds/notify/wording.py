@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from html import escape
+
 from holdfast.holds.notify.escaping import for_html, shown
 from holdfast.holds.notify.notice import Notice
 
@@ -40,5 +42,5 @@ def _way(notice: Notice) -> str:
 
 def _button(notice: Notice) -> str:
     if notice.link and not notice.is_about_the_end:
-        return f'<p><a href="{for_html(notice.link)}" style="{_BUTTON}">Open it to decide</a></p>'
+        return f'<p><a href="{escape(notice.link)}" style="{_BUTTON}">Open it to decide</a></p>'
     return f"<p>{for_html(_way(notice))}</p>"

@@ -1,0 +1,58 @@
+"""Whom a message is for: those that the hold waits for at this moment, or whoever was asked back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from holdfast.holds.approvals import Vote, seats_of, turn_of
+from holdfast.holds.assigning import DELEGATED, UNROUTED, parse_assignee, same_person
+from holdfast.holds.deployments import Deployments
+from holdfast.store.base import Store
+from holdfast.types.hold import HoldRow
+from holdfast.types.outbox import ASKED_BACK
+from holdfast.types.terms import Assignee
+
+
+async def audience(store: Store, row: HoldRow, topic: str, payload: dict[str, Any]) -> list[Assignee]:
+    """Nobody: it is unrouted (NO-6), or its delegation is not in force."""
+    named = _asked(payload) if topic == ASKED_BACK else await _seats(store, row)
+    found = [await _in_person(store, row, each) for each in named]
+    return [each for each in found if each.type != UNROUTED]
+
+
+def _asked(payload: dict[str, Any]) -> list[Assignee]:
+    """An agent that was asked reads it from its run."""
+    whom = str(payload.get("to") or "")
+    return [] if whom.startswith("agent:") else [parse_assignee(whom)]
+
+
+async def _seats(store: Store, row: HoldRow) -> list[Assignee]:
+    if row.terms.approval.mode != "sequential":
+        return list(seats_of(row))
+    notes = await store.hold_notes(row.id, kinds=("vote",))
+    votes = sorted((msgspec.json.decode(note.body, type=Vote) for note in notes), key=lambda vote: vote.at)
+    turn = turn_of(row, votes)
+    return [] if turn is None else [turn]
+
+
+async def asked_back(store: Store, row: HoldRow, payload: dict[str, Any]) -> str:
+    """What was asked or answered, and about what."""
+    kind = "reply" if payload.get("reply") else "question"
+    notes = await store.hold_notes(row.id, kinds=(kind,))
+    found = next((note for note in notes if note.slot == payload.get("question")), None)
+    text = "" if found is None else str(msgspec.json.decode(found.body).get("text", ""))
+    return f"{text}\n\nAbout: {row.prompt}"
+
+
+async def _in_person(store: Store, row: HoldRow, to: Assignee) -> Assignee:
+    """A delegated user is whoever that is now (AS-9); an address is as the program wrote it (NO-4)."""
+    if to.type == DELEGATED:
+        found = await Deployments(store).delegation(row.tenant, to.value)
+        lasts = found is not None and found.lasts(store.now())
+        return parse_assignee(found.to) if found is not None and lasts else Assignee(UNROUTED)
+    written = (row.assignee or "").partition(":")[2].strip() or (row.assignee or "").strip()
+    if to.type == "user" and same_person(written, to.value):
+        return Assignee("user", written)
+    return to

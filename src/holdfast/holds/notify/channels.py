@@ -1,0 +1,117 @@
+"""The channels of a house: those of the operator's file or program, and those that tenants set up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from holdfast.errors import SettingsError
+from holdfast.holds.directory.base import Directory
+from holdfast.holds.egress import Egress, target_of
+from holdfast.holds.notify.bridging import Bridge
+from holdfast.holds.notify.channel import Channel
+from holdfast.holds.notify.settings import (
+    AppriseSpec,
+    NotifySettings,
+    SlackSpec,
+    SmtpSpec,
+    Spec,
+    TeamsSpec,
+    TenantSpec,
+    tenant_spec,
+)
+from holdfast.holds.notify.slack import Slack
+from holdfast.holds.notify.smtp import Server, Smtp
+from holdfast.holds.notify.teams import Teams
+from holdfast.holds.notify.webhook import Webhook
+from holdfast.store.holding import Documents
+from holdfast.telemetry import log
+from holdfast.types.clock import Clock
+from holdfast.types.document import Document
+from holdfast.types.veil import veil
+
+KIND = "channel"
+
+
+class Channels:
+    """`given`: channels that a program made itself, for all tenants."""
+
+    def __init__(
+        self,
+        store: Documents,
+        clock: Clock,
+        *,
+        settings: NotifySettings | None = None,
+        directory: Directory | None = None,
+        given: Sequence[Channel] = (),
+    ) -> None:
+        self.store = store
+        self.clock = clock
+        self.settings = settings or NotifySettings()
+        # What an operator allows is for the operator's own addresses, not for those of tenants.
+        self._egress = Egress(allow=self.settings.allow, timeout=self.settings.timeout)
+        self._fixed: list[tuple[str | None, Channel]] = [(None, channel) for channel in given]
+        for spec in self.settings.channel:
+            self._fixed.append((spec.tenant, make(spec, self._egress, clock, directory)))
+
+    @property
+    def are_given(self) -> bool:
+        return bool(self._fixed)
+
+    async def of(self, tenant: str) -> list[Channel]:
+        """A document that cannot be used is passed over, and complained of."""
+        found = [channel for whose, channel in self._fixed if whose in (None, tenant)]
+        for document in await self.store.documents(tenant, KIND):
+            try:
+                spec = tenant_spec(document.body, document.name)
+                found.append(make(spec, Egress(timeout=self.settings.timeout), self.clock, None))
+            except SettingsError as error:
+                log.warning("a channel of tenant %s cannot be used: %s", tenant, error)
+        return found
+
+    async def put(self, tenant: str, spec: TenantSpec) -> Document | None:
+        """Set one up for a tenant. Raises SettingsError, and EgressError for an address inside."""
+        body = msgspec.json.encode(spec)
+        make(tenant_spec(body, spec.name), Egress(), self.clock, None)
+        target_of(spec.url, Egress())
+        document = Document(tenant=tenant, kind=KIND, name=spec.name, body=body)
+        return await self.store.put_document(document)
+
+
+def make(spec: Spec, egress: Egress, clock: Clock, directory: Directory | None) -> Channel:
+    """Raises SettingsError. What is secret in it will not be shown by anything that this process says."""
+    veil.learn([getattr(spec, name, ()) for name in ("password", "url", "urls", "secrets")])
+    if isinstance(spec, SmtpSpec):
+        # A mail about the end of each question would be one too many: the link in the first one is void.
+        scope = spec.scope(outcomes=False)
+        return Smtp(
+            spec.name,
+            _server(spec),
+            spec.sender,
+            directory=directory,
+            scope=scope,
+            admins=spec.admins,
+            clock=clock,
+        )
+    scope = spec.scope(outcomes=True)
+    if isinstance(spec, AppriseSpec):
+        return Bridge(spec.name, spec.urls, scope=scope, admin=spec.admin)
+    if isinstance(spec, SlackSpec):
+        return Slack(spec.name, spec.url, egress=egress, scope=scope, admin=spec.admin, clock=clock)
+    if isinstance(spec, TeamsSpec):
+        return Teams(spec.name, spec.url, egress=egress, scope=scope, admin=spec.admin, clock=clock)
+    return Webhook(
+        spec.name, spec.url, secrets=spec.secrets, egress=egress, scope=scope, admin=spec.admin, clock=clock
+    )
+
+
+def _server(spec: SmtpSpec) -> Server:
+    return Server(
+        host=spec.host,
+        port=spec.port,
+        security=spec.security,
+        user=spec.user,
+        password=spec.password,
+        timeout=spec.timeout,
+    )

@@ -1,0 +1,211 @@
+"""The deliverer: empties the outbox through the channels. Any number of them may run.
+
+A message is told after the commit that wrote it, at least once: a crash between the sending and the note of
+it sends it again, under the same id. It is not told when the hold is decided by then, or somebody else's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.errors import StoreError
+from holdfast.holds.notify.audience import asked_back, audience
+from holdfast.holds.notify.backoff import next_try
+from holdfast.holds.notify.channel import Channel, Delivery
+from holdfast.holds.notify.channels import Channels
+from holdfast.holds.notify.doorway import Doorway
+from holdfast.holds.notify.ledger import Ledger
+from holdfast.holds.notify.notice import Notice, notice_of
+from holdfast.holds.notify.recipients import Recipient, are_told, recipients_of
+from holdfast.holds.notify.settings import TOPICS
+from holdfast.holds.notify.wanting import in_flight, why_not
+from holdfast.store.base import Store
+from holdfast.telemetry import log
+from holdfast.types.clock import MICROS, Clock
+from holdfast.types.hold import HoldRow
+from holdfast.types.ids import HoldId
+from holdfast.types.outbox import ASKED_BACK, CLOSED, OutboxRow, OutboxState
+from holdfast.types.wording import told
+
+BATCH: Final = 20
+LEASE: Final = 300 * MICROS
+PATIENCE: Final = 60.0  # seconds for one recipient
+SHORTLY: Final = MICROS
+
+Place = tuple[Channel, str]
+
+
+class Round(msgspec.Struct, kw_only=True):
+    """How many messages came to which end."""
+
+    done: int = 0
+    skipped: int = 0
+    waiting: int = 0
+    dead: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.done + self.skipped + self.waiting + self.dead
+
+
+class Deliverer:
+    """`every`: seconds between two looks at an empty outbox."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        channels: Channels,
+        *,
+        doorway: Doorway | None = None,
+        ledger: Ledger | None = None,
+        every: float = 1.0,
+    ) -> None:
+        self.store = store
+        self.clock = clock
+        self.channels = channels
+        self.every = every
+        self._doorway = doorway or Doorway(store, channels.settings.base_url)
+        self._ledger = ledger or Ledger(store)
+
+    async def deliver(self) -> Round:
+        """Everything that is due now. Without any channel nothing is taken out: it waits for one."""
+        found = Round()
+        while await self._somebody_listens():
+            messages = await self.store.claim_outbox(limit=BATCH, lease=LEASE, topics=TOPICS)
+            for state in await asyncio.gather(*(self._one(message) for message in messages)):
+                setattr(found, state.value, getattr(found, state.value) + 1)
+            if len(messages) < BATCH:
+                break
+        return found
+
+    async def serve(self) -> None:
+        """Until cancelled."""
+        while True:
+            try:
+                await self.deliver()
+            except StoreError as error:
+                log.warning("notices could not be delivered: %s", error)
+            await self.clock.sleep(self.every)
+
+    async def _somebody_listens(self) -> bool:
+        if self.channels.are_given:
+            return True
+        waiting = await self.store.list_outbox(state=OutboxState.waiting, limit=BATCH)
+        return any([await self.channels.of(tenant) for tenant in {message.tenant for message in waiting}])
+
+    async def _one(self, message: OutboxRow) -> OutboxState:
+        """One message that cannot be told must not keep the others from being told."""
+        try:
+            state, error, due = await self._told(message)
+        except StoreError:
+            raise
+        except Exception as error_:
+            log.exception("notice %s could not be delivered", message.key)
+            state, error, due = self._again(message, told(error_, 200), None)
+        await self.store.finish_outbox(
+            message.id, attempt=message.attempts, state=state, error=error, due_at=due
+        )
+        return state
+
+    async def _told(self, message: OutboxRow) -> tuple[OutboxState, str | None, int]:
+        payload: dict[str, Any] = msgspec.json.decode(message.payload)
+        row = await self._row(message)
+        reason = why_not(row, message, payload, self.store.now())
+        if row is None or reason is not None:
+            return OutboxState.skipped, reason, 0
+        if message.topic == CLOSED and await in_flight(self.store, message, self.store.now()):
+            return OutboxState.waiting, "others are told first", self.store.now() + SHORTLY
+        words = await asked_back(self.store, row, payload) if message.topic == ASKED_BACK else row.prompt
+        notice = notice_of(row, id=message.key, topic=message.topic, payload=payload, prompt=words)
+        known = await recipients_of(self.store, row.id)
+        places = await self._places(row, notice, known, payload)
+        if not places:
+            return OutboxState.skipped, "nobody to tell", 0
+        return await self._each(message, notice, places, known)
+
+    async def _row(self, message: OutboxRow) -> HoldRow | None:
+        return await self.store.hold(HoldId(message.hold)) if message.hold else None
+
+    async def _places(
+        self, row: HoldRow, notice: Notice, known: Sequence[Recipient], payload: dict[str, Any]
+    ) -> list[tuple[Place, Notice]]:
+        """Which channel tells it to which address, and in what words: for whom it is differs."""
+        channels = await self.channels.of(row.tenant)
+        if notice.is_about_the_end:
+            return [((channel, to), notice) for channel, to in _who_know(channels, known)]
+        found: dict[tuple[str, str], tuple[Place, Notice]] = {}
+        for whom in await audience(self.store, row, notice.topic, payload):
+            meant = msgspec.structs.replace(notice, assignee=whom)
+            for channel in channels:
+                if channel.scope.takes(meant):
+                    for to in await channel.addresses(whom, row.tenant):
+                        found.setdefault((channel.name, to), ((channel, to), meant))
+        return list(found.values())
+
+    async def _each(
+        self,
+        message: OutboxRow,
+        notice: Notice,
+        places: Sequence[tuple[Place, Notice]],
+        known: Sequence[Recipient],
+    ) -> tuple[OutboxState, str | None, int]:
+        """Each once: who has accepted is left alone, and who has refused for good until it is replayed."""
+        before = {(each.channel, each.to): each for each in known if each.notice == notice.id}
+        failed: list[Delivery] = []
+        for (channel, to), meant in places:
+            earlier = before.get((channel.name, to))
+            if earlier is not None and (earlier.accepted or (earlier.final and message.attempts > 1)):
+                failed += [] if earlier.accepted else [Delivery(accepted=False, detail=earlier.detail)]
+                continue
+            row = await self._row(message)
+            reason = why_not(row, message, msgspec.json.decode(message.payload), self.store.now())
+            if row is None or reason is not None:
+                return OutboxState.skipped, reason, 0
+            link = await self._doorway.link(row, meant, to, personal=channel.personal)
+            delivery = await _send(channel, msgspec.structs.replace(meant, to=to, link=link))
+            await self._ledger.write(row.id, message, (channel.name, to), delivery)
+            failed += [] if delivery.accepted else [delivery]
+        return self._settled(message, failed)
+
+    def _settled(self, message: OutboxRow, failed: Sequence[Delivery]) -> tuple[OutboxState, str | None, int]:
+        """Done when all have it. What was refused for good can be replayed once the cause is mended."""
+        if not failed:
+            return OutboxState.done, None, 0
+        error = "; ".join(dict.fromkeys(each.detail for each in failed))[:1000]
+        if not any(each.retry for each in failed):
+            return OutboxState.dead, error, 0
+        return self._again(message, error, max((each.after or 0.0 for each in failed), default=None))
+
+    def _again(
+        self, message: OutboxRow, error: str, after: float | None
+    ) -> tuple[OutboxState, str | None, int]:
+        due = next_try(message.key, message.attempts, self.store.now(), after)
+        if due is None:
+            log.error("notice %s was given up after %d attempts: %s", message.key, message.attempts, error)
+            return OutboxState.dead, error, 0
+        return OutboxState.waiting, error, due
+
+
+def _who_know(channels: Sequence[Channel], known: Sequence[Recipient]) -> list[Place]:
+    """Those who were told that it is open, and those who want to hear of every end."""
+    by_name = {channel.name: channel for channel in channels if channel.scope.outcomes}
+    found = [(by_name[name], to) for name, to in are_told(known) if name in by_name]
+    asked = [channel for channel in channels if CLOSED in channel.scope.topics and not channel.personal]
+    return found + [(channel, channel.name) for channel in asked if (channel, channel.name) not in found]
+
+
+async def _send(channel: Channel, notice: Notice) -> Delivery:
+    """A channel that raises or hangs has not accepted it."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return await channel.send(notice)
+    except TimeoutError:
+        return Delivery(accepted=False, retry=True, detail="no answer in time")
+    except Exception as error:
+        log.exception("channel %s failed", channel.name)
+        return Delivery(accepted=False, retry=True, detail=told(error, 200))

@@ -1,0 +1,187 @@
+"""Which channels there are: a TOML file of the operator (HOLDFAST_NOTIFY), and documents of tenants.
+
+    base_url = "https://holdfast.example.com"      # where links lead; without one, notices have none
+    allow = ["hooks.internal:8080"]                # hosts that the rules of egress do not bind
+
+    [[channel]]
+    name = "mail"
+    kind = "smtp"
+    host = "smtp.example.com"
+    sender = "Holdfast <holdfast@example.com>"
+    user = "holdfast"
+    password = "${SMTP_PASSWORD}"
+
+`${NAME}` is a variable of the environment, so that the file holds no secret.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, cast
+
+import msgspec
+
+from holdfast.errors import SettingsError
+from holdfast.holds.notify.channel import Scope
+from holdfast.types import outbox
+from holdfast.types.terms import PRIORITIES
+
+VARIABLE: Final = "HOLDFAST_NOTIFY"
+TOPICS: Final = (
+    outbox.CREATED, outbox.ASSIGNED, outbox.REMINDED, outbox.ESCALATED, outbox.ASKED_BACK, outbox.CLOSED
+)  # fmt: skip
+
+_NAMED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+class Common(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
+    """What all channels have. `tenant`: only for its holds. `topics`, `assignees`, `priorities`: only for
+    these. `outcomes`: also tell how a hold ended; none: as is usual for the kind."""
+
+    name: str
+    tenant: str | None = None
+    topics: tuple[str, ...] = ()
+    assignees: tuple[str, ...] = ()
+    priorities: tuple[str, ...] = ()
+    outcomes: bool | None = None
+
+    def scope(self, *, outcomes: bool) -> Scope:
+        told = self.outcomes if self.outcomes is not None else outcomes
+        return Scope(topics=self.topics, assignees=self.assignees, priorities=self.priorities, outcomes=told)
+
+
+class SmtpSpec(Common, frozen=True, kw_only=True, tag="smtp"):
+    host: str
+    sender: str
+    port: int = 587
+    security: str = "starttls"
+    user: str = ""
+    password: str = ""
+    timeout: float = 30.0
+    admins: tuple[str, ...] = ()
+
+
+class SlackSpec(Common, frozen=True, kw_only=True, tag="slack"):
+    url: str
+    admin: bool = False
+
+
+class TeamsSpec(Common, frozen=True, kw_only=True, tag="teams"):
+    url: str
+    admin: bool = False
+
+
+class WebhookSpec(Common, frozen=True, kw_only=True, tag="webhook"):
+    url: str
+    secrets: tuple[str, ...]
+    admin: bool = False
+
+
+class AppriseSpec(Common, frozen=True, kw_only=True, tag="apprise"):
+    urls: tuple[str, ...]
+    admin: bool = False
+
+
+Spec = SmtpSpec | SlackSpec | TeamsSpec | WebhookSpec | AppriseSpec
+# What a tenant may set up for itself: only what the rules of egress watch over.
+TenantSpec = SlackSpec | TeamsSpec | WebhookSpec
+
+
+class NotifySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`timeout`: seconds for one message to a webhook."""
+
+    channel: tuple[Spec, ...] = ()
+    base_url: str = ""
+    allow: tuple[str, ...] = ()
+    timeout: float = 15.0
+
+
+def settings_from_environment() -> NotifySettings | None:
+    """Those of the file that HOLDFAST_NOTIFY names; none: nobody is notified. Raises SettingsError."""
+    path = os.environ.get(VARIABLE)
+    return read_settings(path) if path else None
+
+
+def read_settings(path: str | os.PathLike[str]) -> NotifySettings:
+    """Raises SettingsError, which names the field."""
+    source = os.fspath(path)
+    try:
+        raw = tomllib.loads(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise SettingsError(
+            f"the file of channels {source} cannot be read: {error.strerror}.", hint=f"Check {VARIABLE}."
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{source} is not TOML: {error}.") from None
+    return parse_settings(raw, source)
+
+
+def parse_settings(
+    raw: Any, source: str = "the channels", environment: Mapping[str, str] | None = None
+) -> NotifySettings:
+    known = os.environ if environment is None else environment
+    filled = _filled(raw, known, "$", source)
+    found = _converted(filled, NotifySettings, source)
+    names = [spec.name for spec in found.channel]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise SettingsError(f"{source} has two channels named {twice[0]!r}.", hint="Give each its own name.")
+    for place, spec in enumerate(found.channel):
+        check_spec(spec, f"{source}: channel[{place}] ({spec.name!r})")
+    if found.base_url and not found.base_url.startswith(("https://", "http://")):
+        raise SettingsError(f"{source}: base_url is no address.", hint="Write https://host/path.")
+    return found
+
+
+def tenant_spec(body: bytes, name: str) -> TenantSpec:
+    """Of a document. What it says is what it means: it can name no variable of this process."""
+    found = _converted(msgspec.json.decode(body), TenantSpec, f"the channel {name!r}")
+    check_spec(found, f"the channel {name!r}")
+    return found
+
+
+def check_spec(spec: Common, where: str) -> None:
+    """Raises SettingsError for what no hold could ever match."""
+    if not spec.name or not spec.name.isprintable() or len(spec.name) > 100:
+        raise SettingsError(f"{where} needs a name of at most 100 printable characters.")
+    for field, given, known in (("topics", spec.topics, TOPICS), ("priorities", spec.priorities, PRIORITIES)):
+        wrong = [each for each in given if each not in known]
+        if wrong:
+            raise SettingsError(
+                f"{where}: {field} has {wrong[0]!r}.", hint=f"Choose from: {', '.join(known)}."
+            )
+
+
+def _converted(raw: Any, kind: Any, source: str) -> Any:
+    try:
+        return msgspec.convert(raw, kind)
+    except msgspec.ValidationError as error:
+        raise SettingsError(
+            f"{source}: {error}.", hint="docs/how-to/notify-people.md shows all fields."
+        ) from None
+
+
+def _filled(value: Any, environment: Mapping[str, str], path: str, source: str) -> Any:
+    """With the variables in the place of their names."""
+    if isinstance(value, str):
+        return _NAMED.sub(lambda found: _variable(found[1], environment, path, source), value)
+    if isinstance(value, dict):
+        pairs = cast("dict[str, Any]", value).items()
+        return {key: _filled(inner, environment, f"{path}.{key}", source) for key, inner in pairs}
+    if isinstance(value, list):
+        items = enumerate(cast("list[Any]", value))
+        return [_filled(inner, environment, f"{path}[{place}]", source) for place, inner in items]
+    return value
+
+
+def _variable(name: str, environment: Mapping[str, str], path: str, source: str) -> str:
+    found = environment.get(name)
+    if not found:
+        raise SettingsError(
+            f"{source}: {path} names the environment variable {name}, which is not set.", hint=f"Set {name}."
+        )
+    return found

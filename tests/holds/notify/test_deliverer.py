@@ -1,0 +1,337 @@
+"""The deliverer on real stores: who is told, once, again, or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+import pytest
+
+from holdfast.holds.notify.backoff import LONGEST, WAITS, next_try
+from holdfast.holds.notify.channel import Scope
+from holdfast.holds.notify.deliverer import Deliverer
+from holdfast.holds.notify.recipients import recipients_of
+from holdfast.holds.notify.slack import Slack
+from holdfast.types.clock import MICROS
+from holdfast.types.outbox import OutboxState
+from holdfast.types.status import HoldStatus
+from holdfast.types.terms import Approval, Assignee, operator
+from tests.holds.notify.scene import FAILS, REFUSED, Diary, scene
+from tests.holds.notify.servers import http_server
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request, tmp_path):
+    return "memory:" if request.param == "memory" else f"sqlite:{tmp_path}/holds.db"
+
+
+@pytest.mark.covers("NO-1", "NO-4", "HOLD-NOTE-01")
+async def test_deliverer_tells_once_and_sets_the_flag_when_a_hold_opens(store):
+    diary = Diary()
+    async with scene(diary, store=store) as it:
+        row = await it.ask()
+        assert not row.notification_sent
+        round_ = await it.deliverer.deliver()
+        assert (round_.done, round_.total) == (1, 1)
+        assert (await it.deliverer.deliver()).total == 0
+        after = await it.row(row)
+        assert (after.notification_sent, after.notified_at) == (True, it.clock.now())
+        assert "notified" in await it.actions(row)
+    assert diary.told() == [("hold.created", "Dana@acme.example")]
+    assert diary.notices[0].title == "Refund 3?"
+
+
+@pytest.mark.covers("NO-1")
+async def test_deliverer_leaves_messages_waiting_when_there_is_no_channel(store):
+    async with scene(store=store) as it:
+        row = await it.ask()
+        assert (await it.deliverer.deliver()).total == 0
+        assert not (await it.row(row)).notification_sent
+        (message,) = await it.store.list_outbox(hold=row.id)
+        assert message.state is OutboxState.waiting
+
+
+@pytest.mark.covers("NO-2", "HOLD-NOTE-01")
+async def test_deliverer_tries_again_with_back_off_when_a_channel_fails(store):
+    diary = Diary(answers={"Dana@acme.example": [FAILS, FAILS]})
+    async with scene(diary, store=store) as it:
+        row = await it.ask()
+        assert (await it.deliverer.deliver()).waiting == 1
+        assert not (await it.row(row)).notification_sent
+        assert (await it.deliverer.deliver()).total == 0
+        it.clock.advance(seconds=15)
+        assert (await it.deliverer.deliver()).waiting == 1
+        it.clock.advance(seconds=80)
+        assert (await it.deliverer.deliver()).done == 1
+        assert (await it.row(row)).notification_sent
+        assert (await it.actions(row)).count("notification_failed") == 2
+    assert len(diary.notices) == 3
+    assert len({notice.id for notice in diary.notices}) == 1
+
+
+@pytest.mark.covers("NO-3", "HOLD-NOTE-01")
+async def test_deliverer_keeps_a_state_for_each_recipient_when_some_fail(store):
+    diary = Diary(
+        people={"group:finance": ("a@x", "b@x", "c@x")}, answers={"b@x": [FAILS], "c@x": [REFUSED] * 2}
+    )
+    async with scene(diary, store=store, assignee="group:finance") as it:
+        row = await it.ask()
+        assert (await it.deliverer.deliver()).waiting == 1
+        assert (await it.row(row)).notification_sent
+        it.clock.advance(seconds=15)
+        assert (await it.deliverer.deliver()).dead == 1
+        states = {each.to: (each.accepted, each.final) for each in await recipients_of(it.store, row.id)}
+    assert states == {"a@x": (True, False), "b@x": (True, False), "c@x": (False, True)}
+    assert [notice.to for notice in diary.notices] == ["a@x", "b@x", "c@x", "b@x"]
+
+
+@pytest.mark.covers("NO-5")
+async def test_deliverer_hands_type_and_value_to_the_channel_when_a_group_is_asked():
+    diary = Diary()
+    async with scene(diary, assignee="group:finance") as it:
+        row = await it.ask()
+        assert (await it.deliverer.deliver()).skipped == 1
+        assert not (await it.row(row)).notification_sent
+    assert diary.asked == [Assignee("group", "finance")]
+    assert diary.notices == []
+
+
+@pytest.mark.covers("NO-6")
+async def test_deliverer_tells_nobody_when_a_hold_is_unrouted():
+    diary, hook = Diary(), Diary("hook", personal=False, people={"unrouted": ("hook",)})
+    async with scene(diary, hook, assignee="") as it:
+        row = await it.ask()
+        assert (await it.deliverer.deliver()).skipped == 1
+        assert not (await it.row(row)).notification_sent
+    assert diary.notices == hook.notices == []
+
+
+@pytest.mark.covers("NO-7")
+async def test_deliverer_tells_nobody_when_a_run_stands_at_a_breakpoint():
+    diary = Diary(people={"unrouted": ("x",)})
+    async with scene(diary) as it:
+        result = await it.flow.run({"n": 1}, on=it.house, breaks=["approve"])
+        (row,) = await it.store.holds(run=result.run_id)
+        assert row.type == "debug_breakpoint"
+        assert await it.store.list_outbox(hold=row.id) == []
+        assert (await it.deliverer.deliver()).total == 0
+
+
+@pytest.mark.covers("NO-8")
+async def test_deliverer_sends_nothing_twice_when_a_message_is_delivered_again(store):
+    """Another deliverer had told it, and died before it could say so."""
+    diary = Diary()
+    async with scene(diary, store=store) as it:
+        row = await it.ask()
+        (message,) = await it.store.claim_outbox(limit=1, lease=60 * MICROS)
+        await it.deliverer._told(message)
+        it.clock.advance(seconds=61)
+        assert (await it.deliverer.deliver()).done == 1
+        assert (await it.row(row)).notification_sent
+    assert len(diary.notices) == 1
+
+
+@pytest.mark.covers("NO-8")
+async def test_two_deliverers_tell_once_when_they_run_at_once(store):
+    diary = Diary()
+    async with scene(diary, store=store) as it:
+        for _ in range(10):
+            await it.ask()
+        other = Deliverer(it.store, it.clock, it.deliverer.channels)
+        await asyncio.gather(it.deliverer.deliver(), other.deliver())
+    assert len(diary.notices) == len({notice.hold for notice in diary.notices}) == 10
+
+
+@pytest.mark.covers("NO-9")
+async def test_deliverer_skips_a_message_when_the_hold_was_decided_before(store):
+    diary = Diary()
+    async with scene(diary, store=store) as it:
+        row = await it.ask()
+        await it.resolve(row)
+        await it.deliverer.deliver()
+        it.clock.advance(seconds=2)
+        await it.deliverer.deliver()
+        states = {each.topic: each.state for each in await it.store.list_outbox(hold=row.id)}
+        assert not (await it.row(row)).notification_sent
+    assert diary.notices == []
+    assert states == {"hold.created": OutboxState.skipped, "hold.closed": OutboxState.skipped}
+
+
+@pytest.mark.covers("NO-9")
+async def test_deliverer_stops_at_the_next_recipient_when_the_hold_is_decided_meanwhile():
+    async with scene(assignee="group:finance") as it:
+        row = await it.ask()
+
+        async def decides(notice):
+            if notice.topic == "hold.created":
+                await it.resolve(row)
+
+        diary = Diary(people={"group:finance": ("a@x", "b@x")}, before=decides)
+        it.deliverer.channels._fixed.append((None, diary))
+        await it.deliverer.deliver()
+        (first,) = await recipients_of(it.store, row.id)
+        assert (first.to, first.accepted, first.late) == ("a@x", True, True)
+        after = await it.row(row)
+        assert (after.status, after.notification_sent) == (HoldStatus.resolved, False)
+        it.clock.advance(seconds=2)
+        await it.deliverer.deliver()
+    assert diary.told() == [("hold.created", "a@x"), ("hold.closed", "a@x")]
+
+
+@pytest.mark.covers("HOLD-NOTE-09")
+async def test_deliverer_closes_every_channel_when_one_has_won(store):
+    mail, chat, deaf = (
+        Diary("mail"),
+        Diary("chat", personal=False),
+        Diary("deaf", scope=Scope(outcomes=False)),
+    )
+    chat.people = {"user:Dana@acme.example": ("chat",)}
+    async with scene(mail, chat, deaf, store=store) as it:
+        row = await it.ask()
+        await it.deliverer.deliver()
+        await it.resolve(row, "reject")
+        assert (await it.deliverer.deliver()).done == 1
+    assert mail.told()[-1] == ("hold.closed", "Dana@acme.example")
+    assert chat.told() == [("hold.created", "chat"), ("hold.closed", "chat")]
+    assert chat.notices[-1].outcome == "reject by user:local"
+    assert len(deaf.notices) == 1
+
+
+async def test_deliverer_tells_the_new_assignee_and_sets_the_flag_anew_when_a_hold_goes_on(store):
+    diary = Diary()
+    async with scene(diary, store=store) as it:
+        row = await it.ask()
+        await it.deliverer.deliver()
+        await it.holds.reassign(operator(), row.id, "user:sam@acme.example")
+        assert not (await it.row(row)).notification_sent
+        await it.deliverer.deliver()
+        assert (await it.row(row)).notification_sent
+    assert diary.told() == [("hold.created", "Dana@acme.example"), ("hold.assigned", "sam@acme.example")]
+
+
+async def test_deliverer_skips_the_old_assignee_when_the_hold_went_on_before():
+    diary = Diary()
+    async with scene(diary) as it:
+        row = await it.ask()
+        await it.holds.reassign(operator(), row.id, "user:sam@acme.example")
+        assert (await it.deliverer.deliver()).skipped == 1
+    assert diary.told() == [("hold.assigned", "sam@acme.example")]
+
+
+@pytest.mark.covers("RE-2")
+async def test_reminder_counts_when_a_channel_has_taken_it(store):
+    diary = Diary()
+    async with scene(diary, store=store, reminder="30m") as it:
+        row = await it.ask()
+        await it.deliverer.deliver()
+        diary.answers = {"Dana@acme.example": [FAILS]}
+        sweeper = (await it.house.service()).runtime.sweeper
+        it.clock.advance(minutes=31)
+        await sweeper.sweep()
+        assert (await it.deliverer.deliver()).waiting == 1
+        assert (await it.row(row)).reminder_count == 0
+        it.clock.advance(minutes=1)
+        await sweeper.sweep()
+        assert (await it.deliverer.deliver()).done == 1
+        after = await it.row(row)
+        assert (after.reminder_count, after.notified_at) == (1, it.clock.now())
+        assert (await it.actions(row)).count("reminded") == 1
+    assert diary.notices[-1].subject == "Reminder: Refund 3?"
+
+
+@pytest.mark.covers("HOLD-NOTE-07")
+async def test_dead_letter_is_told_when_it_is_replayed(store):
+    diary = Diary(answers={"Dana@acme.example": [FAILS] * (len(WAITS) + 1)})
+    async with scene(diary, store=store) as it:
+        row = await it.ask()
+        for _ in range(len(WAITS) + 1):
+            await it.deliverer.deliver()
+            it.clock.advance(days=2)
+        (dead,) = await it.store.list_outbox(state=OutboxState.dead)
+        assert dead.error == "not now"
+        assert (await it.deliverer.deliver()).total == 0
+        assert await it.store.replay_outbox(dead.id)
+        assert (await it.deliverer.deliver()).done == 1
+        assert (await it.row(row)).notification_sent
+    assert len(diary.notices) == len(WAITS) + 2
+
+
+@pytest.mark.covers("HOLD-NOTE-07", "NO-3")
+async def test_replay_tells_only_those_who_do_not_know_when_some_do():
+    diary = Diary(people={"group:finance": ("a@x", "b@x")}, answers={"b@x": [REFUSED]})
+    async with scene(diary, assignee="group:finance") as it:
+        await it.ask()
+        assert (await it.deliverer.deliver()).dead == 1
+        (dead,) = await it.store.list_outbox(state=OutboxState.dead)
+        await it.store.replay_outbox(dead.id)
+        assert (await it.deliverer.deliver()).done == 1
+    assert [notice.to for notice in diary.notices] == ["a@x", "b@x", "b@x"]
+
+
+async def test_deliverer_goes_on_with_the_others_when_a_channel_raises(caplog):
+    async def breaks(notice):
+        raise RuntimeError("a bug")
+
+    good, bad = Diary("good"), Diary("bad", before=breaks)
+    async with scene(bad, good) as it:
+        await it.ask()
+        assert (await it.deliverer.deliver()).waiting == 1
+    assert len(good.notices) == 1
+
+
+@pytest.mark.covers("G-47", "HOLD-NOTE-03")
+@pytest.mark.parametrize("answer", ['{"decision": "approve", "approved": true}', "approve", '{"ok": true}'])
+async def test_notifier_approves_nothing_when_the_other_side_says_so(answer):
+    async with http_server() as server, scene() as it:
+        slack = Slack("ops", server.url, egress=server.egress)
+        it.deliverer.channels._fixed.append((None, slack))
+        row = await it.ask()
+        server.says(200, body=answer)
+        assert (await it.deliverer.deliver()).done == 1
+        after = await it.row(row)
+    assert (after.status, after.resolution, after.notification_sent) == (HoldStatus.pending, None, True)
+
+
+async def test_asked_back_goes_to_whoever_was_asked():
+    diary = Diary()
+    async with scene(diary) as it:
+        row = await it.ask()
+        await it.deliverer.deliver()
+        await it.holds.ask_back(operator("user:Dana@acme.example"), row.id, "For what?", to="user:kim@acme")
+        await it.deliverer.deliver()
+    assert diary.told()[-1] == ("hold.asked_back", "kim@acme")
+    assert diary.notices[-1].prompt == "For what?\n\nAbout: Refund 3?"
+
+
+async def test_every_seat_is_told_when_several_have_to_agree():
+    diary = Diary()
+    async with scene(diary, approval=Approval(mode="quorum", need=2, of=("user:a@x", "user:b@x"))) as it:
+        await it.ask()
+        await it.deliverer.deliver()
+    assert sorted(notice.to for notice in diary.notices) == ["a@x", "b@x"]
+
+
+@pytest.mark.covers("HOLD-SEC-05")
+def test_back_off_goes_on_over_days_and_is_spread():
+    now = 1_000 * MICROS
+    for attempt, wait in enumerate(WAITS, start=1):
+        due = [next_try(f"key{n}", attempt, now) - now for n in range(50)]
+        assert 0.75 * wait * MICROS <= min(due) < max(due) <= 1.25 * wait * MICROS
+    assert next_try("key", len(WAITS) + 1, now) is None
+    assert sum(WAITS) > 2 * 86_400
+    assert next_try("key", 1, now, 3600.0) == now + 3600 * MICROS
+    assert next_try("key", 1, now, 1e12) == now + round(LONGEST * MICROS)
+
+
+async def test_audit_has_no_secret_when_a_notice_failed():
+    async with http_server() as server, scene() as it:
+        slack = Slack("ops", f"{server.url}/T000/s3cr3t", egress=server.egress)
+        it.deliverer.channels._fixed.append((None, slack))
+        row = await it.ask()
+        server.says(404, body="no_service")
+        assert (await it.deliverer.deliver()).dead == 1
+        rows = await it.store.audit(row.tenant, hold=row.id)
+    assert b"s3cr3t" not in msgspec.json.encode(rows)
+    assert b"no_service" in rows[-1].data

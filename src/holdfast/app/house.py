@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.app.deploying import Deploying
+from holdfast.app.furnishing import furniture
 from holdfast.checkpoint.keys import KeyRing, keys_from_environment
 from holdfast.errors import StoreUnavailableError
 from holdfast.model.program import Program
@@ -25,9 +26,14 @@ from holdfast.store.open import open_store
 from holdfast.types.clock import Clock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from holdfast.checkpoint.difference import Diff
+    from holdfast.holds.directory.base import Directory
+    from holdfast.holds.policies.guardrails import Guardrails
+    from holdfast.holds.policies.judgement import Judges
+    from holdfast.holds.policies.loading import Given
+    from holdfast.holds.service import HoldService
     from holdfast.reports.postmortem import Postmortem
     from holdfast.runs.replaying import Replay
 
@@ -39,6 +45,10 @@ class Holdfast(Deploying):
     `.holdfast/` of the working folder.
 
     `keys`: what is stored is encrypted under them; without, those of HOLDFAST_KEYS, if there are any.
+
+    `directory` knows people, groups and roles. `policies`: rules for holds, as `Policy` or as files, `store:`
+    for those in the store; without, the files of HOLDFAST_POLICIES. `judges`: whom rules in files may ask.
+    `guardrails`: what approvals have to pass that no person gave.
 
     Close it with `await holdfast.close()` or use it in `async with`.
     """
@@ -52,6 +62,10 @@ class Holdfast(Deploying):
         objects: Objects | None = None,
         memory: Any = None,
         keys: KeyRing | None = None,
+        directory: Directory | None = None,
+        policies: Given | Iterable[Given] | None = None,
+        judges: Judges | None = None,
+        guardrails: Guardrails | None = None,
     ) -> None:
         self._given = store if store is not None else os.environ.get("HOLDFAST_STORE") or DEFAULT_STORE
         self._store: Store | None = None
@@ -61,6 +75,9 @@ class Holdfast(Deploying):
         self._objects = objects
         self._memory = memory
         self._keys = keys
+        self._furniture = furniture(
+            directory=directory, policies=policies, judges=judges, guardrails=guardrails
+        )
         self._services: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, RunService] = (
             weakref.WeakKeyDictionary()
         )
@@ -104,12 +121,21 @@ class Holdfast(Deploying):
             found.runtime.carry(program)
         return found
 
+    async def holds(self) -> HoldService:
+        """What can be done with holds, in this event loop."""
+        return (await self.service()).people
+
     async def new_service(self) -> RunService:
         """One with a runtime of its own, for a worker: whoever asks for it closes that runtime."""
         store = await self.open()
         settings = msgspec.structs.replace(self._settings) if self._settings else None
         runtime = Runtime(
-            store, objects=self._objects, clock=self._clock, settings=settings, memory=self._memory
+            store,
+            objects=self._objects,
+            clock=self._clock,
+            settings=settings,
+            memory=self._memory,
+            **self._furniture.parts(store, self._clock),
         )
         for program in self.programs.values():
             runtime.carry(program)

@@ -26,6 +26,7 @@ from holdfast.errors import (
 )
 from holdfast.holds.desk import Desk
 from holdfast.holds.furnishing import usual_desk
+from holdfast.holds.service import HoldService
 from holdfast.holds.sweeping import HoldSweeper
 from holdfast.model.position import Position
 from holdfast.model.program import Program
@@ -47,6 +48,7 @@ from holdfast.types.retention import Retention
 from holdfast.types.status import RunStatus
 
 if TYPE_CHECKING:
+    from holdfast.holds.policies.judging import Arbiter
     from holdfast.runs.watching import Watch
 
 
@@ -89,6 +91,8 @@ class Runtime:
         memory: MemoryStore | None = None,
         desk: Desk | None = None,
         sweeper: HoldSweeper | None = None,
+        people: HoldService | None = None,
+        arbiter: Arbiter | None = None,
     ) -> None:
         self.store = store
         self.clock: Clock = clock or SystemClock()
@@ -98,6 +102,8 @@ class Runtime:
         self.recorder.published = self._published
         self.preparer = Preparer(desk or usual_desk(store))
         self.sweeper = sweeper or HoldSweeper(store, self.clock)
+        self.people = people or HoldService(store)
+        self.arbiter = arbiter
         self.worker = f"{socket.gethostname()}:{os.getpid()}:{new_id()[:8]}"
         self.programs: dict[str, Program] = {}
         self.drivers: dict[RunId, Driver] = {}

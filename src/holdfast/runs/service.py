@@ -11,7 +11,6 @@ from holdfast.errors import (
     RunEndedError,
     RunNotFoundError,
 )
-from holdfast.holds.service import HoldService
 from holdfast.model.graph import Graph
 from holdfast.model.position import Position
 from holdfast.model.program import Program
@@ -42,7 +41,7 @@ class RunService:
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
         self.store = runtime.store
-        self.people = HoldService(self.store)
+        self.people = runtime.people
         # Flow versions and codes that the store is known to have.
         self.stored: set[str] = set()
         # Runs with secret fields whose present values the veil knows.

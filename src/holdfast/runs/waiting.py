@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 class Waiter:
     def __init__(self, driver: Driver) -> None:
         self.driver = driver
+        self._judged: set[str] = set()
 
     async def next(self) -> list[Message] | RunStatus:
         """What comes next: a handler that ended, mail, a timer. Or nothing for long: then the run parks."""
@@ -33,7 +34,7 @@ class Waiter:
             if underway.is_working():
                 await self._wait(self._next_wake())
                 continue
-            if underway.done:
+            if underway.done or await self._judge():
                 continue
             if driver.draining:
                 return await driver.parker.leave()
@@ -45,6 +46,18 @@ class Waiter:
             if parked is not None:
                 return parked
             box.urgent = True
+
+    async def _judge(self) -> bool:
+        """A policy may decide what was asked just now, before anybody is waited for."""
+        driver, arbiter = self.driver, self.driver.runtime.arbiter
+        fresh = [hold for hold in driver.pos.holds if hold not in self._judged]
+        if arbiter is None or not fresh:
+            return False
+        self._judged.update(fresh)
+        await driver.recorder.committed(driver.queue, driver.pos.head)
+        decided = [await arbiter.judge_now(hold) for hold in fresh]
+        driver.box.urgent = True
+        return any(row is not None for row in decided)
 
     def _looks_before_waiting(self, hot_since: float) -> bool:
         """Nothing is under way, and it will not park: parking is refused where mail came (D-29)."""

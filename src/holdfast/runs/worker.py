@@ -79,6 +79,9 @@ class Worker:
         """Until `stop`. A store that is busy or away is waited for."""
         served = (self.reaper, self.timers, self.holds, self.keeper)
         sweeps = [asyncio.create_task(sweep.serve()) for sweep in served]
+        if self.runtime.arbiter is not None:
+            judging = self.runtime.arbiter.serve(self.runtime.clock, self.poll)
+            sweeps.append(asyncio.create_task(judging))
         self._claiming = asyncio.create_task(self._claim_forever())
         try:
             await asyncio.wait([self._claiming])

@@ -9,6 +9,7 @@ import msgspec
 
 from holdfast.holds.policies.deadlines import deadline, read_on_timeout
 from holdfast.holds.policies.facts import as_asked, facts_of
+from holdfast.holds.policies.loading import Rulebook
 from holdfast.holds.policies.rules import Chosen, Policy, Rule, first_match
 from holdfast.types.consent import consent, refusal
 from holdfast.types.duration import is_business, parse_duration
@@ -22,14 +23,14 @@ UNTOUCHED = frozenset({"debug_breakpoint", "in_doubt", "code_changed"})
 class PolicyStep:
     """The desk's step (`Preparing`): the first rule that matches says what becomes of the hold."""
 
-    def __init__(self, policies: Iterable[Policy]) -> None:
-        self.policies = tuple(policies)
+    def __init__(self, book: Rulebook) -> None:
+        self.book = book
 
     def concerns(self, hold: NewHold, facts: HoldFacts) -> bool:
-        return bool(self.policies) and hold.type not in UNTOUCHED
+        return not self.book.is_empty and hold.type not in UNTOUCHED
 
     async def prepare(self, hold: NewHold, facts: HoldFacts) -> NewHold:
-        return route(hold, asked(hold, facts), self.policies)
+        return route(hold, asked(hold, facts), await self.book.policies(facts.tenant))
 
 
 def asked(hold: NewHold, facts: HoldFacts) -> dict[str, Any]:

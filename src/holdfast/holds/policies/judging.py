@@ -6,20 +6,22 @@ Every way in which this can go wrong ends with the hold as it was: open, in some
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
 import msgspec
 
-from holdfast.errors import ConflictError, HoldfastError
+from holdfast.errors import ConflictError, HoldfastError, StoreError
+from holdfast.holds.answers import Submission
+from holdfast.holds.office import Office
 from holdfast.holds.policies.applying import decides_together
 from holdfast.holds.policies.facts import facts_of_row
 from holdfast.holds.policies.judgement import Judgement, asked
-from holdfast.holds.policies.rules import Chosen, Policy, named
-from holdfast.store.base import Store
+from holdfast.holds.policies.loading import Rulebook
+from holdfast.holds.policies.rules import Chosen, named
+from holdfast.holds.resolving import Terms, resolve
 from holdfast.telemetry import log
 from holdfast.types.audit import NewAudit, canonical
-from holdfast.types.clock import MICROS
+from holdfast.types.clock import MICROS, Clock
 from holdfast.types.consent import NO, YES, approves, consent, refusal
 from holdfast.types.duration import parse_duration
 from holdfast.types.hold import HoldRow
@@ -32,9 +34,6 @@ from holdfast.types.wording import told
 LEASE: Final = 5 * 60 * MICROS
 TRIES: Final = 5
 LEFT: Final = "left_to_people"
-
-Decide = Callable[[Actor, HoldRow, str, str, dict[str, Any]], Awaitable[HoldRow]]
-"""(who, hold, decision, comment, what else is recorded with it) -> the hold as it is then."""
 
 
 class Ruling(msgspec.Struct, frozen=True):
@@ -51,12 +50,12 @@ class UnsureError(Exception):
 
 
 class Arbiter:
-    """Decides the holds that a rule lets be decided. `decide` resolves one, as the service of holds does."""
+    """Decides the holds that a rule lets be decided, by the same way as everybody else."""
 
-    def __init__(self, store: Store, policies: Iterable[Policy], decide: Decide) -> None:
-        self.store = store
-        self.policies = tuple(policies)
-        self._decide = decide
+    def __init__(self, office: Office, book: Rulebook) -> None:
+        self.office = office
+        self.store = office.store
+        self.book = book
 
     async def judge_now(self, hold: str) -> HoldRow | None:
         """The hold after a decision; None where it stays with people, or needs no decision any more."""
@@ -65,15 +64,28 @@ class Arbiter:
             return None
         if await self._was_left(row):
             return None
-        chosen = named(self.policies, row.terms.auto)
         try:
+            chosen = named(await self.book.policies(row.tenant), row.terms.auto, facts_of_row(row))
             ruling = await rule_on(row, chosen)
             return await self._resolve(row, row.terms.auto, ruling)
         except ConflictError:
             return None  # somebody was first
+        except StoreError:
+            raise
         except (UnsureError, HoldfastError) as error:
             await self._leave(row, row.terms.auto, str(error))
             return None
+
+    async def serve(self, clock: Clock, every: float = 1.0) -> None:
+        """Until cancelled."""
+        while True:
+            try:
+                worked = await self.work()
+            except StoreError as error:
+                log.warning("holds could not be judged: %s", error)
+                worked = 0
+            if not worked:
+                await clock.sleep(every)
 
     async def work(self, *, limit: int = 20) -> int:
         """One round of a worker's: judges what waits for it; how many messages it took."""
@@ -101,7 +113,8 @@ class Arbiter:
         recorded: dict[str, Any] = {"decided_by": ruling.decided_by}
         if ruling.confidence is not None:
             recorded["confidence"] = ruling.confidence
-        return await self._decide(actor, row, ruling.decision, ruling.reason, recorded)
+        said = Submission(decision=ruling.decision, comment=ruling.reason or None)
+        return (await resolve(self.office, actor, row.id, said, Terms(recorded=recorded))).row
 
     async def _was_left(self, row: HoldRow) -> bool:
         """A judge that was not sure is not asked until it is."""

@@ -19,6 +19,9 @@ from holdfast.types.document import Document
 VARIABLE: Final = "HOLDFAST_POLICIES"
 KIND: Final = "policy"
 
+STORED: Final = "store:"
+"""Among the policies of a house: those that each tenant keeps in the store."""
+
 Given = Policy | str | Path
 
 
@@ -29,8 +32,45 @@ def policies_of(given: Given | Iterable[Given] | None, judges: Judges | None = N
     if given is None:
         named = os.environ.get(VARIABLE, "")
         given = [path for path in named.split(os.pathsep) if path.strip()]
-    listed = [given] if isinstance(given, (Policy, str, Path)) else list(given)
+    listed = [given] if isinstance(given, (Policy, str, Path)) else [*given]
     return tuple(each if isinstance(each, Policy) else read_file(each, judges) for each in listed)
+
+
+def names_stored(given: Given | Iterable[Given] | None) -> tuple[bool, Given | Iterable[Given] | None]:
+    """Whether those in the store are meant too, and the others."""
+    if given is None or isinstance(given, (Policy, Path)):
+        return False, given
+    listed = [given] if isinstance(given, str) else [*given]
+    others = [each for each in listed if each != STORED]
+    return len(others) < len(listed), others
+
+
+class Rulebook:
+    """The policies of a house, then those that a tenant keeps in the store (`stored`).
+
+    `judges`: for those that are read from the store or from files.
+    """
+
+    def __init__(
+        self,
+        given: Given | Iterable[Given] | None = None,
+        *,
+        judges: Judges | None = None,
+        stored: Store | None = None,
+    ) -> None:
+        self.fixed = policies_of(given, judges)
+        self.judges = judges
+        self.stored = stored
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.fixed and self.stored is None
+
+    async def policies(self, tenant: str) -> tuple[Policy, ...]:
+        """Raises PolicyInvalidError for a stored one that cannot be read."""
+        if self.stored is None:
+            return self.fixed
+        return (*self.fixed, *await stored_policies(self.stored, tenant, self.judges))
 
 
 async def put_policy(

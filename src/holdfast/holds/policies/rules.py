@@ -109,9 +109,11 @@ def first_match(policies: Iterable[Policy], facts: Mapping[str, Any]) -> Chosen 
     return None
 
 
-def named(policies: Iterable[Policy], name: str) -> Chosen | None:
-    """The rule of that name (`refunds/small`), as it is now."""
+def named(policies: Iterable[Policy], name: str, facts: Mapping[str, Any]) -> Chosen | None:
+    """The rule of that name (`refunds/small`) as it is now; of a policy (`refunds`), the one that matches."""
     for policy in policies:
+        if policy.name == name:
+            return first_match([policy], facts)
         for rule in policy.rules:
             if f"{policy.name}/{rule.name}" == name:
                 return Chosen(policy, rule)

@@ -57,7 +57,28 @@ def seats_of(hold: HoldRow) -> tuple[Assignee, ...]:
     named = hold.terms.approval.of
     if named:
         return tuple(parse_assignee(text) for text in named)
-    return () if hold.assignee_type == UNROUTED else (Assignee(hold.assignee_type, hold.assignee_value),)
+    return () if hold.assignee_type == UNROUTED else (_assignee(hold),)
+
+
+def voters_of(hold: HoldRow) -> tuple[Assignee, ...]:
+    """Those, and whoever it was handed on to since: reassigning and escalating would else lead nowhere."""
+    seats = seats_of(hold)
+    handed_on = hold.epoch > 1 and hold.assignee_type != UNROUTED and _assignee(hold) not in seats
+    return (*seats, _assignee(hold)) if handed_on else seats
+
+
+def seats_taken(hold: HoldRow, places: Sequence[Assignee], votes: Sequence[Vote]) -> tuple[str, ...]:
+    """The seats that somebody votes from, given the places that they have. Whoever it was handed on to sits
+    in the seat whose turn it is."""
+    seats = seats_of(hold)
+    taken = [str(each) for each in places if each in seats]
+    if _assignee(hold) in places and _assignee(hold) not in seats:
+        taken.append(str(turn_of(hold, votes) or _assignee(hold)))
+    return tuple(dict.fromkeys(taken))
+
+
+def _assignee(hold: HoldRow) -> Assignee:
+    return Assignee(hold.assignee_type, hold.assignee_value)
 
 
 def turn_of(hold: HoldRow, votes: Sequence[Vote]) -> Assignee | None:

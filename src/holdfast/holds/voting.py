@@ -7,11 +7,13 @@ from typing import Any
 import msgspec
 
 from holdfast.errors import AlreadyVotedError, NotAssignedError
-from holdfast.holds.approvals import Tally, Vote, has_voted, seats_of, tally, turn_of
-from holdfast.holds.assigning import parse_assignee, person_key
+from holdfast.holds.approvals import Tally, Vote, has_voted, rejects, seats_taken, tally, turn_of
+from holdfast.holds.assigning import parse_assignee, person_key, route
+from holdfast.holds.authority import places
 from holdfast.holds.closing import resolved
-from holdfast.holds.directory.base import Directory
+from holdfast.holds.electing import electorate
 from holdfast.holds.office import Office, Permit
+from holdfast.holds.reassigning import moved
 from holdfast.holds.telling import VOTED, entry, event
 from holdfast.types.clock import iso
 from holdfast.types.hold import HoldChange, HoldRow, Note
@@ -39,33 +41,38 @@ async def voted(
     if permit.verdict.authority == "override":
         return resolved(row, resolution, by=actor.id, at=now)
     before = await ballots_of(office, row)
-    ballot = _ballot(row, actor, permit, resolution, now)
+    ballot = _ballot(row, actor, permit, resolution, before, now)
     _demand_turn(row, before, ballot)
     cast = [*before, ballot]
-    count = tally(row, cast, electorate=await electorate(row, office.directory))
+    count = tally(row, cast, electorate=await electorate(row, office.directory, permit.past))
     if count.outcome is None:
-        return _one_more(row, actor, ballot, len(before), count)
+        more = _one_more(row, actor, ballot, len(before), count)
+        return more if count.turn is None else await _handed_on(office, row, actor, more, count.turn)
     whole = _outcome(resolution, cast, count)
     closing = resolved(row, whole, by=actor.id, at=now)
     note, said = _note(row, actor, ballot, len(before)), _said(row, actor, ballot, now)
     return msgspec.structs.replace(closing, notes=(note,), audit=(said, *closing.audit))
 
 
-def _ballot(row: HoldRow, actor: Actor, permit: Permit, resolution: dict[str, Any], now: int) -> Ballot:
+def _ballot(
+    row: HoldRow,
+    actor: Actor,
+    permit: Permit,
+    resolution: dict[str, Any],
+    before: list[Ballot],
+    now: int,
+) -> Ballot:
     vetoes = [parse_assignee(text) for text in row.terms.approval.veto]
+    held = places(permit.standing, row, permit.past)
     return Ballot(
         person=actor.id,
         decision=resolution["decision"],
         at=now,
-        seats=tuple(str(each) for each in seats_of(row) if _sits(permit, each)),
-        veto=any(_sits(permit, each) for each in vetoes),
+        seats=seats_taken(row, held, before),
+        veto=any(each in held for each in vetoes),
         on_behalf_of=resolution["on_behalf_of"],
         resolution=resolution,
     )
-
-
-def _sits(permit: Permit, seat: Assignee) -> bool:
-    return any(capacity.fits(seat) for capacity in permit.standing.capacities)
 
 
 def _demand_turn(row: HoldRow, before: list[Ballot], ballot: Ballot) -> None:
@@ -76,7 +83,8 @@ def _demand_turn(row: HoldRow, before: list[Ballot], ballot: Ballot) -> None:
     turn = turn_of(row, before)
     if not ballot.seats and not ballot.veto:
         raise NotAssignedError(f"{ballot.person} has no vote on hold {row.id}.", hold=row.id)
-    if turn is not None and str(turn) not in ballot.seats and not ballot.veto:
+    vetoed = ballot.veto and rejects(row.options, ballot.decision)
+    if turn is not None and str(turn) not in ballot.seats and not vetoed:
         raise NotAssignedError(
             f"hold {row.id} waits for {turn} now, not for {ballot.person}.",
             hint="It is signed in order.",
@@ -96,6 +104,17 @@ def _one_more(row: HoldRow, actor: Actor, ballot: Ballot, number: int, count: Ta
         notes=(_note(row, actor, ballot, number),),
         drop_notes=(("draft", person_key(actor.id)),),
         event=event(row, VOTED, ballot.at, by=actor.id),
+    )
+
+
+async def _handed_on(
+    office: Office, row: HoldRow, actor: Actor, vote: HoldChange, turn: Assignee
+) -> HoldChange:
+    """It waits for the next to sign, who is told."""
+    target = await route(str(turn), row.tenant, office.directory, delegation=row.deployment)
+    move = moved(row, str(turn), target, by=actor.id, at=vote.at)
+    return msgspec.structs.replace(
+        vote, fields=move.fields, audit=(*vote.audit, *move.audit), outbox=move.outbox
     )
 
 
@@ -128,23 +147,3 @@ def _outcome(resolution: dict[str, Any], cast: list[Ballot], count: Tally) -> di
     ]
     said = {**resolution, "response_data": filled.get("response_data"), "comment": filled.get("comment")}
     return {**said, "decision": count.outcome, "votes": votes, "outcome_by": count.why}
-
-
-async def electorate(row: HoldRow, directory: Directory | None) -> int | None:
-    """How many people may vote; none: nobody knows, for a group may be anybody."""
-    people: set[str] = set()
-    for seat in seats_of(row):
-        found = await _people(seat, row.tenant, directory)
-        if found is None:
-            return None
-        people |= found
-    return len(people)
-
-
-async def _people(seat: Assignee, tenant: str, directory: Directory | None) -> set[str] | None:
-    if seat.type == "user":
-        return {seat.value}
-    if directory is None or seat.type not in ("group", "role"):
-        return None
-    circle = await (directory.group if seat.type == "group" else directory.role)(tenant, seat.value)
-    return None if circle is None else {person_key(member) for member in circle.members}

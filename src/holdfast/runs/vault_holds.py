@@ -37,7 +37,6 @@ def close_change(vault: Vault, change: HoldChange, row: HoldRow) -> HoldChange:
         mail=None if mail is None else (mail[0], vault.close(mail[1], tenant, "inbox", run, mail[0])),
         event=None if event is None else vault.close_event(event, tenant, run),
         more_events=tuple(vault.close_event(each, tenant, run) for each in change.more_events),
-        more_events=tuple(vault.close_event(event, tenant, run) for event in change.more_events),
         key=None if change.key is None else _close_key(vault, change.key, row),
     )
 

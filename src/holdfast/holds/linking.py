@@ -8,6 +8,7 @@ from holdfast.errors import ForbiddenError, HoldfastError, LinkInvalidError
 from holdfast.holds.answers import Submission
 from holdfast.holds.assigning import same_person
 from holdfast.holds.changing import change, refuse
+from holdfast.holds.conflicts import demand_open
 from holdfast.holds.link_keys import LinkKeys
 from holdfast.holds.links import Claims, Grant, mint, read, strength_of, tenant_named
 from holdfast.holds.office import Office
@@ -61,7 +62,12 @@ class Links:
                 raise
         shown = msgspec.structs.replace(said, request_hash=said.request_hash or claims.request_hash)
         terms = Terms(link=claims.jti, epoch=claims.epoch)
-        return await resolve(self.office, who, row.id, shown, terms)
+        try:
+            return await resolve(self.office, who, row.id, shown, terms)
+        except LinkInvalidError:
+            # The same link was posted twice: the second one hears what came of the first.
+            demand_open(await self.office.store.hold(row.id) or row)
+            raise
 
     async def revoke(self, actor: Actor, hold: str) -> HoldRow:
         """Void every link of a hold that there is. Raises as other acts do."""

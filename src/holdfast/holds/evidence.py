@@ -121,40 +121,37 @@ async def _skills(store: Store, row: HoldRow) -> list[dict[str, Any]]:
 
 async def _chain(store: Store, row: HoldRow, *, to_head: bool) -> dict[str, Any]:
     """From the hold's first record on, without a gap: of other holds' records only what the hash is of."""
-    own = await _own(store, row)
+    own = await _read(store, row.tenant, hold=row.id)
     if not own:
         return {"rows": [], "prev": GENESIS.hex(), "head": None}
-    stored = getattr(store, "inner", store)  # under encryption, the chain is of what is stored
-    first = min(own)
     seq, last = await store.audit_head(row.tenant)
-    end = seq if to_head else max(own)
-    rows: list[AuditRow] = []
-    while first + len(rows) <= end:
-        page = await stored.audit(row.tenant, after=first - 1 + len(rows), limit=PAGE)
-        if not page:
-            break
-        rows += [each for each in page if each.seq <= end]
+    end = seq if to_head else own[-1].seq
+    rows = await _read(store, row.tenant, after=own[0].seq - 1, upto=end)
     return {
-        "rows": [_link(each, own) for each in rows],
-        "prev": rows[0].prev.hex() if rows else GENESIS.hex(),
+        "rows": [_link(each, mine=each.hold == row.id) for each in rows],
+        "prev": own[0].prev.hex(),
         "head": {"seq": seq, "hash": last.hex()} if to_head else None,
     }
 
 
-async def _own(store: Store, row: HoldRow) -> dict[int, AuditRow]:
-    found: dict[int, AuditRow] = {}
-    after = 0
-    while page := await store.audit(row.tenant, after=after, limit=PAGE, hold=row.id):
-        found |= {each.seq: each for each in page}
+async def _read(
+    store: Store, tenant: str, *, after: int = 0, upto: int | None = None, hold: str | None = None
+) -> list[AuditRow]:
+    found: list[AuditRow] = []
+    while upto is None or after < upto:
+        page = await store.audit(tenant, after=after, limit=PAGE, hold=hold)
+        if not page:
+            break
+        found += [row for row in page if upto is None or row.seq <= upto]
         after = page[-1].seq
     return found
 
 
-def _link(stored: AuditRow, own: dict[int, AuditRow]) -> dict[str, Any]:
-    link: dict[str, Any] = {"said": said_of(stored).decode(), "hash": stored.hash.hex()}
-    mine = own.get(stored.seq)
-    if mine is not None:
-        link["data"] = mine.data.decode()
-        if mine.data != stored.data:
-            link["sealed"] = base64.b64encode(stored.data).decode()
+def _link(row: AuditRow, *, mine: bool) -> dict[str, Any]:
+    """`sealed`: what the store keeps of it, where that is encrypted: the chain is over this."""
+    link: dict[str, Any] = {"said": said_of(row).decode(), "hash": row.hash.hex()}
+    if mine:
+        link["data"] = row.data.decode()
+    if mine and row.sealed is not None:
+        link["sealed"] = base64.b64encode(row.sealed).decode()
     return link

@@ -11,7 +11,7 @@ from holdfast.cli.shell import Json, Store, Text, app, go
 
 @app.command(
     epilog="Examples:  holdfast evidence HOLD -o refund.json --page refund.html   ·   "
-    "python verify_evidence.py refund.json",
+    "holdfast evidence HOLD --key audit.key",
     short_help="One decision as a file that can be checked offline.",
 )
 def evidence(

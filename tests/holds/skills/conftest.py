@@ -1,0 +1,7 @@
+"""Houses and places as for flows: every journal is folded and replayed after its test."""
+
+from __future__ import annotations
+
+from tests.flows.conftest import house, place, positions
+
+__all__ = ["house", "place", "positions"]

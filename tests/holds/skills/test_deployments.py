@@ -1,0 +1,235 @@
+"""Deployments: a flow under a name, with entities, skills, defaults, and whoever it works on behalf of."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from holdfast import Flow, Holdfast
+from holdfast.errors import (
+    DeploymentNotFoundError,
+    HoldNotFoundError,
+    InputError,
+    NotAssignedError,
+    SkillNotFoundError,
+    VersionMismatchError,
+)
+from holdfast.holds.service import HoldService
+from holdfast.types.deployment import Mode
+from holdfast.types.hold import HoldFilter
+from holdfast.types.status import HoldStatus
+from holdfast.types.terms import Actor
+from tests.flows.places import Place
+from tests.holds.skills.flows import publish
+
+pytestmark = pytest.mark.anyio
+
+
+def asking(assignee: str | None = None, **manner: Any) -> Flow:
+    flow = Flow("case")
+    flow.start(flow.hold("ask", prompt="Well?", options=["yes", "no"], assignee=assignee, **manner))
+    return flow
+
+
+def user(name: str) -> Actor:
+    return Actor(id=f"user:{name}")
+
+
+@pytest.mark.covers("CP-3", "HOLD-SKILL-02")
+async def test_a_run_of_an_entity_names_it_and_its_holds_are_found_by_it(house: Holdfast) -> None:
+    flow = asking("user:dana@acme")
+    made = await house.deploy("cases", flow, mode="entity")
+
+    for key in ("c-1", "c-2", "c-1"):
+        await flow.run({}, on=house, deployment="cases", instance_key=key)
+
+    store = await house.open()
+    where = HoldFilter(tenant="default", instance_key=("c-1",))
+    found = [row for row, _ in await store.list_holds(where)]
+    assert [row.instance_key for row in found] == ["c-1", "c-1"]
+    assert {row.core_id for row in found} == {made.id}
+    assert await store.count_holds(HoldFilter(tenant="default", deployment=(made.id,))) == 3
+
+
+@pytest.mark.covers("CP-3")
+async def test_an_instance_key_is_given_exactly_in_entity_mode(house: Holdfast) -> None:
+    flow = asking()
+    await house.deploy("cases", flow, mode="entity")
+    await house.deploy("plain", flow)
+
+    with pytest.raises(InputError, match="is one of an entity, and this one names none"):
+        await flow.run({}, on=house, deployment="cases")
+    with pytest.raises(InputError, match="has plain runs, and this one names an entity"):
+        await flow.run({}, on=house, deployment="plain", instance_key="c-1")
+
+    (hold,) = (await flow.run({}, on=house, deployment="plain")).holds
+    assert hold.instance_key is None
+    assert len(await (await house.service()).holds()) == 1
+
+
+@pytest.mark.covers("HOLD-SKILL-02")
+async def test_a_deployment_changes_its_settings_and_keeps_its_identity_and_delegation(
+    house: Holdfast,
+) -> None:
+    await publish(house, "1.0.0", "Be kind.")
+    first = await house.deploy("desk", "refund", skills=["refunds@^1"], on_behalf_of="user:dana@acme")
+
+    second = await house.deploy("desk", "refund", mode="entity", policies=["small"])
+
+    deployments = await house.deployments()
+    assert second == await deployments.get("desk") == await deployments.get(first.id)
+    assert (second.id, second.created_at, second.delegation) == (first.id, first.created_at, first.delegation)
+    assert (second.mode, second.skills, second.policies) == (Mode.entity, (), ("small",))
+    assert [each.name for each in await deployments.list()] == ["desk"]
+    assert await deployments.list(tenant="globex") == []
+    with pytest.raises(DeploymentNotFoundError, match="there is no deployment 'desk'"):
+        await deployments.get("desk", tenant="globex")
+
+
+@pytest.mark.covers("HOLD-SKILL-02")
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"mode": "both"}, "mode 'both' is none of plain, entity"),
+        ({"skills": ["refunds", "refunds@1"]}, "binds refunds twice"),
+        ({"skills": ["refunds@one"]}, "does not say which versions"),
+        ({"skills": ["Re funds"]}, "cannot be called"),
+        ({"on_changed_skill": "shrug"}, "is none of warn, fail"),
+        ({"priority": "urgent"}, "priority 'urgent' is none of"),
+        ({"timeout": "soon"}, "is not a duration"),
+        ({"timeout": "2d", "on_timeout": "escalate:"}, "escalates to nobody"),
+        ({"timeout": "2d", "on_timeout": "approve"}, "is no default for holds"),
+        ({"on_timeout": "cancel"}, "on_timeout without a timeout"),
+        ({"on_behalf_of": "group:leads"}, "is no person to delegate to"),
+        ({"on_behalf_of": "user:d@a", "until": timedelta(-1)}, "would end before it begins"),
+        ({"on_behalf_of": "user:d@a", "until": datetime(2030, 1, 1)}, "without a zone"),  # noqa: DTZ001
+    ],
+)
+async def test_a_deployment_that_makes_no_sense_is_refused(settings: dict[str, Any], why: str) -> None:
+    async with Holdfast("memory:") as house:
+        await publish(house, "1.0.0", "Be kind.")
+        with pytest.raises(InputError, match=why):
+            await house.deploy("desk", "refund", **settings)
+
+
+async def test_a_deployment_starts_its_own_flow_and_version_only(house: Holdfast) -> None:
+    flow, other = asking(), asking(priority="high")
+    await house.deploy("desk", flow, version=flow.program().version)
+    await house.deploy("elsewhere", "refund")
+
+    with pytest.raises(VersionMismatchError, match="is of version"):
+        await other.run({}, on=house, deployment="desk")
+    with pytest.raises(InputError, match="is of flow 'refund', not 'case'"):
+        await flow.run({}, on=house, deployment="elsewhere")
+    with pytest.raises(DeploymentNotFoundError):
+        await flow.run({}, on=house, deployment="nowhere")
+    with pytest.raises(SkillNotFoundError, match="no skill refunds@latest"):
+        await house.deploy("desk", flow, skills=["refunds"])
+    assert (await flow.run({}, on=house, deployment="desk")).holds
+
+
+@pytest.mark.covers("HOLD-SKILL-02")
+async def test_holds_that_say_nothing_get_what_their_deployment_says(place: Place) -> None:
+    flow = asking()
+    house = await place.house()
+    settings: Any = {"assignee": "group:desk", "priority": "high", "timeout": "2d", "reminder": "4h"}
+    await house.deploy("desk", flow, on_timeout="escalate:group:leads", **settings)
+
+    (hold,) = (await flow.run({}, on=house, deployment="desk")).holds
+    (bare,) = (await flow.run({}, on=house)).holds
+
+    assert (hold.assignee_type, hold.assignee_value, hold.priority) == ("group", "desk", "high")
+    assert hold.expires_at == hold.created_at + 2 * 86_400_000_000
+    assert (hold.expiry_action, hold.escalation_target) == ("escalate", "group:leads")
+    assert (hold.reminder_interval, hold.remind_at) == (240, hold.created_at + 4 * 3_600_000_000)
+    assert (bare.assignee_type, bare.priority, bare.expires_at) == ("unrouted", "normal", None)
+    place.clock.advance(hours=49)
+    await (await house.service()).runtime.sweeper.sweep()
+    row = await (await house.open()).hold(hold.id)
+    assert row is not None
+    assert (row.status, row.assignee_value, row.escalation_count) == (HoldStatus.pending, "leads", 1)
+
+
+async def test_holds_that_say_something_keep_it(house: Holdfast) -> None:
+    flow = asking("user:dana@acme", priority="low", timeout="1h", on_timeout="cancel")
+    settings: Any = {"assignee": "group:desk", "priority": "high", "timeout": "2d", "on_timeout": "fail"}
+    await house.deploy("desk", flow, **settings)
+
+    (hold,) = (await flow.run({}, on=house, deployment="desk")).holds
+
+    assert (hold.assignee_value, hold.priority, hold.expiry_action) == ("dana@acme", "low", "cancel")
+    assert hold.expires_at == hold.created_at + 3_600_000_000
+
+
+@pytest.mark.covers("AS-9", "HOLD-SKILL-02")
+@pytest.mark.parametrize("assignee", ["delegated_user", "delegated_user:desk"])
+async def test_a_delegated_user_is_found_whenever_it_matters(place: Place, assignee: str) -> None:
+    flow = asking(assignee)
+    house = await place.house()
+    made = await house.deploy("desk", flow, on_behalf_of="user:Dana@acme", until=timedelta(days=30))
+    (hold,) = (await flow.run({}, on=house, deployment="desk")).holds
+    service, deployments = HoldService(await house.open()), await house.deployments()
+    dana, sam = user("dana@acme"), user("sam@acme")
+
+    assert (hold.assignee, hold.assignee_type, hold.assignee_value) == (assignee, "delegated_user", made.id)
+    assert await mine(service, dana) == [hold.id]
+    assert await mine(service, sam) == []
+    # Somebody else from now on.
+    await deployments.delegate("desk", "user:sam@acme")
+    with pytest.raises(NotAssignedError):
+        await service.resolve(dana, hold.id, "yes")
+    assert await mine(service, sam) == [hold.id]
+    # Revoked: as unrouted, until it is restored.
+    await deployments.revoke("desk")
+    assert await mine(service, sam) == []
+    with pytest.raises((NotAssignedError, HoldNotFoundError)):
+        await service.resolve(sam, hold.id, "yes")
+    await deployments.delegate("desk", "user:dana@acme", until=timedelta(days=1))
+    place.clock.advance(days=2)
+    with pytest.raises(NotAssignedError):
+        await service.resolve(dana, hold.id, "yes")
+    await deployments.delegate("desk", "user:dana@acme")
+    decided = await service.resolve(dana, hold.id, "yes")
+    assert decided.row.resolved_by == "user:dana@acme"
+
+
+async def mine(service: HoldService, actor: Actor) -> list[str]:
+    return [row.id for row in (await service.list(actor, view="mine")).rows]
+
+
+@pytest.mark.covers("AS-9")
+async def test_a_delegated_user_of_nobody_is_unrouted(house: Holdfast) -> None:
+    flow = asking("delegated_user")
+    await house.deploy("desk", flow)
+
+    (hold,) = (await flow.run({}, on=house, deployment="desk")).holds
+    (bare,) = (await flow.run({}, on=house)).holds
+
+    for each in (hold, bare):
+        assert (each.assignee, each.assignee_type) == ("delegated_user", "unrouted")
+        assert "delegated to nobody" in each.assignee_reason
+
+
+async def test_a_delegation_lasts_from_its_beginning_to_its_end(place: Place) -> None:
+    house = await place.house()
+    await house.deploy("desk", "refund")
+    deployments = await house.deployments()
+    now = datetime.fromtimestamp(place.clock.now() / 1e6, UTC)
+    since, until = now + timedelta(days=1), now + timedelta(days=2)
+    made = await deployments.delegate("desk", "dana@acme", since=since, until=until)
+    assert made.delegation is not None
+    assert made.delegation.to == "user:dana@acme"
+
+    lasted: list[bool] = []
+    for _ in range(3):
+        lasted.append(
+            bool(await deployments.delegated_to("default", frozenset({"dana@acme"}), place.clock.now()))
+        )
+        place.clock.advance(days=1)
+
+    assert lasted == [False, True, False]
+    await house.deploy("other", "refund")
+    with pytest.raises(InputError, match="is delegated to nobody"):
+        await deployments.revoke("other")

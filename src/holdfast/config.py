@@ -15,6 +15,9 @@ ENVIRONMENT = {
     "HOLDFAST_CRASH": "`POINT:N`: the process dies the Nth time it reaches that crash point; for tests",
     "HOLDFAST_DEMO": "the folder that the demo works in",
     "HOLDFAST_KEYS": "the file with the keys of encryption at rest, or its content",
+    "HOLDFAST_DIRECTORY": (
+        "who people, groups and roles are, where the program does not say: the path of a file, or `store`"
+    ),
     "HOLDFAST_RETENTION": "for `worker`, in place of what flows declare: `keep=20,older=30d`, or `all`",
     "HOLDFAST_LOG": "logs on stderr as `text` or `json`",
     "HOLDFAST_LOG_LEVEL": "from which level on: `DEBUG`, `INFO`, `WARNING`, `ERROR`",

@@ -26,10 +26,12 @@ from holdfast.store.open import open_store
 from holdfast.types.clock import Clock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from holdfast.checkpoint.difference import Diff
     from holdfast.holds.directory.base import Directory
+    from holdfast.holds.notify.channel import Channel
+    from holdfast.holds.notify.settings import NotifySettings
     from holdfast.holds.policies.guardrails import Guardrails
     from holdfast.holds.policies.judgement import Judges
     from holdfast.holds.policies.loading import Given
@@ -46,9 +48,12 @@ class Holdfast(Deploying):
 
     `keys`: what is stored is encrypted under them; without, those of HOLDFAST_KEYS, if there are any.
 
-    `directory` knows people, groups and roles. `policies`: rules for holds, as `Policy` or as files, `store:`
-    for those in the store; without, the files of HOLDFAST_POLICIES. `judges`: whom rules in files may ask.
-    `guardrails`: what approvals have to pass that no person gave.
+    `directory` knows people, groups and roles: one of your own, the path of a file, or "store" for the one
+    that is kept there; without, that of HOLDFAST_DIRECTORY. `policies`: rules for holds, as `Policy` or as
+    files, `store:` for those in the store; without, the files of HOLDFAST_POLICIES. `judges`: whom rules in
+    files may ask.
+    `guardrails`: what approvals have to pass that no person gave. `notify`: the channels by which people hear
+    of holds, as settings or their file (without: HOLDFAST_NOTIFY); `channels`: further ones of your own.
 
     Close it with `await holdfast.close()` or use it in `async with`.
     """
@@ -62,10 +67,12 @@ class Holdfast(Deploying):
         objects: Objects | None = None,
         memory: Any = None,
         keys: KeyRing | None = None,
-        directory: Directory | None = None,
+        directory: Directory | str | Path | None = None,
         policies: Given | Iterable[Given] | None = None,
         judges: Judges | None = None,
         guardrails: Guardrails | None = None,
+        notify: NotifySettings | str | Path | None = None,
+        channels: Sequence[Channel] = (),
     ) -> None:
         self._given = store if store is not None else os.environ.get("HOLDFAST_STORE") or DEFAULT_STORE
         self._store: Store | None = None
@@ -76,8 +83,9 @@ class Holdfast(Deploying):
         self._memory = memory
         self._keys = keys
         self._furniture = furniture(
-            directory=directory, policies=policies, judges=judges, guardrails=guardrails
-        )
+            directory=directory, policies=policies, judges=judges, guardrails=guardrails, notify=notify,
+            channels=channels,
+        )  # fmt: skip
         self._services: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, RunService] = (
             weakref.WeakKeyDictionary()
         )

@@ -48,6 +48,7 @@ from holdfast.types.retention import Retention
 from holdfast.types.status import RunStatus
 
 if TYPE_CHECKING:
+    from holdfast.holds.notify.deliverer import Deliverer
     from holdfast.holds.policies.judging import Arbiter
     from holdfast.runs.watching import Watch
 
@@ -93,6 +94,7 @@ class Runtime:
         sweeper: HoldSweeper | None = None,
         people: HoldService | None = None,
         arbiter: Arbiter | None = None,
+        deliverer: Deliverer | None = None,
     ) -> None:
         self.store = store
         self.clock: Clock = clock or SystemClock()
@@ -104,6 +106,7 @@ class Runtime:
         self.sweeper = sweeper or HoldSweeper(store, self.clock)
         self.people = people or HoldService(store)
         self.arbiter = arbiter
+        self.deliverer = deliverer
         self.worker = f"{socket.gethostname()}:{os.getpid()}:{new_id()[:8]}"
         self.programs: dict[str, Program] = {}
         self.drivers: dict[RunId, Driver] = {}

@@ -82,6 +82,8 @@ class Worker:
         if self.runtime.arbiter is not None:
             judging = self.runtime.arbiter.serve(self.runtime.clock, self.poll)
             sweeps.append(asyncio.create_task(judging))
+        if self.runtime.deliverer is not None:
+            sweeps.append(asyncio.create_task(self.runtime.deliverer.serve()))
         self._claiming = asyncio.create_task(self._claim_forever())
         try:
             await asyncio.wait([self._claiming])
@@ -127,6 +129,10 @@ class Worker:
         await self.timers.sweep()
         await self.runtime.sweep_holds()
         await self.reaper.sweep()
+        if self.runtime.arbiter is not None:
+            await self.runtime.arbiter.work()
+        if self.runtime.deliverer is not None:
+            await self.runtime.deliverer.deliver()
         taken = await self._claim()
         # Looked at before the wait: when all of them end in it, others may still stand in line.
         busy = bool(taken or self._runs)

@@ -103,20 +103,19 @@ class HoldSweeper:
 
     async def _each(self, due: Due, run: RunId | None, act: Act, swept: Swept) -> int:
         """How many rows were changed. Those that stay due are looked at once."""
-        changed, stuck = 0, set[HoldId]()
+        changed, looked = 0, set[HoldId]()
         while True:
-            found = await self._due(due, run, BATCH + len(stuck))
-            rows = [row for row in found if row.id not in stuck]
+            # Room for those that stay, and growing with them: what stays due must not hide the rest.
+            found = await self._due(due, run, BATCH + 2 * len(looked))
+            rows = [row for row in found if row.id not in looked]
             if not rows:
                 return changed
             for row in rows:
-                if await self._one(row, act, swept):
-                    changed += 1
-                else:
-                    stuck.add(row.id)
-            # A row that was told again stays as it is until its run has taken it.
-            if run is not None or due is Due.resume:
-                return changed
+                was_changed = await self._one(row, act, swept)
+                changed += was_changed
+                # A decided row stays as it is until its run has taken it.
+                if not was_changed or due is Due.resume:
+                    looked.add(row.id)
 
     async def _due(self, due: Due, run: RunId | None, limit: int) -> list[HoldRow]:
         now = self.store.now()

@@ -11,7 +11,7 @@ from holdfast.testing.conformance.kit import StoreKit
 from tests.conformance.conftest import KITS
 
 
-@pytest.fixture(params=("memory", "sqlite"))
+@pytest.fixture(params=("memory", "sqlite", "encrypted"))
 async def kit(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[StoreKit]:
     kit = KITS[request.param](tmp_path)
     await kit.start()

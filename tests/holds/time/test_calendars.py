@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from holdfast.errors import SettingsError
 from holdfast.holds.calendar_rules import calendar_from
-from holdfast.holds.calendars import Calendar
-from holdfast.types.clock import to_micros
+from holdfast.holds.calendars import Calendar, zone_of
+from holdfast.types.clock import to_datetime, to_micros
 from holdfast.types.duration import BusinessDuration
 from tests.holds.time.places import DAY, HOUR, MINUTE, NINE_TO_FIVE, at, day, days, hours, office
 
@@ -151,6 +151,22 @@ def test_who_begins_later_ends_no_earlier(calendar: Calendar, start: int, later:
     spent = BusinessDuration(micros=length)
 
     assert calendar.add(start, spent) <= calendar.add(start + later, spent)
+
+
+@pytest.mark.covers("HOLD-TIME-04")
+@given(a_calendar(), an_instant(), st.integers(1, 12))
+def test_so_many_days_of_work_end_on_the_open_day_that_is_so_many_on(
+    calendar: Calendar, start: int, count: int
+) -> None:
+    def day_of(moment: int) -> date:
+        return to_datetime(moment).astimezone(zone_of(calendar.zone)).date()
+
+    end = calendar.add(start, BusinessDuration(days=count))
+
+    first, last = day_of(calendar.next_open(start)), day_of(end)
+    between = [first + timedelta(days=ahead + 1) for ahead in range((last - first).days)]
+    assert sum(bool(calendar.open_on(each)) for each in between) == count
+    assert calendar.open_on(last)[0][0] <= end <= calendar.open_on(last)[-1][1]
 
 
 @given(a_calendar(), an_instant())

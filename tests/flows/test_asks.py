@@ -67,7 +67,9 @@ async def test_an_old_answer_never_satisfies_a_newer_question(place: Place) -> N
     # "a" would fit the second question too: it stays open, and the first is decided.
     assert result.status is RunStatus.pending_input
     with pytest.raises(HoldDecidedError):
-        await service.answer(first.id, "a")
+        await service.answer(first.id, "b")
+    # The same once more is what was said already.
+    assert (await service.answer(first.id, "a")).id == first.id
     result = await flow.resume(result.run_id, on=house)
     assert [h.prompt for h in result.holds] == ["Second?"]
 

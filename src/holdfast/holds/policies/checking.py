@@ -26,6 +26,7 @@ class Fault(msgspec.Struct, frozen=True):
     field: str
     problem: str
     line: int | None = None
+    place: int = -1  # of the rule among the rules
 
     def __str__(self) -> str:
         place = f"line {self.line}: " if self.line is not None else ""
@@ -54,15 +55,16 @@ def faults_in(policy: Policy, *, with_judges: bool = True) -> list[Fault]:
         [] if policy.name and "/" not in policy.name else [Fault("", "name", "it needs a name without '/'")]
     )
     seen: set[str] = set()
-    for number, rule in enumerate(policy.rules, 1):
-        label = rule.name or str(number)
-        found += [Fault(label, field, problem) for field, problem in _faults(rule)]
+    for place, rule in enumerate(policy.rules):
+        faults = list(_faults(rule))
         if with_judges and rule.judge is not None and rule.judge not in policy.judges:
             known = ", ".join(sorted(policy.judges)) or "none"
-            found.append(Fault(label, "judge", f"there is no judge {rule.judge!r}; there are: {known}"))
+            faults.append(("judge", f"there is no judge {rule.judge!r}; there are: {known}"))
         if rule.name in seen:
-            found.append(Fault(label, "name", "another rule has this name"))
+            faults.append(("name", "another rule has this name"))
         seen.add(rule.name)
+        label = rule.name or str(place + 1)
+        found += [Fault(label, field, problem, place=place) for field, problem in faults]
     return found
 
 

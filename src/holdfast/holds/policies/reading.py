@@ -89,14 +89,14 @@ class _Reader:
     def __init__(self, lines: Lines) -> None:
         self.lines = lines
         self.faults: list[Fault] = []
-        self.places: dict[str, int] = {}
+        self.kept: list[int] = []  # the places in the file of the rules that could be read
 
     def wrong(self, rule: str, field: str, problem: str, line: int | None = None) -> None:
         self.faults.append(Fault(rule, field, problem, line))
 
     def placed(self, fault: Fault) -> Fault:
-        line = self.lines.of(self.places.get(fault.rule, -1), fault.field)
-        return msgspec.structs.replace(fault, line=line)
+        place = self.kept[fault.place] if fault.place >= 0 else -1
+        return msgspec.structs.replace(fault, line=self.lines.of(place, fault.field))
 
     def demand_known(self, rule: str, given: Mapping[str, Any], known: frozenset[str], at: int = -1) -> None:
         for field in given:
@@ -111,6 +111,7 @@ class _Reader:
             self.wrong("", "rules", "it has no list of rules")
             return []
         found = [self.rule(index, each) for index, each in enumerate(cast("list[Any]", given))]
+        self.kept = [index for index, rule in enumerate(found) if rule is not None]
         return [rule for rule in found if rule is not None]
 
     def rule(self, index: int, given: Any) -> Rule | None:
@@ -121,7 +122,6 @@ class _Reader:
         plain = dict(cast("Mapping[str, Any]", given))
         named = plain.get("name")
         label = named if isinstance(named, str) and named else label
-        self.places.setdefault(label, index)
         self.demand_known(label, plain, _OF_RULE, index)
         self._demand_known_inside(label, plain, index)
         plain.setdefault("name", "")

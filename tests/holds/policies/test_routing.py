@@ -1,0 +1,236 @@
+"""Rules choose whom a hold goes to, how many it takes and until when."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import Holdfast
+from holdfast.errors import PolicyInvalidError, SettingsError
+from holdfast.holds.policies.loading import put_policy
+from holdfast.holds.policies.reading import read_file
+from holdfast.holds.policies.rules import Policy, Rule
+from holdfast.testing.clock import FakeClock
+from holdfast.types.clock import MICROS
+from holdfast.types.terms import Approval, Rung
+from tests.holds.policies.conftest import MakeHouse
+from tests.holds.policies.flows import decide, given, hold_of, refund
+
+pytestmark = pytest.mark.anyio
+
+DAY = 24 * 3600 * MICROS
+
+TOML = """
+name = "refunds"
+
+[[rules]]
+name = "large"
+when = "amount >= 1000"
+assign = "role:cfo"
+priority = "high"
+timeout = "2d"
+on_timeout = "escalate:group:board"
+reminder = "4h"
+tags = ["large"]
+approval = { mode = "quorum", need = 2, of = ["role:cfo", "group:board"] }
+
+[[rules]]
+name = "any"
+when = "amount >= 0"
+assign = "group:clerks"
+"""
+YAML = """
+name: refunds
+rules:
+  - name: large
+    when: amount >= 1000
+    assign: role:cfo
+    priority: high
+    timeout: 2d
+    on_timeout: escalate:group:board
+    reminder: 4h
+    tags: [large]
+    approval: {mode: quorum, need: 2, of: ["role:cfo", "group:board"]}
+  - name: any
+    when: amount >= 0
+    assign: group:clerks
+"""
+
+
+def in_code() -> Policy:
+    quorum = Approval(mode="quorum", need=2, of=("role:cfo", "group:board"))
+    return Policy(
+        "refunds",
+        Rule(name="large", when=lambda facts: facts["context"]["amount"] >= 1000, assign="role:cfo",
+             priority="high", timeout="2d", on_timeout="escalate:group:board", reminder="4h", tags=("large",),
+             approval=quorum),
+        Rule(name="any", when="amount >= 0", assign="group:clerks"),
+    )  # fmt: skip
+
+
+@pytest.mark.covers("HOLD-POL-01")
+@pytest.mark.parametrize("form", ["code", "toml", "yaml", "variable", "store"])
+async def test_a_rule_says_who_decides_how_many_and_until_when(
+    a_house: MakeHouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    (tmp_path / "rules.toml").write_text(TOML)
+    (tmp_path / "rules.yaml").write_text(YAML)
+    wanted: Any = {"code": in_code(), "variable": None, "store": "store:"}.get(
+        form, tmp_path / f"rules.{form}"
+    )
+    if form == "variable":
+        monkeypatch.setenv("HOLDFAST_POLICIES", str(tmp_path / "rules.toml"))
+    house = await a_house(policies=wanted)
+    if form == "store":
+        read = {"name": "refunds", "rules": _plain(tmp_path / "rules.toml")}
+        await put_policy(await house.open(), "default", read)
+    result = await refund().run(given(5000), on=house)
+    (hold,) = result.holds
+    assert (hold.assignee, hold.assignee_type, hold.assignee_value) == ("role:cfo", "role", "cfo")
+    assert (hold.priority, hold.tags, hold.reminder_interval) == ("high", ("large",), 240)
+    assert hold.expires_at == hold.created_at + 2 * DAY
+    assert (hold.expiry_action, hold.escalation_target) == ("escalate", "group:board")
+    assert (hold.terms.approval.mode, hold.terms.approval.need) == ("quorum", 2)
+    assert hold.terms.routed_by == "refunds/large"
+    # The first that matches counts, and what it does not say stays as the flow says.
+    (small,) = (await refund().run(given(5), on=house)).holds
+    assert (small.assignee, small.priority, small.expires_at) == ("group:clerks", "normal", None)
+    assert small.terms.routed_by == "refunds/any"
+
+
+def _plain(file: Path) -> Any:
+    import tomllib
+
+    return tomllib.loads(file.read_text())["rules"]
+
+
+@pytest.mark.covers("HOLD-POL-01")
+async def test_a_flow_has_its_own_way_where_no_rule_matches(a_house: MakeHouse) -> None:
+    house = await a_house(
+        policies=Policy("p", Rule(name="other", when="flow == 'invoice'", assign="role:cfo"))
+    )
+    (hold,) = (await refund(timeout="1d").run(given(5000), on=house)).holds
+    assert hold.assignee == "group:finance"
+    assert hold.terms.routed_by is None
+    await decide(house, hold.id, "approve")
+    assert (await refund(timeout="1d").resume(hold.run, on=house)).state["paid"] is True
+
+
+@pytest.mark.covers("HOLD-POL-01")
+async def test_a_condition_that_cannot_be_told_matches_nothing(a_house: MakeHouse) -> None:
+    def breaks(_facts: Any) -> bool:
+        raise LookupError("no")
+
+    rules = (
+        Rule(name="broken", when=breaks, decide="approve"),
+        Rule(name="missing", when="nowhere > 3", decide="approve"),
+        Rule(name="odd", when="amount", decide="approve"),
+    )
+    house = await a_house(policies=Policy("p", *rules))
+    (hold,) = (await refund().run(given(5000), on=house)).holds
+    assert hold.terms.routed_by is None
+
+
+@pytest.mark.covers("HOLD-POL-01")
+async def test_rules_reach_what_is_shown_and_where_it_comes_from(a_house: MakeHouse) -> None:
+    seen: list[Any] = []
+    house = await a_house(policies=Policy("p", Rule(name="look", when=lambda facts: seen.append(facts))))
+    await refund(tags=["money"], priority="high").run(given(7), on=house, started_by="user:eve")
+    (facts,) = seen
+    assert facts["flow"] == "refund"
+    assert facts["node"] == "gate"
+    assert facts["type"] == "approval"
+    assert facts["prompt"] == "Refund 7 to c-9?"
+    assert facts["options"] == ["approve", "reject"]
+    assert facts["assignee"] == "group:finance"
+    assert facts["context"] == {"amount": 7, "note": ""}
+    assert (facts["tags"], facts["priority"]) == (["money"], "high")
+    assert (facts["tenant"], facts["started_by"]) == ("default", "user:eve")
+
+
+@pytest.mark.covers("HOLD-POL-01")
+async def test_a_ladder_of_a_rule_is_climbed(a_house: MakeHouse, clock: FakeClock) -> None:
+    rule = Rule(name="r", timeout="1h", ladder=(Rung("role:lead"), Rung("role:cfo", "2h")))
+    house = await a_house(policies=Policy("p", rule))
+    result = await refund().run(given(7), on=house)
+    sweeper = (await house.service()).runtime.sweeper
+    for who in ("role:lead", "role:cfo"):
+        clock.advance(hours=2)
+        await sweeper.sweep()
+        assert (await hold_of(house, result.run_id)).assignee == who
+
+
+@pytest.mark.covers("HOLD-POL-01", "HOLD-BAD-02")
+def test_every_slip_in_a_file_is_told_with_its_line_and_field(tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_text(
+        'name = "refunds"\n'
+        "[[rules]]\n"
+        'name = "a"\n'
+        'when = "amount > "\n'
+        'assign = "user:"\n'
+        'colour = "red"\n'
+        "[[rules]]\n"
+        'name = "a"\n'
+        'timeout = "soon"\n'
+        'on_timeout = "explode"\n'
+        'priority = "urgent"\n'
+        "[rules.approval]\n"
+        'mode = "most"\n'
+        "neeed = 2\n"
+    )
+    with pytest.raises(PolicyInvalidError) as told:
+        read_file(tmp_path / "bad.toml")
+    lines = str(told.value).splitlines()
+    expected = {
+        4: "when", 5: "assign", 6: "colour", 8: "name", 9: "timeout", 10: "on_timeout", 11: "priority",
+        12: "approval",
+    }  # fmt: skip
+    for line, field in expected.items():
+        assert any(f"line {line}: rule 'a', {field}" in each for each in lines), (line, field, lines)
+    assert any("'neeed'" in each for each in lines)
+
+
+@pytest.mark.covers("HOLD-POL-01")
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("x.toml", "name = "),
+        ("x.json", "{"),
+        ("x.yaml", "a: ["),
+        ("x.yaml", "just text"),
+        ("x.json", '{"rules": 3}'),
+    ],
+)
+def test_a_file_that_is_no_policy_is_refused(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(PolicyInvalidError):
+        read_file(tmp_path / name)
+    with pytest.raises(PolicyInvalidError):
+        Holdfast("memory:", policies=tmp_path / name)
+    with pytest.raises(SettingsError):
+        read_file(tmp_path / "none.toml")
+    with pytest.raises(SettingsError):
+        read_file(tmp_path / "rules.txt")
+
+
+@pytest.mark.covers("HOLD-POL-01")
+@pytest.mark.parametrize(
+    "rule",
+    [
+        Rule(name=""),
+        Rule(name="a/b"),
+        Rule(name="r", when="amount >"),
+        Rule(name="r", decide="approve", judge="j"),
+        Rule(name="r", judge="nobody"),
+        Rule(name="r", decide="approve", approval=Approval(mode="quorum", need=2)),
+        Rule(name="r", on_timeout="cancel"),
+        Rule(name="r", threshold=1.5),
+        Rule(name="r", ladder=(Rung("", "soon"),)),
+        Rule(name="r", max_reminders=0),
+    ],
+)
+def test_rules_that_make_no_sense_are_refused(rule: Rule) -> None:
+    with pytest.raises(PolicyInvalidError):
+        Policy("p", rule)

@@ -30,6 +30,7 @@ MODES: Final = ("any", "quorum", "sequential")
 _FLAGS: Final = ("strict_assignee", "bulk", "allow_services", "guarded")
 _TEXTS: Final = ("default_option", "calendar", "interaction", "auto")
 _LISTS: Final = ("excluded", "guardrails")
+_SECOND: Final = timedelta(seconds=1)
 _MINUTE: Final = timedelta(minutes=1)
 
 
@@ -135,8 +136,9 @@ class _Reader:
         return None
 
     def seconds(self, name: str) -> int | None:
-        length = self._length(name)
-        return None if length is None else max(1, round(length.total_seconds()))
+        """Whole ones, rounded up; zero is none at all."""
+        length = self._length(name, allow_zero=True)
+        return None if length is None else -(-length // _SECOND)
 
     def minutes(self, name: str) -> int | None:
         """Whole ones, rounded up; less than one is refused (CP-13)."""
@@ -146,9 +148,9 @@ class _Reader:
         self._no(name, "is shorter than a minute", 'write for instance reminder="4h"')
         return None
 
-    def _length(self, name: str) -> timedelta | None:
+    def _length(self, name: str, *, allow_zero: bool = False) -> timedelta | None:
         try:
-            return parse_duration(self.given[name])
+            return parse_duration(self.given[name], allow_zero=allow_zero)
         except (DurationError, TypeError, ValueError) as error:
             self.wrong("duration", f"{name}: {error}", None)
         return None

@@ -22,6 +22,7 @@ THEMES = (
     "policies",
     "skills",
     "deployments",
+    "directory",
     "evidence",
     "doctor",
 )

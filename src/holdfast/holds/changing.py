@@ -76,6 +76,17 @@ async def load(office: Office, actor: Actor, hold: str, *, found: HoldRow | None
     return row
 
 
+async def look(office: Office, actor: Actor, hold: str) -> HoldRow:
+    """The hold, for somebody who may see it. Raises HoldNotFoundError, ForbiddenError."""
+    row = await load(office, actor, hold)
+    try:
+        await office.permit(actor, "view", row, office.now())
+    except (ForbiddenError, ConflictError) as error:
+        await refuse(office, actor, row, "view", error)
+        raise
+    return row
+
+
 async def refuse(
     office: Office,
     actor: Actor,

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.holds.changing import load
+from holdfast.holds.changing import look
 from holdfast.holds.office import Office
 from holdfast.types.audit import AuditRow
 from holdfast.types.clock import iso
@@ -37,8 +37,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 async def history(office: Office, actor: Actor, hold: str) -> list[Entry]:
     """What happened to a hold, also to one that is over. Raises HoldNotFoundError, ForbiddenError."""
-    row = await load(office, actor, hold)
-    await office.permit(actor, "view", row, office.now())
+    row = await look(office, actor, hold)
     return [entry_of(each) for each in await records_of(office, row.tenant, row.id)]
 
 

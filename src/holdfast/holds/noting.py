@@ -9,7 +9,7 @@ import msgspec
 from holdfast.errors import InputError
 from holdfast.holds.answers import Submission, demand_comment
 from holdfast.holds.assigning import person_key
-from holdfast.holds.changing import change, draft_note, load
+from holdfast.holds.changing import change, draft_note, load, look
 from holdfast.holds.office import Office
 from holdfast.holds.telling import COMMENTED, entry, event
 from holdfast.types.clock import iso
@@ -45,8 +45,7 @@ async def comment(office: Office, actor: Actor, hold: str, text: str) -> Note:
 
 async def comments(office: Office, actor: Actor, hold: str) -> list[Note]:
     """Oldest first, with what was asked back and answered."""
-    row = await load(office, actor, hold)
-    await office.permit(actor, "view", row, office.now())
+    row = await look(office, actor, hold)
     return await office.store.hold_notes(row.id, kinds=("comment", "question", "reply"))
 
 

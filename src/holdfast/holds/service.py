@@ -26,7 +26,7 @@ from holdfast.holds import (
     resolving,
 )
 from holdfast.holds.answers import Submission, read_body
-from holdfast.holds.changing import load
+from holdfast.holds.changing import look
 from holdfast.holds.office import Office
 from holdfast.holds.resolving import Resolved, Terms
 from holdfast.types.clock import instant
@@ -56,9 +56,7 @@ class HoldService:
 
     # ------------------------------------------------------------------ looking
     async def get(self, actor: Actor, hold: str) -> HoldRow:
-        row = await load(self.office, actor, hold)
-        await self.office.permit(actor, "view", row, self.office.now())
-        return row
+        return await look(self.office, actor, hold)
 
     async def list(
         self,

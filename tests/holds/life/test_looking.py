@@ -17,8 +17,8 @@ from tests.holds.life.scene import ADMIN, CLERK, DANA, FINN, FOREIGN, SAM, Scene
 pytestmark = pytest.mark.anyio
 
 SEEDS = """id core_id tenant_id execution_id flow_name block_index instance_key checkpoint_type prompt options
-assignee_raw assignee_type assignee_resolved context status priority expires_at expiry_action escalation_target
-notification_sent reminder_count reminder_interval_m resolution resolved_by resolved_at"""
+assignee_raw assignee_type assignee_resolved context status priority expires_at expiry_action
+escalation_target notification_sent reminder_count reminder_interval_m resolution resolved_by resolved_at"""
 ADDED = """created_at updated_at version assignment_epoch last_notified_at claimed_by claim_until resumed_at
 request_hash escalation_count original_timeout_s hitl_message_id node_id tags cancelled_by cancelled_at
 cancel_reason"""

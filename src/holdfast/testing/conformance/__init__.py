@@ -25,17 +25,23 @@ from __future__ import annotations
 import pytest
 
 ALL = (
+    "audit",
     "blobs",
     "claims",
+    "documents",
+    "dues",
     "durable",
     "events",
     "health",
+    "hold_changes",
+    "hold_lists",
     "holds",
     "inbox",
     "journal",
     "leases",
     "memories",
     "moving",
+    "outbox",
     "reclaim",
     "runs",
     "settle",

@@ -12,7 +12,8 @@ from holdfast.types.status import ENDED, RunStatus
 _PUT = "INSERT INTO inbox (run_key, kind, at, dedupe, payload) VALUES (?, ?, ?, ?, ?)"
 _WAKE = """
 UPDATE runs SET inbox_seq = inbox_seq + 1, updated_at = :now,
-                ready_at = iif(worker IS NULL, min(coalesce(ready_at, :now), :now), ready_at)
+                ready_at = iif(worker IS NULL AND status NOT IN ('completed', 'failed', 'cancelled'),
+                               min(coalesce(ready_at, :now), :now), ready_at)
 WHERE key = :key"""
 # Somebody looked at it and asked to go on: the bound on recoveries counts anew.
 _REVIVE = "UPDATE runs SET status = 'resumable', ended_at = NULL, error = NULL, recoveries = 0 WHERE key = ?"

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         CheckpointCorruptError,
         CheckpointNotFoundError,
         ConflictError,
+        DeploymentNotFoundError,
         FlowInvalidError,
         FormInvalidError,
         HoldDecidedError,
@@ -57,6 +58,9 @@ if TYPE_CHECKING:
         RunEndedError,
         RunError,
         RunNotFoundError,
+        SkillChangedError,
+        SkillNotFoundError,
+        SkillPublishedError,
         StepFailedError,
         StoreError,
         TurnLimitError,
@@ -85,9 +89,11 @@ if TYPE_CHECKING:
     from holdfast.runs.questions import Reply
     from holdfast.runs.replaying import Replay
     from holdfast.runs.runtime import RunSettings
+    from holdfast.types.deployment import Deployment
     from holdfast.types.event import Event
     from holdfast.types.outcome import Outcome
     from holdfast.types.retention import Retention
+    from holdfast.types.skill import Skill, SkillTool
     from holdfast.types.status import Effect, RunStatus
     from holdfast.types.veil import Secret
 
@@ -139,6 +145,10 @@ _HOMES = {
         "StoreError",
         "TurnLimitError",
         "VersionMismatchError",
+        "DeploymentNotFoundError",
+        "SkillChangedError",
+        "SkillNotFoundError",
+        "SkillPublishedError",
     ),
     "holdfast.frontends.python": ("Guard", "Join", "NodeHandle", "Retry", "all_of", "any_of", "quorum"),
     "holdfast.model.guard": ("Violation",),
@@ -166,9 +176,11 @@ _HOMES = {
     "holdfast.runs.memory": ("InProcessMemory",),
     "holdfast.runs.questions": ("Reply",),
     "holdfast.runs.runtime": ("RunSettings",),
+    "holdfast.types.deployment": ("Deployment",),
     "holdfast.types.event": ("Event",),
     "holdfast.types.outcome": ("Outcome",),
     "holdfast.types.retention": ("Retention",),
+    "holdfast.types.skill": ("Skill", "SkillTool"),
     "holdfast.types.status": ("Effect", "RunStatus"),
     "holdfast.types.veil": ("Secret",),
 }
@@ -188,6 +200,8 @@ __all__ = [
     "CheckpointNotFoundError",
     "ConflictError",
     "Context",
+    "Deployment",
+    "DeploymentNotFoundError",
     "Diff",
     "Effect",
     "Event",
@@ -237,6 +251,11 @@ __all__ = [
     "SandboxGoneError",
     "Scripted",
     "Secret",
+    "Skill",
+    "SkillChangedError",
+    "SkillNotFoundError",
+    "SkillPublishedError",
+    "SkillTool",
     "StaticKeys",
     "StepFailedError",
     "StoreError",

@@ -52,6 +52,8 @@ class Defaults(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Deployment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A flow under a name. Runs that are started with it carry its id, and are pinned to its skills."""
+
     id: str
     name: str
     flow: str

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
 from holdfast.holds.notify.notice import Notice
+from holdfast.telemetry import log
 from holdfast.types.terms import Assignee
+from holdfast.types.wording import told
+
+PATIENCE: Final = 60.0  # seconds for one recipient
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,3 +63,15 @@ class Channel(Protocol):
     async def send(self, notice: Notice) -> Delivery:
         """To `notice.to`. Never raises for what the other side does."""
         ...
+
+
+async def tell(channel: Channel, notice: Notice) -> Delivery:
+    """A channel that raises or hangs all the same has not accepted it."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return await channel.send(notice)
+    except TimeoutError:
+        return Delivery(accepted=False, retry=True, detail="no answer in time")
+    except Exception as error:
+        log.exception("channel %s failed", channel.name)
+        return Delivery(accepted=False, retry=True, detail=told(error, 200))

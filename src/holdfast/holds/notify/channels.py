@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypedDict
 
 import msgspec
 
 from holdfast.errors import SettingsError
 from holdfast.holds.directory.base import Directory
 from holdfast.holds.egress import Egress, target_of
-from holdfast.holds.notify.bridging import Bridge
-from holdfast.holds.notify.channel import Channel
+from holdfast.holds.notify.channel import Channel, Scope
 from holdfast.holds.notify.settings import (
     AppriseSpec,
     NotifySettings,
@@ -21,10 +21,6 @@ from holdfast.holds.notify.settings import (
     TenantSpec,
     tenant_spec,
 )
-from holdfast.holds.notify.slack import Slack
-from holdfast.holds.notify.smtp import Server, Smtp
-from holdfast.holds.notify.teams import Teams
-from holdfast.holds.notify.webhook import Webhook
 from holdfast.store.holding import Documents
 from holdfast.telemetry import log
 from holdfast.types.clock import Clock
@@ -32,6 +28,15 @@ from holdfast.types.document import Document
 from holdfast.types.veil import veil
 
 KIND = "channel"
+
+
+class HookTerms(TypedDict):
+    """What all channels that post have in common."""
+
+    egress: Egress
+    scope: Scope
+    admin: bool
+    clock: Clock
 
 
 class Channels:
@@ -82,36 +87,37 @@ class Channels:
 def make(spec: Spec, egress: Egress, clock: Clock, directory: Directory | None) -> Channel:
     """Raises SettingsError. What is secret in it will not be shown by anything that this process says."""
     veil.learn([getattr(spec, name, ()) for name in ("password", "url", "urls", "secrets")])
+    # Mail and TLS are loaded where there is a channel: most programs have none.
     if isinstance(spec, SmtpSpec):
-        # A mail about the end of each question would be one too many: the link in the first one is void.
-        scope = spec.scope(outcomes=False)
-        return Smtp(
-            spec.name,
-            _server(spec),
-            spec.sender,
-            directory=directory,
-            scope=scope,
-            admins=spec.admins,
-            clock=clock,
-        )
+        return _mail(spec, clock, directory)
     scope = spec.scope(outcomes=True)
     if isinstance(spec, AppriseSpec):
+        from holdfast.holds.notify.bridging import Bridge
+
         return Bridge(spec.name, spec.urls, scope=scope, admin=spec.admin)
+    return _hook(spec, scope, egress, clock)
+
+
+def _hook(spec: TenantSpec, scope: Scope, egress: Egress, clock: Clock) -> Channel:
+    from holdfast.holds.notify.slack import Slack
+    from holdfast.holds.notify.teams import Teams
+    from holdfast.holds.notify.webhook import Webhook
+
+    common = HookTerms(egress=egress, scope=scope, admin=spec.admin, clock=clock)
     if isinstance(spec, SlackSpec):
-        return Slack(spec.name, spec.url, egress=egress, scope=scope, admin=spec.admin, clock=clock)
+        return Slack(spec.name, spec.url, **common)
     if isinstance(spec, TeamsSpec):
-        return Teams(spec.name, spec.url, egress=egress, scope=scope, admin=spec.admin, clock=clock)
-    return Webhook(
-        spec.name, spec.url, secrets=spec.secrets, egress=egress, scope=scope, admin=spec.admin, clock=clock
-    )
+        return Teams(spec.name, spec.url, **common)
+    return Webhook(spec.name, spec.url, secrets=spec.secrets, **common)
 
 
-def _server(spec: SmtpSpec) -> Server:
-    return Server(
-        host=spec.host,
-        port=spec.port,
-        security=spec.security,
-        user=spec.user,
-        password=spec.password,
-        timeout=spec.timeout,
+def _mail(spec: SmtpSpec, clock: Clock, directory: Directory | None) -> Channel:
+    from holdfast.holds.notify.smtp import Server, Smtp
+
+    fields = ("host", "port", "security", "user", "password", "timeout")
+    server = Server(**{name: getattr(spec, name) for name in fields})
+    # A mail about the end of each question would be one too many: the link in the first one is void.
+    scope = spec.scope(outcomes=False)
+    return Smtp(
+        spec.name, server, spec.sender, directory=directory, scope=scope, admins=spec.admins, clock=clock
     )

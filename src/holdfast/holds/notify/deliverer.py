@@ -15,8 +15,9 @@ import msgspec
 from holdfast.errors import StoreError
 from holdfast.holds.notify.audience import asked_back, audience
 from holdfast.holds.notify.backoff import next_try
-from holdfast.holds.notify.channel import Channel, Delivery
+from holdfast.holds.notify.channel import Channel, Delivery, tell
 from holdfast.holds.notify.channels import Channels
+from holdfast.holds.notify.digest import Digest
 from holdfast.holds.notify.doorway import Doorway
 from holdfast.holds.notify.ledger import Ledger
 from holdfast.holds.notify.notice import Notice, notice_of
@@ -33,8 +34,8 @@ from holdfast.types.wording import told
 
 BATCH: Final = 20
 LEASE: Final = 300 * MICROS
-PATIENCE: Final = 60.0  # seconds for one recipient
 SHORTLY: Final = MICROS
+HOUR: Final = 3600 * MICROS
 
 Place = tuple[Channel, str]
 
@@ -69,6 +70,7 @@ class Deliverer:
         self.clock = clock
         self.channels = channels
         self.every = every
+        self._digest = Digest(store, channels, base_url=channels.settings.base_url)
         self._doorway = doorway or Doorway(store, channels.settings.base_url)
         self._ledger = ledger or Ledger(store)
 
@@ -85,9 +87,13 @@ class Deliverer:
 
     async def serve(self) -> None:
         """Until cancelled."""
+        looked = 0
         while True:
             try:
                 await self.deliver()
+                if self.store.now() - looked >= HOUR and self.channels.are_given:
+                    looked = self.store.now()
+                    await self._digest.send_all()
             except StoreError as error:
                 log.warning("notices could not be delivered: %s", error)
             await self.clock.sleep(self.every)
@@ -167,7 +173,7 @@ class Deliverer:
             if row is None or reason is not None:
                 return OutboxState.skipped, reason, 0
             link = await self._doorway.link(row, meant, to, personal=channel.personal)
-            delivery = await _send(channel, msgspec.structs.replace(meant, to=to, link=link))
+            delivery = await tell(channel, msgspec.structs.replace(meant, to=to, link=link))
             await self._ledger.write(row.id, message, (channel.name, to), delivery)
             failed += [] if delivery.accepted else [delivery]
         return self._settled(message, failed)
@@ -197,15 +203,3 @@ def _who_know(channels: Sequence[Channel], known: Sequence[Recipient]) -> list[P
     found = [(by_name[name], to) for name, to in are_told(known) if name in by_name]
     asked = [channel for channel in channels if CLOSED in channel.scope.topics and not channel.personal]
     return found + [(channel, channel.name) for channel in asked if (channel, channel.name) not in found]
-
-
-async def _send(channel: Channel, notice: Notice) -> Delivery:
-    """A channel that raises or hangs has not accepted it."""
-    try:
-        async with asyncio.timeout(PATIENCE):
-            return await channel.send(notice)
-    except TimeoutError:
-        return Delivery(accepted=False, retry=True, detail="no answer in time")
-    except Exception as error:
-        log.exception("channel %s failed", channel.name)
-        return Delivery(accepted=False, retry=True, detail=told(error, 200))

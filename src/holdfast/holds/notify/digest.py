@@ -1,0 +1,78 @@
+"""The digest of holds that nobody is asked about: once a day, to those who look after the house (NO-6)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from holdfast.holds.assigning import UNROUTED
+from holdfast.holds.notify.channel import tell
+from holdfast.holds.notify.channels import Channels
+from holdfast.holds.notify.escaping import one_line
+from holdfast.holds.notify.notice import DIGEST, Notice
+from holdfast.model.breaks import TYPE as BREAKPOINT
+from holdfast.store.base import Store
+from holdfast.telemetry import log
+from holdfast.types.clock import to_datetime
+from holdfast.types.document import Document
+from holdfast.types.hold import HoldFilter, HoldRow
+from holdfast.types.status import HoldStatus
+
+KIND: Final = "digest"
+MOST: Final = 50
+
+
+class Digest:
+    """Any number of processes may send it: the first one of the day does."""
+
+    def __init__(self, store: Store, channels: Channels, *, base_url: str = "") -> None:
+        self.store = store
+        self.channels = channels
+        self.base_url = base_url.rstrip("/")
+
+    async def send_all(self) -> int:
+        """Of every tenant that has holds. Answers how many addresses took one."""
+        return sum([await self.send(tenant) for tenant in await self.store.audit_tenants()])
+
+    async def send(self, tenant: str) -> int:
+        where = HoldFilter(
+            tenant=tenant, status=(HoldStatus.pending,), assignees=((UNROUTED, ""),), not_type=(BREAKPOINT,)
+        )
+        found = [row for row, _ in await self.store.list_holds(where, limit=MOST)]
+        if not found or not await self._somebody_reads(tenant) or not await self._is_first(tenant):
+            return 0
+        return await self._tell(tenant, found, await self.store.count_holds(where))
+
+    async def _somebody_reads(self, tenant: str) -> bool:
+        return any([await channel.admins() for channel in await self.channels.of(tenant)])
+
+    async def _is_first(self, tenant: str) -> bool:
+        """Whoever writes today's date over yesterday's sends it."""
+        today = f"{to_datetime(self.store.now()):%Y-%m-%d}".encode()
+        before = await self.store.document(tenant, KIND, UNROUTED)
+        if before is not None and before.body == today:
+            return False
+        document = Document(tenant=tenant, kind=KIND, name=UNROUTED, body=today)
+        expect = 0 if before is None else before.revision
+        return await self.store.put_document(document, expect=expect) is not None
+
+    async def _tell(self, tenant: str, found: list[HoldRow], count: int) -> int:
+        lines = [f"{one_line(row.prompt) or row.node} ({row.flow}): {row.id}" for row in found]
+        title = "1 question waits for nobody" if count == 1 else f"{count} questions wait for nobody"
+        more = [f"and {count - len(found)} more"] if count > len(found) else []
+        notice = Notice(
+            id=f"{DIGEST}:{tenant}:{to_datetime(self.store.now()):%Y-%m-%d}",
+            topic=DIGEST,
+            tenant=tenant,
+            prompt="\n".join([title, "", *lines, *more]),
+            link=f"{self.base_url}/inbox" if self.base_url else "",
+        )
+        accepted = 0
+        for channel in await self.channels.of(tenant):
+            for to in await channel.admins():
+                delivery = await tell(channel, msgspec.structs.replace(notice, to=to))
+                accepted += delivery.accepted
+                if not delivery.accepted:
+                    log.warning("the digest did not reach %s by %s: %s", to, channel.name, delivery.detail)
+        return accepted

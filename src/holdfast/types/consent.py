@@ -12,13 +12,12 @@ NO: Final = ("reject", "rejected", "no", "decline", "deny", "refuse", "abort")
 
 
 def approves(decision: str, options: Sequence[Option] | None = None) -> bool:
-    """Whether this answer lets something happen. By its word; where the options have neither word, the one
+    """Whether this answer lets something happen. By its word; where no option has a word for yes, the one
     that is shown as primary counts, so that no odd name slips past what watches over approvals."""
     word = decision.casefold()
     if word in YES or word in NO:
         return word in YES
-    named = {option.id.casefold() for option in options or ()}
-    if named & {*YES, *NO}:
+    if any(option.id.casefold() in YES for option in options or ()):
         return False
     return any(option.id == decision and option.variant == "primary" for option in options or ())
 

@@ -1,0 +1,307 @@
+"""Holds that are decided without a person: by a rule, or by a judge that is sure enough. Else by people."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from holdfast import OpenAI, Retries, RunStatus, Scripted, Worker, tool_call
+from holdfast.agents.judging import ModelJudge
+from holdfast.agents.messages import FINAL
+from holdfast.holds.policies.judgement import Judgement, auto_approve, auto_reject
+from holdfast.holds.policies.rules import Policy, Rule
+from holdfast.types.outbox import OutboxState
+from holdfast.types.status import HoldStatus
+from holdfast.types.terms import operator
+from tests.agents.provider import Answer, Provider, a_provider
+from tests.holds.policies.conftest import MakeHouse
+from tests.holds.policies.flows import actions, decide, given, hold_of, refund, said
+
+pytestmark = pytest.mark.anyio
+
+
+def judged(judge: Any, **rule: Any) -> Policy:
+    return Policy("p", Rule(name="r", judge="j", **rule), judges={"j": judge})
+
+
+@pytest.mark.covers("G-42", "HOLD-POL-01")
+async def test_a_rule_accepts_and_the_run_goes_on_at_once(a_house: MakeHouse) -> None:
+    rule = Rule(name="small", when="amount < 50", decide="approve", reason="small change")
+    house = await a_house(policies=Policy("refunds", rule))
+    result = await refund().run(given(7), on=house)
+    assert result.completed
+    assert result.state["paid"] is True
+    kept = await said(house, result)
+    assert (kept["decision"], kept["decided_by"], kept["comment"]) == (
+        "approve",
+        "auto-accept",
+        "small change",
+    )
+    row = await hold_of(house, result.run_id)
+    assert (row.status, row.resolved_by) == (HoldStatus.resolved, "policy:refunds/small")
+    assert await actions(house, row.id) == ["created", "resolved", "resumed"]
+    other = await refund().run(given(70), on=house)
+    assert other.status is RunStatus.pending_input
+
+
+@pytest.mark.covers("G-42")
+@pytest.mark.parametrize("reason", ["", "over the limit"])
+async def test_a_rule_rejects_with_a_reason_and_the_node_still_succeeds(
+    a_house: MakeHouse, reason: str
+) -> None:
+    house = await a_house(policies=Policy("p", Rule(name="r", decide="reject", reason=reason)))
+    result = await refund().run(given(7), on=house)
+    assert result.completed
+    assert result.state["paid"] is False
+    kept = await said(house, result)
+    assert (kept["decided_by"], kept["comment"]) == ("auto-reject", reason or "Auto-rejected")
+
+
+@pytest.mark.covers("G-42", "G-47")
+async def test_the_word_of_a_rule_is_the_holds_own(a_house: MakeHouse) -> None:
+    options = [{"id": "pay_out", "label": "Pay", "variant": "primary"}, {"id": "no", "label": "No"}]
+    flow = refund(options=options)
+    house = await a_house(policies=judged(auto_reject("never")))
+    kept = await said(house, await flow.run(given(7), on=house))
+    assert (kept["decision"], kept["comment"], kept["decided_by"]) == ("no", "never", "auto-reject")
+    house = await a_house(policies=judged(auto_approve))
+    kept = await said(house, await flow.run(given(7), on=house))
+    assert (kept["decision"], kept["decided_by"]) == ("pay_out", "auto-accept")
+
+
+@pytest.mark.covers("G-42", "HOLD-POL-02")
+async def test_a_judge_decides_where_it_is_sure_enough(a_house: MakeHouse) -> None:
+    asked: list[Any] = []
+
+    async def judge(facts: Any) -> dict[str, Any]:
+        asked.append(facts)
+        return {"approved": facts["context"]["amount"] < 50, "confidence": 0.7, "reasoning": "by amount"}
+
+    house = await a_house(policies=judged(judge))
+    result = await refund().run(given(7), on=house)
+    kept = await said(house, result)
+    assert (kept["decision"], kept["confidence"], kept["comment"]) == ("approve", 0.7, "by amount")
+    assert (await said(house, await refund().run(given(70), on=house)))["decision"] == "reject"
+    assert [facts["prompt"] for facts in asked] == ["Refund 7 to c-9?", "Refund 70 to c-9?"]
+
+
+async def hangs(_facts: Any) -> Any:
+    await asyncio.sleep(60)
+
+
+def raises(_facts: Any) -> Any:
+    raise RuntimeError("out of order")
+
+
+UNSURE: dict[str, Any] = {
+    "not sure": lambda _: Judgement("approve", 0.69),
+    "nan": lambda _: Judgement("approve", float("nan")),
+    "too sure": lambda _: {"approved": True, "confidence": 7},
+    "no confidence": lambda _: {"approved": True},
+    "confidence is text": lambda _: {"approved": True, "confidence": "0.9"},
+    "approved is text": lambda _: {"approved": "yes", "confidence": 0.9},
+    "another option": lambda _: "maybe",
+    "nothing": lambda _: None,
+    "empty": lambda _: " ",
+    "error": raises,
+    "hangs": hangs,
+}
+
+
+@pytest.mark.covers("G-42", "HOLD-POL-02")
+@pytest.mark.parametrize("trouble", UNSURE)
+async def test_a_judge_that_is_not_sure_leaves_it_to_people(a_house: MakeHouse, trouble: str) -> None:
+    house = await a_house(policies=judged(UNSURE[trouble], judge_timeout=0.05, assign="role:lead"))
+    result = await refund().run(given(7), on=house)
+    assert result.status is RunStatus.pending_input
+    (hold,) = result.holds
+    assert hold.assignee == "role:lead"
+    assert await actions(house, hold.id) == ["created", "left_to_people"]
+    await decide(house, hold.id, "approve")
+    assert (await refund().resume(result.run_id, on=house)).state["paid"] is True
+    assert (await said(house, result)).get("decided_by") != "auto-accept"
+
+
+@pytest.mark.covers("HOLD-POL-02")
+async def test_a_judge_is_not_asked_again_until_it_likes_it(a_house: MakeHouse) -> None:
+    asked: list[float] = []
+
+    def wavers(_facts: Any) -> Judgement:
+        asked.append(0.5 + len(asked) / 2)
+        return Judgement("approve", asked[-1])
+
+    house = await a_house(policies=judged(wavers))
+    result = await refund().run(given(7), on=house)
+    arbiter = (await house.service()).runtime.arbiter
+    assert arbiter is not None
+    await arbiter.work()
+    await refund().resume(result.run_id, on=house)
+    assert asked == [0.5]
+    assert (await hold_of(house, result.run_id)).status is HoldStatus.pending
+    store = await house.open()
+    (message,) = [m for m in await store.list_outbox() if m.topic == "hold.judge"]
+    assert message.state is OutboxState.skipped
+
+
+@pytest.mark.covers("HOLD-POL-02")
+async def test_a_judge_that_comes_second_changes_nothing(a_house: MakeHouse) -> None:
+    house = await a_house()
+    service = await house.holds()
+
+    async def slow(_facts: Any) -> str:
+        (row,) = await (await house.open()).holds(status=HoldStatus.pending)
+        await service.resolve(operator("user:dana"), row.id, decision="reject")
+        return "approve"
+
+    other = await a_house(policies=judged(slow))
+    result = await refund().run(given(7), on=other)
+    assert result.state["paid"] is False
+    assert (await hold_of(other, result.run_id)).resolved_by == "user:dana"
+
+
+@pytest.mark.covers("HOLD-POL-02")
+async def test_a_worker_judges_what_a_crash_left_unjudged(a_house: MakeHouse) -> None:
+    # It was asked where the judge was known, and the process died before it was judged.
+    house = await a_house(policies=Policy("p", Rule(name="r", decide="approve")))
+    service = await house.service()
+    runtime, service.runtime.arbiter = service.runtime, None
+    result = await refund().run(given(7), on=house)
+    assert result.status is RunStatus.pending_input
+    assert runtime.arbiter is None
+    fresh = await a_house(policies=Policy("p", Rule(name="r", decide="approve")))
+    arbiter = (await fresh.service()).runtime.arbiter
+    assert arbiter is not None
+    assert await arbiter.work() == 1
+    await Worker(refund(), on=fresh).run_until_idle()
+    assert (await refund().resume(result.run_id, on=fresh)).completed
+    assert (await said(fresh, result))["decided_by"] == "auto-accept"
+
+
+@pytest.mark.covers("HOLD-POL-01", "HOLD-POL-02")
+async def test_a_rule_that_changed_meanwhile_decides_nothing(a_house: MakeHouse) -> None:
+    house = await a_house(policies=Policy("p", Rule(name="r", when="amount < 50", decide="approve")))
+    (await house.service()).runtime.arbiter = None
+    result = await refund().run(given(7), on=house)
+    for rule in (Rule(name="r", when="amount < 5", decide="approve"), Rule(name="r", assign="role:x")):
+        later = await a_house(policies=Policy("p", rule))
+        arbiter = (await later.service()).runtime.arbiter
+        assert arbiter is not None
+        assert await arbiter.judge_now(result.holds[0].id) is None
+    assert (await hold_of(house, result.run_id)).status is HoldStatus.pending
+
+
+@pytest.mark.covers("HOLD-POL-01")
+async def test_what_several_people_decide_is_not_decided_by_a_rule(a_house: MakeHouse) -> None:
+    quorum = {"mode": "quorum", "need": 2, "of": ["group:finance"]}
+    house = await a_house(policies=Policy("p", Rule(name="r", decide="approve")))
+    result = await refund(approval=quorum).run(given(7), on=house)
+    assert result.status is RunStatus.pending_input
+    assert result.holds[0].terms.auto is None
+
+
+@pytest.mark.covers("HOLD-POL-01")
+async def test_a_form_with_required_fields_is_left_to_people(a_house: MakeHouse) -> None:
+    sections = [
+        {"type": "input", "field": "iban", "required": True},
+        {"type": "decision", "options": ["approve", "reject"]},
+    ]
+    house = await a_house(policies=Policy("p", Rule(name="r", decide="approve")))
+    result = await refund(options=None, sections=sections).run(given(7), on=house)
+    assert result.status is RunStatus.pending_input
+    assert "left_to_people" in await actions(house, result.holds[0].id)
+
+
+@pytest.mark.covers("HOLD-POL-01")
+async def test_a_flow_names_the_policy_that_may_decide_it(a_house: MakeHouse) -> None:
+    flow = refund(auto="p")
+    house = await a_house(policies=[
+        Policy("route", Rule(name="all", assign="role:lead")),
+        Policy("p", Rule(name="small", when="amount < 50", decide="approve")),
+    ])  # fmt: skip
+    assert (await flow.run(given(7), on=house)).completed
+    later = await flow.run(given(70), on=house)
+    assert later.holds[0].assignee == "role:lead"
+
+
+@pytest.mark.covers("HOLD-POL-01")
+async def test_no_rule_answers_whether_an_effect_happened(a_house: MakeHouse) -> None:
+    from holdfast import Flow
+
+    flow = Flow("doubtful")
+
+    @flow.node(effect="external")
+    async def send() -> dict[str, Any]:
+        raise ConnectionError("was it sent?")
+
+    house = await a_house(policies=Policy("p", Rule(name="all", decide="approve", assign="role:lead")))
+    result = await flow.run({}, on=house)
+    (hold,) = result.holds
+    assert hold.type == "in_doubt"
+    assert (hold.terms.auto, hold.terms.routed_by) == (None, None)
+
+
+# ---------------------------------------------------------------------- a model as a judge
+
+
+def verdict(**said: Any) -> Any:
+    return tool_call(FINAL, **said)
+
+
+@pytest.mark.covers("G-42", "HOLD-POL-02")
+async def test_a_model_judges_by_criteria_and_says_how_sure_it_is(a_house: MakeHouse) -> None:
+    model = Scripted(verdict(approved=True, confidence=0.95, reasoning="within limits"))
+    house = await a_house(policies=judged(ModelJudge(model, "Refunds under 50 are fine."), threshold=0.8))
+    result = await refund().run(given(7), on=house)
+    kept = await said(house, result)
+    assert (kept["decided_by"], kept["confidence"], kept["comment"]) == ("llm-judge", 0.95, "within limits")
+    (request,) = model.requests
+    task, shown = request.messages
+    assert "Refunds under 50 are fine." in task.text
+    assert json.loads(shown.text)["context"]["amount"] == 7
+
+
+NO_VERDICT: dict[str, Any] = {
+    "under the threshold": verdict(approved=True, confidence=0.3, reasoning=""),
+    "no JSON": "Sure, go ahead!",
+    "not typed": verdict(approved="true", confidence=0.9, reasoning=""),
+    "without confidence": verdict(approved=True, reasoning="yes"),
+    "error": RuntimeError("down"),
+}
+
+
+@pytest.mark.covers("G-42", "HOLD-POL-02")
+@pytest.mark.parametrize("trouble", NO_VERDICT)
+async def test_a_model_without_a_clear_verdict_leaves_it_to_people(a_house: MakeHouse, trouble: str) -> None:
+    house = await a_house(policies=judged(ModelJudge(Scripted(NO_VERDICT[trouble]), "x"), threshold=0.8))
+    result = await refund().run(given(7), on=house)
+    assert result.status is RunStatus.pending_input
+    assert "left_to_people" in await actions(house, result.holds[0].id)
+
+
+@pytest.fixture
+async def provider(anyio_backend: str) -> AsyncIterator[Provider]:
+    async with a_provider() as found:
+        yield found
+
+
+@pytest.mark.covers("HOLD-POL-02")
+async def test_a_model_is_asked_over_http(a_house: MakeHouse, provider: Provider) -> None:
+    said_yes = {"approved": True, "confidence": 0.9, "reasoning": "fine"}
+    provider.turns = [Answer(calls=[("c1", FINAL, said_yes)]), Answer(text="hm")]
+
+    async def nap(_seconds: float) -> None: ...
+
+    model = OpenAI(
+        "m-1",
+        base_url=f"{provider.url}/v1",
+        key=lambda: "k",
+        retries=Retries(attempts=1, jitter=0.0),
+        sleep=nap,
+    )
+    house = await a_house(policies=judged(ModelJudge(model, "small ones")))
+    assert (await said(house, await refund().run(given(7), on=house)))["decided_by"] == "llm-judge"
+    assert (await refund().run(given(7), on=house)).status is RunStatus.pending_input

@@ -1,0 +1,177 @@
+"""Past decisions replayed under other rules."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import Holdfast
+from holdfast.cli.main import run as cli
+from holdfast.holds.policies.rules import Policy, Rule
+from holdfast.holds.policies.simulating import simulate
+from holdfast.testing.clock import FakeClock
+from holdfast.types.clock import MICROS
+from holdfast.types.terms import Approval
+from tests.holds.policies.conftest import MakeHouse
+from tests.holds.policies.flows import decide, given, refund
+
+
+async def decided(house: Holdfast, *asked: tuple[int, str]) -> list[str]:
+    """Holds of these amounts, decided so by a person."""
+    found: list[str] = []
+    for amount, decision in asked:
+        result = await refund(timeout="1d").run(given(amount), on=house)
+        await decide(house, result.holds[0].id, decision)
+        found.append(result.holds[0].id)
+    return found
+
+
+@pytest.mark.anyio
+@pytest.mark.covers("HOLD-POL-04")
+async def test_a_changed_rule_shows_what_would_have_gone_otherwise(a_house: MakeHouse) -> None:
+    house = await a_house()
+    small, odd, large, _kept = await decided(
+        house, (7, "approve"), (30, "reject"), (5000, "approve"), (300, "approve")
+    )
+    rules = Policy(
+        "new",
+        Rule(name="small", when="amount < 50", decide="approve"),
+        Rule(name="large", when="amount > 1000", assign="role:cfo", priority="high", timeout="4h",
+             approval=Approval(mode="quorum", need=2, of=("role:cfo",))),
+    )  # fmt: skip
+    store = await house.open()
+    before = await store.audit_head("default")
+    done = await simulate(store, [rules])
+    assert (done.looked_at, done.automatic, done.agreeing, done.overturned) == (4, 2, 1, 1)
+    assert done.rules == {"new/small": 2, "new/large": 1}
+    found = {each.hold: {d.field: (d.was, d.would_be) for d in each.differences} for each in done.differing}
+    assert found == {
+        small: {"rule": ("(none)", "new/small")},
+        odd: {"rule": ("(none)", "new/small"), "outcome": ("reject", "approve")},
+        large: {
+            "rule": ("(none)", "new/large"),
+            "assignee": ("group:finance", "role:cfo"),
+            "approval": ("one person", "2 of role:cfo"),
+            "deadline": ("1d", "4h"),
+            "priority": ("normal", "high"),
+        },
+    }
+    assert {each.hold: each.agrees for each in done.differing} == {small: True, odd: False, large: None}
+    # It only looks.
+    assert await store.audit_head("default") == before
+
+
+@pytest.mark.anyio
+@pytest.mark.covers("HOLD-POL-04")
+async def test_rules_are_replayed_on_what_the_flow_asked_not_on_what_rules_made_of_it(
+    a_house: MakeHouse,
+) -> None:
+    old = Policy(
+        "old", Rule(name="all", assign="role:lead", priority="critical", tags=("routed",), timeout="2h")
+    )
+    house = await a_house(policies=old)
+    (hold,) = await decided(house, (7, "approve"))
+    store = await house.open()
+    assert (await simulate(store, [old])).differing == ()
+    seen: list[Any] = []
+    nothing = Policy("none", Rule(name="look", when=lambda facts: seen.append(facts)))
+    (back,) = (await simulate(store, [nothing])).differing
+    assert back.hold == hold
+    assert {d.field: (d.was, d.would_be) for d in back.differences} == {
+        "rule": ("old/all", "(none)"),
+        "assignee": ("role:lead", "group:finance"),
+        "deadline": ("2h", "1d"),
+        "priority": ("critical", "normal"),
+    }
+    assert (seen[0]["priority"], seen[0]["tags"], seen[0]["assignee"]) == ("normal", [], "group:finance")
+
+
+@pytest.mark.anyio
+@pytest.mark.covers("HOLD-POL-04")
+async def test_what_rules_decided_would_go_back_to_people_without_them(a_house: MakeHouse) -> None:
+    house = await a_house(policies=Policy("old", Rule(name="all", decide="approve")))
+    await refund().run(given(7), on=house)
+    (back,) = (await simulate(await house.open(), [])).differing
+    assert ("outcome", "approve", "(people)") in [(d.field, d.was, d.would_be) for d in back.differences]
+    judged = Policy("new", Rule(name="j", judge="x"), judges={"x": lambda _: 1 / 0})
+    (back,) = (await simulate(await house.open(), [judged])).differing
+    assert ("outcome", "approve", "(a judge)") in [(d.field, d.was, d.would_be) for d in back.differences]
+
+
+@pytest.mark.anyio
+@pytest.mark.covers("HOLD-POL-04")
+async def test_only_what_is_asked_for_is_replayed(a_house: MakeHouse, clock: FakeClock) -> None:
+    house = await a_house()
+    await decided(house, (7, "approve"))
+    clock.advance(days=40)
+    await decided(house, (8, "approve"))
+    await refund().run(given(9), on=house)
+    store, rules = await house.open(), [Policy("new", Rule(name="all", decide="approve"))]
+    month = store.now() - 30 * 24 * 3600 * MICROS
+    assert (await simulate(store, rules)).looked_at == 2
+    assert (await simulate(store, rules, since=month)).looked_at == 1
+    assert (await simulate(store, rules, limit=1)).looked_at == 1
+    assert (await simulate(store, rules, flows=("other",))).looked_at == 0
+    assert (await simulate(store, rules, tenant="other")).looked_at == 0
+
+
+RULES = """
+name = "new"
+
+[[rules]]
+name = "small"
+when = "amount < 50"
+decide = "approve"
+"""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    address = f"sqlite:{tmp_path / 's.db'}"
+
+    async def fill() -> None:
+        async with Holdfast(address) as house:
+            await decided(house, (7, "reject"), (70, "approve"))
+
+    asyncio.run(fill())
+    return address
+
+
+@pytest.mark.covers("HOLD-POL-04")
+def test_simulate_lists_what_would_differ(
+    tmp_path: Path, store: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "rules.toml").write_text(RULES)
+    assert cli(["policy", "simulate", str(tmp_path / "rules.toml"), "--store", store, "--since", "1d"]) == 0
+    shown = capsys.readouterr().out
+    assert "Refund 7 to c-9?" in shown
+    assert "Refund 70" not in shown
+    assert "2 decisions replayed; 1 would differ." in shown
+    assert "1 would be decided without a person: 0 as people decided, 1 against it." in shown
+    assert cli(["policy", "simulate", str(tmp_path / "rules.toml"), "--store", store, "--json"]) == 0
+    done = json.loads(capsys.readouterr().out)
+    assert done["overturned"] == 1
+    (other,) = done["differing"]
+    assert {"field": "outcome", "was": "reject", "would_be": "approve"} in other["differences"]
+
+
+@pytest.mark.covers("HOLD-POL-04", "HOLD-POL-01")
+def test_check_lists_every_problem(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good, bad = tmp_path / "good.toml", tmp_path / "bad.toml"
+    good.write_text(RULES)
+    bad.write_text(RULES.replace("amount < 50", "amount <") + 'assign = " "\n')
+    assert cli(["policy", "check", str(good)]) == 0
+    assert "1 rule, nothing wrong" in capsys.readouterr().out
+    assert cli(["policy", "check", str(good), str(bad)]) == 2
+    shown = capsys.readouterr().out
+    assert "line 6: rule 'small', when" in shown
+    assert "line 8: rule 'small', assign" in shown
+    assert cli(["policy", "check", str(bad), "--json"]) == 2
+    (told,) = json.loads(capsys.readouterr().out)
+    assert [(each["line"], each["field"]) for each in told["problems"]] == [(6, "when"), (8, "assign")]
+    assert cli(["policy", "simulate", str(bad)]) == 2
+    assert cli(["policy", "check", str(tmp_path / "none.toml")]) == 2

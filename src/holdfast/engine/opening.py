@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -103,6 +104,11 @@ def _listed(option: Option) -> list[Any]:
     return found
 
 
+def _option(listed: Sequence[Any]) -> Option:
+    flags = dict(zip(("default", "requires_comment"), listed[3:], strict=False))
+    return Option(*listed[:3], **{name: True for name, flag in flags.items() if flag})
+
+
 def _more(spec: HoldSpec) -> Any:
     found: dict[str, Any] = {
         name: value
@@ -121,7 +127,7 @@ def asked_again(asked: dict[str, Any]) -> HoldSpec:
         prompt=asked["prompt"],
         assignee=asked["assignee"],
         priority=asked["priority"],
-        options=tuple(Option(*option) for option in asked["options"]) if asked["options"] else None,
+        options=tuple(_option(option) for option in asked["options"]) if asked["options"] else None,
         timeout=None if expires is None else max(0, expires - asked["at"]),
         on_timeout=asked["on_timeout"],
         schema=None if asked["schema"] is None else dict(asked["schema"]),

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 FELL_BACK = "fell_back"
 DAMAGED = "damaged"
+STATE_MISSING = "state_missing"
 _DOES = frozenset({Kind.step, Kind.intent, Kind.substep, Kind.asked})
 
 
@@ -147,11 +148,15 @@ def _info(error: HoldfastError) -> ErrorInfo:
 
 
 async def _stop(runtime: Runtime, claim: Claim, sealer: Sealer, error: HoldfastError) -> None:
-    """The run fails as it stands: its holds stay open, and when the damage is mended it may be resumed."""
+    """The run fails as it stands: its holds stay as they are, open or decided, and when the damage is mended
+    it may be resumed (RM-3)."""
     pos = Position(claim.run.id)
     pos.head, pos.at = claim.run.head, claim.run.updated_at
-    side = Side(status=RunStatus.failed, error=f"{type(error).__name__}: {error.message}")
-    told = _record(pos, claim, AttemptBody(DAMAGED, _info(error)), Kind.attempt, DAMAGED, side)
+    info = ErrorInfo(STATE_MISSING, type(error).__name__, error.message)
+    side = Side(status=RunStatus.failed, error=f"{info.code}: {info.type}: {info.message}")
+    told = _record(pos, claim, AttemptBody(DAMAGED, info), Kind.attempt, DAMAGED, side)
+    about = {"run": claim.run.id, "flow": claim.run.flow, "seq": pos.head}
+    log.error("run %s failed: its state cannot be read: %s", claim.run.id, error.message, extra=about)
     await _settle(runtime, claim, sealer, [told])
 
 

@@ -12,15 +12,18 @@ import msgspec
 from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house
 from holdfast.cli.screen import note, print_json, say
-from holdfast.errors import InputError
+from holdfast.cli.telling import HOLDS_SHOWN
+from holdfast.errors import HoldNotFoundError, InputError, RunNotFoundError
 from holdfast.holds.evidence import make_pack
 from holdfast.reports.evidence import page_of
+from holdfast.runs.service import RunService
+from holdfast.types.ids import HoldId
 
 
 class Wanted(msgspec.Struct, frozen=True):
     """The command line."""
 
-    hold: str
+    which: str
     out: str | None
     page: str | None
     key: str | None
@@ -34,8 +37,10 @@ async def write_evidence(wanted: Wanted, *, store: str | None, json: bool) -> Ex
     key = None if wanted.key is None else _read(Path(wanted.key)).strip()
     form = "" if wanted.page is None else Path(wanted.page).suffix.removeprefix(".")
     async with open_house(store, must_exist=True) as house:
-        opened = await house.open()
-        data = await make_pack(opened, wanted.hold, tenant=wanted.tenant, key=key, to_head=not wanted.short)
+        hold = await _find(await house.service(), wanted.which)
+        data = await make_pack(
+            await house.open(), hold, tenant=wanted.tenant, key=key, to_head=not wanted.short
+        )
     pack: dict[str, Any] = jsons.loads(data)
     if wanted.page is not None:
         _write(Path(wanted.page), page_of(pack, form).encode())
@@ -43,14 +48,34 @@ async def write_evidence(wanted: Wanted, *, store: str | None, json: bool) -> Ex
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
         return Exit.ok
-    file = Path(wanted.out or f"{wanted.hold}.evidence.json")
+    file = Path(wanted.out or f"{hold}.evidence.json")
     _write(file, data)
     if json:
-        print_json({"hold": wanted.hold, "file": str(file), "page": wanted.page, "digest": pack["digest"]})
+        print_json({"hold": hold, "file": str(file), "page": wanted.page, "digest": pack["digest"]})
         return Exit.ok
-    say(f"The evidence of hold {wanted.hold} is in {file}: {len(data):,} bytes, {pack['digest'][:19]}…")
+    say(f"The evidence of hold {hold} is in {file}: {len(data):,} bytes, {pack['digest'][:19]}…")
     note("Check it anywhere: python verify_evidence.py FILE (the script is tools/verify_evidence.py).")
     return Exit.ok
+
+
+async def _find(service: RunService, which: str) -> str:
+    """A hold's own id, or a run with exactly one."""
+    if await service.store.hold(HoldId(which)) is not None:
+        return which
+    try:
+        row = await service.get(which)
+    except RunNotFoundError:
+        raise HoldNotFoundError(
+            f"{which!r} is neither a hold nor a run in this store.",
+            hint="`holdfast show RUN` names the holds of a run.",
+        ) from None
+    holds = await service.holds(row.id, open_only=False)
+    if len(holds) != 1:
+        named = "; ".join(f"{hold.id} ({hold.prompt})" for hold in holds[:HOLDS_SHOWN])
+        raise InputError(
+            f"run {row.id} has {len(holds)} holds.", hint=f"Name one: {named}." if named else None
+        )
+    return holds[0].id
 
 
 def _read(file: Path) -> bytes:

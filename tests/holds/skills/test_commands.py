@@ -126,7 +126,7 @@ def test_a_run_under_a_deployment_is_decided_and_proven(
     cli("answer", hold, "approve", "--by", "user:dana@acme", "--resume")
     (tmp_path / "audit.key").write_text("0123456789abcdef0123456789abcdef\n")
     proof = cli("evidence", hold, "-o", "case.json", "--page", "case.html", "--key", "audit.key")
-    page = cli("evidence", hold, "--page", "case.md", "--short", "--json")
+    page = cli("evidence", run.json["run_id"], "--page", "case.md", "--short", "--json")
     out = cli("evidence", hold, "-o", "-")
 
     assert unnamed.code == 2
@@ -153,6 +153,6 @@ def test_a_run_under_a_deployment_is_decided_and_proven(
 def test_evidence_that_cannot_be_had_is_told(cli: Cli, skill: str) -> None:
     cli("skills", "publish", skill)
 
-    assert "there is no hold 'x'" in cli("evidence", "x").err
+    assert "'x' is neither a hold nor a run" in cli("evidence", "x").err
     assert "--out - and --json both want stdout" in cli("evidence", "x", "-o", "-", "--json").err
     assert "none.key cannot be read" in cli("evidence", "x", "--key", "none.key").err

@@ -10,12 +10,12 @@ from holdfast.cli.shell import Json, Store, Text, app, go
 
 
 @app.command(
-    epilog="Examples:  holdfast evidence HOLD -o refund.json --page refund.html   ·   "
-    "holdfast evidence HOLD --key audit.key",
+    epilog="Examples:  holdfast evidence 3fa9c1 -o refund.json --page refund.html   ·   "
+    "holdfast evidence 3fa9c1 --key audit.key",
     short_help="One decision as a file that can be checked offline.",
 )
 def evidence(
-    hold: Annotated[str, typer.Argument(help="The hold's id", metavar="HOLD")],
+    which: Annotated[str, typer.Argument(help="A hold's id, or a run with one hold", metavar="RUN|HOLD")],
     out: Annotated[
         Text,
         typer.Option("--out", "-o", help="The file; - for stdout; else HOLD.evidence.json", metavar="FILE|-"),
@@ -39,5 +39,5 @@ def evidence(
     """
     from holdfast.cli.evidencing import Wanted, write_evidence
 
-    wanted = Wanted(hold, out, page, key, short, tenant)
+    wanted = Wanted(which, out, page, key, short, tenant)
     return go(write_evidence(wanted, store=store, json=json))

@@ -39,7 +39,10 @@ if TYPE_CHECKING:
         CheckpointNotFoundError,
         ConflictError,
         DeploymentNotFoundError,
+        DirectoryUnavailableError,
+        ExcludedError,
         FlowInvalidError,
+        ForbiddenError,
         FormInvalidError,
         HoldCancelledError,
         HoldDecidedError,
@@ -52,6 +55,7 @@ if TYPE_CHECKING:
         ModelRefusedError,
         ModelReplyError,
         ModelUnavailableError,
+        NotAssignedError,
         NotDone,
         NotFoundError,
         OutcomeUnknownError,
@@ -68,6 +72,11 @@ if TYPE_CHECKING:
         VersionMismatchError,
     )
     from holdfast.frontends.python import Guard, Join, NodeHandle, Retry, all_of, any_of, quorum
+    from holdfast.holds.directory.adapter import Lookups, OutsideDirectory
+    from holdfast.holds.directory.base import Away, Circle, Directory, Memberships, Person
+    from holdfast.holds.directory.file import FileDirectory
+    from holdfast.holds.directory.registrar import Registrar
+    from holdfast.holds.directory.tables import TableDirectory
     from holdfast.model.guard import Violation
     from holdfast.model.migration import renamed
     from holdfast.model.reducers import (
@@ -96,6 +105,7 @@ if TYPE_CHECKING:
     from holdfast.types.retention import Retention
     from holdfast.types.skill import Skill, SkillTool
     from holdfast.types.status import Effect, RunStatus
+    from holdfast.types.terms import Actor
     from holdfast.types.veil import Secret
 
 _HOMES = {
@@ -124,6 +134,10 @@ _HOMES = {
         "CheckpointCorruptError",
         "CheckpointNotFoundError",
         "ConflictError",
+        "DirectoryUnavailableError",
+        "ExcludedError",
+        "ForbiddenError",
+        "NotAssignedError",
         "FlowInvalidError",
         "HoldCancelledError",
         "HoldDecidedError",
@@ -153,6 +167,11 @@ _HOMES = {
         "SkillPublishedError",
     ),
     "holdfast.frontends.python": ("Guard", "Join", "NodeHandle", "Retry", "all_of", "any_of", "quorum"),
+    "holdfast.holds.directory.adapter": ("Lookups", "OutsideDirectory"),
+    "holdfast.holds.directory.base": ("Away", "Circle", "Directory", "Memberships", "Person"),
+    "holdfast.holds.directory.file": ("FileDirectory",),
+    "holdfast.holds.directory.registrar": ("Registrar",),
+    "holdfast.holds.directory.tables": ("TableDirectory",),
     "holdfast.model.guard": ("Violation",),
     "holdfast.model.migration": ("renamed",),
     "holdfast.model.reducers": (
@@ -184,32 +203,41 @@ _HOMES = {
     "holdfast.types.retention": ("Retention",),
     "holdfast.types.skill": ("Skill", "SkillTool"),
     "holdfast.types.status": ("Effect", "RunStatus"),
+    "holdfast.types.terms": ("Actor",),
     "holdfast.types.veil": ("Secret",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "DELETE",
+    "Actor",
     "Agent",
     "AnswerInvalidError",
     "Anthropic",
     "Approval",
+    "Away",
     "BlobMissingError",
     "Budget",
     "BudgetError",
     "Checkpoint",
     "CheckpointCorruptError",
     "CheckpointNotFoundError",
+    "Circle",
     "ConflictError",
     "Context",
     "Deployment",
     "DeploymentNotFoundError",
     "Diff",
+    "Directory",
+    "DirectoryUnavailableError",
     "Effect",
     "Event",
+    "ExcludedError",
+    "FileDirectory",
     "Files",
     "Flow",
     "FlowInvalidError",
+    "ForbiddenError",
     "FormInvalidError",
     "Guard",
     "HoldCancelledError",
@@ -224,6 +252,8 @@ __all__ = [
     "KeyRing",
     "LeaseLostError",
     "LocalSandbox",
+    "Lookups",
+    "Memberships",
     "Message",
     "Model",
     "ModelError",
@@ -231,13 +261,17 @@ __all__ = [
     "ModelReplyError",
     "ModelUnavailableError",
     "NodeHandle",
+    "NotAssignedError",
     "NotDone",
     "NotFoundError",
     "OpenAI",
     "Outcome",
     "OutcomeUnknownError",
+    "OutsideDirectory",
+    "Person",
     "Postmortem",
     "Prices",
+    "Registrar",
     "Replay",
     "Reply",
     "Result",
@@ -262,6 +296,7 @@ __all__ = [
     "StaticKeys",
     "StepFailedError",
     "StoreError",
+    "TableDirectory",
     "Tool",
     "ToolError",
     "TurnLimitError",

@@ -42,6 +42,8 @@ class Circle(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Memberships(msgspec.Struct, frozen=True):
+    """What somebody belongs to, by key."""
+
     groups: frozenset[str] = frozenset()
     roles: frozenset[str] = frozenset()
 

@@ -6,7 +6,7 @@ A signed head, kept elsewhere, also finds a chain that was cut off or written an
 from __future__ import annotations
 
 import hmac
-from collections.abc import Mapping
+from collections.abc import Iterable
 from hashlib import sha256
 from typing import Any, Final
 
@@ -17,11 +17,12 @@ from holdfast.store.base import Store
 from holdfast.types.audit import GENESIS, AuditRow, canonical, hash_of
 from holdfast.types.clock import iso
 
+LEAST_SECRET: Final = 16
 _PAGE: Final = 1000
 
 
 class SignedHead(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a tenant's audit stood at a time. `signature`: HMAC-SHA256 under the key of that id."""
+    """Where a tenant's audit stood at a time. `signature`: HMAC-SHA256 under the key called `key`."""
 
     tenant: str
     seq: int
@@ -96,21 +97,31 @@ def _broken(tenant: str, records: int, problem: str, seq: int) -> Audited:
 # ---------------------------------------------------------------------- heads that leave the house
 
 
-async def sign_head(store: Store, tenant: str, *, key: str, secret: bytes) -> SignedHead:
-    """Where the audit stands now, to be kept where whoever can write the store cannot write."""
+async def sign_head(store: Store, tenant: str, secret: bytes) -> SignedHead:
+    """Where the audit stands now, to be kept where whoever can write the store cannot write.
+
+    Raises InputError for a secret that is too short to prove anything."""
+    if len(secret) < LEAST_SECRET:
+        raise InputError(
+            f"a key of fewer than {LEAST_SECRET} bytes proves nothing.", hint="Use 32 random ones."
+        )
     seq, head = await store.audit_head(tenant)
-    bare = SignedHead(tenant=tenant, seq=seq, hash=head.hex(), at=iso(store.now()), key=key)
+    bare = SignedHead(tenant=tenant, seq=seq, hash=head.hex(), at=iso(store.now()), key=_key_name(secret))
     return msgspec.structs.replace(bare, signature=_signature(bare, secret))
 
 
-def check_head(head: SignedHead, secrets: Mapping[str, bytes]) -> None:
+def check_head(head: SignedHead, secrets: Iterable[bytes]) -> None:
     """Raises InputError where nobody who has one of these secrets has signed it."""
-    secret = secrets.get(head.key)
-    if secret is None or not hmac.compare_digest(_signature(head, secret), head.signature):
+    signed = [_signature(head, secret) for secret in secrets if _key_name(secret) == head.key]
+    if not any(hmac.compare_digest(each, head.signature) for each in signed):
         raise InputError(
             f"the head of the audit of {head.tenant!r} at record {head.seq} is not signed with a known key.",
             hint="It was changed, or its key is not here.",
         )
+
+
+def _key_name(secret: bytes) -> str:
+    return sha256(secret).hexdigest()[:8]
 
 
 def _signature(head: SignedHead, secret: bytes) -> str:

@@ -93,9 +93,9 @@ class HoldService:
         """Whether a tenant's audit is whole, and which record is not."""
         return await auditing.verify_audit(self.store, tenant, against=against)
 
-    async def sign_head(self, tenant: str, *, key: str, secret: bytes) -> auditing.SignedHead:
+    async def sign_head(self, tenant: str, secret: bytes) -> auditing.SignedHead:
         """Where a tenant's audit stands, signed, to be kept elsewhere."""
-        return await auditing.sign_head(self.store, tenant, key=key, secret=secret)
+        return await auditing.sign_head(self.store, tenant, secret)
 
     # ------------------------------------------------------------------ deciding
     async def resolve(

@@ -14,7 +14,7 @@ from holdfast.types.audit import GENESIS, AuditRow, NewAudit, chained
 
 pytestmark = pytest.mark.anyio
 
-SECRETS = {"2026-11": b"a key that is kept elsewhere"}
+SECRET = b"a key that is kept elsewhere"
 replace = msgspec.structs.replace
 
 
@@ -102,8 +102,8 @@ async def test_what_was_done_to_the_audit_is_found_with_its_record(what: str) ->
 @pytest.mark.covers("HI-5", "HOLD-SEC-13")
 async def test_a_signed_head_finds_a_chain_that_was_written_anew_or_cut_with_its_head() -> None:
     store: Any = Kept(chain())
-    head = await sign_head(store, "t", key="2026-11", secret=SECRETS["2026-11"])
-    check_head(head, SECRETS)
+    head = await sign_head(store, "t", SECRET)
+    check_head(head, [b"another", SECRET])
     assert (await verify_audit(store, "t", against=head)).whole
     longer: Any = Kept(chain(8))
     assert (await verify_audit(longer, "t", against=head)).whole
@@ -115,4 +115,6 @@ async def test_a_signed_head_finds_a_chain_that_was_written_anew_or_cut_with_its
     assert (await verify_audit(cut, "t", against=head)).problem == "truncated"
     for wrong in (replace(head, seq=4), replace(head, key="other"), replace(head, signature="")):
         with pytest.raises(InputError, match="not signed"):
-            check_head(wrong, SECRETS)
+            check_head(wrong, [SECRET])
+    with pytest.raises(InputError, match="proves nothing"):
+        await sign_head(store, "t", b"short")

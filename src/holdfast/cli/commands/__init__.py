@@ -24,6 +24,8 @@ THEMES = (
     "deployments",
     "directory",
     "evidence",
+    "notify",
+    "audit",
     "doctor",
 )
 

@@ -111,10 +111,9 @@ class HoldSweeper:
             if not rows:
                 return changed
             for row in rows:
-                was_changed = await self._one(row, act, swept)
-                changed += was_changed
-                # A decided row stays as it is until its run has taken it.
-                if not was_changed or due is Due.resume:
+                if await self._one(row, act, swept):
+                    changed += 1
+                else:
                     looked.add(row.id)
 
     async def _due(self, due: Due, run: RunId | None, limit: int) -> list[HoldRow]:

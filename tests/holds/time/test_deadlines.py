@@ -102,6 +102,15 @@ async def test_a_changed_calendar_moves_the_deadlines_that_it_made(kit: StoreKit
     assert (await change_calendar(kit.store, "default", "default", closed, by="user:ops"))[1] == []
 
 
+async def test_a_changed_calendar_leaves_the_deadlines_of_others(kit: StoreKit) -> None:
+    await change_calendar(kit.store, "default", "late", LATE_SHIFT, by="user:ops")
+    await change_calendar(kit.store, "default", "default", LATE_SHIFT, by="user:ops")
+    row = await opened(kit, timeout="4bh", calendar="late")
+
+    assert (await change_calendar(kit.store, "default", "default", NINE_TO_FIVE, by="user:ops"))[1] == []
+    assert await due(kit, row.id) == row.expires_at
+
+
 @pytest.mark.covers("EX-12")
 async def test_a_deadline_that_somebody_set_by_hand_stays(kit: StoreKit) -> None:
     await change_calendar(kit.store, "default", "default", NINE_TO_FIVE, by="user:ops")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Context, Flow, Holdfast, HoldCancelledError, HoldExpiredError, Result, RunStatus, Worker
+from holdfast import Context, Flow, HoldCancelledError, HoldExpiredError, Holdfast, Result, RunStatus, Worker
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import operator

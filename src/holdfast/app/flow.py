@@ -39,6 +39,7 @@ class Flow(AgentNodes):
         """Start a run and advance it until it ends or waits for a person or for a long time.
 
         Options of the run: `tenant`, `thread`, `instance_key`, `idempotency_key`, `lane`, `priority`, `mode`;
+        `started_by`: who set it going, as `user:dana@acme`; `deployment`: what it is a run of;
         `breaks`: nodes to stop before; `checkpoints`: which records it lists, instead of the flow's policy.
         """
         house = on or default_house()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import apsw
 import msgspec
 import pytest
 
@@ -32,6 +32,12 @@ def paying(log: list[str]) -> Flow:
 
     flow.edge("gate", pay)
     return flow
+
+
+def damage(path: Path, statements: str) -> None:
+    disk = apsw.Connection(str(path))
+    disk.execute(statements)
+    disk.close()
 
 
 async def the_hold(house: Holdfast, result: Result) -> HoldRow:
@@ -82,10 +88,7 @@ async def test_a_run_is_told_again_when_what_should_have_woken_it_was_lost(
     async with Holdfast(f"sqlite:{path}", clock=clock) as house:
         result = await flow.run({"run": "1"}, on=house)
         await (await house.service()).answer(result.holds[0].id, "approve")
-    with sqlite3.connect(path) as disk:
-        disk.execute("DELETE FROM inbox")
-        disk.execute("UPDATE runs SET ready_at = NULL")
-    disk.close()
+    damage(path, "DELETE FROM inbox; UPDATE runs SET ready_at = NULL")
     async with Holdfast(f"sqlite:{path}", clock=clock) as house:
         await Worker(flow, on=house).run_until_idle()
         assert log == [], "nobody has told it yet"
@@ -129,9 +132,7 @@ async def test_a_run_whose_state_is_gone_fails_and_the_decision_stays(
     async with Holdfast(f"sqlite:{path}") as house:
         result = await flow.run({}, on=house)
         await (await house.service()).answer(result.holds[0].id, "yes")
-    with sqlite3.connect(path) as disk:
-        disk.execute("DELETE FROM blobs")
-    disk.close()
+    damage(path, "DELETE FROM blobs")
     async with Holdfast(f"sqlite:{path}") as house:
         with pytest.raises(BlobMissingError):
             await flow.resume(result.run_id, on=house)

@@ -27,6 +27,7 @@ def run(
     instance_key: Annotated[
         Text, typer.Option(help="Which entity it is of, where the deployment has some", metavar="KEY")
     ] = None,
+    by: Annotated[Text, typer.Option(help="Who starts it, as user:NAME", metavar="WHO")] = None,
     breaks: Breaks = None,
     checkpoints: Annotated[
         Text,
@@ -47,6 +48,7 @@ def run(
         "idempotency_key": idempotency_key,
         "deployment": deployment,
         "instance_key": instance_key,
+        "started_by": by,
         "breaks": breaks or None,
         "checkpoints": checkpoints,
     }

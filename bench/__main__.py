@@ -19,6 +19,7 @@ import msgspec
 from bench.counts import row_n
 from bench.graphs import row_g
 from bench.growth import row_b, row_e
+from bench.inbox import row_h
 from bench.lines import HEADING, Line, tell
 from bench.measure import Plan
 from bench.peers import compare
@@ -34,6 +35,7 @@ ROWS: dict[str, Callable[[Plan], list[Line]]] = {
     "E": row_e,
     "F": row_f,
     "G": row_g,
+    "H": row_h,
     "N": row_n,
     "I": row_i,
 }

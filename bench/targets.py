@@ -29,6 +29,7 @@ TARGETS: dict[str, Target] = {
     "F-person": Target(most=2.0),
     "G-size": Target(most=1.3),
     "G-siblings": Target(most=13),
+    "H-inbox": Target(most=3.0),
     "I-import": Target(most=150),
     "I-names": Target(most=150),
     "I-cli": Target(most=200),

@@ -1,0 +1,125 @@
+"""One person's inbox is read from an index: what it costs does not depend on what others have to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import apsw
+import pytest
+
+from bench.inbox import INBOX, filled
+from holdfast.store.lists import ranges
+from holdfast.store.sql.sqlite import hold_dues, hold_lists
+from holdfast.store.sql.sqlite.connect import Settings, connect
+from holdfast.types.hold import Due, HoldFilter, HoldOrder
+from holdfast.types.status import HoldStatus
+
+pytestmark = pytest.mark.anyio
+
+PENDING = (HoldStatus.pending,)
+FEW, MANY = 100, 10_000
+
+
+class Watched:
+    """A connection that counts what its statements look at."""
+
+    def __init__(self, file: str) -> None:
+        self.conn = connect(Settings(path=file))
+        self.seen: dict[str, int] = {}
+        cast("apsw.Connection", self.conn).trace_v2(apsw.SQLITE_TRACE_PROFILE, self._note)
+
+    def _note(self, event: dict[str, Any]) -> None:
+        for name, value in event["stmt_status"].items():
+            short = name.removeprefix("SQLITE_STMTSTATUS_")
+            self.seen[short] = self.seen.get(short, 0) + value
+
+    def page(self, where: HoldFilter, order: HoldOrder, after: Any = None, limit: int = 50) -> list[Any]:
+        self.seen.clear()
+        return hold_lists.select(self.conn.cursor(), where, order, after, limit)
+
+    def plan(self, where: HoldFilter, order: HoldOrder, after: Any = None) -> list[str]:
+        cur, told = self.conn.cursor(), []
+        for of in ranges(where):
+            sql, args = hold_lists.places(where, order, after, 50, of)
+            told += [row[-1] for row in cur.execute("EXPLAIN QUERY PLAN " + sql, args).fetchall()]
+        return told
+
+
+@pytest.fixture
+async def watched(tmp_path: Path) -> Watched:
+    return Watched(await filled(tmp_path, FEW, mine=16))
+
+
+@pytest.mark.covers("HOLD-SPEED-01")
+@pytest.mark.parametrize(
+    ("where", "order", "index"),
+    [
+        (INBOX, HoldOrder.inbox, "holds_of_assignee"),
+        (HoldFilter(tenant="t", status=PENDING), HoldOrder.inbox, "holds_of_tenant"),
+        (HoldFilter(tenant="t", status=PENDING), HoldOrder.oldest, "holds_by_age"),
+        (HoldFilter(tenant="t", flow=("f",), tags=("x",), text="y"), HoldOrder.newest, "holds_by_age"),
+        (HoldFilter(tenant="t", assignees=(("user", "a"),)), HoldOrder.newest, "holds_asked_of"),
+        (HoldFilter(tenant="t", resolved_by=("user:a",)), HoldOrder.newest, "holds_resolved_by"),
+        (HoldFilter(status=PENDING), HoldOrder.oldest, "holds_by_status"),
+    ],
+)
+async def test_lists_are_read_in_order_from_an_index(
+    watched: Watched, where: HoldFilter, order: HoldOrder, index: str
+) -> None:
+    for after in (None, (1, 1, 1, 1) if order is HoldOrder.inbox else (1, 1)):
+        plan = watched.plan(where, order, after)
+        of_holds = [step for step in plan if " holds " in f"{step} "]
+        assert of_holds
+        assert all(f"INDEX {index} " in step and step.startswith("SEARCH") for step in of_holds), plan
+        assert not any("TEMP B-TREE" in step for step in plan), plan
+
+
+@pytest.mark.parametrize(
+    ("where", "way"),
+    [
+        (HoldFilter(tenant="t", ids=("a", "b")), "holds_1 (id=?)"),
+        (HoldFilter(tenant="t", run=("r",)), "holds_2 (run_key=?)"),
+        (HoldFilter(tenant="t", noted=("watch", "me"), status=PENDING), "holds_1 (id=?)"),
+    ],
+)
+async def test_few_that_are_named_are_looked_up(watched: Watched, where: HoldFilter, way: str) -> None:
+    for order in HoldOrder:
+        plan = watched.plan(where, order)
+        (of_holds,) = {step for step in plan if " holds " in f"{step} "}
+        assert way in of_holds, plan
+
+
+@pytest.mark.covers("HOLD-SPEED-01", "HOLD-SPEED-02")
+async def test_page_looks_at_no_more_rows_when_there_are_a_hundred_times_as_many(tmp_path: Path) -> None:
+    few = Watched(await filled(tmp_path, FEW, mine=16))
+    many = Watched(await filled(tmp_path, MANY, mine=16))
+    for limit in (5, 50):
+        assert len(few.page(INBOX, HoldOrder.inbox, limit=limit)) == min(limit, 16)
+        steps = few.seen["VM_STEP"]
+        page = many.page(INBOX, HoldOrder.inbox, limit=limit)
+        assert len(page) == min(limit, 16)
+        assert many.seen["VM_STEP"] <= 1.2 * steps
+        assert (many.seen["FULLSCAN_STEP"], many.seen["SORT"]) == (0, 0)
+    # Nor does the last page of a long list cost more than its first.
+    everything = HoldFilter(tenant="acme", status=PENDING)
+    (_, early), *_ = many.page(everything, HoldOrder.inbox)
+    many.page(everything, HoldOrder.inbox, early)
+    steps = many.seen["VM_STEP"]
+    late = many.page(everything, HoldOrder.inbox, limit=1_500)[-1][1]
+    assert len(many.page(everything, HoldOrder.inbox, late)) == 50
+    assert many.seen["VM_STEP"] <= 1.2 * steps
+
+
+async def test_sweeps_look_only_at_what_is_due(tmp_path: Path) -> None:
+    many = Watched(await filled(tmp_path, MANY, mine=16))
+    cur = many.conn.cursor()
+    for due in (Due.expiry, Due.reminder, Due.placed):
+        many.seen.clear()
+        found = hold_dues.due(cur, due, 100, 9)
+        assert [row.expires_at for row in found] == ([50, 100] if due is Due.expiry else [])
+        assert many.seen["VM_STEP"] < 400, due
+        assert (many.seen["FULLSCAN_STEP"], many.seen["SORT"]) == (0, 0)
+    many.seen.clear()
+    assert hold_dues.next_due(cur) == 50
+    assert many.seen["VM_STEP"] < 100

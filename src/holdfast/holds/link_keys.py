@@ -28,6 +28,10 @@ class LinkKeys:
         self.store = store
         self._fixed = tuple(keys_from_environment() if fixed is None else fixed)
 
+    @property
+    def are_fixed(self) -> bool:
+        return bool(self._fixed)
+
     async def all(self, tenant: str) -> tuple[LinkKey, ...]:
         """Those that are believed; the first one signs."""
         return self._fixed or tuple(key for key, _ in await self.kept(tenant))

@@ -16,6 +16,7 @@ from holdfast.errors import (
     HoldReassignedError,
     RunReadOnlyError,
 )
+from holdfast.holds.assigning import same_person
 from holdfast.types.clock import iso
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus
@@ -98,7 +99,7 @@ def demand_content(row: HoldRow, shown: str | None) -> None:
 
 def demand_free(row: HoldRow, actor: str, now: int) -> None:
     """Raises HoldClaimedError while somebody else's decision is placed, and can still be taken back."""
-    if row.placed_by is not None and row.placed_by != actor:
+    if row.placed_by is not None and not same_person(row.placed_by, actor):
         until = iso(row.placed_until or now)
         raise HoldClaimedError(
             f"{row.placed_by} has decided hold {row.id}; it stands at {until} unless they take it back.",

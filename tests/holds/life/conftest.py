@@ -11,11 +11,13 @@ from holdfast import Holdfast
 from holdfast.holds.service import HoldService
 from holdfast.testing.clock import FakeClock
 from tests.holds.life.scene import Scene
+from tests.keeping.canary import ring
 
 
-@pytest.fixture(params=("memory", "sqlite"))
+@pytest.fixture(params=("memory", "sqlite", "encrypted"))
 async def scene(request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: str) -> AsyncIterator[Scene]:
     clock = FakeClock()
     address = "memory:" if request.param == "memory" else f"sqlite:{tmp_path / 'holds.db'}"
-    async with Holdfast(address, clock=clock) as house:
+    keys = ring() if request.param == "encrypted" else None
+    async with Holdfast(address, clock=clock, keys=keys) as house:
         yield Scene(house, clock, HoldService(await house.open()))

@@ -22,6 +22,9 @@ from holdfast.types.status import HoldStatus
 LEAST_INTERVAL: Final = 15
 """Minutes: reminders are looked for no more often (RE-1)."""
 
+NOTICES: Final = (outbox.CREATED, outbox.ASSIGNED, outbox.ESCALATED, outbox.REMINDED)
+"""What tells people of a hold: while one of these is on its way, nobody is reminded of it."""
+
 SYSTEM: Final = "system:reminders"
 _MINUTE = 60 * MICROS
 
@@ -91,8 +94,8 @@ def remind(
 ) -> HoldChange | None:
     """What a sweep does about a row whose `remind_at` has come: ask for a ping, put it off, or give it up.
 
-    `under_way`: an earlier ping of this row is not delivered yet. However long nobody swept, it is one ping
-    (RE-3), and what falls into a snooze or quiet hours waits for their end (RE-4)."""
+    `under_way`: a notice of this row is not delivered yet. However long nobody swept, it is one ping (RE-3),
+    and what falls into a snooze or quiet hours waits for their end (RE-4)."""
     if row.status is not HoldStatus.pending or row.remind_at is None or row.remind_at > now:
         return None
     later = next_reminder(row, now, calendar)

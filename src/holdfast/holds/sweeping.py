@@ -19,13 +19,13 @@ from holdfast.holds.expiring import SYSTEM, Ahead, is_due, lapse
 from holdfast.holds.looking_ahead import Scout
 from holdfast.holds.policies.guardrails import Guardrails
 from holdfast.holds.policies.watching import watched
-from holdfast.holds.reminding import remind
+from holdfast.holds.reminding import NOTICES, remind
 from holdfast.store.base import Store
 from holdfast.telemetry import log
 from holdfast.types.clock import MICROS, Clock
 from holdfast.types.hold import Due, HoldChange, HoldRow
 from holdfast.types.ids import HoldId, RunId
-from holdfast.types.outbox import REMINDED, OutboxState
+from holdfast.types.outbox import OutboxState
 from holdfast.types.status import PARKED, HoldStatus
 
 BATCH: Final = 100
@@ -161,7 +161,7 @@ class HoldSweeper:
             now,
             calendar=await self.scout.calendar(row),
             snoozed=await self.scout.snoozes(row, now),
-            under_way=any(message.topic == REMINDED for message in waiting),
+            under_way=any(message.topic in NOTICES for message in waiting),
         )
 
     async def _tell_again(self, row: HoldRow, now: int) -> HoldChange | None:

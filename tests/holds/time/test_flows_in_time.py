@@ -14,7 +14,7 @@ from holdfast.holds.calendar_book import Calendars
 from holdfast.testing.clock import FakeClock
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus
-from tests.holds.time.places import HOUR, MINUTE, NINE_TO_FIVE, at
+from tests.holds.time.places import HOUR, NINE_TO_FIVE, at
 
 pytestmark = pytest.mark.anyio
 
@@ -134,15 +134,3 @@ async def test_a_flow_counts_its_timeout_in_business_time(house: Holdfast, clock
     await refund(timeout="4bh", on_timeout="cancel", calendar="office").run({}, on=house)
 
     assert (await the_hold(house)).expires_at == at("2030-01-07T11:00+01:00")
-
-
-@pytest.mark.covers("RE-1")
-async def test_a_flow_that_wants_reminders_asks_for_them(house: Holdfast, clock: FakeClock) -> None:
-    await refund(reminder="30m").run({}, on=house)
-    row = await the_hold(house)
-    assert row.remind_at == row.created_at + 30 * MINUTE
-    clock.advance(minutes=30)
-    await swept(house)
-
-    messages = await (await house.open()).list_outbox(hold=row.id)
-    assert [message.topic for message in messages] == ["hold.created", "hold.reminded"]

@@ -42,6 +42,7 @@ def _answered(decision: Decision, message: Answered) -> None:
     if waiting is None or execution is None:
         consume(decision, message.inbox)
         return
+    _as_agreed(waiting, message)
     if waiting.why == "break":
         breaking.answered(decision, execution, message)
     elif waiting.why == "node":
@@ -50,6 +51,13 @@ def _answered(decision: Decision, message: Answered) -> None:
         tell(decision, execution, waiting, message.hold, message.resolution, message.inbox)
     else:
         _doubt_resolved(decision, execution, waiting, message)
+
+
+def _as_agreed(waiting: OpenHold, message: Answered) -> None:
+    """Journals of before rows knew their defaults say themselves what silence means."""
+    agreed = (waiting.on_timeout or "").partition("default:")[2]
+    if agreed and message.resolution.get("auto_expired"):
+        message.resolution = FrozenDict({**message.resolution, "effective_decision": agreed})
 
 
 def decide(

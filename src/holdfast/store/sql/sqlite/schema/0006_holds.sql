@@ -72,11 +72,12 @@ CREATE TABLE holds_new (
 ) STRICT;
 
 -- Of what was asked before there were assignees, only what begins with a plain prefix is routed. Who took the
--- outcome in is known by the mail that still lies there.
+-- outcome in is known by the mail that still lies there. What an expiry meant to the run (`fail`, a branch) it
+-- knows itself.
 INSERT INTO holds_new (
     number, id, run_key, tenant, read_only, status, version, seq, node, scope, visit, ordinal, type, assignee,
     assignee_type, assignee_value, priority, created_at, updated_at, expires_at, expiry_action,
-    original_timeout, resolved_by, resolved_at, closed_by, closed_at, closed_reason, resumed_at, request_hash,
+    escalation_target, original_timeout, resolved_by, resolved_at, closed_by, closed_at, closed_reason, resumed_at, request_hash,
     prompt, options, schema, resolution, context)
 SELECT
     holds.number, holds.id, holds.run_key, runs.tenant, runs.read_only, holds.status, holds.version,
@@ -88,7 +89,11 @@ SELECT
          WHEN holds.assignee GLOB 'group:?*' THEN substr(holds.assignee, 7)
          WHEN holds.assignee GLOB 'role:?*' THEN substr(holds.assignee, 6) ELSE '' END,
     holds.priority, holds.created_at, coalesce(holds.resolved_at, holds.created_at), holds.expires_at,
-    holds.expiry_action, holds.expires_at - holds.created_at, holds.resolved_by, holds.resolved_at,
+    CASE WHEN holds.expiry_action = 'cancel' THEN 'cancel'
+         WHEN holds.expiry_action IN ('default', 'default_option') THEN 'default_option'
+         WHEN holds.expiry_action GLOB 'escalate:?*' THEN 'escalate' END,
+    iif(holds.expiry_action GLOB 'escalate:?*', substr(holds.expiry_action, 10), NULL),
+    holds.expires_at - holds.created_at, holds.resolved_by, holds.resolved_at,
     iif(holds.status IN ('cancelled', 'expired'), 'system:engine', NULL),
     iif(holds.status IN ('cancelled', 'expired'), coalesce(runs.ended_at, runs.updated_at), NULL),
     holds.closed_reason,

@@ -51,7 +51,8 @@ def inside() -> Flow:
 
 
 FLOWS = [
-    gated(None), gated("cancel"), gated("default"), gated("escalate:role:lead"), gated("branch:late"), inside()
+    gated(None), gated("cancel"), gated("default"), gated("escalate:role:lead"), gated("branch:late"),
+    inside(),
 ]  # fmt: skip
 
 

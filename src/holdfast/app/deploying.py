@@ -61,7 +61,8 @@ class Deploying:
         `skills`: what its runs are pinned to when they start (`"refunds@^1"`). `mode`: `entity`, where each
         run is one of an entity and names it by `instance_key`, or `plain`. `on_behalf_of`: whom holds for
         `delegated_user` go to, from `since` `until`. `assignee` to `reminder`: for holds that do not say.
-        `version`: only this version of the flow is started under it."""
+        `policies`: only these, by name, are asked about its holds; else all. `version`: only this version of
+        the flow is started under it."""
         deployments = await self.deployments()
         defaults = Defaults(
             assignee=assignee,

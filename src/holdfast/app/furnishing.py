@@ -51,7 +51,7 @@ class Furniture(msgspec.Struct, frozen=True, kw_only=True):
         people = HoldService(store, directory=directory, guardrails=rails)
         channels = Channels(store, time, settings=self.notify, directory=directory, given=self.channels)
         return {
-            "desk": usual_desk(store, directory=directory, policies=PolicyStep(book)),
+            "desk": usual_desk(store, directory=directory, policies=PolicyStep(book, store)),
             "sweeper": HoldSweeper(store, time, directory=directory, guardrails=rails),
             "people": people,
             "arbiter": None if book.is_empty else Arbiter(people.office, book),

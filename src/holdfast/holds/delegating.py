@@ -32,10 +32,13 @@ class DelegatedUser:
         self.deployments = deployments
 
     def concerns(self, hold: NewHold, facts: HoldFacts) -> bool:
-        return parse_assignee(hold.assignee).type == DELEGATED
+        return hold.assignee is not None and DELEGATED in hold.assignee.lower()
 
     async def prepare(self, hold: NewHold, facts: HoldFacts) -> NewHold:
-        named = parse_assignee(hold.assignee).value or facts.deployment
+        parsed = parse_assignee(hold.assignee)
+        if parsed.type != DELEGATED:
+            return hold
+        named = parsed.value or facts.deployment
         found = await self.deployments.find(named, tenant=facts.tenant) if named else None
         delegated = found.id if found is not None and found.delegation is not None else None
         to = await route(DELEGATED, facts.tenant, None, delegation=delegated)

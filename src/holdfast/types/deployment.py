@@ -63,7 +63,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     skills: tuple[Binding, ...] = ()
     on_changed_skill: str = "warn"  # or fail: a pinned version whose content is another than it was (SK-9)
     defaults: Defaults = Defaults()
-    policies: tuple[str, ...] = ()
+    policies: tuple[str, ...] = ()  # only these are asked about its holds; none: all
     created_at: int = 0
     created_by: str = ""
 

@@ -16,6 +16,8 @@ from holdfast.errors import (
     SkillNotFoundError,
     VersionMismatchError,
 )
+from holdfast.holds.policies.rules import Policy, Rule
+from holdfast.holds.policies.simulating import simulate
 from holdfast.holds.service import HoldService
 from holdfast.types.deployment import Mode
 from holdfast.types.hold import HoldFilter
@@ -161,6 +163,39 @@ async def test_holds_that_say_something_keep_it(house: Holdfast) -> None:
 
     assert (hold.assignee_value, hold.priority, hold.expiry_action) == ("dana@acme", "low", "cancel")
     assert hold.expires_at == hold.created_at + 3_600_000_000
+
+
+@pytest.mark.covers("HOLD-SKILL-02")
+async def test_only_the_policies_that_a_deployment_names_are_asked_about_its_holds() -> None:
+    desk, board = (Policy(name, Rule(name="all", assign=f"group:{name}")) for name in ("desk", "board"))
+    flow = asking()
+    async with Holdfast("memory:", policies=[desk, board]) as house:
+        await house.deploy("plain", flow, assignee="group:nobody")
+        await house.deploy("high", flow, policies=["board"])
+
+        went = {
+            name: (await flow.run({}, on=house, deployment=name)).holds[0].assignee_value
+            for name in ("plain", "high")
+        }
+        for hold in await (await house.service()).holds():
+            await (await house.service()).answer(hold.id, "yes")
+        done = await simulate(await house.open(), [Policy("desk", Rule(name="all", assign="group:vip"))])
+
+    assert went == {"plain": "desk", "high": "board"}
+    assert done.rules == {"desk/all": 1}
+
+
+async def test_a_tenant_starts_runs_under_its_own_deployments_only(house: Holdfast) -> None:
+    flow = asking()
+    ours = await house.deploy("desk", flow, assignee="group:ours", tenant="acme")
+    theirs = await house.deploy("desk", flow, assignee="group:theirs", tenant="globex")
+
+    (hold,) = (await flow.run({}, on=house, tenant="acme", deployment="desk")).holds
+    with pytest.raises(DeploymentNotFoundError):
+        await flow.run({}, on=house, tenant="acme", deployment=theirs.id)
+
+    assert ours.id != theirs.id
+    assert (hold.deployment, hold.assignee_value) == (ours.id, "ours")
 
 
 @pytest.mark.covers("AS-9", "HOLD-SKILL-02")

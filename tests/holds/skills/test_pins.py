@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -11,9 +12,10 @@ import pytest
 from holdfast import Context, Flow, Holdfast, RunStatus
 from holdfast.errors import SkillNotFoundError
 from holdfast.holds.service import HoldService
+from holdfast.testing.crashpoints import Crash, armed
 from holdfast.types.document import Document
 from holdfast.types.terms import operator
-from tests.flows.places import Place, answer, open_holds
+from tests.flows.places import RUN, Place, answer, open_holds
 from tests.holds.skills.flows import a_flow, deploy, pins, publish, versions
 
 pytestmark = pytest.mark.anyio
@@ -261,6 +263,31 @@ async def test_a_fork_works_with_the_skills_of_its_source(house: Holdfast) -> No
     assert versions(hold) == {"refunds": "1.0.0"}
     assert hold.deployment == run.holds[0].deployment
     assert result.state.said == ["Be kind. (up to 100)"]
+
+
+@pytest.mark.covers("SK-3")
+async def test_a_hold_that_opens_after_a_crash_has_the_pins_of_its_run(place: Place) -> None:
+    flow = Flow("refund", effect="external")
+    flow.start(flow.node(id="touch", idempotency_key="once")(touch))
+    flow.edge("touch", flow.hold("ask", prompt="Well?", options=["yes"]))
+    house = await place.house()
+    await publish(house, "1.0.0", "Be kind.")
+    await deploy(house, flow)
+    with armed("after_handler") as point, suppress(Crash):
+        await flow.run({}, on=house, deployment="desk", run_id=RUN)
+    assert point.reached
+    place.lapse()
+    other = await place.house()
+    await publish(other, "1.1.0", "Be strict.")
+
+    (hold,) = (await flow.resume(RUN, on=other)).holds
+
+    assert versions(hold) == {"refunds": "1.0.0"}
+
+
+def touch(ctx: Context) -> None:
+    """A sync handler, in a thread of its own."""
+    assert ctx.skills["refunds"].instructions == "Be kind."
 
 
 async def test_a_skill_that_is_not_bound_is_not_there(house: Holdfast) -> None:

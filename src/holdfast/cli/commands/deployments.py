@@ -43,7 +43,9 @@ def create(
     timeout: Annotated[Text, typer.Option(help="Of holds that have none: 2d, 4bh")] = None,
     on_timeout: Annotated[Text, typer.Option(help="cancel, default_option, fail, escalate:WHO")] = None,
     reminder: Annotated[Text, typer.Option(help="How often people are reminded: 4h")] = None,
-    policy: Annotated[list[str] | None, typer.Option("--policy", help="May be repeated")] = None,
+    policy: Annotated[
+        list[str] | None, typer.Option("--policy", help="Only this policy; may be repeated", metavar="NAME")
+    ] = None,
     by: By = "user:local",
     tenant: Whose = "default",
     store: Store = None,

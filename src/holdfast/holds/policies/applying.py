@@ -9,8 +9,10 @@ import msgspec
 
 from holdfast.holds.policies.deadlines import deadline, read_on_timeout
 from holdfast.holds.policies.facts import as_asked, facts_of
+from holdfast.holds.policies.governing import Governing
 from holdfast.holds.policies.loading import Rulebook
 from holdfast.holds.policies.rules import Chosen, Policy, Rule, first_match
+from holdfast.store.base import Store
 from holdfast.types.consent import consent, refusal
 from holdfast.types.duration import is_business, parse_duration
 from holdfast.types.hold import HoldFacts, NewHold
@@ -23,14 +25,16 @@ UNTOUCHED = frozenset({"debug_breakpoint", "in_doubt", "code_changed"})
 class PolicyStep:
     """The desk's step (`Preparing`): the first rule that matches says what becomes of the hold."""
 
-    def __init__(self, book: Rulebook) -> None:
+    def __init__(self, book: Rulebook, store: Store) -> None:
         self.book = book
+        self.store = store
 
     def concerns(self, hold: NewHold, facts: HoldFacts) -> bool:
         return not self.book.is_empty and hold.type not in UNTOUCHED
 
     async def prepare(self, hold: NewHold, facts: HoldFacts) -> NewHold:
-        return route(hold, asked(hold, facts), await self.book.policies(facts.tenant))
+        governing = Governing(self.store, await self.book.policies(facts.tenant))
+        return route(hold, asked(hold, facts), await governing.of(facts.tenant, facts.deployment))
 
 
 def asked(hold: NewHold, facts: HoldFacts) -> dict[str, Any]:

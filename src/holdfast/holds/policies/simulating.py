@@ -15,6 +15,7 @@ import msgspec
 
 from holdfast.holds.policies.applying import UNTOUCHED, apply, decides_together
 from holdfast.holds.policies.facts import as_asked, facts_of_row
+from holdfast.holds.policies.governing import Governing
 from holdfast.holds.policies.judging import UnsureError, answer_for
 from holdfast.holds.policies.rules import Chosen, Policy, first_match
 from holdfast.store.base import Store
@@ -78,8 +79,11 @@ async def simulate(
         not_type=tuple(sorted(UNTOUCHED)),
         live=False,
     )
-    rules = tuple(policies)
-    replayed = [replay(row, rules) async for row in _rows(store, where, limit)]
+    governing = Governing(store, policies)
+    replayed = [
+        replay(row, await governing.of(row.tenant, row.deployment))
+        async for row in _rows(store, where, limit)
+    ]
     judged = [each.agrees for each in replayed if each.agrees is not None]
     return Simulation(
         looked_at=len(replayed),

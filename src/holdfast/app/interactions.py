@@ -1,0 +1,201 @@
+"""Ready-made questions put from outside a flow: each is a run of its own, and outlives whoever asks."""
+
+# ruff: noqa: A002  (`id` is what users call it)
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from holdfast.app.flow import Flow
+from holdfast.errors import (
+    HoldCancelledError,
+    HoldExpiredError,
+    HoldNotFoundError,
+    InputError,
+    RequestExistsError,
+    TooManyPendingError,
+)
+from holdfast.holds.feedback import Feedback, FeedbackBook
+from holdfast.holds.interactions.answers import Answer, answer_of
+from holdfast.holds.interactions.question import KINDS, Question
+from holdfast.holds.interactions.statistics import Statistics, statistics_of
+from holdfast.runs.context import Context
+from holdfast.store.base import RunRow
+from holdfast.types.hold import HoldFilter, HoldRow
+from holdfast.types.ids import DEFAULT_TENANT, RunId, derived_id, new_id
+from holdfast.types.status import ENDED, HoldStatus
+from holdfast.types.terms import operator
+
+if TYPE_CHECKING:
+    from holdfast.app.house import Holdfast
+    from holdfast.runs.service import RunService
+
+PAGE: Final = 500
+REQUEST: Final = "request:"
+
+asking = Flow("interaction")
+
+
+@asking.script
+async def ask(s: Mapping[str, Any], ctx: Context) -> dict[str, Any]:
+    """Answers with the hold's resolution."""
+    reply: Any = await ctx.ask(**dict(s["question"]))
+    said = {"decision": reply.decision, "response_data": reply.data, "resolved_by": reply.by}
+    return {"answer": said}
+
+
+class Request(msgspec.Struct, frozen=True):
+    """A question that was put. `id`: as whoever asked named it."""
+
+    id: str
+    kind: str
+    hold: str
+    run: str
+
+
+class Interactions:
+    """Questions to people in one tenant. `max_pending`: how many of a kind may be open at a time; whoever
+    asks for more is refused. Those who ask at the same moment may be let in together."""
+
+    def __init__(
+        self,
+        house: Holdfast,
+        *,
+        tenant: str = DEFAULT_TENANT,
+        max_pending: int | Mapping[str, int] | None = None,
+    ) -> None:
+        self.house = house
+        self.tenant = tenant
+        self.max_pending = max_pending
+
+    async def request(self, question: Question, *, id: str | None = None) -> Request:
+        """Put it; it is durable when this returns. Raises RequestExistsError, TooManyPendingError."""
+        name = id or new_id()
+        await self._demand_room(question.kind)
+        asked = question.for_ask()
+        asked["tags"] = [*question.tags, f"{REQUEST}{name}"]
+        service, program = await self._service(), asking.program()
+        given = {"question": asked}
+        started = await service.start(program, given, run_id=self._run(name), tenant=self.tenant)
+        if isinstance(started, RunRow):
+            raise RequestExistsError(
+                f"something was asked under {name!r} already.",
+                hint="Give each question an id of its own.",
+                request=name,
+            )
+        _, pos = await service.runtime.drive(*started)
+        hold = await self._hold(name)
+        if hold is None:
+            why = pos.failing.message if pos.failing is not None else "the run was stopped"
+            raise InputError(f"{name!r} could not be asked: {why}", request=name)
+        return Request(name, question.kind, hold.id, hold.run)
+
+    async def answer(self, id: str) -> Answer | None:
+        """What was answered; None while nobody has.
+
+        Raises HoldExpiredError, HoldCancelledError, HoldNotFoundError for an id that was never asked."""
+        hold = await self._known(id)
+        if hold.status is HoldStatus.pending:
+            await (await self.house.service()).runtime.sweeper.sweep(hold.run)
+            hold = await self._known(id)
+        if hold.status is HoldStatus.pending:
+            return None
+        await self._settled(hold.run)
+        if hold.status is HoldStatus.expired:
+            raise HoldExpiredError(f"nobody answered {id!r} in time.", hold=hold.id)
+        if hold.status is HoldStatus.cancelled:
+            raise HoldCancelledError(f"{id!r} was withdrawn: {hold.closed_reason}.", hold=hold.id)
+        kind = hold.terms.interaction or hold.type
+        return answer_of(
+            kind, msgspec.json.decode(hold.resolution or b"{}"), msgspec.json.decode(hold.context)
+        )
+
+    async def wait(self, id: str, *, poll: float = 1.0) -> Answer:
+        """Until somebody has answered. Raises as `answer` does."""
+        store = await self.house.open()
+        while True:
+            found = await self.answer(id)
+            if found is not None:
+                return found
+            await store.wait_change(poll)
+
+    async def cancel(
+        self, id: str, reason: str = "not needed any more", *, by: str = "user:local"
+    ) -> HoldRow:
+        """Withdraw it: whoever waits is told."""
+        hold = await self._known(id)
+        row = await (await self.house.holds()).cancel(
+            operator(by, tenant=self.tenant), hold.id, reason=reason
+        )
+        await self._settled(hold.run)
+        return row
+
+    async def pending(self, kind: str | None = None) -> list[HoldRow]:
+        """Oldest first, of flows too."""
+        wanted = (kind,) if kind else KINDS
+        where = HoldFilter(tenant=self.tenant, status=(HoldStatus.pending,), type=wanted)
+        return [row async for row in self._rows(where) if row.terms.interaction in wanted]
+
+    async def statistics(self, *, since: int | None = None) -> Statistics:
+        """Of those asked since then, by flows too."""
+        where = HoldFilter(tenant=self.tenant, type=KINDS, created_from=since)
+        return statistics_of([row async for row in self._rows(where)])
+
+    async def give_feedback(self, feedback: Feedback) -> Feedback:
+        return await FeedbackBook(await self.house.open(), self.tenant).give(feedback)
+
+    async def feedback(self, **wanted: Any) -> list[Feedback]:
+        """The latest first; by `agent`, `since`, `type`, `limit`."""
+        return await FeedbackBook(await self.house.open(), self.tenant).query(**wanted)
+
+    # ------------------------------------------------------------------ within
+    def _run(self, name: str) -> RunId:
+        return RunId(derived_id("interaction", self.tenant, name))
+
+    async def _hold(self, name: str) -> HoldRow | None:
+        found = await (await self.house.open()).holds(run=self._run(name), limit=1)
+        return found[0] if found else None
+
+    async def _known(self, name: str) -> HoldRow:
+        hold = await self._hold(name)
+        if hold is None:
+            raise HoldNotFoundError(f"nothing was asked under {name!r}.", request=name)
+        return hold
+
+    async def _service(self) -> RunService:
+        self.house.carry(asking.program())
+        return await self.house.service()
+
+    async def _settled(self, run: RunId) -> None:
+        """The run takes in what became of its question, if it has not yet."""
+        service = await self._service()
+        row = await service.store.get_run(run)
+        if row is not None and row.status not in ENDED:
+            await asking.resume(run, on=self.house)
+
+    async def _demand_room(self, kind: str) -> None:
+        limit = self.max_pending.get(kind) if isinstance(self.max_pending, Mapping) else self.max_pending
+        if limit is None:
+            return
+        where = HoldFilter(tenant=self.tenant, status=(HoldStatus.pending,), type=(kind,))
+        if await (await self.house.open()).count_holds(where, limit=limit) >= limit:
+            raise TooManyPendingError(
+                f"{limit} questions of kind {kind!r} are open already.",
+                hint="Wait until some are answered, or cancel those that nobody needs.",
+                kind=kind,
+                limit=limit,
+            )
+
+    async def _rows(self, where: HoldFilter) -> AsyncIterator[HoldRow]:
+        store = await self.house.open()
+        after: tuple[Any, ...] | None = None
+        while True:
+            page = await store.list_holds(where, after=after, limit=PAGE)
+            for row, _ in page:
+                yield row
+            if len(page) < PAGE:
+                return
+            after = page[-1][1]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from holdfast.holds.assigning import DELEGATED, parse_assignee, route
+from holdfast.holds.assigning import UNROUTED
 from holdfast.holds.calendar_book import Calendars
 from holdfast.holds.calendars import Calendar
 from holdfast.holds.deadlines import calendar_name, counts_business_time
-from holdfast.holds.deployments import Deployments
 from holdfast.holds.directory.base import Directory
 from holdfast.holds.expiring import Ahead, next_rung
+from holdfast.holds.office import Office
 from holdfast.store.base import Store
 from holdfast.telemetry import log
 from holdfast.types.hold import HoldRow, Note
@@ -25,8 +25,7 @@ class Scout:
     ) -> None:
         self.store = store
         self.calendars = calendars
-        self.directory = directory
-        self.deployments = Deployments(store)
+        self.office = Office(store, directory=directory)
 
     async def ahead(self, row: HoldRow) -> Ahead:
         rung = next_rung(row)
@@ -52,12 +51,8 @@ class Scout:
         return [note for note in notes if note.slot == row.assignee_value and (note.until or 0) > now]
 
     async def _route(self, row: HoldRow, raw: str) -> Assignee:
-        delegation = None
-        if parse_assignee(raw).type == DELEGATED and row.deployment is not None:
-            known = await self.deployments.delegation(row.tenant, row.deployment)
-            delegation = row.deployment if known is not None else None
-        found = await route(raw, row.tenant, self.directory, delegation=delegation)
-        if found.type == "unrouted":
+        found = await self.office.route(raw, row)
+        if found.type == UNROUTED:
             about = {"hold": row.id, "run": row.run}
             log.error("hold %s escalated to nobody: %s", row.id, found.reason or repr(raw), extra=about)
         return found

@@ -131,6 +131,7 @@ class HoldSweeper:
             change = await act(row, self.store.now())
             return change is not None and isinstance(await self.store.change_hold(change), HoldRow)
         except Exception as error:
+            # A store that is away is away for every row.
             if isinstance(error, StoreError) and error.retryable:
                 raise
             swept.failed += 1

@@ -9,58 +9,26 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.errors import StoreBusyError
+from holdfast.errors import DirectoryUnavailableError, StoreBusyError
+from holdfast.holds.directory.base import Circle
 from holdfast.holds.expiring import Ahead, lapse
 from holdfast.holds.policies.guardrails import Guardrails
 from holdfast.holds.sweeping import HoldSweeper
 from holdfast.store.base import Store
 from holdfast.testing.conformance.kit import StoreKit
-from holdfast.testing.conformance.leases import park
-from holdfast.types.hold import HoldChange, HoldRow, Note, Unchanged
-from holdfast.types.ids import HoldId, RunId
+from holdfast.types.hold import HoldChange, HoldRow, Unchanged
+from holdfast.types.ids import HoldId
 from holdfast.types.outbox import OutboxState
-from holdfast.types.status import HoldStatus, RunStatus
+from holdfast.types.status import HoldStatus
 from holdfast.types.terms import HoldTerms, Rung
+from tests.holds.authority.people import Firm
 from tests.holds.time.places import HOUR, MINUTE
 from tests.holds.time.rows import APPROVE, REJECT
+from tests.holds.time.waiting import actions, asked, delivered, mail, sweeper, told
 
 pytestmark = pytest.mark.anyio
 
 TO_LEADS: dict[str, Any] = {"expiry_action": "escalate", "escalation_target": "group:leads"}
-
-
-async def asked(kit: StoreKit, **given: Any) -> HoldId:
-    """A run that is parked at a hold which is due in two hours."""
-    now = kit.clock.now()
-    fields = {"expires_at": now + 2 * HOUR, "original_timeout": 2 * HOUR, "assignee": "user:dana",
-              "assignee_type": "user", "assignee_value": "dana"}  # fmt: skip
-    lease = await kit.claimed()
-    hold = await kit.asked(lease, kit.new_hold(**{**fields, **given}))
-    await park(kit.store, lease, status=RunStatus.pending_input)
-    await delivered(kit, OutboxState.done)
-    return hold
-
-
-async def delivered(kit: StoreKit, state: OutboxState) -> None:
-    """Everything that was to be told came to this end."""
-    for message in await kit.store.claim_outbox(limit=100, lease=MINUTE):
-        await kit.store.finish_outbox(message.id, attempt=message.attempts, state=state, error="as said")
-
-
-def sweeper(kit: StoreKit, **given: Any) -> HoldSweeper:
-    return HoldSweeper(kit.store, kit.clock, **given)
-
-
-async def mail(kit: StoreKit, run: RunId) -> list[tuple[str, bytes]]:
-    return [(row.kind, row.payload) for row in (await kit.store.pending(run))[1]]
-
-
-async def told(kit: StoreKit, hold: HoldId, topic: str) -> int:
-    return len([row for row in await kit.store.list_outbox(hold=hold) if row.topic == topic])
-
-
-async def actions(kit: StoreKit, hold: HoldId) -> list[str]:
-    return [row.action for row in await kit.store.audit("default", hold=hold)]
 
 
 @pytest.mark.covers("EX-1", "EX-3", "EX-4", "EX-5", "EX-8", "HOLD-TIME-01")
@@ -196,6 +164,37 @@ async def test_an_escalation_stands_when_nobody_could_be_told(kit: StoreKit) -> 
     assert (row.assignee_type, row.assignee_value, row.escalation_count) == ("group", "leads", 1)
 
 
+@pytest.mark.covers("EX-7")
+async def test_an_escalation_to_nobody_known_is_unrouted_and_said_aloud(
+    kit: StoreKit, caplog: pytest.LogCaptureFixture
+) -> None:
+    lost = await asked(kit, **TO_LEADS)
+    found = await asked(kit, expiry_action="escalate", escalation_target="role:cfo")
+    away = await asked(kit, expiry_action="escalate", escalation_target="delegated_user")
+    kit.clock.advance(hours=2)
+    with caplog.at_level(logging.ERROR):
+        await sweeper(kit, directory=Firm()).sweep()
+
+    row = await kit.hold(lost)
+    assert (row.status, row.assignee_type, row.assignee) == (HoldStatus.pending, "unrouted", "group:leads")
+    assert "knows no group 'leads'" in row.assignee_reason
+    assert (await kit.hold(found)).assignee_value == "cfo"
+    assert (await kit.hold(away)).assignee_type == "unrouted"
+    assert len([each for each in caplog.records if "escalated to nobody" in each.getMessage()]) == 2
+
+
+async def test_an_escalation_goes_on_while_the_directory_is_away(kit: StoreKit) -> None:
+    class Away(Firm):
+        async def group(self, tenant: str, key: str) -> Circle | None:
+            raise DirectoryUnavailableError("it does not answer")
+
+    hold = await asked(kit, **TO_LEADS)
+    kit.clock.advance(hours=2)
+
+    assert (await sweeper(kit, directory=Away()).sweep()).expired == 1
+    assert (await kit.hold(hold)).assignee_value == "leads"
+
+
 @pytest.mark.covers("EX-11")
 async def test_a_deadline_that_was_extended_first_beats_the_sweep(kit: StoreKit) -> None:
     row = await kit.hold(await asked(kit))
@@ -288,62 +287,3 @@ async def asleep(kit: StoreKit) -> None:
     """Until the sweeper has nothing more to do."""
     while not kit.clock.sleeping:  # noqa: ASYNC110 - the clock tells nobody who lies down
         await asyncio.sleep(0.001)
-
-
-@pytest.mark.covers("RE-1", "RE-5", "HOLD-TIME-02")
-async def test_many_sweepers_at_once_ask_for_one_ping(kit: StoreKit) -> None:
-    hold = await asked(kit, expires_at=None, reminder_interval=30, remind_at=kit.clock.now() + 30 * MINUTE)
-    kit.clock.advance(minutes=31)
-
-    async def contend(store: Store, _: int) -> int:
-        return (await HoldSweeper(store, kit.clock).sweep()).reminded
-
-    assert sum(await kit.race(4, contend)) == 1
-    assert await told(kit, hold, "hold.reminded") == 1
-    assert (await kit.hold(hold)).reminder_count == 0
-
-
-@pytest.mark.covers("RE-3", "HOLD-TIME-02")
-async def test_pings_that_nobody_delivers_do_not_pile_up(kit: StoreKit) -> None:
-    hold = await asked(kit, expires_at=None, reminder_interval=15, remind_at=kit.clock.now() + 15 * MINUTE)
-    for _ in range(20):
-        kit.clock.advance(minutes=15)
-        await sweeper(kit).sweep()
-
-    assert await told(kit, hold, "hold.reminded") == 1
-
-
-@pytest.mark.covers("RE-2")
-async def test_a_ping_that_was_given_up_is_followed_by_another(kit: StoreKit) -> None:
-    hold = await asked(kit, expires_at=None, reminder_interval=15, remind_at=kit.clock.now() + 15 * MINUTE)
-    kit.clock.advance(minutes=15)
-    await sweeper(kit).sweep()
-    await delivered(kit, OutboxState.dead)
-    kit.clock.advance(minutes=15)
-    await sweeper(kit).sweep()
-
-    assert await told(kit, hold, "hold.reminded") == 2
-    assert (await kit.hold(hold)).reminder_count == 0
-
-
-@pytest.mark.covers("RE-4")
-@pytest.mark.parametrize(("kind", "pinged"), [("user", [0, 1]), ("group", [1, 1])])
-async def test_a_snooze_of_the_assignee_puts_the_ping_off(
-    kit: StoreKit, kind: str, pinged: list[int]
-) -> None:
-    """One's own sleep is not a group's, be it called the same."""
-    hold = await asked(kit, assignee_type=kind, expires_at=None, reminder_interval=15,
-                       remind_at=kit.clock.now() + 15 * MINUTE)  # fmt: skip
-    row, now = await kit.hold(hold), kit.clock.now()
-    notes = tuple(
-        Note(hold=hold, kind="snooze", slot=who, person=f"user:{who}", at=now, until=now + until)
-        for who, until in (("dana", 2 * HOUR), ("sam", 9 * HOUR))
-    )
-    await kit.store.change_hold(HoldChange(hold=hold, version=row.version, at=now, notes=notes))
-    seen: list[int] = []
-    for _ in range(2):
-        kit.clock.advance(minutes=60)
-        await sweeper(kit).sweep()
-        seen.append(await told(kit, hold, "hold.reminded"))
-
-    assert seen == pinged

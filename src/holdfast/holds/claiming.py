@@ -18,7 +18,7 @@ CLAIM_SECONDS: Final = 30 * 60
 
 
 async def claim(
-    office: Office, actor: Actor, hold: str, *, seconds: float = CLAIM_SECONDS, reason: str | None = None
+    office: Office, actor: Actor, hold: str, *, seconds: float | None = None, reason: str | None = None
 ) -> HoldRow:
     """A lease: it frees itself, and others decide meanwhile only by override. Who it was assigned to stays as
     written, but for an unrouted hold, which becomes the claimer's own. Again: for longer.
@@ -26,7 +26,7 @@ async def claim(
     Raises HoldClaimedError while somebody else has it."""
 
     async def decide(row: HoldRow, now: int) -> HoldChange:
-        until = now + int(seconds * MICROS)
+        until = now + int((CLAIM_SECONDS if seconds is None else seconds) * MICROS)
         await office.permit(actor, "claim", row, now, reason=reason)
         conflicts.demand_open(row)
         conflicts.demand_free(row, actor.id, now)

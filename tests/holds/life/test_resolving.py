@@ -86,6 +86,9 @@ async def test_nothing_is_taken_for_an_approval_when_a_body_does_not_say_one(
         await scene.holds.resolve(DANA, row.id, body)
     assert caught.value.status == 422
     assert await scene.row(row.id) == row
+    assert len(await scene.audit(row, "refused")) == 1
+    with pytest.raises(HoldNotFoundError):
+        await scene.holds.resolve(FOREIGN, row.id, body)
 
 
 @pytest.mark.covers("RS-3", "HOLD-BAD-03")

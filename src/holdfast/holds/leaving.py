@@ -1,0 +1,80 @@
+"""The part of the service by which people leave things at a hold: comments, and what is theirs alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from holdfast.errors import InputError
+from holdfast.holds.answers import Submission
+from holdfast.holds.office import Office
+from holdfast.types.clock import instant
+from holdfast.types.hold import Note
+from holdfast.types.terms import Actor
+
+When = datetime | timedelta | int
+"""A time with its zone, so long from now, or microseconds since the epoch."""
+
+
+class Leaving:
+    office: Office
+
+    async def comment(self, actor: Actor, hold: str, text: str) -> Note:
+        from holdfast.holds import noting
+
+        return await noting.comment(self.office, actor, hold, text)
+
+    async def comments(self, actor: Actor, hold: str) -> Sequence[Note]:
+        """Comments, questions back and their answers, oldest first."""
+        from holdfast.holds import noting
+
+        return await noting.comments(self.office, actor, hold)
+
+    # ------------------------------------------------------------------ what is one's own
+    async def save_draft(self, actor: Actor, hold: str, draft: Submission) -> None:
+        from holdfast.holds import noting
+
+        await noting.save_draft(self.office, actor, hold, draft)
+
+    async def draft(self, actor: Actor, hold: str) -> Submission | None:
+        from holdfast.holds import noting
+
+        return await noting.draft(self.office, actor, hold)
+
+    async def drop_draft(self, actor: Actor, hold: str) -> None:
+        from holdfast.holds import noting
+
+        await noting.drop_draft(self.office, actor, hold)
+
+    async def watch(self, actor: Actor, hold: str) -> None:
+        from holdfast.holds import noting
+
+        await noting.watch(self.office, actor, hold)
+
+    async def unwatch(self, actor: Actor, hold: str) -> None:
+        from holdfast.holds import noting
+
+        await noting.unwatch(self.office, actor, hold)
+
+    async def snooze(self, actor: Actor, hold: str, until: When) -> None:
+        """Out of one's own sight until then."""
+        from holdfast.holds import noting
+
+        await noting.snooze(self.office, actor, hold, self._instant(until))
+
+    async def unsnooze(self, actor: Actor, hold: str) -> None:
+        from holdfast.holds import noting
+
+        await noting.unsnooze(self.office, actor, hold)
+
+    async def seen(self, actor: Actor, hold: str) -> None:
+        """That this person has looked at it."""
+        from holdfast.holds import noting
+
+        await noting.seen(self.office, actor, hold)
+
+    def _instant(self, when: When) -> int:
+        try:
+            return instant(when, self.office.now())
+        except ValueError as error:
+            raise InputError(f"{error}.") from None

@@ -33,9 +33,6 @@ MOST_OF_A_RUN: Final = 10_000
 PATIENCE: Final = 60 * MICROS
 """How long a run may take to take a decision in before it is told again (RM-5)."""
 
-LINGER: Final = 5.0
-"""Seconds until the next look where the last one failed, or left something due as it was."""
-
 Act = Callable[[HoldRow, int], Awaitable[HoldChange | None]]
 
 
@@ -54,8 +51,8 @@ class Swept(msgspec.Struct, kw_only=True):
 
 
 class HoldSweeper:
-    """Looks whenever something falls due, and at least every `every` seconds. That one is reminded of a hold
-    no more often than each quarter of an hour is the row's own business (`reminding.LEAST_INTERVAL`)."""
+    """Looks each `look` seconds whether something has fallen due, and sweeps then, or after `every` seconds.
+    That nobody is reminded more often than each quarter of an hour is the row's own business."""
 
     def __init__(
         self,
@@ -65,10 +62,12 @@ class HoldSweeper:
         directory: Directory | None = None,
         guardrails: Guardrails | None = None,
         every: float = 300.0,
+        look: float = 1.0,
     ) -> None:
         self.store = store
         self.clock = clock
         self.every = every
+        self.look = look
         self.guardrails = guardrails
         self.scout = Scout(store, Calendars(store), directory=directory)
         self._complained: dict[HoldId, int] = {}
@@ -86,20 +85,20 @@ class HoldSweeper:
 
     async def serve(self) -> None:
         """Until cancelled."""
+        last: int | None = None
         while True:
-            pause = LINGER
             try:
-                await self.sweep()
-                pause = self._pause(await self.store.next_due_hold())
+                now = self.store.now()
+                if last is None or now - last >= self.every * MICROS or await self._something_is_due(now):
+                    last = now
+                    await self.sweep()
             except StoreError as error:
                 log.warning("holds could not be swept: %s", error)
-            await self.clock.sleep(pause)
+            await self.clock.sleep(self.look)
 
-    def _pause(self, due: int | None) -> float:
-        if due is None:
-            return self.every
-        left = (due - self.store.now()) / MICROS
-        return min(self.every, left if left > 0 else LINGER)
+    async def _something_is_due(self, now: int) -> bool:
+        due = await self.store.next_due_hold()
+        return due is not None and due <= now
 
     async def _each(self, due: Due, run: RunId | None, act: Act, swept: Swept) -> int:
         """How many rows were changed. Those that stay due are looked at once."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -13,11 +14,11 @@ from holdfast.errors import DirectoryUnavailableError, StoreBusyError
 from holdfast.holds.directory.base import Circle
 from holdfast.holds.expiring import Ahead, lapse
 from holdfast.holds.policies.guardrails import Guardrails
-from holdfast.holds.sweeping import HoldSweeper
+from holdfast.holds.sweeping import HoldSweeper, Swept
 from holdfast.store.base import Store
 from holdfast.testing.conformance.kit import StoreKit
 from holdfast.types.hold import HoldChange, HoldRow, Unchanged
-from holdfast.types.ids import HoldId
+from holdfast.types.ids import HoldId, RunId
 from holdfast.types.outbox import OutboxState
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import HoldTerms, Rung
@@ -269,18 +270,37 @@ async def test_a_run_that_was_not_woken_is_told_again_and_once(kit: StoreKit) ->
 
 
 @pytest.mark.covers("HOLD-TIME-01", "HOLD-TIME-06")
-async def test_a_serving_sweeper_wakes_when_something_falls_due(kit: StoreKit) -> None:
-    hold = await asked(kit, expires_at=kit.clock.now() + 90 * MINUTE // 60)
+async def test_a_serving_sweeper_sees_what_falls_due_within_a_second(kit: StoreKit) -> None:
     serving = asyncio.create_task(sweeper(kit).serve())
     await asleep(kit)
-    kit.clock.advance(seconds=60)
+    hold = await asked(kit, expires_at=kit.clock.now() + MINUTE)  # nobody told the sweeper of it
+    kit.clock.advance(seconds=59)
     await asleep(kit)
     assert (await kit.hold(hold)).status is HoldStatus.pending
-    kit.clock.advance(seconds=30)
+    kit.clock.advance(seconds=1)
     await asleep(kit)
     serving.cancel()
 
     assert (await kit.hold(hold)).status is HoldStatus.expired
+
+
+@pytest.mark.covers("RM-5", "HOLD-TIME-01")
+async def test_a_serving_sweeper_looks_around_each_five_minutes(kit: StoreKit) -> None:
+    seen: list[int] = []
+
+    class Counting(HoldSweeper):
+        async def sweep(self, run: RunId | None = None) -> Swept:
+            seen.append(self.clock.now())
+            return await super().sweep(run)
+
+    serving = asyncio.create_task(Counting(kit.store, kit.clock).serve())
+    for _ in range(60):
+        await asleep(kit)
+        kit.clock.advance(seconds=10)
+    await asleep(kit)
+    serving.cancel()
+
+    assert [later - earlier for earlier, later in pairwise(seen)] == [5 * MINUTE, 5 * MINUTE]
 
 
 async def asleep(kit: StoreKit) -> None:

@@ -128,10 +128,16 @@ def check_head(head: str, seen: dict[int, str]) -> Iterator[str]:
         yield f"record {seq} is not the one whose hash you have"
 
 
-def head_of(given: str) -> str:
+def head_of(given: str, key: bytes | None) -> str:
+    """As `holdfast audit head` wrote it, or by hand. With the key its own signature counts too."""
     if not Path(given).is_file():
         return given
     kept = json.loads(Path(given).read_bytes())
+    said = {name: value for name, value in kept.items() if name != "signature"}
+    if key is not None and not hmac.compare_digest(
+        hmac.digest(key, as_json(said), "sha256").hex(), kept.get("signature", "")
+    ):
+        raise ValueError("it is not signed with this key")
     return f"{kept['seq']}:{kept['hash']}"
 
 
@@ -144,9 +150,11 @@ def main() -> int:
     try:
         raw = given.pack.read_bytes()
         key = None if given.key is None else given.key.read_bytes().strip()
-        head = None if given.head is None else head_of(given.head)
+        head = None if given.head is None else head_of(given.head, key)
     except OSError as error:
         parser.error(f"{error.filename} cannot be read: {error.strerror}")
+    except (ValueError, KeyError, AttributeError) as error:
+        parser.error(f"the head in {given.head} counts for nothing: {error}")
     problems = list(verify(raw, key, head))
     for problem in problems:
         print(f"WRONG: {problem}.")

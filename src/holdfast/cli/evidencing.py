@@ -14,10 +14,11 @@ from holdfast.cli.opening import open_house
 from holdfast.cli.screen import note, print_json, say
 from holdfast.cli.telling import HOLDS_SHOWN
 from holdfast.errors import HoldNotFoundError, InputError, RunNotFoundError
-from holdfast.holds.evidence import make_pack
 from holdfast.reports.evidence import page_of
 from holdfast.runs.service import RunService
+from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId
+from holdfast.types.terms import operator
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -28,7 +29,7 @@ class Wanted(msgspec.Struct, frozen=True):
     page: str | None
     key: str | None
     short: bool
-    tenant: str
+    by: str
 
 
 async def write_evidence(wanted: Wanted, *, store: str | None, json: bool) -> Exit:
@@ -38,9 +39,8 @@ async def write_evidence(wanted: Wanted, *, store: str | None, json: bool) -> Ex
     form = "" if wanted.page is None else Path(wanted.page).suffix.removeprefix(".")
     async with open_house(store, must_exist=True) as house:
         hold = await _find(await house.service(), wanted.which)
-        data = await make_pack(
-            await house.open(), hold, tenant=wanted.tenant, key=key, to_head=not wanted.short
-        )
+        actor = operator(wanted.by, tenant=hold.tenant, channel="cli")
+        data = await (await house.holds()).evidence(actor, hold.id, key=key, to_head=not wanted.short)
     pack: dict[str, Any] = jsons.loads(data)
     if wanted.page is not None:
         _write(Path(wanted.page), page_of(pack, form).encode())
@@ -48,20 +48,21 @@ async def write_evidence(wanted: Wanted, *, store: str | None, json: bool) -> Ex
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
         return Exit.ok
-    file = Path(wanted.out or f"{hold}.evidence.json")
+    file = Path(wanted.out or f"{hold.id}.evidence.json")
     _write(file, data)
     if json:
-        print_json({"hold": hold, "file": str(file), "page": wanted.page, "digest": pack["digest"]})
+        print_json({"hold": hold.id, "file": str(file), "page": wanted.page, "digest": pack["digest"]})
         return Exit.ok
-    say(f"The evidence of hold {hold} is in {file}: {len(data):,} bytes, {pack['digest'][:19]}…")
+    say(f"The evidence of hold {hold.id} is in {file}: {len(data):,} bytes, {pack['digest'][:19]}…")
     note("Check it anywhere: python verify_evidence.py FILE (the script is tools/verify_evidence.py).")
     return Exit.ok
 
 
-async def _find(service: RunService, which: str) -> str:
+async def _find(service: RunService, which: str) -> HoldRow:
     """A hold's own id, or a run with exactly one."""
-    if await service.store.hold(HoldId(which)) is not None:
-        return which
+    known = await service.store.hold(HoldId(which))
+    if known is not None:
+        return known
     try:
         row = await service.get(which)
     except RunNotFoundError:
@@ -75,7 +76,7 @@ async def _find(service: RunService, which: str) -> str:
         raise InputError(
             f"run {row.id} has {len(holds)} holds.", hint=f"Name one: {named}." if named else None
         )
-    return holds[0].id
+    return holds[0]
 
 
 def _read(file: Path) -> bytes:

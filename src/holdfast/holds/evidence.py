@@ -15,8 +15,12 @@ from typing import Any
 
 import msgspec
 
-from holdfast.errors import HoldNotFoundError, InputError
+from holdfast.errors import HoldNotFoundError
+from holdfast.holds.auditing import demand_secret
+from holdfast.holds.changing import look
+from holdfast.holds.office import Office
 from holdfast.holds.skills import SkillRegistry
+from holdfast.holds.telling import entry
 from holdfast.model.template import json_bytes
 from holdfast.store.base import Store
 from holdfast.types.audit import GENESIS, AuditRow, said_of
@@ -24,9 +28,24 @@ from holdfast.types.clock import iso
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import DEFAULT_TENANT, HoldId
 from holdfast.types.skill import RESOLVED_SKILLS, Skill, said_by
+from holdfast.types.terms import Actor
 
 FORMAT = "holdfast-evidence/1"
 PAGE = 1000
+
+
+async def hand_out(
+    office: Office, actor: Actor, hold: str, *, key: bytes | None = None, to_head: bool = True
+) -> bytes:
+    """`make_pack`, for somebody who may see the hold. That it was handed out, and which, is in the audit.
+
+    Raises HoldNotFoundError, ForbiddenError."""
+    row = await look(office, actor, hold)
+    pack = await make_pack(office.store, row.id, tenant=row.tenant, key=key, to_head=to_head)
+    digest: str = json.loads(pack)["digest"]
+    told = entry(row, actor.id, "exported", office.now(), digest=digest)
+    await office.store.append_audit(row.tenant, [told])
+    return pack
 
 
 async def make_pack(
@@ -60,8 +79,7 @@ def sealed(content: dict[str, Any], key: bytes | None = None) -> bytes:
     said = as_json(content)
     pack: dict[str, Any] = {"content": content, "digest": "sha256:" + sha256(said).hexdigest()}
     if key is not None:
-        if len(key) < 16:
-            raise InputError("a key of fewer than 16 bytes proves nothing.", hint="Use 32 random bytes.")
+        demand_secret(key)
         pack["signature"] = "hmac-sha256:" + hmac.digest(key, said, "sha256").hex()
     return as_json(pack) + b"\n"
 

@@ -95,6 +95,14 @@ class HoldService(Leaving):
 
         return await auditing.sign_head(self.store, tenant, secret)
 
+    async def evidence(
+        self, actor: Actor, hold: str, *, key: bytes | None = None, to_head: bool = True
+    ) -> bytes:
+        """One decision as a file that can be checked offline, signed where there is a key."""
+        from holdfast.holds import evidence
+
+        return await evidence.hand_out(self.office, actor, hold, key=key, to_head=to_head)
+
     # ------------------------------------------------------------------ deciding
     async def resolve(
         self,

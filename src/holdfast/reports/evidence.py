@@ -8,6 +8,7 @@ from html import escape
 from typing import Any
 
 from holdfast.errors import InputError
+from holdfast.model.forms.unmasking import unmasked
 from holdfast.reports.style import STYLE
 from holdfast.types.clock import iso
 
@@ -32,7 +33,7 @@ def _sections(pack: Mapping[str, Any]) -> Iterator[Section]:
     yield (
         "What was asked",
         [
-            ("prompt", prompt),
+            ("prompt", _text(prompt)),
             ("options", choices),
             ("form", _text(schema)),
             ("context", _text(context)),
@@ -72,14 +73,15 @@ def _told(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
         if "data" not in row:
             others += 1
             continue
-        yield f"{said['seq']}", f"{iso(said['at'])} {said['action']} by {said['actor']} {row['data']}"
+        yield f"{said['seq']}", f"{iso(said['at'])} {said['action']} by {said['actor']} {_text(row['data'])}"
     yield "records of others between them", str(others) if others else ""
 
 
 def _text(value: Any) -> str:
     if value is None or value == {}:
         return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
+    seen = unmasked(value)
+    return seen if isinstance(seen, str) else json.dumps(seen, ensure_ascii=False, sort_keys=True)
 
 
 def _markdown(title: str, sections: list[Section]) -> str:

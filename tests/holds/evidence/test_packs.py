@@ -12,12 +12,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from holdfast import Holdfast
-from holdfast.errors import HoldNotFoundError, InputError
+from holdfast.errors import ForbiddenError, HoldNotFoundError, InputError
 from holdfast.holds.auditing import sign_head
 from holdfast.holds.evidence import make_pack, sealed
+from holdfast.types.terms import Actor
 from tests.holds.evidence.conftest import a_flow, decide
 
 pytestmark = pytest.mark.anyio
@@ -217,11 +219,13 @@ async def test_a_pack_whose_whole_chain_was_made_anew_is_found_out_by_key_and_he
     async with Holdfast("memory:") as house:
         hold = await decide(house)
         store = await house.open()
-        head = await sign_head(store, "default", key="audit", secret=KEY)
+        head = await sign_head(store, "default", KEY)
         pack = await make_pack(store, hold.id, key=KEY)
     key, kept = tmp_path / "audit.key", tmp_path / "head.json"
     key.write_bytes(KEY + b"\n")
-    kept.write_text(json.dumps({"seq": head.seq, "hash": head.hash}))
+    kept.write_bytes(msgspec.json.encode(head))
+    moved = tmp_path / "moved.json"
+    moved.write_bytes(msgspec.json.encode(msgspec.structs.replace(head, seq=head.seq - 1)))
     forged = forged_anew(json.loads(pack)["content"])
 
     assert list(problems(forged)) == []
@@ -229,9 +233,11 @@ async def test_a_pack_whose_whole_chain_was_made_anew_is_found_out_by_key_and_he
     by_key = verify(forged, tmp_path, "--key", str(key))
     by_head = verify(forged, tmp_path, "--head", f"{head.seq}:{head.hash}")
     elsewhere = verify(pack, tmp_path, "--head", "99:00")
+    unsigned = verify(pack, tmp_path, "--key", str(key), "--head", str(moved))
     assert (by_key.returncode, by_key.stdout) == (1, "WRONG: it is not signed with this key.\n")
     assert by_head.stdout == f"WRONG: record {head.seq} is not the one whose hash you have.\n"
     assert "it cannot be compared with the head that you have" in elsewhere.stdout
+    assert (unsigned.returncode, "counts for nothing: it is not signed" in unsigned.stderr) == (2, True)
 
 
 async def test_a_pack_of_an_open_and_of_a_withdrawn_hold_says_so(house: Holdfast, tmp_path: Path) -> None:
@@ -247,6 +253,25 @@ async def test_a_pack_of_an_open_and_of_a_withdrawn_hold_says_so(house: Holdfast
     assert f"hold {hold.id}, pending" in waiting.stdout
     assert f"hold {hold.id}, cancelled" in withdrawn.stdout
     assert json.loads(await make_pack(store, hold.id))["content"]["skills"] == []
+
+
+@pytest.mark.covers("HOLD-AUDIT-03")
+async def test_a_pack_is_handed_out_to_who_may_see_the_hold_and_that_is_audited(house: Holdfast) -> None:
+    hold = await decide(house)
+    service, store = await house.holds(), await house.open()
+
+    pack = await service.evidence(Actor(id="user:sam@acme"), hold.id)
+    with pytest.raises(ForbiddenError):
+        await service.evidence(Actor(id="user:stranger@acme"), hold.id)
+    with pytest.raises(HoldNotFoundError):
+        await service.evidence(Actor(id="user:sam@acme", tenant="globex"), hold.id)
+
+    *_, exported, refused = await store.audit("default", hold=hold.id)
+    assert (exported.action, exported.actor) == ("exported", "user:sam@acme")
+    assert json.loads(exported.data)["digest"] == json.loads(pack)["digest"]
+    assert (refused.action, refused.actor) == ("refused", "user:stranger@acme")
+    assert list(problems(pack)) == []
+    assert list(problems(await make_pack(store, hold.id))) == []
 
 
 async def test_a_pack_is_made_of_ones_own_holds_only(house: Holdfast) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.shell import Json, Store, Text, app, go
+from holdfast.cli.shell import By, Json, Store, Text, app, go
 
 
 @app.command(
@@ -29,7 +29,7 @@ def evidence(
     short: Annotated[
         bool, typer.Option("--short", help="The audit only as far as this hold's last record")
     ] = False,
-    tenant: Annotated[str, typer.Option("--tenant", help="Whose hold it is")] = "default",
+    by: By = "user:local",
     store: Store = None,
     json: Json = False,
 ) -> int:
@@ -39,5 +39,5 @@ def evidence(
     """
     from holdfast.cli.evidencing import Wanted, write_evidence
 
-    wanted = Wanted(which, out, page, key, short, tenant)
+    wanted = Wanted(which, out, page, key, short, by)
     return go(write_evidence(wanted, store=store, json=json))

@@ -39,6 +39,16 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
 def read_body(body: Mapping[str, Any]) -> Submission:
     """Of `{decision, response_data, comment}` or `{resolution, comment}`, where `resolution` is the decision
     or an object that has it (RS-1). Raises AnswerInvalidError where two of them differ or none is there."""
+    said = read_draft(body)
+    if said.decision is None:
+        raise AnswerInvalidError(
+            "there is no decision in this body.", hint='Send {"decision": ...} or {"resolution": ...}.'
+        )
+    return said
+
+
+def read_draft(body: Mapping[str, Any]) -> Submission:
+    """The same, which may still lack the decision."""
     unknown = sorted(str(key) for key in body if key not in _KNOWN)
     if unknown:
         raise AnswerInvalidError(
@@ -47,10 +57,6 @@ def read_body(body: Mapping[str, Any]) -> Submission:
     found = body.get("resolution")
     inner = cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {"decision": found}
     said = {name: _one(name, body.get(name), inner.get(name)) for name in _KNOWN if name != "resolution"}
-    if said["decision"] is None:
-        raise AnswerInvalidError(
-            "there is no decision in this body.", hint='Send {"decision": ...} or {"resolution": ...}.'
-        )
     return Submission(**said)
 
 

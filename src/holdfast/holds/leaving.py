@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from holdfast.errors import InputError
-from holdfast.holds.answers import Submission
+from holdfast.holds.answers import Submission, read_draft
 from holdfast.holds.office import Office
 from holdfast.types.clock import instant
 from holdfast.types.hold import Note
@@ -31,10 +32,12 @@ class Leaving:
         return await noting.comments(self.office, actor, hold)
 
     # ------------------------------------------------------------------ what is one's own
-    async def save_draft(self, actor: Actor, hold: str, draft: Submission) -> None:
+    async def save_draft(self, actor: Actor, hold: str, draft: Submission | Mapping[str, Any]) -> None:
+        """As it is so far: `{decision, response_data, comment}`, of which any may be missing."""
         from holdfast.holds import noting
 
-        await noting.save_draft(self.office, actor, hold, draft)
+        said = draft if isinstance(draft, Submission) else read_draft(draft)
+        await noting.save_draft(self.office, actor, hold, said)
 
     async def draft(self, actor: Actor, hold: str) -> Submission | None:
         from holdfast.holds import noting

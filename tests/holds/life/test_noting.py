@@ -53,7 +53,7 @@ async def test_a_draft_is_ones_own_unchecked_and_gone_when_dropped(scene: Scene)
     half = Submission(response_data={"amount": "12 and a"})
     await scene.holds.save_draft(SAM, row.id, half)
     assert (await scene.holds.draft(SAM, row.id), await scene.holds.draft(FINN, row.id)) == (half, None)
-    await scene.holds.save_draft(SAM, row.id, Submission(decision="reject"))
+    await scene.holds.save_draft(SAM, row.id, {"decision": "reject"})
     assert await scene.holds.draft(SAM, row.id) == Submission(decision="reject")
     with pytest.raises(NotAssignedError):
         await scene.holds.save_draft(DANA, row.id, half)

@@ -7,7 +7,6 @@ import asyncio
 import msgspec
 import pytest
 
-from holdfast.holds.notify.backoff import LONGEST, WAITS, next_try
 from holdfast.holds.notify.channel import Scope
 from holdfast.holds.notify.deliverer import Deliverer
 from holdfast.holds.notify.recipients import recipients_of
@@ -220,56 +219,6 @@ async def test_deliverer_skips_the_old_assignee_when_the_hold_went_on_before():
     assert diary.told() == [("hold.assigned", "sam@acme.example")]
 
 
-@pytest.mark.covers("RE-2")
-async def test_reminder_counts_when_a_channel_has_taken_it(store):
-    diary = Diary()
-    async with scene(diary, store=store, reminder="30m") as it:
-        row = await it.ask()
-        await it.deliverer.deliver()
-        diary.answers = {"Dana@acme.example": [FAILS]}
-        sweeper = (await it.house.service()).runtime.sweeper
-        it.clock.advance(minutes=31)
-        await sweeper.sweep()
-        assert (await it.deliverer.deliver()).waiting == 1
-        assert (await it.row(row)).reminder_count == 0
-        it.clock.advance(minutes=1)
-        await sweeper.sweep()
-        assert (await it.deliverer.deliver()).done == 1
-        after = await it.row(row)
-        assert (after.reminder_count, after.notified_at) == (1, it.clock.now())
-        assert (await it.actions(row)).count("reminded") == 1
-    assert diary.notices[-1].subject == "Reminder: Refund 3?"
-
-
-@pytest.mark.covers("HOLD-NOTE-07")
-async def test_dead_letter_is_told_when_it_is_replayed(store):
-    diary = Diary(answers={"Dana@acme.example": [FAILS] * (len(WAITS) + 1)})
-    async with scene(diary, store=store) as it:
-        row = await it.ask()
-        for _ in range(len(WAITS) + 1):
-            await it.deliverer.deliver()
-            it.clock.advance(days=2)
-        (dead,) = await it.store.list_outbox(state=OutboxState.dead)
-        assert dead.error == "not now"
-        assert (await it.deliverer.deliver()).total == 0
-        assert await it.store.replay_outbox(dead.id)
-        assert (await it.deliverer.deliver()).done == 1
-        assert (await it.row(row)).notification_sent
-    assert len(diary.notices) == len(WAITS) + 2
-
-
-@pytest.mark.covers("HOLD-NOTE-07", "NO-3")
-async def test_replay_tells_only_those_who_do_not_know_when_some_do():
-    diary = Diary(people={"group:finance": ("a@x", "b@x")}, answers={"b@x": [REFUSED]})
-    async with scene(diary, assignee="group:finance") as it:
-        await it.ask()
-        assert (await it.deliverer.deliver()).dead == 1
-        (dead,) = await it.store.list_outbox(state=OutboxState.dead)
-        await it.store.replay_outbox(dead.id)
-        assert (await it.deliverer.deliver()).done == 1
-    assert [notice.to for notice in diary.notices] == ["a@x", "b@x", "b@x"]
-
-
 async def test_deliverer_goes_on_with_the_others_when_a_channel_raises(caplog):
     async def breaks(notice):
         raise RuntimeError("a bug")
@@ -311,18 +260,6 @@ async def test_every_seat_is_told_when_several_have_to_agree():
         await it.ask()
         await it.deliverer.deliver()
     assert sorted(notice.to for notice in diary.notices) == ["a@x", "b@x"]
-
-
-@pytest.mark.covers("HOLD-SEC-05")
-def test_back_off_goes_on_over_days_and_is_spread():
-    now = 1_000 * MICROS
-    for attempt, wait in enumerate(WAITS, start=1):
-        due = [next_try(f"key{n}", attempt, now) - now for n in range(50)]
-        assert 0.75 * wait * MICROS <= min(due) < max(due) <= 1.25 * wait * MICROS
-    assert next_try("key", len(WAITS) + 1, now) is None
-    assert sum(WAITS) > 2 * 86_400
-    assert next_try("key", 1, now, 3600.0) == now + 3600 * MICROS
-    assert next_try("key", 1, now, 1e12) == now + round(LONGEST * MICROS)
 
 
 async def test_audit_has_no_secret_when_a_notice_failed():

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.holds.approvals import Vote, seats_of, turn_of
+from holdfast.holds.approvals import voters_of
 from holdfast.holds.assigning import DELEGATED, UNROUTED, parse_assignee, same_person
 from holdfast.holds.deployments import Deployments
 from holdfast.store.base import Store
@@ -17,7 +17,7 @@ from holdfast.types.terms import Assignee
 
 async def audience(store: Store, row: HoldRow, topic: str, payload: dict[str, Any]) -> list[Assignee]:
     """Nobody: it is unrouted (NO-6), or its delegation is not in force."""
-    named = _asked(payload) if topic == ASKED_BACK else await _seats(store, row)
+    named = _asked(payload) if topic == ASKED_BACK else _waiting(row)
     found = [await _in_person(store, row, each) for each in named]
     return [each for each in found if each.type != UNROUTED]
 
@@ -28,13 +28,11 @@ def _asked(payload: dict[str, Any]) -> list[Assignee]:
     return [] if whom.startswith("agent:") else [parse_assignee(whom)]
 
 
-async def _seats(store: Store, row: HoldRow) -> list[Assignee]:
-    if row.terms.approval.mode != "sequential":
-        return list(seats_of(row))
-    notes = await store.hold_notes(row.id, kinds=("vote",))
-    votes = sorted((msgspec.json.decode(note.body, type=Vote) for note in notes), key=lambda vote: vote.at)
-    turn = turn_of(row, votes)
-    return [] if turn is None else [turn]
+def _waiting(row: HoldRow) -> list[Assignee]:
+    """All who may vote; where it is signed in order the row has gone to whose turn it is."""
+    if row.terms.approval.mode == "sequential":
+        return [Assignee(row.assignee_type, row.assignee_value)]
+    return list(voters_of(row))
 
 
 async def asked_back(store: Store, row: HoldRow, payload: dict[str, Any]) -> str:

@@ -25,7 +25,6 @@ from holdfast.store.holding import Documents
 from holdfast.telemetry import log
 from holdfast.types.clock import Clock
 from holdfast.types.document import Document
-from holdfast.types.veil import veil
 
 KIND = "channel"
 
@@ -85,8 +84,7 @@ class Channels:
 
 
 def make(spec: Spec, egress: Egress, clock: Clock, directory: Directory | None) -> Channel:
-    """Raises SettingsError. What is secret in it will not be shown by anything that this process says."""
-    veil.learn([getattr(spec, name, ()) for name in ("password", "url", "urls", "secrets")])
+    """Raises SettingsError."""
     # Mail and TLS are loaded where there is a channel: most programs have none.
     if isinstance(spec, SmtpSpec):
         return _mail(spec, clock, directory)

@@ -162,8 +162,11 @@ class Deliverer:
     ) -> tuple[OutboxState, str | None, int]:
         """Each once: who has accepted is left alone, and who has refused for good until it is replayed."""
         before = {(each.channel, each.to): each for each in known if each.notice == notice.id}
-        failed: list[Delivery] = []
+        failed, until = list[Delivery](), self.store.now() + LEASE // 2
         for (channel, to), meant in places:
+            if self.store.now() > until:
+                # Nobody else takes it up while it is ours; a long list is told in several rounds.
+                return OutboxState.waiting, "to be continued", self.store.now()
             earlier = before.get((channel.name, to))
             if earlier is not None and (earlier.accepted or (earlier.final and message.attempts > 1)):
                 failed += [] if earlier.accepted else [Delivery(accepted=False, detail=earlier.detail)]

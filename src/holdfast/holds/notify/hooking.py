@@ -12,6 +12,7 @@ from holdfast.holds.notify.escaping import one_line
 from holdfast.holds.notify.posting import Reply, post
 from holdfast.types.clock import Clock, SystemClock
 from holdfast.types.terms import Assignee
+from holdfast.types.veil import veil
 
 # The other side is busy, or broken for now.
 LATER = frozenset({408, 409, 425, 429})
@@ -34,6 +35,7 @@ class Hook:
     ) -> None:
         self.name = name
         self.scope = scope or Scope()
+        veil.learn(url)
         self._url = url
         self._egress = egress or Egress()
         self._admin = admin

@@ -80,5 +80,5 @@ def _facts(message: OutboxRow, where: tuple[str, str], delivery: Delivery) -> di
         "notice": message.key,
     }
     if not delivery.accepted:
-        facts |= {"attempt": message.attempts, "retry": delivery.retry, "detail": delivery.detail}
+        facts |= {"attempt": message.attempts, "retry": delivery.retry, "error": delivery.detail}
     return facts

@@ -23,6 +23,7 @@ from holdfast.holds.notify.notice import Notice
 from holdfast.holds.notify.wording import as_html, as_text
 from holdfast.types.clock import Clock, SystemClock
 from holdfast.types.terms import Assignee
+from holdfast.types.veil import veil
 
 SECURITY = ("starttls", "tls", "none")
 
@@ -65,6 +66,7 @@ class Smtp:
             raise SettingsError(f"{name} would send its password in the clear.", hint="Use starttls or tls.")
         if not looks_like_email(parseaddr(sender)[1]):
             raise SettingsError(f"{name}.sender {sender!r} is no address.", hint="Write Name <name@host>.")
+        veil.learn(server.password)
         self.name = name
         self.scope = scope or Scope(outcomes=False)
         self._server = server

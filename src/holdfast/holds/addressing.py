@@ -12,6 +12,7 @@ from holdfast.holds.directory.base import Directory
 from holdfast.holds.standing import starter_memberships
 from holdfast.telemetry import log
 from holdfast.types.hold import HoldFacts, NewHold
+from holdfast.types.terms import Approval
 
 
 class Addressee:
@@ -24,7 +25,8 @@ class Addressee:
     def concerns(self, hold: NewHold, facts: HoldFacts) -> bool:
         if hold.type == "debug_breakpoint":
             return False
-        return self._directory is not None or _first_seat(hold) is not None
+        approval = hold.terms.approval
+        return self._directory is not None or bool(approval.of or approval.veto)
 
     async def prepare(self, hold: NewHold, facts: HoldFacts) -> NewHold:
         """The raw text stays as written."""
@@ -34,10 +36,10 @@ class Addressee:
             found = await route(raw, facts.tenant, self._directory)
             known = {"assignee_type": found.type, "assignee_value": found.value}
             known["assignee_reason"] = found.reason
-        starter_in = await self._starter_in(facts)
-        if starter_in is not None:
-            known["terms"] = msgspec.structs.replace(hold.terms, starter_in=starter_in)
-        return msgspec.structs.replace(hold, **known)
+        terms = msgspec.structs.replace(
+            hold.terms, also_for=_also_for(hold.terms.approval), starter_in=await self._starter_in(facts)
+        )
+        return msgspec.structs.replace(hold, terms=terms, **known)
 
     async def _starter_in(self, facts: HoldFacts) -> tuple[str, ...] | None:
         try:
@@ -45,6 +47,13 @@ class Addressee:
         except DirectoryUnavailableError as error:
             log.warning("what %s belongs to is not known: %s", facts.started_by, error)
             return None
+
+
+def _also_for(approval: Approval) -> tuple[str, ...]:
+    """Where it is signed in order, the row itself goes from one to the next."""
+    seats = approval.of if approval.mode == "quorum" and len(approval.of) > 1 else ()
+    found = (str(parse_assignee(text)) for text in (*seats, *approval.veto))
+    return tuple(dict.fromkeys(found))
 
 
 def _first_seat(hold: NewHold) -> str | None:

@@ -10,6 +10,8 @@ from holdfast.types.status import HoldStatus
 NO_DEADLINE = (1 << 63) - 1
 Place = tuple[Any, ...]
 Range = tuple[tuple[str, str] | None, HoldStatus]
+SHARED = ("", "")
+"""In place of an assignee: what waits for others, and for one of those too (`HoldTerms.also_for`)."""
 
 
 def place_of(row: HoldRow, number: int, order: HoldOrder) -> Place:
@@ -22,6 +24,6 @@ def place_of(row: HoldRow, number: int, order: HoldOrder) -> Place:
 
 def ranges(where: HoldFilter) -> list[Range]:
     """(assignee, status): each is one stretch of an index, and what is asked for is all of them, merged."""
-    assignees = [None] if where.assignees is None else list(dict.fromkeys(where.assignees))
+    assignees = [None] if where.assignees is None else [*dict.fromkeys(where.assignees), SHARED]
     statuses = where.status or tuple(HoldStatus)
     return [(assignee, status) for assignee in assignees for status in dict.fromkeys(statuses)]

@@ -294,3 +294,18 @@ async def test_lists_have_exactly_what_may_be_looked_at(place: Place) -> None:
         assert await place.holds.count(who, view="all") == len(seen)
         for view in ("mine", "groups"):
             assert {each.id for each in (await place.holds.list(who, view=view)).rows} <= seen
+
+
+@pytest.mark.covers("HOLD-AUTH-05", "HOLD-AUTH-07", "LI-3")
+async def test_hold_that_several_groups_vote_on_is_in_the_lists_of_all_of_them(place: Place) -> None:
+    place.firm.roles["auditor"] = ("gone", "dana")
+    terms = {"mode": "quorum", "need": 2, "of": [" Group : finance", "role:cfo"], "veto": ["role:auditor"]}
+    row = await place.asks(None, approval=terms)
+    for who in (SAM, KIM, DANA):
+        assert [each.id for each in (await place.holds.list(who, view="groups")).rows] == [row.id], who.id
+        assert await place.holds.count(who, view="groups") == 1
+    assert not (await place.holds.list(actor("user:else"), view="groups")).rows
+    assert not (await place.holds.list(KIM, view="mine")).rows
+    await place.holds.vote(KIM, row.id, "approve")
+    await place.holds.vote(SAM, row.id, "approve")
+    assert not (await place.holds.list(KIM, view="groups")).rows

@@ -23,10 +23,17 @@ def matches(row: HoldRow, where: HoldFilter, notes: Mapping[tuple[str, str], Not
 def _is_whose(row: HoldRow, where: HoldFilter) -> bool:
     return (
         (where.tenant is None or row.tenant == where.tenant)
-        and (where.assignees is None or (row.assignee_type, row.assignee_value) in where.assignees)
+        and (where.assignees is None or _is_for(row, where.assignees))
         and _in(row.resolved_by, where.resolved_by)
         and not (where.live and row.read_only)
     )
+
+
+def _is_for(row: HoldRow, assignees: Collection[tuple[str, str]]) -> bool:
+    if (row.assignee_type, row.assignee_value) in assignees:
+        return True
+    also = row.terms.also_for
+    return bool(also) and any(f"{kind}:{value}" in also for kind, value in assignees)
 
 
 def _is_of_run(row: HoldRow, where: HoldFilter) -> bool:

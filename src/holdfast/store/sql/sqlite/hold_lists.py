@@ -10,7 +10,7 @@ from heapq import merge
 from itertools import islice
 from typing import Any
 
-from holdfast.store.lists import Place, Range, ranges
+from holdfast.store.lists import SHARED, Place, Range, ranges
 from holdfast.store.sql.sqlite.connect import Cursor, row, rows
 from holdfast.store.sql.sqlite.holds import COLUMNS, FROM, hold_row
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
@@ -33,6 +33,9 @@ _NOTED = "holds.id IN (SELECT hold FROM hold_notes WHERE kind = ? AND slot = ?)"
 _NOT_NOTED = """NOT EXISTS (
     SELECT 1 FROM hold_notes WHERE hold = holds.id AND kind = ? AND slot = ? AND coalesce(until > ?, 1))"""
 _TAGGED = "EXISTS (SELECT 1 FROM json_each(holds.tags) WHERE value IN ({marks}))"
+_SHARED = """json_extract(holds.terms, '$.also_for') IS NOT NULL
+    AND holds.assignee_type || ':' || holds.assignee_value NOT IN ({marks})
+    AND EXISTS (SELECT 1 FROM json_each(holds.terms, '$.also_for') WHERE value IN ({marks}))"""
 _RUNS = "holds.run_key IN (SELECT key FROM runs WHERE id IN ({marks}))"
 
 Condition = tuple[str, Sequence[Any]]
@@ -88,9 +91,12 @@ def _source(where: HoldFilter, order: HoldOrder, of: Range) -> str:
         return "holds"
     if where.resolved_by:
         return "holds INDEXED BY holds_resolved_by"
-    if order is HoldOrder.inbox and status is HoldStatus.pending and where.live:
-        return f"holds INDEXED BY {'holds_of_tenant' if assignee is None else 'holds_of_assignee'}"
-    return f"holds INDEXED BY {'holds_by_age' if assignee is None else 'holds_asked_of'}"
+    urgent = order is HoldOrder.inbox and status is HoldStatus.pending and where.live
+    if assignee is None:
+        return f"holds INDEXED BY {'holds_of_tenant' if urgent else 'holds_by_age'}"
+    if assignee == SHARED:
+        return f"holds INDEXED BY {'holds_shared' if urgent else 'holds_shared_by_age'}"
+    return f"holds INDEXED BY {'holds_of_assignee' if urgent else 'holds_asked_of'}"
 
 
 def _is_narrow(where: HoldFilter) -> bool:
@@ -108,11 +114,19 @@ def _stretch(where: HoldFilter, of: Range) -> list[Condition]:
         conditions.append(("NOT holds.read_only", ()))
     if where.tenant is not None:
         conditions.append((f"{plus}holds.tenant = ?", (where.tenant,)))
-    if assignee is not None:
+    if assignee == SHARED:
+        conditions.append(_shared(where.assignees or ()))
+    elif assignee is not None:
         conditions.append(
             (f"{plus}holds.assignee_type = ? AND {plus}holds.assignee_value = ?", assignee),
         )
     return conditions
+
+
+def _shared(own: Sequence[tuple[str, str]]) -> Condition:
+    """Few holds wait for several: these are looked through."""
+    texts = [f"{kind}:{value}" for kind, value in own]
+    return _SHARED.format(marks=_marks(texts)), texts * 2
 
 
 def _filters(where: HoldFilter) -> list[Condition]:

@@ -112,10 +112,15 @@ CREATE INDEX holds_of_assignee ON holds (tenant, assignee_type, assignee_value, 
     WHERE status = 'pending' AND NOT read_only;
 CREATE INDEX holds_of_tenant ON holds (tenant, urgency, due, created_at)
     WHERE status = 'pending' AND NOT read_only;
+-- Of what several may vote on, which waits for one of them by its assignee and is in the lists of all.
+CREATE INDEX holds_shared ON holds (tenant, urgency, due, created_at)
+    WHERE status = 'pending' AND NOT read_only AND json_extract(terms, '$.also_for') IS NOT NULL;
 -- Lists by age, of whatever status.
 CREATE INDEX holds_by_status ON holds (status, created_at);
 CREATE INDEX holds_by_age ON holds (tenant, status, created_at);
 CREATE INDEX holds_asked_of ON holds (tenant, assignee_type, assignee_value, status, created_at);
+CREATE INDEX holds_shared_by_age ON holds (tenant, status, created_at)
+    WHERE json_extract(terms, '$.also_for') IS NOT NULL;
 CREATE INDEX holds_resolved_by ON holds (tenant, resolved_by, created_at) WHERE resolved_by IS NOT NULL;
 -- What sweeps look for.
 CREATE INDEX holds_expiring ON holds (expires_at)

@@ -158,12 +158,10 @@ class SmtpServer:
     mails: list[Mail] = field(default_factory=list)
     refuses: dict[str, str] = field(default_factory=dict)
     down: bool = False
-    sessions: int = 0
-    logins: list[str] = field(default_factory=list)
+    logins: list[tuple[bool, str]] = field(default_factory=list)  # whether by TLS, and what was sent
+    upgrade: ssl.SSLContext | None = None
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.sessions += 1
-
         def say(line: str) -> None:
             writer.write(f"{line}\r\n".encode())
 
@@ -177,7 +175,13 @@ class SmtpServer:
                 verb = line[:4].upper()
                 if verb == "EHLO":
                     say("250-sink")
+                    if self.upgrade is not None:
+                        say("250-STARTTLS")
                     say("250 AUTH PLAIN")
+                elif verb == "STAR":
+                    say("220 go on")
+                    await writer.drain()
+                    await writer.start_tls(self.upgrade)
                 elif verb == "MAIL":
                     sender, to = line.partition("<")[2].partition(">")[0], []
                     say("250 ok")
@@ -195,23 +199,27 @@ class SmtpServer:
                     self.mails.append(Mail(sender, to, raw))
                     say("250 queued")
                 elif verb == "AUTH":
-                    self.logins.append(line)
+                    self.logins.append((writer.get_extra_info("cipher") is not None, line))
                     say("235 welcome")
                 elif verb == "QUIT":
                     say("221 bye")
                     return
                 else:
                     say("250 ok")
-        except ConnectionError:
+        except (ConnectionError, ssl.SSLError):
             pass
         finally:
             writer.close()
 
 
 @asynccontextmanager
-async def smtp_server() -> AsyncIterator[SmtpServer]:
-    made = SmtpServer()
-    server = await asyncio.start_server(made.serve, "127.0.0.1", 0)
+async def smtp_server(
+    certificate: Certificate | None = None, *, later: bool = False
+) -> AsyncIterator[SmtpServer]:
+    """`later`: TLS is asked for by STARTTLS, instead of from the first byte."""
+    tls = certificate.serving([]) if certificate else None
+    made = SmtpServer(upgrade=tls if later else None)
+    server = await asyncio.start_server(made.serve, "127.0.0.1", 0, ssl=None if later else tls)
     made.port = server.sockets[0].getsockname()[1]
     try:
         yield made

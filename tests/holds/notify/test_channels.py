@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 
+import msgspec
 import pytest
 
 from holdfast.errors import SettingsError
@@ -19,7 +20,7 @@ from holdfast.testing.clock import FakeClock
 from holdfast.types.clock import MICROS
 from holdfast.types.terms import Assignee
 from tests.holds.notify.making import NASTY, a_notice
-from tests.holds.notify.servers import http_server, smtp_server
+from tests.holds.notify.servers import Certificate, http_server, smtp_server
 
 pytestmark = pytest.mark.anyio
 
@@ -156,6 +157,32 @@ async def test_smtp_finds_the_members_of_a_group_itself_when_it_has_a_directory(
         assert await channel.addresses(Assignee("role", "finance"), "default") == ("dana@acme", "kim@acme")
         assert await channel.addresses(Assignee("user", "3"), "default") == ("kim@acme",)
         assert await channel.addresses(Assignee("group", "nobody"), "default") == ()
+
+
+@pytest.mark.covers("HOLD-NOTE-02")
+@pytest.mark.parametrize("security", ["starttls", "tls"])
+async def test_smtp_logs_in_by_tls_with_a_server_that_it_trusts(security, tmp_path):
+    certificate = Certificate.of("127.0.0.1")
+    (tmp_path / "ca.pem").write_bytes(certificate.file)
+    async with smtp_server(certificate, later=security == "starttls") as server:
+        known = Server(
+            host="127.0.0.1", port=server.port, security=security, user="u", password="s3cr3tword",
+            ca=str(tmp_path / "ca.pem"),
+        )  # fmt: skip
+        trusting = await Smtp("mail", known, "h@acme.example").send(a_notice())
+        unknown = msgspec.structs.replace(known, ca="")
+        wary = await Smtp("mail", unknown, "h@acme.example").send(a_notice())
+    assert trusting.accepted
+    assert [by_tls for by_tls, _ in server.logins] == [True]
+    assert (wary.accepted, len(server.mails)) == (False, 1)
+    assert "certificate" in wary.detail
+
+
+async def test_smtp_sends_nothing_when_the_server_has_no_starttls():
+    async with smtp_server() as server:
+        wary = Server(host="127.0.0.1", port=server.port, user="u", password="s3cr3tword")
+        delivery = await Smtp("mail", wary, "h@acme.example").send(a_notice())
+    assert (delivery.accepted, server.logins, server.mails) == (False, [], [])
 
 
 def test_smtp_sends_no_password_in_the_clear():

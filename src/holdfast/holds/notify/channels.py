@@ -112,7 +112,7 @@ def _hook(spec: TenantSpec, scope: Scope, egress: Egress, clock: Clock) -> Chann
 def _mail(spec: SmtpSpec, clock: Clock, directory: Directory | None) -> Channel:
     from holdfast.holds.notify.smtp import Server, Smtp
 
-    fields = ("host", "port", "security", "user", "password", "timeout")
+    fields = ("host", "port", "security", "user", "password", "timeout", "ca")
     server = Server(**{name: getattr(spec, name) for name in fields})
     # A mail about the end of each question would be one too many: the link in the first one is void.
     scope = spec.scope(outcomes=False)

@@ -40,6 +40,14 @@ HOUR: Final = 3600 * MICROS
 Place = tuple[Channel, str]
 
 
+class End(msgspec.Struct, frozen=True):
+    """What becomes of a message for now; `due_at`: when it is looked at again, where it waits."""
+
+    state: OutboxState
+    error: str | None = None
+    due_at: int = 0
+
+
 class Round(msgspec.Struct, kw_only=True):
     """How many messages came to which end."""
 
@@ -107,31 +115,31 @@ class Deliverer:
     async def _one(self, message: OutboxRow) -> OutboxState:
         """One message that cannot be told must not keep the others from being told."""
         try:
-            state, error, due = await self._told(message)
+            end = await self._told(message)
         except StoreError:
             raise
-        except Exception as error_:
+        except Exception as error:
             log.exception("notice %s could not be delivered", message.key)
-            state, error, due = self._again(message, told(error_, 200), None)
+            end = self._again(message, told(error, 200), None)
         await self.store.finish_outbox(
-            message.id, attempt=message.attempts, state=state, error=error, due_at=due
+            message.id, attempt=message.attempts, state=end.state, error=end.error, due_at=end.due_at
         )
-        return state
+        return end.state
 
-    async def _told(self, message: OutboxRow) -> tuple[OutboxState, str | None, int]:
+    async def _told(self, message: OutboxRow) -> End:
         payload: dict[str, Any] = msgspec.json.decode(message.payload)
         row = await self._row(message)
         reason = why_not(row, message, payload, self.store.now())
         if row is None or reason is not None:
-            return OutboxState.skipped, reason, 0
+            return End(OutboxState.skipped, reason)
         if message.topic == CLOSED and await in_flight(self.store, message, self.store.now()):
-            return OutboxState.waiting, "others are told first", self.store.now() + SHORTLY
+            return End(OutboxState.waiting, "others are told first", self.store.now() + SHORTLY)
         words = await asked_back(self.store, row, payload) if message.topic == ASKED_BACK else row.prompt
         notice = notice_of(row, id=message.key, topic=message.topic, payload=payload, prompt=words)
         known = await recipients_of(self.store, row.id)
         places = await self._places(row, notice, known, payload)
         if not places:
-            return OutboxState.skipped, "nobody to tell", 0
+            return End(OutboxState.skipped, "nobody to tell")
         return await self._each(message, notice, places, known)
 
     async def _row(self, message: OutboxRow) -> HoldRow | None:
@@ -159,14 +167,14 @@ class Deliverer:
         notice: Notice,
         places: Sequence[tuple[Place, Notice]],
         known: Sequence[Recipient],
-    ) -> tuple[OutboxState, str | None, int]:
+    ) -> End:
         """Each once: who has accepted is left alone, and who has refused for good until it is replayed."""
         before = {(each.channel, each.to): each for each in known if each.notice == notice.id}
         failed, until = list[Delivery](), self.store.now() + LEASE // 2
         for (channel, to), meant in places:
             if self.store.now() > until:
                 # Nobody else takes it up while it is ours; a long list is told in several rounds.
-                return OutboxState.waiting, "to be continued", self.store.now()
+                return End(OutboxState.waiting, "to be continued", self.store.now())
             earlier = before.get((channel.name, to))
             if earlier is not None and (earlier.accepted or (earlier.final and message.attempts > 1)):
                 failed += [] if earlier.accepted else [Delivery(accepted=False, detail=earlier.detail)]
@@ -174,30 +182,28 @@ class Deliverer:
             row = await self._row(message)
             reason = why_not(row, message, msgspec.json.decode(message.payload), self.store.now())
             if row is None or reason is not None:
-                return OutboxState.skipped, reason, 0
+                return End(OutboxState.skipped, reason)
             link = await self._doorway.link(row, meant, to, personal=channel.personal)
             delivery = await tell(channel, msgspec.structs.replace(meant, to=to, link=link))
             await self._ledger.write(row.id, message, (channel.name, to), delivery)
             failed += [] if delivery.accepted else [delivery]
         return self._settled(message, failed)
 
-    def _settled(self, message: OutboxRow, failed: Sequence[Delivery]) -> tuple[OutboxState, str | None, int]:
+    def _settled(self, message: OutboxRow, failed: Sequence[Delivery]) -> End:
         """Done when all have it. What was refused for good can be replayed once the cause is mended."""
         if not failed:
-            return OutboxState.done, None, 0
+            return End(OutboxState.done)
         error = "; ".join(dict.fromkeys(each.detail for each in failed))[:1000]
         if not any(each.retry for each in failed):
-            return OutboxState.dead, error, 0
+            return End(OutboxState.dead, error)
         return self._again(message, error, max((each.after or 0.0 for each in failed), default=None))
 
-    def _again(
-        self, message: OutboxRow, error: str, after: float | None
-    ) -> tuple[OutboxState, str | None, int]:
+    def _again(self, message: OutboxRow, error: str, after: float | None) -> End:
         due = next_try(message.key, message.attempts, self.store.now(), after)
         if due is None:
             log.error("notice %s was given up after %d attempts: %s", message.key, message.attempts, error)
-            return OutboxState.dead, error, 0
-        return OutboxState.waiting, error, due
+            return End(OutboxState.dead, error)
+        return End(OutboxState.waiting, error, due)
 
 
 def _who_know(channels: Sequence[Channel], known: Sequence[Recipient]) -> list[Place]:

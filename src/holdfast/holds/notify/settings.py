@@ -62,6 +62,7 @@ class SmtpSpec(Common, frozen=True, kw_only=True, tag="smtp"):
     user: str = ""
     password: str = ""
     timeout: float = 30.0
+    ca: str = ""
     admins: tuple[str, ...] = ()
 
 

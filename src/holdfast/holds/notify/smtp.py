@@ -29,7 +29,8 @@ SECURITY = ("starttls", "tls", "none")
 
 
 class Server(msgspec.Struct, frozen=True, kw_only=True):
-    """A mail server, and how to log in. `security`: starttls, tls (from the first byte) or none."""
+    """A mail server, and how to log in. `security`: starttls, tls (from the first byte) or none. `ca`: a file
+    with the certificates to trust, instead of the system's."""
 
     host: str
     port: int = 587
@@ -37,6 +38,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
     user: str = ""
     password: str = ""
     timeout: float = 30.0
+    ca: str = ""
 
     def __repr__(self) -> str:
         return f"Server({self.host!r}, port={self.port})"
@@ -121,7 +123,7 @@ class Smtp:
 
     def _hand_over(self, message: EmailMessage, to: str) -> None:
         server = self._server
-        trusted = ssl.create_default_context() if server.security != "none" else None
+        trusted = None if server.security == "none" else ssl.create_default_context(cafile=server.ca or None)
         if server.security == "tls":
             client = smtplib.SMTP_SSL(server.host, server.port, timeout=server.timeout, context=trusted)
         else:

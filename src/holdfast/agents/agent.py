@@ -57,6 +57,7 @@ class Agent:
         max_file_bytes: int = MAX_BYTES,
         skills: Sequence[str] | None = None,
         toolkit: Sequence[Tool | Callable[..., Any]] = (),
+        approval: When | Approval | None = None,
     ) -> None:
         """`skills`: those of the run that it uses; else all. `toolkit`: tools that it is given only where one
         of them hands them out."""
@@ -71,6 +72,8 @@ class Agent:
         self.max_tokens = max_tokens
         self.parallel = parallel
         self.budget = budget
+        # Who is asked before its answer counts.
+        self.approval = approval_of(approval, None, name)
         self.sandbox = sandbox
         self.max_file_bytes = max_file_bytes
         self.skills = None if skills is None else tuple(skills)
@@ -179,6 +182,8 @@ class Agent:
         """What its doings depend on. Not the model and not its limits: those may change under a run."""
         parts: list[Any] = [FORM, self.name, self.instructions, self.parallel]
         parts += [_tool_text(tool) for tool in self.tools]
+        if self.approval is not None:
+            parts.append(_condition_text(self.approval))
         parts.append(
             None if self.returns is None else msgspec.json.encode(self.tool_specs[-1].schema).decode()
         )

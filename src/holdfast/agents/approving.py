@@ -37,10 +37,7 @@ async def approve(at: Within, tool: Tool, call: ToolCall, agent: str, turn: int)
             _prompt(asked, tool, arguments),
             options=OPTIONS,
             type="approval",
-            assignee=asked.assignee,
-            timeout=asked.timeout,
-            on_timeout=asked.on_timeout,
-            priority=asked.priority,
+            **asked.manner(),
             schema=answer_schema(tool),
             context={
                 "entity_id": call.id,
@@ -53,28 +50,44 @@ async def approve(at: Within, tool: Tool, call: ToolCall, agent: str, turn: int)
         )
     except HoldExpiredError:
         return Verdict(None, "Nobody answered in time whether this may be done, so it was not done.")
-    return _verdict(reply, call, arguments)
+    return _verdict(reply, tool, call, arguments)
 
 
-def _verdict(reply: Reply, call: ToolCall, arguments: dict[str, Any]) -> Verdict:
+def _verdict(reply: Reply, tool: Tool, call: ToolCall, arguments: dict[str, Any]) -> Verdict:
     why = f": {reply.comment}" if reply.comment else "."
     if reply.decision != "approve":
         return Verdict(None, f"A person refused this call, and it was not made{why}")
     edited = edited_arguments(arguments, reply.data)
+    adds = instructions_in(reply.data)
+    if adds and tool.fn is None:
+        # Another agent does it: it is told itself.
+        edited, adds = {**edited, "task": f"{edited.get('task', '')}\n\n{adds}"}, ""
+    note = f"A person adds: {adds}\n" if adds else ""
     if edited == arguments:
-        return Verdict(call.arguments)
+        return Verdict(call.arguments, note)
     text = msgspec.json.encode(edited).decode()
-    return Verdict(text, f"A person approved this call with other arguments, {text}{why}\n")
+    return Verdict(text, f"A person approved this call with other arguments, {text}{why}\n{note}")
 
 
 def edited_arguments(arguments: Mapping[str, Any], data: Any) -> dict[str, Any]:
-    """`arguments` in the answer stand for the call's own; `modifications.arguments` change some of them."""
-    said = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+    """`arguments` in the answer stand for the call's own; `modifications.arguments` (or `tool_args`) change
+    some of them."""
+    said: dict[str, Any] = cast("Any", data) if isinstance(data, dict) else {}
     if isinstance(said.get("arguments"), dict):
         return dict(said["arguments"])
-    changes: Any = said.get("modifications")
-    changed: Any = changes.get("arguments") if isinstance(changes, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    return {**arguments, **changed} if isinstance(changed, dict) else dict(arguments)
+    changes = _modifications(said)
+    return {**arguments, **(changes.get("tool_args") or {}), **(changes.get("arguments") or {})}
+
+
+def instructions_in(data: Any) -> str:
+    """What the model is told beside the result."""
+    said: dict[str, Any] = cast("Any", data) if isinstance(data, dict) else {}
+    return str(_modifications(said).get("instructions") or "")
+
+
+def _modifications(said: Mapping[str, Any]) -> dict[str, Any]:
+    found: Any = said.get("modifications")
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
 def answer_schema(tool: Tool) -> dict[str, Any]:
@@ -89,7 +102,7 @@ def answer_schema(tool: Tool) -> dict[str, Any]:
             "arguments": whole,
             "modifications": {
                 "type": "object",
-                "properties": {"arguments": some},
+                "properties": {"arguments": some, "tool_args": some, "instructions": {"type": "string"}},
                 "additionalProperties": False,
             },
         },

@@ -16,37 +16,27 @@ import msgspec
 from holdfast.agents.budget import Budget, Purse, Spent
 from holdfast.agents.calling import Plan, Result, result_text
 from holdfast.agents.equipping import equipped, joined
+from holdfast.agents.erring import model_error
 from holdfast.agents.limits import stopped_at
 from holdfast.agents.messages import FINAL, Message, Reply, Request, ToolCall, restored, stored, unanswered
+from holdfast.agents.releasing import release
 from holdfast.agents.toolbox import Toolbox
 from holdfast.agents.within import Within
 from holdfast.errors import (
     BudgetError,
     InputError,
-    ModelError,
     ModelRefusedError,
     ModelReplyError,
-    ModelUnavailableError,
     TurnLimitError,
 )
-from holdfast.model.bodies import ErrorInfo
 from holdfast.runs.substeps import StepFailedError
 from holdfast.types.wording import told
 
 if TYPE_CHECKING:
     from holdfast.agents.agent import Agent
 
-_ERRORS = {
-    kind.code: kind for kind in (ModelError, ModelRefusedError, ModelReplyError, ModelUnavailableError)
-}
 EMPTY = "Your answer was empty. Answer, or use a tool."
 USE_FINAL = f"Hand over your answer by calling {FINAL}."
-
-
-def _model_error(info: ErrorInfo) -> ModelError:
-    """As it was raised in the sub-step; what no model of ours raises, with its type."""
-    kind = _ERRORS.get(info.code)
-    return ModelError(f"{info.type}: {info.message}") if kind is None else kind(info.message)
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -100,7 +90,7 @@ class Conversation:
             message, finish = await self._ask_model()
             said = await self._act(message, finish)
             await self.at.mark_turn(self.turn, self.told, listed=self.listed)
-            if said is not None:
+            if said is not None and (said := await self._released(said)) is not None:
                 return said
 
     # ------------------------------------------------------------------ the beginning
@@ -147,7 +137,7 @@ class Conversation:
         try:
             kept = await self.at.step(f"{self.turn}/model", "model", ask, effect="read")
         except StepFailedError as error:
-            raise _model_error(error.info) from None
+            raise model_error(error.info) from None
         self.purse.spend(Spent(kept["tokens"], kept["cost"], kept["micros"]))
         message = restored(kept["message"])
         if kept["attempt"] != ctx.attempt and self.at.is_root and message.text:
@@ -245,6 +235,14 @@ class Conversation:
                 agent=self.agent.name,
             )
 
+    async def _released(self, said: Said) -> Said | None:
+        """What a person lets pass, as they changed it; else the model is told why not, and tries again."""
+        found = await release(self.at, self.agent, said.value, self.turn)
+        if found.refused:
+            self.messages.append(Message("user", found.refused))
+            return None
+        return msgspec.structs.replace(said, value=found.value)
+
     # ------------------------------------------------------------------ tools
     async def _use(self, calls: Sequence[ToolCall]) -> None:
         results = await self.tools.use(calls, self.turn)
@@ -270,8 +268,8 @@ class Conversation:
 
     # ------------------------------------------------------------------ limits
     def _stopped(self, reached: list[str]) -> Said:
-        """With what there is: the last thing that the model said."""
-        if self.agent.returns is not None:
+        """With what there is: the last thing that the model said, if nothing more is asked of it."""
+        if self.agent.returns is not None or self.agent.approval is not None:
             self.gave_up = True
             raise BudgetError(
                 f"agent {self.agent.name!r} was stopped at {', '.join(reached)} and has no answer yet.",
@@ -280,7 +278,7 @@ class Conversation:
         return self._said(self._last_text(), stopped="budget")
 
     def _capped(self) -> Said:
-        if self.agent.on_max_turns == "return" and self.agent.returns is None:
+        if self.agent.on_max_turns == "return" and self.agent.returns is None and not self.agent.approval:
             return self._said(self._last_text(), stopped="turns")
         self.gave_up = True
         raise TurnLimitError(

@@ -33,7 +33,8 @@ class ToolError(NotDone):
 
 class Approval(msgspec.Struct, frozen=True, kw_only=True):
     """Who is asked before a tool runs, and when. `when`: always, an expression over the arguments
-    (`"amount > 100"`), or a function of them. `prompt`: a template over the arguments."""
+    (`"amount > 100"`), or a function of them. `prompt`: a template over the arguments. `on_timeout`: reject,
+    approve, error, or what holds know; without, silence is no."""
 
     when: When = True
     assignee: str | None = None
@@ -41,6 +42,15 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True):
     on_timeout: str | None = None
     priority: str = "normal"
     prompt: str | None = None
+
+    def manner(self) -> dict[str, Any]:
+        """How the person is asked, in the words of `ctx.ask`."""
+        asked = {"assignee": self.assignee, "timeout": self.timeout, "priority": self.priority}
+        action, _, word = (self.on_timeout or "").partition(":")
+        word = {"approve": "approve", "accept": "approve", "reject": "reject"}.get(action, word)
+        if word and action != "escalate":
+            return {**asked, "on_timeout": "default_option", "default_option": word}
+        return {**asked, "on_timeout": "fail" if action == "error" else self.on_timeout}
 
     def is_needed(self, arguments: Mapping[str, Any]) -> bool:
         """A condition that cannot be told is no permission: then a person is asked."""
@@ -220,7 +230,7 @@ def approval_of(given: When | Approval | None, assignee: str | None, name: str) 
     if found.on_timeout in ("default", "default_option"):
         raise InputError(
             f"tool {name!r}: on_timeout={found.on_timeout!r} does not say what silence means.",
-            hint='Write "default:reject" or "default:approve"; without it, silence is no.',
+            hint='Write "reject" or "approve"; without it, silence is no.',
         )
     if isinstance(found.when, str) and found.when not in (ALWAYS, NEVER):
         try:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from holdfast.agents.budget import Budget
     from holdfast.agents.model import Model
     from holdfast.agents.space import Sandbox
+    from holdfast.agents.tools import Approval, When
 
 
 class AgentNodes(FlowBuilder):
@@ -42,6 +43,7 @@ class AgentNodes(FlowBuilder):
         sandbox: Sandbox | None = None,
         skills: Sequence[str] | None = None,
         toolkit: Sequence[Any] = (),
+        approval: When | Approval | None = None,
         **policies: Any,
     ) -> NodeHandle[..., Any]:
         """A node in which a model works with tools until it has an answer. Each turn is a checkpoint.
@@ -50,7 +52,8 @@ class AgentNodes(FlowBuilder):
         state, or a function of it. The answer goes into the field `output`, else it is the node's output.
         `history`: a field with earlier messages; it is read and written. `uploads`: a field with files that
         it may read; `files`: one for those that it wrote. `turns`: whether (as a function of the state: in
-        which runs) each turn is listed as a checkpoint. Further options are those of a node.
+        which runs) each turn is listed as a checkpoint. `approval`: who is asked before the answer counts,
+        and may change it. Further options are those of a node.
         """
         from holdfast.agents.agent import Agent
         from holdfast.agents.node import Fields, handler_of, problems_of
@@ -61,7 +64,7 @@ class AgentNodes(FlowBuilder):
             agent = Agent(
                 id, model=model, instructions=instructions, tools=tools, returns=returns, max_turns=max_turns,
                 on_max_turns=on_max_turns, max_repairs=max_repairs, max_tokens=max_tokens, parallel=parallel,
-                budget=budget, sandbox=sandbox, skills=skills, toolkit=toolkit,
+                budget=budget, sandbox=sandbox, skills=skills, toolkit=toolkit, approval=approval,
             )  # fmt: skip
         fields = Fields(output, history, uploads, files, self.state is not None)
         if not fields.are_written:

@@ -57,9 +57,18 @@ def can(
     rule = ACTIONS.get(action)
     if rule is None:
         return refused("forbidden", f"there is no such act as {action!r}")
-    if actor.is_system:
-        return by("system")
+    if actor.is_system and actor.channel == "system":
+        return _unattended(standing, hold)
     return rule(_Case(standing, action, hold, now, past or Past(), (reason or "").strip(), decision))
+
+
+def _unattended(standing: Standing, hold: HoldRow) -> Verdict:
+    """Sweeps, and the one policy that the hold was opened under. A name alone makes nobody the system: what
+    comes by another channel is asked as anybody is."""
+    kind, _, name = standing.actor.id.partition(":")
+    if kind == "policy" and name != hold.terms.auto:
+        return refused("forbidden", f"policy {name!r} is not the one that may decide this hold")
+    return by("system")
 
 
 # ---------------------------------------------------------------------- seeing

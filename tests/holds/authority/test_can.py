@@ -348,6 +348,17 @@ async def test_agent_rejects_or_comments_and_nothing_else(channel: str) -> None:
         assert found.code == "forbidden", decision
 
 
+@pytest.mark.covers("HOLD-AUTH-04")
+async def test_system_is_what_comes_from_inside_and_a_policy_decides_its_own_holds() -> None:
+    assert (await judge(Firm(), actor("system:expiry", channel="system"), "resolve", FINANCE)).allowed
+    for name in ("system:expiry", "policy:small"):
+        assert not (await judge(Firm(), actor(name, channel="api"), "resolve", FINANCE)).allowed
+    small = actor("policy:small", channel="system")
+    assert (await judge(Firm(), small, "resolve", hold_for("group", "finance", auto="small"))).allowed
+    for hold in (FINANCE, hold_for("group", "finance", auto="large")):
+        assert (await judge(Firm(), small, "resolve", hold)).code == "forbidden"
+
+
 # ---------------------------------------------------------------------- refusals
 
 

@@ -27,6 +27,7 @@ ESCALATED = "hold.escalated"
 EXPIRED = "hold.expired"
 REMINDED = "hold.reminded"
 RESCHEDULED = "hold.rescheduled"
+VETOED = "hold.vetoed"
 
 
 def entry(row: HoldRow, by: str, action: str, at: int, /, **data: Any) -> NewAudit:

@@ -8,10 +8,8 @@ import msgspec
 
 from holdfast.holds.closing import resolved
 from holdfast.holds.policies.guardrails import OVERRIDE, Guardrails, reviewed
-from holdfast.holds.telling import entry, event
+from holdfast.holds.telling import VETOED, entry, event
 from holdfast.types.hold import HoldChange, HoldRow
-
-VETOED = "hold.vetoed"
 
 
 async def watched(guardrails: Guardrails | None, row: HoldRow, made: HoldChange, by: str) -> HoldChange:

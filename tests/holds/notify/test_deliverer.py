@@ -7,6 +7,7 @@ import asyncio
 import msgspec
 import pytest
 
+from holdfast import Worker
 from holdfast.holds.notify.channel import Scope
 from holdfast.holds.notify.deliverer import Deliverer
 from holdfast.holds.notify.recipients import recipients_of
@@ -14,7 +15,7 @@ from holdfast.holds.notify.slack import Slack
 from holdfast.types.clock import MICROS
 from holdfast.types.outbox import OutboxState
 from holdfast.types.status import HoldStatus
-from holdfast.types.terms import Approval, Assignee, operator
+from holdfast.types.terms import Actor, Approval, Assignee, operator
 from tests.holds.notify.scene import FAILS, REFUSED, Diary, scene
 from tests.holds.notify.servers import http_server
 
@@ -177,6 +178,33 @@ async def test_deliverer_stops_at_the_next_recipient_when_the_hold_is_decided_me
         it.clock.advance(seconds=2)
         await it.deliverer.deliver()
     assert diary.told() == [("hold.created", "a@x"), ("hold.closed", "a@x")]
+
+
+@pytest.mark.covers("HOLD-NOTE-09")
+async def test_deliverer_tells_of_the_end_when_a_run_is_cancelled():
+    diary = Diary()
+    async with scene(diary) as it:
+        row = await it.ask()
+        await it.deliverer.deliver()
+        await (await it.house.service()).cancel(row.run)
+        worker = Worker(it.flow, on=it.house)
+        await worker.run_until_idle()
+        await worker.close()
+        await it.deliverer.deliver()
+    assert diary.told()[-1] == ("hold.closed", "Dana@acme.example")
+    assert diary.notices[-1].outcome.startswith("cancelled")
+
+
+async def test_next_signer_is_told_when_it_is_their_turn():
+    diary = Diary()
+    signers = Approval(mode="sequential", of=("user:a@x", "user:b@x"))
+    async with scene(diary, approval=signers) as it:
+        row = await it.ask()
+        await it.deliverer.deliver()
+        assert [notice.to for notice in diary.notices] == ["a@x"]
+        await it.holds.resolve(Actor(id="user:a@x"), row.id, {"decision": "approve"})
+        await it.deliverer.deliver()
+    assert [notice.to for notice in diary.notices] == ["a@x", "b@x"]
 
 
 @pytest.mark.covers("HOLD-NOTE-09")

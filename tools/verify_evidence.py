@@ -96,6 +96,8 @@ def check_chain(content: Any, head: str | None) -> Iterator[str]:
         prev = seen[seq] = row["hash"]
         if said["tenant"] != content["hold"]["tenant"]:
             yield f"record {seq} of the audit is another tenant's"
+        if said["hold"] == hold and said["run"] != content["hold"]["run"]:
+            yield f"record {seq} of the audit is about a hold of another run"
         if said["hold"] == hold:
             stored = base64.b64decode(row["sealed"]) if "sealed" in row else row["data"].encode()
             if hashlib.sha256(stored).hexdigest() != said["data"]:
@@ -110,12 +112,15 @@ def check_chain(content: Any, head: str | None) -> Iterator[str]:
 
 def check_told(content: Any, told: list[tuple[str, str, Any]]) -> Iterator[str]:
     """The audit must tell of this request, and of this decision and no other."""
+    hold = content["hold"]
     created = [data for action, _, data in told if action == "created"]
     if len(created) != 1 or created[0].get("request_hash") != content["request"]["hash"]:
         yield "the audit does not tell that this request was made"
+    elif (created[0]["node"], created[0]["type"]) != (hold["node"], hold["type"]):
+        yield "the audit tells of another kind of request"
     made = [(who, data.get("digest")) for action, who, data in told if action == "resolved"]
     kept = content["decision"]
-    wanted = [] if kept is None else [(content["hold"]["resolved_by"], digest(kept.encode())[7:])]
+    wanted = [] if kept is None else [(hold["resolved_by"], digest(kept.encode())[7:])]
     if made != wanted:
         yield "the audit does not tell that this was decided, by this person"
 

@@ -36,7 +36,7 @@ def _skills(agent: Agent, at: Within) -> Iterator[Skill]:
     bound = at.ctx.skills
     begun = at.has("prompt")
     for name in bound if agent.skills is None else agent.skills:
-        if bound.is_at_hand(name) or not begun:
+        if not (begun and bound.is_gone(name)):
             yield bound[name]
 
 

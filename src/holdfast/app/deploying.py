@@ -86,4 +86,4 @@ class Deploying:
         )
         if on_behalf_of is None:
             return made
-        return await deployments.delegate(name, on_behalf_of, since=since, until=until, tenant=tenant)
+        return await deployments.delegate(name, on_behalf_of, since=since, until=until, by=by, tenant=tenant)

@@ -84,11 +84,11 @@ def _facts(each: Deployment, pins: list[SkillPin], now: int) -> list[tuple[str, 
 
 
 async def delegate_deployment(
-    name: str, to: str, until: str | None, tenant: str, *, store: str | None, json: bool
+    name: str, to: str, until: str | None, by: str, tenant: str, *, store: str | None, json: bool
 ) -> Exit:
     lasts = None if until is None else parse_duration(until)
     async with open_house(store, must_exist=True) as house:
-        made = await (await house.deployments()).delegate(name, to, until=lasts, tenant=tenant)
+        made = await (await house.deployments()).delegate(name, to, until=lasts, by=by, tenant=tenant)
     assert made.delegation is not None
     return _tell(made, json=json, said=f"{made.name} works on behalf of {made.delegation.to}.")
 

@@ -27,10 +27,10 @@ async def claim(
 
     async def decide(row: HoldRow, now: int) -> HoldChange:
         until = now + int((CLAIM_SECONDS if seconds is None else seconds) * MICROS)
-        await office.permit(actor, "claim", row, now, reason=reason)
+        permit = await office.permit(actor, "claim", row, now, reason=reason)
         conflicts.demand_open(row)
         conflicts.demand_free(row, actor.id, now)
-        if row.assignee_type == UNROUTED:
+        if row.assignee_type == UNROUTED or permit.past.astray:
             own = actor.id if actor.id.startswith("user:") else f"user:{actor.id}"
             return moved(row, own, parse_assignee(own), by=actor.id, at=now, claim_until=until)
         said = {"reason": reason} if reason else {}

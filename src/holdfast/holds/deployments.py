@@ -14,6 +14,7 @@ from holdfast.holds.assigning import parse_assignee, person_key
 from holdfast.holds.defaults import check_defaults
 from holdfast.holds.skills import SkillRegistry, parse_binding
 from holdfast.store.base import Store
+from holdfast.types.audit import NewAudit, canonical
 from holdfast.types.clock import micros, to_micros
 from holdfast.types.deployment import Binding, Defaults, Delegation, Deployment, Mode, deployment_id
 from holdfast.types.document import Document
@@ -86,7 +87,14 @@ class Deployments:
         return sorted(found, key=lambda each: each.name)
 
     async def delegate(
-        self, ref: str, to: str, *, since: When = None, until: When = None, tenant: str = DEFAULT_TENANT
+        self,
+        ref: str,
+        to: str,
+        *,
+        since: When = None,
+        until: When = None,
+        by: str = "user:local",
+        tenant: str = DEFAULT_TENANT,
     ) -> Deployment:
         """From now on (or `since`) it works on behalf of `to`. Also restores what was revoked."""
         person = parse_assignee(to)
@@ -98,18 +106,21 @@ class Deployments:
         if end is not None and end <= (start if start is not None else self.store.now()):
             raise InputError("the delegation would end before it begins.", hint="Give a later until=.")
         new = Delegation(to=str(person), since=start, until=end)
+        found = await self.get(ref, tenant=tenant)
+        await self._tell(tenant, by, "delegated", found, to=new.to, since=start, until=end)
         return await self._change(
             tenant, _key(ref, tenant), lambda old: msgspec.structs.replace(old, delegation=new)
         )
 
     async def revoke(self, ref: str, *, by: str = "user:local", tenant: str = DEFAULT_TENANT) -> Deployment:
         """Its holds for `delegated_user` are as unrouted, until it is delegated again."""
-        now = self.store.now()
+        now, found = self.store.now(), await self.get(ref, tenant=tenant)
+        if found.delegation is None:
+            raise InputError(f"deployment {found.name!r} is delegated to nobody.")
+        await self._tell(tenant, by, "delegation_revoked", found, to=found.delegation.to)
 
         def revoked(old: Deployment) -> Deployment:
-            if old.delegation is None:
-                raise InputError(f"deployment {old.name!r} is delegated to nobody.")
-            if old.delegation.revoked:
+            if old.delegation is None or old.delegation.revoked:
                 return old
             gone = msgspec.structs.replace(old.delegation, revoked=True, revoked_at=now, revoked_by=by)
             return msgspec.structs.replace(old, delegation=gone)
@@ -130,6 +141,11 @@ class Deployments:
                 found |= {each.id, each.name}
         return frozenset(found)
 
+    async def astray(self, tenant: str, now: int) -> frozenset[str]:
+        """The deployments, by id, whose holds for `delegated_user` wait for nobody at present."""
+        found = await self.list(tenant=tenant)
+        return frozenset(each.id for each in found if each.delegation and not each.delegation.lasts(now))
+
     # ------------------------------------------------------------------ keeping them
     async def _change(
         self,
@@ -149,6 +165,12 @@ class Deployments:
             revision = 0 if kept is None else kept.revision
             if await self.store.put_document(document, expect=revision) is not None:
                 return changed
+
+    async def _tell(self, tenant: str, by: str, action: str, about: Deployment, **said: Any) -> None:
+        """Who may decide is changed by nobody without a trace: told first, then done."""
+        data = canonical({"deployment": about.id, "name": about.name, **said})
+        told = NewAudit(at=self.store.now(), actor=by, action=action, data=data)
+        await self.store.append_audit(tenant, [told])
 
     def _instant(self, when: When) -> int | None:
         if when is None:

@@ -58,7 +58,7 @@ async def list_holds(
         raise InputError(f"a page has 1 to {MAX_LIMIT} holds, not {limit}.")
     now = office.now()
     standing = await office.standing(actor, now)
-    found = view_of(standing, view, where or HoldFilter(), now)
+    found = await _view(office, standing, view, where or HoldFilter(), now)
     found = found if order is None else _replace(found, order=order)
     rows: list[HoldRow] = []
     place: Any = None
@@ -76,7 +76,7 @@ async def count_holds(
     """How many the list has; counting ends at 10,000."""
     now = office.now()
     standing = await office.standing(actor, now)
-    found = view_of(standing, view, where or HoldFilter(), now)
+    found = await _view(office, standing, view, where or HoldFilter(), now)
     if found.exact:
         return await office.store.count_holds(found.where, limit=_COUNTED)
     total = 0
@@ -115,6 +115,16 @@ async def _seen(
 
 
 # ---------------------------------------------------------------------- views
+
+
+async def _view(office: Office, standing: Standing, view: str, where: HoldFilter, now: int) -> View:
+    """Holds for a delegated user are as unrouted while the delegation is not in force (AS-9)."""
+    found = view_of(standing, view, where, now)
+    if view != "unrouted":
+        return found
+    lost = await office.deployments.astray(standing.actor.tenant, now)
+    whose = (*(found.where.assignees or ()), *((DELEGATED, ref) for ref in sorted(lost)))
+    return _replace(found, where=_replace(found.where, assignees=whose))
 
 
 def view_of(standing: Standing, view: str, where: HoldFilter, now: int) -> View:

@@ -54,6 +54,6 @@ class RunSkills:
     def __len__(self) -> int:
         return len(self.pins)
 
-    def is_at_hand(self, name: str) -> bool:
-        """Whether taking it would succeed."""
-        return name in self._found and not (self._strict and is_changed(self.pins[name], self._found[name]))
+    def is_gone(self, name: str) -> bool:
+        """Whether it is bound, and its version is not there any more."""
+        return name in self.pins and name not in self._found

@@ -162,7 +162,17 @@ def change_tenant(content: Any) -> None:
     content["hold"]["tenant"] = "globex"
 
 
+def change_run(content: Any) -> None:
+    content["hold"]["run"] = "11111111-2222-4333-8444-555555555555"
+
+
+def change_node(content: Any) -> None:
+    content["hold"]["node"] = "elsewhere"
+
+
 FORGERIES = {
+    change_run: "is about a hold of another run",
+    change_node: "the audit tells of another kind of request",
     change_prompt: "what was shown is not what the request's hash says",
     change_prompt_and_hash: "the audit does not tell that this request was made",
     change_decision: "the audit does not tell that this was decided",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from holdfast import Flow, Holdfast
@@ -22,7 +23,7 @@ from holdfast.holds.service import HoldService
 from holdfast.types.deployment import Mode
 from holdfast.types.hold import HoldFilter
 from holdfast.types.status import HoldStatus
-from holdfast.types.terms import Actor
+from holdfast.types.terms import Actor, operator
 from tests.flows.places import Place
 from tests.holds.skills.flows import publish
 
@@ -217,8 +218,12 @@ async def test_a_delegated_user_is_found_whenever_it_matters(place: Place, assig
         await service.resolve(dana, hold.id, "yes")
     assert await mine(service, sam) == [hold.id]
     # Revoked: as unrouted, until it is restored.
+    boss = operator("user:boss@acme")
+    assert (await service.list(boss, view="unrouted")).rows == ()
     await deployments.revoke("desk")
     assert await mine(service, sam) == []
+    assert [row.id for row in (await service.list(boss, view="unrouted")).rows] == [hold.id]
+    assert await service.count(boss, view="unrouted") == 1
     with pytest.raises((NotAssignedError, HoldNotFoundError)):
         await service.resolve(sam, hold.id, "yes")
     await deployments.delegate("desk", "user:dana@acme", until=timedelta(days=1))
@@ -228,6 +233,34 @@ async def test_a_delegated_user_is_found_whenever_it_matters(place: Place, assig
     await deployments.delegate("desk", "user:dana@acme")
     decided = await service.resolve(dana, hold.id, "yes")
     assert decided.row.resolved_by == "user:dana@acme"
+
+
+@pytest.mark.covers("AS-9", "AS-10")
+async def test_a_hold_of_a_revoked_delegation_is_claimed_by_an_admin_and_becomes_theirs(
+    house: Holdfast,
+) -> None:
+    flow = asking("delegated_user")
+    await house.deploy("desk", flow, on_behalf_of="user:dana@acme")
+    (hold,) = (await flow.run({}, on=house, deployment="desk")).holds
+    service, boss = HoldService(await house.open()), operator("user:boss@acme")
+    await (await house.deployments()).revoke("desk", by="user:boss@acme")
+
+    row = await service.claim(boss, hold.id)
+
+    assert (row.assignee, row.assignee_type, row.assignee_value) == ("user:boss@acme", "user", "boss@acme")
+    assert (await service.list(boss, view="unrouted")).rows == ()
+
+
+async def test_who_a_deployment_works_for_is_changed_by_nobody_without_a_trace(house: Holdfast) -> None:
+    await house.deploy("desk", "refund", on_behalf_of="user:dana@acme", by="user:boss@acme")
+    await (await house.deployments()).revoke("desk", by="user:sam@acme")
+
+    first, second = await (await house.open()).audit("default")
+
+    assert (first.action, first.actor, second.action, second.actor) == (
+        "delegated", "user:boss@acme", "delegation_revoked", "user:sam@acme",
+    )  # fmt: skip
+    assert msgspec.json.decode(first.data)["to"] == "user:dana@acme"
 
 
 async def mine(service: HoldService, actor: Actor) -> list[str]:

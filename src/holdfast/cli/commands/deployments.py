@@ -84,6 +84,7 @@ def delegate(
     name: Name,
     to: Annotated[str, typer.Argument(help="user:dana@acme", metavar="WHO")],
     until: Annotated[Text, typer.Option(help="For so long: 30d", metavar="DURATION")] = None,
+    by: By = "user:local",
     tenant: Whose = "default",
     store: Store = None,
     json: Json = False,
@@ -91,7 +92,7 @@ def delegate(
     """From now on it works on behalf of WHO, to whom its holds for `delegated_user` go."""
     from holdfast.cli.deploying import delegate_deployment
 
-    return go(delegate_deployment(name, to, until, tenant, store=store, json=json))
+    return go(delegate_deployment(name, to, until, by, tenant, store=store, json=json))
 
 
 @group.command(epilog="Example:  holdfast deployments revoke desk")

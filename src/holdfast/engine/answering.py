@@ -13,7 +13,10 @@ from holdfast.model.apply import apply_record
 from holdfast.model.bodies import AttemptBody, ErrorInfo, SubstepBody
 from holdfast.model.graph import HoldSpec
 from holdfast.model.holding import decision_of
+from holdfast.model.modifying import changes, merged
 from holdfast.model.position import Exec, OpenHold
+from holdfast.model.resolving import resolver
+from holdfast.types.consent import approves
 from holdfast.types.hold import HoldClosed, Option
 from holdfast.types.ids import HoldId
 from holdfast.types.record import Kind, Op, Side
@@ -72,6 +75,7 @@ def decide(
     data = _mapping(resolution.get("response_data"))
     if node.hold and node.hold.into and data:
         ops.append(("scratch", node.hold.into, "set", data))
+    ops += _modified(decision, execution, node.hold, resolution, data)
     if reroute is not None:
         fitting = _nobodys(decision, execution, ops)
     else:
@@ -89,6 +93,19 @@ def decide(
         reroute=reroute,
     )
     settling.settle(decision, execution, finished)
+
+
+def _modified(
+    decision: Decision, execution: Exec, hold: HoldSpec | None, resolution: Any, data: Mapping[str, Any]
+) -> list[Op]:
+    """What the approver changed; a refusal changes nothing."""
+    if hold is None or not hold.modifies or not approves(str(decision_of(resolution)), hold.options):
+        return []
+    read = resolver(decision.pos.scopes[execution.scope].tree, execution.frame)
+    return [
+        ("scratch", field, "set", merged(kind, read((field,)), value))
+        for kind, field, value in changes(hold.modifies, data)
+    ]
 
 
 def _nobodys(decision: Decision, execution: Exec, ops: list[Op]) -> list[Op]:

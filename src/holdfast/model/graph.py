@@ -98,6 +98,8 @@ class HoldSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Minutes."""
     tags: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
     terms: HoldTerms | msgspec.UnsetType = msgspec.UNSET
+    modifies: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
+    """`arguments`, `output`, `instructions` -> the state's field that an approver may change."""
 
 
 class TimerSpec(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
@@ -12,6 +12,7 @@ from holdfast.frontends.python.policies import Duration, Reader
 from holdfast.model.forms.compiling import SUBMIT, Compiled, compile_form
 from holdfast.model.forms.schemas import sections_of
 from holdfast.model.graph import HoldSpec
+from holdfast.model.modifying import FIELD, KINDS, data_schema, section
 from holdfast.model.terms import read_terms
 from holdfast.types.duration import DurationError, is_business, parse_length
 from holdfast.types.hold import Option
@@ -23,6 +24,7 @@ class FormGiven(NamedTuple):
     sections: Any
     allow_extra: bool
     into: str | None
+    modifies: Mapping[str, str] | None
 
 
 def hold_spec(
@@ -41,7 +43,8 @@ def hold_spec(
     form: FormGiven,
     terms: Mapping[str, Any],
 ) -> HoldSpec:
-    found = _form(read, form)
+    modifies = _modifies(read, form.modifies)
+    found = _form(read, form, modifies)
     agreed = read_terms(terms, _action(on_timeout), read.wrong)
     normal = None if options is None else tuple(_option(read, option) for option in options)
     if found is not None and found.options is not None and normal is not None:
@@ -56,13 +59,21 @@ def hold_spec(
         on_timeout=agreed.on_timeout,
         bind=bind,
         context=dict(context or {}),
-        schema=_schema(read, schema),
+        schema=_schema(read, schema) or (data_schema(modifies) if modifies and found is None else None),
         form=found.form if found is not None else msgspec.UNSET,
         into=form.into or msgspec.UNSET,
         reminder=agreed.reminder or msgspec.UNSET,
         tags=agreed.tags or msgspec.UNSET,
         terms=msgspec.UNSET if agreed.terms == HoldTerms() else agreed.terms,
+        modifies=modifies or msgspec.UNSET,
     )
+
+
+def _modifies(read: Reader, given: Mapping[str, str] | None) -> dict[str, str]:
+    for kind in given or {}:
+        if kind not in KINDS:
+            read.wrong("hold-modifies", f"{kind!r} cannot be changed", f"write one of {', '.join(KINDS)}")
+    return {kind: field for kind, field in (given or {}).items() if kind in KINDS}
 
 
 def _timeout(read: Reader, given: Duration | None) -> dict[str, Any]:
@@ -78,7 +89,7 @@ def _timeout(read: Reader, given: Duration | None) -> dict[str, Any]:
     return {"wait": given}
 
 
-def _form(read: Reader, given: FormGiven) -> Compiled | None:
+def _form(read: Reader, given: FormGiven, modifies: Mapping[str, str]) -> Compiled | None:
     sections = given.sections
     if given.form is not None:
         if sections is not None:
@@ -91,11 +102,19 @@ def _form(read: Reader, given: FormGiven) -> Compiled | None:
             return None
     if not sections and not isinstance(sections, str):
         return None
+    if modifies and isinstance(sections, list | tuple):
+        sections = _with_changes(cast("Sequence[Any]", sections), modifies)
     # A model's own defaults are values, whatever they contain.
     found = compile_form(sections, allow_extra=given.allow_extra, templates=given.form is None)
     for problem in found.problems:
         read.wrong("hold-form", problem)
     return None if found.problems else found
+
+
+def _with_changes(sections: Sequence[Any], modifies: Mapping[str, str]) -> list[Any]:
+    """A form takes what it asks for, and nothing else."""
+    fields = [cast("Mapping[str, Any]", each).get("field") for each in sections if isinstance(each, Mapping)]
+    return [*sections] if FIELD in fields else [*sections, section(modifies)]
 
 
 def _option(read: Reader, given: str | Option | Mapping[str, Any]) -> Option:

@@ -197,12 +197,15 @@ class Nodes(Collector):
         sections: Sequence[Mapping[str, Any]] | None = None,
         allow_extra: bool = False,
         into: str | None = None,
+        modifies: Mapping[str, str] | None = None,
         **more: Unpack[HoldOptions],
     ) -> NodeHandle[..., Any]:
         """A node at which a person decides. The decision is put into the state's field `bind`.
 
         `sections` is the form to fill in, or `form` the type (Pydantic, msgspec, dataclass) or JSON Schema of
-        what is to be filled in; the values are put into the field `into`.
+        what is to be filled in; the values are put into the field `into`. `modifies`: what whoever approves
+        may change (`arguments`, `output`, `instructions`), and the field that it is in; they send it as
+        `modifications` in the data of their answer.
 
         `timeout` and `on_timeout` (cancel, default_option, fail, escalate:WHO, branch:NODE) say what happens
         when nobody answers; `ladder=[("4h", "role:lead"), ...]` hands it on step by step. `reminder`,
@@ -214,7 +217,7 @@ class Nodes(Collector):
             Reader(self.found.append, node=id),
             prompt=prompt, options=options, assignee=assignee, timeout=timeout, on_timeout=on_timeout,
             priority=priority, type=type, bind=bind, context=context, schema=schema,
-            form=FormGiven(form, sections, allow_extra, into), terms=terms,
+            form=FormGiven(form, sections, allow_extra, into, modifies), terms=terms,
         )  # fmt: skip
         return self.plain(
             Node(id=id, kind=NodeKind.hold, effect=Effect.human, hold=asked, **self.policies(id, policies)),

@@ -49,6 +49,8 @@ def _assignee(view: View, node: Node, text: str, what: str) -> None:
 def _form(view: View, node: Node, hold: HoldSpec) -> None:
     if hold.into:
         view.field_name(hold.into, "into", node=node.id)
+    for kind, field in (hold.modifies or {}).items():
+        view.field_name(field, f"modifies[{kind!r}]", node=node.id)
     if not hold.form:
         return
     found = compile_form(hold.form.get("sections"), templates=not hold.form.get("literal"))

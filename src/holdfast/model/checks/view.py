@@ -148,7 +148,11 @@ def bound_names(nodes: tuple[Node, ...] | list[Node]) -> tuple[str, ...]:
 
 def bound_by(node: Node) -> list[str]:
     if node.hold is not None:
-        return [node.hold.bind, *([node.hold.into] if node.hold.into else [])]
+        return [
+            node.hold.bind,
+            *([node.hold.into] if node.hold.into else []),
+            *(node.hold.modifies or {}).values(),
+        ]
     if node.map is not None:
         return [node.map.into]
     if node.subflow is not None:

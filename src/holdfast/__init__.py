@@ -32,12 +32,15 @@ if TYPE_CHECKING:
     from holdfast.checkpoint.keys import KeyRing, StaticKeys
     from holdfast.checkpoint.picture import Checkpoint
     from holdfast.errors import (
+        AlreadyVotedError,
         AnswerInvalidError,
         BlobMissingError,
         BudgetError,
         CheckpointCorruptError,
         CheckpointNotFoundError,
         ConflictError,
+        ContentChangedError,
+        DeadlinePassedError,
         DeploymentNotFoundError,
         DirectoryUnavailableError,
         ExcludedError,
@@ -45,11 +48,16 @@ if TYPE_CHECKING:
         ForbiddenError,
         FormInvalidError,
         HoldCancelledError,
+        HoldChangedError,
+        HoldClaimedError,
         HoldDecidedError,
         HoldExpiredError,
         HoldfastError,
+        HoldNotFoundError,
+        HoldReassignedError,
         InputError,
         KeyMissingError,
+        KeyReusedError,
         LeaseLostError,
         ModelError,
         ModelRefusedError,
@@ -77,6 +85,7 @@ if TYPE_CHECKING:
     from holdfast.holds.directory.file import FileDirectory
     from holdfast.holds.directory.registrar import Registrar
     from holdfast.holds.directory.tables import TableDirectory
+    from holdfast.holds.service import HoldService
     from holdfast.model.guard import Violation
     from holdfast.model.migration import renamed
     from holdfast.model.reducers import (
@@ -101,11 +110,12 @@ if TYPE_CHECKING:
     from holdfast.runs.runtime import RunSettings
     from holdfast.types.deployment import Deployment
     from holdfast.types.event import Event
+    from holdfast.types.hold import HoldFilter, HoldRow
     from holdfast.types.outcome import Outcome
     from holdfast.types.retention import Retention
     from holdfast.types.skill import Skill, SkillTool
     from holdfast.types.status import Effect, RunStatus
-    from holdfast.types.terms import Actor
+    from holdfast.types.terms import Actor, operator
     from holdfast.types.veil import Secret
 
 _HOMES = {
@@ -127,29 +137,38 @@ _HOMES = {
     "holdfast.app.result": ("Result",),
     "holdfast.app.worker": ("Worker",),
     "holdfast.errors": (
+        "AlreadyVotedError",
         "AnswerInvalidError",
-        "FormInvalidError",
         "BlobMissingError",
         "BudgetError",
         "CheckpointCorruptError",
         "CheckpointNotFoundError",
         "ConflictError",
+        "ContentChangedError",
+        "DeadlinePassedError",
+        "DeploymentNotFoundError",
         "DirectoryUnavailableError",
         "ExcludedError",
-        "ForbiddenError",
-        "NotAssignedError",
         "FlowInvalidError",
+        "ForbiddenError",
+        "FormInvalidError",
         "HoldCancelledError",
+        "HoldChangedError",
+        "HoldClaimedError",
         "HoldDecidedError",
         "HoldExpiredError",
+        "HoldNotFoundError",
+        "HoldReassignedError",
         "HoldfastError",
         "InputError",
         "KeyMissingError",
+        "KeyReusedError",
         "LeaseLostError",
         "ModelError",
         "ModelRefusedError",
         "ModelReplyError",
         "ModelUnavailableError",
+        "NotAssignedError",
         "NotDone",
         "NotFoundError",
         "OutcomeUnknownError",
@@ -157,14 +176,13 @@ _HOMES = {
         "RunEndedError",
         "RunError",
         "RunNotFoundError",
+        "SkillChangedError",
+        "SkillNotFoundError",
+        "SkillPublishedError",
         "StepFailedError",
         "StoreError",
         "TurnLimitError",
         "VersionMismatchError",
-        "DeploymentNotFoundError",
-        "SkillChangedError",
-        "SkillNotFoundError",
-        "SkillPublishedError",
     ),
     "holdfast.frontends.python": ("Guard", "Join", "NodeHandle", "Retry", "all_of", "any_of", "quorum"),
     "holdfast.holds.directory.adapter": ("Lookups", "OutsideDirectory"),
@@ -172,6 +190,7 @@ _HOMES = {
     "holdfast.holds.directory.file": ("FileDirectory",),
     "holdfast.holds.directory.registrar": ("Registrar",),
     "holdfast.holds.directory.tables": ("TableDirectory",),
+    "holdfast.holds.service": ("HoldService",),
     "holdfast.model.guard": ("Violation",),
     "holdfast.model.migration": ("renamed",),
     "holdfast.model.reducers": (
@@ -203,7 +222,8 @@ _HOMES = {
     "holdfast.types.retention": ("Retention",),
     "holdfast.types.skill": ("Skill", "SkillTool"),
     "holdfast.types.status": ("Effect", "RunStatus"),
-    "holdfast.types.terms": ("Actor",),
+    "holdfast.types.hold": ("HoldFilter", "HoldRow"),
+    "holdfast.types.terms": ("Actor", "operator"),
     "holdfast.types.veil": ("Secret",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -212,6 +232,7 @@ __all__ = [
     "DELETE",
     "Actor",
     "Agent",
+    "AlreadyVotedError",
     "AnswerInvalidError",
     "Anthropic",
     "Approval",
@@ -224,7 +245,9 @@ __all__ = [
     "CheckpointNotFoundError",
     "Circle",
     "ConflictError",
+    "ContentChangedError",
     "Context",
+    "DeadlinePassedError",
     "Deployment",
     "DeploymentNotFoundError",
     "Diff",
@@ -241,14 +264,22 @@ __all__ = [
     "FormInvalidError",
     "Guard",
     "HoldCancelledError",
+    "HoldChangedError",
+    "HoldClaimedError",
     "HoldDecidedError",
     "HoldExpiredError",
+    "HoldFilter",
+    "HoldNotFoundError",
+    "HoldReassignedError",
+    "HoldRow",
+    "HoldService",
     "Holdfast",
     "HoldfastError",
     "InProcessMemory",
     "InputError",
     "Join",
     "KeyMissingError",
+    "KeyReusedError",
     "KeyRing",
     "LeaseLostError",
     "LocalSandbox",
@@ -317,6 +348,7 @@ __all__ = [
     "max_",
     "merge",
     "min_",
+    "operator",
     "quorum",
     "reducer",
     "renamed",

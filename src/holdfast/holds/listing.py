@@ -19,6 +19,7 @@ from holdfast.types.status import HoldStatus
 from holdfast.types.terms import MANAGE, OVERRIDE, RESOLVE, Actor
 
 VIEWS: Final = ("mine", "groups", "unrouted", "watching", "snoozed", "done", "breakpoints", "all")
+OPEN_VIEWS: Final = frozenset({"mine", "groups", "unrouted", "snoozed", "breakpoints"})
 MAX_LIMIT: Final = 500
 _PAGE = 200
 _COUNTED = 10_000
@@ -34,11 +35,13 @@ class Page(msgspec.Struct, frozen=True):
 
 
 class View(msgspec.Struct, frozen=True):
-    """What is looked for. `exact`: everything found may be seen; else each row is asked."""
+    """What is looked for. `exact`: everything found may be seen; else each row is asked. `snoozed_by`: only
+    what this person still wants out of sight."""
 
     where: HoldFilter
     order: HoldOrder
     exact: bool
+    snoozed_by: str | None = None
 
 
 async def list_holds(
@@ -107,11 +110,19 @@ async def _seen(
     while True:
         page = await office.store.list_holds(view.where, order=view.order, after=after, limit=size)
         for row, place in page:
-            if view.exact or await office.may(standing, "view", row, now):
+            if await _shows(office, standing, view, row, now):
                 yield row, place
         if len(page) < size:
             return
         after = page[-1][1]
+
+
+async def _shows(office: Office, standing: Standing, view: View, row: HoldRow, now: int) -> bool:
+    if view.snoozed_by is not None:
+        notes = await office.store.hold_notes(row.id, kinds=("snooze",))
+        if not any(note.slot == view.snoozed_by and (note.until or 0) > now for note in notes):
+            return False
+    return view.exact or await office.may(standing, "view", row, now)
 
 
 # ---------------------------------------------------------------------- views
@@ -134,14 +145,15 @@ def view_of(standing: Standing, view: str, where: HoldFilter, now: int) -> View:
     if standing.barred is not None:
         raise ForbiddenError(f"{standing.barred}.")
     me = person_key(standing.actor.id)
-    base = _replace(where, tenant=standing.actor.tenant)
+    # What others have noted is theirs alone, and no question to ask.
+    base = _replace(where, tenant=standing.actor.tenant, noted=None, not_noted=None)
     if view != "breakpoints" and BREAKPOINT not in where.type:
         base = _replace(base, not_type=(*where.not_type, BREAKPOINT))
-    if view in ("mine", "groups", "unrouted", "breakpoints") and not where.status:
+    if view in OPEN_VIEWS and not where.status:
         base = _replace(base, status=(HoldStatus.pending,))
     if view in ("mine", "groups"):
         own = tuple(each for each in _own(standing, view) if _wanted(where, each))
-        awake = _replace(base, assignees=own, not_noted=where.not_noted or ("snooze", me, now))
+        awake = _replace(base, assignees=own, not_noted=("snooze", me, now))
         return View(awake, HoldOrder.inbox, exact=True)
     return _other(standing, view, base, me, now)
 
@@ -154,7 +166,7 @@ def _other(standing: Standing, view: str, base: HoldFilter, me: str, now: int) -
     if view == "watching":
         return View(_replace(base, noted=("watch", me)), HoldOrder.newest, exact=False)
     if view == "snoozed":
-        return View(_replace(base, noted=("snooze", me)), HoldOrder.inbox, exact=False)
+        return View(_replace(base, noted=("snooze", me)), HoldOrder.inbox, exact=False, snoozed_by=me)
     if view == "done":
         return View(_replace(base, resolved_by=(standing.actor.id,)), HoldOrder.newest, exact=False)
     if view == "breakpoints":

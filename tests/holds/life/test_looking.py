@@ -88,6 +88,8 @@ async def test_pages_follow_each_other_while_rows_come_and_filters_narrow_them(s
     assert await found(type=("choice",)) == [rows[3].id]
     assert await found(tags=("eu",), type=("choice",)) == []
     assert await found(assignees=(("user", "sam@acme"),)) == []
+    await scene.holds.save_draft(ADMIN, rows[0].id, {"comment": "mine alone"})
+    assert len(await found(noted=("draft", "ada@acme"))) == 6
     for wrong in ("%%%", "bm9wZQ"):
         with pytest.raises(InputError, match="cursor"):
             await scene.holds.list(DANA, cursor=wrong)

@@ -1,0 +1,114 @@
+"""Whoever is told of a hold, or asked about one, besides people."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from holdfast import Holdfast, RunStatus
+from holdfast.errors import SettingsError
+from holdfast.holds.notify.channel import Delivery, Scope
+from holdfast.holds.notify.notice import Notice
+from holdfast.holds.notify.slack import Slack
+from holdfast.holds.policies.rules import Policy, Rule
+from holdfast.holds.policies.webhook import WebhookJudge
+from holdfast.types.status import HoldStatus
+from holdfast.types.terms import Assignee
+from tests.holds.notify.servers import http_server
+from tests.holds.policies.flows import actions, given, hold_of, refund, said
+
+pytestmark = pytest.mark.anyio
+
+SECRET = "whsec_" + base64.b64encode(b"s" * 32).decode()
+
+
+def policy(judge: WebhookJudge) -> Policy:
+    return Policy("p", Rule(name="r", judge="hook"), judges={"hook": judge})
+
+
+@pytest.mark.covers("G-47", "HOLD-POL-02")
+@pytest.mark.parametrize(
+    ("answer", "paid"),
+    [
+        ({"approved": True}, True),
+        ({"approved": False, "confidence": 0.9, "reasoning": "no"}, False),
+        ({"decision": "approve", "confidence": 0.8}, True),
+    ],
+)
+async def test_a_webhook_judges(answer: dict[str, Any], paid: bool) -> None:
+    async with http_server() as server:
+        server.says(200, body=json.dumps(answer))
+        judge = WebhookJudge(server.url, secrets=[SECRET], egress=server.egress)
+        async with Holdfast("memory:", policies=policy(judge)) as house:
+            result = await refund().run(given(7), on=house)
+            assert result.state["paid"] is paid
+            assert (await said(house, result))["decided_by"] == "webhook"
+        (seen,) = server.seen
+        assert seen.json["data"]["context"] == {"amount": 7, "note": ""}
+        assert seen.headers["webhook-signature"].startswith("v1,")
+
+
+@pytest.mark.covers("G-47", "HOLD-POL-02")
+@pytest.mark.parametrize("status", [500, 404, 302])
+@pytest.mark.parametrize("on_refusal", ["people", "reject"])
+async def test_a_webhook_that_refuses_never_approves(status: int, on_refusal: str) -> None:
+    async with http_server() as server:
+        server.says(status, body='{"approved": true}')
+        judge = WebhookJudge(server.url, secrets=[SECRET], egress=server.egress, on_refusal=on_refusal)
+        async with Holdfast("memory:", policies=policy(judge)) as house:
+            result = await refund().run(given(7), on=house)
+            if on_refusal == "people":
+                assert result.status is RunStatus.pending_input
+            else:
+                assert result.state["paid"] is False
+                assert (await said(house, result))["comment"] == f"the webhook answered {status}"
+
+
+@pytest.mark.covers("G-47", "HOLD-POL-02")
+async def test_a_webhook_inside_is_not_asked() -> None:
+    async with http_server() as server:
+        judge = WebhookJudge(server.url, secrets=[SECRET])
+        async with Holdfast("memory:", policies=policy(judge)) as house:
+            result = await refund().run(given(7), on=house)
+            assert result.status is RunStatus.pending_input
+            assert "left_to_people" in await actions(house, result.holds[0].id)
+        assert server.seen == []
+    with pytest.raises(SettingsError):
+        WebhookJudge("https://x.example", secrets=["short"])
+
+
+class Eager:
+    """A channel whose other side says yes to everything."""
+
+    name = "eager"
+    scope = Scope()
+    personal = False
+
+    async def addresses(self, to: Assignee, tenant: str) -> Sequence[str]:
+        return ["everybody"]
+
+    async def admins(self) -> Sequence[str]:
+        return []
+
+    async def send(self, notice: Notice) -> Delivery:
+        return Delivery(accepted=True, detail="approve, approved, yes")
+
+
+@pytest.mark.covers("G-47")
+@pytest.mark.parametrize("kind", ["slack", "eager"])
+async def test_being_told_is_no_approval(kind: str) -> None:
+    async with http_server() as server:
+        server.says(200, body='{"ok": true, "approved": true, "decision": "approve"}')
+        channel: Any = Slack("slack", server.url, egress=server.egress) if kind == "slack" else Eager()
+        async with Holdfast("memory:", channels=[channel]) as house:
+            result = await refund().run(given(7), on=house)
+            deliverer = (await house.service()).runtime.deliverer
+            assert deliverer is not None
+            await deliverer.deliver()
+            row = await hold_of(house, result.run_id)
+            assert (row.notification_sent, row.status) == (True, HoldStatus.pending)
+            assert (await refund().resume(result.run_id, on=house)).status is RunStatus.pending_input

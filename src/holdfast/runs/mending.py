@@ -153,7 +153,7 @@ async def _stop(runtime: Runtime, claim: Claim, sealer: Sealer, error: HoldfastE
     pos = Position(claim.run.id)
     pos.head, pos.at = claim.run.head, claim.run.updated_at
     info = ErrorInfo(STATE_MISSING, type(error).__name__, error.message)
-    side = Side(status=RunStatus.failed, error=f"{info.code}: {info.type}: {info.message}")
+    side = Side(status=RunStatus.failed, error=f"{info.type}: {info.message} [{info.code}]")
     told = _record(pos, claim, AttemptBody(DAMAGED, info), Kind.attempt, DAMAGED, side)
     about = {"run": claim.run.id, "flow": claim.run.flow, "seq": pos.head}
     log.error("run %s failed: its state cannot be read: %s", claim.run.id, error.message, extra=about)

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.errors import HoldCancelledError, HoldExpiredError
 from holdfast.integrations.otel.ids import Key
 from holdfast.model.bodies import (
     AskedBody,
@@ -25,7 +26,7 @@ from holdfast.model.events import derive_events
 from holdfast.model.graph import Graph
 from holdfast.runs.sealing import Sealer
 from holdfast.types.record import Kind, Record
-from holdfast.types.status import HoldStatus
+from holdfast.types.value import FrozenDict
 
 Moment = tuple[int, str, dict[str, str | int]]
 """(when, what, attributes): something that happened in the course of a step."""
@@ -169,16 +170,28 @@ class RunStory:
             closed = told.get(hold)  # type: ignore[call-overload]
             over = side is not None and side.close_all_holds is not None
             how = ""
-            if closed is not None and closed.status is HoldStatus.expired:
-                how = "expired"
-            elif asked.key == key and _takes_answer(record, body, hold):
-                how = "answered"
+            if asked.key == key and _takes_answer(record, body, hold):
+                how = _ended(body)
             elif closed is not None or over:
                 how = "cancelled"
             if how:
                 del self._holds[hold]
                 self._moment(asked.key, record.at, f"hold.{how}", {"hold": hold, "type": asked.type})
                 yield HoldResolved(asked.key[1], asked.type, how, record.at - asked.asked)
+
+
+_LAPSED = {HoldExpiredError.code: "expired", HoldCancelledError.code: "cancelled"}
+"""By the error that a node is told where nobody has decided."""
+
+
+def _ended(body: Any) -> str:
+    """Nobody answered where the node was told an error, or what was bound says so."""
+    error = getattr(body, "error", None)
+    if error is not None and error.code in _LAPSED:
+        return _LAPSED[error.code]
+    bound: list[Any] = [operand for _, key, _, operand in getattr(body, "ops", ()) if key.endswith("_result")]
+    told = [each for each in (*bound, getattr(body, "value", None)) if isinstance(each, FrozenDict)]
+    return "expired" if any(each.get("expired") or each.get("auto_expired") for each in told) else "answered"
 
 
 def _takes_answer(record: Record, body: Any, hold: str) -> bool:

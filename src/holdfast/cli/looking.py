@@ -27,6 +27,7 @@ from holdfast.cli.telling import command, hold_json, tell_holds, version_text
 from holdfast.cli.timing import SHOWN, money, tell_timeline, timeline_json
 from holdfast.drawing import to_text
 from holdfast.errors import InputError, RunNotFoundError, StoreError
+from holdfast.holds.deployments import Deployments
 from holdfast.model.secrets import masked
 from holdfast.runs.service import RunService
 from holdfast.runs.timeline import Timeline, make_timeline
@@ -143,6 +144,9 @@ async def _head(service: RunService, row: RunRow, line: Timeline, now: int) -> s
             ("flow", f"{f'{row.flow} {line.graph.label}'.strip()} ({row.version})"),
             ("migrated", await _migrated(service, row)),
             ("tenant", row.tenant if row.tenant != "default" else ""),
+            ("deployment", await _deployment(service, row)),
+            ("entity", row.instance_key or ""),
+            ("started by", row.started_by or ""),
             ("status", str(row.status) + (" (imported history)" if row.read_only else "")),
             ("error", _last_error(row, line)),
             ("damaged", damage),
@@ -161,6 +165,13 @@ async def _head(service: RunService, row: RunRow, line: Timeline, now: int) -> s
         ]
     )
     return damage
+
+
+async def _deployment(service: RunService, row: RunRow) -> str:
+    if row.deployment is None:
+        return ""
+    found = await Deployments(service.store).find(row.deployment, tenant=row.tenant)
+    return row.deployment if found is None else found.name
 
 
 async def _migrated(service: RunService, row: RunRow) -> str:

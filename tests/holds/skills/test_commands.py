@@ -123,6 +123,7 @@ def test_a_run_under_a_deployment_is_decided_and_proven(
     unnamed = cli("run", refund, "--input", given(250), "--deployment", "desk")
     run = cli("run", refund, "--input", given(250), "--deployment", "desk", "--instance-key", "c-9", "--json")
     hold = run.json["holds"][0]["id"]
+    shown = cli("show", run.json["run_id"])
     cli("answer", hold, "approve", "--by", "user:dana@acme", "--resume")
     (tmp_path / "audit.key").write_text("0123456789abcdef0123456789abcdef\n")
     proof = cli("evidence", hold, "-o", "case.json", "--page", "case.html", "--key", "audit.key")
@@ -132,6 +133,8 @@ def test_a_run_under_a_deployment_is_decided_and_proven(
     assert unnamed.code == 2
     assert "this one names none" in unnamed.err
     assert run.code == 3
+    assert ["deployment", "desk"] in [line.split() for line in shown.out.splitlines()]
+    assert ["entity", "c-9"] in [line.split() for line in shown.out.splitlines()]
     assert f"The evidence of hold {hold} is in case.json" in proof.out
     assert page.json["file"] == f"{hold}.evidence.json"
     for file, more in (("case.json", ["--key", "audit.key"]), (page.json["file"], [])):

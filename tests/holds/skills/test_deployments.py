@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -17,6 +18,7 @@ from holdfast.errors import (
     SkillNotFoundError,
     VersionMismatchError,
 )
+from holdfast.holds.calendar_book import Calendars
 from holdfast.holds.policies.rules import Policy, Rule
 from holdfast.holds.policies.simulating import simulate
 from holdfast.holds.service import HoldService
@@ -164,6 +166,38 @@ async def test_holds_that_say_something_keep_it(house: Holdfast) -> None:
 
     assert (hold.assignee_value, hold.priority, hold.expiry_action) == ("dana@acme", "low", "cancel")
     assert hold.expires_at == hold.created_at + 3_600_000_000
+
+
+async def test_a_default_in_business_time_is_counted_by_the_default_calendar(place: Place) -> None:
+    flow = asking()
+    house = await place.house()
+    await Calendars(await house.open()).put(
+        "default", "desk", {"zone": "UTC", "hours": {"mon-sun": "09:00-17:00"}}
+    )
+    await house.deploy("desk", flow, timeout="4bh", calendar="desk")
+
+    (hold,) = (await flow.run({}, on=house, deployment="desk")).holds
+
+    assert (hold.terms.calendar, hold.terms.timeout) == ("desk", "4bh")
+    calendar = await Calendars(await house.open()).named("default", "desk")
+    assert hold.expires_at is not None
+    assert calendar.between(hold.created_at, hold.expires_at) == 4 * 3_600_000_000
+
+
+async def test_settings_and_delegation_are_changed_at_once_and_none_is_lost(house: Holdfast) -> None:
+    await house.deploy("desk", "refund")
+    deployments = await house.deployments()
+
+    await asyncio.gather(
+        *(house.deploy("desk", "refund", mode="entity", policies=[f"p{n}"]) for n in range(4)),
+        deployments.delegate("desk", "user:dana@acme"),
+        *(house.deploy("desk", "refund", mode="entity", policies=[f"p{n}"]) for n in range(4)),
+    )
+
+    found = await deployments.get("desk")
+    assert found.mode is Mode.entity
+    assert found.delegation is not None
+    assert found.delegation.to == "user:dana@acme"
 
 
 @pytest.mark.covers("HOLD-SKILL-02")

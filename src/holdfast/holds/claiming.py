@@ -10,7 +10,7 @@ from holdfast.holds.changing import change
 from holdfast.holds.office import Office
 from holdfast.holds.reassigning import moved
 from holdfast.holds.telling import CLAIMED, RELEASED, entry, event
-from holdfast.types.clock import MICROS
+from holdfast.types.clock import MICROS, iso
 from holdfast.types.hold import HoldChange, HoldRow
 from holdfast.types.terms import Actor
 
@@ -39,8 +39,8 @@ async def claim(
             version=row.version,
             at=now,
             fields={"claimed_by": actor.id, "claim_until": until},
-            audit=(entry(row, actor.id, "claimed", now, until=until, **said),),
-            event=event(row, CLAIMED, now, by=actor.id, until=until),
+            audit=(entry(row, actor.id, "claimed", now, until=iso(until), **said),),
+            event=event(row, CLAIMED, now, by=actor.id, until=iso(until)),
         )
 
     return await change(office, actor, hold, "claim", decide)

@@ -15,10 +15,10 @@ from holdfast.types.terms import Actor
 # What may be shown of an entry's data. Whatever else a record has stays in the audit.
 SHOWN: Final = frozenset(
     {
-        "action", "auto_expired", "authority", "channel", "claimed_by", "code", "comment", "decision",
-        "effective_decision", "epoch", "error", "expires_at", "from", "late", "missing", "node",
-        "on_behalf_of", "override_reason", "question", "reason", "recipient", "reminder", "rung", "status",
-        "to", "type", "until", "variables", "warning",
+        "action", "assignee", "attempt", "auto_expired", "authority", "calendar", "channel", "claimed_by",
+        "code", "comment", "confidence", "decided_by", "decision", "effective_decision", "epoch", "error",
+        "expires_at", "from", "guardrail", "late", "missing", "node", "on_behalf_of", "override_reason",
+        "question", "reason", "reminder", "rule", "rung", "status", "to", "topic", "type", "until", "why",
     }
 )  # fmt: skip
 _PAGE = 1000
@@ -60,5 +60,9 @@ def entry_of(row: AuditRow) -> Entry:
         at=iso(row.at),
         actor=row.actor,
         action=row.action,
-        data={name: value for name, value in said.items() if name in SHOWN},
+        data={name: _shown(name, value) for name, value in said.items() if name in SHOWN},
     )
+
+
+def _shown(name: str, value: Any) -> Any:
+    return iso(value) if name == "expires_at" and isinstance(value, int) else value

@@ -110,7 +110,7 @@ async def _mark(
         await office.permit(actor, kind, row, now)
         slot = person_key(actor.id)
         note = Note(hold=row.id, kind=kind, slot=slot, person=actor.id, at=now, until=until)
-        said = {"until": until} if until is not None else {}
+        said = {"until": iso(until)} if until is not None else {}
         return _left(row, now, notes=(note,), audit=(entry(row, actor.id, action, now, **said),))
 
     await change(office, actor, hold, kind, decide)

@@ -18,7 +18,7 @@ from holdfast.holds.changing import change, draft_note
 from holdfast.holds.office import Office
 from holdfast.holds.resolving import Resolved, Terms, consider, is_replay
 from holdfast.holds.telling import PLACED, TAKEN_BACK, entry, event
-from holdfast.types.clock import MICROS
+from holdfast.types.clock import MICROS, iso
 from holdfast.types.hold import HoldChange, HoldRow
 from holdfast.types.terms import Actor
 
@@ -61,8 +61,8 @@ def _placed(row: HoldRow, actor: Actor, made: HoldChange, window: int) -> HoldCh
         version=row.version,
         at=made.at,
         fields={"placed": made.fields["resolution"], "placed_by": actor.id, "placed_until": until},
-        audit=(entry(row, actor.id, "placed", made.at, until=until),),
-        event=event(row, PLACED, made.at, by=actor.id, until=until),
+        audit=(entry(row, actor.id, "placed", made.at, until=iso(until)),),
+        event=event(row, PLACED, made.at, by=actor.id, until=iso(until)),
         link=made.link,
         key=made.key,
     )

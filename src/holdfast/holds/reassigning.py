@@ -127,7 +127,7 @@ async def extend(
                 hold=row.id,
                 expires_at=row.expires_at,
             )
-        known: dict[str, Any] = {"from": row.expires_at, "to": expires_at}
+        known: dict[str, Any] = {"from": row.expires_at and iso(row.expires_at), "to": iso(expires_at)}
         if reason:
             known["reason"] = demand_comment(reason)
         return HoldChange(
@@ -136,7 +136,7 @@ async def extend(
             at=now,
             fields={"expires_at": expires_at},
             audit=(entry(row, actor.id, "extended", now, **known),),
-            event=event(row, EXTENDED, now, by=actor.id, expires_at=expires_at),
+            event=event(row, EXTENDED, now, by=actor.id, expires_at=iso(expires_at)),
         )
 
     return await change(office, actor, hold, "extend", decide)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from holdfast.agents.anthropic import Anthropic
     from holdfast.agents.budget import Budget
     from holdfast.agents.http import Retries
+    from holdfast.agents.judging import ModelJudge
     from holdfast.agents.messages import Message
     from holdfast.agents.model import Model
     from holdfast.agents.openai import OpenAI
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from holdfast.agents.tools import Approval, Tool, ToolError, tool
     from holdfast.app.flow import Flow
     from holdfast.app.house import Holdfast, use
+    from holdfast.app.interactions import Interactions
     from holdfast.app.result import Result
     from holdfast.app.worker import Worker
     from holdfast.checkpoint.difference import Diff
@@ -67,6 +69,8 @@ if TYPE_CHECKING:
         NotDone,
         NotFoundError,
         OutcomeUnknownError,
+        PolicyInvalidError,
+        RequestExistsError,
         RunBusyError,
         RunEndedError,
         RunError,
@@ -76,8 +80,10 @@ if TYPE_CHECKING:
         SkillPublishedError,
         StepFailedError,
         StoreError,
+        TooManyPendingError,
         TurnLimitError,
         VersionMismatchError,
+        VetoedError,
     )
     from holdfast.frontends.python import Guard, Join, NodeHandle, Retry, all_of, any_of, quorum
     from holdfast.holds.directory.adapter import Lookups, OutsideDirectory
@@ -85,6 +91,12 @@ if TYPE_CHECKING:
     from holdfast.holds.directory.file import FileDirectory
     from holdfast.holds.directory.registrar import Registrar
     from holdfast.holds.directory.tables import TableDirectory
+    from holdfast.holds.feedback import Feedback
+    from holdfast.holds.policies.guardrails import Guardrails
+    from holdfast.holds.policies.judgement import Judge, Judgement
+    from holdfast.holds.policies.reading import read_policy
+    from holdfast.holds.policies.rules import Policy, Rule
+    from holdfast.holds.policies.webhook import WebhookJudge
     from holdfast.holds.service import HoldService
     from holdfast.model.guard import Violation
     from holdfast.model.migration import renamed
@@ -172,6 +184,8 @@ _HOMES = {
         "NotDone",
         "NotFoundError",
         "OutcomeUnknownError",
+        "PolicyInvalidError",
+        "RequestExistsError",
         "RunBusyError",
         "RunEndedError",
         "RunError",
@@ -181,9 +195,19 @@ _HOMES = {
         "SkillPublishedError",
         "StepFailedError",
         "StoreError",
+        "TooManyPendingError",
         "TurnLimitError",
         "VersionMismatchError",
+        "VetoedError",
     ),
+    "holdfast.agents.judging": ("ModelJudge",),
+    "holdfast.app.interactions": ("Interactions",),
+    "holdfast.holds.feedback": ("Feedback",),
+    "holdfast.holds.policies.guardrails": ("Guardrails",),
+    "holdfast.holds.policies.judgement": ("Judge", "Judgement"),
+    "holdfast.holds.policies.reading": ("read_policy",),
+    "holdfast.holds.policies.rules": ("Policy", "Rule"),
+    "holdfast.holds.policies.webhook": ("WebhookJudge",),
     "holdfast.frontends.python": ("Guard", "Join", "NodeHandle", "Retry", "all_of", "any_of", "quorum"),
     "holdfast.holds.directory.adapter": ("Lookups", "OutsideDirectory"),
     "holdfast.holds.directory.base": ("Away", "Circle", "Directory", "Memberships", "Person"),
@@ -256,6 +280,7 @@ __all__ = [
     "Effect",
     "Event",
     "ExcludedError",
+    "Feedback",
     "FileDirectory",
     "Files",
     "Flow",
@@ -263,6 +288,7 @@ __all__ = [
     "ForbiddenError",
     "FormInvalidError",
     "Guard",
+    "Guardrails",
     "HoldCancelledError",
     "HoldChangedError",
     "HoldClaimedError",
@@ -277,7 +303,10 @@ __all__ = [
     "HoldfastError",
     "InProcessMemory",
     "InputError",
+    "Interactions",
     "Join",
+    "Judge",
+    "Judgement",
     "KeyMissingError",
     "KeyReusedError",
     "KeyRing",
@@ -288,6 +317,7 @@ __all__ = [
     "Message",
     "Model",
     "ModelError",
+    "ModelJudge",
     "ModelRefusedError",
     "ModelReplyError",
     "ModelUnavailableError",
@@ -300,15 +330,19 @@ __all__ = [
     "OutcomeUnknownError",
     "OutsideDirectory",
     "Person",
+    "Policy",
+    "PolicyInvalidError",
     "Postmortem",
     "Prices",
     "Registrar",
     "Replay",
     "Reply",
+    "RequestExistsError",
     "Result",
     "Retention",
     "Retries",
     "Retry",
+    "Rule",
     "RunBusyError",
     "RunEndedError",
     "RunError",
@@ -328,11 +362,14 @@ __all__ = [
     "StepFailedError",
     "StoreError",
     "TableDirectory",
+    "TooManyPendingError",
     "Tool",
     "ToolError",
     "TurnLimitError",
     "VersionMismatchError",
+    "VetoedError",
     "Violation",
+    "WebhookJudge",
     "Worker",
     "__version__",
     "all_of",
@@ -350,6 +387,7 @@ __all__ = [
     "min_",
     "operator",
     "quorum",
+    "read_policy",
     "reducer",
     "renamed",
     "shell_tool",

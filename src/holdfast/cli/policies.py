@@ -10,7 +10,7 @@ from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house
 from holdfast.cli.screen import note, print_json, say, table
 from holdfast.errors import InputError, PolicyInvalidError
-from holdfast.holds.policies.reading import read_file
+from holdfast.holds.policies.reading import read_policy
 from holdfast.holds.policies.rules import Policy, Rule
 from holdfast.holds.policies.simulating import Replayed, Simulation, simulate
 from holdfast.types.clock import micros
@@ -34,7 +34,7 @@ def check(files: list[str], *, json: bool) -> Exit:
     found: list[dict[str, Any]] = []
     for file in files:
         try:
-            found.append({"file": file, "problems": [], "rules": [_told(r) for r in read_file(file).rules]})
+            found.append({"file": file, "problems": [], "rules": [_told(r) for r in read_policy(file).rules]})
         except PolicyInvalidError as error:
             found.append({"file": file, "problems": error.facts.get("problems", []), "error": error.message})
     if json:
@@ -58,7 +58,7 @@ def _tell_check(found: dict[str, Any]) -> None:
 
 
 async def simulate_file(file: str, past: Past, *, store: str | None, json: bool) -> Exit:
-    policy: Policy = read_file(file)
+    policy: Policy = read_policy(file)
     async with open_house(store, must_exist=True) as house:
         opened = await house.open()
         done = await simulate(

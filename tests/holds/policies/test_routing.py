@@ -10,7 +10,7 @@ import pytest
 from holdfast import Holdfast
 from holdfast.errors import PolicyInvalidError, SettingsError
 from holdfast.holds.policies.loading import put_policy
-from holdfast.holds.policies.reading import read_file
+from holdfast.holds.policies.reading import read_policy
 from holdfast.holds.policies.rules import Policy, Rule
 from holdfast.testing.clock import FakeClock
 from holdfast.types.clock import MICROS
@@ -181,7 +181,7 @@ def test_every_slip_in_a_file_is_told_with_its_line_and_field(tmp_path: Path) ->
         "neeed = 2\n"
     )
     with pytest.raises(PolicyInvalidError) as told:
-        read_file(tmp_path / "bad.toml")
+        read_policy(tmp_path / "bad.toml")
     lines = str(told.value).splitlines()
     expected = {
         4: "when", 5: "assign", 6: "colour", 8: "name", 9: "timeout", 10: "on_timeout", 11: "priority",
@@ -206,13 +206,13 @@ def test_every_slip_in_a_file_is_told_with_its_line_and_field(tmp_path: Path) ->
 def test_a_file_that_is_no_policy_is_refused(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(PolicyInvalidError):
-        read_file(tmp_path / name)
+        read_policy(tmp_path / name)
     with pytest.raises(PolicyInvalidError):
         Holdfast("memory:", policies=tmp_path / name)
     with pytest.raises(SettingsError):
-        read_file(tmp_path / "none.toml")
+        read_policy(tmp_path / "none.toml")
     with pytest.raises(SettingsError):
-        read_file(tmp_path / "rules.txt")
+        read_policy(tmp_path / "rules.txt")
 
 
 @pytest.mark.covers("HOLD-POL-01")

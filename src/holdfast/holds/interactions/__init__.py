@@ -1,1 +1,20 @@
 """Six ready-made questions to people: each with its form, its urgency, its deadline and a typed answer."""
+
+from __future__ import annotations
+
+from holdfast.holds.interactions.answers import answer_of, reply_to
+from holdfast.holds.interactions.asking import approval, clarification, review
+from holdfast.holds.interactions.question import Question
+from holdfast.holds.interactions.steering import escalation, feedback, progress
+
+__all__ = [
+    "Question",
+    "answer_of",
+    "approval",
+    "clarification",
+    "escalation",
+    "feedback",
+    "progress",
+    "reply_to",
+    "review",
+]

@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.errors import DocumentChangedError
 from holdfast.holds.policies.judgement import Judges
-from holdfast.holds.policies.reading import policy_of, read_file
+from holdfast.holds.policies.reading import policy_of, read_policy
 from holdfast.holds.policies.rules import Policy
 from holdfast.store.base import Store
 from holdfast.types.document import Document
@@ -33,7 +33,7 @@ def policies_of(given: Given | Iterable[Given] | None, judges: Judges | None = N
         named = os.environ.get(VARIABLE, "")
         given = [path for path in named.split(os.pathsep) if path.strip()]
     listed = [given] if isinstance(given, (Policy, str, Path)) else [*given]
-    return tuple(each if isinstance(each, Policy) else read_file(each, judges) for each in listed)
+    return tuple(each if isinstance(each, Policy) else read_policy(each, judges) for each in listed)
 
 
 def names_stored(given: Given | Iterable[Given] | None) -> tuple[bool, Given | Iterable[Given] | None]:

@@ -31,7 +31,7 @@ _OF_POLICY: Final = frozenset({"name", "rules"})
 _OF_RULE: Final = frozenset(Rule.__struct_fields__)
 
 
-def read_file(path: str | Path, judges: Judges | None = None) -> Policy:
+def read_policy(path: str | Path, judges: Judges | None = None) -> Policy:
     """Raises PolicyInvalidError for what is written there, SettingsError where nothing can be read.
 
     `judges`: those that its rules name; without, a rule that names one leaves its holds to people."""

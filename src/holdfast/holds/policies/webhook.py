@@ -17,7 +17,7 @@ from holdfast.types.veil import veil
 
 
 class WebhookJudge:
-    """Posts the facts as JSON; the other side answers `{"approved": true, "confidence": 0.9, "reasoning": ""}`
+    """Posts the facts as JSON; the answer is `{"approved": true, "confidence": 0.9, "reasoning": ""}`
     or `decision` in place of `approved`. Without a confidence it is sure.
 
     `on_refusal`: what another status than 2xx means: `people` (the default: it was no answer), or `reject`.

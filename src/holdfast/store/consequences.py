@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from holdfast.errors import StoreError
 from holdfast.types.audit import NewAudit, canonical
 from holdfast.types.hold import NewHold
 from holdfast.types.outbox import OutboxMessage
@@ -50,6 +51,15 @@ def to_withdraw(hold: str, kind: str, epoch: int, *, status: str) -> OutboxMessa
 
 def resumed(hold: str, run: str, now: int) -> NewAudit:
     return _entry("resumed", hold, run, now, {})
+
+
+def demand_findable(message: OutboxMessage) -> None:
+    """Raises StoreError for a message about a hold whose key does not say so: it would not be found."""
+    if message.hold is not None and not message.key.startswith(f"{message.hold}:"):
+        raise StoreError(
+            f"The key {message.key!r} of a message about the hold {message.hold} does not begin with its id.",
+            hint="Begin the key with the hold's id and a colon.",
+        )
 
 
 def _entry(action: str, hold: str, run: str, now: int, data: dict[str, Any]) -> NewAudit:

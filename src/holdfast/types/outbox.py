@@ -16,7 +16,8 @@ JUDGE = "hold.judge"
 
 
 class OutboxMessage(msgspec.Struct, frozen=True):
-    """Something to tell the outside after the commit. Told under the same `key` it is told once.
+    """Something to tell the outside after the commit. Told under the same `key` it is told once; the key of a
+    message about a hold begins with the hold's id and a colon.
     Topics: hold.created, hold.assigned, hold.reminded, hold.escalated,
     hold.asked_back, hold.closed, hold.judge."""
 

@@ -8,11 +8,10 @@ CREATE INDEX hold_links_of_hold ON hold_links (hold);
 
 CREATE INDEX hold_notes_of_slot ON hold_notes (kind, slot);
 
-CREATE INDEX holds_asked_of ON holds (tenant, assignee_type, assignee_value, status, created_at);
+CREATE INDEX holds_asked_of ON holds (tenant, assignee_type, assignee_value, status, created_at)
+    WHERE status <> 'pending';
 
 CREATE INDEX holds_by_age ON holds (tenant, status, created_at);
-
-CREATE INDEX holds_by_status ON holds (status, created_at);
 
 CREATE INDEX holds_expiring ON holds (expires_at)
     WHERE status = 'pending' AND NOT read_only AND paused_at IS NULL AND expires_at IS NOT NULL;
@@ -31,6 +30,12 @@ CREATE INDEX holds_reminding ON holds (remind_at)
 
 CREATE INDEX holds_resolved_by ON holds (tenant, resolved_by, created_at) WHERE resolved_by IS NOT NULL;
 
+CREATE INDEX holds_shared ON holds (tenant, urgency, due, created_at)
+    WHERE status = 'pending' AND NOT read_only AND json_extract(terms, '$.also_for') IS NOT NULL;
+
+CREATE INDEX holds_shared_by_age ON holds (tenant, status, created_at)
+    WHERE json_extract(terms, '$.also_for') IS NOT NULL;
+
 CREATE INDEX holds_to_resume ON holds (coalesce(resolved_at, closed_at))
     WHERE status <> 'pending' AND NOT read_only AND resumed_at IS NULL AND closed_by IS NOT 'system:engine';
 
@@ -42,13 +47,11 @@ CREATE INDEX late_reports_of_run ON late_reports (run_key, seq);
 
 CREATE INDEX memories_of_scope ON memories (tenant, scope, strength);
 
-CREATE INDEX outbox_dead ON outbox (tenant, id) WHERE state = 'dead';
+CREATE INDEX outbox_dead ON outbox (tenant) WHERE state = 'dead';
 
 CREATE INDEX outbox_due ON outbox (due_at) WHERE state = 'waiting';
 
-CREATE INDEX outbox_of_hold ON outbox (hold) WHERE hold IS NOT NULL;
-
-CREATE INDEX outbox_of_run ON outbox (run_key) WHERE run_key IS NOT NULL;
+CREATE INDEX outbox_of_run ON outbox (run_key) WHERE run_key IS NOT NULL AND hold IS NULL;
 
 CREATE INDEX runs_by_flow ON runs (flow, created_at);
 
@@ -286,7 +289,7 @@ CREATE TABLE migrations (
 ) STRICT;
 
 CREATE TABLE "outbox" (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    id INTEGER PRIMARY KEY,
     tenant TEXT NOT NULL,
     run_key INTEGER,
     hold TEXT,
@@ -299,7 +302,7 @@ CREATE TABLE "outbox" (
     claimed_until INTEGER,
     error TEXT,
     payload BLOB NOT NULL,
-    UNIQUE (tenant, key)
+    UNIQUE (key, tenant)
 ) STRICT;
 
 CREATE TABLE runs (
@@ -351,6 +354,12 @@ CREATE TABLE turns (
 CREATE TRIGGER audit_deleted BEFORE DELETE ON audit
 BEGIN
     SELECT RAISE(ABORT, 'nothing can be removed from the audit');
+END;
+
+CREATE TRIGGER audit_grown AFTER INSERT ON audit
+BEGIN
+    INSERT INTO audit_heads (tenant, seq, hash) VALUES (NEW.tenant, NEW.seq, NEW.hash)
+    ON CONFLICT (tenant) DO UPDATE SET seq = excluded.seq, hash = excluded.hash;
 END;
 
 CREATE TRIGGER audit_inserted BEFORE INSERT ON audit

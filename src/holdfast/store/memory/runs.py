@@ -11,6 +11,7 @@ from holdfast.store.base import Claim
 from holdfast.store.consequences import DELETED
 from holdfast.store.memory.rows import Run
 from holdfast.store.memory.settle import Settling
+from holdfast.types.outbox import OutboxState
 from holdfast.types.record import Lease, Park
 from holdfast.types.status import ENDED, PARKED, RunStatus
 
@@ -212,8 +213,11 @@ class Running(Settling):
 
     def _delete_holds(self, run: Run) -> None:
         """Those still open are closed first: what was sent about them is to be withdrawn, and the audit says
-        so. These messages outlive the run."""
-        self._outbox = {number: row for number, row in self._outbox.items() if row.run != run.id}
+        so. Of what was to be told before, nothing is left to tell."""
+        for number, row in self._outbox.items():
+            if row.run == run.id:
+                state = OutboxState.skipped if row.state is OutboxState.waiting else row.state
+                self._outbox[number] = msgspec.structs.replace(row, run=None, state=state, payload=b"{}")
         self._close_all_holds(run, DELETED, self._now())
         for number, row in self._outbox.items():
             if row.run == run.id:

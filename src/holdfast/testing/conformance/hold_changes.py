@@ -153,7 +153,7 @@ class HoldChangeSuite:
             decided(),
             audit=(entry(hold, "resolved"),),
             notes=(note(hold),),
-            outbox=(OutboxMessage("hold.closed", "k", b'{"a":1}', hold.id),),
+            outbox=(OutboxMessage("hold.closed", f"{hold.id}:k", b'{"a":1}', hold.id),),
             mail=("answer", hold.id.encode()),
             event=kit.event("hold.resolved", b"one"),
             more_events=(kit.event("hold.more", b"two"),),
@@ -165,7 +165,11 @@ class HoldChangeSuite:
             ("resolved", b'{"n":1}')
         ]
         (message,) = await kit.store.claim_outbox(limit=9, lease=TTL)
-        assert (message.topic, message.key, message.payload) == ("hold.closed", "k", b'{"a":1}')
+        assert (message.topic, message.key, message.payload) == (
+            "hold.closed",
+            f"{hold.id}:k",
+            b'{"a":1}',
+        )
         assert (message.hold, message.run, message.tenant) == (hold.id, hold.run, "default")
         _, (mail,) = await kit.store.pending(hold.run)
         assert (mail.kind, mail.payload) == ("answer", hold.id.encode())

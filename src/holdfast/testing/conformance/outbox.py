@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from holdfast.errors import StoreError
 from holdfast.testing.conformance.hold_changes import asked, decided, to
 from holdfast.types.clock import MICROS
 from holdfast.types.outbox import OutboxMessage, OutboxState
@@ -41,9 +42,14 @@ async def claim(kit: StoreKit, limit: int = 9, topics: tuple[str, ...] = ()) -> 
 @pytest.mark.covers("NO-8")
 class OutboxSuite:
     async def test_message_is_claimed_as_it_was_written(self, kit: StoreKit) -> None:
-        run = await told(kit, OutboxMessage("t", "k", b"\x00\xc3\xff", "hold-1"), tenant="acme")
+        run = await told(kit, OutboxMessage("t", "hold-1:k", b"\x00\xc3\xff", "hold-1"), tenant="acme")
         (row,) = await claim(kit)
-        assert (row.topic, row.key, row.payload, row.hold) == ("t", "k", b"\x00\xc3\xff", "hold-1")
+        assert (row.topic, row.key, row.payload, row.hold) == (
+            "t",
+            "hold-1:k",
+            b"\x00\xc3\xff",
+            "hold-1",
+        )
         assert (row.tenant, row.run, row.at) == ("acme", run, kit.clock.now())
         assert (row.state, row.attempts, row.error) == (WAITING, 1, None)
         assert row.claimed_until == kit.clock.now() + LEASE
@@ -160,11 +166,22 @@ class OutboxSuite:
         await claim(kit)
         await kit.store.change_hold(to(hold, decided()))
         assert await kit.store.delete_run(hold.run)
-        assert await kit.store.list_outbox() == []
+        (row,) = await kit.store.list_outbox(hold=hold.id)
+        assert (row.topic, row.state, row.payload) == ("hold.created", OutboxState.skipped, b"{}")
+        kit.clock.advance(days=1)
+        assert await claim(kit) == []
 
     async def test_withdrawal_outlives_the_run_that_was_deleted(self, kit: StoreKit) -> None:
         hold = await asked(kit)
+        await told(kit, message("another"))
         assert await kit.store.delete_run(hold.run)
-        (row,) = await kit.store.list_outbox()
-        assert (row.topic, row.hold, row.run) == ("hold.closed", hold.id, None)
-        assert [taken.id for taken in await claim(kit)] == [row.id]
+        gone, row = await kit.store.list_outbox(hold=hold.id)
+        assert (gone.topic, gone.state, gone.run) == ("hold.created", OutboxState.skipped, None)
+        assert (row.topic, row.state, row.run) == ("hold.closed", WAITING, None)
+        assert {taken.key for taken in await claim(kit)} == {"another", row.key}
+
+    async def test_message_about_a_hold_is_named_after_it(self, kit: StoreKit) -> None:
+        hold = await asked(kit)
+        for key in ("other", f"{hold.id}", f"x:{hold.id}:y"):
+            with pytest.raises(StoreError, match="does not begin"):
+                await kit.store.change_hold(to(hold, outbox=(OutboxMessage("t", key, b"", hold.id),)))

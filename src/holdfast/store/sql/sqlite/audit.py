@@ -11,15 +11,13 @@ _FIELDS = ("tenant", "seq", "at", "actor", "action", "hold", "run", "data", "pre
 _COLUMNS = ", ".join(_FIELDS)
 _HEAD = "SELECT seq, hash FROM audit_heads WHERE tenant = ?"
 _APPEND = f"INSERT INTO audit ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_MOVE_HEAD = """
-INSERT INTO audit_heads (tenant, seq, hash) VALUES (?, ?, ?)
-ON CONFLICT (tenant) DO UPDATE SET seq = excluded.seq, hash = excluded.hash"""
 _IN_ORDER = f"SELECT {_COLUMNS} FROM audit WHERE tenant = ? AND seq > ? ORDER BY seq LIMIT ?"
 _OF_HOLD = f"SELECT {_COLUMNS} FROM audit WHERE tenant = ? AND seq > ? AND hold = ? ORDER BY seq LIMIT ?"
 
 
 def append(cur: Cursor, tenant: str, entries: Sequence[NewAudit]) -> list[AuditRow]:
-    """Each bound to the one before it; the write lock keeps others from the chain's end meanwhile."""
+    """Each bound to the one before it; the write lock keeps others from the chain's end meanwhile, and a
+    trigger moves its head."""
     if not entries:
         return []
     seq, hash_ = head(cur, tenant)
@@ -30,7 +28,6 @@ def append(cur: Cursor, tenant: str, entries: Sequence[NewAudit]) -> list[AuditR
         hash_ = added.hash
         cur.execute(_APPEND, _values(added))
         written.append(added)
-    cur.execute(_MOVE_HEAD, (tenant, seq, hash_))
     return written
 
 

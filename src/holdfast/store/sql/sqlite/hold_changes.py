@@ -8,7 +8,7 @@ from holdfast.store.changes import changed, demand_changeable, refusal_of
 from holdfast.store.sql.sqlite import audit, outbox
 from holdfast.store.sql.sqlite.connect import Cursor, row, rows
 from holdfast.store.sql.sqlite.holds import WITH_KEY, hold_row
-from holdfast.store.sql.sqlite.inbox import add_event, put
+from holdfast.store.sql.sqlite.inbox import add_events, put, put_with_events
 from holdfast.store.sql.sqlite.run_holds import column
 from holdfast.types.hold import HoldChange, HoldKey, HoldRow, Note, Unchanged
 from holdfast.types.ids import HoldId
@@ -41,12 +41,18 @@ def change(cur: Cursor, now: int, change: HoldChange) -> HoldRow | Unchanged:
     audit.append(cur, hold.tenant, change.audit)
     for message in change.outbox:
         outbox.put(cur, now, hold.tenant, key, message)
-    if change.mail is not None:
-        put(cur, now, key, *change.mail)
-    for event in (change.event, *change.more_events):
-        if event is not None:
-            add_event(cur, key, event)
+    _write_told(cur, now, key, change)
     return after
+
+
+def _write_told(cur: Cursor, now: int, key: int, change: HoldChange) -> None:
+    events = [event for event in (change.event, *change.more_events) if event is not None]
+    if change.mail is not None and events:
+        put_with_events(cur, now, key, change.mail, events)
+    elif change.mail is not None:
+        put(cur, now, key, *change.mail)
+    elif events:
+        add_events(cur, key, events)
 
 
 def _used(cur: Cursor, change: HoldChange) -> Unchanged | None:
@@ -60,8 +66,8 @@ def _used(cur: Cursor, change: HoldChange) -> Unchanged | None:
 def _write(cur: Cursor, before: HoldRow, after: HoldRow, change: HoldChange) -> None:
     if not change.fields:
         return
-    # In one order, so that the same act is always the same statement.
-    names = sorted(change.fields)
+    # In one order, so that the same act is the same statement; what stays as it is touches no index.
+    names = sorted(name for name in change.fields if getattr(before, name) != getattr(after, name))
     if before.status is HoldStatus.pending:
         names += ["version", "updated_at"]
     values = [column(name, getattr(after, name)) for name in names]

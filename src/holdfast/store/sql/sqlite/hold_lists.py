@@ -10,6 +10,8 @@ from heapq import merge
 from itertools import islice
 from typing import Any
 
+from msgspec.structs import replace
+
 from holdfast.store.lists import SHARED, Place, Range, ranges
 from holdfast.store.sql.sqlite.connect import Cursor, row, rows
 from holdfast.store.sql.sqlite.holds import COLUMNS, FROM, hold_row
@@ -22,6 +24,14 @@ _PLACES = {
     HoldOrder.newest: "holds.created_at, holds.number",
 }
 _BY_NUMBER = f"SELECT holds.number, {COLUMNS} {FROM} WHERE holds.number IN ({{marks}})"
+_AT_ONCE = 500
+# One step into the index for each, however many holds they have.
+_TENANTS = """
+WITH RECURSIVE known (tenant) AS (
+    SELECT min(tenant) FROM holds
+    UNION ALL SELECT (SELECT min(tenant) FROM holds WHERE tenant > known.tenant) FROM known
+    WHERE known.tenant IS NOT NULL)
+SELECT tenant FROM known WHERE tenant IS NOT NULL"""
 _OF_RUN = """EXISTS (
     SELECT 1 FROM runs WHERE runs.key = holds.run_key AND {column} IN ({marks}))"""
 _RUN_COLUMNS = {
@@ -44,7 +54,7 @@ Condition = tuple[str, Sequence[Any]]
 def select(
     cur: Cursor, where: HoldFilter, order: HoldOrder, after: Sequence[Any] | None, limit: int
 ) -> list[tuple[HoldRow, Place]]:
-    found = [rows(cur, *places(where, order, after, limit, of)) for of in ranges(where)]
+    found = [rows(cur, *places(each, order, after, limit, of)) for each, of in stretches(cur, where)]
     shown = list(islice(merge(*found, reverse=order is HoldOrder.newest), limit))
     whole = _rows(cur, [place[-1] for place in shown])
     return [(whole[place[-1]], place) for place in shown]
@@ -52,14 +62,22 @@ def select(
 
 def count(cur: Cursor, where: HoldFilter, limit: int) -> int:
     total = 0
-    for of in ranges(where):
-        source, text, args = _query(where, HoldOrder.oldest, of)
+    for each, of in stretches(cur, where):
+        source, text, args = _query(each, HoldOrder.oldest, of)
         sql = f"SELECT count(*) FROM (SELECT 1 FROM {source} WHERE {text} LIMIT ?)"
         found = row(cur, sql, (*args, limit - total))
         total += 0 if found is None else found[0]
         if total >= limit:
             break
     return total
+
+
+def stretches(cur: Cursor, where: HoldFilter) -> list[tuple[HoldFilter, Range]]:
+    """Indexes are by tenant: what is asked for of all of them is asked for of each."""
+    each = [where]
+    if where.tenant is None and not _is_narrow(where):
+        each = [replace(where, tenant=tenant) for (tenant,) in rows(cur, _TENANTS)]
+    return [(one, of) for one in each for of in ranges(one)]
 
 
 def places(
@@ -87,16 +105,20 @@ def _query(where: HoldFilter, order: HoldOrder, of: Range) -> tuple[str, str, li
 def _source(where: HoldFilter, order: HoldOrder, of: Range) -> str:
     """Where SQLite could choose a worse index: it knows nothing of how many rows there are."""
     assignee, status = of
-    if _is_narrow(where) or where.tenant is None:
+    if _is_narrow(where):
         return "holds"
     if where.resolved_by:
         return "holds INDEXED BY holds_resolved_by"
-    urgent = order is HoldOrder.inbox and status is HoldStatus.pending and where.live
+    open_ = status is HoldStatus.pending and where.live
+    urgent = open_ and order is HoldOrder.inbox
     if assignee is None:
         return f"holds INDEXED BY {'holds_of_tenant' if urgent else 'holds_by_age'}"
     if assignee == SHARED:
         return f"holds INDEXED BY {'holds_shared' if urgent else 'holds_shared_by_age'}"
-    return f"holds INDEXED BY {'holds_of_assignee' if urgent else 'holds_asked_of'}"
+    if status is HoldStatus.pending:
+        # By age they are sorted: what one assignee has open is not that much.
+        return f"holds INDEXED BY {'holds_of_assignee' if open_ else 'holds_by_age'}"
+    return "holds INDEXED BY holds_asked_of"
 
 
 def _is_narrow(where: HoldFilter) -> bool:
@@ -110,6 +132,8 @@ def _stretch(where: HoldFilter, of: Range) -> list[Condition]:
     plus = "+" if _is_narrow(where) else ""
     assignee, status = of
     conditions: list[Condition] = [(f"{plus}holds.status = '{status}'", ())]
+    if status is not HoldStatus.pending:
+        conditions.append(("holds.status <> 'pending'", ()))
     if where.live:
         conditions.append(("NOT holds.read_only", ()))
     if where.tenant is not None:
@@ -172,10 +196,11 @@ def _of_others(where: HoldFilter) -> list[Condition]:
 
 
 def _rows(cur: Cursor, numbers: list[int]) -> dict[int, HoldRow]:
-    if not numbers:
-        return {}
-    found = rows(cur, _BY_NUMBER.format(marks=_marks(numbers)), numbers)
-    return {values[0]: hold_row(values[1:]) for values in found}
+    found: dict[int, HoldRow] = {}
+    for some in (numbers[i : i + _AT_ONCE] for i in range(0, len(numbers), _AT_ONCE)):
+        for values in rows(cur, _BY_NUMBER.format(marks=_marks(some)), some):
+            found[values[0]] = hold_row(values[1:])
+    return found
 
 
 def _marks(values: Sequence[Any]) -> str:

@@ -66,7 +66,10 @@ class Holding:
         tenant: str | None = None,
         limit: int = 100,
     ) -> list[HoldRow]:
-        return self._read(partial(holds.select, run=run, status=status, tenant=tenant, limit=limit))
+        if run is not None:
+            return self._read(partial(holds.of_run, run=run, status=status, tenant=tenant, limit=limit))
+        where = HoldFilter(tenant=tenant, status=() if status is None else (status,), live=False)
+        return [row for row, _ in await self.list_holds(where, limit=limit)]
 
     async def list_holds(
         self,

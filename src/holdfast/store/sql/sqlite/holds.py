@@ -59,8 +59,8 @@ def get(cur: Cursor, hold: HoldId) -> HoldRow | None:
     return None if found is None else hold_row(found)
 
 
-def select(
-    cur: Cursor, run: RunId | None, status: HoldStatus | None, tenant: str | None, limit: int
+def of_run(
+    cur: Cursor, run: RunId, status: HoldStatus | None, tenant: str | None, limit: int
 ) -> list[HoldRow]:
     given = {"runs.id": run, "holds.status": status, "holds.tenant": tenant}
     wanted = {column: value for column, value in given.items() if value is not None}

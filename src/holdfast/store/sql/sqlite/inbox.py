@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
 from holdfast.store.sql.sqlite.settle import ANNOUNCE
 from holdfast.types.event import EventRow
@@ -17,7 +19,8 @@ UPDATE runs SET inbox_seq = inbox_seq + 1, updated_at = :now,
 WHERE key = :key"""
 # Somebody looked at it and asked to go on: the bound on recoveries counts anew.
 _REVIVE = "UPDATE runs SET status = 'resumable', ended_at = NULL, error = NULL, recoveries = 0 WHERE key = ?"
-_NUMBER = "UPDATE runs SET event_seq = event_seq + 1 WHERE key = ? RETURNING event_seq"
+_WAKE_AND_NUMBER = _WAKE.replace("SET ", "SET event_seq = event_seq + :events, ", 1) + " RETURNING event_seq"
+_NUMBER = "UPDATE runs SET event_seq = event_seq + ? WHERE key = ? RETURNING event_seq"
 _ADD_EVENT = "INSERT INTO events (key, at, type, payload) VALUES (?, ?, ?, ?)"
 _PENDING = """
 SELECT runs.inbox_seq, inbox.id, inbox.kind, inbox.at, inbox.payload
@@ -65,9 +68,28 @@ def put(cur: Cursor, now: int, key: int, kind: str, payload: bytes, dedupe: str 
 
 
 def add_event(cur: Cursor, key: int, event: EventRow) -> None:
-    ((number,),) = rows(cur, _NUMBER, (key,))
-    cur.execute(_ADD_EVENT, (key << 32 | number, event.at, event.type, event.payload))
-    cur.execute(ANNOUNCE, (key, number, number))
+    add_events(cur, key, [event])
+
+
+def add_events(cur: Cursor, key: int, events: Sequence[EventRow]) -> None:
+    ((last,),) = rows(cur, _NUMBER, (len(events), key))
+    _write_events(cur, key, events, last)
+
+
+def put_with_events(
+    cur: Cursor, now: int, key: int, mail: tuple[str, bytes], events: Sequence[EventRow]
+) -> None:
+    """Mail and what is told of it, with one change of the run's row."""
+    cur.execute(_PUT, (key, mail[0], now, None, mail[1]))
+    ((last,),) = rows(cur, _WAKE_AND_NUMBER, {"now": now, "key": key, "events": len(events)})
+    _write_events(cur, key, events, last)
+
+
+def _write_events(cur: Cursor, key: int, events: Sequence[EventRow], last: int) -> None:
+    first = last - len(events) + 1
+    for number, event in enumerate(events, first):
+        cur.execute(_ADD_EVENT, (key << 32 | number, event.at, event.type, event.payload))
+    cur.execute(ANNOUNCE, (key, first, last))
 
 
 def _known(cur: Cursor, key: int, dedupe: str | None) -> bool:

@@ -40,7 +40,7 @@ def history(cur: Cursor, run: RunId) -> RunHistory | None:
         run=found,
         records=journal.read(cur, run, 0, None, True),
         events=[EventRow(*r) for r in rows(cur, _EVENTS, (base, base | _LAST))],
-        holds=holds.select(cur, run, None, None, _ALL),
+        holds=holds.of_run(cur, run, None, None, _ALL),
         late=inbox.late_reports(cur, run),
         blobs=[digest for (digest,) in rows(cur, _BLOBS, (found.key,))],
     )

@@ -6,12 +6,19 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from holdfast.store.consequences import demand_findable
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
 from holdfast.types.outbox import OutboxMessage, OutboxRow, OutboxState
 
 _FIELDS = OutboxRow.__struct_fields__
 _COLUMNS = ", ".join("runs.id" if field == "run" else f"outbox.{field}" for field in _FIELDS)
 _SELECT = f"SELECT {_COLUMNS} FROM outbox LEFT JOIN runs ON runs.key = outbox.run_key"
+_OF_HOLD = "outbox.key >= ? AND outbox.key < ? AND outbox.hold = ?"
+_EMPTIED = "state = iif(state = 'waiting', 'skipped', state), payload = x'7b7d', run_key = NULL"
+_EMPTY = f"UPDATE outbox SET {_EMPTIED} WHERE {_OF_HOLD}"
+_EMPTY_OTHERS = f"UPDATE outbox SET {_EMPTIED} WHERE run_key = ? AND hold IS NULL"
+_LET_GO = f"UPDATE outbox SET run_key = NULL WHERE {_OF_HOLD}"
+_INDEXES = {OutboxState.waiting: "outbox_due", OutboxState.dead: "outbox_dead"}
 _PUT = """
 INSERT INTO outbox (tenant, run_key, hold, at, topic, key, due_at, payload) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING"""
@@ -30,6 +37,7 @@ _STATES = {str(state): state for state in OutboxState}
 
 def put(cur: Cursor, now: int, tenant: str, run_key: int | None, message: OutboxMessage) -> None:
     """Once by its key."""
+    demand_findable(message)
     due = now if message.due_at is None else message.due_at
     values = (tenant, run_key, message.hold, now, message.topic, message.key, due, message.payload)
     cur.execute(_PUT, values)
@@ -61,11 +69,39 @@ def finish(
 def select(
     cur: Cursor, tenant: str | None, state: OutboxState | None, hold: str | None, limit: int
 ) -> list[OutboxRow]:
-    given = {"tenant": tenant, "state": state, "hold": hold}
-    wanted = {column: value for column, value in given.items() if value is not None}
-    text = " AND ".join(f"outbox.{column} = ?" for column in wanted) or "1"
-    sql = f"{_SELECT} WHERE {text} ORDER BY outbox.id LIMIT ?"
-    return [_message(values) for values in rows(cur, sql, (*wanted.values(), limit))]
+    conditions: list[tuple[str, tuple[str, ...]]] = []
+    if hold is not None:
+        conditions.append((_OF_HOLD, _of(hold)))
+    if tenant is not None:
+        conditions.append(("outbox.tenant = ?", (tenant,)))
+    if state is not None:
+        # In the text: partial indexes are of a state.
+        conditions.append((f"outbox.state = '{state}'", ()))
+    index = _INDEXES.get(state) if state is not None and hold is None else None
+    source = _SELECT.replace("FROM outbox", f"FROM outbox INDEXED BY {index}") if index else _SELECT
+    text = " AND ".join(condition for condition, _ in conditions) or "1"
+    args = [value for _, values in conditions for value in values]
+    return [
+        _message(v) for v in rows(cur, f"{source} WHERE {text} ORDER BY outbox.id LIMIT ?", (*args, limit))
+    ]
+
+
+def empty(cur: Cursor, run_key: int, holds: Sequence[str]) -> None:
+    """Of a run about to be deleted: what waits is told no more, and no content is left."""
+    cur.execute(_EMPTY_OTHERS, (run_key,))
+    for hold in holds:
+        cur.execute(_EMPTY, _of(hold))
+
+
+def let_go(cur: Cursor, holds: Sequence[str]) -> None:
+    """What is still to be told of these outlives their run."""
+    for hold in holds:
+        cur.execute(_LET_GO, _of(hold))
+
+
+def _of(hold: str) -> tuple[str, str, str]:
+    """The stretch of keys that begin with the hold's id and a colon; a semicolon follows it."""
+    return f"{hold}:", f"{hold};", hold
 
 
 def replay(cur: Cursor, now: int, message: int) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from typing import NamedTuple
 
 import msgspec
 
@@ -26,64 +26,64 @@ _CLOSE_ALL = f"{_CLOSING} WHERE run_key = ? AND status = 'pending' RETURNING id,
 _RESUME = """
 UPDATE holds SET resumed_at = ?
 WHERE id = ? AND run_key = ? AND status <> 'pending' AND resumed_at IS NULL"""
-_WHOSE = "SELECT id, tenant FROM runs WHERE key = ?"
 _PLAIN = HoldTerms()
+
+
+class Whose(NamedTuple):
+    """The run that a transaction is about."""
+
+    key: int
+    id: str
+    tenant: str
 
 
 class OfRun:
     """The changes to one run's holds in one transaction. Entries of the audit are gathered, and appended to
     the chain at once."""
 
-    def __init__(self, cur: Cursor, now: int, key: int) -> None:
+    def __init__(self, cur: Cursor, now: int, run: Whose) -> None:
         self._cur = cur
         self._now = now
-        self._key = key
+        self._run = run
         self._entries: list[NewAudit] = []
 
-    @cached_property
-    def _whose(self) -> tuple[str, str]:
-        """(run, tenant). Not asked of a run that ends without holds."""
-        ((run, tenant),) = rows(self._cur, _WHOSE, (self._key,))
-        return run, tenant
-
     def open(self, hold: NewHold) -> None:
-        run, tenant = self._whose
-        self._cur.execute(_OPEN, (self._key, tenant, self._now, *values_of(hold)))
+        run = self._run
+        self._cur.execute(_OPEN, (run.key, run.tenant, self._now, *values_of(hold)))
         if self._cur.connection.changes():  # else the same hold, asked again (CP-17)
-            self._tell(consequences.opened(hold, run, self._now), consequences.to_tell_of(hold))
+            self._tell(consequences.opened(hold, run.id, self._now), consequences.to_tell_of(hold))
 
     def close(self, hold: str, status: str, reason: str) -> None:
-        found = rows(self._cur, _CLOSE, (status, reason, self._now, self._now, hold, self._key))
+        found = rows(self._cur, _CLOSE, (status, reason, self._now, self._now, hold, self._run.key))
         self._closed(found, status, reason)
 
     def close_all(self, reason: str) -> None:
-        found = rows(self._cur, _CLOSE_ALL, ("cancelled", reason, self._now, self._now, self._key))
+        found = rows(self._cur, _CLOSE_ALL, ("cancelled", reason, self._now, self._now, self._run.key))
         self._closed(found, "cancelled", reason)
 
     def _closed(self, found: list[Row], status: str, reason: str) -> None:
         for hold, kind, epoch in found:
-            entry = consequences.closed(hold, self._whose[0], self._now, status=status, reason=reason)
+            entry = consequences.closed(hold, self._run.id, self._now, status=status, reason=reason)
             self._tell(entry, consequences.to_withdraw(hold, kind, epoch, status=status))
 
     def resume(self, hold: str) -> None:
-        self._cur.execute(_RESUME, (self._now, hold, self._key))
+        self._cur.execute(_RESUME, (self._now, hold, self._run.key))
         if self._cur.connection.changes():
-            self._entries.append(consequences.resumed(hold, self._whose[0], self._now))
+            self._entries.append(consequences.resumed(hold, self._run.id, self._now))
 
     def _tell(self, entry: NewAudit, message: OutboxMessage | None) -> None:
         self._entries.append(entry)
         if message is not None:
-            outbox.put(self._cur, self._now, self._whose[1], self._key, message)
+            outbox.put(self._cur, self._now, self._run.tenant, self._run.key, message)
 
     def finish(self) -> None:
-        if self._entries:
-            audit.append(self._cur, self._whose[1], self._entries)
+        audit.append(self._cur, self._run.tenant, self._entries)
 
 
-def apply(cur: Cursor, now: int, key: int, side: Side) -> None:
+def apply(cur: Cursor, now: int, run: Whose, side: Side) -> None:
     if not (side.holds or side.close_holds or side.resumed_holds or side.close_all_holds is not None):
         return
-    of_run = OfRun(cur, now, key)
+    of_run = OfRun(cur, now, run)
     for hold in side.holds:
         of_run.open(hold)
     for closed in side.close_holds:
@@ -95,8 +95,8 @@ def apply(cur: Cursor, now: int, key: int, side: Side) -> None:
     of_run.finish()
 
 
-def close_all(cur: Cursor, now: int, key: int, reason: str) -> None:
-    of_run = OfRun(cur, now, key)
+def close_all(cur: Cursor, now: int, run: Whose, reason: str) -> None:
+    of_run = OfRun(cur, now, run)
     of_run.close_all(reason)
     of_run.finish()
 

@@ -7,7 +7,9 @@ import msgspec
 from holdfast.errors import BlobMissingError, RunNotFoundError, RunReadOnlyError
 from holdfast.store.base import NewRun, RunFilter, RunRow
 from holdfast.store.consequences import DELETED
+from holdfast.store.sql.sqlite import outbox
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
+from holdfast.store.sql.sqlite.run_holds import Whose
 from holdfast.store.sql.sqlite.settle import append
 from holdfast.store.sql.sqlite.side import apply_side, check_transitions, close_all, missing_blob
 from holdfast.types.ids import RunId
@@ -72,7 +74,7 @@ def _apply(cur: Cursor, now: int, new: NewRun, key: int, sides: list[Side]) -> N
         )
     check_transitions(_lease(new)[0], sides)
     for side in sides:
-        apply_side(cur, now, key, side)
+        apply_side(cur, now, Whose(key, new.id, new.tenant), side)
 
 
 def _earlier(cur: Cursor, new: NewRun) -> Row:
@@ -138,15 +140,15 @@ def _lease(new: NewRun) -> tuple[RunStatus, int, str | None, int | None]:
 
 
 def _supersede(cur: Cursor, now: int, old: RunId, new: RunId) -> None:
-    found = row(cur, "SELECT key, status, read_only FROM runs WHERE id = ?", (old,))
+    found = row(cur, "SELECT key, status, read_only, tenant FROM runs WHERE id = ?", (old,))
     if found is None:
         raise RunNotFoundError(f"There is no run {old} to supersede.")
-    key, status, read_only = found
+    key, status, read_only, tenant = found
     if read_only:
         raise RunReadOnlyError(f"Run {old} is imported history: it cannot be superseded.", run=old)
     if status not in ENDED:
         cur.execute(_SUPERSEDE, (now, now, key))
-    close_all(cur, now, key, f"superseded by run {new}")
+    close_all(cur, now, Whose(key, old, tenant), f"superseded by run {new}")
     cur.execute("UPDATE runs SET superseded_by = ?, term = term + 1 WHERE key = ?", (new, key))
 
 
@@ -186,24 +188,26 @@ def listing(where: RunFilter, after: tuple[int, int] | None) -> tuple[str, list[
 
 
 def delete(cur: Cursor, now: int, run: RunId, ended: bool) -> bool:
-    found = row(cur, "SELECT key, lease_until, status FROM runs WHERE id = ?", (run,))
+    found = row(cur, "SELECT key, lease_until, status, tenant FROM runs WHERE id = ?", (run,))
     if found is None or (found[1] is not None and found[1] > now) or (ended and found[2] not in ENDED):
         return False
     key = found[0]
     for table in ("journal", "events"):
         cur.execute(f"DELETE FROM {table} WHERE key BETWEEN ? AND ?", (key << 32, key << 32 | 0xFFFF_FFFF))
-    _delete_holds(cur, now, key)
+    _delete_holds(cur, now, Whose(key, run, found[3]))
     for table in _OF_RUN:
         cur.execute(f"DELETE FROM {table} WHERE run_key = ?", (key,))
     cur.execute("DELETE FROM runs WHERE key = ?", (key,))
     return True
 
 
-def _delete_holds(cur: Cursor, now: int, key: int) -> None:
+def _delete_holds(cur: Cursor, now: int, run: Whose) -> None:
     """Those still open are closed first: what was sent about them is to be withdrawn, and the audit says so.
-    These messages outlive the run."""
-    cur.execute("DELETE FROM outbox WHERE run_key = ?", (key,))
-    close_all(cur, now, key, DELETED)
-    cur.execute("UPDATE outbox SET run_key = NULL WHERE run_key = ?", (key,))
-    for table in _OF_HOLD:
-        cur.execute(f"DELETE FROM {table} WHERE hold IN (SELECT id FROM holds WHERE run_key = ?)", (key,))
+    Of what was to be told before, nothing is left to tell."""
+    holds = [hold for (hold,) in rows(cur, "SELECT id FROM holds WHERE run_key = ?", (run.key,))]
+    outbox.empty(cur, run.key, holds)
+    close_all(cur, now, run, DELETED)
+    outbox.let_go(cur, holds)
+    for hold in holds:
+        for table in _OF_HOLD:
+            cur.execute(f"DELETE FROM {table} WHERE hold = ?", (hold,))

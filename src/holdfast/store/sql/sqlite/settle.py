@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.store.sql.sqlite.connect import Cursor, Row, rows
+from holdfast.store.sql.sqlite.run_holds import Whose
 from holdfast.store.sql.sqlite.side import apply_side, refused
 from holdfast.telemetry import crashpoint
 from holdfast.types.record import Lease, Park, Record, Refusal, RunBatch, SettleAnswer
 
-_STANDING = "SELECT term, head, event_seq, worker, status FROM runs WHERE key = ? AND id = ?"
+_STANDING = "SELECT term, head, event_seq, worker, status, tenant FROM runs WHERE key = ? AND id = ?"
 
 APPEND = """
 INSERT INTO journal (key, kind, at, term, node, visit, attempt, scope, effect, outcome, listed, events,
@@ -38,7 +39,7 @@ def _settle_run(cur: Cursor, now: int, batch: RunBatch) -> SettleAnswer:
     found = cur.execute(_STANDING, (lease.key, lease.run)).fetchall()
     if not found:
         return SettleAnswer(lease.run, Refusal.fenced)
-    term, head, event_seq, worker, status = found[0]
+    term, head, event_seq, worker, status, tenant = found[0]
     owned = term == lease.term and worker == lease.worker
     answered = event_seq + 1
     if records[0].seq <= head:
@@ -60,7 +61,7 @@ def _settle_run(cur: Cursor, now: int, batch: RunBatch) -> SettleAnswer:
     last = append(cur, lease.key, records, event_seq)
     cur.execute(_ADVANCE, (records[-1].seq, last, now, lease.key))
     for side in sides:
-        apply_side(cur, now, lease.key, side)
+        apply_side(cur, now, Whose(lease.key, lease.run, tenant), side)
     if batch.park is None:
         return SettleAnswer(lease.run, None, answered)
     return SettleAnswer(lease.run, None, answered, park(cur, now, lease, batch.park))

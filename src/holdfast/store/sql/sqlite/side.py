@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from holdfast.errors import StoreError
 from holdfast.store.sql.sqlite import memories, outbox, run_holds
-from holdfast.store.sql.sqlite.connect import Cursor, row, rows
+from holdfast.store.sql.sqlite.connect import Cursor, row
+from holdfast.store.sql.sqlite.run_holds import Whose
 from holdfast.types.ids import HoldId
 from holdfast.types.record import Migrated, Refusal, Side, expiring
 from holdfast.types.status import ENDED, RunStatus, may_follow
@@ -15,7 +16,6 @@ _OPEN_TIMER = "INSERT INTO timers (run_key, token, fire_at) VALUES (?, ?, ?) ON 
 _CLOSE_TIMER = "DELETE FROM timers WHERE run_key = ? AND token = ?"
 _CLOSE_ALL_TIMERS = "DELETE FROM timers WHERE run_key = ?"
 _TAKE = "UPDATE inbox SET done = 1 WHERE id = ? AND run_key = ?"
-_TENANT = "SELECT tenant FROM runs WHERE key = ?"
 _REFER = "INSERT INTO blob_refs (run_key, digest) VALUES (?, ?) ON CONFLICT DO NOTHING"
 _END = """
 UPDATE runs SET status = ?, error = coalesce(?, error), ended_at = ?, worker = NULL, lease_until = NULL,
@@ -64,18 +64,17 @@ def check_transitions(status: str, sides: Sequence[Side]) -> None:
         status = new
 
 
-def apply_side(cur: Cursor, now: int, key: int, side: Side) -> None:
+def apply_side(cur: Cursor, now: int, run: Whose, side: Side) -> None:
+    key = run.key
     refer(cur, key, side)
-    run_holds.apply(cur, now, key, side)
+    run_holds.apply(cur, now, run, side)
     _apply_timers(cur, key, side)
     for number in side.inbox_done:
         cur.execute(_TAKE, (number, key))
     for memory in side.memories:
         memories.put(cur, memory)
-    if side.outbox:
-        ((tenant,),) = rows(cur, _TENANT, (key,))
-        for message in side.outbox:
-            outbox.put(cur, now, tenant, key, message)
+    for message in side.outbox:
+        outbox.put(cur, now, run.tenant, key, message)
     if side.migrated is not None:
         _migrate(cur, key, side.migrated)
     if side.status in ENDED:
@@ -96,10 +95,10 @@ def refer(cur: Cursor, key: int, side: Side) -> None:
         cur.execute(_REFER, (key, digest))
 
 
-def close_all(cur: Cursor, now: int, key: int, reason: str) -> None:
+def close_all(cur: Cursor, now: int, run: Whose, reason: str) -> None:
     """A run ends from outside: its open holds and timers end with it (CA-3)."""
-    run_holds.close_all(cur, now, key, reason)
-    cur.execute(_CLOSE_ALL_TIMERS, (key,))
+    run_holds.close_all(cur, now, run, reason)
+    cur.execute(_CLOSE_ALL_TIMERS, (run.key,))
 
 
 def _is_waiting(cur: Cursor, key: int, number: int) -> bool:

@@ -77,8 +77,8 @@ CREATE TABLE holds_new (
 INSERT INTO holds_new (
     number, id, run_key, tenant, read_only, status, version, seq, node, scope, visit, ordinal, type, assignee,
     assignee_type, assignee_value, priority, created_at, updated_at, expires_at, expiry_action,
-    escalation_target, original_timeout, resolved_by, resolved_at, closed_by, closed_at, closed_reason, resumed_at, request_hash,
-    prompt, options, schema, resolution, context)
+    escalation_target, original_timeout, resolved_by, resolved_at, closed_by, closed_at, closed_reason,
+    resumed_at, request_hash, prompt, options, schema, resolution, context)
 SELECT
     holds.number, holds.id, holds.run_key, runs.tenant, runs.read_only, holds.status, holds.version,
     holds.seq, holds.node, holds.scope, holds.visit, holds.ordinal, holds.type, holds.assignee,
@@ -116,9 +116,9 @@ CREATE INDEX holds_of_tenant ON holds (tenant, urgency, due, created_at)
 CREATE INDEX holds_shared ON holds (tenant, urgency, due, created_at)
     WHERE status = 'pending' AND NOT read_only AND json_extract(terms, '$.also_for') IS NOT NULL;
 -- Lists by age, of whatever status.
-CREATE INDEX holds_by_status ON holds (status, created_at);
 CREATE INDEX holds_by_age ON holds (tenant, status, created_at);
-CREATE INDEX holds_asked_of ON holds (tenant, assignee_type, assignee_value, status, created_at);
+CREATE INDEX holds_asked_of ON holds (tenant, assignee_type, assignee_value, status, created_at)
+    WHERE status <> 'pending';
 CREATE INDEX holds_shared_by_age ON holds (tenant, status, created_at)
     WHERE json_extract(terms, '$.also_for') IS NOT NULL;
 CREATE INDEX holds_resolved_by ON holds (tenant, resolved_by, created_at) WHERE resolved_by IS NOT NULL;
@@ -204,6 +204,12 @@ CREATE TABLE audit_heads (
     hash BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+CREATE TRIGGER audit_grown AFTER INSERT ON audit
+BEGIN
+    INSERT INTO audit_heads (tenant, seq, hash) VALUES (NEW.tenant, NEW.seq, NEW.hash)
+    ON CONFLICT (tenant) DO UPDATE SET seq = excluded.seq, hash = excluded.hash;
+END;
+
 CREATE TRIGGER audit_updated BEFORE UPDATE ON audit
 BEGIN
     SELECT RAISE(ABORT, 'the audit cannot be changed');
@@ -221,9 +227,10 @@ BEGIN
     SELECT RAISE(ABORT, 'the audit grows at its end only');
 END;
 
--- AUTOINCREMENT: whoever finishes a message late never finishes another one.
+-- Rows are never deleted: a number is never given to another message, and a key never told twice. The key of
+-- a message about a hold begins with the hold's id, so that they are found by it.
 CREATE TABLE outbox_new (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    id INTEGER PRIMARY KEY,
     tenant TEXT NOT NULL,
     run_key INTEGER,
     hold TEXT,
@@ -236,7 +243,7 @@ CREATE TABLE outbox_new (
     claimed_until INTEGER,
     error TEXT,
     payload BLOB NOT NULL,
-    UNIQUE (tenant, key)
+    UNIQUE (key, tenant)
 ) STRICT;
 
 INSERT INTO outbox_new (id, tenant, run_key, at, topic, key, due_at, payload)
@@ -248,9 +255,8 @@ DROP TABLE outbox;
 ALTER TABLE outbox_new RENAME TO outbox;
 
 CREATE INDEX outbox_due ON outbox (due_at) WHERE state = 'waiting';
-CREATE INDEX outbox_of_hold ON outbox (hold) WHERE hold IS NOT NULL;
-CREATE INDEX outbox_of_run ON outbox (run_key) WHERE run_key IS NOT NULL;
-CREATE INDEX outbox_dead ON outbox (tenant, id) WHERE state = 'dead';
+CREATE INDEX outbox_of_run ON outbox (run_key) WHERE run_key IS NOT NULL AND hold IS NULL;
+CREATE INDEX outbox_dead ON outbox (tenant) WHERE state = 'dead';
 
 -- Small named things of a tenant: people, groups, skills, deployments, calendars, policies.
 CREATE TABLE documents (

@@ -10,7 +10,7 @@ import msgspec
 from holdfast.errors import AnswerInvalidError, ValueTooLargeError
 from holdfast.holds.schema import problems_in
 from holdfast.types.hold import HoldRow, Option
-from holdfast.types.wording import told
+from holdfast.types.wording import demand_text, told
 
 MAX_TEXT: Final = 200
 MAX_COMMENT: Final = 10_000
@@ -122,9 +122,9 @@ def _comment(text: str | None, option: Option | None) -> str | None:
     return demand_comment(trimmed) if trimmed else None
 
 
-def demand_comment(text: str) -> str:
-    """Raises ValueTooLargeError."""
-    size = len(text.encode("utf-8", "surrogatepass"))
+def demand_comment(text: Any) -> str:
+    """Raises InputError for no text, ValueTooLargeError."""
+    size = len(demand_text(text, "a comment").encode())
     if size > MAX_COMMENT:
         raise _too_large("a comment", size, MAX_COMMENT)
     return text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from holdfast.errors import InputError
 from holdfast.holds import conflicts
 from holdfast.holds.assigning import UNROUTED, parse_assignee
 from holdfast.holds.changing import change
@@ -15,6 +16,7 @@ from holdfast.types.hold import HoldChange, HoldRow
 from holdfast.types.terms import Actor
 
 CLAIM_SECONDS: Final = 30 * 60
+MAX_SECONDS: Final = 7 * 86_400
 
 
 async def claim(
@@ -26,7 +28,7 @@ async def claim(
     Raises HoldClaimedError while somebody else has it."""
 
     async def decide(row: HoldRow, now: int) -> HoldChange:
-        until = now + int((CLAIM_SECONDS if seconds is None else seconds) * MICROS)
+        until = now + _length(seconds)
         permit = await office.permit(actor, "claim", row, now, reason=reason)
         conflicts.demand_open(row)
         conflicts.demand_free(row, actor.id, now)
@@ -44,6 +46,15 @@ async def claim(
         )
 
     return await change(office, actor, hold, "claim", decide)
+
+
+def _length(seconds: float | None) -> int:
+    wanted = CLAIM_SECONDS if seconds is None else seconds
+    if not 0 < wanted <= MAX_SECONDS:
+        raise InputError(
+            f"a claim lasts up to {MAX_SECONDS:,} seconds, not {seconds}.", hint="Claim it again."
+        )
+    return int(wanted * MICROS)
 
 
 async def release(office: Office, actor: Actor, hold: str) -> HoldRow:

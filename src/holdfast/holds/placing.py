@@ -51,7 +51,7 @@ async def place(
 def _window(row: HoldRow, seconds: float | None) -> int:
     """What the hold says is the most."""
     allowed = UNDO_SECONDS if row.terms.undo is None else row.terms.undo
-    return int(MICROS * (allowed if seconds is None else min(seconds, allowed)))
+    return int(MICROS * (min(seconds, allowed) if seconds is not None and seconds > 0 else allowed))
 
 
 def _placed(row: HoldRow, actor: Actor, made: HoldChange, window: int) -> HoldChange:

@@ -92,7 +92,7 @@ def moved(
     if expires_at is not None:
         fields["expires_at"] = expires_at
     said = {"reason": reason} if reason else {}
-    known = {"from": before, "to": after, "epoch": epoch}
+    known: dict[str, Any] = {"from": before, "to": after, "epoch": epoch}
     return HoldChange(
         hold=row.id,
         version=row.version,

@@ -32,6 +32,8 @@ async def test_a_cancelled_hold_has_no_decision_and_its_run_ends(scene: Scene) -
     row = await scene.asks()
     with pytest.raises(ForbiddenError):
         await scene.holds.cancel(DANA, row.id)
+    with pytest.raises(InputError, match="must be text"):
+        await scene.holds.cancel(ADMIN, row.id, reason=5)  # type: ignore[arg-type]
     done = await scene.holds.cancel(ADMIN, row.id, reason="order withdrawn")
     assert (done.status, done.closed_by, done.closed_reason) == (
         HoldStatus.cancelled,
@@ -125,6 +127,9 @@ async def test_a_claim_keeps_others_out_until_it_lapses_or_is_released(scene: Sc
     scene.clock.advance(seconds=600)
     assert (await scene.holds.claim(FINN, row.id)).claimed_by == FINN.id
     assert (await scene.holds.release(ADMIN, row.id)).claimed_by is None
+    for wrong in (0, -1, float("nan"), float("inf"), 10**9):
+        with pytest.raises(InputError, match="lasts up to"):
+            await scene.holds.claim(SAM, row.id, seconds=wrong)
 
 
 @pytest.mark.covers("AS-12")

@@ -53,6 +53,12 @@ PROGRAM = {
     "clock": "the time; tests pass a fake one",
     "settings": "see below",
     "keys": "the keys of encryption at rest; none: nothing is encrypted",
+    "directory": "who people, groups and roles are: a directory, the path of a file, or `store`",
+    "policies": "rules for holds, or files of them; `store:` for those in the store",
+    "judges": "whom the rules in files may ask, by name",
+    "guardrails": "what approvals have to pass that no person gave",
+    "notify": "settings of the channels by which people hear of holds, or their file",
+    "channels": "further channels, made by the program",
     "objects": "where large values lie; the default is a folder beside the database",
     "memory": "what `ctx.memory` reads and writes; the default lies in the store",
 }

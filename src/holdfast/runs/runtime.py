@@ -71,6 +71,8 @@ class RunSettings(msgspec.Struct, kw_only=True):
     """how long handlers may finish when a worker is told to stop, or a run is cancelled"""
     poll: float = 1.0
     """how often a worker looks for work that nobody told it of"""
+    hold_sweep: float = 300.0
+    """how often a worker sweeps holds, whatever is due; what falls due is noticed with each poll"""
     retention: Retention | None = None
     """in place of what the flows declare"""
     retention_every: float = 3600.0

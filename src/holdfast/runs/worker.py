@@ -65,6 +65,7 @@ class Worker:
         )
         self.timers = TimerSweep(self.store, clock, every=poll)
         self.holds = self.runtime.sweeper
+        self.holds.look, self.holds.every = poll, self.runtime.settings.hold_sweep
         settings = self.runtime.settings
         self.keeper = Keeper(service, retention=settings.retention, every=settings.retention_every)
         self._runs: dict[RunId, asyncio.Task[None]] = {}
@@ -118,6 +119,7 @@ class Worker:
             raise RuntimeError("this worker already serves; run_until_idle is for one that does not")
         settings = self.runtime.settings
         hot, settings.hot_hold = settings.hot_hold, 0.0
+        await self.holds.sweep()
         try:
             while await self._work_once():
                 pass

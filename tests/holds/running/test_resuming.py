@@ -93,9 +93,7 @@ async def test_a_run_is_told_again_when_what_should_have_woken_it_was_lost(
         await Worker(flow, on=house).run_until_idle()
         assert log == [], "nobody has told it yet"
         clock.advance(minutes=2)
-        worker = Worker(flow, on=house)
-        await (await house.service()).runtime.sweeper.sweep()
-        await worker.run_until_idle()
+        await Worker(flow, on=house).run_until_idle()
         assert log == ["approve"]
         assert (await the_hold(house, result)).resumed_at is not None
 

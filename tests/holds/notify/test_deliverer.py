@@ -11,6 +11,7 @@ from holdfast import Worker
 from holdfast.holds.notify.channel import Scope
 from holdfast.holds.notify.deliverer import Deliverer
 from holdfast.holds.notify.recipients import recipients_of
+from holdfast.holds.notify.settings import NotifySettings
 from holdfast.holds.notify.slack import Slack
 from holdfast.types.clock import MICROS
 from holdfast.types.outbox import OutboxState
@@ -178,6 +179,48 @@ async def test_deliverer_stops_at_the_next_recipient_when_the_hold_is_decided_me
         it.clock.advance(seconds=2)
         await it.deliverer.deliver()
     assert diary.told() == [("hold.created", "a@x"), ("hold.closed", "a@x")]
+
+
+@pytest.mark.covers("HOLD-NOTE-09")
+async def test_deliverer_tells_of_the_end_after_the_beginning_when_both_are_under_way():
+    async with scene() as it:
+        sending, go_on = asyncio.Event(), asyncio.Event()
+
+        async def slow(notice):
+            if notice.topic == "hold.created":
+                sending.set()
+                await go_on.wait()
+
+        diary = Diary(before=slow)
+        it.deliverer.channels._fixed.append((None, diary))
+        row = await it.ask()
+        first = asyncio.create_task(it.deliverer.deliver())
+        await sending.wait()
+        await it.resolve(row)
+        other = Deliverer(it.store, it.clock, it.deliverer.channels)
+        assert (await other.deliver()).waiting == 1
+        go_on.set()
+        await first
+        it.clock.advance(seconds=2)
+        assert (await other.deliver()).done == 1
+    assert [topic for topic, _ in diary.told()] == ["hold.created", "hold.closed"]
+
+
+async def test_row_is_changed_once_when_many_are_told():
+    diary = Diary(people={"group:finance": ("a@x", "b@x", "c@x")})
+    async with scene(diary, assignee="group:finance") as it:
+        row = await it.ask()
+        await it.deliverer.deliver()
+        assert (await it.row(row)).version == row.version + 1
+
+
+async def test_only_one_person_gets_a_link_of_their_own():
+    mail, chat = Diary("mail"), Diary("chat", personal=False)
+    async with scene(mail, chat, settings=NotifySettings(base_url="https://holdfast.example/")) as it:
+        row = await it.ask()
+        await it.deliverer.deliver()
+    assert mail.notices[0].link.startswith("https://holdfast.example/links#v1.")
+    assert chat.notices[0].link == f"https://holdfast.example/inbox/{row.id}"
 
 
 @pytest.mark.covers("HOLD-NOTE-09")

@@ -130,9 +130,12 @@ async def test_egress_refuses_a_name_when_only_one_of_its_addresses_is_inside():
         await address_of(target_of("https://h.example.com/", Egress()), Egress(), mixed)
 
 
-async def test_egress_refuses_the_metadata_address_when_its_host_is_allowed():
+@pytest.mark.parametrize(
+    "address", ["169.254.169.254", "::ffff:169.254.169.254", "2001:0:a9fe:a9fe::1", "fd00:ec2::254"]
+)
+async def test_egress_refuses_the_metadata_address_when_its_host_is_allowed(address):
     async def metadata(host, port):
-        return ["::ffff:169.254.169.254"]
+        return [address]
 
     egress = Egress(allow=("intranet",))
     with pytest.raises(EgressError):

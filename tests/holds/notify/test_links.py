@@ -198,16 +198,18 @@ async def test_link_is_used_up_with_its_decision_when_two_post_at_once(store):
             assert isinstance(lost, HoldDecidedError)
 
 
-async def test_link_votes_once_when_the_hold_stays_open(store):
-    """The name of a link is consumed by the very change that it was used for."""
+@pytest.mark.covers("HOLD-SEC-02", "HOLD-NOTE-06")
+async def test_link_is_named_in_the_very_change_that_it_was_used_for(store):
     async with scene(store=store) as it:
-        row = await it.ask()
+        row, other = await it.ask(), await it.ask()
+        doors, token = await _scene_link(it, row)
+        used = (await doors.look(token)).claims.jti
         change = HoldChange(
-            hold=row.id, version=row.version, at=it.clock.now(), fields={"claim_until": 1}, link="j"
+            hold=other.id, version=other.version, at=it.clock.now(), fields={"claim_until": 1}, link=used
         )
-        await it.store.change_hold(change)
-        again = msgspec.structs.replace(change, version=row.version + 1)
-        assert await it.store.change_hold(again) is Unchanged.link_used
+        await doors.decide(token, APPROVE)
+        assert await it.store.change_hold(change) is Unchanged.link_used
+        assert await it.row(other) == other
 
 
 @pytest.mark.covers("HOLD-SEC-02", "HOLD-NOTE-06")

@@ -226,7 +226,7 @@ async def test_no_option_of_a_human_step_is_dropped_on_its_way_to_the_hold(house
     (spec,) = [each.hold for each in flow.program().graph.nodes if each.id == "gate"]
     assert [
         name for name in HoldSpec.__struct_fields__ if getattr(spec, name) == getattr(HoldSpec(), name)
-    ] == ["form", "wait"]  # which a hold has in place of a schema, and of a length that is known
+    ] == ["form", "wait", "modifies"]  # in place of a schema, and of a length that is known
     waiting = await flow.run({"what": "it"}, on=house)
     (hold,) = waiting.holds
     assert (hold.prompt, hold.assignee, hold.priority, hold.type) == ("Ship it?", "team:it", "high", "review")

@@ -49,6 +49,8 @@ def decided(row: HoldRow, *, draft_saved: bool = False) -> HoldDecidedError:
         decision=said.get("decision"),
         resolved_by=row.resolved_by,
         resolved_at=row.resolved_at,
+        closed_by=row.closed_by,
+        closed_at=row.closed_at,
         your_draft_saved=draft_saved,
     )
 

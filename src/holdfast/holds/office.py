@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 # What moves a hold from one to another, as the audit has it.
 MOVES = ("reassigned", "escalated")
+DECIDING = frozenset({"resolve", "claim", "ask_back"})
 
 
 class Permit(msgspec.Struct, frozen=True):
@@ -87,7 +88,7 @@ class Office:
         try:
             return Permit(standing, demand(verdict, row, action), past)
         except NotAssignedError as error:
-            if await self._was_theirs(standing, action, row, now, past):
+            if action in DECIDING and await self._was_theirs(standing, action, row, now, past):
                 raise conflicts.reassigned(row) from error
             raise
 

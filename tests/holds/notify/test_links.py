@@ -302,7 +302,7 @@ async def test_link_gives_no_more_than_its_purpose_and_its_decisions():
         assert (await it.row(row)).status is HoldStatus.pending
 
 
-@pytest.mark.covers("HOLD-SEC-01", "HOLD-SEC-11")
+@pytest.mark.covers("HOLD-SEC-01")
 async def test_link_of_one_tenant_opens_nothing_of_another():
     async with scene() as it:
         row = await it.ask()

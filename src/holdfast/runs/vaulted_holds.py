@@ -14,9 +14,7 @@ from holdfast.store.base import Store
 from holdfast.types.audit import AuditRow, NewAudit
 from holdfast.types.clock import MICROS
 from holdfast.types.document import Document
-from holdfast.types.event import EventRow
 from holdfast.types.hold import (
-    Answer,
     Due,
     HoldChange,
     HoldFilter,
@@ -127,16 +125,6 @@ class VaultedHolds:
             self.vault.open_hold(row)
         changed = await self.inner.change_hold(vault_holds.close_change(self.vault, change, row))
         return self._listed(changed) if isinstance(changed, HoldRow) else changed
-
-    async def answer(self, answer: Answer, *, event: EventRow) -> HoldRow | None:
-        row = await self.inner.hold(answer.hold)
-        if row is None:
-            return None
-        self.vault.open_hold(row)
-        closed = self.vault.close(answer.resolution, row.tenant, "resolution", row.id)
-        told = self.vault.close_event(event, row.tenant, row.run)
-        won = await self.inner.answer(replace(answer, resolution=closed), event=told)
-        return None if won is None else self.vault.open_hold(won)
 
     async def due_holds(self, due: Due, *, now: int, limit: int) -> list[HoldRow]:
         return [self._listed(row) for row in await self.inner.due_holds(due, now=now, limit=limit)]

@@ -283,9 +283,9 @@ class Moving(Protocol):
     async def adopt(self, history: RunHistory) -> tuple[RunRow, bool]:
         """Write it as read-only history: the same status, numbers and instants, no lease, never ready, no
         timers, no mail, no idempotency key, nothing in the feed (it did not happen here). (row, True), or the
-        run that has this id already with False. Afterwards claim passes it over, send answers False, answer
-        None, and create with `supersedes` raises RunReadOnlyError. Raises BlobMissingError where a blob is
-        not stored, ConflictError where a hold's id belongs to another run."""
+        run that has this id already with False. Afterwards claim passes it over, send answers False, a hold
+        takes no change, and create with `supersedes` raises RunReadOnlyError. Raises BlobMissingError where a
+        blob is not stored, ConflictError where a hold's id belongs to another run."""
         ...
 
 

@@ -10,9 +10,7 @@ from typing import Any, Protocol
 
 from holdfast.types.audit import AuditRow, NewAudit
 from holdfast.types.document import Document
-from holdfast.types.event import EventRow
 from holdfast.types.hold import (
-    Answer,
     Due,
     HoldChange,
     HoldFilter,
@@ -58,10 +56,6 @@ class Holds(Protocol):
 
     async def change_hold(self, change: HoldChange) -> HoldRow | Unchanged:
         """All of it or nothing. The row as it is afterwards. Audit rows join their tenant's chain."""
-        ...
-
-    async def answer(self, answer: Answer, *, event: EventRow) -> HoldRow | None:
-        """To go: `change_hold` does this and more."""
         ...
 
     async def due_holds(self, due: Due, *, now: int, limit: int) -> list[HoldRow]:

@@ -1,4 +1,4 @@
-"""Small named things of a tenant that are looked up by name: people, groups, skills, deployments, calendars."""
+"""Small named things of a tenant that are looked up by name: people, groups, skills, calendars."""
 
 from __future__ import annotations
 

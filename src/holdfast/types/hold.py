@@ -122,15 +122,6 @@ class HoldRow(NewHold, frozen=True, kw_only=True):
         return self.deployment or f"flow:{self.flow}"
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """A decision on its way to a hold: written by one compare-and-set together with the run's inbox row."""
-
-    hold: HoldId
-    resolution: bytes
-    resolved_by: str
-    at: int
-
-
 class Note(msgspec.Struct, frozen=True, kw_only=True):
     """What people leave at a hold, one per (kind, slot): a later one replaces it.
 

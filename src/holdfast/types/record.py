@@ -5,7 +5,6 @@ A record has columns that can be read when its payload cannot (D-4), and a paylo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import Any
 
@@ -15,7 +14,7 @@ from holdfast.types.hold import HoldClosed, NewHold
 from holdfast.types.ids import HoldId, RunId
 from holdfast.types.memory import Memory
 from holdfast.types.outbox import OutboxMessage
-from holdfast.types.status import HoldStatus, RunStatus
+from holdfast.types.status import RunStatus
 
 
 class Kind(IntEnum):
@@ -65,12 +64,6 @@ class Side(msgspec.Struct, kw_only=True):
     memories: list[Memory] = []
     migrated: Migrated | None = None
     resumed_holds: list[HoldId] = []  # whose outcome the run takes in with this record
-
-
-def expiring(sides: Iterable[Side]) -> Iterator[HoldClosed]:
-    """Holds whose deadline the run acts on. One that was answered meanwhile has its answer: a range that
-    expires it is refused, and whoever goes on reads the answer first."""
-    return (closed for side in sides for closed in side.close_holds if closed.status is HoldStatus.expired)
 
 
 class Record(msgspec.Struct):
@@ -135,7 +128,7 @@ class Refusal(IntEnum):
 
     fenced = 1
     head_moved = 2
-    inbox_taken = 3  # or a hold that the range expires was answered meanwhile
+    inbox_taken = 3
     put_blobs_again = 4
 
 

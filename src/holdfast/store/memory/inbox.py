@@ -5,16 +5,13 @@ from __future__ import annotations
 from heapq import nsmallest
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from holdfast.store.memory.tables import Tables
 from holdfast.telemetry import crashpoint
-from holdfast.types.status import ENDED, HoldStatus, RunStatus
+from holdfast.types.status import ENDED, RunStatus
 
 if TYPE_CHECKING:
     from holdfast.store.memory.rows import Run
     from holdfast.types.event import EventRow
-    from holdfast.types.hold import Answer, HoldRow
     from holdfast.types.ids import RunId
     from holdfast.types.record import InboxRow
 
@@ -86,27 +83,6 @@ class Telling(Tables):
         with self._lock:
             found = self._ids.get(run)
             return [] if found is None else list(found.late)
-
-    async def answer(self, answer: Answer, *, event: EventRow) -> HoldRow | None:
-        with self._lock:
-            row = self._holds.get(answer.hold)
-            if row is None or row.status is not HoldStatus.pending or self._ids[row.run].read_only:
-                return None
-            decided = msgspec.structs.replace(
-                row,
-                status=HoldStatus.resolved,
-                version=row.version + 1,
-                resolution=bytes(answer.resolution),
-                resolved_by=answer.resolved_by,
-                resolved_at=answer.at,
-                updated_at=self._now(),
-            )
-            self._holds[row.id] = decided
-            run = self._ids[row.run]
-            self._add_inbox(run, "answer", row.id.encode(), self._now())
-            self._add_event(run, event)
-        self._bell.ring()
-        return decided
 
 
 def _listens(run: Run, kind: str) -> bool:

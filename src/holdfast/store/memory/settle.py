@@ -11,7 +11,7 @@ from holdfast.store.memory.rows import copy_record
 from holdfast.store.memory.run_holds import Asking
 from holdfast.store.memory.tables import check_transition
 from holdfast.telemetry import crashpoint
-from holdfast.types.record import Park, Refusal, SettleAnswer, expiring
+from holdfast.types.record import Park, Refusal, SettleAnswer
 from holdfast.types.status import ENDED, HoldStatus
 
 if TYPE_CHECKING:
@@ -93,8 +93,6 @@ class Settling(Asking):
     def _refusal_of_sides(self, run: Run, sides: list[Side]) -> Refusal | None:
         consumed = [row for side in sides for row in side.inbox_done]
         if len(set(consumed)) != len(consumed) or not all(row in run.inbox for row in consumed):
-            return Refusal.inbox_taken
-        if any(self._holds[closed.id].status is not HoldStatus.pending for closed in expiring(sides)):
             return Refusal.inbox_taken
         if not self._blobs_stand(side.blobs for side in sides):
             return Refusal.put_blobs_again

@@ -58,7 +58,7 @@ class DurableSuite:
         side = Side(timers=[NewTimer("t", 5)], blobs=[b"d"], error="e")
         await kit.written(lease, kit.record(2, side=side))
         await kit.store.send(lease.run, "note", b"n", dedupe="k", event=kit.event())
-        await kit.store.answer(kit.answer(hold), event=kit.event())
+        await kit.decide(hold, event=kit.event())
         await kit.store.report_late(lease.run, 1, b"late")
         await kit.store.put_flow(FlowRow(name="f", version="v", graph=b"g", created_at=1))
         before = await everything(kit.store, lease.run, hold)

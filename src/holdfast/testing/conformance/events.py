@@ -32,7 +32,7 @@ async def told(kit: StoreKit) -> RunId:
     await kit.written(lease, kit.record(1, events=3))
     await kit.store.send(lease.run, "note", b"", event=kit.event("noted", b"n"))
     await kit.asked(lease, hold, 2)
-    await kit.store.answer(kit.answer(hold.id), event=kit.event("answered", b"a"))
+    await kit.decide(hold.id, event=kit.event("answered", b"a"))
     await kit.written(lease, kit.record(3, events=0), kit.record(4, events=2))
     return lease.run
 

@@ -10,7 +10,7 @@ from holdfast.store.base import ClaimRequest
 from holdfast.testing.conformance.kit import TTL
 from holdfast.testing.conformance.leases import park
 from holdfast.types.event import EventRow
-from holdfast.types.hold import Option
+from holdfast.types.hold import HoldRow, Option
 from holdfast.types.ids import HoldId, derived_id
 from holdfast.types.record import Record, Side
 from holdfast.types.status import HoldStatus, RunStatus
@@ -65,7 +65,7 @@ class HoldSuite:
         lease = await kit.claimed()
         hold = kit.new_hold(1)
         await kit.asked(lease, hold)
-        decided = await kit.store.answer(kit.answer(hold.id), event=kit.event())
+        decided = await kit.decide(hold.id, event=kit.event())
         await kit.written(lease, kit.record(2, side=Side(holds=[hold])))
         assert await kit.hold(hold.id) == decided
 
@@ -90,15 +90,15 @@ class HoldSuite:
         hold = await kit.asked(lease)
         await park(kit.store, lease, status=RunStatus.pending_input)
         kit.clock.advance(days=7)
-        answer = kit.answer(hold, b'{"choice":"yes"}', "ada@ä")
-        decided = await kit.store.answer(answer, event=kit.event("hold.resolved", b"by ada"))
+        chosen = b'{"choice":"yes"}'
+        decided = await kit.decide(hold, chosen, "ada@ä", event=kit.event("hold.resolved", b"by ada"))
         assert decided is not None
         assert decided == await kit.hold(hold)
         assert (decided.status, decided.version) == (HoldStatus.resolved, 2)
         assert (decided.resolution, decided.resolved_by, decided.resolved_at) == (
-            answer.resolution,
+            chosen,
             "ada@ä",
-            answer.at,
+            kit.clock.now(),
         )
         seen, (message,) = await kit.store.pending(lease.run)
         assert (seen, message.kind, message.payload) == (1, "answer", hold.encode())
@@ -111,16 +111,16 @@ class HoldSuite:
     async def test_second_answer_changes_nothing(self, kit: StoreKit) -> None:
         lease = await kit.claimed()
         hold = await kit.asked(lease)
-        first = await kit.store.answer(kit.answer(hold), event=kit.event())
+        first = await kit.decide(hold, event=kit.event())
         before = await kit.row(lease.run)
-        assert await kit.store.answer(kit.answer(hold), event=kit.event()) is None
-        assert await kit.store.answer(kit.answer(hold, b'"no"', "eve"), event=kit.event()) is None
+        assert await kit.decide(hold, event=kit.event()) is None
+        assert await kit.decide(hold, b'"no"', "eve", event=kit.event()) is None
         assert await kit.hold(hold) == first
         assert await kit.row(lease.run) == before
 
     async def test_unknown_hold_takes_no_answer(self, kit: StoreKit) -> None:
         assert await kit.store.hold(NOBODY) is None
-        assert await kit.store.answer(kit.answer(NOBODY), event=kit.event()) is None
+        assert await kit.decide(NOBODY, event=kit.event()) is None
         assert await kit.store.feed(after=0, limit=9) == []
 
     @pytest.mark.covers("R-22", "R-25", "CORE-HOLD-02")
@@ -129,8 +129,9 @@ class HoldSuite:
         hold = await kit.asked(lease)
 
         async def contend(store: Store, number: int) -> bool:
-            given = kit.answer(hold, b"%d" % number, f"person-{number}")
-            return await store.answer(given, event=kit.event("hold.resolved", b"%d" % number)) is not None
+            told = kit.event("hold.resolved", b"%d" % number)
+            given = kit.decision(hold, b"%d" % number, f"person-{number}", event=told)
+            return isinstance(await store.change_hold(given), HoldRow)
 
         won = await kit.race(8, contend)
         assert sum(won) == 1
@@ -150,7 +151,7 @@ class HoldSuite:
             kit.clock.advance(seconds=1)
             lease = await kit.claimed(tenant="acme" if number % 2 else "default")
             opened.append(await kit.asked(lease))
-        await kit.store.answer(kit.answer(opened[0]), event=kit.event())
+        await kit.decide(opened[0], event=kit.event())
         listed = kit.store.holds
         assert [row.id for row in await listed()] == opened
         assert [row.id for row in await listed(limit=2)] == opened[:2]

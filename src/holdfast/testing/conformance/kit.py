@@ -14,16 +14,16 @@ from holdfast.store.base import Capability, ClaimRequest, NewRun
 from holdfast.testing.clock import FakeClock
 from holdfast.types.clock import MICROS
 from holdfast.types.event import EventRow
-from holdfast.types.hold import Answer, NewHold
+from holdfast.types.hold import HoldChange, HoldRow, NewHold
 from holdfast.types.ids import derived_id, new_run_id
 from holdfast.types.record import Kind, Record, RunBatch, Side
+from holdfast.types.status import HoldStatus
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from holdfast.store.base import Claim, RunRow, Store
     from holdfast.types.clock import Clock
-    from holdfast.types.hold import HoldRow
     from holdfast.types.ids import HoldId, RunId
     from holdfast.types.record import Lease, SettleAnswer
 
@@ -165,8 +165,37 @@ class StoreKit:
         assert row is not None
         return row
 
-    def answer(self, hold: HoldId, resolution: bytes = b'"approve"', by: str = "ada") -> Answer:
-        return Answer(hold=hold, resolution=resolution, resolved_by=by, at=self.clock.now())
+    def decision(
+        self,
+        hold: HoldId,
+        resolution: bytes = b'"approve"',
+        by: str = "ada",
+        *,
+        event: EventRow | None = None,
+    ) -> HoldChange:
+        """Of a hold that nothing happened to yet."""
+        fields = {
+            "status": HoldStatus.resolved,
+            "resolution": resolution,
+            "resolved_by": by,
+            "resolved_at": self.clock.now(),
+        }
+        mail = ("answer", hold.encode())
+        return HoldChange(
+            hold=hold, version=1, at=self.clock.now(), fields=fields, mail=mail, event=event or self.event()
+        )
+
+    async def decide(
+        self,
+        hold: HoldId,
+        resolution: bytes = b'"approve"',
+        by: str = "ada",
+        *,
+        event: EventRow | None = None,
+    ) -> HoldRow | None:
+        """None where it was not to be decided (any more)."""
+        row = await self.store.change_hold(self.decision(hold, resolution, by, event=event))
+        return row if isinstance(row, HoldRow) else None
 
     async def taken_over(self, lease: Lease) -> Lease:
         """Time passes, the lease lapses, another worker has the run: `lease` is old now."""

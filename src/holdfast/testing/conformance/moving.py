@@ -29,7 +29,7 @@ async def parked(kit: StoreKit) -> RunId:
     await kit.store.put_blob(DIGEST, len(DATA), DATA)
     lease = await kit.claimed(idempotency_key="once", thread="t-1")
     asked = await kit.asked(lease)
-    await kit.store.answer(kit.answer(asked), event=kit.event("hold.resolved"))
+    await kit.decide(asked, event=kit.event("hold.resolved"))
     await kit.store.report_late(lease.run, 1, b"it was done")
     second = kit.new_hold(3, visit=2)
     side = Side(blobs=[DIGEST], timers=[NewTimer("later", kit.clock.now() + 1)], holds=[second])
@@ -100,7 +100,7 @@ class MovingSuite:
         assert await kit.store.pending(run) == (history.run.inbox_seq, [])
         for kind in ("resume", "cancel", "timer"):
             assert not await kit.store.send(run, kind, b"", event=kit.event())
-        assert await kit.store.answer(kit.answer(open_hold), event=kit.event()) is None
+        assert await kit.decide(open_hold, event=kit.event()) is None
         with pytest.raises(RunReadOnlyError):
             await kit.store.create(kit.new_run(supersedes=run))
         assert await kit.store.claim(ClaimRequest(worker="w", ttl=TTL, limit=9)) == []

@@ -67,25 +67,12 @@ class SideSuite:
         lease = await kit.claimed()
         answered, waiting = kit.new_hold(1), kit.new_hold(1, ordinal=1)
         await kit.written(lease, kit.record(1, side=Side(holds=[answered, waiting])))
-        await kit.store.answer(kit.answer(answered.id), event=kit.event())
+        await kit.decide(answered.id, event=kit.event())
         closed = [HoldClosed(h.id, HoldStatus.cancelled, "not needed") for h in (answered, waiting)]
         await kit.written(lease, kit.record(2, side=Side(close_holds=closed)))
         assert (await kit.hold(answered.id)).status is HoldStatus.resolved
         row = await kit.hold(waiting.id)
         assert (row.status, row.closed_reason, row.version) == (HoldStatus.cancelled, "not needed", 2)
-
-    @pytest.mark.covers("D-29", "RC-2")
-    async def test_range_is_refused_when_it_expires_a_hold_that_was_answered(self, kit: StoreKit) -> None:
-        lease = await kit.claimed()
-        answered, waiting = kit.new_hold(1), kit.new_hold(1, ordinal=1)
-        await kit.written(lease, kit.record(1, side=Side(holds=[answered, waiting])))
-        await kit.store.answer(kit.answer(answered.id), event=kit.event())
-        late = [HoldClosed(h.id, HoldStatus.expired, "too late") for h in (answered, waiting)]
-        refused = await kit.settle(lease, kit.record(2, side=Side(close_holds=late)))
-        assert refused.refusal is Refusal.inbox_taken
-        await kit.written(lease, kit.record(2, side=Side(close_holds=late[1:])))
-        assert (await kit.hold(answered.id)).status is HoldStatus.resolved
-        assert (await kit.hold(waiting.id)).status is HoldStatus.expired
 
     @pytest.mark.covers("D-32")
     async def test_ending_record_closes_every_open_hold_and_timer_of_its_run(self, kit: StoreKit) -> None:
@@ -149,7 +136,7 @@ class SideSuite:
         )
         record = kit.record(1, side=side)
         first = await kit.written(lease, record)
-        await kit.store.answer(kit.answer(hold.id), event=kit.event())
+        await kit.decide(hold.id, event=kit.event())
         assert await kit.store.fire_timers(limit=9) == 1
         before = (await kit.row(lease.run), await kit.hold(hold.id), await kit.store.pending(lease.run))
         assert await kit.settle(lease, record) == first

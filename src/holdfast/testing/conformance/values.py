@@ -30,7 +30,7 @@ class ValueSuite:
         await kit.store.report_late(lease.run, 1, payload)
         await kit.store.put_blob(b"d", size, payload)
         await kit.store.put_flow(FlowRow(name="f", version="v", graph=payload, created_at=1))
-        await kit.store.answer(kit.answer(hold.id, payload), event=kit.event())
+        await kit.decide(hold.id, payload, event=kit.event())
         (record,) = await kit.store.read(lease.run, first=1)
         _, (message, _) = await kit.store.pending(lease.run)
         event = (await kit.store.events(lease.run, after=2, limit=1))[0]
@@ -102,7 +102,7 @@ class ValueSuite:
         event = kit.event(text)
         assert await kit.store.send(lease.run, text, b"", dedupe=text, event=event) is True
         assert await kit.store.send(lease.run, text, b"", dedupe=text) is False
-        decided = await kit.store.answer(kit.answer(hold, by=text), event=event)
+        decided = await kit.decide(hold, by=text, event=event)
         assert decided is not None
         assert decided.resolved_by == text
         _, (message, _) = await kit.store.pending(lease.run)

@@ -38,7 +38,7 @@ class WakeSuite:
     async def test_waiter_wakes_when_another_answers(self, kit: StoreKit) -> None:
         lease = await kit.claimed()
         hold = await kit.asked(lease)
-        await _wakes(kit, lambda store: store.answer(kit.answer(hold), event=kit.event()))
+        await _wakes(kit, lambda store: store.change_hold(kit.decision(hold)))
 
     async def test_change_between_two_waits_is_not_missed(self, kit: StoreKit) -> None:
         run = (await kit.created()).id

@@ -20,9 +20,7 @@ from holdfast.store.sql.sqlite.reader import Readers
 from holdfast.store.sql.sqlite.writer import Work
 from holdfast.types.audit import AuditRow, NewAudit
 from holdfast.types.document import Document
-from holdfast.types.event import EventRow
 from holdfast.types.hold import (
-    Answer,
     Due,
     HoldChange,
     HoldFilter,
@@ -101,9 +99,6 @@ class Holding:
 
     async def hold_notes(self, hold: HoldId, *, kinds: Sequence[str] = ()) -> list[Note]:
         return self._read(partial(hold_changes.notes, hold=hold, kinds=kinds))
-
-    async def answer(self, answer: Answer, *, event: EventRow) -> HoldRow | None:
-        return await self._write(partial(holds.answer, answer=answer, event=event), wakes=True)
 
     # The audit, the outbox, documents.
 

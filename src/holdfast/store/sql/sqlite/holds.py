@@ -1,13 +1,11 @@
-"""Holds as they stand, and the one compare-and-set that decides them."""
+"""Holds as they stand: how their rows are read."""
 
 from __future__ import annotations
 
 import msgspec
 
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
-from holdfast.store.sql.sqlite.inbox import add_event, put
-from holdfast.types.event import EventRow
-from holdfast.types.hold import Answer, HoldRow, HoldTerms, Option
+from holdfast.types.hold import HoldRow, HoldTerms, Option
 from holdfast.types.ids import HoldId, RunId
 from holdfast.types.status import HoldStatus
 
@@ -25,14 +23,6 @@ COLUMNS = ", ".join(_OF_RUN.get(field, f"holds.{field}") for field in FIELDS)
 FROM = "FROM holds JOIN runs ON runs.key = holds.run_key"
 _BY_ID = f"SELECT {COLUMNS} {FROM} WHERE holds.id = ?"
 WITH_KEY = f"SELECT holds.run_key, {COLUMNS} {FROM} WHERE holds.id = ?"
-_DECIDE = """
-UPDATE holds SET status = 'resolved', version = version + 1, resolution = ?, resolved_by = ?, resolved_at = ?,
-                 updated_at = ?
-WHERE id = ? AND status = 'pending'"""
-_OPEN = (
-    f"SELECT holds.run_key, {COLUMNS} {FROM} "
-    "WHERE holds.id = ? AND holds.status = 'pending' AND NOT runs.read_only"
-)
 _STATUSES = {str(status): status for status in HoldStatus}
 
 _PLAIN = HoldTerms()
@@ -67,23 +57,3 @@ def of_run(
     text = " AND ".join(f"{column} = ?" for column in wanted) or "1"
     sql = f"SELECT {COLUMNS} {FROM} WHERE {text} ORDER BY holds.created_at, holds.number LIMIT ?"
     return [hold_row(r) for r in rows(cur, sql, (*wanted.values(), limit))]
-
-
-def answer(cur: Cursor, now: int, answer: Answer, event: EventRow) -> HoldRow | None:
-    """The decision, the run's inbox row (its payload is the hold's id), the event and the wake-up."""
-    found = row(cur, _OPEN, (answer.hold,))
-    if found is None:
-        return None
-    key, hold = found[0], hold_row(found[1:])
-    cur.execute(_DECIDE, (answer.resolution, answer.resolved_by, answer.at, now, answer.hold))
-    put(cur, now, key, "answer", answer.hold.encode())
-    add_event(cur, key, event)
-    return msgspec.structs.replace(
-        hold,
-        status=HoldStatus.resolved,
-        version=hold.version + 1,
-        resolution=answer.resolution,
-        resolved_by=answer.resolved_by,
-        resolved_at=answer.at,
-        updated_at=now,
-    )

@@ -8,8 +8,7 @@ from holdfast.errors import StoreError
 from holdfast.store.sql.sqlite import memories, outbox, run_holds
 from holdfast.store.sql.sqlite.connect import Cursor, row
 from holdfast.store.sql.sqlite.run_holds import Whose
-from holdfast.types.ids import HoldId
-from holdfast.types.record import Migrated, Refusal, Side, expiring
+from holdfast.types.record import Migrated, Refusal, Side
 from holdfast.types.status import ENDED, RunStatus, may_follow
 
 _OPEN_TIMER = "INSERT INTO timers (run_key, token, fire_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
@@ -35,16 +34,10 @@ def refused(cur: Cursor, key: int, sides: Sequence[Side], status: str) -> Refusa
     wanted = [number for side in sides for number in side.inbox_done]
     if len(set(wanted)) != len(wanted) or not all(_is_waiting(cur, key, number) for number in wanted):
         return Refusal.inbox_taken
-    if not all(_is_open(cur, closed.id) for closed in expiring(sides)):
-        return Refusal.inbox_taken
     if missing_blob(cur, sides) is not None:
         return Refusal.put_blobs_again
     check_transitions(status, sides)
     return None
-
-
-def _is_open(cur: Cursor, hold: HoldId) -> bool:
-    return row(cur, "SELECT 1 FROM holds WHERE id = ? AND status = 'pending'", (hold,)) is not None
 
 
 def missing_blob(cur: Cursor, sides: Sequence[Side]) -> bytes | None:

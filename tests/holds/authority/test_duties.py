@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from holdfast.holds.authority import Past
@@ -142,3 +143,32 @@ async def test_agent_rejects_or_comments_and_nothing_else(channel: str) -> None:
     for decision in ("approve", "continue", None):
         found = await judge(Firm(), who, "resolve", FINANCE, decision=decision, reason="the agent is sure")
         assert found.code == "forbidden", decision
+
+
+@pytest.mark.covers("HOLD-AUTH-08", "HOLD-AUTH-09")
+async def test_whoever_is_excluded_hands_nothing_on_for_others_either() -> None:
+    firm = Firm()
+    firm.away("dana", "kim")
+    theirs = hold_for("user", "dana", excluded=("user:kim",))
+    assert (await judge(firm, KIM, "reassign", theirs)).code == "forbidden"
+    spoken_for = hold_for("group", "finance", excluded=("user:kim",))
+    assert (await judge(firm, SAM, "reassign", spoken_for)).allowed
+    for_kim = actor("user:sam@acme", on_behalf_of="user:kim")
+    assert (await judge(firm, for_kim, "reassign", spoken_for)).code == "forbidden"
+
+
+@pytest.mark.covers("HOLD-AUTH-09")
+async def test_nobody_stands_in_for_somebody_who_has_left() -> None:
+    firm = Firm()
+    firm.away("dana", "kim")
+    assert (await judge(firm, KIM, "resolve", hold_for("user", "dana"))).allowed
+    firm.people["dana"] = msgspec.structs.replace(firm.people["dana"], active=False)
+    assert (await judge(firm, KIM, "resolve", hold_for("user", "dana"))).code == "not_assigned"
+
+
+@pytest.mark.covers("HOLD-AUTH-05")
+async def test_seats_bind_and_not_the_assignee_until_the_hold_is_handed_on() -> None:
+    terms = {"approval": {"mode": "quorum", "need": 2, "of": ("user:dana@acme", "user:sam@acme")}}
+    assert (await judge(Firm(), KIM, "vote", hold_for("role", "cfo", **terms))).code == "not_assigned"
+    assert (await judge(Firm(), KIM, "vote", hold_for("role", "cfo", epoch=2, **terms))).allowed
+    assert (await judge(Firm(), DANA, "vote", hold_for("role", "cfo", epoch=2, **terms))).allowed

@@ -114,3 +114,14 @@ async def test_substitution_ends_by_itself() -> None:
         with pytest.raises(NotAssignedError):
             await holds.resolve(KIM, row.id, "approve")
         assert (await holds.resolve(DANA, row.id, "approve")).row.status is HoldStatus.resolved
+
+
+@pytest.mark.covers("HOLD-AUTH-05", "RS-10")
+async def test_quorum_of_a_group_that_nobody_can_count_stays_open() -> None:
+    async with Holdfast("memory:", clock=FakeClock()) as house:
+        holds = await house.holds()
+        row = await ask(house, "group:finance", approval={"mode": "quorum", "need": 2})
+        people = [actor(f"user:p{number}", groups=frozenset({"finance"})) for number in range(3)]
+        for who, decision in zip(people, ("reject", "approve", "approve"), strict=True):
+            after = (await holds.vote(who, row.id, decision)).row
+        assert (after.status, after.resolved_by) == (HoldStatus.resolved, "user:p2")

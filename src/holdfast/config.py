@@ -18,7 +18,7 @@ ENVIRONMENT = {
     "HOLDFAST_DIRECTORY": (
         "who people, groups and roles are, where the program does not say: the path of a file, or `store`"
     ),
-    "HOLDFAST_POLICIES": "files with rules for holds, apart by `:`, where the program names none",
+    "HOLDFAST_POLICIES": "files with rules for holds, and `store` for those in it, apart by `:`",
     "HOLDFAST_NOTIFY": "the TOML file with the channels by which people are told that a decision waits",
     "HOLDFAST_LINK_KEYS": "`ID:SECRET,...`: what signs links to holds, in place of the keys in the store",
     "HOLDFAST_RETENTION": "for `worker`, in place of what flows declare: `keep=20,older=30d`, or `all`",

@@ -74,11 +74,10 @@ def furniture(
     channels: Sequence[Channel] = (),
 ) -> Furniture:
     """Raises PolicyInvalidError and SettingsError: a house with rules that cannot be read does not open."""
-    stored, others = names_stored(policies)
     return Furniture(
         directory=_directory(directory or os.environ.get(VARIABLE)),
-        policies=policies_of(others, judges),
-        stored=stored,
+        policies=policies_of(policies, judges),
+        stored=names_stored(policies),
         judges=judges,
         guardrails=guardrails,
         notify=_settings(notify),

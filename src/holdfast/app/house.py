@@ -50,7 +50,7 @@ class Holdfast(Deploying):
 
     `directory` knows people, groups and roles: one of your own, the path of a file, or "store" for the one
     that is kept there; without, that of HOLDFAST_DIRECTORY. `policies`: rules for holds, as `Policy` or as
-    files, `store:` for those in the store; without, the files of HOLDFAST_POLICIES. `judges`: whom rules in
+    files, `store` for those in the store; without, the files of HOLDFAST_POLICIES. `judges`: whom rules in
     files may ask.
     `guardrails`: what approvals have to pass that no person gave. `notify`: the channels by which people hear
     of holds, as settings or their file (without: HOLDFAST_NOTIFY); `channels`: further ones of your own.

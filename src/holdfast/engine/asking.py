@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, cast
 
 from holdfast.engine import failing, opening
 from holdfast.engine.decision import Decision, node_of
@@ -70,7 +71,7 @@ def ask_node(decision: Decision, execution: Exec, node: Node) -> None:
     if decision.graph.secrets:
         resolve = hiding(resolve, decision.graph.secrets)
     prompt = unmasked(_text(_rendered(spec.prompt, resolve)))
-    context = {name: unmasked(_rendered(text, resolve)) for name, text in spec.context.items()}
+    context = {name: unmasked(_filled(value, resolve)) for name, value in spec.context.items()}
     try:
         spec = opening.filled_in(spec, resolve)
     except opening.UnaskableError as fault:
@@ -88,6 +89,17 @@ def ask_node(decision: Decision, execution: Exec, node: Node) -> None:
         prompt=prompt,
         context=context,
     )
+
+
+def _filled(value: Any, resolve: Resolve) -> object:
+    """With the placeholders of all its texts filled in."""
+    if isinstance(value, str):
+        return _rendered(value, resolve)
+    if isinstance(value, Mapping):
+        return {name: _filled(inner, resolve) for name, inner in cast("Mapping[str, Any]", value).items()}
+    if isinstance(value, (list, tuple)):
+        return [_filled(inner, resolve) for inner in cast("list[Any]", value)]
+    return value
 
 
 def _rendered(text: str, resolve: Resolve) -> object:

@@ -86,7 +86,7 @@ class HoldSpec(msgspec.Struct, frozen=True, kw_only=True):
     timeout: int | None = None
     on_timeout: str | None = None
     bind: str = "decision"
-    context: dict[str, str] = {}
+    context: dict[str, Any] = {}
     schema: dict[str, Any] | None = None
     form: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
     """Sections as `model.forms` compiles them. Unset rather than none: older graphs keep their identity."""

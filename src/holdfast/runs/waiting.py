@@ -55,9 +55,9 @@ class Waiter:
             return False
         self._judged.update(fresh)
         await driver.recorder.committed(driver.queue, driver.pos.head)
-        decided = [await arbiter.judge_now(hold) for hold in fresh]
+        decided = [await arbiter.judge_here(hold) for hold in fresh]
         driver.box.urgent = True
-        return any(row is not None for row in decided)
+        return any(decided)
 
     def _looks_before_waiting(self, hot_since: float) -> bool:
         """Nothing is under way, and it will not park: parking is refused where mail came (D-29)."""

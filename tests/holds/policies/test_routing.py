@@ -77,7 +77,7 @@ async def test_a_rule_says_who_decides_how_many_and_until_when(
 ) -> None:
     (tmp_path / "rules.toml").write_text(TOML)
     (tmp_path / "rules.yaml").write_text(YAML)
-    wanted: Any = {"code": in_code(), "variable": None, "store": "store:"}.get(
+    wanted: Any = {"code": in_code(), "variable": None, "store": "store"}.get(
         form, tmp_path / f"rules.{form}"
     )
     if form == "variable":

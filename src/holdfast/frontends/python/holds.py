@@ -38,7 +38,7 @@ def hold_spec(
     priority: str,
     type: str,  # noqa: A002
     bind: str,
-    context: Mapping[str, str] | None,
+    context: Mapping[str, Any] | None,
     schema: Any,
     form: FormGiven,
     terms: Mapping[str, Any],

@@ -191,7 +191,7 @@ class Nodes(Collector):
         priority: str = "normal",
         type: str = "approval",
         bind: str = "decision",
-        context: Mapping[str, str] | None = None,
+        context: Mapping[str, Any] | None = None,
         schema: Any = None,
         form: Any = None,
         sections: Sequence[Mapping[str, Any]] | None = None,

@@ -40,8 +40,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
     def for_hold(self) -> dict[str, Any]:
         """Texts may have placeholders, `{{amount}}`, of the flow's state."""
-        texts = {name: _as_text(value) for name, value in self.context.items()}
-        return {**self._common(), "sections": list(self.sections), "context": texts}
+        return {**self._common(), "sections": list(self.sections), "context": self.context}
 
     def _common(self) -> dict[str, Any]:
         given = {
@@ -81,7 +80,3 @@ def input_section(field: str, label: str, kind: str = "textarea", **more: Any) -
 def decision_section(*options: tuple[str, str, str]) -> dict[str, Any]:
     listed = [{"id": id_, "label": label, "variant": variant} for id_, label, variant in options]
     return {"type": "decision", "options": listed}
-
-
-def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

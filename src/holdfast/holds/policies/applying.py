@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from holdfast.holds.policies.deadlines import deadline, read_on_timeout
-from holdfast.holds.policies.facts import as_asked, facts_of
+from holdfast.holds.policies.facts import UNTOUCHED, as_asked, facts_of
 from holdfast.holds.policies.governing import Governing
 from holdfast.holds.policies.loading import Rulebook
 from holdfast.holds.policies.rules import Chosen, Policy, Rule, first_match
@@ -17,9 +17,6 @@ from holdfast.types.consent import consent, refusal
 from holdfast.types.duration import is_business, parse_duration
 from holdfast.types.hold import HoldFacts, NewHold
 from holdfast.types.terms import HoldTerms
-
-UNTOUCHED = frozenset({"debug_breakpoint", "in_doubt", "code_changed"})
-"""Questions of the engine itself: no rule answers whether an effect happened."""
 
 
 class PolicyStep:

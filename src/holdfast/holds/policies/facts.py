@@ -35,6 +35,9 @@ NAMES: Final = (
 )
 """What can be asked by its name. Any other is looked up in `context`: `amount` is `context.amount`."""
 
+UNTOUCHED: Final = frozenset({"debug_breakpoint", "in_doubt", "code_changed"})
+"""Questions of the engine itself: no rule answers whether an effect happened."""
+
 
 def facts_of(
     hold: NewHold,

@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.errors import SettingsError, VetoedError
 from holdfast.holds.policies.checks import STANDARD
-from holdfast.holds.policies.facts import facts_of_row
+from holdfast.holds.policies.facts import UNTOUCHED, facts_of_row
 from holdfast.telemetry import log
 from holdfast.types.consent import approves, refusal
 from holdfast.types.hold import HoldRow
@@ -50,7 +50,7 @@ class Guardrails:
 
     def applies(self, row: HoldRow, decision: str, by: str) -> bool:
         """Whether a decision has to pass: only approvals, only of machines unless people are meant too."""
-        if not approves(decision, row.options):
+        if row.type in UNTOUCHED or not approves(decision, row.options):
             return False
         if by.startswith(("policy:", "system:")):
             return row.terms.guarded

@@ -29,6 +29,7 @@ from holdfast.types.ids import HoldId
 from holdfast.types.outbox import JUDGE, OutboxRow, OutboxState
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Actor
+from holdfast.types.veil import veil
 from holdfast.types.wording import told
 
 LEASE: Final = 5 * 60 * MICROS
@@ -76,6 +77,14 @@ class Arbiter:
             await self._leave(row, row.terms.auto, str(error))
             return None
 
+    async def judge_here(self, hold: str) -> bool:
+        """Judge it where its run is driven; a worker need not look at it any more. Whether it is decided."""
+        row = await self.judge_now(hold)
+        for message in await self.store.list_outbox(hold=hold, state=OutboxState.waiting):
+            if message.topic == JUDGE:
+                await self._finish(message, row)
+        return row is not None
+
     async def serve(self, clock: Clock, every: float = 1.0) -> None:
         """Until cancelled."""
         while True:
@@ -105,7 +114,10 @@ class Arbiter:
             )
             log.warning("hold %s could not be judged: %s", message.hold, error)
             return
-        state = OutboxState.skipped if done is None else OutboxState.done
+        await self._finish(message, done)
+
+    async def _finish(self, message: OutboxRow, decided: HoldRow | None) -> None:
+        state = OutboxState.skipped if decided is None else OutboxState.done
         await self.store.finish_outbox(message.id, attempt=message.attempts, state=state)
 
     async def _resolve(self, row: HoldRow, rule: str, ruling: Ruling) -> HoldRow:
@@ -122,7 +134,7 @@ class Arbiter:
 
     async def _leave(self, row: HoldRow, rule: str, why: str) -> None:
         log.info("hold %s stays with people: %s", row.id, why)
-        data = canonical({"rule": rule, "why": told(why, 500)})
+        data = canonical({"rule": rule, "why": told(veil.hide(why), 500)})
         note = NewAudit(
             at=self.store.now(), actor=f"policy:{rule}", action=LEFT, hold=row.id, run=row.run, data=data
         )

@@ -19,30 +19,31 @@ from holdfast.types.document import Document
 VARIABLE: Final = "HOLDFAST_POLICIES"
 KIND: Final = "policy"
 
-STORED: Final = "store:"
+STORED: Final = "store"
 """Among the policies of a house: those that each tenant keeps in the store."""
 
 Given = Policy | str | Path
 
 
 def policies_of(given: Given | Iterable[Given] | None, judges: Judges | None = None) -> tuple[Policy, ...]:
-    """In order: objects as they are, paths read. Nothing given: the files that HOLDFAST_POLICIES names.
+    """In order: objects as they are, paths read. Raises PolicyInvalidError and SettingsError."""
+    return tuple(
+        each if isinstance(each, Policy) else read_policy(each, judges)
+        for each in _listed(given)
+        if each != STORED
+    )
 
-    Raises PolicyInvalidError and SettingsError."""
+
+def names_stored(given: Given | Iterable[Given] | None) -> bool:
+    """Whether those in the store are meant too."""
+    return STORED in _listed(given)
+
+
+def _listed(given: Given | Iterable[Given] | None) -> list[Given]:
+    """Nothing given: what HOLDFAST_POLICIES names."""
     if given is None:
-        named = os.environ.get(VARIABLE, "")
-        given = [path for path in named.split(os.pathsep) if path.strip()]
-    listed = [given] if isinstance(given, (Policy, str, Path)) else [*given]
-    return tuple(each if isinstance(each, Policy) else read_policy(each, judges) for each in listed)
-
-
-def names_stored(given: Given | Iterable[Given] | None) -> tuple[bool, Given | Iterable[Given] | None]:
-    """Whether those in the store are meant too, and the others."""
-    if given is None or isinstance(given, (Policy, Path)):
-        return False, given
-    listed = [given] if isinstance(given, str) else [*given]
-    others = [each for each in listed if each != STORED]
-    return len(others) < len(listed), others
+        return [name for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name.strip()]
+    return [given] if isinstance(given, (Policy, str, Path)) else [*given]
 
 
 class Rulebook:

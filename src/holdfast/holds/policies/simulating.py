@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.holds.policies.applying import UNTOUCHED, apply, decides_together
-from holdfast.holds.policies.facts import as_asked, facts_of_row
+from holdfast.holds.policies.applying import apply, decides_together
+from holdfast.holds.policies.facts import UNTOUCHED, as_asked, facts_of_row
 from holdfast.holds.policies.governing import Governing
 from holdfast.holds.policies.judging import UnsureError, answer_for
 from holdfast.holds.policies.rules import Chosen, Policy, first_match

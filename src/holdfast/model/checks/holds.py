@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -25,8 +26,9 @@ def check_hold(view: View, node: Node, hold: HoldSpec) -> None:
     _assignee(view, node, hold.assignee or "", "assignee")
     for rung in hold.terms.ladder if hold.terms else ():
         _assignee(view, node, rung.to, "ladder")
-    for name, text in hold.context.items():
-        view.template(text, f"its context {name!r}", node=node.id)
+    for name, value in hold.context.items():
+        for text in _texts(value):
+            view.template(text, f"its context {name!r}", node=node.id)
     if RESOLVED_SKILLS in hold.context:
         said = f"its context has {RESOLVED_SKILLS!r}, which names the skills of the run and is replaced"
         view.warn("hold-context", said, node=node.id, fix="call it something else")
@@ -37,6 +39,18 @@ def check_hold(view: View, node: Node, hold: HoldSpec) -> None:
     _form(view, node, hold)
     for fault in [] if hold.schema is None else schema_faults(hold.schema):
         view.error("hold-schema", fault, node=node.id)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts in it, however deep."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in cast("Mapping[str, Any]", value).values():
+            yield from _texts(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in cast("list[Any]", value):
+            yield from _texts(inner)
 
 
 def _assignee(view: View, node: Node, text: str, what: str) -> None:

@@ -10,11 +10,13 @@ from typing import Any
 
 from holdfast.errors import StoreError
 from holdfast.types.audit import NewAudit, canonical
+from holdfast.types.clock import MICROS
 from holdfast.types.hold import NewHold
 from holdfast.types.outbox import OutboxMessage
 
 ENGINE = "system:engine"
 BREAKPOINT = "debug_breakpoint"
+HEAD_START = 35 * MICROS  # a judge has 30 seconds, unless its rule says otherwise
 DELETED = "the run was deleted"
 
 
@@ -30,11 +32,13 @@ def opened(hold: NewHold, run: str, now: int) -> NewAudit:
 
 
 def to_tell_of(hold: NewHold) -> OutboxMessage | None:
-    """Nobody is told of a breakpoint: whoever debugs looks (BP-8)."""
+    """Nobody is told of a breakpoint: whoever debugs looks (BP-8). Where a policy may decide, people are told
+    a little later: nobody likes to open a question that is answered already."""
     if hold.type == BREAKPOINT:
         return None
     about = {"hold": hold.id, "epoch": 1, "type": hold.type, "priority": hold.priority}
-    return OutboxMessage("hold.created", f"{hold.id}:hold.created:1", canonical(about), hold.id)
+    due = hold.created_at + HEAD_START if hold.terms.auto is not None else None
+    return OutboxMessage("hold.created", f"{hold.id}:hold.created:1", canonical(about), hold.id, due)
 
 
 def closed(hold: str, run: str, now: int, *, status: str, reason: str) -> NewAudit:

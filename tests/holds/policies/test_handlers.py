@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 
-from holdfast import Holdfast, RunStatus
+from holdfast import Holdfast, Interactions, Judgement, RunStatus
 from holdfast.errors import SettingsError
+from holdfast.holds.interactions import approval
 from holdfast.holds.notify.channel import Delivery, Scope
 from holdfast.holds.notify.notice import Notice
 from holdfast.holds.notify.slack import Slack
 from holdfast.holds.policies.rules import Policy, Rule
 from holdfast.holds.policies.webhook import WebhookJudge
+from holdfast.testing.clock import FakeClock
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Assignee
 from tests.holds.notify.servers import http_server
@@ -88,6 +90,9 @@ class Eager:
     scope = Scope()
     personal = False
 
+    def __init__(self) -> None:
+        self.sent: list[Notice] = []
+
     async def addresses(self, to: Assignee, tenant: str) -> Sequence[str]:
         return ["everybody"]
 
@@ -95,6 +100,7 @@ class Eager:
         return []
 
     async def send(self, notice: Notice) -> Delivery:
+        self.sent.append(notice)
         return Delivery(accepted=True, detail="approve, approved, yes")
 
 
@@ -112,3 +118,42 @@ async def test_being_told_is_no_approval(kind: str) -> None:
             row = await hold_of(house, result.run_id)
             assert (row.notification_sent, row.status) == (True, HoldStatus.pending)
             assert (await refund().resume(result.run_id, on=house)).status is RunStatus.pending_input
+
+
+@pytest.mark.covers("HOLD-POL-02")
+@pytest.mark.parametrize("sure", [True, False])
+async def test_people_hear_only_of_what_a_policy_leaves_to_them(sure: bool) -> None:
+    clock, channel = FakeClock(auto=True), Eager()
+    policy = Policy("p", Rule(name="r", judge="j"), judges={"j": lambda _: Judgement("approve", float(sure))})
+    async with Holdfast("memory:", clock=clock, channels=[channel], policies=policy) as house:
+        runtime = (await house.service()).runtime
+        # A worker delivers while the judge still thinks.
+        arbiter, runtime.arbiter = runtime.arbiter, None
+        result = await refund().run(given(7), on=house)
+        assert arbiter is not None
+        assert runtime.deliverer is not None
+        await runtime.deliverer.deliver()
+        assert channel.sent == []
+        await arbiter.work()
+        clock.advance(minutes=1)
+        await runtime.deliverer.deliver()
+        assert [notice.topic for notice in channel.sent] == ([] if sure else ["hold.created"])
+        assert (await refund().resume(result.run_id, on=house)).completed is sure
+
+
+@pytest.mark.covers("G-46")
+@pytest.mark.parametrize("severity", ["critical", "low"])
+async def test_a_notice_says_what_is_asked_how_urgent_it_is_and_until_when(severity: str) -> None:
+    channel = Eager()
+    async with Holdfast("memory:", channels=[channel]) as house:
+        asked = await Interactions(house).request(
+            approval("Pay 250?", severity=severity, assignee="user:dana")
+        )
+        runtime = (await house.service()).runtime
+        assert runtime.deliverer is not None
+        await runtime.deliverer.deliver()
+        row = await hold_of(house, asked.run)
+        (notice,) = channel.sent
+        assert (notice.type, notice.hold, notice.title) == ("approval", asked.hold, "Pay 250?")
+        assert notice.priority == {"low": "normal"}.get(severity, severity)
+        assert notice.expires_at == row.expires_at

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from holdfast.errors import AnswerInvalidError
 from holdfast.holds import resolving
 from holdfast.holds.answers import Submission, read_body
@@ -128,7 +130,12 @@ class HoldService(Leaving):
         named = Submission(
             decision=decision, response_data=response_data, comment=comment, request_hash=request_hash
         )
-        said = named if body is None else await self._read(actor, hold, body)
+        if isinstance(body, str):
+            said = msgspec.structs.replace(named, decision=body)
+        elif body is not None and named != Submission():
+            raise AnswerInvalidError("an answer is given as a body or by name, not as both.")
+        else:
+            said = named if body is None else await self._read(actor, hold, body)
         terms = Terms(if_match=if_match, idempotency_key=idempotency_key, link=link, reason=reason)
         return await resolving.resolve(self.office, actor, hold, said, terms)
 

@@ -7,7 +7,13 @@ from datetime import timedelta
 import pytest
 
 from holdfast import Flow, Holdfast
-from holdfast.errors import HoldClaimedError, NotAssignedError
+from holdfast.errors import (
+    AnswerInvalidError,
+    ContentChangedError,
+    ExcludedError,
+    HoldClaimedError,
+    NotAssignedError,
+)
 from holdfast.holds.sweeping import HoldSweeper
 from holdfast.testing.clock import FakeClock
 from holdfast.types.hold import HoldRow
@@ -125,3 +131,39 @@ async def test_quorum_of_a_group_that_nobody_can_count_stays_open() -> None:
         for who, decision in zip(people, ("reject", "approve", "approve"), strict=True):
             after = (await holds.vote(who, row.id, decision)).row
         assert (after.status, after.resolved_by) == (HoldStatus.resolved, "user:p2")
+
+
+@pytest.mark.covers("HOLD-AUTH-08")
+async def test_whoever_edited_last_does_not_release_what_they_wrote() -> None:
+    async with Holdfast("memory:", clock=FakeClock(), directory=Firm()) as house:
+        holds = await house.holds()
+        flow = Flow("refund", effect="pure")
+        amount = {"type": "input", "field": "amount", "kind": "integer", "default": 100}
+        write = flow.hold("write", prompt="How much?", sections=[amount], assignee="group:finance")
+        release = flow.hold(
+            "release",
+            prompt="Release?",
+            options=["approve"],
+            assignee="group:finance",
+            approval={"exclude": ["last_editor"]},
+            bind="released",
+        )
+        flow.chain(write, release)
+        result = await flow.run({}, on=house)
+        await holds.resolve(SAM, result.holds[0].id, "submit", response_data={"amount": 250})
+        (hold,) = (await flow.resume(result.run_id, on=house)).holds
+        with pytest.raises(ExcludedError, match="edited last"):
+            await holds.resolve(SAM, hold.id, "approve")
+        assert (await holds.resolve(DANA, hold.id, "approve")).row.status is HoldStatus.resolved
+
+
+@pytest.mark.covers("RS-7", "HOLD-BAD-03")
+async def test_what_is_given_beside_a_decision_is_never_left_aside() -> None:
+    async with Holdfast("memory:", clock=FakeClock()) as house:
+        holds = await house.holds()
+        row = await ask(house, "user:dana@acme")
+        with pytest.raises(ContentChangedError):
+            await holds.resolve(DANA, row.id, "approve", request_hash="sha256:other")
+        with pytest.raises(AnswerInvalidError, match="not as both"):
+            await holds.resolve(DANA, row.id, {"decision": "approve"}, request_hash="sha256:other")
+        assert (await holds.get(DANA, row.id)).status is HoldStatus.pending

@@ -1,4 +1,4 @@
-"""`policy check` and `policy simulate`: the work, and how it is told."""
+"""`policy`: the work, and how it is told."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house
 from holdfast.cli.screen import note, print_json, say, table
 from holdfast.errors import InputError, PolicyInvalidError
-from holdfast.holds.policies.reading import read_policy
+from holdfast.holds.policies.keeping import KIND, drop_policy, put_policy
+from holdfast.holds.policies.reading import read_plain, read_policy
 from holdfast.holds.policies.rules import Policy, Rule
 from holdfast.holds.policies.simulating import Replayed, Simulation, simulate
 from holdfast.types.clock import micros
 from holdfast.types.duration import DurationError, parse_duration
+from holdfast.types.ids import DEFAULT_TENANT
 from holdfast.types.wording import told
 
 SHOWN = 60
@@ -73,6 +75,44 @@ async def simulate_file(file: str, past: Past, *, store: str | None, json: bool)
         print_json(done)
     else:
         _tell(done)
+    return Exit.ok
+
+
+async def put(file: str, by: str, tenant: str | None, *, store: str | None, json: bool) -> Exit:
+    plain = read_plain(file)
+    async with open_house(store, must_exist=False) as house:
+        kept = await put_policy(await house.open(), tenant or DEFAULT_TENANT, plain, by=by)
+    if json:
+        print_json({"name": kept.name, "revision": kept.revision})
+    else:
+        say(f"Policy {kept.name} is in the store, revision {kept.revision}.")
+        note('It is in force where a house is opened with policies="store", or HOLDFAST_POLICIES=store.')
+    return Exit.ok
+
+
+async def list_(tenant: str | None, *, store: str | None, json: bool) -> Exit:
+    async with open_house(store, must_exist=True) as house:
+        found = await (await house.open()).documents(tenant or DEFAULT_TENANT, KIND)
+    listed: list[dict[str, Any]] = [
+        {**msgspec.json.decode(each.body), "revision": each.revision} for each in found
+    ]
+    if json:
+        print_json(listed)
+    elif not listed:
+        note("No policy is in this store.")
+    else:
+        rows = [(each["name"], str(len(each["rules"])), str(each["revision"])) for each in listed]
+        table(("policy", "rules", "revision"), rows)
+    return Exit.ok
+
+
+async def drop(name: str, by: str, tenant: str | None, *, store: str | None, json: bool) -> Exit:
+    async with open_house(store, must_exist=True) as house:
+        await drop_policy(await house.open(), tenant or DEFAULT_TENANT, name, by=by)
+    if json:
+        print_json({"name": name, "dropped": True})
+    else:
+        say(f"Policy {name} is gone.")
     return Exit.ok
 
 

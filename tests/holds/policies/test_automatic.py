@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holdfast import OpenAI, Retries, RunStatus, Scripted, Worker, tool_call
+from holdfast import Holdfast, OpenAI, Retries, RunStatus, Scripted, Worker, tool_call
 from holdfast.agents.judging import ModelJudge
 from holdfast.agents.messages import FINAL
 from holdfast.holds.policies.judgement import Judgement, auto_approve, auto_reject
@@ -179,6 +180,26 @@ async def test_a_worker_judges_what_a_crash_left_unjudged(a_house: MakeHouse) ->
     await Worker(refund(), on=fresh).run_until_idle()
     assert (await refund().resume(result.run_id, on=fresh)).completed
     assert (await said(fresh, result))["decided_by"] == "auto-accept"
+
+
+@pytest.mark.covers("HOLD-POL-02")
+async def test_a_serving_worker_judges_beside_its_runs(tmp_path: Path) -> None:
+    address = f"sqlite:{tmp_path / 'w.db'}"
+    policy = Policy("p", Rule(name="r", decide="approve"))
+    async with Holdfast(address, policies=policy) as house:
+        (await house.service()).runtime.arbiter = None
+        result = await refund().run(given(7), on=house)
+        assert result.status is RunStatus.pending_input
+    async with Holdfast(address, policies=policy) as house:
+        ended = asyncio.Event()
+        store = await house.open()
+        async with Worker(refund(), on=house, poll=0.02), asyncio.timeout(20):
+            while not ended.is_set():
+                await store.wait_change(0.05)
+                row = await store.get_run(result.run_id)
+                if row is not None and row.status is RunStatus.completed:
+                    ended.set()
+        assert (await said(house, result))["decided_by"] == "auto-accept"
 
 
 @pytest.mark.covers("HOLD-POL-01", "HOLD-POL-02")

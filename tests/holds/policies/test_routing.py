@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.errors import PolicyInvalidError, SettingsError
-from holdfast.holds.policies.loading import put_policy
+from holdfast.holds.policies.keeping import put_policy
 from holdfast.holds.policies.reading import read_policy
 from holdfast.holds.policies.rules import Policy, Rule
 from holdfast.testing.clock import FakeClock
@@ -85,7 +85,7 @@ async def test_a_rule_says_who_decides_how_many_and_until_when(
     house = await a_house(policies=wanted)
     if form == "store":
         read = {"name": "refunds", "rules": _plain(tmp_path / "rules.toml")}
-        await put_policy(await house.open(), "default", read)
+        await put_policy(await house.open(), "default", read, by="user:dana")
     result = await refund().run(given(5000), on=house)
     (hold,) = result.holds
     assert (hold.assignee, hold.assignee_type, hold.assignee_value) == ("role:cfo", "role", "cfo")

@@ -175,3 +175,33 @@ def test_check_lists_every_problem(tmp_path: Path, capsys: pytest.CaptureFixture
     assert [(each["line"], each["field"]) for each in told["problems"]] == [(6, "when"), (8, "assign")]
     assert cli(["policy", "simulate", str(bad)]) == 2
     assert cli(["policy", "check", str(tmp_path / "none.toml")]) == 2
+
+
+@pytest.mark.covers("HOLD-POL-01")
+def test_a_policy_is_kept_in_the_store(
+    tmp_path: Path, store: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "rules.toml").write_text(RULES)
+
+    def said(*words: str, code: int = 0) -> Any:
+        capsys.readouterr()
+        assert cli(["policy", *words, "--store", store]) == code
+        return json.loads(capsys.readouterr().out) if "--json" in words else None
+
+    assert said("list", "--json") == []
+    assert said("put", str(tmp_path / "rules.toml"), "--json") == {"name": "new", "revision": 1}
+    assert said("put", str(tmp_path / "rules.toml"), "--by", "user:dana", "--json")["revision"] == 2
+    (kept,) = said("list", "--json")
+    assert [rule["name"] for rule in kept["rules"]] == ["small"]
+    assert said("list", "--tenant", "other", "--json") == []
+
+    async def audited() -> list[tuple[str, str]]:
+        async with Holdfast(store, policies="store") as house:
+            assert (await refund().run(given(7), on=house)).completed
+            found = await (await house.open()).audit("default")
+            return [(each.actor, each.action) for each in found if each.action.startswith("policy")]
+
+    assert asyncio.run(audited()) == [("user:local", "policy_written"), ("user:dana", "policy_written")]
+    said("drop", "new")
+    said("drop", "new", code=2)
+    assert said("list", "--json") == []

@@ -1,4 +1,4 @@
-"""`policy`: rules for holds, read and tried on what was decided before."""
+"""`policy`: rules for holds, read, tried on what was decided before, and kept."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.shell import Json, Store, Text, app, go
+from holdfast.cli.shell import By, Json, Store, Text, app, go
 
 group = typer.Typer(
     no_args_is_help=True,
-    help="Rules for holds: check a file of them, and see what they would have made of past decisions.",
+    help="Rules for holds: check and keep them, and see what they would have made of past decisions.",
     epilog="Examples:  holdfast policy check rules.toml   ·   holdfast policy simulate rules.toml",
     rich_markup_mode=app.rich_markup_mode,
 )
-app.add_typer(group, name="policy", short_help="Rules for holds: check, simulate.")
+Whose = Annotated[Text, typer.Option("--tenant", help="Of this tenant")]
+app.add_typer(group, name="policy", short_help="Rules for holds: check, simulate, keep.")
 
 
 @group.command(
@@ -54,3 +55,39 @@ def simulate(
 
     past = Past(since=since, tenant=tenant, flows=tuple(flow or ()), limit=limit)
     return go(simulate_file(file, past, store=store, json=json))
+
+
+@group.command("list", epilog="Example:  holdfast policy list")
+def list_(tenant: Whose = None, store: Store = None, json: Json = False) -> int:
+    """The policies that are kept in the store."""
+    from holdfast.cli.policies import list_ as list_policies
+
+    return go(list_policies(tenant, store=store, json=json))
+
+
+@group.command(epilog="Example:  holdfast policy put rules.toml")
+def put(
+    file: Annotated[str, typer.Argument(help="Rules in TOML, JSON or YAML", metavar="FILE")],
+    by: By = "user:local",
+    tenant: Whose = None,
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Keep a policy in the store, in place of the one of its name. Open holds stay as they are."""
+    from holdfast.cli.policies import put as put_file
+
+    return go(put_file(file, by, tenant, store=store, json=json))
+
+
+@group.command(epilog="Example:  holdfast policy drop refunds")
+def drop(
+    name: Annotated[str, typer.Argument(help="The policy", metavar="NAME")],
+    by: By = "user:local",
+    tenant: Whose = None,
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Take a policy out of the store. What it may still decide goes to people."""
+    from holdfast.cli.policies import drop as drop_one
+
+    return go(drop_one(name, by, tenant, store=store, json=json))

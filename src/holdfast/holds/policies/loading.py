@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from holdfast.errors import DocumentChangedError
 from holdfast.holds.policies.judgement import Judges
+from holdfast.holds.policies.keeping import KIND
 from holdfast.holds.policies.reading import policy_of, read_policy
 from holdfast.holds.policies.rules import Policy
 from holdfast.store.base import Store
-from holdfast.types.document import Document
 
 VARIABLE: Final = "HOLDFAST_POLICIES"
-KIND: Final = "policy"
 
 STORED: Final = "store"
 """Among the policies of a house: those that each tenant keeps in the store."""
@@ -72,20 +70,6 @@ class Rulebook:
         if self.stored is None:
             return self.fixed
         return (*self.fixed, *await stored_policies(self.stored, tenant, self.judges))
-
-
-async def put_policy(
-    store: Store, tenant: str, plain: Mapping[str, Any], *, expect: int | None = None
-) -> Document:
-    """Keep a policy in the store, for one tenant. Raises PolicyInvalidError, DocumentChangedError."""
-    policy = policy_of(dict(plain))
-    body = msgspec.json.encode({**plain, "name": policy.name})
-    kept = await store.put_document(
-        Document(tenant=tenant, kind=KIND, name=policy.name, body=body), expect=expect
-    )
-    if kept is None:
-        raise DocumentChangedError(f"policy {policy.name!r} was changed meanwhile.", hint="Read it again.")
-    return kept
 
 
 async def stored_policies(store: Store, tenant: str, judges: Judges | None = None) -> tuple[Policy, ...]:

@@ -35,15 +35,26 @@ def read_policy(path: str | Path, judges: Judges | None = None) -> Policy:
     """Raises PolicyInvalidError for what is written there, SettingsError where nothing can be read.
 
     `judges`: those that its rules name; without, a rule that names one leaves its holds to people."""
-    place = Path(path)
+    raw, form = _content(Path(path))
+    return read_text(raw, form, default_name=Path(path).stem, judges=judges)
+
+
+def read_plain(path: str | Path) -> dict[str, Any]:
+    """A file of rules as an object, once it is known to be one. Raises as `read_policy` does."""
+    policy = read_policy(path)
+    raw, form = _content(Path(path))
+    plain = _PARSERS[form](_decoded(raw, policy.name), policy.name)
+    return {"name": policy.name, **({"rules": plain} if isinstance(plain, list) else plain)}
+
+
+def _content(place: Path) -> tuple[bytes, str]:
     form = FORMS.get(place.suffix.lower())
     if form is None:
         raise SettingsError(f"{place} is no file of rules.", hint=f"Name it {', '.join(FORMS)}.")
     try:
-        raw = place.read_bytes()
+        return place.read_bytes(), form
     except OSError as error:
         raise SettingsError(f"the rules in {place} cannot be read: {error.strerror}.") from error
-    return read_text(raw, form, default_name=place.stem, judges=judges)
 
 
 def read_text(raw: bytes, form: str, *, default_name: str = "policy", judges: Judges | None = None) -> Policy:

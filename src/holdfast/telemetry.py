@@ -184,6 +184,7 @@ CRASH_POINTS: Final = (
     "after_park",
     "after_answer",
     "after_timer_fired",
+    "after_lapse",
     "after_publish",
     "during_backoff",
     "inside_snapshot",

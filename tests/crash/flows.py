@@ -275,5 +275,22 @@ async def decided(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
 HELD.edge(first_hold, decided)
 HELD.edge(second_hold, decided)
 
+LAPSED = flow("lapse", effect="read")
+silent = LAPSED.hold(
+    "silent", prompt="Anybody?", options=["yes", "no"], timeout="60ms", on_timeout="default",
+    default_option="no", bind="quiet",
+)  # fmt: skip
+unheard = LAPSED.hold(
+    "unheard", prompt="Nobody?", options=["yes"], timeout="60ms", on_failure="skip", bind="late"
+)
+
+
+@LAPSED.node(effect="external")
+async def went_on(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    return once(ctx, {"went": s["quiet"]})
+
+
+LAPSED.chain(silent, unheard, went_on)
+
 # What the person says to each question; in-doubt holds are answered by what the world shows.
 SAYS = {"confirm": "yes", "talk": "ship", "first": "approve", "second": "in words"}

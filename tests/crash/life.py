@@ -73,7 +73,10 @@ async def advance(
         return
     if result.status is RunStatus.pending_input and answering:
         for hold in result.holds:
-            await answer(service, hold, say)
+            if hold.type == "in_doubt" or hold.node in flows.SAYS:
+                await answer(service, hold, say)
+            else:
+                await pause(0.05)  # nobody says anything to it
     elif result.status is RunStatus.waiting:
         await pause(0.05)
         await service.store.fire_timers(limit=10)
@@ -111,7 +114,7 @@ async def report(service: RunService, name: str, run: str, say: Say) -> None:
     say(
         "end",
         status=str(row.status),
-        state=plain(result.state),
+        state=plain(without_times(result.state)),
         artifacts=plain(result.artifacts),
         error=repr(result.error),
         events=[[event.number, event.type] for event in events],
@@ -121,13 +124,26 @@ async def report(service: RunService, name: str, run: str, say: Say) -> None:
     )
 
 
+def without_times(state: Any) -> Any:
+    """When somebody decided differs from life to life."""
+    if not isinstance(state, dict):
+        return state
+    return {
+        name: {key: inner for key, inner in value.items() if key != "resolved_at"}
+        if name.endswith("_result")
+        else value
+        for name, value in state.items()
+    }
+
+
 def plain(value: Any) -> Any:
     """As JSON; what is large by its digest."""
     if is_dataclass(value):
         # By name: a long list is loaded when somebody asks for it.
         value = {field.name: getattr(value, field.name) for field in fields(value)}
     if isinstance(value, dict):
-        return {key: plain(inner) for key, inner in value.items()}
+        # When a person decided is another moment in each life.
+        return {key: plain(inner) for key, inner in value.items() if key not in ("resolved_at", "members")}
     text = json.dumps(value, default=repr, sort_keys=True)
     return text if len(text) < 500 else hashlib.sha256(text.encode()).hexdigest()
 

@@ -28,6 +28,8 @@ PLACES = [
     ("after_answer", "hold", 1),
     ("after_timer_fired", "timer", 1),
     ("after_timer_fired", "timer", 2),
+    ("after_lapse", "lapse", 1),
+    ("after_lapse", "lapse", 2),
     ("after_publish", "emit", 2),
     ("during_backoff", "retry", 1),
     ("inside_snapshot", "loop", 1),

@@ -164,7 +164,13 @@ async def never(s: Sum) -> None:
 expiring = Flow("expiring", effect="pure")
 allow = expiring.hold("approve", prompt="May I?", options=["yes", "no"], bind="allowed")
 remind = expiring.hold(
-    "remind", prompt="Still?", options=["on", "off"], timeout="3d", on_timeout="default", bind="still"
+    "remind",
+    prompt="Still?",
+    options=["on", "off"],
+    timeout="3d",
+    on_timeout="default",
+    bind="still",
+    default_option="on",
 )
 
 

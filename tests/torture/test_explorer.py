@@ -194,9 +194,9 @@ def test_helper_fails_a_test_when_the_run_fails_anyway():
 
 def test_explorer_lets_a_question_expire_and_gives_data_when_the_answers_say_so():
     given = {"approve": {"decision": "yes", "data": {"limit": 3}, "comment": "fine"}, "remind": None}
-    report = torture(flows.expiring, answers=given, points=["after_answer", "after_timer_fired"])
+    report = torture(flows.expiring, answers=given, points=["after_answer", "after_lapse"])
     report.assert_safe()
-    assert {verdict.point.name for verdict in report.verdicts} == {"after_answer", "after_timer_fired"}
+    assert {verdict.point.name for verdict in report.verdicts} == {"after_answer", "after_lapse"}
     assert report.status == "completed"
 
 

@@ -21,7 +21,7 @@ from holdfast.holds.policies.guardrails import Guardrails
 from holdfast.holds.policies.watching import watched
 from holdfast.holds.reminding import NOTICES, remind
 from holdfast.store.base import Store
-from holdfast.telemetry import log
+from holdfast.telemetry import crashpoint, log
 from holdfast.types.clock import MICROS, Clock
 from holdfast.types.hold import Due, HoldChange, HoldRow
 from holdfast.types.ids import HoldId, RunId
@@ -128,7 +128,10 @@ class HoldSweeper:
     async def _one(self, row: HoldRow, act: Act, swept: Swept) -> bool:
         try:
             change = await act(row, self.store.now())
-            return change is not None and isinstance(await self.store.change_hold(change), HoldRow)
+            changed = change is not None and isinstance(await self.store.change_hold(change), HoldRow)
+            if changed and change is not None and change.mail is not None:
+                crashpoint("after_lapse")
+            return changed
         except Exception as error:
             # A store that is away is away for every row.
             if isinstance(error, StoreError) and error.retryable:

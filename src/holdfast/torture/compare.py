@@ -154,13 +154,18 @@ def _asked(was: list[str], now: list[str]) -> Iterator[Difference]:
 def _values(where: str, was: Any, now: Any) -> Iterator[Difference]:
     if type(was) is type(now) is dict:
         old, new = cast("dict[str, Any]", was), cast("dict[str, Any]", now)
-        for key in sorted(old.keys() | new.keys()):
+        for key in sorted((old.keys() | new.keys()) - _times_in(old)):
             if key in old and key in new:
                 yield from _values(f"{where}.{key}", old[key], new[key])
             else:
                 yield _absent(where, key, old, new)
     elif was != now:
         yield Difference(where.partition(".")[0], where, f"{where} is {_short(now)} instead of {_short(was)}")
+
+
+def _times_in(value: dict[str, Any]) -> set[str]:
+    """When a person decided: a run that was killed was decided later."""
+    return {"resolved_at"} if {"decision", "resolved_by"} <= value.keys() else set()
 
 
 def _absent(where: str, key: str, old: dict[str, Any], new: dict[str, Any]) -> Difference:

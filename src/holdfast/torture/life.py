@@ -142,11 +142,13 @@ class Life:
         return any(replied)
 
     async def _pass_time(self, service: RunService) -> bool:
-        due = await service.store.next_timer()
-        if due is None:
+        store = service.store
+        times = [due for due in (await store.next_timer(), await store.next_due_hold()) if due is not None]
+        if not times:
             return False
-        self._clock.jump(due - self._clock.now())
-        await service.store.fire_timers(limit=1000)
+        self._clock.jump(max(0, min(times) - self._clock.now()))
+        await store.fire_timers(limit=1000)
+        await service.runtime.sweep_holds()
         return True
 
     async def _reply(self, service: RunService, hold: HoldRow) -> bool:

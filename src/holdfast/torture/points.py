@@ -35,6 +35,7 @@ MEANING: Final = {
     "after_park": "the run waits, nobody has it",
     "after_answer": "an answer was given, the run does not know it yet",
     "after_timer_fired": "a timer fired, the run does not know it yet",
+    "after_lapse": "a hold has lapsed, the run does not know it yet",
     "after_publish": "what was committed is visible to others",
     "during_backoff": "in the pause before another attempt",
     "inside_snapshot": "in the middle of a snapshot",

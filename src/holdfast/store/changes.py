@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from holdfast.errors import StoreError
+from holdfast.errors import BlobMissingError, StoreError
+from holdfast.store.consequences import demand_findable
 from holdfast.types.hold import HoldChange, HoldRow, Unchanged
 from holdfast.types.status import HoldStatus
 
@@ -24,6 +25,18 @@ def demand_changeable(change: HoldChange) -> None:
     fixed = sorted(change.fields.keys() - CHANGEABLE)
     if fixed:
         raise StoreError(f"{fixed[0]!r} of a hold cannot change.", hold=change.hold)
+    for message in change.outbox:
+        demand_findable(message)
+
+
+def demand_blob(digest: bytes, *, standing: bool) -> None:
+    """Raises BlobMissingError: what a run is to refer to is put first."""
+    if not standing:
+        raise BlobMissingError(
+            f"The blob {digest.hex()} that a hold is to refer to is not there.",
+            hint="Put it before the change that names it.",
+            digest=digest.hex(),
+        )
 
 
 def refusal_of(row: HoldRow, change: HoldChange) -> Unchanged | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from holdfast.errors import InputError
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
 from holdfast.types.status import HoldStatus
 
@@ -20,6 +22,16 @@ def place_of(row: HoldRow, number: int, order: HoldOrder) -> Place:
         return row.created_at, number
     due = NO_DEADLINE if row.expires_at is None else row.expires_at
     return 3 - row.rank, due, row.created_at, number
+
+
+def demand_place(after: Sequence[Any] | None, order: HoldOrder) -> None:
+    """Raises InputError for what is no place in a list of this order."""
+    size = 4 if order is HoldOrder.inbox else 2
+    if after is not None and (len(after) != size or not all(type(part) is int for part in after)):
+        raise InputError(
+            f"{list(after)!r} is not a place in a list by {order}.",
+            hint="Go on with the cursor that came with the page before, in the same order.",
+        )
 
 
 def ranges(where: HoldFilter) -> list[Range]:

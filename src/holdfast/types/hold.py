@@ -126,7 +126,8 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
     """What people leave at a hold, one per (kind, slot): a later one replaces it.
 
     Kinds: comment (slot: an id), draft, vote, watch, snooze, seen (slot: the person), question and reply
-    (slot: an id), recipient (slot: channel and address)."""
+    (slot: an id), recipient (slot: channel and address), file (slot: an id), filed (one, while a hold with
+    files is not yet put in order)."""
 
     hold: HoldId
     kind: str
@@ -165,6 +166,8 @@ class HoldChange(msgspec.Struct, frozen=True, kw_only=True):
     more_events: tuple[EventRow, ...] = ()  # told right after it
     link: str | None = None  # the jti of a link that is used up with it
     key: HoldKey | None = None
+    blobs: tuple[bytes, ...] = ()  # digests of what the run refers to from now on: put before
+    let_go: tuple[bytes, ...] = ()  # of what it refers to no longer
 
 
 class Unchanged(StrEnum):

@@ -8,6 +8,8 @@ CREATE INDEX hold_links_of_hold ON hold_links (hold);
 
 CREATE INDEX hold_notes_of_slot ON hold_notes (kind, slot);
 
+CREATE INDEX hold_shares_of_hold ON hold_shares (number);
+
 CREATE INDEX holds_asked_of ON holds (tenant, assignee_type, assignee_value, status, created_at)
     WHERE status <> 'pending';
 
@@ -29,9 +31,6 @@ CREATE INDEX holds_reminding ON holds (remind_at)
     WHERE status = 'pending' AND NOT read_only AND remind_at IS NOT NULL;
 
 CREATE INDEX holds_resolved_by ON holds (tenant, resolved_by, created_at) WHERE resolved_by IS NOT NULL;
-
-CREATE INDEX holds_shared ON holds (tenant, urgency, due, created_at)
-    WHERE status = 'pending' AND NOT read_only AND json_extract(terms, '$.also_for') IS NOT NULL;
 
 CREATE INDEX holds_shared_by_age ON holds (tenant, status, created_at)
     WHERE json_extract(terms, '$.also_for') IS NOT NULL;
@@ -169,6 +168,13 @@ CREATE TABLE hold_notes (
     body BLOB NOT NULL,
     UNIQUE (hold, kind, slot)
 ) STRICT;
+
+CREATE TABLE hold_shares (
+    tenant TEXT NOT NULL,
+    assignee TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    PRIMARY KEY (tenant, assignee, number)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE "holds" (
     number INTEGER PRIMARY KEY,
@@ -384,6 +390,29 @@ END;
 CREATE TRIGGER holds_identity BEFORE UPDATE OF id, run_key, tenant, seq, block, type, created_at ON holds
 BEGIN
     SELECT RAISE(ABORT, 'what a hold is cannot change');
+END;
+
+CREATE TRIGGER holds_shared AFTER INSERT ON holds
+WHEN NEW.terms <> '{}' AND NEW.status = 'pending' AND NOT NEW.read_only
+BEGIN
+    INSERT INTO hold_shares (tenant, assignee, number)
+    SELECT NEW.tenant, value, NEW.number FROM json_each(NEW.terms, '$.also_for') WHERE true
+    ON CONFLICT DO NOTHING;
+END;
+
+CREATE TRIGGER holds_shared_anew AFTER UPDATE OF terms, status ON holds
+WHEN OLD.terms <> '{}' OR NEW.terms <> '{}'
+BEGIN
+    DELETE FROM hold_shares WHERE number = NEW.number;
+    INSERT INTO hold_shares (tenant, assignee, number)
+    SELECT NEW.tenant, value, NEW.number FROM json_each(NEW.terms, '$.also_for')
+    WHERE NEW.status = 'pending' AND NOT NEW.read_only
+    ON CONFLICT DO NOTHING;
+END;
+
+CREATE TRIGGER holds_shared_no_more AFTER DELETE ON holds WHEN OLD.terms <> '{}'
+BEGIN
+    DELETE FROM hold_shares WHERE number = OLD.number;
 END;
 
 CREATE TRIGGER runs_status BEFORE UPDATE OF status ON runs

@@ -6,9 +6,9 @@ from heapq import nlargest, nsmallest
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from holdfast.store.changes import changed, demand_changeable, refusal_of
+from holdfast.store.changes import changed, demand_blob, demand_changeable, refusal_of
 from holdfast.store.consequences import ENGINE
-from holdfast.store.lists import place_of
+from holdfast.store.lists import demand_place, place_of
 from holdfast.store.memory.matching import matches
 from holdfast.store.memory.run_holds import Asking
 from holdfast.types.hold import Due, HoldKey, HoldOrder, Unchanged
@@ -17,6 +17,7 @@ from holdfast.types.status import ENDED, HoldStatus
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from holdfast.store.memory.rows import Run
     from holdfast.types.hold import HoldChange, HoldFilter, HoldRow, Note
     from holdfast.types.ids import HoldId, RunId
 
@@ -52,6 +53,7 @@ class Holding(Asking):
         after: Sequence[Any] | None = None,
         limit: int = 50,
     ) -> list[tuple[HoldRow, tuple[Any, ...]]]:
+        demand_place(after, order)
         with self._lock:
             found = [(place_of(row, self._hold_numbers[row.id], order), row) for row in self._matching(where)]
         least = nlargest if order is HoldOrder.newest else nsmallest
@@ -76,7 +78,9 @@ class Holding(Asking):
             if refusal is not None:
                 return refusal
             now = self._now()
-            after = self._holds[row.id] = changed(row, change, now)
+            after = changed(row, change, now)
+            self._keep_blobs(self._ids[row.run], change)
+            self._holds[row.id] = after
             self._write_beside(change)
             self._write_told(after, change, now)
         if change.mail is not None or change.outbox:
@@ -98,6 +102,17 @@ class Holding(Asking):
             self._hold_links[change.link] = change.hold
         if change.key is not None:
             self._hold_keys[change.hold, change.key.actor, change.key.key] = change.key.digest
+
+    def _keep_blobs(self, run: Run, change: HoldChange) -> None:
+        for digest in change.blobs:
+            blob = self._blobs.get(digest)
+            demand_blob(digest, standing=blob is not None and not blob.condemned)
+        for digest in change.blobs:
+            run.blobs.add(digest)
+            self._blobs[digest].runs.add(run.key)
+        for digest in run.blobs.intersection(change.let_go):
+            run.blobs.discard(digest)
+            self._blobs[digest].runs.discard(run.key)
 
     def _write_told(self, row: HoldRow, change: HoldChange, now: int) -> None:
         run = self._ids[row.run]

@@ -94,10 +94,7 @@ class Asking(Tables):
         return chain[len(chain) - len(entries) :]
 
     def _tell(self, tenant: str, run: str | None, message: OutboxMessage | None, now: int) -> None:
-        if message is None:
-            return
-        consequences.demand_findable(message)
-        if (tenant, message.key) in self._outbox_keys:
+        if message is None or (tenant, message.key) in self._outbox_keys:
             return
         row = OutboxRow(
             id=next(self._numbers),

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from holdfast.errors import InputError
 from holdfast.testing.conformance.hold_changes import decided, note, to
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow, NewHold
 from holdfast.types.record import Side
 from holdfast.types.status import HoldStatus
+from holdfast.types.terms import HoldTerms
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -148,6 +150,24 @@ class HoldListSuite:
         assert await ids(kit, not_noted=("snooze", "ada", 50)) == [a.id, c.id]
         assert await ids(kit, not_noted=("watch", "ada", 0)) == [a.id, b.id, c.id]
 
+    async def test_what_several_may_vote_on_is_in_the_lists_of_all(self, kit: StoreKit) -> None:
+        lease = await kit.claimed()
+        both = HoldTerms(also_for=("group:finance", "user:eve@x"))
+        a, b, c = await opened(kit, lease, of(ADA, terms=both), of(EVE, terms=both), of(ADA))
+        for order in (HoldOrder.oldest, HoldOrder.inbox):
+            for given in ({}, {"status": (HoldStatus.pending,)}, {"tenant": "default"}):
+                assert await ids(kit, order, assignees=(FINANCE,), **given) == [a.id, b.id]
+                assert await ids(kit, order, assignees=(EVE, FINANCE), **given) == [a.id, b.id]
+                assert await ids(kit, order, assignees=(ADA, EVE, FINANCE), **given) == [a.id, b.id, c.id]
+                assert await ids(kit, order, assignees=(("role", "x"),), **given) == []
+        assert await ids(kit, assignees=(FINANCE,), tenant="acme") == []
+        assert await ids(kit, assignees=(FINANCE,), ids=(a.id, c.id)) == [a.id]
+        await kit.store.change_hold(to(a, {"terms": HoldTerms(also_for=("role:x",))}))
+        await kit.store.change_hold(to(b, decided("user:eve@x")))
+        assert await ids(kit, assignees=(FINANCE,), status=(HoldStatus.pending,)) == []
+        assert await ids(kit, assignees=(FINANCE,), status=(HoldStatus.resolved,)) == [b.id]
+        assert await ids(kit, assignees=(("role", "x"),)) == [a.id]
+
     async def test_imported_history_is_listed_when_it_is_asked_for(self, kit: StoreKit) -> None:
         lease = await kit.claimed()
         (a,) = await opened(kit, lease, of(ADA))
@@ -216,6 +236,17 @@ class HoldListSuite:
         rest = await kit.store.list_holds(where, order=HoldOrder.inbox, after=page[-1][1])
         assert [row.id for row, _ in rest] == [rows[3].id, late.id, rows[5].id]
         assert early.id not in {row.id for row, _ in rest}
+
+    @pytest.mark.covers("LI-2")
+    async def test_place_of_another_list_is_refused(self, kit: StoreKit) -> None:
+        for order, after in (
+            (HoldOrder.inbox, (1, 2)),
+            (HoldOrder.newest, (1, 2, 3, 4)),
+            (HoldOrder.oldest, ("1", 2)),
+            (HoldOrder.oldest, (None, 2)),
+        ):
+            with pytest.raises(InputError, match="not a place"):
+                await kit.store.list_holds(HoldFilter(), order=order, after=after)
 
     async def test_counting_ends_at_the_limit(self, kit: StoreKit) -> None:
         lease = await kit.claimed()

@@ -183,5 +183,7 @@ class OutboxSuite:
     async def test_message_about_a_hold_is_named_after_it(self, kit: StoreKit) -> None:
         hold = await asked(kit)
         for key in ("other", f"{hold.id}", f"x:{hold.id}:y"):
+            change = to(hold, decided(), outbox=(OutboxMessage("t", key, b"", hold.id),))
             with pytest.raises(StoreError, match="does not begin"):
-                await kit.store.change_hold(to(hold, outbox=(OutboxMessage("t", key, b"", hold.id),)))
+                await kit.store.change_hold(change)
+        assert await kit.hold(hold.id) == hold

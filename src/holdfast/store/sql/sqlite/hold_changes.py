@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.store.changes import changed, demand_changeable, refusal_of
+from holdfast.store.changes import changed, demand_blob, demand_changeable, refusal_of
 from holdfast.store.sql.sqlite import audit, outbox
 from holdfast.store.sql.sqlite.connect import Cursor, row, rows
 from holdfast.store.sql.sqlite.holds import WITH_KEY, hold_row
@@ -22,6 +22,9 @@ _NOTE = """
 INSERT INTO hold_notes (hold, kind, slot, person, at, until, body) VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (hold, kind, slot) DO UPDATE SET person = excluded.person, at = excluded.at,
                                              until = excluded.until, body = excluded.body"""
+_STANDS = "SELECT 1 FROM blobs WHERE digest = ? AND NOT condemned"
+_REFER = "INSERT INTO blob_refs (run_key, digest) VALUES (?, ?) ON CONFLICT DO NOTHING"
+_LET_GO = "DELETE FROM blob_refs WHERE run_key = ? AND digest = ?"
 _DROP_NOTE = "DELETE FROM hold_notes WHERE hold = ? AND kind = ? AND slot = ?"
 _NOTES = "SELECT hold, kind, slot, person, at, until, body FROM hold_notes WHERE hold = ?{of} ORDER BY number"
 
@@ -38,6 +41,7 @@ def change(cur: Cursor, now: int, change: HoldChange) -> HoldRow | Unchanged:
     after = changed(hold, change, now)
     _write(cur, hold, after, change)
     _write_beside(cur, now, change)
+    _refer(cur, key, change)
     audit.append(cur, hold.tenant, change.audit)
     for message in change.outbox:
         outbox.put(cur, now, hold.tenant, key, message)
@@ -85,6 +89,14 @@ def _write_beside(cur: Cursor, now: int, change: HoldChange) -> None:
         cur.execute(_PUT_LINK, (change.link, change.hold, now))
     if change.key is not None:
         cur.execute(_PUT_KEY, (change.hold, change.key.actor, change.key.key, change.key.digest))
+
+
+def _refer(cur: Cursor, run: int, change: HoldChange) -> None:
+    for digest in change.blobs:
+        demand_blob(digest, standing=row(cur, _STANDS, (digest,)) is not None)
+        cur.execute(_REFER, (run, digest))
+    for digest in change.let_go:
+        cur.execute(_LET_GO, (run, digest))
 
 
 def key(cur: Cursor, hold: HoldId, actor: str, key: str) -> HoldKey | None:

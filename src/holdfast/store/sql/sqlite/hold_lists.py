@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from holdfast.store.lists import SHARED, Place, Range, ranges
+from holdfast.store.lists import SHARED, Place, Range, demand_place, ranges
 from holdfast.store.sql.sqlite.connect import Cursor, row, rows
 from holdfast.store.sql.sqlite.holds import COLUMNS, FROM, hold_row
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
@@ -46,6 +46,9 @@ _TAGGED = "EXISTS (SELECT 1 FROM json_each(holds.tags) WHERE value IN ({marks}))
 _SHARED = """json_extract(holds.terms, '$.also_for') IS NOT NULL
     AND holds.assignee_type || ':' || holds.assignee_value NOT IN ({marks})
     AND EXISTS (SELECT 1 FROM json_each(holds.terms, '$.also_for') WHERE value IN ({marks}))"""
+_SHARES = "hold_shares CROSS JOIN holds ON holds.number = hold_shares.number"
+_SHARED_NOW = """hold_shares.tenant = ? AND hold_shares.assignee IN ({marks})
+    AND holds.assignee_type || ':' || holds.assignee_value NOT IN ({marks})"""
 _RUNS = "holds.run_key IN (SELECT key FROM runs WHERE id IN ({marks}))"
 
 Condition = tuple[str, Sequence[Any]]
@@ -54,6 +57,7 @@ Condition = tuple[str, Sequence[Any]]
 def select(
     cur: Cursor, where: HoldFilter, order: HoldOrder, after: Sequence[Any] | None, limit: int
 ) -> list[tuple[HoldRow, Place]]:
+    demand_place(after, order)
     found = [rows(cur, *places(each, order, after, limit, of)) for each, of in stretches(cur, where)]
     shown = list(islice(merge(*found, reverse=order is HoldOrder.newest), limit))
     whole = _rows(cur, [place[-1] for place in shown])
@@ -64,7 +68,7 @@ def count(cur: Cursor, where: HoldFilter, limit: int) -> int:
     total = 0
     for each, of in stretches(cur, where):
         source, text, args = _query(each, HoldOrder.oldest, of)
-        sql = f"SELECT count(*) FROM (SELECT 1 FROM {source} WHERE {text} LIMIT ?)"
+        sql = f"SELECT count(*) FROM (SELECT {_once(source)}holds.number FROM {source} WHERE {text} LIMIT ?)"
         found = row(cur, sql, (*args, limit - total))
         total += 0 if found is None else found[0]
         if total >= limit:
@@ -92,7 +96,8 @@ def places(
         args += after
     way = " DESC" if order is HoldOrder.newest else ""
     sorting = ", ".join(f"{column}{way}" for column in place.split(", "))
-    return f"SELECT {place} FROM {source} WHERE {text} ORDER BY {sorting} LIMIT ?", [*args, limit]
+    sql = f"SELECT {_once(source)}{place} FROM {source} WHERE {text} ORDER BY {sorting} LIMIT ?"
+    return sql, [*args, limit]
 
 
 def _query(where: HoldFilter, order: HoldOrder, of: Range) -> tuple[str, str, list[Any]]:
@@ -109,16 +114,26 @@ def _source(where: HoldFilter, order: HoldOrder, of: Range) -> str:
         return "holds"
     if where.resolved_by:
         return "holds INDEXED BY holds_resolved_by"
-    open_ = status is HoldStatus.pending and where.live
+    open_ = _is_open(where, status)
     urgent = open_ and order is HoldOrder.inbox
     if assignee is None:
         return f"holds INDEXED BY {'holds_of_tenant' if urgent else 'holds_by_age'}"
     if assignee == SHARED:
-        return f"holds INDEXED BY {'holds_shared' if urgent else 'holds_shared_by_age'}"
+        return _SHARES if open_ else "holds INDEXED BY holds_shared_by_age"
     if status is HoldStatus.pending:
         # By age they are sorted: what one assignee has open is not that much.
         return f"holds INDEXED BY {'holds_of_assignee' if open_ else 'holds_by_age'}"
     return "holds INDEXED BY holds_asked_of"
+
+
+def _once(source: str) -> str:
+    """Somebody may have two ways to one hold."""
+    return "DISTINCT " if source is _SHARES else ""
+
+
+def _is_open(where: HoldFilter, status: HoldStatus) -> bool:
+    """What indexes of open holds have."""
+    return status is HoldStatus.pending and where.live
 
 
 def _is_narrow(where: HoldFilter) -> bool:
@@ -139,7 +154,7 @@ def _stretch(where: HoldFilter, of: Range) -> list[Condition]:
     if where.tenant is not None:
         conditions.append((f"{plus}holds.tenant = ?", (where.tenant,)))
     if assignee == SHARED:
-        conditions.append(_shared(where.assignees or ()))
+        conditions.append(_shared(where, status))
     elif assignee is not None:
         conditions.append(
             (f"{plus}holds.assignee_type = ? AND {plus}holds.assignee_value = ?", assignee),
@@ -147,10 +162,13 @@ def _stretch(where: HoldFilter, of: Range) -> list[Condition]:
     return conditions
 
 
-def _shared(own: Sequence[tuple[str, str]]) -> Condition:
-    """Few holds wait for several: these are looked through."""
-    texts = [f"{kind}:{value}" for kind, value in own]
-    return _SHARED.format(marks=_marks(texts)), texts * 2
+def _shared(where: HoldFilter, status: HoldStatus) -> Condition:
+    """Of what is open there are rows for each; of what is over, those that waited for several are looked
+    through."""
+    texts = [f"{kind}:{value}" for kind, value in where.assignees or ()]
+    if not _is_open(where, status) or _is_narrow(where) or where.resolved_by:
+        return _SHARED.format(marks=_marks(texts)), texts * 2
+    return _SHARED_NOW.format(marks=_marks(texts)), [where.tenant, *texts, *texts]
 
 
 def _filters(where: HoldFilter) -> list[Condition]:

@@ -112,9 +112,6 @@ CREATE INDEX holds_of_assignee ON holds (tenant, assignee_type, assignee_value, 
     WHERE status = 'pending' AND NOT read_only;
 CREATE INDEX holds_of_tenant ON holds (tenant, urgency, due, created_at)
     WHERE status = 'pending' AND NOT read_only;
--- Of what several may vote on, which waits for one of them by its assignee and is in the lists of all.
-CREATE INDEX holds_shared ON holds (tenant, urgency, due, created_at)
-    WHERE status = 'pending' AND NOT read_only AND json_extract(terms, '$.also_for') IS NOT NULL;
 -- Lists by age, of whatever status.
 CREATE INDEX holds_by_age ON holds (tenant, status, created_at);
 CREATE INDEX holds_asked_of ON holds (tenant, assignee_type, assignee_value, status, created_at)
@@ -145,6 +142,39 @@ END;
 CREATE TRIGGER holds_identity BEFORE UPDATE OF id, run_key, tenant, seq, block, type, created_at ON holds
 BEGIN
     SELECT RAISE(ABORT, 'what a hold is cannot change');
+END;
+
+-- Who else may vote on an open hold, which waits for one of them by its assignee: it is in the lists of all.
+CREATE TABLE hold_shares (
+    tenant TEXT NOT NULL,
+    assignee TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    PRIMARY KEY (tenant, assignee, number)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX hold_shares_of_hold ON hold_shares (number);
+
+CREATE TRIGGER holds_shared AFTER INSERT ON holds
+WHEN NEW.terms <> '{}' AND NEW.status = 'pending' AND NOT NEW.read_only
+BEGIN
+    INSERT INTO hold_shares (tenant, assignee, number)
+    SELECT NEW.tenant, value, NEW.number FROM json_each(NEW.terms, '$.also_for') WHERE true
+    ON CONFLICT DO NOTHING;
+END;
+
+CREATE TRIGGER holds_shared_anew AFTER UPDATE OF terms, status ON holds
+WHEN OLD.terms <> '{}' OR NEW.terms <> '{}'
+BEGIN
+    DELETE FROM hold_shares WHERE number = NEW.number;
+    INSERT INTO hold_shares (tenant, assignee, number)
+    SELECT NEW.tenant, value, NEW.number FROM json_each(NEW.terms, '$.also_for')
+    WHERE NEW.status = 'pending' AND NOT NEW.read_only
+    ON CONFLICT DO NOTHING;
+END;
+
+CREATE TRIGGER holds_shared_no_more AFTER DELETE ON holds WHEN OLD.terms <> '{}'
+BEGIN
+    DELETE FROM hold_shares WHERE number = OLD.number;
 END;
 
 -- What people leave at a hold. A later one of the same slot replaces it and keeps its number.

@@ -60,7 +60,6 @@ def test_a_flag_that_there_is_not_is_refused_by_every_command(
         (("fork", "{run}", "--patch", "[1]"), ("patch",)),
         (("rewind", "{run}@x"), ("x",)),
         (("replay", "{run}", "--upto", "-1"), ("--upto",)),
-        (("answer", "{run}", "perhaps"), ("perhaps", "approve")),
         (("prune", "--keep", "-1"), ("--keep",)),
         (("prune", "--older", "soon"), ("soon",)),
         (("graph", "{run}", "--svg", "no/such/folder/x.svg"), ("no/such/folder",)),
@@ -78,6 +77,16 @@ def test_a_value_that_does_not_fit_is_named(
     typed = [word.replace("{flow}", refund).replace("{run}", waiting) for word in words]
     refused(cli(*typed), *parts)
     assert contents(tmp_path) == before
+
+
+@pytest.mark.covers("TOOL-BAD-01", "TOOL-BAD-07", "HOLD-AUDIT-01")
+def test_an_answer_that_does_not_fit_is_named_and_leaves_a_record_of_the_refusal(
+    cli: Cli, waiting: str
+) -> None:
+    before = cli("show", waiting, "--json").json
+    refused(cli("answer", waiting, "perhaps"), "perhaps", "approve")
+    assert cli("show", waiting, "--json").json == before
+    assert cli("audit", "verify", "--json").json[0]["records"] == 2
 
 
 @pytest.mark.covers("TOOL-BAD-02", "TOOL-BAD-07")

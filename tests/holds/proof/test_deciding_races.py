@@ -1,0 +1,171 @@
+"""Decisions against decisions, deadlines, withdrawals and the run's end: two hundred rounds of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from holdfast import Holdfast
+from holdfast.errors import HoldDecidedError, HoldReassignedError
+from holdfast.holds.resolving import Resolved
+from holdfast.holds.sweeping import Swept
+from holdfast.store.base import Store
+from holdfast.types.hold import HoldRow
+from holdfast.types.status import HoldStatus, RunStatus
+from tests.holds.proof.acts import ADMIN, DANA, PEOPLE, cancels, overdue, resolves, sweeps
+from tests.holds.proof.racing import Arena, said
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300)]
+
+
+@pytest.mark.covers("RC-1", "HOLD-PROOF-01", "RM-1", "HOLD-LIFE-13")
+async def test_one_decision_counts_and_the_others_learn_whose_when_three_people_decide(arena: Arena) -> None:
+    arena.asking()
+
+    async def judge(row: HoldRow, done: Sequence[Any]) -> str:
+        after = await arena.row(row.id)
+        (won,) = [each for each in done if isinstance(each, Resolved)]
+        assert won.row == after
+        assert await arena.effective(row) == ["resolved"]
+        for who, error in zip(PEOPLE, done, strict=True):
+            if error is not won:
+                assert isinstance(error, HoldDecidedError), error
+                assert error.facts["resolved_by"] == after.resolved_by != who.id
+                assert error.facts["decision"] == said(after)["decision"]
+                assert error.facts["your_draft_saved"]
+        assert {note.person for note in await arena.drafts(row)} == {
+            who.id for who in PEOPLE if who.id != after.resolved_by
+        }
+        assert (await arena.mail(row), await arena.topics(row)) == (
+            ["answer"],
+            ["hold.created", "hold.closed"],
+        )
+        assert (await arena.goes_on(row)).completed
+        assert arena.payments(row) == (said(after)["decision"] == "approve")
+        assert (await arena.row(row.id)).resumed_at is not None
+        return after.resolved_by or ""
+
+    acts = [resolves(PEOPLE[0]), resolves(PEOPLE[1], "reject"), resolves(PEOPLE[2])]
+    await arena.race(*acts, judge=judge)
+    assert arena.seen == {who.id for who in PEOPLE}
+
+
+ENDS = {
+    "cancel": ({"on_timeout": "cancel"}, "cancelled", RunStatus.cancelled),
+    "default": ({"on_timeout": "default", "default_option": "reject"}, "resolved", RunStatus.completed),
+    "expired": ({}, "expired", RunStatus.failed),
+}
+
+
+@pytest.mark.covers("RC-2", "HOLD-PROOF-01", "EX-3", "EX-8")
+@pytest.mark.parametrize("action", ENDS)
+async def test_the_deadline_or_the_decision_counts_and_never_both(arena: Arena, action: str) -> None:
+    terms, status, ending = ENDS[action]
+    arena.asking(timeout="100ms", **terms)
+
+    async def judge(row: HoldRow, done: Sequence[Any]) -> str:
+        after, (answer, swept) = await arena.row(row.id), done
+        assert isinstance(swept, Swept), swept
+        by_hand = after.resolved_by == DANA.id
+        assert await arena.effective(row) == [str(after.status)]
+        assert (await arena.topics(row)).count("hold.closed") == 1
+        assert len(await arena.mail(row)) == 1
+        if by_hand:
+            assert (isinstance(answer, Resolved), swept.expired) == (True, 0), answer
+            assert said(after)["late"] is True
+        else:
+            assert (after.status, swept.expired) == (status, 1)
+            assert isinstance(answer, HoldDecidedError), answer
+            assert answer.facts["your_draft_saved"]
+            assert "system:expiry" in (answer.facts["resolved_by"], answer.facts["closed_by"])
+        result = await arena.goes_on(row)
+        assert result.status is (RunStatus.completed if by_hand else ending)
+        # What nobody has approved is not paid.
+        assert arena.payments(row) == by_hand
+        return "person" if by_hand else "deadline"
+
+    await arena.race(resolves(DANA), sweeps(arena), judge=judge, before=overdue(arena))
+    assert arena.seen == {"person", "deadline"}
+
+
+@pytest.mark.covers("RC-3", "HOLD-PROOF-01", "EX-6")
+async def test_the_old_assignee_is_told_and_keeps_a_draft_when_the_escalation_was_first(arena: Arena) -> None:
+    arena.asking(timeout="100ms", on_timeout="escalate:group:leads")
+
+    async def judge(row: HoldRow, done: Sequence[Any]) -> str:
+        after, (answer, swept) = await arena.row(row.id), done
+        assert isinstance(swept, Swept), swept
+        if after.status is HoldStatus.resolved:
+            assert (isinstance(answer, Resolved), swept.expired) == (True, 0)
+            assert await arena.effective(row) == ["resolved"]
+            assert (after.escalation_count, after.epoch, after.assignee) == (0, 1, "group:finance")
+            assert (await arena.goes_on(row)).completed
+            return "decided"
+        assert isinstance(answer, HoldReassignedError), answer
+        assert (answer.status, answer.facts["your_draft_saved"]) == (409, True)
+        assert await arena.effective(row) == ["escalated"]
+        assert (after.status, after.escalation_count, after.epoch) == (HoldStatus.pending, 1, 2)
+        assert (after.assignee_type, after.assignee_value) == ("group", "leads")
+        (draft,) = await arena.drafts(row)
+        assert draft.person == DANA.id
+        assert (await arena.topics(row)).count("hold.escalated") == 1
+        assert not await arena.mail(row)
+        assert after.expires_at is not None
+        assert after.expires_at > arena.clock.now()
+        return "escalated"
+
+    await arena.race(resolves(DANA), sweeps(arena), judge=judge, before=overdue(arena))
+    assert arena.seen == {"decided", "escalated"}
+
+
+@pytest.mark.covers("RC-4", "HOLD-PROOF-01", "CA-1")
+async def test_a_run_goes_on_or_is_cancelled_when_its_hold_is_decided_and_withdrawn(arena: Arena) -> None:
+    arena.asking()
+
+    async def judge(row: HoldRow, done: Sequence[Any]) -> str:
+        after, (answer, withdrawn) = await arena.row(row.id), done
+        assert await arena.effective(row) == [str(after.status)]
+        loser = withdrawn if after.status is HoldStatus.resolved else answer
+        assert isinstance(loser, HoldDecidedError), loser
+        winner = loser.facts["resolved_by"] or loser.facts["closed_by"]
+        assert winner == (DANA.id if after.status is HoldStatus.resolved else ADMIN.id)
+        assert len(await arena.mail(row)) == 1
+        result = await arena.goes_on(row)
+        assert result.completed is (after.status is HoldStatus.resolved)
+        assert arena.payments(row) == (after.status is HoldStatus.resolved)
+        return str(after.status)
+
+    await arena.race(resolves(DANA), cancels, judge=judge)
+    assert arena.seen == {"resolved", "cancelled"}
+
+
+@pytest.mark.covers("RC-4", "HOLD-PROOF-01", "CA-3")
+async def test_a_cancelled_run_never_goes_on_when_its_hold_is_decided_meanwhile(arena: Arena) -> None:
+    arena.asking()
+
+    async def ends(store: Store, row: HoldRow) -> Any:
+        house = Holdfast(store, clock=arena.clock)
+        try:
+            await (await house.service()).cancel(row.run)
+            return await arena.flow.resume(row.run, on=house)
+        finally:
+            await house.close()
+
+    async def judge(row: HoldRow, done: Sequence[Any]) -> str:
+        after, (answer, ended) = await arena.row(row.id), done
+        assert not isinstance(ended, Exception), ended
+        assert (await arena.goes_on(row)).status is RunStatus.cancelled
+        assert await arena.effective(row) == [str(after.status)]
+        assert (await arena.topics(row)).count("hold.closed") == 1
+        if after.status is HoldStatus.resolved:
+            assert isinstance(answer, Resolved), answer
+        else:
+            assert after.status is HoldStatus.cancelled
+            assert isinstance(answer, HoldDecidedError), answer
+        assert arena.payments(row) == 0
+        return str(after.status)
+
+    await arena.race(resolves(DANA), ends, judge=judge)
+    assert arena.seen == {"resolved", "cancelled"}

@@ -12,6 +12,9 @@ from holdfast.cli.shell import app
 THEMES = (
     "starting",
     "running",
+    "inbox",
+    "holds",
+    "arranging",
     "looking",
     "travelling",
     "proving",

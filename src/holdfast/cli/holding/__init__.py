@@ -1,0 +1,1 @@
+"""`holds`: what can be done with holds on the command line, one module a theme."""

@@ -1,0 +1,142 @@
+"""`inbox`: keys, the passing of time and what others do, one after another, until somebody leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncGenerator
+from typing import Final
+
+import msgspec
+
+from holdfast.cli.holding.acting import Desk, Seat, sitting
+from holdfast.cli.holding.listing import Wanted, list_holds
+from holdfast.cli.inbox.acting import Actions
+from holdfast.cli.inbox.keys import press
+from holdfast.cli.inbox.page import SPLIT, frame
+from holdfast.cli.inbox.state import State, told
+from holdfast.cli.inbox.terminal import Terminal
+from holdfast.cli.main import Exit
+from holdfast.cli.screen import is_plain, note, say
+from holdfast.errors import HoldfastError, InputError
+from holdfast.types.clock import MICROS
+
+LIVE: Final = 2.0
+"""Seconds after which others may have written something that nobody told us about."""
+TICK: Final = 1.0
+_CHANGED: Final = "changed"
+_TICKED: Final = "ticked"
+
+_replace = msgspec.structs.replace
+
+
+async def open_inbox(seat: Seat, *, view: str | None, query: str) -> Exit:
+    """Raises InputError where there is no terminal to live in."""
+    shown = view or ("all" if seat.as_ is None else "mine")
+    if seat.json:
+        return await list_holds(Wanted(query=query, view=shown, limit=200), seat)
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise InputError(
+            "the inbox needs a terminal to live in.", hint="`holdfast holds list` prints what waits."
+        )
+    async with sitting(seat, channel="inbox") as desk:
+        state = State(me=desk.actor.id, view=shown, query=query, now=desk.now)
+        inbox = Inbox(desk, await Actions(desk).reader.load(state))
+        with Terminal(inbox.hear) as terminal:
+            await inbox.live(terminal)
+        await _leave(desk, inbox.state)
+    return Exit.ok
+
+
+class Inbox:
+    """One thing after another: a key is never pressed on what is not shown yet."""
+
+    def __init__(self, desk: Desk, state: State) -> None:
+        self.state = state
+        self._desk = desk
+        self._actions = Actions(desk)
+        self._plain = is_plain()
+        self._heard: asyncio.Queue[str] = asyncio.Queue()
+
+    def hear(self, key: str) -> None:
+        self._heard.put_nowait(key)
+
+    async def live(self, terminal: Terminal) -> None:
+        async with self._listening():
+            self._show(terminal)
+            while not self.state.over:
+                heard = await self._heard.get()
+                if heard == "resize":
+                    terminal.forget()
+                await self.take(heard)
+                self._show(terminal)
+
+    def _show(self, terminal: Terminal) -> None:
+        width, height = terminal.size
+        self.state = _replace(self.state, split=width >= SPLIT)
+        terminal.show(frame(self.state, width, height, ascii_only=self._plain))
+
+    async def take(self, heard: str) -> None:
+        self.state = _replace(self.state, now=self._desk.now)
+        if heard == _CHANGED:
+            await self._refresh()
+        elif heard == _TICKED:
+            if self._is_due():
+                await self._refresh()
+        elif heard != "resize":
+            self.state, act = press(self.state, heard)
+            if act is not None:
+                self.state = await self._actions.perform(self.state, act)
+
+    def _is_due(self) -> bool:
+        """A placed decision is made by whoever looks next."""
+        return any(row.placed_until and row.placed_until <= self.state.now for row in self.state.rows)
+
+    async def _refresh(self) -> None:
+        """Figures too. A store that does not answer is tried again."""
+        try:
+            self.state = await self._actions.reader.refresh(self.state)
+            self.state = await self._actions.reader.count(self.state)
+        except HoldfastError as error:
+            self.state = told(self.state, f"Not up to date: {error.message}", alert=True)
+
+    @contextlib.asynccontextmanager
+    async def _listening(self) -> AsyncGenerator[None]:
+        work = [asyncio.ensure_future(self._changes()), asyncio.ensure_future(self._ticks())]
+        try:
+            yield
+        finally:
+            for each in work:
+                each.cancel()
+            await asyncio.gather(*work, return_exceptions=True)
+
+    async def _changes(self) -> None:
+        while True:
+            await self._desk.holds.store.wait_change(LIVE)
+            if self._heard.empty():
+                self.hear(_CHANGED)
+            await asyncio.sleep(TICK / 4)
+
+    async def _ticks(self) -> None:
+        while True:
+            await asyncio.sleep(TICK)
+            if self._heard.empty():
+                self.hear(_TICKED)
+
+
+async def _leave(desk: Desk, state: State) -> None:
+    """What can still be taken back is waited for: whoever leaves has made up their mind."""
+    rows = [await desk.holds.get(desk.actor, hold) for hold in state.placed]
+    left = [row.placed_until - desk.now for row in rows if row.placed_until is not None]
+    if left and max(left) > 0:
+        note(
+            f"{len(left)} decisions stand in {max(left) / MICROS:.0f} s; Ctrl-C leaves that to the next look."
+        )
+        await asyncio.sleep(max(left) / MICROS)
+    for row in rows:
+        await desk.holds.get(desk.actor, row.id)
+    if state.decided:
+        say(
+            f"{state.decided} decided. Their runs go on where a worker has them, or by `holdfast resume RUN`."
+        )

@@ -1,0 +1,112 @@
+"""What an inbox reads: a list, the figures beside it, and one hold with what is said about it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from holdfast.cli.holding.acting import Desk
+from holdfast.cli.holding.listing import Wanted, find_holds
+from holdfast.cli.inbox.refreshing import merged, reread
+from holdfast.cli.inbox.state import Sheet, State
+from holdfast.errors import ForbiddenError, HoldfastError
+from holdfast.holds.answers import Submission
+from holdfast.holds.history import Entry
+from holdfast.holds.listing import Page
+from holdfast.holds.searching import read_query
+from holdfast.types.hold import HoldRow
+
+MOST: Final = 200
+"""Holds that are shown at once; a search narrows them down."""
+COUNTED: Final = ("mine", "groups", "unrouted", "all")
+
+_replace = msgspec.structs.replace
+
+
+class Reader:
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
+
+    async def load(self, state: State) -> State:
+        """The list anew, in its own order. Raises InputError for a search that means nothing."""
+        page = await self._page(state)
+        chips = read_query(state.query, me=self.desk.actor.id, now=self.desk.now).chips
+        at = min(state.at, max(len(page.rows) - 1, 0))
+        state = _replace(
+            state,
+            now=self.desk.now,
+            rows=page.rows,
+            more=page.cursor is not None,
+            fresh=(),
+            chips=chips,
+            at=at,
+            selected=state.selected & {row.id for row in page.rows},
+            sheet=None,
+        )
+        state = await self.count(state)
+        return await self.look(state, page.rows[at].id) if page.rows else _replace(state, open=False)
+
+    async def _page(self, state: State) -> Page:
+        return await find_holds(self.desk, Wanted(query=state.query, view=state.view, limit=MOST))
+
+    async def count(self, state: State) -> State:
+        """Those of the other views. What somebody may not see has no figure."""
+        counts: dict[str, int] = {}
+        for view in COUNTED:
+            try:
+                where = read_query("status:pending", me=self.desk.actor.id, now=self.desk.now).where
+                counts[view] = await self.desk.holds.count(self.desk.actor, view=view, where=where)
+            except ForbiddenError:
+                continue
+        return _replace(state, counts=counts)
+
+    async def refresh(self, state: State) -> State:
+        """The same list as it is now, with nothing moved; and the hold that is being read."""
+        state = _replace(state, now=self.desk.now)
+        found = (await self._page(state)).rows
+        ids = {row.id for row in found}
+        gone: dict[str, HoldRow | None] = {
+            row.id: await self._now(row.id) for row in state.rows if row.id not in ids
+        }
+        state = merged(state, found, gone)
+        if state.sheet is None:
+            return await self.look(state, state.rows[state.at].id) if state.rows else state
+        keep = state.sheet.row.id if state.open or state.filling else None
+        row = keep or (state.rows[state.at].id if state.rows else None)
+        return _replace(state, sheet=None) if row is None else await self.look(state, row)
+
+    async def _now(self, hold: str) -> HoldRow | None:
+        try:
+            return await self.desk.holds.get(self.desk.actor, hold)
+        except HoldfastError:
+            return None
+
+    async def look(self, state: State, hold: str) -> State:
+        """Raises HoldNotFoundError, ForbiddenError: it may have gone to somebody else."""
+        holds, actor = self.desk.holds, self.desk.actor
+        row = await holds.get(actor, hold)
+        draft = await holds.draft(actor, hold)
+        sheet = Sheet(
+            row=row,
+            notes=tuple(await holds.comments(actor, hold)),
+            draft=None if draft is None or draft.is_empty else msgspec.to_builtins(draft),
+            history=tuple(_line(each) for each in await holds.history(actor, hold)) if state.expanded else (),
+        )
+        filling = state.filling
+        state, too_late = reread(_replace(state, now=self.desk.now), sheet)
+        if too_late and filling is not None:
+            said = Submission(
+                decision=filling.decision or None,
+                response_data=filling.values or None,
+                comment=filling.comment,
+            )
+            await holds.save_draft(actor, hold, said)
+        return state
+
+
+def _line(entry: Entry) -> str:
+    told = ", ".join(f"{name} {value}" for name, value in entry.data.items() if value is not None)
+    return (
+        f"{entry.at[:19].replace('T', ' ')}  {entry.actor} {entry.action.replace('_', ' ')}  {told}".rstrip()
+    )

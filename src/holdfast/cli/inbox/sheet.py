@@ -1,0 +1,162 @@
+"""One hold, to be read and decided: the question, why it is here, what it shows and asks, what was said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+import msgspec
+
+from holdfast.cli.forming import form_lines
+from holdfast.cli.holding.showing import comment_line
+from holdfast.cli.holding.wording import (
+    assignee_of,
+    claim_of,
+    countdown,
+    needs_of,
+    outcome_of,
+    placed_of,
+    roughly,
+    title_of,
+    why_of,
+)
+from holdfast.cli.inbox.spans import Line, flat, wrapped
+from holdfast.cli.inbox.state import Sheet, State
+from holdfast.types.hold import HoldRow, Option
+from holdfast.types.lasting import clock_time
+from holdfast.types.status import HoldStatus
+
+BRIEF = 8
+"""Lines of context that are shown until `e` shows all."""
+
+
+def sheet_lines(state: State, width: int, height: int) -> list[Line]:
+    """With the decisions at the bottom, whatever is above them."""
+    if state.sheet is None:
+        return []
+    bar = list(bar_lines(state, width))
+    body = list(_body(state, state.sheet, width))
+    room = max(height - len(bar), 1)
+    first = min(state.scroll, max(len(body) - room, 0))
+    shown = body[first : first + room]
+    if first + room < len(body) and shown:
+        shown[-1] = [(f"  … {len(body) - first - room + 1} more lines: j", "dim")]
+    return [*shown, *([] for _ in range(room - len(shown))), *bar]
+
+
+def _body(state: State, sheet: Sheet, width: int) -> Iterator[Line]:
+    row = sheet.row
+    yield from _banner(state, row, width)
+    for line in wrapped(row.prompt.strip() or title_of(row), width):
+        yield [(line, "bold")]
+    yield []
+    for name, value in _facts(state, row):
+        yield from _fact(name, value, width)
+    yield from _section("Context", _context(row), width, None if state.expanded else BRIEF)
+    yield from _section("Form", list(form_lines(row)), width, None)
+    yield from _section("Said", [comment_line(each, state.now) for each in sheet.notes], width, None)
+    if sheet.draft:
+        yield from _section("Your draft", _listed(_said(sheet.draft)), width, None)
+    if state.expanded:
+        yield from _section("History", list(sheet.history), width, None)
+
+
+def _said(draft: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in draft.items() if value is not None}
+
+
+def _banner(state: State, row: HoldRow, width: int) -> Iterator[Line]:
+    outcome, placed = outcome_of(row, state.now), placed_of(row, state.now)
+    text = outcome[:1].upper() + outcome[1:] if outcome else placed
+    if not text and claim_of(row, state.now):
+        text = f"Claimed by {claim_of(row, state.now)}"
+    for line in wrapped(text, width) if text else ():
+        yield [(line, "alert" if outcome else "warm")]
+    if text:
+        yield []
+
+
+def _facts(state: State, row: HoldRow) -> list[tuple[str, str]]:
+    due = countdown(row, state.now) if row.status is HoldStatus.pending else ""
+    deadline = f"{due}, at {clock_time(row.expires_at)}" if due and row.expires_at else due
+    found = [
+        ("for", assignee_of(row)),
+        ("why here", why_of(row)),
+        ("needs", needs_of(row)),
+        ("priority", row.priority),
+        ("deadline", deadline),
+        ("asked", f"{roughly(state.now - row.created_at)} ago by {row.flow}, node {row.node}"),
+        ("started by", row.started_by or ""),
+        ("entity", row.instance_key or ""),
+        ("tags", ", ".join(row.tags)),
+        ("hold", row.id if state.expanded else row.id[:8]),
+        ("run", row.run if state.expanded else row.run[:8]),
+    ]
+    return [(name, value) for name, value in found if value]
+
+
+def _fact(name: str, value: str, width: int) -> Iterator[Line]:
+    lead = 12 if width >= 50 else 10
+    lines = wrapped(flat(value), width - lead) or [""]
+    yield [(f"{name:{lead}}", "dim"), (lines[0], "")]
+    for line in lines[1:]:
+        yield [(" " * lead, ""), (line, "")]
+
+
+def _section(title: str, texts: list[str], width: int, most: int | None) -> Iterator[Line]:
+    lines = [line for text in texts for line in wrapped(text, max(width - 2, 10))]
+    if not lines:
+        return
+    yield []
+    yield [(title, "bold")]
+    for line in lines[:most]:
+        yield [(f"  {line}", "")]
+    if most is not None and len(lines) > most:
+        yield [(f"  … {len(lines) - most} more lines: e", "dim")]
+
+
+def _context(row: HoldRow) -> list[str]:
+    context: Any = msgspec.json.decode(row.context)
+    return _listed(cast("dict[str, Any]", context)) if context else []
+
+
+def _listed(value: dict[str, Any]) -> list[str]:
+    """`name: text` where that says all, else as JSON."""
+    found: list[str] = []
+    for name, each in value.items():
+        plain = isinstance(each, (str, int, float)) and not isinstance(each, bool)
+        text = str(each) if plain else msgspec.json.format(msgspec.json.encode(each), indent=2).decode()
+        found += [f"{name}: {text}"]
+    return found
+
+
+def bar_lines(state: State, width: int) -> Iterator[Line]:
+    """What can be decided, by digit. Words say what a colour would."""
+    row = state.current
+    if row is None or row.status is not HoldStatus.pending or row.read_only:
+        return
+    yield [("─" * width, "dim")]
+    if not row.options:
+        yield [("1 ", "key"), ("answer in words", "")]
+        return
+    line: Line = []
+    used = 0
+    for i, option in enumerate(row.options[:9], 1):
+        text = _option(option, armed=state.armed == option.id)
+        if line and used + len(text) + 5 > width:
+            yield line
+            line, used = [], 0
+        style = "current" if state.armed == option.id else ""
+        line += [(f"{i} ", "key"), (text, style), ("   ", "")]
+        used += len(text) + 5
+    yield line
+
+
+def _option(option: Option, *, armed: bool) -> str:
+    label = flat(option.label)
+    notes = [
+        *(["careful"] if option.variant == "danger" else []),
+        *(["why?"] if option.requires_comment is True else []),
+    ]
+    told = f"{label} ({', '.join(notes)})" if notes else label
+    return f"[{told}: Enter]" if armed else told

@@ -1,0 +1,109 @@
+"""What an inbox is at a moment, and what a key asks the program to do. Values only."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.types.hold import HoldRow, Note, Option
+
+VIEWS: Final = {
+    "m": "mine", "g": "groups", "u": "unrouted", "a": "all", "w": "watching", "s": "snoozed", "d": "done",
+    "b": "breakpoints",
+}  # fmt: skip
+"""The second key after `g`."""
+
+
+class Prompt(msgspec.Struct, frozen=True, kw_only=True):
+    """A line that is being typed. While there is one, letters are text and nothing else."""
+
+    kind: str  # search, comment, reassign, snooze, answer, why, field
+    label: str
+    text: str = ""
+    hint: str = ""
+    error: str = ""
+
+
+class Filling(msgspec.Struct, frozen=True, kw_only=True):
+    """A decision that is being made: what is filled in so far, and what is asked for now."""
+
+    hold: str
+    decision: str
+    values: dict[str, Any] = {}
+    field: str | None = None
+    comment: str | None = None
+
+
+class Sheet(msgspec.Struct, frozen=True, kw_only=True):
+    """One hold with what is said about it. `history`: lines of it, where they were asked for."""
+
+    row: HoldRow
+    notes: tuple[Note, ...] = ()
+    draft: dict[str, Any] | None = None
+    history: tuple[str, ...] = ()
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """`at` is the row that the keys mean. `fresh`: rows that came since, and wait to be shown."""
+
+    me: str = "user:local"
+    now: int = 0
+    view: str = "mine"
+    query: str = ""
+    chips: tuple[str, ...] = ()
+    counts: dict[str, int] = {}
+    rows: tuple[HoldRow, ...] = ()
+    more: bool = False
+    fresh: tuple[HoldRow, ...] = ()
+    at: int = 0
+    selected: frozenset[str] = frozenset()
+    sheet: Sheet | None = None
+    open: bool = False
+    split: bool = False  # the list and the hold are both in sight
+    help: bool = False
+    expanded: bool = False
+    scroll: int = 0
+    prefix: str = ""
+    armed: str | None = None
+    sure: tuple[str, ...] = ()  # the holds of a preview that the next Enter decides
+    prompt: Prompt | None = None
+    filling: Filling | None = None
+    said: str = ""
+    alert: bool = False  # what is said is a refusal, or that somebody else was first
+    placed: tuple[str, ...] = ()  # one's own decisions that can still be taken back, oldest first
+    decided: int = 0
+    over: bool = False
+
+    @property
+    def current(self) -> HoldRow | None:
+        """The hold that the keys mean, as it was last read."""
+        if self.open and self.sheet is not None:
+            return self.sheet.row
+        return self.rows[self.at] if self.at < len(self.rows) else None
+
+    @property
+    def options(self) -> tuple[Option, ...]:
+        row = self.current
+        return () if row is None else tuple(row.options or ())
+
+
+class Act(msgspec.Struct, frozen=True, kw_only=True):
+    """What the program is asked to do; it answers with another state.
+
+    `do`: load, look, decide, bulk, comment, reassign, claim, snooze, undo, watch, draft."""
+
+    do: str
+    holds: tuple[str, ...] = ()
+    text: str = ""
+    decision: str = ""
+    data: Any = None
+    comment: str | None = None
+    sure: bool = False
+
+
+Step = tuple[State, Act | None]
+
+
+def told(state: State, said: str, *, alert: bool = False) -> State:
+    return msgspec.structs.replace(state, said=said, alert=alert)

@@ -94,8 +94,9 @@ if TYPE_CHECKING:
     from holdfast.holds.feedback import Feedback
     from holdfast.holds.policies.guardrails import Guardrails
     from holdfast.holds.policies.judgement import Judge, Judgement
+    from holdfast.holds.policies.policy import Policy
     from holdfast.holds.policies.reading import read_policy
-    from holdfast.holds.policies.rules import Policy, Rule
+    from holdfast.holds.policies.rules import Rule
     from holdfast.holds.policies.webhook import WebhookJudge
     from holdfast.holds.service import HoldService
     from holdfast.model.guard import Violation
@@ -206,7 +207,8 @@ _HOMES = {
     "holdfast.holds.policies.guardrails": ("Guardrails",),
     "holdfast.holds.policies.judgement": ("Judge", "Judgement"),
     "holdfast.holds.policies.reading": ("read_policy",),
-    "holdfast.holds.policies.rules": ("Policy", "Rule"),
+    "holdfast.holds.policies.policy": ("Policy",),
+    "holdfast.holds.policies.rules": ("Rule",),
     "holdfast.holds.policies.webhook": ("WebhookJudge",),
     "holdfast.frontends.python": ("Guard", "Join", "NodeHandle", "Retry", "all_of", "any_of", "quorum"),
     "holdfast.holds.directory.adapter": ("Lookups", "OutsideDirectory"),

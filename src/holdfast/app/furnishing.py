@@ -22,7 +22,7 @@ from holdfast.holds.policies.guardrails import Guardrails
 from holdfast.holds.policies.judgement import Judges
 from holdfast.holds.policies.judging import Arbiter
 from holdfast.holds.policies.loading import Given, Rulebook, names_stored, policies_of
-from holdfast.holds.policies.rules import Policy
+from holdfast.holds.policies.policy import Policy
 from holdfast.holds.service import HoldService
 from holdfast.holds.sweeping import HoldSweeper
 from holdfast.store.base import Store

@@ -11,8 +11,9 @@ from holdfast.cli.opening import open_house
 from holdfast.cli.screen import note, print_json, say, table
 from holdfast.errors import InputError, PolicyInvalidError
 from holdfast.holds.policies.keeping import KIND, drop_policy, put_policy
+from holdfast.holds.policies.policy import Policy
 from holdfast.holds.policies.reading import read_plain, read_policy
-from holdfast.holds.policies.rules import Policy, Rule
+from holdfast.holds.policies.rules import Rule
 from holdfast.holds.policies.simulating import Replayed, Simulation, simulate
 from holdfast.types.clock import micros
 from holdfast.types.duration import DurationError, parse_duration

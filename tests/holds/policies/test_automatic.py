@@ -14,7 +14,8 @@ from holdfast import Holdfast, OpenAI, Retries, RunStatus, Scripted, Worker, too
 from holdfast.agents.judging import ModelJudge
 from holdfast.agents.messages import FINAL
 from holdfast.holds.policies.judgement import Judgement, auto_approve, auto_reject
-from holdfast.holds.policies.rules import Policy, Rule
+from holdfast.holds.policies.policy import Policy
+from holdfast.holds.policies.rules import Rule
 from holdfast.types.outbox import OutboxState
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import operator

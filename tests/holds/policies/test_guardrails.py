@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from holdfast import RunStatus
+from holdfast import Actor, Flow, RunStatus
 from holdfast.errors import VetoedError
 from holdfast.holds.policies.guardrails import Guardrails
-from holdfast.holds.policies.rules import Policy, Rule
+from holdfast.holds.policies.policy import Policy
+from holdfast.holds.policies.rules import Rule
 from holdfast.model.guard import Violation
 from holdfast.testing.clock import FakeClock
 from holdfast.types.status import HoldStatus
@@ -137,6 +138,38 @@ async def test_guardrails_watch_over_people_where_that_is_wanted(a_house: MakeHo
     # What they said stays on record.
     assert (await said(house, result))["decision"] == "approve"
     assert len(await told(house, result, "hold.vetoed")) == int(people)
+
+
+@pytest.mark.covers("G-44")
+async def test_guardrails_look_at_what_several_people_agreed_on(a_house: MakeHouse) -> None:
+    rail = Rail("no")
+    house = await a_house(guardrails=Guardrails({"own": rail}, people=True))
+    quorum = {"mode": "quorum", "need": 2, "of": ["user:dana", "user:sam"]}
+    result = await refund(approval=quorum).run(given(7), on=house)
+    service = await house.holds()
+    for who in ("user:dana", "user:sam"):
+        assert rail.asked == []
+        await service.resolve(Actor(id=who), result.holds[0].id, decision="approve")
+    done = await refund(approval=quorum).resume(result.run_id, on=house)
+    assert done.state["paid"] is False
+    assert len(await told(house, result, "hold.vetoed")) == 1
+    assert (await actions(house, result.holds[0].id)).count("voted") == 2
+
+
+@pytest.mark.covers("G-44")
+async def test_guardrails_leave_the_engines_own_questions_alone(a_house: MakeHouse) -> None:
+    flow = Flow("doubtful")
+
+    @flow.node(effect="external")
+    async def send() -> dict[str, Any]:
+        raise ConnectionError("was it sent?")
+
+    rail = Rail("no")
+    house = await a_house(guardrails=Guardrails({"own": rail}, people=True))
+    result = await flow.run({}, on=house)
+    await decide(house, result.holds[0].id, "happened")
+    assert (await flow.resume(result.run_id, on=house)).completed
+    assert rail.asked == []
 
 
 @pytest.mark.covers("G-44")

@@ -15,7 +15,8 @@ from holdfast.holds.interactions import approval
 from holdfast.holds.notify.channel import Delivery, Scope
 from holdfast.holds.notify.notice import Notice
 from holdfast.holds.notify.slack import Slack
-from holdfast.holds.policies.rules import Policy, Rule
+from holdfast.holds.policies.policy import Policy
+from holdfast.holds.policies.rules import Rule
 from holdfast.holds.policies.webhook import WebhookJudge
 from holdfast.testing.clock import FakeClock
 from holdfast.types.status import HoldStatus

@@ -9,14 +9,18 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.errors import PolicyInvalidError, SettingsError
+from holdfast.holds.calendar_book import Calendars
 from holdfast.holds.policies.keeping import put_policy
+from holdfast.holds.policies.policy import Policy
 from holdfast.holds.policies.reading import read_policy
-from holdfast.holds.policies.rules import Policy, Rule
+from holdfast.holds.policies.rules import Rule
 from holdfast.testing.clock import FakeClock
 from holdfast.types.clock import MICROS
+from holdfast.types.document import Document
 from holdfast.types.terms import Approval, Rung
 from tests.holds.policies.conftest import MakeHouse
 from tests.holds.policies.flows import decide, given, hold_of, refund
+from tests.holds.time.places import NINE_TO_FIVE, at
 
 pytestmark = pytest.mark.anyio
 
@@ -160,6 +164,35 @@ async def test_a_ladder_of_a_rule_is_climbed(a_house: MakeHouse, clock: FakeCloc
         clock.advance(hours=2)
         await sweeper.sweep()
         assert (await hold_of(house, result.run_id)).assignee == who
+
+
+@pytest.mark.covers("HOLD-POL-01")
+async def test_a_rules_deadline_is_counted_in_business_time(a_house: MakeHouse, clock: FakeClock) -> None:
+    house = await a_house(policies=Policy("p", Rule(name="r", timeout="4bh", calendar="office")))
+    await Calendars(await house.open()).put("default", "office", NINE_TO_FIVE)
+    friday = at("2030-01-11T15:00+01:00")
+    clock.advance(seconds=(friday - clock.now()) / MICROS)
+    (hold,) = (await refund().run(given(7), on=house)).holds
+    assert hold.created_at == friday
+    assert hold.expires_at == at("2030-01-14T11:00+01:00")
+
+
+@pytest.mark.covers("HOLD-POL-01")
+async def test_stored_rules_that_cannot_be_read_leave_holds_to_people(a_house: MakeHouse) -> None:
+    house = await a_house(policies="store")
+    body = b'{"rules": [{"name": "r", "decide": "approve", "of_a_newer_version": 1}]}'
+    await (await house.open()).put_document(Document(tenant="default", kind="policy", name="p", body=body))
+    (hold,) = (await refund().run(given(7), on=house)).holds
+    assert (hold.assignee, hold.terms.routed_by) == ("group:finance", None)
+
+
+@pytest.mark.covers("HOLD-POL-01")
+async def test_a_tenants_stored_rules_are_its_own(a_house: MakeHouse) -> None:
+    house = await a_house(policies="store")
+    rules = {"name": "p", "rules": [{"name": "r", "decide": "approve"}]}
+    await put_policy(await house.open(), "acme", rules, by="user:dana")
+    assert (await refund().run(given(7), on=house, tenant="acme")).completed
+    assert not (await refund().run(given(7), on=house, tenant="other")).completed
 
 
 @pytest.mark.covers("HOLD-POL-01", "HOLD-BAD-02")

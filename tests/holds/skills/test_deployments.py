@@ -19,7 +19,8 @@ from holdfast.errors import (
     VersionMismatchError,
 )
 from holdfast.holds.calendar_book import Calendars
-from holdfast.holds.policies.rules import Policy, Rule
+from holdfast.holds.policies.policy import Policy
+from holdfast.holds.policies.rules import Rule
 from holdfast.holds.policies.simulating import simulate
 from holdfast.holds.service import HoldService
 from holdfast.types.deployment import Mode

@@ -11,7 +11,8 @@ from holdfast.holds.policies.deadlines import deadline, read_on_timeout
 from holdfast.holds.policies.facts import UNTOUCHED, as_asked, facts_of
 from holdfast.holds.policies.governing import Governing
 from holdfast.holds.policies.loading import Rulebook
-from holdfast.holds.policies.rules import Chosen, Policy, Rule, first_match
+from holdfast.holds.policies.policy import Chosen, Policy, first_match
+from holdfast.holds.policies.rules import Rule
 from holdfast.store.base import Store
 from holdfast.types.consent import consent, refusal
 from holdfast.types.duration import is_business, parse_duration

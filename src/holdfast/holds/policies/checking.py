@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -10,7 +10,8 @@ import msgspec
 from holdfast.errors import HoldfastError, PolicyInvalidError
 from holdfast.holds.assigning import parse_assignee
 from holdfast.holds.policies.deadlines import read_on_timeout
-from holdfast.holds.policies.rules import Policy, Rule
+from holdfast.holds.policies.judgement import Judges
+from holdfast.holds.policies.rules import Rule
 from holdfast.model.expr import compile_expr
 from holdfast.types.duration import parse_duration, parse_length
 from holdfast.types.terms import PRIORITIES, Approval
@@ -34,10 +35,11 @@ class Fault(msgspec.Struct, frozen=True):
         return f"{place}{what}{f', {self.field}' if self.field else ''}: {self.problem}"
 
 
-def demand_valid(policy: Policy) -> None:
-    faults = faults_in(policy)
+def demand_valid(name: str, rules: Sequence[Rule], judges: Judges | None) -> None:
+    """Raises PolicyInvalidError."""
+    faults = faults_in(name, rules, judges)
     if faults:
-        raise invalid(policy.name, faults)
+        raise invalid(name, faults)
 
 
 def invalid(name: str, faults: Iterable[Fault]) -> PolicyInvalidError:
@@ -49,16 +51,14 @@ def invalid(name: str, faults: Iterable[Fault]) -> PolicyInvalidError:
     )
 
 
-def faults_in(policy: Policy, *, with_judges: bool = True) -> list[Fault]:
-    """`with_judges`: whether those that its rules name have to be there already."""
-    found = (
-        [] if policy.name and "/" not in policy.name else [Fault("", "name", "it needs a name without '/'")]
-    )
+def faults_in(name: str, rules: Sequence[Rule], judges: Judges | None) -> list[Fault]:
+    """`judges`: those that the rules may name; None: that is not looked at."""
+    found = [] if name and "/" not in name else [Fault("", "name", "it needs a name without '/'")]
     seen: set[str] = set()
-    for place, rule in enumerate(policy.rules):
+    for place, rule in enumerate(rules):
         faults = list(_faults(rule))
-        if with_judges and rule.judge is not None and rule.judge not in policy.judges:
-            known = ", ".join(sorted(policy.judges)) or "none"
+        if judges is not None and rule.judge is not None and rule.judge not in judges:
+            known = ", ".join(sorted(judges)) or "none"
             faults.append(("judge", f"there is no judge {rule.judge!r}; there are: {known}"))
         if rule.name in seen:
             faults.append(("name", "another rule has this name"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from holdfast.holds.deployments import Deployments
-from holdfast.holds.policies.rules import Policy
+from holdfast.holds.policies.policy import Policy
 from holdfast.store.base import Store
 
 

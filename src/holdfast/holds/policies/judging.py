@@ -17,7 +17,7 @@ from holdfast.holds.policies.applying import decides_together
 from holdfast.holds.policies.facts import facts_of_row
 from holdfast.holds.policies.judgement import Judgement, asked
 from holdfast.holds.policies.loading import Rulebook
-from holdfast.holds.policies.rules import Chosen, named
+from holdfast.holds.policies.policy import Chosen, named
 from holdfast.holds.resolving import Terms, resolve
 from holdfast.telemetry import log
 from holdfast.types.audit import NewAudit, canonical

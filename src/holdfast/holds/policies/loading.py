@@ -11,8 +11,8 @@ import msgspec
 
 from holdfast.holds.policies.judgement import Judges
 from holdfast.holds.policies.keeping import KIND
+from holdfast.holds.policies.policy import Policy
 from holdfast.holds.policies.reading import policy_of, read_policy
-from holdfast.holds.policies.rules import Policy
 from holdfast.store.base import Store
 
 VARIABLE: Final = "HOLDFAST_POLICIES"

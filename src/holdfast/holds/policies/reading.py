@@ -22,7 +22,8 @@ from holdfast.errors import PolicyInvalidError, SettingsError
 from holdfast.holds.policies.checking import Fault, faults_in, invalid
 from holdfast.holds.policies.judgement import Judges
 from holdfast.holds.policies.lines import Lines, lines_of
-from holdfast.holds.policies.rules import Policy, Rule
+from holdfast.holds.policies.policy import Policy
+from holdfast.holds.policies.rules import Rule
 from holdfast.types.terms import Approval, Rung
 
 FORMS: Final = {".toml": "toml", ".json": "json", ".yaml": "yaml", ".yml": "yaml"}
@@ -80,20 +81,11 @@ def policy_of(
     reader.demand_known("", whole, _OF_POLICY)
     name = whole.get("name", default_name)
     found = reader.rules(whole.get("rules"))
-    policy = _unchecked(name if isinstance(name, str) else "", found, judges or {})
-    faults = reader.faults + [
-        reader.placed(fault) for fault in faults_in(policy, with_judges=judges is not None)
-    ]
+    named = name if isinstance(name, str) else ""
+    faults = reader.faults + [reader.placed(fault) for fault in faults_in(named, found, judges)]
     if faults:
-        raise invalid(policy.name or default_name, sorted(faults, key=lambda fault: fault.line or 0))
-    return policy
-
-
-def _unchecked(name: str, rules: list[Rule], judges: Judges) -> Policy:
-    """So that what the file has wrong and what the rules have wrong are told together."""
-    policy = Policy.__new__(Policy)
-    policy.name, policy.rules, policy.judges = name, tuple(rules), judges
-    return policy
+        raise invalid(named or default_name, sorted(faults, key=lambda fault: fault.line or 0))
+    return Policy(named, *found, judges=judges)
 
 
 class _Reader:

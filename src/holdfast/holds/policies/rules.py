@@ -1,16 +1,16 @@
-"""Rules, as they are written in code or read from a file. The first that matches a hold counts."""
+"""A rule, as it is written in code or read from a file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
 
 from holdfast.holds.policies.facts import resolver_of
-from holdfast.holds.policies.judgement import Judges
-from holdfast.model.expr import compile_expr
+from holdfast.model.expr import Expr, compile_expr
 from holdfast.telemetry import log
 from holdfast.types.terms import Approval, Rung
 
@@ -61,60 +61,13 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             return True
         try:
             if isinstance(self.when, str):
-                return compile_expr(self.when).evaluate(resolver_of(facts)) is True
+                return _compiled(self.when).evaluate(resolver_of(facts)) is True
             return self.when(facts) is True
         except Exception as error:
             log.warning("rule %r could not be asked: %s: %s", self.name, type(error).__name__, error)
             return False
 
 
-class Policy:
-    """`Policy("refunds", Rule(name="small", when="amount < 50", decide="approve"), ...)`.
-
-    `judges`: those that its rules name, each a function of the facts or something with `judge(facts)`.
-    Raises PolicyInvalidError that lists every problem.
-    """
-
-    def __init__(self, name: str, *rules: Rule, judges: Judges | None = None) -> None:
-        from holdfast.holds.policies.checking import demand_valid
-
-        self.name = name
-        self.rules = rules
-        self.judges: Judges = dict(judges or {})
-        demand_valid(self)
-
-    def __repr__(self) -> str:
-        return f"<policy {self.name!r}, {len(self.rules)} rules>"
-
-    def rule_for(self, facts: Mapping[str, Any]) -> Rule | None:
-        return next((rule for rule in self.rules if rule.matches(facts)), None)
-
-
-class Chosen(msgspec.Struct, frozen=True):
-    """The rule that matches a hold, and whose it is."""
-
-    policy: Policy
-    rule: Rule
-
-    @property
-    def name(self) -> str:
-        return f"{self.policy.name}/{self.rule.name}"
-
-
-def first_match(policies: Iterable[Policy], facts: Mapping[str, Any]) -> Chosen | None:
-    for policy in policies:
-        rule = policy.rule_for(facts)
-        if rule is not None:
-            return Chosen(policy, rule)
-    return None
-
-
-def named(policies: Iterable[Policy], name: str, facts: Mapping[str, Any]) -> Chosen | None:
-    """The rule of that name (`refunds/small`) as it is now; of a policy (`refunds`), the one that matches."""
-    for policy in policies:
-        if policy.name == name:
-            return first_match([policy], facts)
-        for rule in policy.rules:
-            if f"{policy.name}/{rule.name}" == name:
-                return Chosen(policy, rule)
-    return None
+@lru_cache(maxsize=1024)
+def _compiled(when: str) -> Expr:
+    return compile_expr(when)

@@ -17,7 +17,7 @@ from holdfast.holds.policies.applying import apply, decides_together
 from holdfast.holds.policies.facts import UNTOUCHED, as_asked, facts_of_row
 from holdfast.holds.policies.governing import Governing
 from holdfast.holds.policies.judging import UnsureError, answer_for
-from holdfast.holds.policies.rules import Chosen, Policy, first_match
+from holdfast.holds.policies.policy import Chosen, Policy, first_match
 from holdfast.store.base import Store
 from holdfast.types.duration import format_duration
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow, NewHold

@@ -1,0 +1,66 @@
+"""A policy: rules in order. The first that matches a hold counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.holds.policies.checking import demand_valid
+from holdfast.holds.policies.judgement import Judges
+from holdfast.holds.policies.rules import Rule
+
+NOBODY: Final[Judges] = MappingProxyType({})
+
+
+class Policy:
+    """`Policy("refunds", Rule(name="small", when="amount < 50", decide="approve"), ...)`.
+
+    `judges`: those that its rules name, each a function of the facts or something with `judge(facts)`; None:
+    they are not known here, and what they should judge is left to people. Raises PolicyInvalidError that
+    lists every problem.
+    """
+
+    def __init__(self, name: str, *rules: Rule, judges: Judges | None = NOBODY) -> None:
+        self.name = name
+        self.rules = rules
+        self.judges: Judges = dict(judges or {})
+        demand_valid(name, rules, judges)
+
+    def __repr__(self) -> str:
+        return f"<policy {self.name!r}, {len(self.rules)} rules>"
+
+    def rule_for(self, facts: Mapping[str, Any]) -> Rule | None:
+        return next((rule for rule in self.rules if rule.matches(facts)), None)
+
+
+class Chosen(msgspec.Struct, frozen=True):
+    """The rule that matches a hold, and whose it is."""
+
+    policy: Policy
+    rule: Rule
+
+    @property
+    def name(self) -> str:
+        return f"{self.policy.name}/{self.rule.name}"
+
+
+def first_match(policies: Iterable[Policy], facts: Mapping[str, Any]) -> Chosen | None:
+    for policy in policies:
+        rule = policy.rule_for(facts)
+        if rule is not None:
+            return Chosen(policy, rule)
+    return None
+
+
+def named(policies: Iterable[Policy], name: str, facts: Mapping[str, Any]) -> Chosen | None:
+    """The rule of that name (`refunds/small`) as it is now; of a policy (`refunds`), the one that matches."""
+    for policy in policies:
+        if policy.name == name:
+            return first_match([policy], facts)
+        for rule in policy.rules:
+            if f"{policy.name}/{rule.name}" == name:
+                return Chosen(policy, rule)
+    return None

@@ -3,18 +3,19 @@
     human.approves(within="2h")
     result = await human.runs(refund, {"order_id": "A17", "amount": 250})
 
-Time is a `FakeClock`: two hours pass in no time, and whatever falls due in them (a timeout, an escalation)
-happens first.
+Several people: `human.as_("user:dana@acme")` is another one, who may do what that person may.
+
+Time is a `FakeClock`: two hours pass in no time, and whatever falls due in them (a timeout, a reminder, an
+escalation) happens first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-import msgspec
-
+from holdfast.testing.deeds import DECIDING, NO, YES, Reply, Somebody, perform
 from holdfast.types.clock import micros
 from holdfast.types.duration import parse_duration
 from holdfast.types.status import HoldStatus, RunStatus
@@ -29,42 +30,54 @@ if TYPE_CHECKING:
 
 Duration = str | int | float | timedelta
 
-YES: Final = ("approve", "approved", "yes", "accept", "ok")
-NO: Final = ("reject", "rejected", "no", "decline", "deny")
-
-
-class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """One answer to come: the first of `says` that the hold offers, `within` after it was asked."""
-
-    says: tuple[str, ...]
-    within: timedelta
-    to: str | None
-    data: Any
-    comment: str | None
-
 
 class Human:
-    """Answers the holds of a house, in the order in which the answers were promised."""
+    """Does to the holds of a house what was promised, in the order in which it was promised."""
 
     def __init__(self, house: Holdfast, clock: FakeClock, *, name: str = "user:human") -> None:
         self.house = house
         self.clock = clock
-        self.name = name
+        self.who = Somebody(name=name)
         self.promised: list[Reply] = []
         self.asked: list[HoldRow] = []  # what was shown, in the order of the answers
 
-    # ------------------------------------------------------------------ what will be said
+    @property
+    def name(self) -> str:
+        return self.who.name
+
+    def as_(
+        self,
+        name: str,
+        *,
+        groups: Iterable[str] = (),
+        roles: Iterable[str] = (),
+        rights: Iterable[str] = (),
+    ) -> Human:
+        """Somebody else in the same house and the same order of promises, with these rights and no others.
+        Where the house has a directory, what that says they belong to counts instead."""
+        other = Human(self.house, self.clock)
+        other.who = Somebody(
+            name=name,
+            every=False,
+            groups=frozenset(groups),
+            roles=frozenset(roles),
+            rights=frozenset(rights),
+        )
+        other.promised, other.asked = self.promised, self.asked
+        return other
+
+    # ------------------------------------------------------------------ what will be decided
     def approves(
         self, *, within: Duration = 0, to: str | None = None, comment: str | None = None, data: Any = None
     ) -> None:
         """Says yes to the next hold (of node `to`), in whatever word the hold has for it."""
-        self._promise(YES, within, to, data, comment)
+        self._promise("answer", YES, within, to, data=data, comment=comment)
 
     def rejects(
         self, *, within: Duration = 0, to: str | None = None, comment: str | None = None, data: Any = None
     ) -> None:
         """Says no."""
-        self._promise(NO, within, to, data, comment)
+        self._promise("answer", NO, within, to, data=data, comment=comment)
 
     def answers(
         self,
@@ -75,14 +88,61 @@ class Human:
         to: str | None = None,
         comment: str | None = None,
     ) -> None:
-        """Says exactly this: the id of an option, or free text."""
-        self._promise((decision,), within, to, data, comment)
+        """Says exactly this: the id of an option, or free text. Where several have to agree, it is a vote."""
+        self._promise("answer", (decision,), within, to, data=data, comment=comment)
 
-    def _promise(
-        self, says: Sequence[str], within: Duration, to: str | None, data: Any, comment: str | None
+    votes = answers
+
+    def places(
+        self,
+        decision: str,
+        *,
+        data: Any = None,
+        within: Duration = 0,
+        to: str | None = None,
+        comment: str | None = None,
     ) -> None:
+        """The same from an inbox: it can be taken back (`undoes`) until its window is over."""
+        self._promise("place", (decision,), within, to, data=data, comment=comment)
+
+    def undoes(self, *, within: Duration = 0, to: str | None = None) -> None:
+        """Takes back what they placed."""
+        self._promise("undo", (), within, to)
+
+    def cancels(self, reason: str = "cancelled", *, within: Duration = 0, to: str | None = None) -> None:
+        """Withdraws the question."""
+        self._promise("cancel", (reason,), within, to)
+
+    # ------------------------------------------------------------------ what else will be done
+    def comments(self, text: str, *, within: Duration = 0, to: str | None = None) -> None:
+        """Says something about it; it stays open."""
+        self._promise("comment", (text,), within, to)
+
+    def claims(self, *, within: Duration = 0, to: str | None = None) -> None:
+        """Takes it for a while."""
+        self._promise("claim", (), within, to)
+
+    def releases(self, *, within: Duration = 0, to: str | None = None) -> None:
+        """Lets go of what they claimed."""
+        self._promise("release", (), within, to)
+
+    def reassigns(self, whom: str, *, within: Duration = 0, to: str | None = None) -> None:
+        """Hands it on to `whom`: `user:NAME`, `group:KEY` or `role:KEY`."""
+        self._promise("reassign", (whom,), within, to)
+
+    def asks_back(
+        self, text: str, *, of: str = "requester", within: Duration = 0, to: str | None = None
+    ) -> None:
+        """Asks the requester, the agent or a colleague (`of`); the deadline stands still until `tells`."""
+        self._promise("ask_back", (text, of), within, to)
+
+    def tells(self, text: str, *, within: Duration = 0, to: str | None = None) -> None:
+        """Answers what was asked back."""
+        self._promise("tell", (text,), within, to)
+
+    def _promise(self, do: str, says: Sequence[str], within: Duration, to: str | None, **more: Any) -> None:
         after = parse_duration(within, allow_zero=True)
-        self.promised.append(Reply(says=tuple(says), within=after, to=to, data=data, comment=comment))
+        self.promised.append(Reply(do=do, says=tuple(says), within=after, to=to, by=self.who, **more))
 
     # ------------------------------------------------------------------ runs
     async def runs(self, flow: Flow, given: Any = None, **options: Any) -> Result:
@@ -102,15 +162,29 @@ class Human:
             given += 1
         return given
 
+    async def waits(self, duration: Duration) -> None:
+        """Time passes, and what falls due in it happens: timers, reminders, escalations, expiry."""
+        store = await self.house.open()
+        await self._wait(store, self.clock.now() + micros(parse_duration(duration)))
+
     async def _attend(self, flow: Flow, result: Result) -> Result:
         store = await self.house.open()
         while result.waiting:
             if result.status is RunStatus.waiting:
                 await self._let_time_pass(store)
-            elif not await self._reply(result.holds, store):
+            elif not await self._reply(result.holds, store) and not await self._let_stand(
+                result.holds, store
+            ):
                 break
             result = await flow.resume(result.run_id, on=self.house)
         return result
+
+    async def _let_stand(self, holds: Sequence[HoldRow], store: Store) -> bool:
+        """A decision that nobody takes back is made when its window is over."""
+        placed = [hold.placed_until for hold in holds if hold.placed_until is not None]
+        if placed:
+            await self._wait(store, min(placed))
+        return bool(placed)
 
     async def _let_time_pass(self, store: Store) -> None:
         """To the next timer: a run that waits only for time has nobody to wait for."""
@@ -143,18 +217,10 @@ class Human:
         return False
 
     async def _give(self, reply: Reply, hold: HoldRow, store: Store) -> None:
-        self.asked.append(hold)
+        if reply.do in DECIDING:
+            self.asked.append(hold)
         await self._wait(store, self.clock.now() + micros(reply.within))
         now = await store.hold(hold.id)
         if now is None or now.status is not HoldStatus.pending:
             return  # too late: what the hold says about its timeout has happened
-        service = await self.house.service()
-        await service.answer(
-            hold.id, _word(reply, hold), data=reply.data, comment=reply.comment, by=self.name
-        )
-
-
-def _word(reply: Reply, hold: HoldRow) -> str:
-    """Of the words for yes or no, the one that this hold offers."""
-    offered = [option.id for option in hold.options or ()]
-    return next((word for word in reply.says if word in offered), reply.says[0])
+        await perform(reply, now, await self.house.holds())

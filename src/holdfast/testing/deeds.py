@@ -1,0 +1,127 @@
+"""What a person of a test does to a hold when their time comes."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from holdfast.types.hold import HoldRow
+from holdfast.types.terms import Actor, operator
+
+if TYPE_CHECKING:
+    from holdfast.holds.service import HoldService
+
+YES: Final = ("approve", "approved", "yes", "accept", "ok")
+NO: Final = ("reject", "rejected", "no", "decline", "deny")
+
+
+class Somebody(msgspec.Struct, frozen=True, kw_only=True):
+    """Who acts. `every`: with every right, as whoever works on the store itself; else with what is said here
+    and what the house's directory says of them."""
+
+    name: str
+    every: bool = True
+    groups: frozenset[str] = frozenset()
+    roles: frozenset[str] = frozenset()
+    rights: frozenset[str] = frozenset()
+
+    def at(self, hold: HoldRow) -> Actor:
+        if self.every:
+            return operator(self.name, tenant=hold.tenant)
+        return Actor(
+            id=self.name, tenant=hold.tenant, groups=self.groups, roles=self.roles, rights=self.rights
+        )
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """One deed to come, `within` after the hold was asked. A decision is the first of `says` that the hold
+    offers; of other deeds it is what is said, or to whom."""
+
+    says: tuple[str, ...] = ()
+    within: timedelta
+    to: str | None
+    data: Any = None
+    comment: str | None = None
+    by: Somebody
+    do: str = "answer"
+
+    @property
+    def text(self) -> str:
+        return self.says[0]
+
+
+async def perform(reply: Reply, hold: HoldRow, holds: HoldService) -> None:
+    """Raises what the service raises: a test says only what people may do, or expects the error."""
+    await _DEEDS[reply.do](reply, hold, holds)
+
+
+def word(reply: Reply, hold: HoldRow) -> str:
+    """Of the words for yes or no, the one that this hold offers."""
+    offered = [option.id for option in hold.options or ()]
+    return next((each for each in reply.says if each in offered), reply.text)
+
+
+def _body(reply: Reply, hold: HoldRow) -> dict[str, Any]:
+    return {"decision": word(reply, hold), "response_data": reply.data, "comment": reply.comment}
+
+
+async def _answer(reply: Reply, hold: HoldRow, holds: HoldService) -> None:
+    if reply.by.every:
+        said = word(reply, hold)
+        await holds.answer(hold.id, said, data=reply.data, comment=reply.comment, by=reply.by.name)
+    else:
+        await holds.resolve(reply.by.at(hold), hold.id, _body(reply, hold))
+
+
+async def _place(reply: Reply, hold: HoldRow, holds: HoldService) -> None:
+    await holds.place(reply.by.at(hold), hold.id, _body(reply, hold))
+
+
+async def _undo(reply: Reply, hold: HoldRow, holds: HoldService) -> None:
+    await holds.undo(reply.by.at(hold), hold.id)
+
+
+async def _comment(reply: Reply, hold: HoldRow, holds: HoldService) -> None:
+    await holds.comment(reply.by.at(hold), hold.id, reply.text)
+
+
+async def _claim(reply: Reply, hold: HoldRow, holds: HoldService) -> None:
+    await holds.claim(reply.by.at(hold), hold.id)
+
+
+async def _release(reply: Reply, hold: HoldRow, holds: HoldService) -> None:
+    await holds.release(reply.by.at(hold), hold.id)
+
+
+async def _reassign(reply: Reply, hold: HoldRow, holds: HoldService) -> None:
+    await holds.reassign(reply.by.at(hold), hold.id, reply.text)
+
+
+async def _ask_back(reply: Reply, hold: HoldRow, holds: HoldService) -> None:
+    await holds.ask_back(reply.by.at(hold), hold.id, reply.text, to=reply.says[1])
+
+
+async def _tell(reply: Reply, hold: HoldRow, holds: HoldService) -> None:
+    await holds.reply(reply.by.at(hold), hold.id, reply.text)
+
+
+async def _cancel(reply: Reply, hold: HoldRow, holds: HoldService) -> None:
+    await holds.cancel(reply.by.at(hold), hold.id, reason=reply.text)
+
+
+_DEEDS: Final[dict[str, Callable[[Reply, HoldRow, HoldService], Awaitable[None]]]] = {
+    "answer": _answer,
+    "place": _place,
+    "undo": _undo,
+    "comment": _comment,
+    "claim": _claim,
+    "release": _release,
+    "reassign": _reassign,
+    "ask_back": _ask_back,
+    "tell": _tell,
+    "cancel": _cancel,
+}
+DECIDING: Final[Sequence[str]] = ("answer", "place")

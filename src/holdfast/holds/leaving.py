@@ -1,10 +1,11 @@
-"""The part of the service by which people leave things at a hold: comments, and what is theirs alone."""
+"""The part of the service by which people leave things at a hold: comments, files, what is theirs alone."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import InputError
 from holdfast.holds.answers import Submission, read_draft
@@ -12,6 +13,10 @@ from holdfast.holds.office import Office
 from holdfast.types.clock import instant
 from holdfast.types.hold import Note
 from holdfast.types.terms import Actor
+
+if TYPE_CHECKING:
+    from holdfast.holds.files import Kept
+    from holdfast.holds.forms.files import Reference
 
 When = datetime | timedelta | int
 """A time with its zone, so long from now, or microseconds since the epoch."""
@@ -30,6 +35,38 @@ class Leaving:
         from holdfast.holds import noting
 
         return await noting.comments(self.office, actor, hold)
+
+    # ------------------------------------------------------------------ files
+    async def attach(
+        self,
+        actor: Actor,
+        hold: str,
+        field: str,
+        name: str,
+        data: bytes | Path,
+        *,
+        media_type: str | None = None,
+    ) -> Reference:
+        """Keep a file for a field of kind `file` (`items.invoice`: of a table). What it answers goes into the
+        `response_data` of the decision. `data`: its content, or the path of a file here.
+
+        Raises FormInvalidError for one that is too large, not of a type that the field takes, not what its
+        name says, or refused by the scan."""
+        from holdfast.holds import files
+
+        return await files.attach(self.office, actor, hold, field, name, data, media_type=media_type)
+
+    async def files(self, actor: Actor, hold: str) -> Sequence[Kept]:
+        """What was attached, in the order in which it came."""
+        from holdfast.holds import files
+
+        return await files.attached(self.office, actor, hold)
+
+    async def read_file(self, actor: Actor, hold: str, sha256: str) -> tuple[Reference, bytes]:
+        """A file of a hold, and its content. Raises NotFoundError, BlobMissingError."""
+        from holdfast.holds import files
+
+        return await files.read(self.office, actor, hold, sha256)
 
     # ------------------------------------------------------------------ what is one's own
     async def save_draft(self, actor: Actor, hold: str, draft: Submission | Mapping[str, Any]) -> None:

@@ -21,6 +21,7 @@ from holdfast.types.terms import Actor, Assignee
 from holdfast.types.wording import demand_text
 
 if TYPE_CHECKING:
+    from holdfast.holds.files import Scan, Shelf
     from holdfast.holds.policies.guardrails import Guardrails
 
 # What moves a hold from one to another, as the audit has it.
@@ -37,14 +38,22 @@ class Permit(msgspec.Struct, frozen=True):
 
 
 class Office:
-    """`guardrails` watch over approvals (`holds/policies`)."""
+    """`guardrails` watch over approvals (`holds/policies`); `scan` looks into files (`holds/files`)."""
 
     def __init__(
-        self, store: Store, *, directory: Directory | None = None, guardrails: Guardrails | None = None
+        self,
+        store: Store,
+        *,
+        directory: Directory | None = None,
+        guardrails: Guardrails | None = None,
+        scan: Scan | None = None,
     ) -> None:
         self.store = store
         self.directory = directory
         self.guardrails = guardrails
+        self.scan = scan
+        # Given by whoever knows where large things are kept; without it no files are taken.
+        self.shelf: Shelf | None = None
         self.deployments = Deployments(store)
 
     def now(self) -> int:

@@ -87,6 +87,7 @@ async def consider(
         actor, "resolve", row, now, reason=terms.reason, decision=_text(said.decision)
     )
     resolution = settled(row, actor, permit, now, said, terms)
+    await _with_files(office, row, resolution)
     if row.terms.approval.mode == "any":
         made = resolved(row, resolution, by=actor.id, at=now)
     else:
@@ -125,6 +126,14 @@ def settled(
     if verdict.flagged:
         resolution["override_reason"] = terms.reason
     return fitting(row, resolution)
+
+
+async def _with_files(office: Office, row: HoldRow, resolution: dict[str, Any]) -> None:
+    """Raises FormInvalidError for a file that is not here."""
+    if row.schema is not None:
+        from holdfast.holds import files
+
+        await files.demand_attached(office, row, resolution)
 
 
 # ---------------------------------------------------------------------- the same again

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from holdfast.holds.auditing import Audited, SignedHead
     from holdfast.holds.bulk import Bulk
     from holdfast.holds.directory.base import Directory
+    from holdfast.holds.files import Scan
     from holdfast.holds.history import Entry
     from holdfast.holds.listing import Page
     from holdfast.holds.metrics import Lasting, Metrics
@@ -39,10 +40,15 @@ class HoldService(Leaving):
     """`actor` is who acts, by their credential; `terms.operator()` is whoever works on the store itself."""
 
     def __init__(
-        self, store: Store, *, directory: Directory | None = None, guardrails: Guardrails | None = None
+        self,
+        store: Store,
+        *,
+        directory: Directory | None = None,
+        guardrails: Guardrails | None = None,
+        scan: Scan | None = None,
     ) -> None:
         self.store = store
-        self.office = Office(store, directory=directory, guardrails=guardrails)
+        self.office = Office(store, directory=directory, guardrails=guardrails, scan=scan)
 
     # ------------------------------------------------------------------ looking
     async def get(self, actor: Actor, hold: str) -> HoldRow:

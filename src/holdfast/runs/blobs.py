@@ -116,6 +116,16 @@ class BlobDesk:
             )
         return data
 
+    def places(self, digest: bytes) -> list[bytes]:
+        """Where a blob of this tenant may lie."""
+        if self.vaulted is None:
+            return [digest]
+        return self.vaulted.vault.places(digest, self.tenant or DEFAULT_TENANT)
+
+    async def content(self, digest: bytes) -> bytes | None:
+        """A blob's own bytes, decrypted; none where it is not there."""
+        return await self._get(digest)
+
     async def _get(self, digest: bytes) -> bytes | None:
         if self.vaulted is None:
             return await self.raw(digest)

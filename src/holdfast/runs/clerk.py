@@ -94,6 +94,10 @@ class Clerk:
         graph = driver.pos.scope_graph(driver.graph, driver.pos.scopes[execution.scope])
         return graph.spec.reducers.get(f"artifacts.{name}", "set")
 
+    async def file(self, reference: Any) -> bytes:
+        driver = self.driver
+        return await driver.runtime.shelf.read_for(driver.run, driver.row.tenant, reference)
+
     def lists_turns(self, execution: Exec, node: Node) -> bool:
         """Where the settings list no checkpoints of this node, they list none inside it (D-10)."""
         pos = self.driver.pos

@@ -135,6 +135,12 @@ class Context:
     def artifact_ops(self) -> list[Op]:
         return self._artifacts
 
+    async def file(self, reference: Mapping[str, Any]) -> bytes:
+        """The content of a file that somebody attached to a question of this run; `reference` is what its
+        field has. Raises NotFoundError for a file of another run."""
+        self._at.check_open()
+        return await self._driver.clerk.file(reference)
+
     def spent(self, *, tokens: int = 0, cost: float = 0.0) -> None:
         """What this node's work cost; summed into the run's diagnostics. Inside a sub-step it is recorded
         with that, so that it counts once however often the node is entered."""

@@ -20,6 +20,7 @@ from holdfast.model.position import Exec, OpenHold, Position
 from holdfast.model.program import Program
 from holdfast.model.snapshot import dump_position
 from holdfast.runs.blobs import refs_in
+from holdfast.runs.filing import inherited_files
 from holdfast.runs.history import Reader, reader_of
 from holdfast.runs.patching import partitions, patched
 from holdfast.runs.pictures import Folded, fold_to, resolve
@@ -76,6 +77,7 @@ async def fork(
     now = service.store.now()
     records, more = _records(program, folded, run, now, sealer, supersede=supersede, changes=changes)
     await service.runtime.desk.of(source.tenant).put(blobs + more)
+    _add_blobs(records[0], await inherited_files(service.runtime.desk, source))
     crashpoint("inside_fork")
     new = _new_run(program, source, at, run, records, now, supersede)
     await service.runtime.preparer.prepare_all(records, facts_of(new))
@@ -161,9 +163,13 @@ def _records(
     for record, part in decision.records:
         blobs += sealer.seal(record, part, 0)
         records.append(record)
-    assert first.side is not None
-    first.side.blobs = sorted({*first.side.blobs, *(ref.digest for ref in refs_in(body.base))})
+    _add_blobs(first, {ref.digest for ref in refs_in(body.base)})
     return records, blobs
+
+
+def _add_blobs(record: Record, digests: set[bytes]) -> None:
+    assert record.side is not None
+    record.side.blobs = sorted(digests.union(record.side.blobs))
 
 
 def _base(folded: Folded) -> dict[str, Any]:

@@ -77,12 +77,14 @@ async def prune(service: RunService, run: str, *, keep: int = KEEP) -> int:
     if horizon is None or horizon <= row.horizon:
         return 0
     reader = await _exact_reader(service, row)
+    from holdfast.holds.files import files_of
     from holdfast.runs.pictures import fold_to
 
     folded = await fold_to(service, row, horizon, reader)
     replace = _snapshot(folded)
     kept = await _named_after(service, row, horizon, reader)
-    blobs = sorted(kept.union(replace.side.blobs if replace.side else ()))
+    files = await files_of(service.store, row.id)
+    blobs = sorted(kept.union(replace.side.blobs if replace.side else (), files))
     gone = await service.store.prune(row.id, horizon=horizon, replace=replace, ended=True, blobs=blobs)
     if not gone:
         demand_ended(await service.get(row.id))
@@ -283,6 +285,9 @@ async def collect_blobs(service: RunService, *, grace: float = GRACE) -> int:
 
     Condemned first, then the object, then the row: a settle that names one meanwhile puts it again.
     """
+    from holdfast.holds.files import let_go_unused
+
+    await let_go_unused(service.store)
     older_than = service.store.now() - int(grace * 1e6)
     objects = service.runtime.desk.objects
     collected = 0

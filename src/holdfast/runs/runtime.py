@@ -32,6 +32,7 @@ from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs.blobs import BlobDesk, Objects
 from holdfast.runs.driver import Driver
+from holdfast.runs.filing import BlobShelf
 from holdfast.runs.loading import Loaded
 from holdfast.runs.memory import MemoryStore, StoredMemory
 from holdfast.runs.mending import load_or_mend
@@ -107,6 +108,7 @@ class Runtime:
         self.preparer = Preparer(desk or usual_desk(store))
         self.sweeper = sweeper or HoldSweeper(store, self.clock)
         self.people = people or HoldService(store)
+        self.shelf = self.people.office.shelf = BlobShelf(self.desk)
         self.arbiter = arbiter
         self.deliverer = deliverer
         self.worker = f"{socket.gethostname()}:{os.getpid()}:{new_id()[:8]}"

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from holdfast.errors import FormInvalidError
-from holdfast.holds.forms.filling import MAX_COMMENT, FieldError, fill
+from holdfast.holds.forms.filling import FieldError, fill
 from holdfast.model.forms.schemas import KEY
 from holdfast.types.hold import HoldRow
 from holdfast.types.wording import told
@@ -26,17 +26,15 @@ def filled_in(row: HoldRow, form: dict[str, Any], resolution: dict[str, Any]) ->
 
     Raises FormInvalidError with every field that does not fit."""
     found = fill(form, msgspec.json.decode(row.context), resolution["decision"], resolution["response_data"])
-    errors = list(found.errors)
-    if len((resolution["comment"] or "").encode()) > MAX_COMMENT:
-        errors.append(FieldError("comment", "length", f"has more than {MAX_COMMENT:,} bytes"))
-    if errors:
-        raise _invalid(row, errors)
+    if found.errors:
+        raise invalid(row, list(found.errors))
     edited = [msgspec.to_builtins(each) for each in found.edited]
     bound = {"edited_fields": edited, "request_hash": row.request_hash}
     return {**resolution, "response_data": found.values, **bound}
 
 
-def _invalid(row: HoldRow, errors: list[FieldError]) -> FormInvalidError:
+def invalid(row: HoldRow, errors: list[FieldError]) -> FormInvalidError:
+    """Every field that does not fit, in words and for programs."""
     texts = [f"{each.field or 'data'}: {each.message}" for each in errors]
     lines = "".join(f"\n  - {told(text, 500)}" for text in texts[:MAX_SHOWN])
     more = len(texts) - MAX_SHOWN

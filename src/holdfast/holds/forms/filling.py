@@ -14,7 +14,6 @@ from holdfast.model.forms.compiling import primary
 from holdfast.model.forms.kinds import MAX_DEPTH, TEXTS
 
 MAX_DATA: Final = 256 * 1024
-MAX_COMMENT: Final = 10_000
 
 Section = Mapping[str, Any]
 

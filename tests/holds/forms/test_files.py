@@ -1,0 +1,310 @@
+"""Files of an answer: attached first, named by the decision, read by the run, let go when unused."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import Context, Flow
+from holdfast.errors import (
+    ForbiddenError,
+    FormInvalidError,
+    HoldDecidedError,
+    HoldNotFoundError,
+    InputError,
+    NotFoundError,
+)
+from holdfast.holds.files import attach, files_of, let_go_unused
+from holdfast.holds.service import HoldService
+from holdfast.runs.pruning import collect_blobs
+from holdfast.types.hold import HoldRow
+from tests.holds.life.scene import DANA, FINN, FOREIGN, Scene, data, said
+
+pytestmark = pytest.mark.anyio
+
+PDF = b"%PDF-1.7 a signed contract"
+PNG = b"\x89PNG\r\n\x1a\n a picture"
+DECIDE = {"type": "decision", "options": ["approve", "reject"]}
+
+
+def contract(**parts: Any) -> list[dict[str, Any]]:
+    return [{"type": "input", "field": "contract", "kind": "file", **parts}, DECIDE]
+
+
+async def asks(scene: Scene, sections: list[dict[str, Any]] | None = None, **asked: Any) -> HoldRow:
+    """A run that has stopped at a form with a file, and reads it afterwards."""
+    scene.flow = flow = Flow("signing", effect="pure")
+    given = {"assignee": "user:dana@acme", "into": "form", **asked}
+    flow.hold("sign", prompt="Signed?", sections=sections or contract(), **given)
+
+    @flow.node(effect="read")
+    async def read(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
+        reference = s["form"]["contract"]
+        return {"read": None if reference is None else await ctx.file(reference)}
+
+    flow.edge("sign", read)
+    result = await flow.run({}, on=scene.house)
+    return await scene.row(result.holds[0].id)
+
+
+@pytest.mark.covers("HOLD-FORM-03", "HOLD-SEC-14")
+async def test_run_reads_the_file_that_its_decision_names(scene: Scene, tmp_path: Path) -> None:
+    row = await asks(scene)
+    path = tmp_path / "contract.pdf"
+    path.write_bytes(PDF)
+    reference = await scene.holds.attach(DANA, row.id, "contract", "contract.pdf", path)
+    digest = sha256(PDF).hexdigest()
+    assert reference == {
+        "sha256": digest, "size": len(PDF), "name": "contract.pdf", "media_type": "application/pdf",
+    }  # fmt: skip
+    body = {"decision": "approve", "response_data": {"contract": reference}}
+    decided = await scene.holds.resolve(DANA, row.id, body)
+    assert said(decided.row)["response_data"]["contract"]["sha256"] == digest
+    result = await scene.goes_on(row)
+    assert result.status == "completed"
+    assert result.state["read"] == PDF
+
+
+@pytest.mark.covers("HOLD-FORM-03", "HOLD-SEC-14")
+@pytest.mark.parametrize("size", [2 * 2**20])
+async def test_large_file_lies_outside_the_database_as_it_came(scene: Scene, size: int) -> None:
+    row = await asks(scene)
+    content = PDF + b"\x00" * size
+    reference = await scene.holds.attach(DANA, row.id, "contract", "large.pdf", content)
+    assert await scene.holds.read_file(DANA, row.id, reference["sha256"]) == (reference, content)
+    assert [each.file for each in await scene.holds.files(DANA, row.id)] == [reference]
+    (entry,) = await scene.audit(row, "attached")
+    assert data(entry)["field"] == "contract"
+    assert reference["sha256"] not in entry.data.decode()
+    assert [each.actor for each in await scene.audit(row, "file_read")] == [DANA.id]
+
+
+@pytest.mark.covers("HOLD-SEC-14", "HOLD-FORM-01", "HOLD-BAD-03")
+async def test_decision_is_refused_when_it_names_a_file_that_was_not_attached_to_its_hold(
+    scene: Scene,
+) -> None:
+    first, second = await asks(scene), await asks(scene)
+    reference = await scene.holds.attach(DANA, first.id, "contract", "contract.pdf", PDF)
+    for named in (reference, {**reference, "sha256": "0" * 64}):
+        with pytest.raises(FormInvalidError, match="contract: names a file that was not attached") as caught:
+            await scene.holds.resolve(
+                DANA, second.id, {"decision": "approve", "response_data": {"contract": named}}
+            )
+        assert caught.value.facts["errors"][0]["field"] == "contract"
+    for changed in ({"name": "other.pdf"}, {"size": 1}, {"media_type": "image/png"}):
+        filled = {"contract": {**reference, **changed}}
+        with pytest.raises(FormInvalidError):
+            await scene.holds.resolve(DANA, first.id, decision="approve", response_data=filled)
+    assert (await scene.row(first.id)).status == (await scene.row(second.id)).status == "pending"
+
+
+FULL = "x" * 300
+REFUSED: list[tuple[dict[str, Any], str, bytes, str | None, str]] = [
+    ({}, "contract.pdf", PNG, None, "says application/pdf, and its content is image/png"),
+    ({}, "contract", PNG, "application/pdf", "said to be application/pdf, and its content is image/png"),
+    ({}, "a.png", b"just text", None, "its content is text/plain"),
+    ({}, "a.txt", b"<html><script>alert(1)</script>", None, "its content is text/html"),
+    ({}, "page.html", b"<html><body>", None, "can do something when it is opened"),
+    ({}, "pic.svg", b"<svg onload='x'/>", None, "can do something when it is opened"),
+    ({}, "tool.exe", b"MZ\x90\x00", None, "can do something when it is opened"),
+    ({}, "tool", b"\x7fELF\x02", None, "can do something when it is opened"),
+    ({}, "run", b"#!/bin/sh\nrm", None, "can do something when it is opened"),
+    ({"accept": ["image/*"]}, "contract.pdf", PDF, None, "is not accepted"),
+    ({"max_size": 4}, "contract.pdf", PDF, None, "is larger than 4 bytes"),
+    ({}, "empty.pdf", b"", None, "is empty"),
+    ({}, "../contract.pdf", PDF, None, "not a plain file name"),
+    ({}, f"{FULL}.pdf", PDF, None, "not a plain file name"),
+    ({}, "contract\u202efdp.exe", PDF, None, "characters that nobody sees"),
+    ({}, "contract.pdf", PDF, "pdf; rm", "is no media type"),
+]
+
+
+@pytest.mark.covers("HOLD-SEC-14", "HOLD-FORM-03", "HOLD-SEC-08")
+@pytest.mark.parametrize(("parts", "name", "content", "media", "why"), REFUSED)
+async def test_file_is_refused_when_it_is_not_what_the_field_takes(
+    parts: dict[str, Any], name: str, content: bytes, media: str | None, why: str, tmp_path: Path
+) -> None:
+    from holdfast import Holdfast
+
+    async with Holdfast("memory:") as house:
+        scene = Scene(house, None, await house.holds())  # type: ignore[arg-type]
+        row = await asks(scene, contract(**parts))
+        with pytest.raises(FormInvalidError, match=why) as caught:
+            await scene.holds.attach(DANA, row.id, "contract", name, content, media_type=media)
+        assert caught.value.status == 422
+        assert not await scene.holds.files(DANA, row.id)
+        assert [data(each)["action"] for each in await scene.audit(row, "refused")] == ["attach"]
+
+
+@pytest.mark.covers("HOLD-FORM-03")
+@pytest.mark.parametrize(
+    ("parts", "name", "content", "media", "found"),
+    [
+        ({}, "scan.JPG", b"\xff\xd8\xff\xe0", None, "image/jpeg"),
+        ({}, "table.csv", b"a,b\n1,2\n", "text/plain", "text/csv"),
+        ({}, "report.docx", b"PK\x03\x04zipped", None,
+         "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
+        ({}, "data", b"\x00\x01\x02", "application/x-own", "application/x-own"),
+        ({}, "data", b"\x00\x01\x02", None, "application/octet-stream"),
+        ({"accept": ["text/html"]}, "page.html", b"<!DOCTYPE html>", None, "text/html"),
+        ({"accept": ["image/*"]}, "a.png", PNG, None, "image/png"),
+    ],
+)  # fmt: skip
+async def test_file_is_known_by_its_content_and_what_its_name_adds(
+    parts: dict[str, Any], name: str, content: bytes, media: str | None, found: str
+) -> None:
+    from holdfast import Holdfast
+
+    async with Holdfast("memory:") as house:
+        scene = Scene(house, None, await house.holds())  # type: ignore[arg-type]
+        row = await asks(scene, contract(**parts))
+        reference = await scene.holds.attach(DANA, row.id, "contract", name, content, media_type=media)
+        assert reference["media_type"] == found
+        again = await scene.holds.attach(DANA, row.id, "contract", name, content, media_type=media)
+        assert again == reference
+        assert len(await scene.holds.files(DANA, row.id)) == 1
+
+
+@pytest.mark.covers("HOLD-SEC-14", "HOLD-SEC-11")
+async def test_only_who_may_decide_an_open_hold_attaches_and_only_who_may_see_it_reads(scene: Scene) -> None:
+    row = await asks(scene)
+    with pytest.raises(ForbiddenError):
+        await scene.holds.attach(FINN, row.id, "contract", "contract.pdf", PDF)
+    with pytest.raises(HoldNotFoundError):
+        await scene.holds.attach(FOREIGN, row.id, "contract", "contract.pdf", PDF)
+    reference = await scene.holds.attach(DANA, row.id, "contract", "contract.pdf", PDF)
+    with pytest.raises(ForbiddenError):
+        await scene.holds.read_file(FINN, row.id, reference["sha256"])
+    with pytest.raises(HoldNotFoundError):
+        await scene.holds.read_file(FOREIGN, row.id, reference["sha256"])
+    with pytest.raises(NotFoundError):
+        await scene.holds.read_file(DANA, row.id, "0" * 64)
+    for field in ("decision", "other", "contract.page"):
+        with pytest.raises(FormInvalidError, match="is not a field of this hold that takes files"):
+            await scene.holds.attach(DANA, row.id, field, "contract.pdf", PDF)
+    await scene.holds.resolve(DANA, row.id, {"decision": "reject"})
+    with pytest.raises(HoldDecidedError):
+        await scene.holds.attach(DANA, row.id, "contract", "late.pdf", PDF)
+
+
+@pytest.mark.covers("HOLD-SEC-14")
+async def test_scan_that_refuses_or_breaks_lets_nothing_through(scene: Scene) -> None:
+    row = await asks(scene)
+    office = scene.holds.office
+
+    async def finds(file: dict[str, Any], content: bytes) -> str | None:
+        return "EICAR" if b"virus" in content else None
+
+    def breaks(file: dict[str, Any], content: bytes) -> str | None:
+        raise OSError("no scanner")
+
+    office.scan = finds
+    with pytest.raises(FormInvalidError, match="refused by the scan: EICAR"):
+        await scene.holds.attach(DANA, row.id, "contract", "contract.pdf", PDF + b"virus")
+    assert await scene.holds.attach(DANA, row.id, "contract", "contract.pdf", PDF)
+    office.scan = breaks
+    with pytest.raises(FormInvalidError, match="could not be scanned"):
+        await scene.holds.attach(DANA, row.id, "contract", "other.pdf", PDF)
+
+
+@pytest.mark.covers("HOLD-FORM-03")
+async def test_file_of_a_tables_row_is_named_by_its_column(scene: Scene) -> None:
+    table = {"type": "input", "field": "items", "kind": "table", "columns": [
+        {"field": "what"}, {"field": "invoice", "kind": "file"}]}  # fmt: skip
+    row = await asks(scene, [*contract(), table])
+    reference = await scene.holds.attach(DANA, row.id, "items.invoice", "invoice.png", PNG)
+    rows = [{"what": "a chair", "invoice": reference}, {"what": "nothing"}]
+    with pytest.raises(FormInvalidError, match="contract: names a file"):
+        await scene.holds.resolve(
+            DANA, row.id, decision="approve", response_data={"contract": reference, "items": rows}
+        )
+    await scene.holds.resolve(DANA, row.id, decision="approve", response_data={"items": rows})
+    assert said(await scene.row(row.id))["response_data"]["items"][0]["invoice"] == reference
+
+
+@pytest.mark.covers("HOLD-FORM-03", "HOLD-SEC-14")
+async def test_file_is_kept_while_its_hold_is_open_and_let_go_when_that_ends_without_it(scene: Scene) -> None:
+    service = await scene.house.service()
+    row = await asks(scene)
+    used = await scene.holds.attach(DANA, row.id, "contract", "used.pdf", PDF)
+    await scene.holds.attach(DANA, row.id, "contract", "unused.pdf", PDF + b"?")
+    scene.clock.advance(days=40)
+    assert await collect_blobs(service) == 0
+    await scene.holds.resolve(DANA, row.id, decision="approve", response_data={"contract": used})
+    scene.clock.advance(days=40)
+    assert await collect_blobs(service) == 1
+    assert [each.file for each in await scene.holds.files(DANA, row.id)] == [used]
+    assert (await scene.goes_on(row)).state["read"] == PDF
+    assert await let_go_unused(service.store) == 0
+
+
+@pytest.mark.covers("HOLD-FORM-03")
+async def test_files_of_a_hold_that_was_withdrawn_are_collected(scene: Scene) -> None:
+    service = await scene.house.service()
+    row = await asks(scene)
+    await scene.holds.attach(DANA, row.id, "contract", "unused.pdf", PDF)
+    await service.cancel(row.run, reason="over")
+    await scene.flow.resume(row.run, on=scene.house)
+    scene.clock.advance(days=2)
+    assert await collect_blobs(service) == 1
+    assert not await files_of(service.store, row.run)
+
+
+async def signs(scene: Scene, content: bytes) -> HoldRow:
+    """A run that was answered with this file, and is over."""
+    row = await asks(scene)
+    reference = await scene.holds.attach(DANA, row.id, "contract", "contract.pdf", content)
+    await scene.holds.resolve(DANA, row.id, decision="approve", response_data={"contract": reference})
+    assert (await scene.goes_on(row)).state["read"] == content
+    return row
+
+
+@pytest.mark.covers("HOLD-FORM-03")
+async def test_file_that_decided_a_hold_stays_when_its_run_is_pruned(scene: Scene) -> None:
+    service, row = await scene.house.service(), await signs(scene, PDF)
+    assert await service.prune(row.run, keep=1)
+    scene.clock.advance(days=2)
+    await collect_blobs(service)
+    assert (await scene.holds.read_file(DANA, row.id, sha256(PDF).hexdigest()))[1] == PDF
+
+
+@pytest.mark.covers("HOLD-FORM-03")
+async def test_fork_reads_the_file_that_its_source_was_answered_with_when_that_is_gone(scene: Scene) -> None:
+    service, row = await scene.house.service(), await signs(scene, PDF)
+    answered = next(each for each in await service.store.listed(row.run, limit=50) if each.node == "sign")
+    forked = await service.fork(row.run, answered.seq)
+    again = await service.fork(forked.id, 0)
+    assert await service.store.delete_run(row.run)
+    assert await service.store.delete_run(forked.id)
+    scene.clock.advance(days=2)
+    await collect_blobs(service)
+    assert (await scene.flow.resume(again.id, on=scene.house)).state["read"] == PDF
+
+
+@pytest.mark.covers("HOLD-SEC-14", "HOLD-SEC-11")
+async def test_run_reads_no_file_that_it_was_not_given(scene: Scene) -> None:
+    row = await asks(scene)
+    reference = await scene.holds.attach(DANA, row.id, "contract", "contract.pdf", PDF)
+    flow = Flow("thief", effect="read")
+
+    @flow.node
+    async def take(ctx: Context) -> dict[str, Any]:
+        with pytest.raises(NotFoundError):
+            await ctx.file(reference)
+        with pytest.raises(InputError, match="is not a reference to a file"):
+            await ctx.file("contract.pdf")  # type: ignore[arg-type]
+        return {"done": True}
+
+    assert (await flow.run({}, on=scene.house)).status == "completed"
+
+
+async def test_files_are_refused_where_there_is_no_place_for_them(scene: Scene) -> None:
+    bare = HoldService(scene.holds.store)
+    row = await asks(scene)
+    with pytest.raises(InputError, match="no place for files"):
+        await bare.attach(DANA, row.id, "contract", "contract.pdf", PDF)
+    with pytest.raises(InputError, match="cannot be read"):
+        await attach(scene.holds.office, DANA, row.id, "contract", "a.pdf", Path("/nowhere/a.pdf"))

@@ -17,7 +17,7 @@ from tests.holds.proof.racing import Arena
 @pytest.fixture(params=("memory", "sqlite"))
 async def arena(request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: str) -> AsyncIterator[Arena]:
     clock = FakeClock()
-    address = "memory:" if request.param == "memory" else f"sqlite:{tmp_path / 'holds.db'}"
+    address = "memory:" if request.param == "memory" else f"sqlite:{tmp_path / 'holds.db'}?sync=normal"
     async with Holdfast(address, clock=clock) as house:
         store = await house.open()
 

@@ -214,6 +214,8 @@ class Running(Settling):
     def _delete_holds(self, run: Run) -> None:
         """Those still open are closed first: what was sent about them is to be withdrawn, and the audit says
         so. Of what was to be told before, nothing is left to tell."""
+        if not run.holds and not self._outbox:
+            return
         for number, row in self._outbox.items():
             if row.run == run.id:
                 state = OutboxState.skipped if row.state is OutboxState.waiting else row.state

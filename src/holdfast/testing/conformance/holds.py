@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from holdfast.store.base import ClaimRequest
@@ -12,7 +14,7 @@ from holdfast.testing.conformance.leases import park
 from holdfast.types.event import EventRow
 from holdfast.types.hold import HoldRow, Option
 from holdfast.types.ids import HoldId, derived_id
-from holdfast.types.record import Record, Side
+from holdfast.types.record import Record, Refusal, Side
 from holdfast.types.status import HoldStatus, RunStatus
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ class HoldSuite:
             assert getattr(row, field) == getattr(given, field), field
         assert await kit.store.holds(run=lease.run) == [row]
 
-    @pytest.mark.covers("D-28", "R-28")
+    @pytest.mark.covers("D-28", "R-28", "CP-17", "CP-1")
     async def test_repeated_ask_finds_its_own_hold(self, kit: StoreKit) -> None:
         lease = await kit.claimed()
         hold = kit.new_hold(1)
@@ -60,6 +62,27 @@ class HoldSuite:
         (row,) = await kit.store.holds()
         assert (row.id, row.seq, row.visit, row.prompt) == (hold.id, 1, 1, "Refund?")
 
+    @pytest.mark.covers("CP-15", "D-37")
+    async def test_hold_is_never_there_without_its_state(self, kit: StoreKit) -> None:
+        """The state is the records, and the blobs that they name: these are put first."""
+        lease = await kit.claimed()
+        data = b"a large value"
+        digest = sha256(data).digest()
+        hold = kit.new_hold(1)
+        asking = kit.record(1, side=Side(holds=[hold], blobs=[digest]))
+        refused = await kit.settle(lease, asking)
+        assert refused.refusal is Refusal.put_blobs_again
+        assert await kit.store.hold(hold.id) is None
+        assert (await kit.store.audit("default"), await kit.store.list_outbox()) == ([], [])
+        await kit.store.put_blob(digest, len(data), data)
+        assert await kit.store.hold(hold.id) is None, "what a crash leaves here is a blob that nobody names"
+        await kit.written(lease, asking)
+        row = await kit.hold(hold.id)
+        assert (row.run, row.seq) == (lease.run, 1)
+        kit.clock.advance(days=9)
+        assert await kit.store.condemn_blobs(older_than=kit.clock.now(), limit=9) == []
+        assert digest not in msgspec.structs.astuple(row), "no list can show where the state lies"
+
     @pytest.mark.covers("D-28")
     async def test_answered_hold_stays_answered_when_asked_again(self, kit: StoreKit) -> None:
         lease = await kit.claimed()
@@ -69,7 +92,7 @@ class HoldSuite:
         await kit.written(lease, kit.record(2, side=Side(holds=[hold])))
         assert await kit.hold(hold.id) == decided
 
-    @pytest.mark.covers("D-28", "R-27", "R-28")
+    @pytest.mark.covers("D-28", "R-27", "R-28", "CP-17")
     async def test_asks_of_other_places_never_collide(self, kit: StoreKit) -> None:
         lease, other = await kit.claimed(), await kit.claimed()
         holds = [

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import msgspec
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import InputError, StoreError
 from holdfast.holds.assigning import parse_assignee
 from holdfast.holds.reminding import next_reminder
 from holdfast.telemetry import log
@@ -69,22 +69,29 @@ class Desk:
         raw = hold.assignee
         try:
             found = await step.prepare(hold, facts)
-        except HoldfastError as error:
-            log.warning("hold %s of run %s: its %s: %s", hold.id, facts.run, name, error)
-            if name != "directory":
-                return hold
-            return msgspec.structs.replace(
-                hold, assignee_type="unrouted", assignee_value="", assignee_reason=str(error)
-            )
+        except Exception as error:
+            # A store that is away is waited for; whatever else goes wrong, the question is asked.
+            if isinstance(error, StoreError) and error.retryable:
+                raise
+            about = {"hold": hold.id, "run": facts.run, "flow": facts.flow}
+            log.warning("hold %s of run %s: its %s: %s", hold.id, facts.run, name, error, extra=about)
+            return unrouted(hold, str(error)) if name == "directory" else hold
         return found if found.assignee == raw else assigned(found)
 
 
 def assigned(hold: NewHold) -> NewHold:
-    """With its assignee read."""
-    found = parse_assignee(hold.assignee)
+    """With its assignee read; one that cannot be is nobody's, with the reason."""
+    try:
+        found = parse_assignee(hold.assignee)
+    except InputError as error:
+        return unrouted(hold, error.message)
     return msgspec.structs.replace(
         hold, assignee_type=found.type, assignee_value=found.value, assignee_reason=found.reason
     )
+
+
+def unrouted(hold: NewHold, why: str) -> NewHold:
+    return msgspec.structs.replace(hold, assignee_type="unrouted", assignee_value="", assignee_reason=why)
 
 
 def reminded(hold: NewHold) -> NewHold:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -19,7 +19,7 @@ from holdfast.cli.inbox.fields import (
 )
 from holdfast.cli.inbox.state import Act, Filling, Prompt, State, Step, told
 from holdfast.errors import FormInvalidError
-from holdfast.holds.answers import needs_input
+from holdfast.holds.answers import Submission, needs_input
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus
 
@@ -43,7 +43,8 @@ def arm(state: State, digit: int) -> State:
     if state.selected and not state.open:
         asked = f"{option.label}: all {len(state.selected)} selected? Enter shows what would happen."
         return told(_replace(state, armed=option.id), asked)
-    return told(_replace(state, armed=option.id), f"{option.label}? Enter decides, any other key does not.")
+    goes_on = "goes on" if row.schema is not None or option.requires_comment is True else "decides"
+    return told(_replace(state, armed=option.id), f"{option.label}? Enter {goes_on}, any other key does not.")
 
 
 def begin(state: State) -> Step:
@@ -70,7 +71,8 @@ def _draft(state: State, row: HoldRow, decision: str) -> Filling:
     if field_named(row, DATA) is not None:
         values: dict[str, Any] = {} if data is None else {DATA: data}
     else:
-        values = dict(data) if isinstance(data, dict) else {}  # pyright: ignore[reportUnknownArgumentType]
+        known = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+        values = {name: value for name, value in known.items() if field_named(row, name) is not None}
     word = str(found.get("decision") or "") if decision == FREE else decision
     return Filling(hold=row.id, decision=word, values=values, comment=found.get("comment"))
 
@@ -129,9 +131,19 @@ def keep(filling: Filling) -> Act:
     return _act("draft", filling)
 
 
+def drafted(filling: Filling) -> Submission:
+    return Submission(
+        decision=filling.decision or None, response_data=_data(filling), comment=filling.comment
+    )
+
+
 def _act(do: str, filling: Filling) -> Act:
-    data: Any = filling.values.get(DATA) if set(filling.values) == {DATA} else filling.values or None
-    return Act(do=do, holds=(filling.hold,), decision=filling.decision, data=data, comment=filling.comment)
+    data, comment = _data(filling), filling.comment
+    return Act(do=do, holds=(filling.hold,), decision=filling.decision, data=data, comment=comment)
+
+
+def _data(filling: Filling) -> Any:
+    return filling.values.get(DATA) if set(filling.values) == {DATA} else filling.values or None
 
 
 def typed_so_far(state: State) -> Filling | None:

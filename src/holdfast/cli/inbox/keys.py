@@ -25,7 +25,7 @@ def press(state: State, key: str) -> Step:
     if state.prompt is not None:
         return _typed(state, state.prompt, key)
     if state.help:
-        return _replace(state, help=False), None
+        return _helped(state, key), None
     if state.prefix:
         return _viewed(_replace(state, prefix=""), key)
     if key == "enter" and state.sure:
@@ -217,7 +217,14 @@ def _undo(state: State) -> Step:
 
 
 def _help(state: State) -> Step:
-    return _replace(state, help=True), None
+    return _replace(state, help=True, scroll=0), None
+
+
+def _helped(state: State, key: str) -> State:
+    """It scrolls; any other key goes back."""
+    if key in ("j", "down", "k", "up"):
+        return _replace(state, scroll=max(state.scroll + (1 if key in ("j", "down") else -1), 0))
+    return _replace(state, help=False, scroll=0)
 
 
 def _prefix(state: State) -> Step:

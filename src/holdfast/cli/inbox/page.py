@@ -8,12 +8,13 @@ import msgspec
 
 from holdfast.cli.inbox.cards import list_lines
 from holdfast.cli.inbox.sheet import sheet_lines
-from holdfast.cli.inbox.spans import Line, cut, fitted, flat, length, wrapped
+from holdfast.cli.inbox.spans import Line, Span, cut, fitted, flat, length, wrapped
 from holdfast.cli.inbox.state import VIEWS, State
 
 SPLIT: Final = 110
 """Columns from which the list and the hold are both in sight."""
 _LEAST: Final = 46
+_ROOMY: Final = 80
 HELP: Final = (
     ("j k", "down, up (scroll, in an open hold)"),
     ("Enter o", "open"),
@@ -55,7 +56,8 @@ def frame(state: State, width: int, height: int, *, ascii_only: bool = False) ->
 
 def _body(state: State, width: int, height: int, *, ascii_only: bool) -> list[Line]:
     if state.help:
-        return _help(width)
+        lines = _help(width)
+        return lines[min(state.scroll, max(len(lines) - height, 0)) :]
     if width < SPLIT:
         if state.open:
             return sheet_lines(state, width, height)
@@ -75,9 +77,12 @@ def _at(lines: list[Line], i: int) -> Line:
 
 
 def _head(state: State, width: int) -> list[Line]:
-    counts = [f"{view} {count}" for view, count in state.counts.items() if view != state.view]
-    shown = f"{state.view} {len(state.rows)}{'+' if state.more else ''}"
-    line: Line = [("Inbox  ", "bold"), (shown, "current"), ("  ", ""), ("  ".join(counts), "dim")]
+    own = f"{len(state.rows)}{'+' if state.more else ''}"
+    counts = {view: str(count) for view, count in state.counts.items()} | {state.view: own}
+    views = [_tab(view, counts[view], view == state.view) for view in VIEWS.values() if view in counts]
+    if sum(len(text) for text, _ in views) + 6 > width:
+        views = [_tab(state.view, own, True)]
+    line: Line = [("Inbox ", "bold"), *views]
     who = flat(state.me)
     room = width - length(line) - len(who)
     first = [*line, (" " * max(room, 2), ""), (who, "dim")] if room >= 2 else line
@@ -87,20 +92,29 @@ def _head(state: State, width: int) -> list[Line]:
     return [fitted(first, width), *second, []]
 
 
+def _tab(view: str, count: str, now: bool) -> Span:
+    """The one that is shown stands in brackets."""
+    return (f"[{view} {count}]", "bold") if now else (f" {view} {count} ", "dim")
+
+
 def _foot(state: State, width: int) -> tuple[list[Line], int | None]:
     """And the column of the cursor, where something is typed."""
     if state.prompt is not None:
         return _prompt(state, width)
     style = "alert" if state.alert else "bold"
     said: list[Line] = [[(line, style)] for line in wrapped(state.said, width)[:6]] if state.said else []
-    return [*said, [(cut(_hints(state), width), "dim")]], None
+    return [*said, [(cut(_hints(state, width), width), "dim")]], None
 
 
-def _hints(state: State) -> str:
+def _hints(state: State, width: int) -> str:
+    if state.help:
+        return "j k scroll   any other key: back"
     if state.prefix:
         return "g, then: " + "  ".join(f"{key} {name}" for key, name in VIEWS.items())
     if state.armed is not None or state.sure:
         return "Enter: yes   any other key: no"
+    if width < _ROOMY:
+        return "1-9 decide  u back  ? help" if state.open else "j k  Enter open  ? help  q leave"
     if state.open:
         return "1-9 decide  c comment  r hand on  m claim  e all  [ ] others  u back  ? help"
     return "j k move  Enter open  1-9 decide  / search  x select  g views  ? help  q leave"
@@ -132,4 +146,4 @@ def _help(width: int) -> list[Line]:
         first, *rest = wrapped(text, max(width - 11, 10))
         lines.append([(f" {keys:9} ", "key"), (first, "")])
         lines += [[(" " * 11, ""), (each, "")] for each in rest]
-    return [*lines, [], [(cut(" A decision always takes two keys. Any key goes back.", width), "dim")]]
+    return [*lines, [], [(cut(" A decision always takes two keys.", width), "dim")]]

@@ -8,10 +8,10 @@ import msgspec
 
 from holdfast.cli.holding.acting import Desk
 from holdfast.cli.holding.listing import Wanted, find_holds
+from holdfast.cli.inbox.deciding import drafted, typed_so_far
 from holdfast.cli.inbox.refreshing import merged, reread
 from holdfast.cli.inbox.state import Sheet, State
 from holdfast.errors import ForbiddenError, HoldfastError
-from holdfast.holds.answers import Submission
 from holdfast.holds.history import Entry
 from holdfast.holds.listing import Page
 from holdfast.holds.searching import read_query
@@ -93,15 +93,12 @@ class Reader:
             draft=None if draft is None or draft.is_empty else msgspec.to_builtins(draft),
             history=tuple(_line(each) for each in await holds.history(actor, hold)) if state.expanded else (),
         )
-        filling = state.filling
+        filling = typed_so_far(state)
         state, too_late = reread(_replace(state, now=self.desk.now), sheet)
         if too_late and filling is not None:
-            said = Submission(
-                decision=filling.decision or None,
-                response_data=filling.values or None,
-                comment=filling.comment,
-            )
-            await holds.save_draft(actor, hold, said)
+            await holds.save_draft(actor, hold, drafted(filling))
+            kept = await holds.draft(actor, hold)
+            state = _replace(state, sheet=_replace(sheet, draft=msgspec.to_builtins(kept)))
         return state
 
 

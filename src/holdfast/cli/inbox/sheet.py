@@ -10,7 +10,6 @@ import msgspec
 from holdfast.cli.forming import form_lines
 from holdfast.cli.holding.showing import comment_line
 from holdfast.cli.holding.wording import (
-    assignee_of,
     claim_of,
     countdown,
     needs_of,
@@ -26,6 +25,7 @@ from holdfast.types.hold import HoldRow, Option
 from holdfast.types.lasting import clock_time
 from holdfast.types.status import HoldStatus
 
+SHORT = 80
 BRIEF = 8
 """Lines of context that are shown until `e` shows all."""
 
@@ -40,7 +40,8 @@ def sheet_lines(state: State, width: int, height: int) -> list[Line]:
     first = min(state.scroll, max(len(body) - room, 0))
     shown = body[first : first + room]
     if first + room < len(body) and shown:
-        shown[-1] = [(f"  … {len(body) - first - room + 1} more lines: j", "dim")]
+        how = "j" if state.open else "Enter, then j"
+        shown[-1] = [(f"  … {len(body) - first - room + 1} more lines: {how}", "dim")]
     return [*shown, *([] for _ in range(room - len(shown))), *bar]
 
 
@@ -52,8 +53,8 @@ def _body(state: State, sheet: Sheet, width: int) -> Iterator[Line]:
     yield []
     for name, value in _facts(state, row):
         yield from _fact(name, value, width)
-    yield from _section("Context", _context(row), width, None if state.expanded else BRIEF)
     yield from _section("Form", list(form_lines(row)), width, None)
+    yield from _section("Context", _context(row), width, None if state.expanded else BRIEF)
     yield from _section("Said", [comment_line(each, state.now) for each in sheet.notes], width, None)
     if sheet.draft:
         yield from _section("Your draft", _listed(_said(sheet.draft)), width, None)
@@ -80,23 +81,22 @@ def _facts(state: State, row: HoldRow) -> list[tuple[str, str]]:
     due = countdown(row, state.now) if row.status is HoldStatus.pending else ""
     deadline = f"{due}, at {clock_time(row.expires_at)}" if due and row.expires_at else due
     found = [
-        ("for", assignee_of(row)),
+        ("deadline", deadline),
+        ("priority", row.priority),
         ("why here", why_of(row)),
         ("needs", needs_of(row)),
-        ("priority", row.priority),
-        ("deadline", deadline),
         ("asked", f"{roughly(state.now - row.created_at)} ago by {row.flow}, node {row.node}"),
         ("started by", row.started_by or ""),
         ("entity", row.instance_key or ""),
         ("tags", ", ".join(row.tags)),
-        ("hold", row.id if state.expanded else row.id[:8]),
-        ("run", row.run if state.expanded else row.run[:8]),
+        ("hold", row.id if state.expanded else ""),
+        ("run", row.run if state.expanded else ""),
     ]
     return [(name, value) for name, value in found if value]
 
 
 def _fact(name: str, value: str, width: int) -> Iterator[Line]:
-    lead = 12 if width >= 50 else 10
+    lead = 12
     lines = wrapped(flat(value), width - lead) or [""]
     yield [(f"{name:{lead}}", "dim"), (lines[0], "")]
     for line in lines[1:]:
@@ -121,13 +121,17 @@ def _context(row: HoldRow) -> list[str]:
 
 
 def _listed(value: dict[str, Any]) -> list[str]:
-    """`name: text` where that says all, else as JSON."""
-    found: list[str] = []
-    for name, each in value.items():
-        plain = isinstance(each, (str, int, float)) and not isinstance(each, bool)
-        text = str(each) if plain else msgspec.json.format(msgspec.json.encode(each), indent=2).decode()
-        found += [f"{name}: {text}"]
-    return found
+    """`name: text`, what is short first; what is no text as JSON, in lines of its own where it is long."""
+    return sorted(
+        (f"{name}: {_text(each)}" for name, each in value.items()), key=lambda text: len(text) > SHORT
+    )
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    found = msgspec.json.encode(value)
+    return found.decode() if len(found) <= SHORT else msgspec.json.format(found, indent=2).decode()
 
 
 def bar_lines(state: State, width: int) -> Iterator[Line]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
@@ -17,18 +17,18 @@ from holdfast.holds.notify.channel import Channel
 from holdfast.holds.notify.channels import Channels
 from holdfast.holds.notify.deliverer import Deliverer
 from holdfast.holds.notify.settings import NotifySettings, read_settings, settings_from_environment
-from holdfast.holds.policies.applying import PolicyStep
-from holdfast.holds.policies.guardrails import Guardrails
-from holdfast.holds.policies.judgement import Judges
-from holdfast.holds.policies.judging import Arbiter
-from holdfast.holds.policies.loading import Given, Rulebook, names_stored, policies_of
-from holdfast.holds.policies.policy import Policy
 from holdfast.holds.service import HoldService
 from holdfast.holds.sweeping import HoldSweeper
 from holdfast.store.base import Store
 from holdfast.types.clock import Clock, SystemClock
 
+if TYPE_CHECKING:
+    from holdfast.holds.policies.guardrails import Guardrails
+    from holdfast.holds.policies.judgement import Judges
+    from holdfast.holds.policies.loading import Given, Rules
+
 VARIABLE: Final = "HOLDFAST_DIRECTORY"
+POLICIES: Final = "HOLDFAST_POLICIES"
 IN_STORE: Final = "store"
 
 
@@ -36,25 +36,23 @@ class Furniture(msgspec.Struct, frozen=True, kw_only=True):
     """As it was given to the house."""
 
     directory: Directory | str | None = None
-    policies: tuple[Policy, ...] = ()
-    stored: bool = False
-    judges: Judges | None = None
+    rules: Rules | None = None
     guardrails: Guardrails | None = None
     notify: NotifySettings | None = None
     channels: tuple[Channel, ...] = ()
 
     def parts(self, store: Store, clock: Clock | None) -> dict[str, Any]:
-        """What a `Runtime` takes. Where there are rules, there are guardrails over what they approve."""
+        """What a `Runtime` takes."""
         time, directory = clock or SystemClock(), self._directory(store)
-        book = Rulebook(self.policies, judges=self.judges, stored=store if self.stored else None)
-        rails = self.guardrails or (None if book.is_empty else Guardrails())
+        ruling = None if self.rules is None else self.rules.over(store, self.guardrails)
+        rails = self.guardrails if ruling is None else ruling.guardrails
         people = HoldService(store, directory=directory, guardrails=rails)
         channels = Channels(store, time, settings=self.notify, directory=directory, given=self.channels)
         return {
-            "desk": usual_desk(store, directory=directory, policies=PolicyStep(book, store)),
+            "desk": usual_desk(store, directory=directory, policies=ruling and ruling.step),
             "sweeper": HoldSweeper(store, time, directory=directory, guardrails=rails),
             "people": people,
-            "arbiter": None if book.is_empty else Arbiter(people.office, book),
+            "arbiter": None if ruling is None else ruling.arbiter(people.office),
             "deliverer": Deliverer(store, time, channels),
         }
 
@@ -76,13 +74,20 @@ def furniture(
     """Raises PolicyInvalidError and SettingsError: a house with rules that cannot be read does not open."""
     return Furniture(
         directory=_directory(directory or os.environ.get(VARIABLE)),
-        policies=policies_of(policies, judges),
-        stored=names_stored(policies),
-        judges=judges,
+        rules=_rules(policies, judges),
         guardrails=guardrails,
         notify=_settings(notify),
         channels=tuple(channels),
     )
+
+
+def _rules(given: Given | Iterable[Given] | None, judges: Judges | None) -> Rules | None:
+    """Loaded where there are some: most programs have none."""
+    if given is None and not os.environ.get(POLICIES):
+        return None
+    from holdfast.holds.policies.loading import rules_of
+
+    return rules_of(given, judges)
 
 
 def _directory(given: Directory | str | Path | None) -> Directory | str | None:

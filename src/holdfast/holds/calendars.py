@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta, tzinfo
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
@@ -135,6 +134,9 @@ def zone_of(name: str) -> tzinfo:
     """Raises SettingsError for a name that this machine's zone data does not have."""
     if name == "UTC":
         return UTC
+    # Loaded where there is a calendar: it costs every start of a program milliseconds.
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:

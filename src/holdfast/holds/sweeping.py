@@ -7,7 +7,7 @@ finds the row changed and leaves it alone.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -17,7 +17,6 @@ from holdfast.holds.closing import lapsed, placed_is_due
 from holdfast.holds.directory.base import Directory
 from holdfast.holds.expiring import SYSTEM, Ahead, is_due, lapse
 from holdfast.holds.looking_ahead import Scout
-from holdfast.holds.policies.guardrails import Guardrails
 from holdfast.holds.policies.watching import watched
 from holdfast.holds.reminding import NOTICES, remind
 from holdfast.store.base import Store
@@ -27,6 +26,9 @@ from holdfast.types.hold import Due, HoldChange, HoldRow
 from holdfast.types.ids import HoldId, RunId
 from holdfast.types.outbox import OutboxState
 from holdfast.types.status import PARKED, HoldStatus
+
+if TYPE_CHECKING:
+    from holdfast.holds.policies.guardrails import Guardrails
 
 BATCH: Final = 100
 MOST_OF_A_RUN: Final = 10_000

@@ -28,7 +28,7 @@ class PolicyStep:
         self.store = store
 
     def concerns(self, hold: NewHold, facts: HoldFacts) -> bool:
-        return not self.book.is_empty and hold.type not in UNTOUCHED
+        return hold.type not in UNTOUCHED
 
     async def prepare(self, hold: NewHold, facts: HoldFacts) -> NewHold:
         governing = Governing(self.store, await self.book.policies(facts.tenant))

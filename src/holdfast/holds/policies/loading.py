@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -14,6 +14,10 @@ from holdfast.holds.policies.keeping import KIND
 from holdfast.holds.policies.policy import Policy
 from holdfast.holds.policies.reading import policy_of, read_policy
 from holdfast.store.base import Store
+
+if TYPE_CHECKING:
+    from holdfast.holds.policies.guardrails import Guardrails
+    from holdfast.holds.policies.ruling import Ruling
 
 VARIABLE: Final = "HOLDFAST_POLICIES"
 
@@ -32,11 +36,6 @@ def policies_of(given: Given | Iterable[Given] | None, judges: Judges | None = N
     )
 
 
-def names_stored(given: Given | Iterable[Given] | None) -> bool:
-    """Whether those in the store are meant too."""
-    return STORED in _listed(given)
-
-
 def _listed(given: Given | Iterable[Given] | None) -> list[Given]:
     """Nothing given: what HOLDFAST_POLICIES names."""
     if given is None:
@@ -45,31 +44,41 @@ def _listed(given: Given | Iterable[Given] | None) -> list[Given]:
 
 
 class Rulebook:
-    """The policies of a house, then those that a tenant keeps in the store (`stored`).
-
-    `judges`: for those that are read from the store or from files.
-    """
+    """The policies of a house, then those that a tenant keeps in the store (`stored`), read with `judges`."""
 
     def __init__(
-        self,
-        given: Given | Iterable[Given] | None = None,
-        *,
-        judges: Judges | None = None,
-        stored: Store | None = None,
+        self, fixed: Iterable[Policy], *, stored: Store | None = None, judges: Judges | None = None
     ) -> None:
-        self.fixed = policies_of(given, judges)
-        self.judges = judges
+        self.fixed = tuple(fixed)
         self.stored = stored
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.fixed and self.stored is None
+        self.judges = judges
 
     async def policies(self, tenant: str) -> tuple[Policy, ...]:
         """Raises PolicyInvalidError for a stored one that cannot be read."""
         if self.stored is None:
             return self.fixed
         return (*self.fixed, *await stored_policies(self.stored, tenant, self.judges))
+
+
+class Rules(msgspec.Struct, frozen=True, kw_only=True):
+    """As they were given to a house."""
+
+    policies: tuple[Policy, ...]
+    stored: bool
+    judges: Judges | None
+
+    def over(self, store: Store, guardrails: Guardrails | None) -> Ruling:
+        """At work on a store. Where there are rules, there are guardrails over what they approve."""
+        from holdfast.holds.policies.ruling import Ruling
+
+        book = Rulebook(self.policies, stored=store if self.stored else None, judges=self.judges)
+        return Ruling(store, book, guardrails)
+
+
+def rules_of(given: Given | Iterable[Given] | None, judges: Judges | None) -> Rules | None:
+    """None where there are none. Raises PolicyInvalidError and SettingsError."""
+    policies, stored = policies_of(given, judges), STORED in _listed(given)
+    return Rules(policies=policies, stored=stored, judges=judges) if policies or stored else None
 
 
 async def stored_policies(store: Store, tenant: str, judges: Judges | None = None) -> tuple[Policy, ...]:

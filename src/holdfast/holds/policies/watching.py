@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from holdfast.holds.closing import resolved
-from holdfast.holds.policies.guardrails import OVERRIDE, Guardrails, reviewed
 from holdfast.holds.telling import VETOED, entry, event
 from holdfast.types.hold import HoldChange, HoldRow
+
+if TYPE_CHECKING:
+    from holdfast.holds.policies.guardrails import Guardrails
 
 
 async def watched(guardrails: Guardrails | None, row: HoldRow, made: HoldChange, by: str) -> HoldChange:
@@ -20,6 +22,9 @@ async def watched(guardrails: Guardrails | None, row: HoldRow, made: HoldChange,
     kept = made.fields.get("resolution")
     if kept is None or not _concerns(guardrails, by):
         return made
+    # Loaded where there is something to look at: most decisions are people's, and nobody watches over them.
+    from holdfast.holds.policies.guardrails import OVERRIDE, reviewed
+
     before: dict[str, Any] = msgspec.json.decode(kept)
     said = await reviewed(guardrails, row, before, by)
     if said == before:

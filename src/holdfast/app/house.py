@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.app.deploying import Deploying
-from holdfast.app.furnishing import furniture
 from holdfast.checkpoint.keys import KeyRing, keys_from_environment
 from holdfast.errors import StoreUnavailableError
 from holdfast.model.program import Program
@@ -82,6 +81,9 @@ class Holdfast(Deploying):
         self._objects = objects
         self._memory = memory
         self._keys = keys
+        # Loaded where there is a house: a program that only declares flows needs none of it.
+        from holdfast.app.furnishing import furniture
+
         self._furniture = furniture(
             directory=directory, policies=policies, judges=judges, guardrails=guardrails, notify=notify,
             channels=channels,

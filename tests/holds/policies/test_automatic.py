@@ -166,6 +166,21 @@ async def test_a_judge_that_comes_second_changes_nothing(a_house: MakeHouse) -> 
 
 
 @pytest.mark.covers("HOLD-POL-02")
+async def test_several_arbiters_decide_once(a_house: MakeHouse) -> None:
+    policy = Policy("p", Rule(name="r", decide="approve"))
+    house = await a_house(policies=policy)
+    runtime = (await house.service()).runtime
+    arbiter, runtime.arbiter = runtime.arbiter, None
+    assert arbiter is not None
+    for _ in range(10):
+        result = await refund().run(given(7), on=house)
+        hold = result.holds[0].id
+        await asyncio.gather(*(arbiter.judge_now(hold) for _ in range(5)), arbiter.work())
+        assert (await refund().resume(result.run_id, on=house)).completed
+        assert await actions(house, hold) == ["created", "resolved", "resumed"]
+
+
+@pytest.mark.covers("HOLD-POL-02")
 async def test_a_worker_judges_what_a_crash_left_unjudged(a_house: MakeHouse) -> None:
     # It was asked where the judge was known, and the process died before it was judged.
     house = await a_house(policies=Policy("p", Rule(name="r", decide="approve")))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 
 from holdfast import Actor, Flow, RunStatus
 from holdfast.errors import VetoedError
+from holdfast.holds.policies.checks import STANDARD
 from holdfast.holds.policies.guardrails import Guardrails
 from holdfast.holds.policies.policy import Policy
 from holdfast.holds.policies.rules import Rule
@@ -303,3 +305,27 @@ async def test_what_nobody_should_let_pass_is_found_wherever_it_is_shown(text: s
             given(7, call={"tool": "shell", "arguments": ["--", {"script": text}]}), on=house
         )
         assert result.state["paid"] is (text in FINE)
+
+
+HOSTILE = {
+    "curl": "curl " * 50_000,
+    "dd": "dd " * 80_000,
+    "update": "update a set b " * 17_000 + "where",
+    "delete": "delete from a where " * 13_000,
+    "rm": "rm -a " * 40_000,
+    "options": "rm " + "-a " * 80_000,
+    "option": "rm -" + "a" * 250_000,
+    "digits": "1 " * 128_000,
+    "cards": "4111-1111-1111-111" * 14_000,
+    "colons": ":" * 256_000,
+    "dashes": "-" * 256_000 + "1",
+}
+
+
+@pytest.mark.covers("G-44")
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_text_is_looked_through_quickly(name: str) -> None:
+    started = time.perf_counter()
+    for check in STANDARD.values():
+        check({"prompt": HOSTILE[name]})
+    assert time.perf_counter() - started < 2

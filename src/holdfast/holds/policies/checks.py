@@ -10,19 +10,27 @@ from holdfast.model.guard import Violation
 
 _CARD = re.compile(r"(?<![\d.])\d(?:[ -]?\d){12,18}(?![\d.])")
 _SSN = re.compile(r"(?<!\d)(?!000|666|9\d\d)\d{3}-(?!00)\d{2}-(?!0000)\d{4}(?!\d)")
-_DESTRUCTIVE: Final = {
-    "deletes files recursively": re.compile(r"\brm\s+(?:-\w+\s+)*-\w*[rR]\w*(?:\s|$)"),
-    "formats or overwrites a disk": re.compile(r"\bmkfs(?:\.\w+)?\s|\bdd\s[^\n]*\bof=/dev/"),
-    "drops a table or database": re.compile(
-        r"\b(?:DROP\s+(?:TABLE|DATABASE|SCHEMA)|TRUNCATE\s+TABLE)\b", re.I
-    ),
-    "deletes or changes every row": re.compile(
-        r"\bDELETE\s+FROM\s+[\w.\"`]+\s*(?:;|$)|\bUPDATE\s+[\w.\"`]+\s+SET\s+(?:(?!\bWHERE\b)[^;])*(?:;|$)",
-        re.I,
-    ),
-    "runs what it downloads": re.compile(r"\b(?:curl|wget)\b[^\n|]*\|\s*(?:sudo\s+)?(?:ba|z|da)?sh\b"),
-    "is a fork bomb": re.compile(r":\(\)\s*\{\s*:\s*\|\s*:\s*&\s*\}"),
+_RECURSIVE = re.compile(r"\brm\s+(?:-\w+\s+)*-\w*[rR]\w*(?:\s|$)")
+_FORMATS = re.compile(r"\bmkfs(?:\.\w+)?\s")
+_DROPS = re.compile(r"\b(?:DROP\s+(?:TABLE|DATABASE|SCHEMA)|TRUNCATE\s+TABLE)\b", re.I)
+_BOMB = re.compile(r":\(\)\s*\{\s*:\s*\|\s*:\s*&\s*\}")
+_PATTERNS: Final = {
+    "deletes files recursively": _RECURSIVE,
+    "formats a disk": _FORMATS,
+    "drops a table or database": _DROPS,
+    "is a fork bomb": _BOMB,
 }
+# What has to come after what, within a line or a statement. Looked for one after the other: a pattern over
+# both would take a hostile text of many beginnings apart again from each of them.
+_IN_A_LINE: Final = {
+    "runs what it downloads": (
+        re.compile(r"\b(?:curl|wget)\b"),
+        re.compile(r"\|\s*(?:sudo\s+)?(?:ba|z|da)?sh\b"),
+    ),
+    "overwrites a disk": (re.compile(r"\bdd\s"), re.compile(r"\bof=/dev/")),
+}
+_EVERY_ROW = re.compile(r"\bDELETE\s+FROM\s+[\w.\"`]+\s*(?=$|\n)|\bUPDATE\s+[\w.\"`]+\s+SET\b", re.I)
+_WHERE = re.compile(r"\bWHERE\b", re.I)
 _MAX_TEXT: Final = 256 * 1024
 
 
@@ -38,11 +46,30 @@ def pii_redaction(facts: Mapping[str, Any]) -> Violation | None:
 
 def code_safety(facts: Mapping[str, Any]) -> Violation | None:
     """Shell and SQL that destroys."""
-    text = text_of(facts)
-    for what, pattern in _DESTRUCTIVE.items():
+    found = _destruction(text_of(facts))
+    return None if found is None else Violation(f"it {found}")
+
+
+def _destruction(text: str) -> str | None:
+    for what, pattern in _PATTERNS.items():
         if pattern.search(text):
-            return Violation(f"it {what}")
+            return what
+    for what, (first, then) in _IN_A_LINE.items():
+        if any(_follows(line, first, then) for line in text.splitlines()):
+            return what
+    if any(_changes_every_row(statement) for statement in text.split(";")):
+        return "deletes or changes every row"
     return None
+
+
+def _follows(line: str, first: re.Pattern[str], then: re.Pattern[str]) -> bool:
+    found = first.search(line)
+    return found is not None and then.search(line, found.end()) is not None
+
+
+def _changes_every_row(statement: str) -> bool:
+    found = _EVERY_ROW.search(statement)
+    return found is not None and _WHERE.search(statement, found.end()) is None
 
 
 def text_of(facts: Mapping[str, Any]) -> str:

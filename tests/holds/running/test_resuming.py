@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -226,3 +229,17 @@ async def test_the_row_says_whose_run_it_is_when_somebody_started_it(place: Plac
     assert hold.core_id == "flow:paying"
     forked = await flow.fork(result.holds[0].id, on=house)
     assert (await the_hold(house, forked)).started_by == "user:dana"
+
+
+async def test_the_command_line_says_who_starts_a_run(tmp_path: Path, anyio_backend: str) -> None:
+    source = (
+        'from holdfast import Flow\n\nflow = Flow("x", effect="pure")\nflow.hold("gate", prompt="Pay?")\n'
+    )
+    (tmp_path / "x.py").write_text(source)
+    address = f"sqlite:{tmp_path / 'x.db'}"
+    command = [sys.executable, "-m", "holdfast", "run", "x.py", "--store", address, "--by", "user:dana"]
+    done = await asyncio.to_thread(subprocess.run, command, cwd=tmp_path, capture_output=True)
+    assert done.returncode == 3, done.stderr
+    async with Holdfast(address) as house:
+        (hold,) = await (await house.open()).holds()
+        assert hold.started_by == "user:dana"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holdfast import Actor, Flow, RunStatus
+from holdfast import Actor, Flow, Holdfast, Judgement, RunStatus, StaticKeys
+from holdfast.checkpoint.keys import new_scope, with_scope
 from holdfast.errors import VetoedError
 from holdfast.holds.policies.checks import STANDARD
 from holdfast.holds.policies.guardrails import Guardrails
@@ -298,8 +301,6 @@ FINE = [
 @pytest.mark.covers("G-44", "G-47")
 @pytest.mark.parametrize("text", BAD + FINE)
 async def test_what_nobody_should_let_pass_is_found_wherever_it_is_shown(text: str, clock: FakeClock) -> None:
-    from holdfast import Holdfast
-
     async with Holdfast("memory:", clock=clock, policies=ACCEPT) as house:
         result = await refund(context={"call": "{{call}}"}).run(
             given(7, call={"tool": "shell", "arguments": ["--", {"script": text}]}), on=house
@@ -329,3 +330,23 @@ def test_a_hostile_text_is_looked_through_quickly(name: str) -> None:
     for check in STANDARD.values():
         check({"prompt": HOSTILE[name]})
     assert time.perf_counter() - started < 2
+
+
+@pytest.mark.covers("G-44")
+async def test_what_judges_and_guardrails_say_is_encrypted_with_the_rest(tmp_path: Path) -> None:
+    canary = "sesame-4711"
+    rails = Guardrails({"own": lambda facts: facts["decision"] == "x" or f"no {facts['context']['note']}"})
+    policy = Policy("p", Rule(name="r", judge="j"), judges={"j": lambda _: Judgement("approve", 1, canary)})
+    keys = StaticKeys(with_scope(None, "*", new_scope(datetime.now(UTC))))
+    async with Holdfast(f"sqlite:{tmp_path / 'e.db'}", keys=keys, policies=policy, guardrails=rails) as house:
+        result = await refund().run(given(7, note=canary), on=house)
+        kept = await said(house, result)
+        assert (kept["comment"], kept["veto"]["guardrail"]) == (canary, "own")
+        (event,) = await told(house, result, "hold.vetoed")
+        assert canary in event.data["reason"]
+    assert not on_disk(tmp_path, canary)
+
+
+def on_disk(folder: Path, text: str) -> list[str]:
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    return [file.name for file in files if text.encode() in file.read_bytes()]

@@ -58,7 +58,8 @@ async def change(
             await refuse(office, actor, row, action, error, said=said)
             raise
         if made is None:
-            return row
+            # The same request may have come through since the row was read.
+            return await load(office, actor, hold)
         after = await office.store.change_hold(made)
         if isinstance(after, HoldRow):
             return after

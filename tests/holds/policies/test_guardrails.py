@@ -234,6 +234,22 @@ async def test_a_rules_deadline_says_it_in_the_holds_own_word(
     assert (await passes(house, clock, result, flow)).state["paid"] is paid
 
 
+@pytest.mark.covers("G-43")
+@pytest.mark.parametrize("marked", ["approve", "reject"])
+async def test_silence_decides_nothing_where_rule_and_flow_differ_about_it(
+    a_house: MakeHouse, clock: FakeClock, marked: str
+) -> None:
+    options = [{"id": each, "label": each, "default": each == marked} for each in ("approve", "reject")]
+    flow = refund(options=options)
+    house = await a_house(policies=Policy("p", Rule(name="r", timeout="1h", on_timeout="reject")))
+    done = await passes(house, clock, await flow.run(given(7), on=house), flow)
+    if marked == "reject":
+        assert done.state["paid"] is False
+    else:
+        assert done.status is RunStatus.failed
+        assert done.error.code == "hold_expired"
+
+
 @pytest.mark.covers("G-43", "G-44", "HOLD-POL-03")
 async def test_an_approval_by_deadline_passes_the_veto(a_house: MakeHouse, clock: FakeClock) -> None:
     flow = refund(timeout="1h", on_timeout="default", default_option="approve")

@@ -77,8 +77,17 @@ def _deadline(hold: NewHold, rule: Rule) -> dict[str, Any]:
         found |= {"expiry_action": "escalate", "escalation_target": rule.ladder[0].to}
     elif rule.on_timeout is not None:
         lapse = read_on_timeout(rule.on_timeout)
-        found |= {"expiry_action": lapse.action, "escalation_target": lapse.target}
+        action = None if _defaults_otherwise(hold, rule) else lapse.action
+        found |= {"expiry_action": action, "escalation_target": lapse.target}
     return found
+
+
+def _defaults_otherwise(hold: NewHold, rule: Rule) -> bool:
+    """An option of the flow is marked as the default, and that counts before what is named. Where the rule
+    names another, silence decides nothing: the hold expires."""
+    marked = next((option.id for option in hold.options or () if option.default is True), None)
+    wanted = rule.default_option or _default(hold, rule)
+    return marked is not None and wanted is not None and marked != wanted
 
 
 def _terms(hold: NewHold, chosen: Chosen) -> HoldTerms:

@@ -37,7 +37,7 @@ TRIES: Final = 5
 LEFT: Final = "left_to_people"
 
 
-class Ruling(msgspec.Struct, frozen=True):
+class Decided(msgspec.Struct, frozen=True):
     """The answer that is given. `decided_by`: auto-accept, auto-reject, llm-judge, ..."""
 
     decision: str
@@ -99,8 +99,8 @@ class Arbiter:
     async def work(self, *, limit: int = 20) -> int:
         """One round of a worker's: judges what waits for it; how many messages it took."""
         messages = await self.store.claim_outbox(limit=limit, lease=LEASE, topics=(JUDGE,))
-        for message in messages:
-            await self._handle(message)
+        # Side by side: a judge that takes its time holds up only its own hold.
+        await asyncio.gather(*(self._handle(message) for message in messages))
         return len(messages)
 
     async def _handle(self, message: OutboxRow) -> None:
@@ -120,7 +120,7 @@ class Arbiter:
         state = OutboxState.skipped if decided is None else OutboxState.done
         await self.store.finish_outbox(message.id, attempt=message.attempts, state=state)
 
-    async def _resolve(self, row: HoldRow, rule: str, ruling: Ruling) -> HoldRow:
+    async def _resolve(self, row: HoldRow, rule: str, ruling: Decided) -> HoldRow:
         actor = Actor(id=f"policy:{rule}", tenant=row.tenant, channel="system", auth_method="policy")
         recorded: dict[str, Any] = {"decided_by": ruling.decided_by}
         if ruling.confidence is not None:
@@ -141,7 +141,7 @@ class Arbiter:
         await self.store.append_audit(row.tenant, [note])
 
 
-async def rule_on(row: HoldRow, chosen: Chosen | None) -> Ruling:
+async def rule_on(row: HoldRow, chosen: Chosen | None) -> Decided:
     """What the rule, as it is now, makes of the hold. Raises UnsureError where that is for people."""
     if chosen is None or not chosen.rule.is_automatic:
         raise UnsureError("no rule of that name decides any more")
@@ -156,14 +156,14 @@ async def rule_on(row: HoldRow, chosen: Chosen | None) -> Ruling:
     if judgement.confidence < rule.threshold:
         raise UnsureError(f"the judge is sure by {judgement.confidence:g}, under {rule.threshold:g}")
     decision = answer_for(row, judgement.decision)
-    return Ruling(decision, judgement.decided_by, judgement.reasoning, judgement.confidence)
+    return Decided(decision, judgement.decided_by, judgement.reasoning, judgement.confidence)
 
 
-def _by_rule(row: HoldRow, decide: str, reason: str) -> Ruling:
+def _by_rule(row: HoldRow, decide: str, reason: str) -> Decided:
     decision = answer_for(row, decide)
     if approves(decision, row.options):
-        return Ruling(decision, "auto-accept", reason)
-    return Ruling(decision, "auto-reject", reason or "Auto-rejected")
+        return Decided(decision, "auto-accept", reason)
+    return Decided(decision, "auto-reject", reason or "Auto-rejected")
 
 
 async def _judged(chosen: Chosen, facts: dict[str, Any]) -> Judgement:

@@ -28,6 +28,8 @@ FREED: Final[dict[str, Any]] = {
 _AUDITED = (
     "decision",
     "effective_decision",
+    "decided_by",
+    "confidence",
     "authority",
     "channel",
     "auth_method",

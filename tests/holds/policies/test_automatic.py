@@ -342,3 +342,17 @@ async def test_a_model_is_asked_over_http(a_house: MakeHouse, provider: Provider
     house = await a_house(policies=judged(ModelJudge(model, "small ones")))
     assert (await said(house, await refund().run(given(7), on=house)))["decided_by"] == "llm-judge"
     assert (await refund().run(given(7), on=house)).status is RunStatus.pending_input
+
+
+@pytest.mark.covers("HOLD-POL-02", "G-42")
+async def test_history_tells_who_decided_and_why_people_were_asked(a_house: MakeHouse) -> None:
+    sure = iter((0.9, 0.2))
+    house = await a_house(policies=judged(lambda _: Judgement("approve", next(sure))))
+    service = await house.holds()
+    told: list[Any] = []
+    for _ in range(2):
+        result = await refund().run(given(7), on=house)
+        row = await hold_of(house, result.run_id)
+        told.append({each.action: each.data for each in await service.history(operator(), row.id)})
+    assert (told[0]["resolved"]["decided_by"], told[0]["resolved"]["confidence"]) == ("judge", 0.9)
+    assert told[1]["left_to_people"] == {"rule": "p/r", "why": "the judge is sure by 0.2, under 0.7"}

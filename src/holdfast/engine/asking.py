@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
 
 from holdfast.engine import failing, opening
 from holdfast.engine.decision import Decision, node_of
 from holdfast.errors import ExpressionError
 from holdfast.model.apply import apply_record
 from holdfast.model.bodies import ErrorInfo
-from holdfast.model.expr import Resolve
-from holdfast.model.forms.unmasking import unmasked
 from holdfast.model.graph import HoldSpec, Node
 from holdfast.model.pinning import with_pins
 from holdfast.model.position import Exec, Position
 from holdfast.model.resolving import hiding, resolver
-from holdfast.model.template import TemplateRenderError, as_text, compile_template
 from holdfast.types.hold import HoldClosed, Option
 from holdfast.types.ids import HoldId, derived_id
 from holdfast.types.record import Kind, Side
@@ -49,6 +48,7 @@ def ask(
     prompt: str,
     context: dict[str, Any],
     code: str = "",
+    warnings: Sequence[str] = (),
 ) -> None:
     """Open a hold by an `asked` record of its own; asking again finds the same id (D-28)."""
     scope, visit = (execution.scope, execution.visit) if execution else ("", 0)
@@ -57,6 +57,10 @@ def ask(
     row = opening.row_of(
         decision, execution, hold, node, spec, ordinal=ordinal, prompt=prompt, context=context
     )
+    if warnings:
+        # Of the row alone: the journal says what was asked, and that is the same without them.
+        terms = msgspec.structs.replace(row.terms, warnings=tuple(warnings))
+        row = msgspec.structs.replace(row, terms=terms)
     body = opening.body_of(row, spec, context, why, code)
     record = decision.draft(
         Kind.asked, body, node=node, execution=execution, effect="human", listed=True, side=Side(holds=[row])
@@ -70,9 +74,8 @@ def ask_node(decision: Decision, execution: Exec, node: Node) -> None:
     resolve = resolver(decision.pos.scopes[execution.scope].tree, execution.frame)
     if decision.graph.secrets:
         resolve = hiding(resolve, decision.graph.secrets)
-    prompt = unmasked(_text(_rendered(spec.prompt, resolve)))
-    context = {name: unmasked(_filled(value, resolve)) for name, value in spec.context.items()}
     try:
+        shown = opening.shown(spec, resolve)
         spec = opening.filled_in(spec, resolve)
     except opening.UnaskableError as fault:
         said = f"hold {node.id!r} cannot be asked: {fault}"
@@ -86,35 +89,10 @@ def ask_node(decision: Decision, execution: Exec, node: Node) -> None:
         spec,
         why="node:",
         ordinal=execution.attempt - 1,
-        prompt=prompt,
-        context=context,
+        prompt=shown.prompt,
+        context=shown.context,
+        warnings=[*shown.warnings, *opening.warnings_of(spec)],
     )
-
-
-def _filled(value: Any, resolve: Resolve) -> object:
-    """With the placeholders of all its texts filled in."""
-    if isinstance(value, str):
-        return _rendered(value, resolve)
-    if isinstance(value, Mapping):
-        return {name: _filled(inner, resolve) for name, inner in cast("Mapping[str, Any]", value).items()}
-    if isinstance(value, (list, tuple)):
-        return [_filled(inner, resolve) for inner in cast("list[Any]", value)]
-    return value
-
-
-def _rendered(text: str, resolve: Resolve) -> object:
-    """A question is asked even where a value in it cannot be shown: the person is told so."""
-    try:
-        return compile_template(text).render(resolve).value
-    except TemplateRenderError as error:
-        return f"{text} ({error})"
-
-
-def _text(value: object) -> str:
-    try:
-        return value if isinstance(value, str) else as_text(value)
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        return f"(it cannot be shown as text: {error})"
 
 
 def ask_inside(

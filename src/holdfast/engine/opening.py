@@ -13,10 +13,11 @@ from holdfast.model.bodies import AskedBody
 from holdfast.model.expr import Resolve
 from holdfast.model.forms.compiling import primary_options
 from holdfast.model.forms.rendering import render_form
-from holdfast.model.forms.schemas import schema_of
+from holdfast.model.forms.schemas import KEY, schema_of
 from holdfast.model.graph import HoldSpec
 from holdfast.model.holding import assignee_fault, expiry_of, request_hash
 from holdfast.model.position import Exec
+from holdfast.model.showing import Showing, UnshowableError
 from holdfast.model.template import as_text, compile_template, json_bytes
 from holdfast.types.clock import micros
 from holdfast.types.duration import BusinessDuration, parse_length
@@ -140,6 +141,43 @@ def asked_again(asked: dict[str, Any]) -> HoldSpec:
 # ---------------------------------------------------------------------- what is known when it is asked
 
 
+class Shown(msgspec.Struct, frozen=True):
+    """`warnings`: what had no value, each with its place."""
+
+    prompt: str
+    context: dict[str, Any]
+    warnings: list[str]
+
+
+def shown(spec: HoldSpec, resolve: Resolve) -> Shown:
+    """What people read, with its placeholders filled in, once. A value that has no text form is told of in
+    its place. Raises UnaskableError for what is too large, and in a strict hold for what has no value."""
+    showing = Showing(resolve, strict=_is_strict(spec), telling=True)
+    try:
+        prompt = showing.value(spec.prompt, "prompt")
+        context = {name: showing.value(each, f"context.{name}") for name, each in spec.context.items()}
+    except UnshowableError as error:
+        raise UnaskableError(f"its {error}") from error
+    return Shown(prompt if isinstance(prompt, str) else _told(prompt), context, showing.warnings)
+
+
+def _told(value: object) -> str:
+    try:
+        return as_text(value)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        return f"(it cannot be shown as text: {error})"
+
+
+def warnings_of(spec: HoldSpec) -> list[str]:
+    """Of the form that it carries."""
+    form: Any = (spec.schema or {}).get(KEY) if spec.form else None
+    return form.get("warnings", []) if form else []
+
+
+def _is_strict(spec: HoldSpec) -> bool:
+    return bool(spec.terms) and spec.terms.strict_templates
+
+
 def filled_in(spec: HoldSpec, resolve: Resolve) -> HoldSpec:
     """With its placeholders filled in, once. Raises UnaskableError where that fails (TO-4)."""
     if spec.assignee is not None:
@@ -151,10 +189,17 @@ def filled_in(spec: HoldSpec, resolve: Resolve) -> HoldSpec:
         rungs = tuple(Rung(_who(rung.to, resolve, "ladder"), rung.after) for rung in spec.terms.ladder)
         spec = msgspec.structs.replace(spec, terms=msgspec.structs.replace(spec.terms, ladder=rungs))
     if spec.form:
-        shown = render_form(spec.form, resolve)
-        options = primary_options(shown) or spec.options
-        spec = msgspec.structs.replace(spec, schema=schema_of(shown), options=options)
+        form = _form(spec, spec.form, resolve)
+        options = primary_options(form) or spec.options
+        spec = msgspec.structs.replace(spec, schema=schema_of(form), options=options)
     return spec if not spec.wait else _waiting(spec, _text(spec.wait, resolve, "timeout"))
+
+
+def _form(spec: HoldSpec, form: dict[str, Any], resolve: Resolve) -> dict[str, Any]:
+    try:
+        return render_form(form, resolve, strict=_is_strict(spec))
+    except UnshowableError as error:
+        raise UnaskableError(f"its form: {error}") from error
 
 
 def _waiting(spec: HoldSpec, text: str) -> HoldSpec:

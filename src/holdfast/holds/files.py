@@ -17,33 +17,24 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from holdfast.checkpoint.envelope import decode_packed
-from holdfast.errors import HoldfastError, InputError, KeyMissingError, NotFoundError
+from holdfast.errors import HoldfastError, InputError, NotFoundError
 from holdfast.holds import conflicts
 from holdfast.holds.changing import change, look
+from holdfast.holds.filed import FILE, OPEN, Kept, kept_files, may_have_files
 from holdfast.holds.forms.answering import form_of, invalid
 from holdfast.holds.forms.files import MAX_FILE, Field, Reference, described, file_field, files_in
 from holdfast.holds.forms.filling import FieldError
 from holdfast.holds.forms.misfit import Misfit
 from holdfast.holds.office import Office
 from holdfast.holds.telling import entry
-from holdfast.store.base import Store
 from holdfast.telemetry import log
 from holdfast.types.audit import canonical
-from holdfast.types.hold import HoldChange, HoldFilter, HoldRow, Note
-from holdfast.types.ids import RunId, new_id
-from holdfast.types.status import HoldStatus
+from holdfast.types.hold import HoldChange, HoldRow, Note
+from holdfast.types.ids import new_id
 from holdfast.types.terms import Actor
 
 MAX_FILES: Final = 50
 MAX_TOTAL: Final = 200 * 2**20
-_FILE: Final = "file"
-# One note that says: when this hold is over, look which files it was decided with.
-_OPEN: Final = ("filed", "open")
-_OVER: Final = (HoldStatus.resolved, HoldStatus.expired, HoldStatus.cancelled)
-_MARK: Final = b'"kind":"file"'
-_PAGE: Final = 100
-MAX_HOLDS: Final = 100_000
-"""Of one run."""
 
 Scan = Callable[[Reference, bytes], str | Awaitable[str | None] | None]
 """Looks into a file before it is taken: what is wrong with it, or none."""
@@ -59,18 +50,6 @@ class Shelf(Protocol):
     async def get(self, tenant: str, digest: bytes) -> bytes:
         """Raises BlobMissingError."""
         ...
-
-
-class Kept(msgspec.Struct, frozen=True):
-    """A file as its note has it. `ours`: its bytes are those of a record, which may be named elsewhere."""
-
-    field: str
-    file: Reference
-    ours: bool = False
-
-    @property
-    def digest(self) -> bytes:
-        return bytes.fromhex(self.file["sha256"])
 
 
 async def attach(
@@ -94,7 +73,7 @@ async def attach(
         conflicts.demand_open(row)
         file = await _taken(office, row, field, name, content, media_type)
         made[:] = [file]
-        before = await _kept(office.store, row)
+        before = await kept_files(office.store, row)
         if any(each.field == field and each.file == file for _, each in before):
             return None
         _demand_room(row, field, [each for _, each in before], file)
@@ -107,9 +86,9 @@ async def attach(
 
 def _attached(row: HoldRow, actor: Actor, kept: Kept, now: int) -> HoldChange:
     note = Note(
-        hold=row.id, kind=_FILE, slot=new_id(), person=actor.id, at=now, body=msgspec.json.encode(kept)
+        hold=row.id, kind=FILE, slot=new_id(), person=actor.id, at=now, body=msgspec.json.encode(kept)
     )
-    marker = Note(hold=row.id, kind=_OPEN[0], slot=_OPEN[1], person=actor.id, at=now)
+    marker = Note(hold=row.id, kind=OPEN[0], slot=OPEN[1], person=actor.id, at=now)
     digest = sha256(canonical(kept.file)).hexdigest()
     said = entry(row, actor.id, "attached", now, field=kept.field, size=kept.file["size"], digest=digest)
     return HoldChange(
@@ -197,14 +176,14 @@ def _is_record(content: bytes) -> bool:
 async def attached(office: Office, actor: Actor, hold: str) -> list[Kept]:
     """The files of a hold, in the order in which they came. Raises HoldNotFoundError, ForbiddenError."""
     row = await look(office, actor, hold)
-    return [each for _, each in await _kept(office.store, row)]
+    return [each for _, each in await kept_files(office.store, row)]
 
 
 async def read(office: Office, actor: Actor, hold: str, digest: str) -> tuple[Reference, bytes]:
     """A file of a hold and its content; who read it is in the audit. Raises NotFoundError where the hold has
     no such file, BlobMissingError where it is gone."""
     row = await look(office, actor, hold)
-    for _, each in await _kept(office.store, row):
+    for _, each in await kept_files(office.store, row):
         if each.file["sha256"] == digest:
             data = await _shelf(office).get(row.tenant, each.digest)
             said = entry(row, actor.id, "file_read", office.now(), field=each.field)
@@ -222,7 +201,7 @@ async def demand_attached(office: Office, row: HoldRow, resolution: dict[str, An
     named = list(files_in(form, resolution["response_data"]))
     if not named:
         return
-    known = [(each.field, each.file) for _, each in await _kept(office.store, row)]
+    known = [(each.field, each.file) for _, each in await kept_files(office.store, row)]
     errors = [
         FieldError(name, "unknown", "names a file that was not attached to this hold")
         for name, field, file in named
@@ -230,69 +209,3 @@ async def demand_attached(office: Office, row: HoldRow, resolution: dict[str, An
     ]
     if errors:
         raise invalid(row, errors)
-
-
-def may_have_files(row: HoldRow) -> bool:
-    return row.schema is not None and _MARK in row.schema
-
-
-async def _kept(store: Store, row: HoldRow) -> list[tuple[Note, Kept]]:
-    notes = await store.hold_notes(row.id, kinds=(_FILE,))
-    return [(note, msgspec.json.decode(note.body, type=Kept)) for note in notes]
-
-
-# ---------------------------------------------------------------------- when it is over
-
-
-async def files_of(store: Store, run: RunId, *, but: HoldRow | None = None) -> set[bytes]:
-    """The digests of all files that a run's holds have; `but`: those of this one left out."""
-    found: set[bytes] = set()
-    for row in await store.holds(run=run, limit=MAX_HOLDS):
-        if may_have_files(row) and (but is None or row.id != but.id):
-            found |= {each.digest for _, each in await _kept(store, row)}
-    return found
-
-
-async def decided_files(store: Store, run: RunId) -> set[bytes]:
-    """The digests of the files that a run's holds were decided with."""
-    found: set[bytes] = set()
-    for row in await store.holds(run=run, status=HoldStatus.resolved, limit=MAX_HOLDS):
-        form = form_of(row) if may_have_files(row) else None
-        if form is not None and row.resolution is not None:
-            values: Any = msgspec.json.decode(row.resolution)["response_data"]
-            found |= {bytes.fromhex(file["sha256"]) for _, _, file in files_in(form, values or {})}
-    return found
-
-
-async def let_go_unused(store: Store) -> int:
-    """The files of holds that are over and were not decided with them. Answers how many were let go."""
-    where = HoldFilter(status=_OVER, noted=_OPEN)
-    gone, after = 0, None
-    while page := await store.list_holds(where, after=after, limit=_PAGE):
-        for row, _ in page:
-            try:
-                gone += await _put_in_order(store, row)
-            except KeyMissingError as error:
-                log.warning("the files of hold %s are kept: %s", row.id, error)
-        after = page[-1][1]
-    return gone
-
-
-async def _put_in_order(store: Store, row: HoldRow) -> int:
-    if row.status is HoldStatus.resolved and row.resolution is None:
-        return 0  # encrypted under a key that is not here: what it was decided with cannot be told
-    kept = await _kept(store, row)
-    votes = await store.hold_notes(row.id, kinds=("vote",))
-    said = b"\n".join([row.resolution or b"", *(note.body for note in votes)])
-    unused = [(note, each) for note, each in kept if each.file["sha256"].encode() not in said]
-    free = {each.digest for _, each in unused if not each.ours} - await files_of(store, row.run, but=row)
-    await store.change_hold(
-        HoldChange(
-            hold=row.id,
-            version=row.version,
-            at=store.now(),
-            drop_notes=(_OPEN, *((note.kind, note.slot) for note, _ in unused)),
-            let_go=tuple(sorted(free)),
-        )
-    )
-    return len(unused)

@@ -15,7 +15,7 @@ from holdfast.types.hold import Note
 from holdfast.types.terms import Actor
 
 if TYPE_CHECKING:
-    from holdfast.holds.files import Kept
+    from holdfast.holds.filed import Kept
     from holdfast.holds.forms.files import Reference
 
 When = datetime | timedelta | int

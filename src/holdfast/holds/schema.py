@@ -6,10 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, cast
 
+from holdfast.model.checks.patterns import longest_text
 from holdfast.model.checks.schemas import schema_faults
-
-MAX_MATCHED: Final = 1_000
-"""Characters of a text with a pattern. A longer one is refused, for matching it could take long."""
 
 Problems = Iterator[str]
 _Check = Callable[[Any, Any, Mapping[str, Any], str], Problems]
@@ -174,8 +172,9 @@ def _is_multiple(value: Any, step: Any) -> bool:
 def _pattern(value: Any, wanted: Any, _schema: Mapping[str, Any], path: str) -> Problems:
     if not isinstance(value, str):
         return
-    if len(value) > MAX_MATCHED:
-        yield f"{path}: has {len(value)} characters; a text with a pattern has at most {MAX_MATCHED}"
+    most = longest_text(wanted)
+    if len(value) > most:
+        yield f"{path}: has {len(value)} characters; a text with this pattern has at most {most}"
     elif re.search(wanted, value) is None:
         yield f"{path}: {_short(value)} does not match {wanted}"
 

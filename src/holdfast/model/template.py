@@ -12,7 +12,7 @@ What a placeholder puts in is never read as a template again.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import fields as fields_of
 from dataclasses import is_dataclass
 from datetime import date, time
@@ -55,6 +55,10 @@ class TemplateRenderError(ExpressionError, ValueError):
         return f"{self.message} ({self.hint})" if self.hint else self.message
 
 
+class TemplateTooLongError(TemplateRenderError):
+    """The text grows beyond its limit at this placeholder."""
+
+
 class Placeholder(msgspec.Struct, frozen=True):
     path: Path
     column: int
@@ -81,19 +85,31 @@ class Template:
         self.parts = parts
         self.names = frozenset(part.path for part in parts if isinstance(part, Placeholder))
 
-    def render(self, resolve: Resolve, *, strict: bool = False) -> Rendered:
+    def render(self, resolve: Resolve, *, strict: bool = False, limit: int | None = None) -> Rendered:
         """Fill the placeholders.
 
         A text that is exactly one placeholder gives the value itself, whatever its type; any other gives
         text, with null as nothing. A path that leads nowhere gives the empty text and is listed in
-        `missing`; with `strict` it raises TemplateRenderError, as does a value that has no text form.
+        `missing`; with `strict` it raises TemplateRenderError, as does a value that has no text form. Text of
+        more than `limit` characters raises TemplateTooLongError before it is put together.
         """
         missing: dict[Path, None] = {}
         found = [self._fill(part, resolve, missing, strict) for part in self.parts]
         if len(self.parts) == 1 and isinstance(self.parts[0], Placeholder):
             return Rendered(found[0], tuple(missing))
-        texts = map(self._text_of, self.parts, found)
-        return Rendered("".join(texts), tuple(missing))
+        return Rendered("".join(self._texts(found, limit)), tuple(missing))
+
+    def _texts(self, found: list[object], limit: int | None) -> Iterator[str]:
+        size = 0
+        for part, value in zip(self.parts, found, strict=True):
+            text = self._text_of(part, value)
+            size += len(text)
+            if limit is not None and size > limit:
+                path, column = ((), 1) if isinstance(part, str) else (part.path, part.column)
+                raise TemplateTooLongError(
+                    f"the text has more than {limit:,} characters", path=path, text=self.text, column=column
+                )
+            yield text
 
     def _fill(
         self, part: str | Placeholder, resolve: Resolve, missing: dict[Path, None], strict: bool

@@ -27,7 +27,7 @@ CHOICES: Final = {
 }
 ON_TIMEOUT: Final = ("cancel", "default", "default_option", "fail", "expired", "escalate")
 MODES: Final = ("any", "quorum", "sequential")
-_FLAGS: Final = ("strict_assignee", "bulk", "allow_services", "guarded")
+_FLAGS: Final = ("strict_assignee", "strict_templates", "bulk", "allow_services", "guarded")
 _TEXTS: Final = ("default_option", "calendar", "interaction", "auto")
 _LISTS: Final = ("excluded", "guardrails")
 _SECOND: Final = timedelta(seconds=1)
@@ -46,6 +46,7 @@ class TermsGiven(TypedDict, total=False):
     approval: Approval | Mapping[str, Any] | None
     tags: Sequence[str]
     strict_assignee: bool
+    strict_templates: bool
     late_resolution: str
     calendar: str | None
     on_cancel: str

@@ -12,6 +12,7 @@ from holdfast.model.annotations import is_pydantic
 from holdfast.model.forms.compiling import SUBMIT, compile_form, primary_options
 from holdfast.model.forms.rendering import render_form
 from holdfast.model.forms.schemas import schema_of, sections_of
+from holdfast.model.showing import UnshowableError
 from holdfast.types.hold import Option
 from holdfast.types.wording import told
 
@@ -31,7 +32,10 @@ def form_asked(
     if problems:
         lines = "".join(f"\n  - {told(each, 500)}" for each in problems)
         raise InputError(f"{where} makes no sense:{lines}", hint="Mend the form.", problems=problems)
-    shown = render_form(found.form)
+    try:
+        shown = render_form(found.form)
+    except UnshowableError as error:
+        raise InputError(f"{where}: {error}.", hint="Show less, or where to find it.") from error
     return schema_of(shown), primary_options(shown) or options or (SUBMIT,)
 
 

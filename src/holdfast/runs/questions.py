@@ -9,12 +9,19 @@ import msgspec
 
 from holdfast.checkpoint import pack
 from holdfast.engine.opening import timed
-from holdfast.errors import AnswerInvalidError, HoldCancelledError, HoldExpiredError, InputError
+from holdfast.errors import (
+    AnswerInvalidError,
+    HoldCancelledError,
+    HoldExpiredError,
+    InputError,
+    ValueTooLargeError,
+)
 from holdfast.model.checks.schemas import schema_faults
 from holdfast.model.forms.unmasking import unmasked
 from holdfast.model.graph import HoldSpec
 from holdfast.model.holding import decision_of
 from holdfast.model.position import Sub
+from holdfast.model.showing import MAX_SHOWN
 from holdfast.model.terms import Duration, Read, TermsGiven, ask_faults, read_terms
 from holdfast.runs.attempt import Attempt
 from holdfast.runs.forms import form_asked, typed
@@ -92,7 +99,7 @@ def question(
     agreed = _agreed(manner, normal, node)
     spec = HoldSpec(
         type=_text("type", manner.get("type"), node) or ("approval" if normal else "freeform"),
-        prompt=unmasked(veil.hide(prompt)),
+        prompt=_prompt(prompt, node),
         options=normal,
         assignee=_text("assignee", manner.get("assignee"), node),
         priority=_text("priority", manner.get("priority"), node) or "normal",
@@ -104,6 +111,20 @@ def question(
     )
     timeout = manner.get("timeout")
     return spec if timeout is None else timed(spec, timeout)
+
+
+def _prompt(text: str, node: str) -> str:
+    """Raises ValueTooLargeError."""
+    shown = unmasked(veil.hide(text))
+    size = len(shown.encode())
+    if size > MAX_SHOWN:
+        raise ValueTooLargeError(
+            f"the prompt of ctx.ask in node {node!r} has {size:,} bytes; {MAX_SHOWN:,} can be shown.",
+            hint="Put long texts into a context section of a form, or say where to find them.",
+            size=size,
+            limit=MAX_SHOWN,
+        )
+    return shown
 
 
 def _agreed(manner: Mapping[str, Any], options: Sequence[Option] | None, node: str) -> Read:

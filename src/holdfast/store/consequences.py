@@ -20,7 +20,8 @@ HEAD_START = 35 * MICROS  # a judge has 30 seconds, unless its rule says otherwi
 DELETED = "the run was deleted"
 
 
-def opened(hold: NewHold, run: str, now: int) -> NewAudit:
+def opened(hold: NewHold, run: str, now: int) -> list[NewAudit]:
+    """That it was asked, and what of it had no value (TP-3)."""
     about = {
         "node": hold.node,
         "type": hold.type,
@@ -28,7 +29,10 @@ def opened(hold: NewHold, run: str, now: int) -> NewAudit:
         "request_hash": hold.request_hash,
         "expires_at": hold.expires_at,
     }
-    return _entry("created", hold.id, run, now, about)
+    created = _entry("created", hold.id, run, now, about)
+    if not hold.terms.warnings:
+        return [created]
+    return [created, _entry("warned", hold.id, run, now, {"missing": list(hold.terms.warnings)})]
 
 
 def to_tell_of(hold: NewHold) -> OutboxMessage | None:

@@ -92,6 +92,7 @@ class HoldTerms(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     timeout: str | None = None  # the duration as written, where it is business time
     on_cancel: str = "cancel"  # or raise: the run sees an error that it can catch
     bulk: bool = True
+    strict_templates: bool = False  # a placeholder without a value is an error
     undo: int | None = None  # seconds for which a decision from the inbox can be taken back
     links: str | None = None  # view_only, decide_low_risk, login_required; none: by priority
     allow_services: bool = False  # service principals may decide runs that they started
@@ -104,6 +105,7 @@ class HoldTerms(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     also_for: tuple[str, ...] = ()  # who else may vote or veto: it is in their lists too
     starter_in: tuple[str, ...] | None = None  # groups and roles of the run's starter when it was opened
     excluded: tuple[str, ...] = ()  # people who cannot decide it, beyond what `approval.exclude` names
+    warnings: tuple[str, ...] = ()  # what of the question had no value when it was asked
 
     @property
     def binds_everybody(self) -> bool:

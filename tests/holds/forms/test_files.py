@@ -17,7 +17,8 @@ from holdfast.errors import (
     InputError,
     NotFoundError,
 )
-from holdfast.holds.files import attach, files_of, let_go_unused
+from holdfast.holds.filed import files_of, let_go_unused
+from holdfast.holds.files import attach
 from holdfast.holds.service import HoldService
 from holdfast.runs.pruning import collect_blobs
 from holdfast.types.hold import HoldRow

@@ -15,10 +15,11 @@ from holdfast.holds.forms.money import amount_of
 from holdfast.model.expr import mapping_resolver
 from holdfast.model.forms.compiling import Compiled, compile_form
 from holdfast.model.forms.confidence import confidence_of
-from holdfast.model.forms.kinds import KINDS, MAX_SHOWN
+from holdfast.model.forms.kinds import KINDS
 from holdfast.model.forms.rendering import render_form
 from holdfast.model.forms.schemas import KEY, schema_of, sections_of
 from holdfast.model.forms.unmasking import unmasked
+from holdfast.model.showing import MAX_SHOWN, UnshowableError
 
 CHOICE = {
     "type": "decision",
@@ -305,10 +306,15 @@ def test_labels_are_templates_and_ids_are_not() -> None:
     assert wrong.problems[0].startswith("sections[0].options[0].id")
 
 
-def test_value_that_is_too_large_to_show_is_left_out_with_a_warning() -> None:
-    form = rendered("{{a}}", a="x" * MAX_SHOWN)
-    assert form["sections"][0]["content"] is None
-    assert "65,538 bytes are more than can be shown" in form["warnings"][0]
+@pytest.mark.covers("FM-12", "HOLD-SEC-07")
+@pytest.mark.parametrize(
+    "content", ["{{a}}", "{{a}}!", "{{a}}" * 1_000, ["{{b}}"] * 10_000, {"k": "{{b}}{{b}}"}]
+)
+def test_form_is_refused_when_it_has_more_than_can_be_shown(content: Any) -> None:
+    with pytest.raises(UnshowableError, match=r"^sections\[0\]\.content") as caught:
+        rendered(content, a="x" * (MAX_SHOWN + 1), b="y" * 40_000)
+    assert "65,536" in str(caught.value)
+    assert rendered("{{a}}", a="x" * MAX_SHOWN)["sections"][0]["content"] == "x" * MAX_SHOWN
 
 
 def test_characters_that_nobody_sees_are_shown_by_their_number() -> None:

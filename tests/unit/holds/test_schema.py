@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.holds.schema import KEYWORDS, MAX_MATCHED, problems_in
+from holdfast.holds.schema import KEYWORDS, problems_in
 from holdfast.model.checks import schemas
 from holdfast.model.checks.schemas import schema_faults
 
@@ -66,7 +66,7 @@ WRONG: list[tuple[Any, Any, str]] = [
     ({"minLength": 2}, "a", "data: has 1 characters, fewer than 2"),
     ({"maxLength": 2}, "abc", "data: has 3 characters, more than 2"),
     ({"pattern": "^b+$"}, "abb", "data: 'abb' does not match ^b+$"),
-    ({"pattern": "a"}, "a" * (MAX_MATCHED + 1), f"at most {MAX_MATCHED}"),
+    ({"pattern": "a"}, "a" * 1_001, "at most 1000"),
     ({"minItems": 1}, [], "data: has 0 items, fewer than 1"),
     ({"maxItems": 0}, [1], "data: has 1 items, more than 0"),
     ({"minProperties": 1}, {}, "data: has 0 entries, fewer than 1"),

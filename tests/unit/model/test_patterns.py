@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from holdfast.holds.schema import MAX_MATCHED, problems_in
-from holdfast.model.checks.patterns import is_explosive
+from holdfast.holds.schema import problems_in
+from holdfast.model.checks.patterns import is_explosive, longest_text
 from holdfast.model.checks.schemas import schema_faults
 
 EXPLOSIVE = [
@@ -62,7 +62,31 @@ def test_pattern_that_could_take_for_ever_is_a_fault_of_the_schema(pattern: str)
 def test_ordinary_pattern_is_fine_and_quick_on_the_longest_text(pattern: str) -> None:
     assert not is_explosive(pattern)
     assert schema_faults({"pattern": pattern}) == []
+    longest = longest_text(pattern)
     begun = time.perf_counter()
     for part in ("a", "a-", "1", "1.", "foo", "AB1;", 'x\\"', "a b;"):
-        problems_in((part * MAX_MATCHED)[: MAX_MATCHED - 1] + "!", {"pattern": pattern})
+        problems_in((part * longest)[: longest - 1] + "!", {"pattern": pattern})
     assert time.perf_counter() - begun < 2
+
+
+@pytest.mark.covers("HOLD-SEC-15")
+@pytest.mark.parametrize(
+    ("pattern", "longest"),
+    [("^a*$", 1_000), ("a*", 1_000), (".*x.*", 200), ("^.*x.*y.*$", 200), (".*x.*y.*", 60)],
+)
+def test_text_may_be_shorter_the_more_its_pattern_costs(pattern: str, longest: int) -> None:
+    assert longest_text(pattern) == longest
+    schema = {"pattern": pattern}
+    assert "has at most" in problems_in("x" * (longest + 1), schema)[0]
+    begun = time.perf_counter()
+    problems_in("x" * longest, schema)
+    problems_in("y" * longest, schema)
+    assert time.perf_counter() - begun < 1
+
+
+@pytest.mark.covers("HOLD-SEC-15", "HOLD-BAD-02")
+def test_pattern_is_a_fault_of_the_schema_when_no_text_is_short_enough() -> None:
+    (fault,) = schema_faults({"pattern": ".*a.*b.*c.*d.*"})
+    assert "could share one text" in fault
+    (fault,) = schema_faults({"pattern": "a" * 501})
+    assert "a pattern has at most 500" in fault

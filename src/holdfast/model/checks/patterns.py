@@ -10,10 +10,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import combinations
 from typing import Any, Final, NamedTuple
 
 _parser: Any = re._parser  # type: ignore[attr-defined]
+MAX_PATTERN: Final = 500
+_LONGEST: Final = (1_000, 1_000, 1_000, 200, 60)
+OVERLAPPING: Final = (
+    "has endless repeats that could share one text (as in .*.*); put something sure between them"
+)
 # More copies of a part that comes a fixed number of times tell nothing new.
 _COPIES: Final = 3
 # A repeat of so many at most is not called endless.
@@ -24,6 +30,36 @@ _CLASSES: Final[dict[str, Callable[[str], bool]]] = {
     "SPACE": str.isspace,
     "WORD": lambda c: c.isalnum() or c == "_",
 }
+
+
+def pattern_problem(pattern: str) -> str | None:
+    """Why no text can be held against it quickly, however short; none: some can (`longest_text`)."""
+    if len(pattern) > MAX_PATTERN:
+        return f"has {len(pattern)} characters; a pattern has at most {MAX_PATTERN}"
+    try:
+        re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        return f"is not a regular expression: {error}"
+    if is_explosive(pattern):
+        return (
+            "repeats something in more than one way, so that a text which almost fits could take for ever; "
+            "let each character lead one way, as in ^[a-z]+(-[a-z]+)*$"
+        )
+    return OVERLAPPING if longest_text(pattern) == 0 else None
+
+
+@cache
+def longest_text(pattern: str) -> int:
+    """How many characters a text may have that is held against it: the fewer, the higher the power of its
+    length that the time grows by. Where it need not begin at the start, all starts are tried."""
+    power = overlapping_repeats(pattern) + (not _is_anchored(pattern))
+    return _LONGEST[power] if power < len(_LONGEST) else 0
+
+
+def _is_anchored(pattern: str) -> bool:
+    tree: Any = _parser.parse(pattern)
+    first = tree[0] if len(tree) else None
+    return first is not None and str(first[0]) == "AT" and str(first[1]).startswith("AT_BEGINNING")
 
 
 def is_explosive(pattern: str) -> bool:

@@ -8,10 +8,10 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from holdfast.model.checks.patterns import OVERLAPPING, overlapping_repeats, pattern_problem
 from holdfast.model.checks.schemas import schema_faults
 from holdfast.model.expr import ExprSyntaxError, compile_expr
 from holdfast.model.forms import kinds
-from holdfast.model.forms.patterns import pattern_problem
 from holdfast.model.template import TemplateSyntaxError, compile_template
 from holdfast.types.hold import Option
 
@@ -228,7 +228,11 @@ class _Compiler:
             self._wrong(f"{where}.step", f"{_short(step)} is not a number above 0")
 
     def _pattern(self, pattern: Any, where: str) -> None:
-        problem = pattern_problem(pattern) if isinstance(pattern, str) else None
+        if not isinstance(pattern, str):
+            return
+        problem = pattern_problem(pattern)
+        if problem is None and overlapping_repeats(pattern) > 1:
+            problem = OVERLAPPING
         if problem is not None:
             self._wrong(where, problem)
 

@@ -25,8 +25,4 @@ INPUT: Final = COMMON | {
 MAX_SECTIONS: Final = 200
 MAX_FORM: Final = 256 * 1024
 """Bytes of a form as it is written."""
-MAX_SHOWN: Final = 64 * 1024
-"""Bytes of one text or value once its placeholders are filled."""
-MAX_RENDERED: Final = 2**20
-"""Bytes of all that a form shows."""
 MAX_DEPTH: Final = 20

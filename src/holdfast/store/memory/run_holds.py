@@ -54,7 +54,7 @@ class Asking(Tables):
             updated_at=now,
             **msgspec.structs.asdict(hold),
         )
-        self._chain(run.tenant, [consequences.opened(hold, run.id, now)])
+        self._chain(run.tenant, consequences.opened(hold, run.id, now))
         self._tell(run.tenant, run.id, consequences.to_tell_of(hold), now)
 
     def _close_all_holds(self, run: Run, reason: str, now: int) -> None:

@@ -64,15 +64,15 @@ class OfRun:
     def _closed(self, found: list[Row], status: str, reason: str) -> None:
         for hold, kind, epoch in found:
             entry = consequences.closed(hold, self._run.id, self._now, status=status, reason=reason)
-            self._tell(entry, consequences.to_withdraw(hold, kind, epoch, status=status))
+            self._tell([entry], consequences.to_withdraw(hold, kind, epoch, status=status))
 
     def resume(self, hold: str) -> None:
         self._cur.execute(_RESUME, (self._now, hold, self._run.key))
         if self._cur.connection.changes():
             self._entries.append(consequences.resumed(hold, self._run.id, self._now))
 
-    def _tell(self, entry: NewAudit, message: OutboxMessage | None) -> None:
-        self._entries.append(entry)
+    def _tell(self, entries: list[NewAudit], message: OutboxMessage | None) -> None:
+        self._entries += entries
         if message is not None:
             outbox.put(self._cur, self._now, self._run.tenant, self._run.key, message)
 

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holdfast import Holdfast, OpenAI, Retries, RunStatus, Scripted, Worker, tool_call
-from holdfast.agents.judging import ModelJudge
-from holdfast.agents.messages import FINAL
+from holdfast import Holdfast, RunStatus, Worker
 from holdfast.holds.policies.judgement import Judgement, auto_approve, auto_reject
 from holdfast.holds.policies.policy import Policy
 from holdfast.holds.policies.rules import Rule
 from holdfast.types.outbox import OutboxState
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import operator
-from tests.agents.provider import Answer, Provider, a_provider
 from tests.holds.policies.conftest import MakeHouse
 from tests.holds.policies.flows import actions, decide, given, hold_of, refund, said
 
@@ -279,69 +274,6 @@ async def test_no_rule_answers_whether_an_effect_happened(a_house: MakeHouse) ->
     (hold,) = result.holds
     assert hold.type == "in_doubt"
     assert (hold.terms.auto, hold.terms.routed_by) == (None, None)
-
-
-# ---------------------------------------------------------------------- a model as a judge
-
-
-def verdict(**said: Any) -> Any:
-    return tool_call(FINAL, **said)
-
-
-@pytest.mark.covers("G-42", "HOLD-POL-02")
-async def test_a_model_judges_by_criteria_and_says_how_sure_it_is(a_house: MakeHouse) -> None:
-    model = Scripted(verdict(approved=True, confidence=0.95, reasoning="within limits"))
-    house = await a_house(policies=judged(ModelJudge(model, "Refunds under 50 are fine."), threshold=0.8))
-    result = await refund().run(given(7), on=house)
-    kept = await said(house, result)
-    assert (kept["decided_by"], kept["confidence"], kept["comment"]) == ("llm-judge", 0.95, "within limits")
-    (request,) = model.requests
-    task, shown = request.messages
-    assert "Refunds under 50 are fine." in task.text
-    assert json.loads(shown.text)["context"]["amount"] == 7
-
-
-NO_VERDICT: dict[str, Any] = {
-    "under the threshold": verdict(approved=True, confidence=0.3, reasoning=""),
-    "no JSON": "Sure, go ahead!",
-    "not typed": verdict(approved="true", confidence=0.9, reasoning=""),
-    "without confidence": verdict(approved=True, reasoning="yes"),
-    "error": RuntimeError("down"),
-}
-
-
-@pytest.mark.covers("G-42", "HOLD-POL-02")
-@pytest.mark.parametrize("trouble", NO_VERDICT)
-async def test_a_model_without_a_clear_verdict_leaves_it_to_people(a_house: MakeHouse, trouble: str) -> None:
-    house = await a_house(policies=judged(ModelJudge(Scripted(NO_VERDICT[trouble]), "x"), threshold=0.8))
-    result = await refund().run(given(7), on=house)
-    assert result.status is RunStatus.pending_input
-    assert "left_to_people" in await actions(house, result.holds[0].id)
-
-
-@pytest.fixture
-async def provider(anyio_backend: str) -> AsyncIterator[Provider]:
-    async with a_provider() as found:
-        yield found
-
-
-@pytest.mark.covers("HOLD-POL-02")
-async def test_a_model_is_asked_over_http(a_house: MakeHouse, provider: Provider) -> None:
-    said_yes = {"approved": True, "confidence": 0.9, "reasoning": "fine"}
-    provider.turns = [Answer(calls=[("c1", FINAL, said_yes)]), Answer(text="hm")]
-
-    async def nap(_seconds: float) -> None: ...
-
-    model = OpenAI(
-        "m-1",
-        base_url=f"{provider.url}/v1",
-        key=lambda: "k",
-        retries=Retries(attempts=1, jitter=0.0),
-        sleep=nap,
-    )
-    house = await a_house(policies=judged(ModelJudge(model, "small ones")))
-    assert (await said(house, await refund().run(given(7), on=house)))["decided_by"] == "llm-judge"
-    assert (await refund().run(given(7), on=house)).status is RunStatus.pending_input
 
 
 @pytest.mark.covers("HOLD-POL-02", "G-42")

@@ -145,6 +145,7 @@ class Interactions:
         return statistics_of([row async for row in self._rows(where)])
 
     async def give_feedback(self, feedback: Feedback) -> Feedback:
+        """Keep it, with the time; the latest thousand of a tenant are kept. Raises InputError."""
         return await FeedbackBook(await self.house.open(), self.tenant).give(feedback)
 
     async def feedback(self, **wanted: Any) -> list[Feedback]:

@@ -36,10 +36,11 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...] = ()
 
     def for_ask(self) -> dict[str, Any]:
+        """What `ctx.ask` takes; its texts are texts."""
         return {**self._common(), "form": list(self.sections), "context": self.context}
 
     def for_hold(self) -> dict[str, Any]:
-        """Texts may have placeholders, `{{amount}}`, of the flow's state."""
+        """What `flow.hold` takes; its texts may have placeholders, `{{amount}}`, of the flow's state."""
         return {**self._common(), "sections": list(self.sections), "context": self.context}
 
     def _common(self) -> dict[str, Any]:

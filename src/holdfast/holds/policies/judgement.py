@@ -25,7 +25,9 @@ class Judgement(msgspec.Struct, frozen=True):
 class Judge(Protocol):
     """Anything that answers for a person. It may raise: then a person is asked."""
 
-    async def judge(self, facts: Facts) -> Judgement: ...
+    async def judge(self, facts: Facts) -> Judgement:
+        """What it would decide, and how sure it is."""
+        ...
 
 
 JudgeLike = Judge | Callable[[Facts], Any | Awaitable[Any]]

@@ -33,6 +33,7 @@ class Policy:
         return f"<policy {self.name!r}, {len(self.rules)} rules>"
 
     def rule_for(self, facts: Mapping[str, Any]) -> Rule | None:
+        """The first that matches."""
         return next((rule for rule in self.rules if rule.matches(facts)), None)
 
 

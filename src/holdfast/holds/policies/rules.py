@@ -53,6 +53,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_automatic(self) -> bool:
+        """Whether it may answer without a person."""
         return self.decide is not None or self.judge is not None
 
     def matches(self, facts: Mapping[str, Any]) -> bool:

@@ -40,13 +40,14 @@ class Furniture(msgspec.Struct, frozen=True, kw_only=True):
     guardrails: Guardrails | None = None
     notify: NotifySettings | None = None
     channels: tuple[Channel, ...] = ()
+    scan: Scan | None = None
 
     def parts(self, store: Store, clock: Clock | None) -> dict[str, Any]:
         """What a `Runtime` takes."""
         time, directory = clock or SystemClock(), self._directory(store)
         ruling = None if self.rules is None else self.rules.over(store, self.guardrails)
         rails = self.guardrails if ruling is None else ruling.guardrails
-        people = HoldService(store, directory=directory, guardrails=rails)
+        people = HoldService(store, directory=directory, guardrails=rails, scan=self.scan)
         channels = Channels(store, time, settings=self.notify, directory=directory, given=self.channels)
         return {
             "desk": usual_desk(store, directory=directory, policies=ruling and ruling.step),
@@ -70,6 +71,7 @@ def furniture(
     guardrails: Guardrails | None = None,
     notify: NotifySettings | str | Path | None = None,
     channels: Sequence[Channel] = (),
+    scan: Scan | None = None,
 ) -> Furniture:
     """Raises PolicyInvalidError and SettingsError: a house with rules that cannot be read does not open."""
     return Furniture(
@@ -78,6 +80,7 @@ def furniture(
         guardrails=guardrails,
         notify=_settings(notify),
         channels=tuple(channels),
+        scan=scan,
     )
 
 

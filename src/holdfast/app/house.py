@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from holdfast.checkpoint.difference import Diff
     from holdfast.holds.directory.base import Directory
+    from holdfast.holds.files import Scan
     from holdfast.holds.notify.channel import Channel
     from holdfast.holds.notify.settings import NotifySettings
     from holdfast.holds.policies.guardrails import Guardrails
@@ -53,6 +54,7 @@ class Holdfast(Deploying):
     files may ask.
     `guardrails`: what approvals have to pass that no person gave. `notify`: the channels by which people hear
     of holds, as settings or their file (without: HOLDFAST_NOTIFY); `channels`: further ones of your own.
+    `scan`: looks into each file that people attach, and says what is wrong with it, or nothing.
 
     Close it with `await holdfast.close()` or use it in `async with`.
     """
@@ -72,6 +74,7 @@ class Holdfast(Deploying):
         guardrails: Guardrails | None = None,
         notify: NotifySettings | str | Path | None = None,
         channels: Sequence[Channel] = (),
+        scan: Scan | None = None,
     ) -> None:
         self._given = store if store is not None else os.environ.get("HOLDFAST_STORE") or DEFAULT_STORE
         self._store: Store | None = None
@@ -86,7 +89,7 @@ class Holdfast(Deploying):
 
         self._furniture = furniture(
             directory=directory, policies=policies, judges=judges, guardrails=guardrails, notify=notify,
-            channels=channels,
+            channels=channels, scan=scan,
         )  # fmt: skip
         self._services: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, RunService] = (
             weakref.WeakKeyDictionary()

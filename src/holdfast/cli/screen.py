@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from threading import Timer
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
+from holdfast.model.forms.unmasking import unmasked
 from holdfast.types.veil import veil
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ _STYLES = {
 _CONTROLS: dict[int, int | str] = {
     **{code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"},
     **{code: f"\\x{code:02x}" for code in range(0x7F, 0xA0)},
-    **{code: f"\\u{code:04x}" for code in (0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))},
+    **{code: f"\\u{code:04x}" for code in (0x2028, 0x2029)},
 }
 
 PATIENCE = 2.0
@@ -58,7 +59,7 @@ PATIENCE = 2.0
 def clean(text: str) -> str:
     """Without secrets, and without what makes a terminal move, recolour or reverse what it shows: prompts,
     errors and live output come from models and strangers, and people decide by what they read."""
-    return veil.hide(text).translate(_CONTROLS)
+    return unmasked(veil.hide(text)).translate(_CONTROLS)
 
 
 def complain(text: str) -> None:

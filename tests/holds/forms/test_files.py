@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Context, Flow
+from holdfast import Context, Flow, Holdfast
 from holdfast.errors import (
     ForbiddenError,
     FormInvalidError,
@@ -128,8 +128,6 @@ REFUSED: list[tuple[dict[str, Any], str, bytes, str | None, str]] = [
 async def test_file_is_refused_when_it_is_not_what_the_field_takes(
     parts: dict[str, Any], name: str, content: bytes, media: str | None, why: str, tmp_path: Path
 ) -> None:
-    from holdfast import Holdfast
-
     async with Holdfast("memory:") as house:
         scene = Scene(house, None, await house.holds())  # type: ignore[arg-type]
         row = await asks(scene, contract(**parts))
@@ -157,8 +155,6 @@ async def test_file_is_refused_when_it_is_not_what_the_field_takes(
 async def test_file_is_known_by_its_content_and_what_its_name_adds(
     parts: dict[str, Any], name: str, content: bytes, media: str | None, found: str
 ) -> None:
-    from holdfast import Holdfast
-
     async with Holdfast("memory:") as house:
         scene = Scene(house, None, await house.holds())  # type: ignore[arg-type]
         row = await asks(scene, contract(**parts))
@@ -309,3 +305,12 @@ async def test_files_are_refused_where_there_is_no_place_for_them(scene: Scene) 
         await bare.attach(DANA, row.id, "contract", "contract.pdf", PDF)
     with pytest.raises(InputError, match="cannot be read"):
         await attach(scene.holds.office, DANA, row.id, "contract", "a.pdf", Path("/nowhere/a.pdf"))
+
+
+@pytest.mark.covers("HOLD-SEC-14")
+async def test_house_hands_its_scan_to_the_people() -> None:
+    async with Holdfast("memory:", scan=lambda file, content: "never") as house:
+        scene = Scene(house, None, await house.holds())  # type: ignore[arg-type]
+        row = await asks(scene)
+        with pytest.raises(FormInvalidError, match="refused by the scan: never"):
+            await scene.holds.attach(DANA, row.id, "contract", "contract.pdf", PDF)

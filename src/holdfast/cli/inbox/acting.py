@@ -43,8 +43,21 @@ class Actions:
         return await self.reader.refresh(state)
 
     # ------------------------------------------------------------------ looking
-    async def load(self, state: State, _act: Act) -> State:
-        return await self.reader.load(state)
+    async def load(self, state: State, act: Act) -> State:
+        """Another view or search begins at its top; one that is refused leaves everything as it is."""
+        if act.view is None and act.query is None:
+            return await self.reader.load(state)
+        wanted = _replace(
+            state,
+            view=state.view if act.view is None else act.view,
+            query=state.query if act.query is None else act.query,
+            at=0,
+            selected=frozenset(),
+            open=False,
+            scroll=0,
+            expanded=False,
+        )
+        return await self.reader.load(wanted)
 
     async def look(self, state: State, act: Act) -> State:
         if act.sure:

@@ -107,7 +107,7 @@ def label_of(field: Field) -> str:
 def hint_of(field: Field) -> str:
     """What it takes, and what an empty line means."""
     kind = field.get("kind", "select")
-    choices = "  ".join(f"{i}={each['id']}" for i, each in enumerate(field.get("options", ()), 1))
+    choices = " ".join(f"{i}={each['id']}" for i, each in enumerate(field.get("options", ()), 1))
     parts = [choices or ("yes or no" if kind == "boolean" else kind), field.get("currency", "")]
     parts += ["several by comma"] if kind == "multiselect" else []
     if field.get("default") is not None:

@@ -97,7 +97,7 @@ def _entered(state: State, prompt: Prompt) -> Step:
     text, row = prompt.text.strip(), state.current
     done = _replace(state, prompt=None)
     if prompt.kind == "search":
-        return _replace(done, query=text, at=0, selected=frozenset(), open=False), Act(do="load")
+        return done, Act(do="load", query=text)
     if row is None or not text:
         return done, None
     return done, Act(do=prompt.kind, holds=_meant(state), text=text)
@@ -176,7 +176,7 @@ def _back(state: State) -> Step:
     if state.selected:
         return _replace(state, selected=frozenset()), None
     if state.query:
-        return _replace(state, query="", at=0), Act(do="load")
+        return state, Act(do="load", query="")
     return state, None
 
 
@@ -199,11 +199,11 @@ def _viewed(state: State, key: str) -> Step:
     view = VIEWS.get(key)
     if view is None:
         return told(state, "After g: " + ", ".join(f"{key} {name}" for key, name in VIEWS.items())), None
-    return _replace(state, view=view, at=0, selected=frozenset(), open=False, scroll=0), Act(do="load")
+    return state, Act(do="load", view=view)
 
 
 def _fresh(state: State) -> Step:
-    return _replace(state, fresh=()), Act(do="load")
+    return state, Act(do="load")
 
 
 def _undo(state: State) -> Step:

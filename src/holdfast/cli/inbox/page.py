@@ -143,7 +143,7 @@ def _after_input(state: State, width: int) -> int:
 def _help(width: int) -> list[Line]:
     lines: list[Line] = []
     for keys, text in HELP:
-        first, *rest = wrapped(text, max(width - 11, 10))
+        first, *rest = wrapped(text, max(width - 11, 5))
         lines.append([(f" {keys:9} ", "key"), (first, "")])
         lines += [[(" " * 11, ""), (each, "")] for each in rest]
     return [*lines, [], [(cut(" A decision always takes two keys.", width), "dim")]]

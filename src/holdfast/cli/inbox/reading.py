@@ -64,6 +64,9 @@ class Reader:
     async def refresh(self, state: State) -> State:
         """The same list as it is now, with nothing moved; and the hold that is being read."""
         state = _replace(state, now=self.desk.now)
+        for row in state.rows:
+            if row.placed_until is not None and row.placed_until <= state.now:
+                await self._now(row.id)  # whoever looks makes what was placed
         found = (await self._page(state)).rows
         ids = {row.id for row in found}
         gone: dict[str, HoldRow | None] = {

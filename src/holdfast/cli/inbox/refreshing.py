@@ -26,13 +26,16 @@ def merged(state: State, found: Iterable[HoldRow], gone: Mapping[str, HoldRow | 
     if not state.rows:
         return _replace(state, rows=new, fresh=(), at=0)
     ids: list[str] = [row.id for row in kept]
+    placed = tuple(each for each in state.placed if _is_placed(each, fresh))
     return _replace(
         state,
         rows=tuple(kept),
         fresh=new,
         at=_place(state, ids),
         selected=state.selected & set(ids),
-        placed=tuple(each for each in state.placed if _is_placed(each, fresh)),
+        placed=placed,
+        # That something can be taken back is not said for longer than it can.
+        said=state.said if placed or not state.placed or state.alert else "",
     )
 
 

@@ -100,6 +100,8 @@ class Act(msgspec.Struct, frozen=True, kw_only=True):
     data: Any = None
     comment: str | None = None
     sure: bool = False
+    view: str | None = None
+    query: str | None = None
 
 
 Step = tuple[State, Act | None]

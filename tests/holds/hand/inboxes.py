@@ -1,0 +1,93 @@
+"""An inbox without a terminal: keys go in, lines of text come out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast import Flow, Holdfast
+from holdfast.cli.holding.acting import Desk
+from holdfast.cli.inbox.acting import Actions
+from holdfast.cli.inbox.page import frame
+from holdfast.cli.inbox.program import Inbox
+from holdfast.cli.inbox.spans import plain
+from holdfast.cli.inbox.state import State
+from holdfast.testing.clock import FakeClock
+from holdfast.types.hold import HoldRow
+from holdfast.types.terms import Actor, operator
+
+DANA = operator("user:dana@acme", channel="inbox")
+YES_NO = ["approve", {"id": "reject", "label": "No", "variant": "danger", "requires_comment": True}]
+FORM = [
+    {"type": "context", "title": "Invoice", "content": "Number {{number}}"},
+    {
+        "type": "input", "field": "amount", "kind": "currency", "currency": "EUR", "label": "Amount",
+        "default": "{{amount}}", "required": True,
+    },
+    {"type": "input", "field": "why", "kind": "text", "visible_if": "decision == 'reject'", "required": True},
+    {"type": "input", "field": "tags", "kind": "multiselect", "options": ["vat", "travel", "misc"]},
+    {"type": "decision", "field": "decision", "options": ["approve", "reject"]},
+]  # fmt: skip
+
+
+class Screen:
+    """Somebody's inbox, and the others who work at the same time."""
+
+    def __init__(self, house: Holdfast, clock: FakeClock, inbox: Inbox, desk: Desk) -> None:
+        self.house = house
+        self.clock = clock
+        self.inbox = inbox
+        self.desk = desk
+        self.width, self.height = 80, 30
+
+    @property
+    def state(self) -> State:
+        return self.inbox.state
+
+    async def press(self, *keys: str) -> list[str]:
+        """One key after another; a text of several letters is typed."""
+        for key in keys:
+            named = key in NAMED or len(key) == 1
+            for each in [key] if named else list(key):
+                await self.inbox.take("space" if each == " " else each)
+        return self.lines()
+
+    async def others(self) -> list[str]:
+        """What others did is noticed."""
+        await self.inbox.take("changed")
+        return self.lines()
+
+    def lines(self) -> list[str]:
+        made = frame(self.state, self.width, self.height)
+        return [plain(line).rstrip() for line in made.lines]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines())
+
+    async def row(self, hold: str) -> HoldRow:
+        return await self.desk.holds.get(self.desk.actor, hold)
+
+
+NAMED = frozenset(
+    {"enter", "esc", "up", "down", "space", "backspace", "ctrl-u", "ctrl-c", "pagedown", "home", "end", "tab"}
+)
+
+
+async def ask(house: Holdfast, amount: int = 250, **asked: Any) -> str:
+    options: dict[str, Any] = {
+        "prompt": f"Refund {amount}?", "options": YES_NO, "assignee": "user:dana@acme", **asked,
+    }  # fmt: skip
+    if "sections" in options:
+        del options["options"]
+    flow = Flow("refund", effect="pure")
+    flow.hold("approve", **options)
+    result = await flow.run({"amount": amount, "number": "A-17"}, on=house, started_by="user:ian@acme")
+    return result.holds[0].id
+
+
+async def screen(
+    house: Holdfast, clock: FakeClock, *, actor: Actor = DANA, view: str = "mine", query: str = ""
+) -> Screen:
+    desk = Desk(house, await house.holds(), actor)
+    state = State(me=actor.id, view=view, query=query, now=desk.now)
+    return Screen(house, clock, Inbox(desk, await Actions(desk).reader.load(state)), desk)

@@ -1,0 +1,327 @@
+"""A terminal inbox that one can live in: keys in, screens out."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast import Holdfast
+from holdfast.testing.clock import FakeClock
+from holdfast.types.status import HoldStatus
+from holdfast.types.terms import operator
+from tests.holds.hand.inboxes import DANA, FORM, ask, screen
+
+pytestmark = [pytest.mark.anyio, pytest.mark.covers("HOLD-HAND-01")]
+SAM = operator("user:sam@acme", channel="inbox")
+
+
+async def test_list_shows_the_most_pressing_first_and_says_it_in_words(
+    house: Holdfast, clock: FakeClock
+) -> None:
+    await ask(house, 1, priority="low")
+    await ask(house, 2, priority="critical", timeout="2h")
+    clock.advance(hours=3)
+    seen = await screen(house, clock)
+
+    assert seen.lines()[0].startswith("Inbox [mine 2] groups 0  unrouted 0  all 2")
+    assert seen.lines()[0].endswith("user:dana@acme")
+    assert seen.lines()[2:6] == [
+        ">  ▲▲ critical Refund 2?",
+        "      overdue 60 min · refund · user:dana@acme · 3 h old",
+        "   ▽  low      Refund 1?",
+        "      refund · user:dana@acme · 3 h old",
+    ]
+
+
+async def test_a_decision_takes_two_keys_and_any_other_key_disarms_it(
+    house: Holdfast, clock: FakeClock
+) -> None:
+    hold = await ask(house)
+    seen = await screen(house, clock)
+
+    assert "Read it; then 1 again." in "\n".join(await seen.press("1"))
+    assert "1 [approve: Enter]" in "\n".join(await seen.press("1"))
+    await seen.press("j", "enter")
+    assert (await seen.row(hold)).placed is None
+
+    await seen.press("1", "enter")
+    placed = await seen.row(hold)
+    assert (placed.status, placed.placed_by) == (HoldStatus.pending, "user:dana@acme")
+    assert "'approve' for Refund 250? in 8 s: z takes it back." in seen.text
+
+    clock.advance(seconds=9)
+    await seen.others()
+    assert (await seen.row(hold)).status is HoldStatus.resolved
+    assert "Nothing waits for you." in seen.text
+
+
+async def test_z_takes_it_back_and_the_hold_is_open_again(house: Holdfast, clock: FakeClock) -> None:
+    hold = await ask(house)
+    seen = await screen(house, clock)
+    await seen.press("o", "1", "enter", "z")
+
+    row = await seen.row(hold)
+    assert (row.status, row.placed) == (HoldStatus.pending, None)
+    assert "Taken back: Refund 250?" in seen.text
+    clock.advance(seconds=60)
+    await seen.others()
+    assert (await seen.row(hold)).status is HoldStatus.pending
+    assert "There is nothing to take back." in "\n".join(await seen.press("z"))
+
+
+async def test_after_a_decision_the_next_one_is_open(house: Holdfast, clock: FakeClock) -> None:
+    await ask(house, 1)
+    second = await ask(house, 2)
+    seen = await screen(house, clock)
+
+    await seen.press("o", "1", "enter")
+
+    assert seen.state.open
+    assert seen.state.current is not None
+    assert seen.state.current.id == second
+
+
+async def test_a_comment_that_is_needed_is_asked_for(house: Holdfast, clock: FakeClock) -> None:
+    hold = await ask(house, undo=0)
+    seen = await screen(house, clock)
+
+    assert "Why reject? (required)" in "\n".join(await seen.press("o", "2", "enter"))
+    assert "It must not be empty." in "\n".join(await seen.press("enter"))
+    await seen.press("too much", "enter")
+
+    row = await seen.row(hold)
+    assert row.status is HoldStatus.resolved
+    assert b'"comment":"too much"' in (row.resolution or b"")
+
+
+@pytest.mark.covers("HOLD-FORM-01")
+async def test_fields_are_asked_one_by_one_with_the_validator_of_the_form(
+    house: Holdfast, clock: FakeClock
+) -> None:
+    hold = await ask(house, sections=FORM, undo=0)
+    seen = await screen(house, clock)
+
+    assert "empty: 250" in "\n".join(await seen.press("o", "1", "enter"))
+    assert "amount: is not an amount of money" in "\n".join(await seen.press("much", "enter"))
+    assert "1=vat 2=travel 3=misc" in "\n".join(await seen.press("ctrl-u", "199.50", "enter"))
+    await seen.press("1, misc", "enter")
+
+    row = await seen.row(hold)
+    assert row.status is HoldStatus.resolved
+    kept = await seen.desk.holds.get(seen.desk.actor, hold)
+    assert b'"response_data":{"amount":"199.50","tags":["vat","misc"],"decision":"approve"}' in (
+        kept.resolution or b""
+    )
+
+
+async def test_fields_that_another_decision_shows_are_asked_for_then(
+    house: Holdfast, clock: FakeClock
+) -> None:
+    await ask(house, sections=FORM)
+    seen = await screen(house, clock)
+
+    lines = await seen.press("o", "2", "enter", "enter")
+
+    assert "why (required)" in "\n".join(lines)
+    assert "why: is missing" in "\n".join(await seen.press("enter"))
+
+
+async def test_what_was_filled_in_is_kept_and_offered_again(house: Holdfast, clock: FakeClock) -> None:
+    hold = await ask(house, sections=FORM)
+    seen = await screen(house, clock)
+
+    await seen.press("o", "1", "enter", "99", "esc")
+
+    assert "What you filled in is your draft." in seen.text
+    draft = await seen.desk.holds.draft(DANA, hold)
+    assert draft is not None
+    assert (draft.decision, draft.response_data) == ("approve", {"amount": "99"})
+    again = await seen.press("1", "enter")
+    assert "> 99" in again
+
+
+@pytest.mark.covers("RS-5")
+async def test_somebody_else_is_first_and_the_banner_names_them_and_the_draft_is_kept(
+    house: Holdfast, clock: FakeClock
+) -> None:
+    hold = await ask(house)
+    seen = await screen(house, clock)
+    await seen.press("o", "2", "enter", "I think")
+    await seen.desk.holds.resolve(SAM, hold, {"decision": "approve"})
+    clock.advance(seconds=12)
+
+    lines = await seen.others()
+
+    assert lines[2] == "Resolved by user:sam@acme 12 s ago: approve"
+    assert "What you had filled in is your draft." in " ".join(lines[-3:])
+    assert seen.state.prompt is None
+    draft = await seen.desk.holds.draft(DANA, hold)
+    assert draft is not None
+    assert (draft.decision, draft.comment) == ("reject", "I think")
+    assert "This is decided already." in "\n".join(await seen.press("1"))
+
+
+async def test_somebody_else_is_first_between_two_keys(house: Holdfast, clock: FakeClock) -> None:
+    hold = await ask(house)
+    seen = await screen(house, clock)
+    await seen.press("o", "1")
+    await seen.desk.holds.resolve(SAM, hold, {"decision": "reject", "comment": "no"})
+
+    await seen.press("enter")
+
+    assert "Resolved by user:sam@acme 0 s ago: reject" in seen.text
+    row = await seen.row(hold)
+    assert row.resolved_by == "user:sam@acme"
+
+
+async def test_new_holds_wait_under_a_pill_and_do_not_move_the_list(
+    house: Holdfast, clock: FakeClock
+) -> None:
+    await ask(house, 1)
+    seen = await screen(house, clock)
+    await ask(house, 2, priority="critical")
+
+    lines = await seen.others()
+    assert lines[2:4] == ["  1 new: n shows them", ">  ·  normal   Refund 1?"]
+    lines = await seen.press("n")
+    assert lines[2] == ">  ▲▲ critical Refund 2?"
+
+
+async def test_what_others_decide_stays_to_be_seen_until_the_list_is_read_anew(
+    house: Holdfast, clock: FakeClock
+) -> None:
+    first = await ask(house, 1)
+    await ask(house, 2)
+    seen = await screen(house, clock)
+    await seen.desk.holds.resolve(SAM, first, {"decision": "approve"})
+
+    assert "resolved by user:sam@acme 0 s ago: approve" in "\n".join(await seen.others())
+    assert "sam@acme" not in "\n".join(await seen.press("R"))
+
+
+@pytest.mark.covers("HOLD-LIFE-09")
+async def test_selected_holds_are_decided_together_after_a_preview(house: Holdfast, clock: FakeClock) -> None:
+    ids = [await ask(house, amount) for amount in (1, 2)]
+    form = await ask(house, 3, sections=FORM[1:3] + FORM[4:], bulk=False)
+    seen = await screen(house, clock)
+
+    await seen.press("J", "J", "1")
+    assert "all 3 selected?" in seen.text
+    await seen.press("enter")
+    assert "2 would be decided 'approve'." in seen.text
+    assert f"{form[:8]} left out: " in seen.text
+    assert (await seen.row(ids[0])).status is HoldStatus.pending
+    await seen.press("enter")
+
+    assert [(await seen.row(each)).status for each in (*ids, form)] == ["resolved", "resolved", "pending"]
+    assert "2 decided 'approve'." in seen.text
+
+
+async def test_a_preview_is_only_a_preview_when_another_key_follows(
+    house: Holdfast, clock: FakeClock
+) -> None:
+    hold = await ask(house)
+    seen = await screen(house, clock)
+
+    await seen.press("x", "1", "enter", "k", "enter")
+
+    row = await seen.row(hold)
+    assert (row.status, row.placed) == (HoldStatus.pending, None)
+
+
+async def test_search_narrows_the_list_and_esc_widens_it_again(house: Holdfast, clock: FakeClock) -> None:
+    await ask(house, 1, priority="high")
+    await ask(house, 2)
+    seen = await screen(house, clock)
+
+    lines = await seen.press("/", "priority>=high", "enter")
+    assert lines[1] == "search: priority>=high  (Esc: all)"
+    assert len(seen.state.rows) == 1
+    await seen.press("esc")
+    assert len(seen.state.rows) == 2
+    assert "there is no priority 'huge'" in "\n".join(await seen.press("/", "priority:huge", "enter"))
+
+
+async def test_letters_are_text_while_something_is_typed(house: Holdfast, clock: FakeClock) -> None:
+    hold = await ask(house)
+    seen = await screen(house, clock)
+
+    await seen.press("o", "c", "1 2 q z?", "enter")
+
+    assert not seen.state.over
+    notes = await seen.desk.holds.comments(DANA, hold)
+    assert [note.body for note in notes] == [b'{"text":"1 2 q z?"}']
+    assert "user:dana@acme says, 0 s ago: 1 2 q z?" in seen.text
+
+
+async def test_a_hold_is_handed_on_claimed_snoozed_and_watched(house: Holdfast, clock: FakeClock) -> None:
+    hold = await ask(house)
+    seen = await screen(house, clock)
+
+    await seen.press("m")
+    assert (await seen.row(hold)).claimed_by == "user:dana@acme"
+    await seen.press("m")
+    assert (await seen.row(hold)).claimed_by is None
+    await seen.press("w", "s", "enter")
+    assert "Nothing waits for you." in seen.text
+    assert "Refund 250?" in "\n".join(await seen.press("g", "s"))
+    assert "Refund 250?" in "\n".join(await seen.press("g", "w"))
+    await seen.press("g", "a", "r", "group:finance", "enter")
+    assert "Handed on to group:finance." in seen.text
+    assert (await seen.row(hold)).assignee_value == "finance"
+
+
+async def test_a_refusal_is_something_to_read(house: Holdfast, clock: FakeClock) -> None:
+    await ask(house)
+    seen = await screen(house, clock)
+
+    assert "is no time" in "\n".join(await seen.press("s", "ctrl-u", "soon", "enter"))
+    assert "After g: m mine" in "\n".join(await seen.press("g", "y"))
+    assert "There are 2 decisions here." in "\n".join(await seen.press("o", "9"))
+
+
+async def test_e_shows_all_of_the_context_and_the_history(house: Holdfast, clock: FakeClock) -> None:
+    hold = await ask(house, context={"lines": [f"line {i} of a long context" for i in range(20)]})
+    seen = await screen(house, clock)
+    seen.height = 80
+
+    assert "more lines: e" in "\n".join(await seen.press("o"))
+    await seen.press("e")
+
+    assert "line 19" in seen.text
+    assert hold in seen.text
+    assert "viewed" in seen.text
+
+
+async def test_free_text_is_asked_for_where_there_are_no_options(house: Holdfast, clock: FakeClock) -> None:
+    hold = await ask(house, options=None, type="freeform", undo=0)
+    seen = await screen(house, clock)
+
+    await seen.press("o", "1", "enter", "It is fine.", "enter")
+
+    assert b'"decision":"It is fine."' in ((await seen.row(hold)).resolution or b"")
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 110, 200])
+@pytest.mark.parametrize("keys", [(), ("o",), ("?",), ("o", "2", "enter", "why" * 40), ("x", "1")])
+async def test_every_screen_fits_its_terminal(
+    house: Holdfast, clock: FakeClock, width: int, keys: tuple[str, ...]
+) -> None:
+    from rich.cells import cell_len
+
+    await ask(house, prompt="请求退款 " * 12 + "x" * 90, context={"text": "word " * 200}, timeout="2h")
+    seen = await screen(house, clock)
+    seen.width, seen.height = width, 24
+    await seen.press(*keys)
+
+    lines = seen.lines()
+
+    assert len(lines) == 24
+    assert [line for line in lines if cell_len(line) > width] == []
+
+
+async def test_what_a_flow_says_cannot_move_the_terminal(house: Holdfast, clock: FakeClock) -> None:
+    await ask(house, prompt="\x1b[2J\x07Pay?‮", context={"x": "\x1b]0;owned\x07"})
+    seen = await screen(house, clock)
+
+    assert not set(seen.text) & set("\x1b\x07‮")
+    assert not set("\n".join(await seen.press("o"))) & set("\x1b\x07‮")

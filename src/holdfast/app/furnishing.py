@@ -23,6 +23,7 @@ from holdfast.store.base import Store
 from holdfast.types.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
+    from holdfast.holds.files import Scan
     from holdfast.holds.policies.guardrails import Guardrails
     from holdfast.holds.policies.judgement import Judges
     from holdfast.holds.policies.loading import Given, Rules

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from holdfast.errors import DirectoryUnavailableError
-from holdfast.holds.assigning import DELEGATED, UNROUTED, parse_assignee, route
+from holdfast.holds.assigning import DELEGATED, parse_assignee, route
 from holdfast.holds.directory.base import Directory
 from holdfast.holds.standing import starter_memberships
 from holdfast.telemetry import log
@@ -57,9 +57,10 @@ def _also_for(approval: Approval) -> tuple[str, ...]:
 
 
 def _first_seat(hold: NewHold) -> str | None:
-    """A hold that is signed in order waits for the first to sign; one that names nobody, for the first of
-    those who may vote."""
+    """A hold that is signed in order waits for the first to sign; one that is assigned to nobody, or to
+    somebody who has no vote, for the first of those who may vote."""
     approval = hold.terms.approval
-    if approval.of and (approval.mode == "sequential" or parse_assignee(hold.assignee).type == UNROUTED):
+    voters = [parse_assignee(text) for text in approval.of]
+    if voters and (approval.mode == "sequential" or parse_assignee(hold.assignee) not in voters):
         return approval.of[0]
     return None

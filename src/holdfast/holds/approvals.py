@@ -18,7 +18,8 @@ REJECT: Final = "reject"
 
 class Vote(msgspec.Struct, frozen=True, kw_only=True):
     """`seats`: the entries of `approval.of` (or the assignee) that the person could sit in when they voted.
-    `veto`: whether they had one. Kept as the body of a note of kind `vote`."""
+    `veto`: whether they had one. `names`: all that the person has, and those of whom they stood in for.
+    Kept as the body of a note of kind `vote`."""
 
     person: str
     decision: str
@@ -26,6 +27,7 @@ class Vote(msgspec.Struct, frozen=True, kw_only=True):
     seats: tuple[str, ...] = ()
     veto: bool = False
     on_behalf_of: str | None = None
+    names: tuple[str, ...] = ()
 
 
 class Tally(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +63,8 @@ def seats_of(hold: HoldRow) -> tuple[Assignee, ...]:
 
 
 def voters_of(hold: HoldRow) -> tuple[Assignee, ...]:
-    """Those, and whoever it was handed on to since: reassigning and escalating would else lead nowhere."""
+    """Those, and whoever it was handed on to since: reassigning and escalating would else lead nowhere. It
+    opens with one of those (`addressing`)."""
     seats = seats_of(hold)
     handed_on = hold.epoch > 1 and hold.assignee_type != UNROUTED and _assignee(hold) not in seats
     return (*seats, _assignee(hold)) if handed_on else seats
@@ -152,10 +155,16 @@ def _need(hold: HoldRow) -> int:
     return max(approval.need, 1) if approval.mode == "quorum" else 1
 
 
-def has_voted(approval: Approval, votes: Sequence[Vote], person: str, seats: Sequence[str] = ()) -> bool:
-    """Whether this person's vote is in already (RS-10). Where people need not be distinct, whoever sits in
-    several seats votes once for each."""
-    own = [vote for vote in votes if person_key(vote.person) == person_key(person)]
+def has_voted(approval: Approval, votes: Sequence[Vote], new: Vote) -> bool:
+    """Whether this person's vote is in already (RS-10), under whichever of their names, and be it that
+    somebody gave it for them. Where people need not be distinct, whoever sits in several seats votes once for
+    each."""
+    own = [vote for vote in votes if _names(vote) & _names(new)]
     if approval.distinct_people:
         return bool(own)
-    return len(own) >= max(len(seats), 1)
+    return len(own) >= max(len(new.seats), 1)
+
+
+def _names(vote: Vote) -> set[str]:
+    known = (vote.person, vote.on_behalf_of, *vote.names)
+    return {person_key(name) for name in known if name}

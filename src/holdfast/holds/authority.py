@@ -113,12 +113,22 @@ def _decides(case: _Case) -> Verdict:
 
 
 def _authority(case: _Case) -> Verdict:
-    seated = place(case.standing, case.hold, case.past)
+    seated = place(case.standing, case.hold, case.past, veto=_may_veto(case))
     if seated is not None and seated.allowed:
         return seated
     if case.standing.has(RESOLVE) and not case.hold.terms.binds_everybody:
         return by("permission")
     return _override(case) or seated or _not_theirs(case)
+
+
+def _may_veto(case: _Case) -> bool:
+    """Where votes are counted, a veto counts for nothing but a no; where one decision is enough, it must not
+    be anything else."""
+    return case.hold.terms.approval.mode != "any" or _says_no(case)
+
+
+def _says_no(case: _Case) -> bool:
+    return case.decision is not None and rejects(case.hold.options, case.decision)
 
 
 def _agent(case: _Case) -> Verdict | None:
@@ -127,8 +137,7 @@ def _agent(case: _Case) -> Verdict | None:
     own = starter_of(case.hold, case.past) in actor_capacity(case.standing).people
     if actor.is_service and own and not case.hold.terms.allow_services:
         return refused("excluded", f"{actor.id} started this run, and services do not decide their own")
-    says_no = case.decision is not None and rejects(case.hold.options, case.decision)
-    if actor.channel in AGENT_CHANNELS and not says_no:
+    if actor.channel in AGENT_CHANNELS and not _says_no(case):
         return refused("forbidden", "what speaks for an agent may reject or comment, nothing else")
     return None
 
@@ -173,7 +182,7 @@ def _releases(case: _Case) -> Verdict:
 
 
 def _reassigns(case: _Case) -> Verdict:
-    seated = place(case.standing, case.hold, case.past)
+    seated = place(case.standing, case.hold, case.past, veto=False)
     return seated if seated is not None and seated.allowed else _manages(case)
 
 

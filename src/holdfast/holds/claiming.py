@@ -35,7 +35,7 @@ async def claim(
         if row.assignee_type == UNROUTED or permit.past.astray:
             own = actor.id if actor.id.startswith("user:") else f"user:{actor.id}"
             return moved(row, own, parse_assignee(own), by=actor.id, at=now, claim_until=until)
-        said = {"reason": reason} if reason else {}
+        said = {"reason": reason.strip()} if reason else {}
         return HoldChange(
             hold=row.id,
             version=row.version,

@@ -6,7 +6,7 @@ from holdfast.errors import DirectoryUnavailableError
 from holdfast.holds.approvals import voters_of
 from holdfast.holds.directory.base import Directory
 from holdfast.holds.exclusions import Past, exclusion
-from holdfast.holds.standing import Capacity, names_of
+from holdfast.holds.standing import capacity_named
 from holdfast.types.hold import HoldRow
 from holdfast.types.terms import Assignee
 
@@ -40,18 +40,7 @@ async def _voters(
 ) -> list[str]:
     found: list[str] = []
     for name in names:
-        capacity = await _capacity(name, hold.tenant, directory)
+        capacity = await capacity_named(name, hold.tenant, directory)
         if capacity is not None and exclusion(capacity, hold, past) is None:
             found.append(min(capacity.people))
     return found
-
-
-async def _capacity(name: str, tenant: str, directory: Directory | None) -> Capacity | None:
-    """Under all their names, so that nobody is counted twice; None: they are not there."""
-    if directory is None:
-        return Capacity(people=frozenset({name}))
-    person = await directory.person(tenant, name)
-    if person is None or not person.active:
-        return None
-    member = await directory.memberships(tenant, person.id)
-    return Capacity(people=names_of(person), groups=member.groups, roles=member.roles)

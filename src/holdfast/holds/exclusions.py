@@ -41,12 +41,14 @@ def exclusion(capacity: Capacity, hold: HoldRow, past: Past) -> str | None:
     return None
 
 
-def excluded_target(assignee: Assignee, hold: HoldRow, past: Past) -> str | None:
-    """Why a hold cannot go to this person (RA-6); none: it can. A group or role is no person: each of its
-    members is asked when they decide."""
+def excluded_target(
+    assignee: Assignee, hold: HoldRow, past: Past, known: Capacity | None = None
+) -> str | None:
+    """Why a hold cannot go to this person (RA-6); none: it can. `known`: under which names the directory has
+    them. A group or role is no person: each of its members is asked when they decide."""
     if assignee.type != "user":
         return None
-    return exclusion(Capacity(people=frozenset({assignee.value})), hold, past)
+    return exclusion(known or Capacity(people=frozenset({assignee.value})), hold, past)
 
 
 def _is_meant(word: str, capacity: Capacity, hold: HoldRow, past: Past) -> bool:

@@ -6,16 +6,17 @@ import msgspec
 
 from holdfast.errors import ForbiddenError, HoldfastError, LinkInvalidError
 from holdfast.holds.answers import Submission
-from holdfast.holds.assigning import same_person
 from holdfast.holds.changing import change, refuse
 from holdfast.holds.conflicts import demand_open
 from holdfast.holds.link_keys import LinkKeys
 from holdfast.holds.links import Claims, Grant, mint, read, strength_of, tenant_named
 from holdfast.holds.office import Office
+from holdfast.holds.reminding import NOTICES
 from holdfast.holds.resolving import Resolved, Terms, resolve
-from holdfast.holds.telling import entry
+from holdfast.holds.telling import entry, message
 from holdfast.types.hold import HoldChange, HoldRow
 from holdfast.types.ids import HoldId
+from holdfast.types.outbox import ASSIGNED, OutboxState
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Actor
 
@@ -56,6 +57,7 @@ class Links:
         who = actor or _bearer(claims)
         if row.status is HoldStatus.pending:
             try:
+                await self._demand_audience(claims, actor)
                 _demand(row, claims, said, actor)
             except HoldfastError as error:
                 await refuse(self.office, who, row, "resolve", error)
@@ -69,14 +71,29 @@ class Links:
             demand_open(await self.office.store.hold(row.id) or row)
             raise
 
+    async def _demand_audience(self, claims: Claims, actor: Actor | None) -> None:
+        """A link goes to an address; whoever has that may sign in under another of their names."""
+        if actor is not None and not await self.office.is_called(actor, claims.to):
+            raise LinkInvalidError("this link is for somebody else.", hint="Use your own.", reason="audience")
+
     async def revoke(self, actor: Actor, hold: str) -> HoldRow:
-        """Void every link of a hold that there is. Raises as other acts do."""
+        """Void every link of a hold that there is. A notice that was on its way is told anew, with a link
+        that is good. Raises as other acts do."""
 
         async def decide(row: HoldRow, now: int) -> HoldChange:
             await self.office.permit(actor, "reassign", row, now)
-            said = entry(row, actor.id, "links_revoked", now, epoch=row.epoch + 1)
-            fields = {"epoch": row.epoch + 1}
-            return HoldChange(hold=row.id, version=row.version, at=now, fields=fields, audit=(said,))
+            demand_open(row)
+            epoch = row.epoch + 1
+            waiting = await self.office.store.list_outbox(hold=row.id, state=OutboxState.waiting)
+            untold = any(each.topic in NOTICES for each in waiting)
+            return HoldChange(
+                hold=row.id,
+                version=row.version,
+                at=now,
+                fields={"epoch": epoch},
+                audit=(entry(row, actor.id, "links_revoked", now, epoch=epoch),),
+                outbox=(message(row, ASSIGNED, epoch=epoch, by=actor.id),) if untold else (),
+            )
 
         return await change(self.office, actor, hold, "revoke_links", decide)
 
@@ -122,8 +139,6 @@ def _demand(row: HoldRow, claims: Claims, said: Submission, actor: Actor | None)
         raise LinkInvalidError(
             "this link only shows the question.", hint="Sign in to decide.", reason="purpose"
         )
-    if actor is not None and not same_person(actor.id, claims.to):
-        raise LinkInvalidError("this link is for somebody else.", hint="Use your own.", reason="audience")
     if way == "login" and actor is None:
         raise ForbiddenError("this question is too important for a link alone.", hint="Sign in to decide.")
     if claims.decisions is not None and said.decision not in claims.decisions:

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from holdfast.errors import NotAssignedError
+from holdfast.errors import DirectoryUnavailableError, NotAssignedError
 from holdfast.holds import conflicts
-from holdfast.holds.assigning import DELEGATED, parse_assignee, route
+from holdfast.holds.answers import demand_comment
+from holdfast.holds.assigning import DELEGATED, parse_assignee, person_key, route
 from holdfast.holds.authority import Past, Verdict, can, demand
 from holdfast.holds.deployments import Deployments
 from holdfast.holds.directory.base import Directory
 from holdfast.holds.past import past_of
-from holdfast.holds.standing import Standing, standing_of
+from holdfast.holds.standing import Capacity, Standing, capacity_named, standing_of
 from holdfast.store.base import Store
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId, is_id
@@ -90,7 +91,10 @@ class Office:
         reason: str | None = None,
         decision: str | None = None,
     ) -> Permit:
-        """Raises ForbiddenError and its kin; HoldReassignedError where it was theirs until it went on."""
+        """Raises ForbiddenError and its kin; HoldReassignedError where it was theirs until it went on;
+        InputError for a reason that is no text."""
+        if reason is not None:
+            demand_comment(reason)
         standing = await self.standing(actor, now, delegated=_may_be_delegated(row))
         past = await past_of(self.store, self.deployments, row, now)
         verdict = can(standing, action, row, now, past, reason=reason, decision=decision)
@@ -108,6 +112,18 @@ class Office:
             known = await self.deployments.delegation(row.tenant, row.deployment)
             delegation = row.deployment if known is not None else None
         return await route(raw, row.tenant, self.directory, delegation=delegation)
+
+    async def known(self, person: Assignee, tenant: str) -> Capacity | None:
+        """What the directory has of somebody; None: nothing, or it cannot be asked."""
+        try:
+            return await capacity_named(person.value, tenant, self.directory)
+        except DirectoryUnavailableError:
+            return None
+
+    async def is_called(self, actor: Actor, name: str) -> bool:
+        """Whether that is one of this actor's names."""
+        standing = await self.standing(actor, self.now(), delegated=False)
+        return person_key(name) in standing.own.people | {person_key(actor.id)}
 
     def ask(self, permit: Permit, action: str, row: HoldRow, now: int) -> Verdict:
         """Of somebody who may do one thing, whether they may do another."""

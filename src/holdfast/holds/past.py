@@ -44,7 +44,8 @@ def _who_decided(row: HoldRow) -> list[str]:
     """All who voted, and those on whose behalf they did."""
     said = _resolution(row)
     votes: list[dict[str, Any]] = said.get("votes") or []
-    names = [row.resolved_by, said.get("on_behalf_of"), *(vote.get("person") for vote in votes)]
+    names = [row.resolved_by, said.get("on_behalf_of")]
+    names += [vote.get(field) for vote in votes for field in ("person", "on_behalf_of")]
     return [name for name in names if name]
 
 

@@ -39,21 +39,22 @@ async def reassign(
         conflicts.demand_free(row, actor.id, now)
         conflicts.demand_version(row, if_match)
         target = await office.route(to, row)
-        _demand_target(office, row, target, permit, now)
+        await _demand_target(office, row, target, permit, now)
         why = demand_comment(reason) if reason else None
         return moved(row, to, target, by=actor.id, at=now, expires_at=expires_at, reason=why)
 
     return await change(office, actor, hold, "reassign", decide)
 
 
-def _demand_target(office: Office, row: HoldRow, target: Assignee, permit: Permit, now: int) -> None:
+async def _demand_target(office: Office, row: HoldRow, target: Assignee, permit: Permit, now: int) -> None:
     if target.type == UNROUTED and not office.ask(permit, "unroute", row, now).allowed:
         raise InputError(
             f"nobody is to decide hold {row.id}: {target.reason or 'no assignee is named'}.",
             hint="Name somebody; leaving a hold without an assignee is for admins.",
             hold=row.id,
         )
-    why = excluded_target(target, row, permit.past)
+    known = await office.known(target, row.tenant) if target.type == "user" else None
+    why = excluded_target(target, row, permit.past, known)
     if why is not None:
         raise InputError(
             f"hold {row.id} cannot go to {target}: {why}.", hint="Name somebody else.", hold=row.id

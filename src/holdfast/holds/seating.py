@@ -28,9 +28,10 @@ def places(standing: Standing, hold: HoldRow, past: Past | None = None) -> tuple
     )
 
 
-def place(standing: Standing, hold: HoldRow, past: Past) -> Verdict | None:
-    """Their own place first; then those of the people whom they stand in for. None: they have none."""
-    seats, no = _seats(hold), None
+def place(standing: Standing, hold: HoldRow, past: Past, *, veto: bool = True) -> Verdict | None:
+    """Their own place first; then those of the people whom they stand in for. None: they have none.
+    `veto`: whether to have one is a place too."""
+    seats, no = _seats(hold) if veto else voters_of(hold), None
     for capacity in standing.capacities:
         if _matching(capacity, seats) is None:
             continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -12,6 +12,9 @@ from holdfast.holds.directory.base import Delegations, Directory, Memberships, P
 from holdfast.telemetry import log
 from holdfast.types.clock import to_datetime
 from holdfast.types.terms import MANAGE, RESOLVE, Actor, Assignee
+
+NO_PEOPLE: Final = ("service:", "agent:", "system:", "policy:")
+"""What the names of those begin with whom no directory of people has to know."""
 
 
 class Capacity(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,8 +73,9 @@ async def _looked_up(
     person = await directory.person(tenant, person_key(actor.id))
     if person is None:
         # Somebody who left keeps the rights of a live credential, and none of what was assigned to them.
-        names = frozenset[str]() if actor.id.startswith("user:") else frozenset({actor.id})
-        return Standing(actor=actor, own=Capacity(people=names))
+        if actor.id.startswith(NO_PEOPLE):
+            return Standing(actor=actor, own=Capacity(people=frozenset({actor.id})))
+        return Standing(actor=actor, silence=f"the directory knows no {actor.id}")
     if not person.active:
         return Standing(actor=actor, barred=f"{actor.id} is not active any more")
     own = await _capacity(person, directory, tenant, now, delegations)
@@ -97,6 +101,16 @@ async def _capacity(
     return await _with_delegations(capacity, tenant, now, delegations)
 
 
+async def capacity_named(name: str, tenant: str, directory: Directory | None) -> Capacity | None:
+    """Of somebody whom a hold names, under all their names; None: they are not there."""
+    if directory is None:
+        return Capacity(people=frozenset({name}))
+    person = await directory.person(tenant, name)
+    if person is None or not person.active:
+        return None
+    return await _capacity(person, directory, tenant, 0, None)
+
+
 async def _with_delegations(
     capacity: Capacity, tenant: str, now: int, delegations: Delegations | None
 ) -> Capacity:
@@ -109,6 +123,12 @@ async def _with_delegations(
 def names_of(person: Person) -> frozenset[str]:
     """Every name under which a hold can be assigned to them."""
     return frozenset(person_key(name) for name in (person.id, person.email) if name)
+
+
+def names_as(standing: Standing, for_whom: str | None) -> tuple[str, ...]:
+    """All names of somebody who acts, and of the person whom they act for."""
+    acting = [each.people for each in standing.others if each.for_whom == for_whom]
+    return tuple(sorted(standing.own.people.union(*acting)))
 
 
 def assignees_of(standing: Standing) -> tuple[tuple[str, str], ...]:

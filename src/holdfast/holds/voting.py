@@ -14,6 +14,7 @@ from holdfast.holds.closing import resolved
 from holdfast.holds.electing import electorate
 from holdfast.holds.office import Office, Permit
 from holdfast.holds.reassigning import moved
+from holdfast.holds.standing import names_as
 from holdfast.holds.telling import VOTED, entry, event
 from holdfast.types.clock import iso
 from holdfast.types.hold import HoldChange, HoldRow, Note
@@ -71,12 +72,13 @@ def _ballot(
         seats=seats_taken(row, held, before),
         veto=any(each in held for each in vetoes),
         on_behalf_of=resolution["on_behalf_of"],
+        names=names_as(permit.standing, resolution["on_behalf_of"]),
         resolution=resolution,
     )
 
 
 def _demand_turn(row: HoldRow, before: list[Ballot], ballot: Ballot) -> None:
-    if has_voted(row.terms.approval, before, ballot.person, ballot.seats):
+    if has_voted(row.terms.approval, before, ballot):
         raise AlreadyVotedError(
             f"{ballot.person} has voted on hold {row.id} already.", hint="One person, one vote.", hold=row.id
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import Final, Protocol
 
 MICROS = 1_000_000
 
@@ -35,8 +35,13 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
+END_OF_TIME: Final = 253_402_300_799 * MICROS
+"""The last second that a date can name. What lies behind it is shown as this."""
+
+
 def to_datetime(micros: int) -> datetime:
-    return datetime.fromtimestamp(micros // MICROS, UTC) + timedelta(microseconds=micros % MICROS)
+    shown = min(micros, END_OF_TIME)
+    return datetime.fromtimestamp(shown // MICROS, UTC) + timedelta(microseconds=shown % MICROS)
 
 
 def to_micros(moment: datetime) -> int:
@@ -56,11 +61,12 @@ def iso(micros: int) -> str:
 def instant(when: datetime | timedelta | int, now: int) -> int:
     """Microseconds of a moment, given as such, as a time with a zone, or as so long from now.
 
-    Raises ValueError for a time without a zone."""
-    if isinstance(when, timedelta):
-        return now + micros(when)
+    Raises ValueError for a time without a zone, and for one that no date can name."""
     if isinstance(when, datetime):
         if when.tzinfo is None:
             raise ValueError(f"{when.isoformat()} has no zone; write it with one, such as UTC")
         return to_micros(when)
-    return when
+    found = now + micros(when) if isinstance(when, timedelta) else when
+    if not 0 <= found <= END_OF_TIME:
+        raise ValueError("that moment lies outside of all dates")
+    return found

@@ -12,9 +12,12 @@ from holdfast import Holdfast, RunStatus, Worker
 from holdfast.holds.policies.judgement import Judgement, auto_approve, auto_reject
 from holdfast.holds.policies.policy import Policy
 from holdfast.holds.policies.rules import Rule
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.crashpoints import Crash, armed
 from holdfast.types.outbox import OutboxState
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import operator
+from tests.flows.places import RUN
 from tests.holds.policies.conftest import MakeHouse
 from tests.holds.policies.flows import actions, decide, given, hold_of, refund, said
 
@@ -288,3 +291,24 @@ async def test_history_tells_who_decided_and_why_people_were_asked(a_house: Make
         told.append({each.action: each.data for each in await service.history(operator(), row.id)})
     assert (told[0]["resolved"]["decided_by"], told[0]["resolved"]["confidence"]) == ("judge", 0.9)
     assert told[1]["left_to_people"] == {"rule": "p/r", "why": "the judge is sure by 0.2, under 0.7"}
+
+
+@pytest.mark.covers("HOLD-POL-02")
+@pytest.mark.parametrize("point", ["after_settle", "after_answer"])
+async def test_a_rule_decides_once_whenever_the_process_dies(
+    a_house: MakeHouse, clock: FakeClock, point: str
+) -> None:
+    policy = Policy("p", Rule(name="r", decide="approve"))
+    house = await a_house(policies=policy)
+    with armed(point), pytest.raises(Crash):
+        await refund().run(given(7), on=house, run_id=RUN)
+    clock.advance(minutes=5)
+    fresh = await a_house(policies=policy)
+    assert (await refund().resume(RUN, on=fresh)).state["paid"] is True
+    arbiter = (await fresh.service()).runtime.arbiter
+    assert arbiter is not None
+    await arbiter.work()
+    row = await hold_of(fresh, RUN)
+    assert (await actions(fresh, row.id)).count("resolved") == 1
+    waiting = await (await fresh.open()).list_outbox(state=OutboxState.waiting)
+    assert [message.topic for message in waiting if message.topic == "hold.judge"] == []

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -58,14 +58,21 @@ def complete() -> int:
         os.environ.pop(name, None)
     completion_init()
     command: Any = get_command(app)
-    for inner in command.commands.values():
-        for parameter in inner.params:
-            _teach(parameter)
+    for parameter in _parameters(command):
+        _teach(parameter)
     try:
         command.main(args=[], prog_name="holdfast", complete_var=VARIABLE)
     except SystemExit as over:
         return int(over.code or 0)
     return Exit.ok
+
+
+def _parameters(group: Any) -> Iterator[Any]:
+    """Of every command, also inside groups."""
+    for inner in group.commands.values():
+        yield from inner.params
+        if hasattr(inner, "commands"):
+            yield from _parameters(inner)
 
 
 def _teach(parameter: Any) -> None:
@@ -74,6 +81,12 @@ def _teach(parameter: Any) -> None:
     name = parameter.name
     if kind == "RUN" and name != "flow":
         parameter.shell_complete = _from_store(_runs)
+    elif kind == "HOLD":
+        parameter.shell_complete = _from_store(_holds)
+    elif kind == "VIEW":
+        from holdfast.holds.listing import VIEWS
+
+        parameter.shell_complete = _fixed(VIEWS)
     elif name == "flow" and parameter.param_type_name == "option":
         parameter.shell_complete = _from_store(_flows)
     elif name == "status":
@@ -111,6 +124,19 @@ async def _runs(store: str | None, begun: str) -> list[Item]:
         if not rows and begun:
             rows = await opened.find_runs(begun)
         return [Item(row.id, f"{row.flow}: {row.status}") for row in rows]
+
+
+async def _holds(store: str | None, begun: str) -> list[Item]:
+    """What is open, whoever it waits for."""
+    from holdfast.cli.opening import open_house
+    from holdfast.types.hold import HoldFilter, HoldOrder
+    from holdfast.types.status import HoldStatus
+
+    async with open_house(store, must_exist=True) as house:
+        opened = await house.open()
+        where = HoldFilter(status=(HoldStatus.pending,))
+        rows = [row for row, _ in await opened.list_holds(where, order=HoldOrder.newest, limit=_NEWEST)]
+        return [Item(row.id, f"{row.flow}: {row.prompt[:60]}") for row in rows if row.id.startswith(begun)]
 
 
 async def _flows(store: str | None, begun: str) -> list[Item]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Cli
+from tests.cli.test_completion import _asked as asked
 
 FLOW = """
 from holdfast import Flow
@@ -263,3 +264,12 @@ def test_a_prompt_cannot_move_the_terminal(hands: Hands) -> None:
 
     assert "\x1b" not in said
     assert "‮" not in said
+
+
+@pytest.mark.covers("TOOL-CLI-27")
+def test_holds_and_views_are_completed(hands: Hands, monkeypatch: pytest.MonkeyPatch) -> None:
+    hold = hands.asks()
+
+    assert asked(hands.cli, monkeypatch, "holdfast holds show ") == [hold]
+    assert asked(hands.cli, monkeypatch, f"holdfast holds resolve {hold[:5]}") == [hold]
+    assert asked(hands.cli, monkeypatch, "holdfast holds list --view un") == ["unrouted"]

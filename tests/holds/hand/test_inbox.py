@@ -270,6 +270,20 @@ async def test_a_hold_is_handed_on_claimed_snoozed_and_watched(house: Holdfast, 
     assert (await seen.row(hold)).assignee_value == "finance"
 
 
+async def test_b_asks_back_and_y_replies(house: Holdfast, clock: FakeClock) -> None:
+    hold = await ask(house, timeout="2h")
+    seen = await screen(house, clock)
+
+    await seen.press("o", "b", "Which invoice?", "enter")
+    assert (await seen.row(hold)).paused_at is not None
+    assert "user:dana@acme asks user:ian@acme, 0 s ago: Which invoice?" in seen.text
+    ian = await screen(house, clock, actor=operator("user:ian@acme", channel="inbox"), view="all")
+    await ian.press("o", "y", "Number 42.", "enter")
+
+    assert (await seen.row(hold)).paused_at is None
+    assert "user:ian@acme replies, 0 s ago: Number 42." in "\n".join(await seen.others())
+
+
 async def test_a_refusal_is_something_to_read(house: Holdfast, clock: FakeClock) -> None:
     await ask(house)
     seen = await screen(house, clock)

@@ -146,6 +146,18 @@ class Actions:
 
         return await self._each(state, act, hand_on, f"Handed on to {act.text}.")
 
+    async def ask_back(self, state: State, act: Act) -> State:
+        def ask(hold: str) -> Awaitable[Any]:
+            return self.desk.holds.ask_back(self.desk.actor, hold, act.text)
+
+        return await self._each(state, act, ask, "Asked; the deadline stands still until the reply.")
+
+    async def reply(self, state: State, act: Act) -> State:
+        def answer(hold: str) -> Awaitable[Any]:
+            return self.desk.holds.reply(self.desk.actor, hold, act.text)
+
+        return await self._each(state, act, answer, "Replied.")
+
     async def snooze(self, state: State, act: Act) -> State:
         when = moment(act.text, "snooze")
 
@@ -211,6 +223,7 @@ def _is_claimed_by(row: HoldRow | None, state: State) -> bool:
 _ACTS: Final[dict[str, Callable[[Actions, State, Act], Awaitable[State]]]] = {
     name: getattr(Actions, name)
     for name in (
-        "load", "look", "decide", "bulk", "undo", "draft", "comment", "reassign", "snooze", "claim", "watch",
+        "load", "look", "decide", "bulk", "undo", "draft", "comment", "ask_back", "reply", "reassign",
+        "snooze", "claim", "watch",
     )
 }  # fmt: skip

@@ -249,6 +249,8 @@ _KEYS: Final[dict[str, Callable[[State], Step]]] = {
     "c": _asking("comment", "Comment", hint="all who see this hold see it"),
     "r": _asking("reassign", "Hand on to", hint="user:NAME, group:KEY or role:KEY"),
     "s": _asking("snooze", "Snooze for", _DEFAULT_SNOOZE, "4h, 2d, or 2030-01-31T09:00"),
+    "b": _asking("ask_back", "Ask back", hint="whoever started the run; the deadline stands still meanwhile"),
+    "y": _asking("reply", "Reply", hint="to what was asked back"),
     "m": _doing("claim"),
     "w": _doing("watch"),
     "z": _undo,

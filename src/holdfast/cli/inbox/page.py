@@ -24,6 +24,7 @@ HELP: Final = (
     ("z", "take the last decision back"),
     ("x  J K", "select; select while moving"),
     ("c", "comment"),
+    ("b  y", "ask back; reply to what was asked back"),
     ("r", "hand on to somebody else"),
     ("m", "claim, or let go"),
     ("s", "snooze"),

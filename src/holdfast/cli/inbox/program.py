@@ -21,9 +21,12 @@ from holdfast.cli.main import Exit
 from holdfast.cli.screen import is_plain, note, say
 from holdfast.errors import HoldfastError, InputError
 from holdfast.types.clock import MICROS
+from holdfast.types.hold import HoldRow
 
 LIVE: Final = 2.0
 """Seconds after which others may have written something that nobody told us about."""
+CALM: Final = 0.25
+"""Seconds between two looks at a store in which much happens."""
 TICK: Final = 1.0
 _CHANGED: Final = "changed"
 _TICKED: Final = "ticked"
@@ -116,7 +119,7 @@ class Inbox:
             await self._desk.holds.store.wait_change(LIVE)
             if self._heard.empty():
                 self.hear(_CHANGED)
-            await asyncio.sleep(TICK / 4)
+            await asyncio.sleep(CALM)
 
     async def _ticks(self) -> None:
         while True:
@@ -127,16 +130,22 @@ class Inbox:
 
 async def _leave(desk: Desk, state: State) -> None:
     """What can still be taken back is waited for: whoever leaves has made up their mind."""
-    rows = [await desk.holds.get(desk.actor, hold) for hold in state.placed]
-    left = [row.placed_until - desk.now for row in rows if row.placed_until is not None]
+    left = [row.placed_until - desk.now for row in await _placed(desk, state) if row.placed_until is not None]
     if left and max(left) > 0:
-        note(
-            f"{len(left)} decisions stand in {max(left) / MICROS:.0f} s; Ctrl-C leaves that to the next look."
-        )
+        what = "1 decision stands" if len(left) == 1 else f"{len(left)} decisions stand"
+        note(f"{what} in {max(left) / MICROS:.0f} s; Ctrl-C leaves that to whoever looks next.")
         await asyncio.sleep(max(left) / MICROS)
-    for row in rows:
-        await desk.holds.get(desk.actor, row.id)
+    await _placed(desk, state)
     if state.decided:
         say(
             f"{state.decided} decided. Their runs go on where a worker has them, or by `holdfast resume RUN`."
         )
+
+
+async def _placed(desk: Desk, state: State) -> list[HoldRow]:
+    """As they are now: a look makes those whose time is over."""
+    found: list[HoldRow] = []
+    for hold in state.placed:
+        with contextlib.suppress(HoldfastError):
+            found.append(await desk.holds.get(desk.actor, hold))
+    return found

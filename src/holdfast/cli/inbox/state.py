@@ -18,7 +18,7 @@ VIEWS: Final = {
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
     """A line that is being typed. While there is one, letters are text and nothing else."""
 
-    kind: str  # search, comment, reassign, snooze, answer, why, field
+    kind: str  # search, comment, ask_back, reply, reassign, snooze, answer, why, field
     label: str
     text: str = ""
     hint: str = ""
@@ -91,7 +91,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 class Act(msgspec.Struct, frozen=True, kw_only=True):
     """What the program is asked to do; it answers with another state.
 
-    `do`: load, look, decide, bulk, comment, reassign, claim, snooze, undo, watch, draft."""
+    `do`: load, look, decide, bulk, comment, ask_back, reply, reassign, claim, snooze, undo, watch, draft."""
 
     do: str
     holds: tuple[str, ...] = ()

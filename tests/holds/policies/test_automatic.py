@@ -230,12 +230,22 @@ async def test_a_rule_that_changed_meanwhile_decides_nothing(a_house: MakeHouse)
 
 
 @pytest.mark.covers("HOLD-POL-01")
-async def test_what_several_people_decide_is_not_decided_by_a_rule(a_house: MakeHouse) -> None:
-    quorum = {"mode": "quorum", "need": 2, "of": ["group:finance"]}
+@pytest.mark.parametrize(
+    "terms",
+    [
+        {"approval": {"mode": "quorum", "need": 2, "of": ["group:finance"]}},
+        {"approval": {"exclude": ["initiator"]}},
+        {"strict_assignee": True},
+        {"strict_assignee": True, "auto": "p"},
+    ],
+)
+async def test_what_certain_people_have_to_decide_is_not_decided_by_a_rule(
+    a_house: MakeHouse, terms: dict[str, Any]
+) -> None:
     house = await a_house(policies=Policy("p", Rule(name="r", decide="approve")))
-    result = await refund(approval=quorum).run(given(7), on=house)
+    result = await refund(**terms).run(given(7), on=house)
     assert result.status is RunStatus.pending_input
-    assert result.holds[0].terms.auto is None
+    assert result.holds[0].terms.auto in (None, terms.get("auto"))
 
 
 @pytest.mark.covers("HOLD-POL-01")

@@ -106,15 +106,17 @@ def _terms(hold: NewHold, chosen: Chosen) -> HoldTerms:
     said |= {name: value for name, value in given.items() if value is not None}
     if rule.timeout is not None:
         said["timeout"] = str(rule.timeout) if is_business(rule.timeout) else None
-    if rule.is_automatic and not decides_together(terms, rule):
+    if rule.is_automatic and not is_for_people(terms, rule):
         said["auto"] = chosen.name
     return msgspec.structs.replace(terms, **said)
 
 
-def decides_together(terms: HoldTerms, rule: Rule | None = None) -> bool:
-    """What takes several people is never decided without them, whatever a rule says."""
-    approval = (rule.approval if rule is not None else None) or terms.approval
-    return approval.mode != "any"
+def is_for_people(asked: HoldTerms, rule: Rule) -> bool:
+    """What the flow wants of certain people, or the rule itself of several, is never decided without them."""
+    approval = rule.approval
+    return asked.binds_everybody or (
+        approval is not None and (approval.mode != "any" or bool(approval.exclude))
+    )
 
 
 def _default(hold: NewHold, rule: Rule) -> str | None:

@@ -13,8 +13,8 @@ import msgspec
 from holdfast.errors import ConflictError, HoldfastError, StoreError
 from holdfast.holds.answers import Submission
 from holdfast.holds.office import Office
-from holdfast.holds.policies.applying import decides_together
-from holdfast.holds.policies.facts import facts_of_row
+from holdfast.holds.policies.applying import is_for_people
+from holdfast.holds.policies.facts import as_asked, facts_of_row
 from holdfast.holds.policies.judgement import Judgement, asked
 from holdfast.holds.policies.loading import Rulebook
 from holdfast.holds.policies.policy import Chosen, named
@@ -146,8 +146,8 @@ async def rule_on(row: HoldRow, chosen: Chosen | None) -> Decided:
     if chosen is None or not chosen.rule.is_automatic:
         raise UnsureError("no rule of that name decides any more")
     rule, facts = chosen.rule, facts_of_row(row)
-    if decides_together(row.terms):
-        raise UnsureError("several people have to decide it")
+    if is_for_people(as_asked(row).terms, rule):
+        raise UnsureError("certain people have to decide it")
     if not rule.matches(facts):
         raise UnsureError(f"rule {chosen.name} does not match it any more")
     if rule.decide is not None:

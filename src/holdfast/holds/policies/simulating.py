@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.holds.policies.applying import apply, decides_together
+from holdfast.holds.policies.applying import apply, is_for_people
 from holdfast.holds.policies.facts import UNTOUCHED, as_asked, facts_of_row
 from holdfast.holds.policies.governing import Governing
 from holdfast.holds.policies.judging import UnsureError, answer_for
@@ -129,7 +129,7 @@ def replay(row: HoldRow, policies: Iterable[Policy]) -> Replayed:
 
 def _outcome(row: HoldRow, chosen: Chosen | None) -> str:
     rule = chosen.rule if chosen is not None else None
-    if rule is None or decides_together(as_asked(row).terms, rule):
+    if rule is None or is_for_people(as_asked(row).terms, rule):
         return PEOPLE
     if rule.decide is None:
         return JUDGED if rule.judge is not None else PEOPLE

@@ -61,3 +61,16 @@ def test_a_signed_head_is_checked_and_checks(decided: Cli, tmp_path: Path) -> No
     tamper("UPDATE audit_heads SET seq = 1, hash = (SELECT hash FROM audit WHERE seq = 1)")
     assert decided("audit", "verify").code == 0
     assert decided("audit", "verify", "--against", str(head), "--key", str(key)).code == 4
+
+
+def test_list_shows_the_records_in_their_order(decided: Cli) -> None:
+    records = decided("audit", "list", "--json").json
+    assert [each["seq"] for each in records] == list(range(1, len(records) + 1))
+    assert [each["action"] for each in records][:2] == ["created", "resolved"]
+    hold = records[0]["hold"]
+    later = decided("audit", "list", "--hold", hold, "--after", "1", "--json").json
+    assert later[0]["seq"] == 2
+    said = decided("audit", "list", "--limit", "1")
+    assert said.out.splitlines()[0].split() == ["seq", "when", "who", "did", "hold", "hash"]
+    assert "--after 1" in said.err
+    assert decided("audit", "list", "--tenant", "nobody").out == "No records like that.\n"

@@ -8,9 +8,12 @@ import msgspec
 
 from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house
-from holdfast.cli.screen import print_json, say
+from holdfast.cli.screen import note, print_json, say, table
 from holdfast.errors import InputError
 from holdfast.holds.auditing import Audited, SignedHead, check_head, sign_head, verify_audit
+from holdfast.holds.history import entry_of
+from holdfast.types.audit import AuditRow
+from holdfast.types.clock import iso
 
 
 async def verify(
@@ -34,6 +37,33 @@ def _tell(found: list[Audited]) -> None:
     for each in found:
         state = "whole" if each.whole else f"NOT whole: {each.why}"
         say(f"{each.tenant}: {each.records:,} records, {state}.")
+
+
+async def list_records(
+    tenant: str, *, hold: str | None, after: int, limit: int, store: str | None, json: bool
+) -> Exit:
+    async with open_house(store, must_exist=True) as house:
+        rows = await (await house.open()).audit(tenant, after=after, limit=limit, hold=hold)
+    if json:
+        print_json(
+            [
+                {**msgspec.structs.asdict(entry_of(row)), "hold": row.hold, "hash": row.hash.hex()}
+                for row in rows
+            ]
+        )
+    elif not rows:
+        say("No records like that.")
+    else:
+        table(("seq", "when", "who", "did", "hold", "hash"), [_cells(row) for row in rows])
+        if len(rows) == limit:
+            note(f"There may be more: --after {rows[-1].seq}")
+    return Exit.ok
+
+
+def _cells(row: AuditRow) -> tuple[str, ...]:
+    when = iso(row.at)[:19].replace("T", " ")
+    did = row.action.replace("_", " ")
+    return (str(row.seq), when, row.actor, did, (row.hold or "")[:8], row.hash.hex()[:12])
 
 
 def _head(against: str | None, key: str | None) -> SignedHead | None:

@@ -93,7 +93,6 @@ async def test_a_comment_that_is_needed_is_asked_for(house: Holdfast, clock: Fak
     assert b'"comment":"too much"' in (row.resolution or b"")
 
 
-@pytest.mark.covers("HOLD-FORM-01")
 async def test_fields_are_asked_one_by_one_with_the_validator_of_the_form(
     house: Holdfast, clock: FakeClock
 ) -> None:

@@ -43,6 +43,25 @@ def verify(
     return go(verify(tenant, against=against, key=key, store=store, json=json))
 
 
+@group.command(
+    "list",
+    epilog="Examples:  holdfast audit list   ·   holdfast audit list --after 1200 --limit 50   ·   "
+    "holdfast audit list --hold 3fa9c1d2-0000-4000-8000-000000000000 --json",
+)
+def list_(
+    tenant: Annotated[str, typer.Option("--tenant", help="Whose")] = "default",
+    hold: Annotated[Text, typer.Option("--hold", help="Of one hold, by its id", metavar="HOLD")] = None,
+    after: Annotated[int, typer.Option("--after", help="From behind this record", metavar="N", min=0)] = 0,
+    limit: Annotated[int, typer.Option("--limit", help="At most so many", min=1, max=10_000)] = 100,
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """The records in their order, each with the hash that binds it to the one before."""
+    from holdfast.cli.auditing import list_records
+
+    return go(list_records(tenant, hold=hold, after=after, limit=limit, store=store, json=json))
+
+
 @group.command(epilog="Example:  holdfast audit head --tenant acme --key audit.key -o head.json")
 def head(
     key: Annotated[str, typer.Option("--key", help="At least 16 bytes, kept elsewhere", metavar="FILE")],

@@ -12,6 +12,7 @@ from holdfast.types.terms import HoldTerms
 
 MAX_ASSIGNEE: Final = 500
 BRANCH: Final = "branch:"
+EXCLUDABLE: Final = ("initiator", "earlier_approvers", "last_editor")
 
 
 class Expiry(NamedTuple):
@@ -51,6 +52,20 @@ def assignee_fault(text: str) -> str | None:
         return f"it has {len(text):,} characters, and at most {MAX_ASSIGNEE} are read"
     hidden = next((letter for letter in text.strip() if not letter.isprintable()), None)
     return None if hidden is None else f"it holds the character {hidden!a}, which cannot be seen"
+
+
+def exclusion_fault(text: str) -> str | None:
+    """Why this excludes nobody. A slip in one of our words must not pass for somebody's name."""
+    if text in EXCLUDABLE:
+        return None
+    if ":" not in text and "@" not in text:
+        return f"it is none of {', '.join(EXCLUDABLE)}, and no assignee such as user:dana"
+    return assignee_fault(text)
+
+
+def voter_fault(text: str) -> str | None:
+    """Why this gives nobody a vote."""
+    return assignee_fault(text) if text.strip() else "it names nobody"
 
 
 def request_hash(prompt: str, options: Sequence[Option] | None, context: Any, schema: Any) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias, TypedDict, cast
 
 import msgspec
 
-from holdfast.model.holding import assignee_fault
+from holdfast.model.holding import assignee_fault, exclusion_fault, voter_fault
 from holdfast.types.duration import DurationError, format_duration, parse_duration, parse_length
 from holdfast.types.hold import Option
 from holdfast.types.terms import PRIORITIES, Approval, HoldTerms, Rung
@@ -80,6 +80,7 @@ def read_terms(given: Mapping[str, Any], on_timeout: str | None, wrong: Wrong) -
     found: dict[str, Any] = {name: value for name in _FLAGS if (value := reader.flag(name)) is not None}
     found |= {name: value for name in _TEXTS if (value := reader.text(name)) is not None}
     found |= {name: value for name in _LISTS if (value := reader.texts(name))}
+    reader.exclusions(found.get("excluded", ()))
     found |= {name: value for name in CHOICES if (value := reader.choice(name)) is not None}
     found |= reader.ladder(on_timeout)
     if given.get("approval") is not None:
@@ -121,6 +122,12 @@ class _Reader:
             return tuple(found)
         self._no(name, "is no list of texts", f'write {name}=["one", "two"]')
         return ()
+
+    def exclusions(self, found: Sequence[str]) -> None:
+        for text in found:
+            fault = exclusion_fault(text)
+            if fault is not None:
+                self._no("excluded", f"has {told(repr(text), 80)}: {fault}")
 
     def choice(self, name: str) -> str | None:
         value = self.given.get(name)
@@ -247,12 +254,21 @@ def _approval_fault(found: Approval) -> str | None:
     people = {name for name in found.of if name.startswith("user:")}
     if found.mode == "quorum" and found.of and len(people) == len(found.of) and found.need > len(people):
         return f"needs {found.need} of {len(people)} people, which can never be"
-    return None
+    return next(_people_faults(found), None)
+
+
+def _people_faults(found: Approval) -> Iterator[str]:
+    for field, texts in (("of", found.of), ("veto", found.veto), ("exclude", found.exclude)):
+        for text in texts:
+            fault = exclusion_fault(text) if field == "exclude" else voter_fault(text)
+            if fault is not None:
+                yield f"has {told(repr(text), 80)} in `{field}`: {fault}"
 
 
 def ask_faults(assignee: Any, priority: Any, agreed: Read, options: Sequence[Option] | None) -> Iterator[str]:
     """What is wrong with a question that no compiler has seen."""
-    fault = assignee_fault(assignee) if isinstance(assignee, str) else None
+    known = isinstance(assignee, str) or assignee is None
+    fault = assignee_fault(assignee or "") if known else "it is no text"
     if fault is not None:
         yield f"assignee {told(repr(assignee), 80)}: {fault}"
     if priority is not None and priority not in PRIORITIES:

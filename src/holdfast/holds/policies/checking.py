@@ -13,6 +13,7 @@ from holdfast.holds.policies.deadlines import read_on_timeout
 from holdfast.holds.policies.judgement import Judges
 from holdfast.holds.policies.rules import Rule
 from holdfast.model.expr import compile_expr
+from holdfast.model.holding import exclusion_fault
 from holdfast.types.duration import parse_duration, parse_length
 from holdfast.types.terms import PRIORITIES, Approval
 from holdfast.types.wording import told
@@ -108,6 +109,10 @@ def _approval_faults(approval: Approval | None) -> Iterator[tuple[str, str]]:
             problem = _problem(_demand_assignee, who)
             if problem:
                 yield f"approval.{field}[{place}]", problem
+    for place, who in enumerate(approval.exclude):
+        fault = exclusion_fault(who)
+        if fault is not None:
+            yield f"approval.exclude[{place}]", f"{who!r}: {fault}"
 
 
 def _problem(read: Callable[[Any], object], value: Any) -> str | None:

@@ -17,6 +17,7 @@ from holdfast.types.consent import approves
 from holdfast.types.hold import Option
 from holdfast.types.skill import RESOLVED_SKILLS
 from holdfast.types.terms import PRIORITIES, HoldTerms
+from holdfast.types.wording import told
 
 _TIMEOUTS: Final = "cancel, default_option, fail, escalate:<assignee>, branch:<node>"
 
@@ -53,7 +54,10 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(inner)
 
 
-def _assignee(view: View, node: Node, text: str, what: str) -> None:
+def _assignee(view: View, node: Node, text: Any, what: str) -> None:
+    if not isinstance(text, str):
+        view.error("assignee", f"its {what} {told(repr(text), 80)} is no text", node=node.id)
+        return
     view.template(text, f"its {what}", node=node.id)
     fault = assignee_fault(text)
     if fault is not None:

@@ -258,6 +258,7 @@ def test_a_file_that_is_no_policy_is_refused(tmp_path: Path, name: str, text: st
         Rule(name="r", decide="approve", judge="j"),
         Rule(name="r", judge="nobody"),
         Rule(name="r", decide="approve", approval=Approval(mode="quorum", need=2)),
+        Rule(name="r", decide="approve", approval=Approval(exclude=("initiator",))),
         Rule(name="r", on_timeout="cancel"),
         Rule(name="r", threshold=1.5),
         Rule(name="r", ladder=(Rung("", "soon"),)),

@@ -89,8 +89,9 @@ def _faults(rule: Rule) -> Iterator[tuple[str, str]]:
 def _automatic_faults(rule: Rule) -> Iterator[tuple[str, str]]:
     if rule.decide is not None and rule.judge is not None:
         yield "judge", "it decides already; leave one of decide and judge out"
-    if rule.is_automatic and rule.approval is not None and rule.approval.mode != "any":
-        yield "approval", "what several people have to decide is not decided without them"
+    approval = rule.approval or Approval()
+    if rule.is_automatic and (approval.mode != "any" or approval.exclude):
+        yield "approval", "what certain people have to decide is not decided without them"
     if rule.on_timeout is not None and rule.timeout is None:
         yield "on_timeout", "it has no timeout"
 

@@ -36,6 +36,7 @@ BATCH: Final = 20
 LEASE: Final = 300 * MICROS
 SHORTLY: Final = MICROS
 HOUR: Final = 3600 * MICROS
+LOOK_AGAIN: Final = 30.0  # seconds until a house without channels is asked for some again
 
 Place = tuple[Channel, str]
 
@@ -81,6 +82,7 @@ class Deliverer:
         self._digest = Digest(store, channels, base_url=channels.settings.base_url)
         self._doorway = doorway or Doorway(store, channels.settings.base_url)
         self._ledger = ledger or Ledger(store)
+        self._none_until = float("-inf")
 
     async def deliver(self) -> Round:
         """Everything that is due now. Without any channel nothing is taken out: it waits for one."""
@@ -99,7 +101,7 @@ class Deliverer:
         while True:
             try:
                 await self.deliver()
-                if self.store.now() - looked >= HOUR and self.channels.are_given:
+                if self.store.now() - looked >= HOUR:
                     looked = self.store.now()
                     await self._digest.send_all()
             except StoreError as error:
@@ -107,10 +109,19 @@ class Deliverer:
             await self.clock.sleep(self.every)
 
     async def _somebody_listens(self) -> bool:
+        """The channels that tenants have set up are looked for only while something waits, and not all the
+        time: most houses have none."""
         if self.channels.are_given:
             return True
-        waiting = await self.store.list_outbox(state=OutboxState.waiting, limit=BATCH)
-        return any([await self.channels.of(tenant) for tenant in {message.tenant for message in waiting}])
+        if self.clock.monotonic() < self._none_until:
+            return False
+        if not await self.store.list_outbox(state=OutboxState.waiting, limit=1):
+            return False
+        for tenant in await self.store.audit_tenants():
+            if await self.channels.of(tenant):
+                return True
+        self._none_until = self.clock.monotonic() + LOOK_AGAIN
+        return False
 
     async def _one(self, message: OutboxRow) -> OutboxState:
         """One message that cannot be told must not keep the others from being told."""

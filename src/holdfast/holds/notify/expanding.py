@@ -10,13 +10,15 @@ from holdfast.types.terms import Assignee
 
 
 async def mail_addresses(to: Assignee, tenant: str, directory: Directory | None, now: int) -> Sequence[str]:
-    """What looks like an address is one, unchanged (NO-4). Everything else is for the directory to know; with
-    none, nobody is written to (NO-5)."""
+    """What looks like an address is one, unchanged (NO-4); the substitute of whoever has it is told too.
+    Everything else is for the directory to know; with none, nobody is written to (NO-5)."""
+    if directory is None:
+        return _each_once((to.value,)) if to.type == "user" else ()
     if to.type == "user":
-        if directory is None or looks_like_email(to.value):
-            return (to.value,) if looks_like_email(to.value) else ()
-        return await _of_people((to.value,), tenant, directory, now)
-    if directory is None or to.type not in ("group", "role"):
+        known = await directory.person(tenant, to.value)
+        written = (to.value,) if known is None or known.active else ()
+        return _each_once((*written, *await _of_people((to.value,), tenant, directory, now)))
+    if to.type not in ("group", "role"):
         return ()
     ask = directory.group if to.type == "group" else directory.role
     circle = await ask(tenant, to.value)
@@ -24,11 +26,20 @@ async def mail_addresses(to: Assignee, tenant: str, directory: Directory | None,
 
 
 async def _of_people(refs: Iterable[str], tenant: str, directory: Directory, now: int) -> Sequence[str]:
-    """Each once. Who is away is told nothing; their substitute is."""
-    found: dict[str, str] = {}
+    """Who is away is told nothing, their substitute is. Who is not active any more is told nothing."""
+    found: list[str] = []
     for ref in refs:
         person = await _present(await directory.person(tenant, ref), tenant, directory, now)
-        address = person.email if person is not None else (ref if looks_like_email(ref) else "")
+        if person is None:
+            found.append(ref)
+        elif person.active:
+            found.append(person.email)
+    return _each_once(found)
+
+
+def _each_once(addresses: Iterable[str]) -> Sequence[str]:
+    found: dict[str, str] = {}
+    for address in addresses:
         if looks_like_email(address):
             found.setdefault(person_key(address), address)
     return tuple(found.values())

@@ -10,6 +10,7 @@ from holdfast.holds.notify.channel import Delivery
 from holdfast.store.holding import Holds
 from holdfast.types.hold import HoldRow, Note
 from holdfast.types.ids import HoldId
+from holdfast.types.outbox import REMINDED
 
 KIND = "recipient"
 SYSTEM = "system:notifier"
@@ -52,7 +53,9 @@ def outcome(
 
 
 def note_of(row: HoldRow, recipient: Recipient, at: int) -> Note:
-    slot = f"{recipient.channel} {recipient.to} {recipient.notice}"
+    # The last reminder tells all that the ones before it would: a hold that waits for years stays small.
+    about = REMINDED if recipient.topic == REMINDED else recipient.notice
+    slot = f"{recipient.channel} {recipient.to} {about}"
     body = msgspec.json.encode(recipient)
     return Note(hold=row.id, kind=KIND, slot=slot, person=SYSTEM, at=at, body=body)
 

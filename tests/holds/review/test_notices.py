@@ -1,0 +1,91 @@
+"""Who is told, and that nobody stands in the way of others who are to be told."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast import Away, Flow, Holdfast, Person
+from holdfast.holds.directory.tables import TableDirectory
+from holdfast.holds.notify.expanding import mail_addresses
+from holdfast.holds.notify.recipients import recipients_of
+from holdfast.holds.notify.settings import SlackSpec
+from holdfast.testing.clock import FakeClock
+from holdfast.types.hold import HoldRow
+from holdfast.types.outbox import OutboxRow, OutboxState
+from holdfast.types.terms import Assignee
+from tests.holds.review.firm import Firm
+
+pytestmark = pytest.mark.anyio
+
+INSIDE = "https://10.0.0.1/x"  # it is refused without asking the network
+
+
+async def asked(house: Holdfast, tenant: str) -> None:
+    flow = Flow("refund", effect="pure")
+    flow.hold("approve", prompt="Pay?", options=["yes", "no"], assignee="user:dana@acme")
+    await flow.run({}, on=house, tenant=tenant)
+
+
+async def of_tenant(house: Holdfast, tenant: str) -> list[OutboxRow]:
+    return await (await house.open()).list_outbox(tenant=tenant)
+
+
+@pytest.mark.covers("NO-1", "HOLD-SEC-11")
+async def test_tenant_without_a_channel_does_not_keep_another_from_being_told(anyio_backend: str) -> None:
+    async with Holdfast("memory:", clock=FakeClock()) as house:
+        for _ in range(25):
+            await asked(house, "quiet")
+        await asked(house, "loud")
+        deliverer = (await house.service()).runtime.deliverer
+        assert deliverer is not None
+        await deliverer.channels.put("loud", SlackSpec(name="chat", url=INSIDE))
+        await deliverer.deliver()
+        (message,) = await of_tenant(house, "loud")
+        assert (message.attempts, message.state) == (1, OutboxState.dead)
+        assert "not outside" in (message.error or "")
+
+
+@pytest.mark.covers("NO-1")
+async def test_house_without_channels_leaves_messages_until_there_is_one(anyio_backend: str) -> None:
+    clock = FakeClock()
+    async with Holdfast("memory:", clock=clock) as house:
+        await asked(house, "a")
+        deliverer = (await house.service()).runtime.deliverer
+        assert deliverer is not None
+        assert (await deliverer.deliver()).total == 0
+        await deliverer.channels.put("a", SlackSpec(name="chat", url=INSIDE))
+        clock.advance(seconds=60)
+        assert (await deliverer.deliver()).total == 1
+
+
+@pytest.mark.covers("NO-4", "NO-5", "HOLD-AUTH-09")
+async def test_mail_goes_to_who_is_there_and_to_nobody_who_has_left(firm: Firm) -> None:
+    store = firm.holds.store
+    directory = TableDirectory(store)
+
+    async def told(assignee: Assignee) -> tuple[str, ...]:
+        return tuple(await mail_addresses(assignee, "default", directory, store.now()))
+
+    assert await told(Assignee("user", "Dana@Acme")) == ("Dana@Acme",)
+    await firm.people.put_away("default", "dana", Away(substitute="kim"))
+    assert await told(Assignee("user", "Dana@Acme")) == ("Dana@Acme", "kim@acme")
+    assert await told(Assignee("group", "finance")) == ("kim@acme", "sam@acme")
+    await firm.people.put_person("default", Person(id="sam", email="sam@acme", active=False))
+    assert await told(Assignee("group", "finance")) == ("kim@acme",)
+    assert await told(Assignee("user", "sam@acme")) == ()
+
+
+@pytest.mark.covers("RE-2", "NO-3")
+async def test_reminders_of_years_leave_one_state_for_each_recipient(firm: Firm) -> None:
+    row = await firm.asks(assignee="user:dana", reminder="15m")
+    await firm.delivers()
+    sweeper = (await firm.house.service()).runtime.sweeper
+    assert sweeper is not None
+    for _ in range(5):
+        firm.clock.advance(minutes=15)
+        await sweeper.sweep()
+        await firm.delivers()
+    after: HoldRow = await firm.row(row.id)
+    assert after.reminder_count == 5
+    known = await recipients_of(firm.holds.store, row.id)
+    assert [each.topic for each in known] == ["hold.created", "hold.reminded"]

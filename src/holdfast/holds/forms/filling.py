@@ -157,8 +157,10 @@ class _Filling:
 
 
 def _nothing(section: Section, value: Any) -> Any:
-    """Null, but for a text or list that is meant to be empty."""
-    return value if value == section.get("default") or section.get("kind") in TEXTS else None
+    """Null, but for a text that is meant to be empty, and for what was proposed."""
+    if value == section.get("default"):
+        return value
+    return "" if isinstance(value, str) and section.get("kind") in TEXTS else None
 
 
 def _read(section: Section, value: Any) -> Any:

@@ -22,6 +22,7 @@ EXAMPLES = ROOT / "examples"
         ("refund", 0, "paid 80"),
         ("research", 0, "LIBRARY"),
         ("draft", 0, "More about harbours, …"),
+        ("approvals", 3, "Is a desk for 480.00 EUR an expense of ours?"),
         ("onboarding", 3, "What is the mail address of Ada?"),
         ("agent", 3, 'May refund(order_id="A17", amount=250) be done?'),
     ],

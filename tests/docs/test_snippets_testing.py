@@ -26,4 +26,4 @@ def test_page_about_testing_passes_when_its_snippets_are_run(tmp_path: Path) -> 
         check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
-    assert "5 passed" in done.stdout, done.stdout
+    assert "6 passed" in done.stdout, done.stdout

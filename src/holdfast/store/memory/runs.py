@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from holdfast.store.base import ClaimRequest, NewRun, RunFilter, RunRow
     from holdfast.types.ids import RunId
+    from holdfast.types.outbox import OutboxRow
 
 FOUND_AT_MOST = 10
 
@@ -216,10 +217,8 @@ class Running(Settling):
         so. Of what was to be told before, nothing is left to tell."""
         if not run.holds and not self._outbox:
             return
-        for number, row in self._outbox.items():
-            if row.run == run.id:
-                state = OutboxState.skipped if row.state is OutboxState.waiting else row.state
-                self._outbox[number] = msgspec.structs.replace(row, run=None, state=state, payload=b"{}")
+        for row in [row for row in self._outbox.values() if row.run == run.id]:
+            self._drop_message(row)
         self._close_all_holds(run, DELETED, self._now())
         for number, row in self._outbox.items():
             if row.run == run.id:
@@ -232,6 +231,15 @@ class Running(Settling):
         gone = set(run.holds)
         self._hold_keys = {place: d for place, d in self._hold_keys.items() if place[0] not in gone}
         self._hold_links = {jti: hold for jti, hold in self._hold_links.items() if hold not in gone}
+
+    def _drop_message(self, row: OutboxRow) -> None:
+        """What somebody is just telling is kept without content, to be finished by them."""
+        if row.state is OutboxState.waiting and row.claimed_until is not None:
+            emptied = {"run": None, "state": OutboxState.skipped, "payload": b"{}"}
+            self._outbox[row.id] = msgspec.structs.replace(row, **emptied)
+        else:
+            del self._outbox[row.id]
+            self._outbox_keys.discard((row.tenant, row.key))
 
 
 def _age(run: Run) -> tuple[int, int]:

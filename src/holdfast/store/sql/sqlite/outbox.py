@@ -14,9 +14,10 @@ _FIELDS = OutboxRow.__struct_fields__
 _COLUMNS = ", ".join("runs.id" if field == "run" else f"outbox.{field}" for field in _FIELDS)
 _SELECT = f"SELECT {_COLUMNS} FROM outbox LEFT JOIN runs ON runs.key = outbox.run_key"
 _OF_HOLD = "outbox.key >= ? AND outbox.key < ? AND outbox.hold = ?"
-_EMPTIED = "state = iif(state = 'waiting', 'skipped', state), payload = x'7b7d', run_key = NULL"
-_EMPTY = f"UPDATE outbox SET {_EMPTIED} WHERE {_OF_HOLD}"
-_EMPTY_OTHERS = f"UPDATE outbox SET {_EMPTIED} WHERE run_key = ? AND hold IS NULL"
+_OF_RUN = "run_key = ? AND hold IS NULL"
+_UNDER_WAY = "state = 'waiting' AND claimed_until IS NOT NULL"
+_DROP = f"DELETE FROM outbox WHERE NOT ({_UNDER_WAY}) AND "
+_EMPTY = f"UPDATE outbox SET state = 'skipped', payload = x'7b7d', run_key = NULL WHERE {_UNDER_WAY} AND "
 _LET_GO = f"UPDATE outbox SET run_key = NULL WHERE {_OF_HOLD}"
 _INDEXES = {OutboxState.waiting: "outbox_due", OutboxState.dead: "outbox_dead"}
 _PUT = """
@@ -86,11 +87,13 @@ def select(
     ]
 
 
-def empty(cur: Cursor, run_key: int, holds: Sequence[str]) -> None:
-    """Of a run about to be deleted: what waits is told no more, and no content is left."""
-    cur.execute(_EMPTY_OTHERS, (run_key,))
-    for hold in holds:
-        cur.execute(_EMPTY, _of(hold))
+def drop(cur: Cursor, run_key: int, holds: Sequence[str]) -> None:
+    """Of a run about to be deleted. What somebody is just telling keeps its number, without content: whoever
+    finishes it late finishes no other message."""
+    for act in (_DROP, _EMPTY):
+        cur.execute(act + _OF_RUN, (run_key,))
+        for hold in holds:
+            cur.execute(act + _OF_HOLD, _of(hold))
 
 
 def let_go(cur: Cursor, holds: Sequence[str]) -> None:

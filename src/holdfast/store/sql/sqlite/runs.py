@@ -205,7 +205,7 @@ def _delete_holds(cur: Cursor, now: int, run: Whose) -> None:
     """Those still open are closed first: what was sent about them is to be withdrawn, and the audit says so.
     Of what was to be told before, nothing is left to tell."""
     holds = [hold for (hold,) in rows(cur, "SELECT id FROM holds WHERE run_key = ?", (run.key,))]
-    outbox.empty(cur, run.key, holds)
+    outbox.drop(cur, run.key, holds)
     close_all(cur, now, run, DELETED)
     outbox.let_go(cur, holds)
     for hold in holds:

@@ -257,8 +257,8 @@ BEGIN
     SELECT RAISE(ABORT, 'the audit grows at its end only');
 END;
 
--- Rows are never deleted: a number is never given to another message, and a key never told twice. The key of
--- a message about a hold begins with the hold's id, so that they are found by it.
+-- Rows stay when they were told, for as long as their run: a key is never told twice. The key of a message about
+-- a hold begins with the hold's id, so that they are found by it.
 CREATE TABLE outbox_new (
     id INTEGER PRIMARY KEY,
     tenant TEXT NOT NULL,

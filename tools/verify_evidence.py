@@ -60,6 +60,9 @@ def check_signature(pack: Any, content: Any, key: bytes | None) -> Iterator[str]
         yield "it is not signed with this key"
 
 
+MOVES = ("reassigned", "escalated")
+
+
 def check_content(content: Any) -> Iterator[str]:
     hold, request = content["hold"], content["request"]
     if digest(request["shown"].encode()) != request["hash"]:
@@ -118,11 +121,28 @@ def check_told(content: Any, told: list[tuple[str, str, Any]]) -> Iterator[str]:
         yield "the audit does not tell that this request was made"
     elif (created[0]["node"], created[0]["type"]) != (hold["node"], hold["type"]):
         yield "the audit tells of another kind of request"
+    else:
+        yield from check_facts(hold, created[0], [data for action, _, data in told if action in MOVES])
     made = [(who, data.get("digest")) for action, who, data in told if action == "resolved"]
     kept = content["decision"]
     wanted = [] if kept is None else [(hold["resolved_by"], digest(kept.encode())[7:])]
     if made != wanted:
         yield "the audit does not tell that this was decided, by this person"
+
+
+def check_facts(hold: Any, created: Any, moves: list[Any]) -> Iterator[str]:
+    """On what terms it was asked, and whom it waits for, are in the audit too."""
+    facts = {name: hold[name] for name in ("block_index", "created_at", "priority", "terms")}
+    if "facts" in created and created["facts"] != hashlib.sha256(as_json(facts)).hexdigest():
+        yield "the audit tells of other terms, or another time or priority"
+    kind, value = hold["assignee_type"], hold["assignee_value"]
+    now, then = (
+        (f"{kind}:{value}" if value else kind, moves[-1]["to"])
+        if moves
+        else (hold["assignee"], created["assignee"])
+    )
+    if now != then:
+        yield "the audit tells that it waits for somebody else"
 
 
 def check_head(head: str, seen: dict[int, str]) -> Iterator[str]:

@@ -25,7 +25,7 @@ from holdfast.model.template import json_bytes
 from holdfast.store.base import Store
 from holdfast.types.audit import GENESIS, AuditRow, said_of
 from holdfast.types.clock import iso
-from holdfast.types.hold import HoldRow
+from holdfast.types.hold import HoldRow, facts_of
 from holdfast.types.ids import DEFAULT_TENANT, HoldId
 from holdfast.types.skill import RESOLVED_SKILLS, Skill, said_by
 from holdfast.types.terms import Actor
@@ -104,22 +104,19 @@ def _facts(row: HoldRow) -> dict[str, Any]:
         "run": row.run,
         "flow": row.flow,
         "node": row.node,
-        "block_index": row.block,
         "instance_key": row.instance_key,
         "started_by": row.started_by,
         "type": row.type,
-        "priority": row.priority,
         "assignee": row.assignee,
         "assignee_type": row.assignee_type,
         "assignee_value": row.assignee_value,
         "status": str(row.status),
-        "created_at": iso(row.created_at),
         "expires_at": None if row.expires_at is None else iso(row.expires_at),
         "resolved_by": row.resolved_by,
         "resolved_at": None if row.resolved_at is None else iso(row.resolved_at),
         "closed_by": row.closed_by,
         "closed_reason": row.closed_reason,
-        "terms": msgspec.to_builtins(row.terms),
+        **facts_of(row),
         "form": None if row.schema is None else "sha256:" + sha256(row.schema).hexdigest(),
     }
 

@@ -11,7 +11,7 @@ from typing import Any
 from holdfast.errors import StoreError
 from holdfast.types.audit import NewAudit, canonical
 from holdfast.types.clock import MICROS
-from holdfast.types.hold import NewHold
+from holdfast.types.hold import NewHold, facts_digest
 from holdfast.types.outbox import OutboxMessage
 
 ENGINE = "system:engine"
@@ -28,6 +28,7 @@ def opened(hold: NewHold, run: str, now: int) -> list[NewAudit]:
         "assignee": hold.assignee,
         "request_hash": hold.request_hash,
         "expires_at": hold.expires_at,
+        "facts": facts_digest(hold),
     }
     created = _entry("created", hold.id, run, now, about)
     if not hold.terms.warnings:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
+from hashlib import sha256
 from typing import Any
 
 import msgspec
 
 from holdfast.types.audit import NewAudit
+from holdfast.types.clock import iso
 from holdfast.types.event import EventRow
 from holdfast.types.ids import HoldId, RunId
 from holdfast.types.outbox import OutboxMessage
@@ -54,6 +57,22 @@ class NewHold(msgspec.Struct, frozen=True, kw_only=True):
     remind_at: int | None = None
     tags: tuple[str, ...] = ()
     terms: HoldTerms = HoldTerms()
+
+
+def facts_of(hold: NewHold) -> dict[str, Any]:
+    """What never changes of a hold and is no content: evidence shows it, and the audit has its digest."""
+    return {
+        "block_index": hold.block,
+        "created_at": iso(hold.created_at),
+        "priority": hold.priority,
+        "terms": msgspec.to_builtins(hold.terms),
+    }
+
+
+def facts_digest(hold: NewHold) -> str:
+    """By Python's own writer, so that a script without our libraries finds the same."""
+    text = json.dumps(facts_of(hold), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return sha256(text.encode()).hexdigest()
 
 
 class HoldFacts(msgspec.Struct, frozen=True, kw_only=True):

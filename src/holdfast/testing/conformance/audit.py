@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.testing.conformance.hold_changes import asked, decided, entry, to
 from holdfast.types.audit import GENESIS, AuditRow, NewAudit, hash_of
+from holdfast.types.hold import facts_digest
 from holdfast.types.record import Side
 from holdfast.types.status import HoldStatus, RunStatus
 
@@ -126,6 +127,7 @@ class AuditSuite:
             "assignee": "group:x",
             "request_hash": "sha256:1",
             "expires_at": 99,
+            "facts": facts_digest(given),
         }
         assert await chain_of(kit) == []
 

@@ -42,7 +42,17 @@ async def test_sqlite_syncs_as_the_page_says_when_it_is_opened(
 
 @pytest.mark.covers("CORE-STORE-10")
 async def test_check_of_the_protocols_speaks_of_each_call_that_a_dialect_could_refuse() -> None:
-    hard = ["settle", "claim", "park", "answer", "send", "fire_timers", "wait_change"]
+    hard = [
+        "settle",
+        "claim",
+        "park",
+        "change_hold",
+        "append_audit",
+        "claim_outbox",
+        "send",
+        "fire_timers",
+        "wait_change",
+    ]
     known = set(dir(base.Store))
     for call in hard:
         assert call in known

@@ -25,6 +25,15 @@ refund.hold(
     timeout="2d",
     tags=["money"],
 )
+paper = Flow("paper", effect="pure")
+paper.hold(
+    "check", prompt="Is it signed?",
+    sections=[
+        {"type": "input", "field": "contract", "kind": "file", "required": True,
+         "accept": ["application/pdf"]},
+        {"type": "decision", "field": "decision", "options": ["approve", "reject"]},
+    ],
+)
 signed = Flow("signed", effect="pure")
 signed.hold(
     "sign", prompt="Sign?", options=["yes", "no"],
@@ -273,3 +282,20 @@ def test_holds_and_views_are_completed(hands: Hands, monkeypatch: pytest.MonkeyP
     assert asked(hands.cli, monkeypatch, "holdfast holds show ") == [hold]
     assert asked(hands.cli, monkeypatch, f"holdfast holds resolve {hold[:5]}") == [hold]
     assert asked(hands.cli, monkeypatch, "holdfast holds list --view un") == ["unrouted"]
+
+
+@pytest.mark.covers("HOLD-FORM-03")
+def test_a_file_is_attached_and_decided_with(hands: Hands, tmp_path: Path) -> None:
+    hold = hands.asks(flow="paper")
+    (tmp_path / "contract.pdf").write_bytes(b"%PDF-1.7 signed")
+    (tmp_path / "note.txt").write_text("hello")
+
+    assert "text/plain" in hands.refused("attach", hold, "contract", "note.txt")
+    kept = hands("attach", hold, "contract", "contract.pdf")
+    assert "does not fit" in hands.refused("resolve", hold, "approve")
+    done = hands("resolve", hold, "approve", "--draft")
+
+    assert done["resolution"]["response_data"]["contract"] == kept
+    assert [each["name"] for each in hands("files", hold, "--save", "papers")] == ["contract.pdf"]
+    assert (tmp_path / "papers" / "contract.pdf").read_bytes() == b"%PDF-1.7 signed"
+    assert "cannot be written" in hands.refused("files", hold, "--save", "papers")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from holdfast import Holdfast
@@ -110,6 +112,30 @@ async def test_fields_are_asked_one_by_one_with_the_validator_of_the_form(
     assert b'"response_data":{"amount":"199.50","tags":["vat","misc"],"decision":"approve"}' in (
         kept.resolution or b""
     )
+
+
+@pytest.mark.covers("HOLD-FORM-03")
+async def test_a_file_is_named_by_its_path(house: Holdfast, clock: FakeClock, tmp_path: Path) -> None:
+    paper = {
+        "type": "input",
+        "field": "paper",
+        "kind": "file",
+        "accept": ["application/pdf"],
+        "required": True,
+    }
+    hold = await ask(house, sections=[paper, FORM[-1]], undo=0)
+    (tmp_path / "a.pdf").write_bytes(b"%PDF-1.7")
+    (tmp_path / "a.txt").write_text("text")
+    seen = await screen(house, clock)
+
+    assert "the path of a file" in "\n".join(await seen.press("o", "1", "enter"))
+    assert "cannot be read" in "\n".join(await seen.press("nowhere.pdf", "enter"))
+    assert "not accepted" in " ".join(await seen.press("ctrl-u", str(tmp_path / "a.txt"), "enter"))
+    await seen.press("ctrl-u", str(tmp_path / "a.pdf"), "enter")
+
+    row = await seen.row(hold)
+    assert row.status is HoldStatus.resolved
+    assert b'"name":"a.pdf"' in (row.resolution or b"")
 
 
 async def test_fields_that_another_decision_shows_are_asked_for_then(

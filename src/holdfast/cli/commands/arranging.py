@@ -204,3 +204,42 @@ def reply(
 
     seat = Seat(as_=as_, tenant=tenant, store=store, json=json)
     return go(reply(hold, text, question=question, seat=seat))
+
+
+@group.command(
+    epilog="Example:  holdfast holds attach 3fa9c1d2 contract ./contract.pdf --as user:dana@acme",
+)
+def attach(
+    hold: Hold,
+    field: Annotated[str, typer.Argument(help="The field of the form that takes it", metavar="FIELD")],
+    file: Annotated[str, typer.Argument(help="Which file", metavar="FILE")],
+    as_: As = None,
+    tenant: Whose = "default",
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Keep a file for a field of the form. It is in your draft: `resolve --draft` decides with it."""
+    from holdfast.cli.holding.acting import Seat
+    from holdfast.cli.holding.filing import attach
+
+    return go(attach(hold, field, file, Seat(as_=as_, tenant=tenant, store=store, json=json)))
+
+
+@group.command(
+    epilog="Examples:  holdfast holds files 3fa9c1d2   ·   holdfast holds files 3fa9c1d2 --save ./papers"
+)
+def files(
+    hold: Hold,
+    save: Annotated[
+        Text, typer.Option("--save", help="Write them into this folder", metavar="FOLDER")
+    ] = None,
+    as_: As = None,
+    tenant: Whose = "default",
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """What was attached to it."""
+    from holdfast.cli.holding.acting import Seat
+    from holdfast.cli.holding.filing import files
+
+    return go(files(hold, save, Seat(as_=as_, tenant=tenant, store=store, json=json)))

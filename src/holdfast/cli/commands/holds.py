@@ -145,6 +145,7 @@ def resolve(
     ] = None,
     key: Annotated[Text, typer.Option("--key", help="The same key never decides twice")] = None,
     undo: Annotated[bool, typer.Option("--undo", help="Leave a few seconds to take it back")] = False,
+    draft: Annotated[bool, typer.Option("--draft", help="With what your draft has, files included")] = False,
     as_: As = None,
     tenant: Whose = "default",
     store: Store = None,
@@ -168,6 +169,7 @@ def resolve(
         if_match=if_version,
         key=key,
         placed=undo,
+        drafted=draft,
     )
     return go(decide(hold, said, Seat(as_=as_, tenant=tenant, store=store, json=json)))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -13,6 +13,7 @@ from holdfast.cli.main import Exit
 from holdfast.cli.screen import note, print_json, say, table
 from holdfast.cli.telling import command
 from holdfast.errors import InputError
+from holdfast.holds.answers import Submission
 from holdfast.holds.bulk import Bulk, BulkItem
 from holdfast.holds.interface import as_interface
 from holdfast.types.hold import HoldRow
@@ -29,6 +30,19 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     if_match: int | None = None
     key: str | None = None
     placed: bool = False
+    drafted: bool = False  # what is not given is that of the draft
+
+    def filled(self, draft: Submission | None) -> Said:
+        """Raises InputError for a draft that is not there."""
+        if draft is None:
+            raise InputError("there is no draft of yours at this hold.", hint="Leave --draft out.")
+        data, own = draft.response_data, self.data
+        if isinstance(data, dict) and isinstance(own, dict):
+            data = {**cast("dict[str, Any]", data), **cast("dict[str, Any]", own)}
+        elif own is not None:
+            data = own
+        comment = draft.comment if self.comment is None else self.comment
+        return msgspec.structs.replace(self, data=data, comment=comment)
 
     def body(self, row: HoldRow) -> dict[str, Any]:
         """Bound to what the hold asks now: another question is not answered by it."""
@@ -43,6 +57,8 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
 async def resolve(which: str, said: Said, seat: Seat) -> Exit:
     async with sitting(seat) as desk:
         row = await desk.find(which)
+        if said.drafted:
+            said = said.filled(await desk.holds.draft(desk.actor, row.id))
         conditions: dict[str, Any] = {
             "if_match": said.if_match,
             "idempotency_key": said.key,

@@ -8,12 +8,13 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.cli.holding.acting import Desk, moment
+from holdfast.cli.holding.filing import local
 from holdfast.cli.holding.wording import assignee_of, needs_of, roughly, title_of
-from holdfast.cli.inbox.deciding import ask_field
+from holdfast.cli.inbox.deciding import ask_field, attached
 from holdfast.cli.inbox.reading import Reader
 from holdfast.cli.inbox.spans import cut, flat
 from holdfast.cli.inbox.state import Act, State, told
-from holdfast.errors import FormInvalidError, HoldfastError
+from holdfast.errors import FormInvalidError, HoldfastError, InputError
 from holdfast.holds.assigning import same_person
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus
@@ -93,6 +94,18 @@ class Actions:
         else:
             state = _replace(state, open=False, scroll=0)
         return _replace(state, said=said, alert=False)
+
+    async def attach(self, state: State, act: Act) -> State:
+        """A file that is not taken is asked for again."""
+        path = local(act.text)
+        try:
+            kept = await self.desk.holds.attach(self.desk.actor, act.holds[0], act.decision, path.name, path)
+        except InputError as error:
+            prompt = state.prompt
+            wrong = None if prompt is None else _replace(prompt, error=error.message)
+            return _replace(state, prompt=wrong)
+        state, then = attached(state, act.decision, kept)
+        return state if then is None else await self.perform(state, then)
 
     async def bulk(self, state: State, act: Act) -> State:
         shown: dict[str, int] = {row.id: row.version for row in state.rows}
@@ -223,7 +236,7 @@ def _is_claimed_by(row: HoldRow | None, state: State) -> bool:
 _ACTS: Final[dict[str, Callable[[Actions, State, Act], Awaitable[State]]]] = {
     name: getattr(Actions, name)
     for name in (
-        "load", "look", "decide", "bulk", "undo", "draft", "comment", "ask_back", "reply", "reassign",
+"load", "look", "decide", "attach", "bulk", "undo", "draft", "comment", "ask_back", "reply", "reassign",
         "snooze", "claim", "watch",
     )
 }  # fmt: skip

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 import msgspec
 
 from holdfast.cli.inbox.fields import (
     DATA,
+    FILE,
     Field,
     field_named,
     hint_of,
@@ -102,6 +104,15 @@ def _ask(state: State, filling: Filling, field: Field) -> State:
     return _replace(state, filling=_replace(filling, field=field["field"]), prompt=prompt)
 
 
+def attached(state: State, field: str, reference: Mapping[str, Any]) -> Step:
+    """A file is kept: on to what is asked next."""
+    if state.filling is None:
+        return state, None
+    values = {**state.filling.values, field: dict(reference)}
+    filled = _replace(state, filling=_replace(state.filling, values=values), prompt=None)
+    return ask_next(filled, after=field)
+
+
 def ask_field(state: State, error: FormInvalidError) -> State:
     """The first field that was refused, again, with why."""
     row, filling = state.current, state.filling
@@ -184,6 +195,9 @@ def _field(state: State, row: HoldRow, filling: Filling, prompt: Prompt) -> Step
     field = field_named(row, filling.field)
     if field is None:
         return ask_next(_replace(state, prompt=None), after=filling.field)
+    if field.get("kind") == FILE and prompt.text.strip():
+        act = Act(do="attach", holds=(row.id,), text=prompt.text.strip(), decision=field["field"])
+        return state, act
     values = with_value(filling.values, field, prompt.text)
     wrong = wrong_with(row, filling.decision, values, field["field"])
     if wrong:

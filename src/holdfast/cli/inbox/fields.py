@@ -17,10 +17,12 @@ from holdfast.model.template import as_text
 from holdfast.types.hold import HoldRow
 
 Field = Mapping[str, Any]
+FILE: Final = "file"
 DATA: Final = "data"
 """The one field of a hold that has a schema and no form."""
 _YES: Final = ("yes", "y", "true", "1", "on")
 _NO: Final = ("no", "n", "false", "0", "off")
+_WORDS: Final = {"boolean": "yes or no", FILE: "the path of a file"}
 _PROBE: Final = {"\0": "probe"}
 """Fits no kind of field; what is hidden or only shown says so first."""
 
@@ -66,7 +68,9 @@ def wrong_with(row: HoldRow, decision: str, values: Mapping[str, Any], name: str
 
 
 def with_value(values: Mapping[str, Any], field: Field, text: str) -> dict[str, Any]:
-    """An empty line leaves a field as it was proposed, or without a value."""
+    """An empty line leaves a field as it was proposed, or without a value; a file that is attached stays."""
+    if not text.strip() and field.get("kind") == FILE:
+        return dict(values)
     rest = {name: value for name, value in values.items() if name != field["field"]}
     return rest if not text.strip() else {**rest, field["field"]: meant(field, text.strip())}
 
@@ -108,7 +112,7 @@ def hint_of(field: Field) -> str:
     """What it takes, and what an empty line means."""
     kind = field.get("kind", "select")
     choices = " ".join(f"{i}={each['id']}" for i, each in enumerate(field.get("options", ()), 1))
-    parts = [choices or ("yes or no" if kind == "boolean" else kind), field.get("currency", "")]
+    parts = [choices or _WORDS.get(kind, kind), field.get("currency", "")]
     parts += ["several by comma"] if kind == "multiselect" else []
     if field.get("default") is not None:
         parts.append(f"empty: {as_text(field['default'])}")
@@ -121,7 +125,7 @@ def hint_of(field: Field) -> str:
 def text_of(field: Field, values: Mapping[str, Any]) -> str:
     """What stands in the field when it is asked for again: of a draft, or after a slip."""
     value = values.get(field["field"])
-    if value is None:
+    if value is None or (field.get("kind") == FILE and not isinstance(value, str)):
         return ""
     if isinstance(value, list) and field.get("kind") == "multiselect":
         return ", ".join(map(str, cast("list[Any]", value)))

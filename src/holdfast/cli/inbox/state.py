@@ -89,9 +89,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Act(msgspec.Struct, frozen=True, kw_only=True):
-    """What the program is asked to do; it answers with another state.
-
-    `do`: load, look, decide, bulk, comment, ask_back, reply, reassign, claim, snooze, undo, watch, draft."""
+    """What the program is asked to do, by the name that it has in `acting.py`; it answers with another state."""
 
     do: str
     holds: tuple[str, ...] = ()

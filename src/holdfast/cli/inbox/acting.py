@@ -41,7 +41,10 @@ class Actions:
             return ask_field(state, error)
         hint = f" {error.hint}" if error.hint else ""
         state = told(_replace(state, prompt=None, filling=None), f"{error.message}{hint}", alert=True)
-        return await self.reader.refresh(state)
+        try:
+            return await self.reader.refresh(state)
+        except HoldfastError:
+            return state  # the store does not answer: what is shown stays
 
     # ------------------------------------------------------------------ looking
     async def load(self, state: State, act: Act) -> State:

@@ -202,5 +202,6 @@ def _field(state: State, row: HoldRow, filling: Filling, prompt: Prompt) -> Step
     wrong = wrong_with(row, filling.decision, values, field["field"])
     if wrong:
         return _replace(state, prompt=_replace(prompt, error=f"{field['field']}: {wrong}")), None
-    filled = _replace(state, filling=_replace(filling, values=values), prompt=None)
-    return ask_next(filled, after=field["field"])
+    filling = _replace(filling, values=values)
+    asked, act = ask_next(_replace(state, filling=filling, prompt=None), after=field["field"])
+    return asked, act or keep(filling)

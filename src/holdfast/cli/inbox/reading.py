@@ -10,8 +10,8 @@ from holdfast.cli.holding.acting import Desk
 from holdfast.cli.holding.listing import Wanted, find_holds
 from holdfast.cli.inbox.deciding import drafted, typed_so_far
 from holdfast.cli.inbox.refreshing import merged, reread
-from holdfast.cli.inbox.state import Sheet, State
-from holdfast.errors import ForbiddenError, HoldfastError
+from holdfast.cli.inbox.state import Sheet, State, told
+from holdfast.errors import ConflictError, ForbiddenError, HoldfastError, NotFoundError
 from holdfast.holds.history import Entry
 from holdfast.holds.listing import Page
 from holdfast.holds.searching import read_query
@@ -74,10 +74,22 @@ class Reader:
         }
         state = merged(state, found, gone)
         if state.sheet is None:
-            return await self.look(state, state.rows[state.at].id) if state.rows else state
+            return await self._look_again(state, state.rows[state.at].id) if state.rows else state
         keep = state.sheet.row.id if state.open or state.filling else None
         row = keep or (state.rows[state.at].id if state.rows else None)
-        return _replace(state, sheet=None) if row is None else await self.look(state, row)
+        return _replace(state, sheet=None) if row is None else await self._look_again(state, row)
+
+    async def _look_again(self, state: State, hold: str) -> State:
+        """What went to somebody else meanwhile is closed, and not asked for again."""
+        try:
+            return await self.look(state, hold)
+        except (ForbiddenError, ConflictError, NotFoundError) as error:
+            rows = tuple(row for row in state.rows if row.id != hold)
+            at = min(state.at, max(len(rows) - 1, 0))
+            left = _replace(
+                state, rows=rows, at=at, sheet=None, open=False, filling=None, prompt=None, armed=None
+            )
+            return told(left, f"It is out of your hands: {error.message}", alert=True)
 
     async def _now(self, hold: str) -> HoldRow | None:
         try:

@@ -89,7 +89,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Act(msgspec.Struct, frozen=True, kw_only=True):
-    """What the program is asked to do, by the name that it has in `acting.py`; it answers with another state."""
+    """What the program is asked to do, by its name in `acting.py`; it answers with another state."""
 
     do: str
     holds: tuple[str, ...] = ()

@@ -38,7 +38,6 @@ def close_change(vault: Vault, change: HoldChange, row: HoldRow) -> HoldChange:
         event=None if event is None else vault.close_event(event, tenant, run),
         more_events=tuple(vault.close_event(each, tenant, run) for each in change.more_events),
         key=None if change.key is None else _close_key(vault, change.key, row),
-        blobs=tuple(vault.address(digest, tenant) for digest in change.blobs),
         let_go=tuple(place for digest in change.let_go for place in vault.places(digest, tenant)),
     )
 

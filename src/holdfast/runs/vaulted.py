@@ -202,14 +202,6 @@ class VaultedStore(VaultedHolds):
         return self._seen(row), fresh
 
     # ------------------------------------------------------------------ blobs and memories
-    async def stands(self, digest: bytes, tenant: str) -> bytes:
-        """The address at which a blob of this tenant is found; where it is not, the one for a new blob."""
-        places = self.vault.places(digest, tenant)
-        for place in places:
-            if await self.inner.blob(place) is not None:
-                return place
-        return places[0]
-
     async def put_memory(self, memory: Memory) -> None:
         await self.inner.put_memory(self.vault.close_memory(memory))
 

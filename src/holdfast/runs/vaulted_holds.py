@@ -41,6 +41,14 @@ class VaultedHolds:
     inner: Store
     vault: Vault
 
+    async def stands(self, digest: bytes, tenant: str) -> bytes:
+        """The address at which a blob of this tenant is found; where it is not, the one for a new blob."""
+        places = self.vault.places(digest, tenant)
+        for place in places:
+            if await self.inner.blob(place) is not None:
+                return place
+        return places[0]
+
     async def hold(self, hold: HoldId) -> HoldRow | None:
         row = await self.inner.hold(hold)
         return None if row is None else self.vault.open_hold(row)
@@ -123,7 +131,9 @@ class VaultedHolds:
         if change.fields.keys() & _DECIDES:
             # Whoever decides must have been able to read what was asked.
             self.vault.open_hold(row)
-        changed = await self.inner.change_hold(vault_holds.close_change(self.vault, change, row))
+        closed = vault_holds.close_change(self.vault, change, row)
+        blobs = tuple([await self.stands(digest, row.tenant) for digest in change.blobs])
+        changed = await self.inner.change_hold(replace(closed, blobs=blobs))
         return self._listed(changed) if isinstance(changed, HoldRow) else changed
 
     async def due_holds(self, due: Due, *, now: int, limit: int) -> list[HoldRow]:

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from holdfast.errors import BlobMissingError
 from holdfast.store.base import FlowRow
+from holdfast.testing.conformance.hold_changes import asked, decided, to, traces, written
 from holdfast.types.clock import MICROS
 from holdfast.types.record import Refusal, Side
 
@@ -56,6 +58,36 @@ class BlobSuite:
             await kit.store.drop_blobs([A])
         assert await condemn(kit) == []
         assert await kit.store.blob(A) is None
+
+    @pytest.mark.covers("HOLD-FORM-03", "D-37")
+    async def test_blob_that_a_hold_names_is_kept_until_it_is_let_go(self, kit: StoreKit) -> None:
+        hold = await asked(kit)
+        await kit.store.put_blob(A, 1, b"a")
+        for _ in range(2):
+            await written(kit, to(hold, blobs=(A,)))
+        kit.clock.advance(days=365)
+        assert await condemn(kit) == []
+        after = await written(kit, to(hold, decided()))
+        for _ in range(2):
+            await written(kit, to(after, let_go=(A, B)))
+        assert await condemn(kit) == [A]
+
+    @pytest.mark.covers("HOLD-FORM-03", "D-37")
+    async def test_hold_names_no_blob_that_is_not_there(self, kit: StoreKit) -> None:
+        hold = await asked(kit)
+        await kit.store.put_blob(A, 1, b"a")
+        await kit.store.put_blob(B, 1, b"b")
+        kit.clock.advance(days=2)
+        assert await condemn(kit, limit=1) == [A]
+        before = await traces(kit, hold)
+        for missing in (A, C):
+            with pytest.raises(BlobMissingError):
+                await kit.store.change_hold(to(hold, {"priority": "high"}, blobs=(B, missing)))
+        assert await traces(kit, hold) == before
+        assert await condemn(kit) == [A, B]
+        await kit.store.put_blob(A, 1, b"a")
+        await written(kit, to(hold, blobs=(A,)))
+        assert await condemn(kit) == [B]
 
     @pytest.mark.covers("D-37")
     async def test_named_blob_is_never_condemned(self, kit: StoreKit) -> None:

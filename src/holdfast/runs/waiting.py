@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from holdfast.engine.messages import Finished, Message, Stopped
+from holdfast.runs.elapsing import Elapsing
 from holdfast.telemetry import crashpoint
 from holdfast.types.status import RunStatus
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 class Waiter:
     def __init__(self, driver: Driver) -> None:
         self.driver = driver
+        self._elapsing = Elapsing(driver)
         self._judged: set[str] = set()
 
     async def next(self) -> list[Message] | RunStatus:
@@ -30,15 +32,18 @@ class Waiter:
                 messages = await box.take()
                 if messages:
                     return messages
+            over = self._elapsing.over()
+            if over:
+                return [*over]
             driver.awake.clear()
             if underway.is_working():
-                await self._wait(self._next_wake())
+                await self._wait(self._elapsing.left())
                 continue
             if underway.done or await self._judge():
                 continue
             if driver.draining:
                 return await driver.parker.leave()
-            pause = driver.runtime.hot_wait(driver.pos, self._next_wake(), hot_since)
+            pause = driver.runtime.hot_wait(driver.pos, self._elapsing.left(), hot_since)
             if pause > 0:
                 await self._stay(pause)
                 continue
@@ -66,7 +71,7 @@ class Waiter:
             return False
         if driver.box.unread or not (driver.pos.holds or driver.pos.timers):
             return True
-        return driver.runtime.hot_wait(driver.pos, self._next_wake(), hot_since) > 0
+        return driver.runtime.hot_wait(driver.pos, self._elapsing.left(), hot_since) > 0
 
     async def _stay(self, pause: float) -> None:
         """Kept in memory: what comes soon is not worth a park."""
@@ -75,22 +80,18 @@ class Waiter:
         await driver.recorder.committed(driver.queue, driver.pos.head)
         if driver.writer.resting is None and self._only_a_person_helps():
             await driver.writer.rest(RunStatus.pending_input)
-        wake = self._next_wake()
+        wake = self._elapsing.left()
         await self._wait(pause if wake is None else min(pause, max(wake, 0.0005)))
         await driver.runtime.store.fire_timers(limit=100, run=driver.run)
         driver.box.urgent = True
 
     def _only_a_person_helps(self) -> bool:
-        """As when it parks: a question is open, and no time that is near goes on by itself (D-31)."""
-        wake = self._next_wake()
-        return bool(self.driver.pos.holds) and (wake is None or wake > self.driver.runtime.settings.hot_timer)
+        """As when it parks: a question is open, and no time that is near goes on by itself (D-31).
 
-    def _next_wake(self) -> float | None:
-        """Seconds until the next known wake time. That a question expires is told to the run by mail."""
-        pos = self.driver.pos
-        times = [e.wake_at for e in pos.execs.values() if e.wake_at is not None and e.phase == "delay"]
-        times += pos.join_wakes.values()
-        return max(0.0, (min(times) - self.driver.runtime.clock.now()) / 1e6) if times else None
+        That a question expires is told to the run by mail.
+        """
+        wake = self._elapsing.left()
+        return bool(self.driver.pos.holds) and (wake is None or wake > self.driver.runtime.settings.hot_timer)
 
     async def _wait(self, seconds: float | None) -> None:
         """Until something happens, or the time is over (on the runtime's clock)."""

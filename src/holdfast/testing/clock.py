@@ -32,11 +32,13 @@ class FakeClock:
     def __init__(self, start: datetime = START, *, auto: bool = False) -> None:
         self._lock = threading.Lock()
         self._micros = self._start = to_micros(start)
+        # How far the wall clock was set away from the time that has passed.
+        self._set = 0
         self._sleepers: list[_Sleeper] = []
         self._auto = auto
 
     def now(self) -> int:
-        return self._micros
+        return self._micros + self._set
 
     def monotonic(self) -> float:
         return (self._micros - self._start) / MICROS
@@ -71,6 +73,11 @@ class FakeClock:
     ) -> None:
         step = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds, milliseconds=milliseconds)
         self._move(lambda: self._micros + micros(step + (by or timedelta())))
+
+    def set_by(self, by: timedelta) -> None:
+        """The wall clock is set, forward or back. No time passes: `monotonic` and sleepers do not notice."""
+        with self._lock:
+            self._set += micros(by)
 
     def _lie_down(self, seconds: float) -> _Sleeper:
         with self._lock:

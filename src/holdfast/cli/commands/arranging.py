@@ -11,6 +11,7 @@ from holdfast.cli.shell import Json, Store, Text, go
 
 Reason = Annotated[Text, typer.Option(help="Why; kept in the audit")]
 Words = Annotated[str, typer.Argument(help="In quotes", metavar="TEXT")]
+Question = Annotated[Text, typer.Option(help="Which, where several are open", metavar="ID")]
 Until = Annotated[str, typer.Argument(help="So long from now (4h, 2d), or a time", metavar="UNTIL")]
 
 
@@ -168,14 +169,17 @@ def watch(
 @group.command(
     "ask-back",
     epilog="Examples:  holdfast holds ask-back 3fa9c1d2 'Which invoice?'   ·   "
-    "holdfast holds ask-back 3fa9c1d2 'Is this usual?' --to user:sam@acme",
+    "holdfast holds ask-back 3fa9c1d2 'Is this usual?' --to user:sam@acme   ·   "
+    "holdfast holds ask-back 3fa9c1d2 --drop",
 )
 def ask_back(
     hold: Hold,
-    text: Words,
+    text: Annotated[Text, typer.Argument(help="In quotes", metavar="TEXT")] = None,
     to: Annotated[
         str, typer.Option(help="requester (who started the run), agent, or user:NAME", metavar="WHOM")
     ] = "requester",
+    drop: Annotated[bool, typer.Option("--drop", help="Take the question back")] = False,
+    question: Question = None,
     as_: As = None,
     tenant: Whose = "default",
     store: Store = None,
@@ -183,16 +187,22 @@ def ask_back(
 ) -> int:
     """Ask for what you need to decide. The deadline stands still until the reply."""
     from holdfast.cli.holding.acting import Seat
-    from holdfast.cli.holding.arranging import ask_back
+    from holdfast.cli.holding.arranging import ask_back, drop_question
+    from holdfast.errors import InputError
 
-    return go(ask_back(hold, text, to=to, seat=Seat(as_=as_, tenant=tenant, store=store, json=json)))
+    seat = Seat(as_=as_, tenant=tenant, store=store, json=json)
+    if drop == (text is not None):
+        raise InputError("ask something, or take it back by --drop.", hint="One of the two.")
+    if text is None:
+        return go(drop_question(hold, question, seat))
+    return go(ask_back(hold, text, to=to, seat=seat))
 
 
 @group.command(epilog="Example:  holdfast holds reply 3fa9c1d2 'Number 42.' --as user:ian@acme")
 def reply(
     hold: Hold,
     text: Words,
-    question: Annotated[Text, typer.Option(help="Which, where several are open", metavar="ID")] = None,
+    question: Question = None,
     as_: As = None,
     tenant: Whose = "default",
     store: Store = None,

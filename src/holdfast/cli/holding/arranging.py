@@ -59,6 +59,13 @@ async def ask_back(which: str, text: str, *, to: str, seat: Seat) -> Exit:
     )
 
 
+async def drop_question(which: str, question: str | None, seat: Seat) -> Exit:
+    async def do(desk: Desk, row: HoldRow) -> HoldRow:
+        return await desk.holds.drop_question(desk.actor, row.id, question=question)
+
+    return await act(seat, which, do, lambda row: f"Nobody has to reply about {short(row)} any more.")
+
+
 async def reply(which: str, text: str, *, question: str | None, seat: Seat) -> Exit:
     async def do(desk: Desk, row: HoldRow) -> HoldRow:
         return await desk.holds.reply(desk.actor, row.id, text, question=question)

@@ -80,6 +80,8 @@ def _banner(state: State, row: HoldRow, width: int) -> Iterator[Line]:
 def _facts(state: State, row: HoldRow) -> list[tuple[str, str]]:
     due = countdown(row, state.now) if row.status is HoldStatus.pending else ""
     deadline = f"{due}, at {clock_time(row.expires_at)}" if due and row.expires_at else due
+    if row.paused_at is not None:
+        deadline = "stands still until the reply" if due else ""
     found = [
         ("deadline", deadline),
         ("priority", row.priority),

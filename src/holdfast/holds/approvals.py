@@ -9,10 +9,10 @@ from typing import Final
 import msgspec
 
 from holdfast.holds.assigning import UNROUTED, parse_assignee, person_key
+from holdfast.types.consent import approves, consent, refusal, refuses
 from holdfast.types.hold import HoldRow, Option
 from holdfast.types.terms import Approval, Assignee
 
-REJECTING: Final = frozenset({"reject", "rejected", "deny", "decline", "no"})
 REJECT: Final = "reject"
 
 
@@ -43,15 +43,20 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rejects(options: Sequence[Option] | None, decision: str) -> bool:
-    """Whether a decision says no: by its name, or because its option is marked as dangerous."""
-    if decision.lower() in REJECTING:
-        return True
-    return any(option.id == decision and option.variant == "danger" for option in options or ())
+    """Whether a decision says no: one of its options that does, or any text where it has none."""
+    known = options is None or any(option.id == decision for option in options)
+    return known and refuses(decision)
+
+
+def vetoes(options: Sequence[Option] | None, decision: str) -> bool:
+    """Whether whoever has a veto makes use of it: by a no, or by anything but the yes that there is."""
+    other = consent(options) is not None and not approves(decision, options)
+    return rejects(options, decision) or other
 
 
 def rejection(options: Sequence[Option] | None) -> str:
     """The option that says no; `reject` where there is none."""
-    return next((option.id for option in options or () if rejects(options, option.id)), REJECT)
+    return refusal(options) or REJECT
 
 
 def seats_of(hold: HoldRow) -> tuple[Assignee, ...]:
@@ -104,12 +109,12 @@ def _signatures(hold: HoldRow, votes: Sequence[Vote]) -> list[Vote]:
 def tally(hold: HoldRow, votes: Sequence[Vote], *, electorate: int | None = None) -> Tally:
     """What the votes come to, in the order in which they were cast. `electorate`: how many people may vote at
     all, where that is known; then a quorum that cannot be reached any more ends it at once."""
-    vetoed = next((vote for vote in votes if vote.veto and rejects(hold.options, vote.decision)), None)
+    vetoed = next((vote for vote in votes if vote.veto and vetoes(hold.options, vote.decision)), None)
     # Whoever has only a veto can end it, and counts for nothing else.
     seated = [vote for vote in votes if vote.seats]
     known = Tally(counts=dict(Counter(vote.decision for vote in seated)), need=_need(hold))
     if vetoed is not None:
-        return _ended(known, vetoed.decision, "veto")
+        return _ended(known, _no(hold, vetoed), "veto")
     if hold.terms.approval.mode == "sequential":
         return _in_order(hold, seated, known)
     return _by_count(hold, seated, known, electorate)
@@ -120,6 +125,8 @@ def _in_order(hold: HoldRow, votes: Sequence[Vote], known: Tally) -> Tally:
     refused = next((vote for vote in signed if rejects(hold.options, vote.decision)), None)
     if refused is not None:
         return _ended(known, refused.decision, "rejected")
+    if len({vote.decision for vote in signed}) > 1:
+        return _ended(known, rejection(hold.options), "rejected")
     if len(signed) >= known.need:
         return _ended(known, signed[-1].decision, "sequential")
     return msgspec.structs.replace(known, missing=known.need - len(signed), turn=turn_of(hold, votes))
@@ -133,6 +140,11 @@ def _by_count(hold: HoldRow, votes: Sequence[Vote], known: Tally, electorate: in
     if electorate is not None and best + max(electorate - len(votes), 0) < known.need:
         return _ended(known, rejection(hold.options), "unreachable")
     return msgspec.structs.replace(known, missing=known.need - best)
+
+
+def _no(hold: HoldRow, vote: Vote) -> str:
+    """One person alone decides nothing but a no, whatever else they have said."""
+    return vote.decision if rejects(hold.options, vote.decision) else rejection(hold.options)
 
 
 def _ended(known: Tally, outcome: str, why: str) -> Tally:

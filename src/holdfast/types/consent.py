@@ -22,13 +22,17 @@ def approves(decision: str, options: Sequence[Option] | None = None) -> bool:
     return any(option.id == decision and option.variant == "primary" for option in options or ())
 
 
+def refuses(decision: str) -> bool:
+    """Whether this answer says no, by its word alone: a button that is shown as dangerous deletes as often as
+    it declines."""
+    return decision.casefold() in NO
+
+
 def refusal(options: Sequence[Option] | None) -> str | None:
     """The answer that says no, where one is offered. Without options any text is one."""
     if not options:
         return "reject"
-    found = [option.id for option in options if option.id.casefold() in NO]
-    found += [option.id for option in options if option.variant == "danger"]
-    return found[0] if found else None
+    return next((option.id for option in options if refuses(option.id)), None)
 
 
 def consent(options: Sequence[Option] | None) -> str | None:

@@ -46,7 +46,9 @@ def test_quorum_that_cannot_be_reached_any_more_is_a_rejection_at_once() -> None
 
 @pytest.mark.covers("RS-10")
 def test_rejection_is_the_option_that_says_no_and_never_an_approval() -> None:
-    assert rejection((Option("ship", "Ship"), Option("stop", "Stop", "danger"))) == "stop"
+    # What is shown as dangerous may be the very thing that is to be approved.
+    assert rejection((Option("keep", "Keep"), Option("wipe", "Wipe", "danger"))) == "reject"
+    assert rejection((Option("approve", "Wipe", "danger"), Option("keep", "Keep"))) == "reject"
     assert rejection((Option("ship", "Ship"), Option("Deny", "Deny"))) == "Deny"
     assert rejection((Option("a", "A"), Option("b", "B"))) == "reject"
     assert rejection(None) == "reject"

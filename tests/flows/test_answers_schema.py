@@ -49,7 +49,7 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
         ["data.amount: 0 is not at least 1", "data.notes: is not asked for"],
     ),
     "a type of the caller's": (("amount", 5), ["data: a list is not an object"]),
-    "no number": ({"amount": float("nan")}, ["data.amount: null is not an integer"]),
+    "no number": ({"amount": float("nan")}, ["data: JSON has no NaN and no infinity"]),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any, Final, cast
 
 import msgspec
@@ -20,7 +21,8 @@ MAX_SHOWN: Final = 10
 
 _FORM = "Send data that fits the hold's schema."
 _FORMS = {"in_doubt": 'Write {"update": {FIELD: VALUE}} for a node, {"value": VALUE} for a step of one.'}
-_KNOWN = ("decision", "resolution", "response_data", "comment", "request_hash")
+_PARTS = ("decision", "response_data", "comment", "request_hash")
+_KNOWN = (*_PARTS, "resolution")
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,15 +51,27 @@ def read_body(body: Mapping[str, Any]) -> Submission:
 
 def read_draft(body: Mapping[str, Any]) -> Submission:
     """The same, which may still lack the decision."""
-    unknown = sorted(str(key) for key in body if key not in _KNOWN)
+    outer = _known(body, _KNOWN)
+    found = outer.get("resolution")
+    inner = _known(found, _PARTS) if isinstance(found, Mapping) else {"decision": found}
+    return Submission(**{name: _one(name, outer.get(name), inner.get(name)) for name in _PARTS})
+
+
+def _known(body: Any, names: tuple[str, ...]) -> Mapping[str, Any]:
+    """Raises AnswerInvalidError for what is no object, or has more than these: a slip in a name is no part
+    of what somebody said."""
+    if not isinstance(body, Mapping):
+        raise AnswerInvalidError(
+            f"an answer is an object or the text of a decision, not {type(body).__name__}.",
+            hint='Send {"decision": ...}.',
+        )
+    given = cast("Mapping[str, Any]", body)
+    unknown = sorted(str(key) for key in given if key not in names)
     if unknown:
         raise AnswerInvalidError(
-            f"a decision has no {', '.join(map(repr, unknown))}.", hint=f"It has: {', '.join(_KNOWN)}."
+            f"a decision has no {', '.join(map(repr, unknown))}.", hint=f"It has: {', '.join(names)}."
         )
-    found = body.get("resolution")
-    inner = cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {"decision": found}
-    said = {name: _one(name, body.get(name), inner.get(name)) for name in _KNOWN if name != "resolution"}
-    return Submission(**said)
+    return given
 
 
 def _one(name: str, outer: Any, inner: Any) -> Any:
@@ -100,8 +114,11 @@ def _chosen(row: HoldRow, decision: str | None) -> Option | None:
         raise _no_option(decision, [option.id for option in row.options])
     if not decision or not decision.strip():
         raise AnswerInvalidError("an answer must not be empty.", hint="An empty reply never approves.")
-    if row.type != "freeform" and len(decision) > MAX_TEXT:
-        raise AnswerInvalidError(f"an answer has at most {MAX_TEXT} characters.")
+    if len(decision) > MAX_TEXT:
+        raise AnswerInvalidError(
+            f"a decision has at most {MAX_TEXT} characters, not {len(decision):,}.",
+            hint="Say it in a few words, and the rest in the comment.",
+        )
     return None
 
 
@@ -139,6 +156,10 @@ def demand_small(data: Any) -> None:
         raise ValueTooLargeError(
             f"the data of an answer is nested deeper than {MAX_DEPTH} levels.", hint="Send it flatter."
         )
+    if not _is_finite(data):
+        # They would be kept as null: not what was said.
+        problem = "data: JSON has no NaN and no infinity"
+        raise AnswerInvalidError(f"{problem}.", hint="Send a number, or null.", problems=[problem])
 
 
 def _too_large(what: str, size: int, limit: int) -> ValueTooLargeError:
@@ -150,14 +171,22 @@ def _too_large(what: str, size: int, limit: int) -> ValueTooLargeError:
     )
 
 
-def _deeper(value: Any, levels: int) -> bool:
+def _inside(value: Any) -> list[Any] | None:
+    """Of a list or an object; else none."""
     if isinstance(value, Mapping):
-        inner = list(cast("Mapping[Any, Any]", value).values())
-    elif isinstance(value, (list, tuple)):
-        inner = list(cast("list[Any]", value))
-    else:
-        return False
-    return levels <= 0 or any(_deeper(each, levels - 1) for each in inner)
+        return list(cast("Mapping[Any, Any]", value).values())
+    return list(cast("list[Any]", value)) if isinstance(value, (list, tuple)) else None
+
+
+def _deeper(value: Any, levels: int) -> bool:
+    inner = _inside(value)
+    return inner is not None and (levels <= 0 or any(_deeper(each, levels - 1) for each in inner))
+
+
+def _is_finite(value: Any) -> bool:
+    if isinstance(value, float):
+        return isfinite(value)
+    return all(_is_finite(each) for each in _inside(value) or ())
 
 
 def encoded(value: Any) -> bytes:
@@ -175,6 +204,7 @@ def fitting(row: HoldRow, resolution: dict[str, Any]) -> dict[str, Any]:
 
     Raises AnswerInvalidError with every problem, FormInvalidError with every field."""
     if row.schema is None:
+        _demand_object(resolution["response_data"])
         return resolution
     # Forms are loaded where there is one: most programs only open holds, or have none with a form.
     from holdfast.holds.forms.answering import filled_in, form_of
@@ -188,6 +218,15 @@ def fitting(row: HoldRow, resolution: dict[str, Any]) -> dict[str, Any]:
     if problems:
         raise _misfit(row, problems)
     return said
+
+
+def _demand_object(data: Any) -> None:
+    """What nothing asks for may be said in an object of any form (RS-4)."""
+    if data is not None and not encoded(data).startswith(b"{"):
+        raise AnswerInvalidError(
+            f"the data of an answer must be an object, not {type(data).__name__}.",
+            hint='Send {"NAME": VALUE}.',
+        )
 
 
 def _misfit(row: HoldRow, problems: list[str]) -> AnswerInvalidError:

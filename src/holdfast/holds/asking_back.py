@@ -14,7 +14,7 @@ from holdfast.holds.changing import change
 from holdfast.holds.office import Office, Permit
 from holdfast.holds.past import agent_of, asked_of
 from holdfast.holds.reminding import next_reminder
-from holdfast.holds.telling import ASKED_BACK, REPLIED, entry, event, message
+from holdfast.holds.telling import ASKED_BACK, QUESTION_DROPPED, REPLIED, entry, event, message
 from holdfast.types import outbox
 from holdfast.types.hold import HoldChange, HoldRow, Note
 from holdfast.types.ids import new_id
@@ -78,7 +78,7 @@ async def reply(
             hold=row.id,
             version=row.version,
             at=now,
-            fields=_resumed(row, now) if len(pending) == 1 else {"paused_at": row.paused_at},
+            fields=_one_less(row, now, pending),
             audit=(entry(row, actor.id, "replied", now, question=asked.slot),),
             notes=(_note(row, actor, "reply", asked.slot, body, now),),
             outbox=(message(row, outbox.ASKED_BACK, number=f"{asked.slot}:reply", **facts),),
@@ -86,6 +86,35 @@ async def reply(
         )
 
     return await change(office, actor, hold, "reply", decide)
+
+
+async def drop_question(office: Office, actor: Actor, hold: str, *, question: str | None = None) -> HoldRow:
+    """Take back what was asked: for whoever asked it, and whoever may decide or arrange the hold. Nobody has
+    to answer it any more, and the deadline goes on.
+
+    `question`: which one, where several are open. Raises NotFoundError where none is."""
+
+    async def decide(row: HoldRow, now: int) -> HoldChange:
+        permit = await office.permit(actor, "view", row, now)
+        conflicts.demand_open(row)
+        pending = await open_questions(office, row)
+        whose = pending
+        if not any(office.ask(permit, act, row, now).allowed for act in ("ask_back", "extend")):
+            whose = [note for note in pending if same_person(note.person, actor.id)]
+            if pending and not whose:
+                raise ForbiddenError("that question was asked by somebody else.", hold=row.id)
+        asked = _the_one(row, whose, question)
+        return HoldChange(
+            hold=row.id,
+            version=row.version,
+            at=now,
+            fields=_one_less(row, now, pending),
+            audit=(entry(row, actor.id, "question_dropped", now, question=asked.slot),),
+            drop_notes=(("question", asked.slot),),
+            event=event(row, QUESTION_DROPPED, now, by=actor.id),
+        )
+
+    return await change(office, actor, hold, "drop_question", decide)
 
 
 async def open_questions(office: Office, row: HoldRow) -> list[Note]:
@@ -113,20 +142,29 @@ def _whom(row: HoldRow, actor: Actor, to: str) -> str:
 
 
 def _meant(row: HoldRow, actor: Actor, permit: Permit, pending: list[Note], question: str | None) -> Note:
-    theirs = [note for note in pending if question in (None, note.slot)]
+    theirs = pending
     if permit.verdict.authority == "asked":
-        mine = [note for note in theirs if same_person(asked_of(note), actor.id)]
-        if theirs and not mine:
+        theirs = [note for note in pending if same_person(asked_of(note), actor.id)]
+        if not theirs and any(question in (None, note.slot) for note in pending):
             raise ForbiddenError("that question was put to somebody else.", hold=row.id)
-        theirs = mine
-    if not theirs:
+    return _the_one(row, theirs, question)
+
+
+def _the_one(row: HoldRow, notes: list[Note], question: str | None) -> Note:
+    found = [note for note in notes if question in (None, note.slot)]
+    if not found:
         raise NotFoundError(f"nothing of the kind was asked back about hold {row.id}.", hold=row.id)
-    if len(theirs) > 1:
-        ids = [note.slot for note in theirs]
+    if len(found) > 1:
+        ids = [note.slot for note in found]
         raise InputError(
             f"{len(ids)} questions are open.", hint=f"Name the one: {', '.join(ids)}.", questions=ids
         )
-    return theirs[0]
+    return found[0]
+
+
+def _one_less(row: HoldRow, now: int, pending: list[Note]) -> dict[str, Any]:
+    """With the last question the deadline goes on."""
+    return _resumed(row, now) if len(pending) == 1 else {"paused_at": row.paused_at}
 
 
 def _resumed(row: HoldRow, now: int) -> dict[str, Any]:

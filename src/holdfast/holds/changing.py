@@ -99,7 +99,7 @@ async def refuse(
 ) -> None:
     """In the audit, with what the refused had filled in as their draft; the row stays as it is."""
     now = office.now()
-    drafts = _drafts(row, actor, said, now) if not isinstance(error, ForbiddenError) else ()
+    drafts = () if isinstance(error, ForbiddenError) else await _drafts(office, row, actor, said, now)
     data = {"action": action, "code": error.code, "status": error.status}
     refused = entry(row, actor.id, "refused", now, **data)
     made = HoldChange(hold=row.id, version=row.version, at=now, audit=(refused,), notes=drafts)
@@ -109,14 +109,27 @@ async def refuse(
         error.hint = "What you had filled in is kept as your draft."
 
 
-def _drafts(row: HoldRow, actor: Actor, said: Submission | None, now: int) -> tuple[Note, ...]:
-    """Of what can be kept: people only, and nothing that is no JSON or too large."""
+async def _drafts(
+    office: Office, row: HoldRow, actor: Actor, said: Submission | None, now: int
+) -> tuple[Note, ...]:
+    """Of what can be kept: people only, and nothing that is no JSON or too large. What was filled in before
+    stays where it was not sent again: a slip of the hand costs nobody their work."""
     if said is None or said.is_empty or actor.is_system or actor.is_service:
         return ()
+    before = await draft_of(office, row, actor) or Submission()
+    given = {name: value for name in said.__struct_fields__ if (value := getattr(said, name)) is not None}
     try:
-        return (draft_note(row, actor, said, now),)
+        return (draft_note(row, actor, msgspec.structs.replace(before, **given), now),)
     except InputError:
         return ()
+
+
+async def draft_of(office: Office, row: HoldRow, actor: Actor) -> Submission | None:
+    """One's own."""
+    for note in await office.store.hold_notes(row.id, kinds=("draft",)):
+        if note.slot == person_key(actor.id):
+            return msgspec.json.decode(note.body, type=Submission)
+    return None
 
 
 def draft_note(row: HoldRow, actor: Actor, said: Submission, now: int) -> Note:

@@ -12,6 +12,7 @@ from holdfast.holds.calendars import Calendar
 from holdfast.holds.closing import FREED, cancelled, closed_elsewhere, resolved
 from holdfast.holds.reminding import next_reminder
 from holdfast.holds.telling import ESCALATED, EXPIRED, entry, event, message
+from holdfast.model.holding import default_of
 from holdfast.types import outbox
 from holdfast.types.clock import MICROS, iso
 from holdfast.types.duration import BusinessDuration
@@ -67,16 +68,10 @@ def lapse(row: HoldRow, now: int, ahead: Ahead) -> HoldChange | None:
     return _expired(row, now, ahead)
 
 
-def default_decision(row: HoldRow) -> str:
-    """What the flow sees: the option marked as default, else the one that its terms name (EX-5)."""
-    marked = [option.id for option in row.options or () if option.default is True]
-    return marked[0] if marked else row.terms.default_option or "default"
-
-
 def _by_default(row: HoldRow) -> dict[str, Any]:
     return {
         "decision": "default",
-        "effective_decision": default_decision(row),
+        "effective_decision": default_of(row.options, row.terms),
         "response_data": None,
         "comment": None,
         "auto_expired": True,

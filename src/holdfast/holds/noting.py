@@ -9,7 +9,7 @@ import msgspec
 from holdfast.errors import InputError
 from holdfast.holds.answers import Submission, demand_comment
 from holdfast.holds.assigning import person_key
-from holdfast.holds.changing import change, draft_note, load, look
+from holdfast.holds.changing import change, draft_note, draft_of, load, look
 from holdfast.holds.office import Office
 from holdfast.holds.telling import COMMENTED, entry, event
 from holdfast.types.clock import iso
@@ -61,11 +61,7 @@ async def save_draft(office: Office, actor: Actor, hold: str, said: Submission) 
 
 async def draft(office: Office, actor: Actor, hold: str) -> Submission | None:
     """One's own, also of a hold that was decided or went to somebody else meanwhile."""
-    row = await load(office, actor, hold)
-    for note in await office.store.hold_notes(row.id, kinds=("draft",)):
-        if note.slot == person_key(actor.id):
-            return msgspec.json.decode(note.body, type=Submission)
-    return None
+    return await draft_of(office, await load(office, actor, hold), actor)
 
 
 async def drop_draft(office: Office, actor: Actor, hold: str) -> None:

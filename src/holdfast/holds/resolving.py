@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.errors import AnswerInvalidError, KeyReusedError
+from holdfast.errors import InputError, KeyReusedError
 from holdfast.holds import conflicts
 from holdfast.holds.answers import Submission, check, demand_name, encoded, fitting
 from holdfast.holds.assigning import same_person
@@ -158,12 +158,15 @@ def _says_the_same(row: HoldRow, actor: Actor, said: Submission) -> bool:
     kept = conflicts.resolution_of(row)
     if kept.get("votes") or not same_person(row.resolved_by or "", actor.id):
         return False
-    if said.decision != kept.get("decision") or (said.comment or "").strip() != (kept.get("comment") or ""):
+    if said.request_hash not in (None, row.request_hash):
         return False
     # A form gives values their types: what is sent again is filled in again and compared as it is kept.
     try:
-        again = fitting(row, {**kept, "response_data": said.response_data})
-    except AnswerInvalidError:
+        checked = check(row, said)
+        again = fitting(row, {**kept, "response_data": checked.response_data})
+    except InputError:
+        return False
+    if (checked.decision, checked.comment) != (kept.get("decision"), kept.get("comment")):
         return False
     return bool(encoded(again["response_data"]) == encoded(kept.get("response_data")))
 

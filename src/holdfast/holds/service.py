@@ -136,7 +136,7 @@ class HoldService(Leaving):
         named = Submission(
             decision=decision, response_data=response_data, comment=comment, request_hash=request_hash
         )
-        if isinstance(body, str):
+        if isinstance(body, str) and decision is None:
             said = msgspec.structs.replace(named, decision=body)
         elif body is not None and named != Submission():
             raise AnswerInvalidError("an answer is given as a body or by name, not as both.")
@@ -267,6 +267,12 @@ class HoldService(Leaving):
         from holdfast.holds import asking_back
 
         return await asking_back.reply(self.office, actor, hold, text, question=question)
+
+    async def drop_question(self, actor: Actor, hold: str, *, question: str | None = None) -> HoldRow:
+        """Take back what was asked back: nobody has to reply, and the deadline goes on."""
+        from holdfast.holds import asking_back
+
+        return await asking_back.drop_question(self.office, actor, hold, question=question)
 
     async def _read(self, actor: Actor, hold: str, body: Body) -> Submission:
         """Whoever may not see the hold learns that first."""

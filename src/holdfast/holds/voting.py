@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -19,6 +19,8 @@ from holdfast.holds.telling import VOTED, entry, event
 from holdfast.types.clock import iso
 from holdfast.types.hold import HoldChange, HoldRow, Note
 from holdfast.types.terms import Actor, Assignee
+
+_FILLED: Final = ("response_data", "comment", "edited_fields")
 
 
 class Ballot(Vote, frozen=True, kw_only=True):
@@ -135,7 +137,7 @@ def _note(row: HoldRow, actor: Actor, ballot: Ballot, number: int) -> Note:
 def _outcome(resolution: dict[str, Any], cast: list[Ballot], count: Tally) -> dict[str, Any]:
     """What was decided, with what the last to say so had filled in, and who voted how."""
     agreeing = [each for each in cast if each.decision == count.outcome]
-    filled = agreeing[-1].resolution if agreeing else {"response_data": None, "comment": None}
+    filled = agreeing[-1].resolution if agreeing else {}
     votes = [
         {
             "person": each.person,
@@ -147,5 +149,8 @@ def _outcome(resolution: dict[str, Any], cast: list[Ballot], count: Tally) -> di
         }
         for each in cast
     ]
-    said = {**resolution, "response_data": filled.get("response_data"), "comment": filled.get("comment")}
-    return {**said, "decision": count.outcome, "votes": votes, "outcome_by": count.why}
+    said = {name: value for name, value in resolution.items() if name not in _FILLED}
+    given = {"response_data": None, "comment": None} | {
+        name: filled[name] for name in _FILLED if name in filled
+    }
+    return {**said, **given, "decision": count.outcome, "votes": votes, "outcome_by": count.why}

@@ -12,6 +12,9 @@ from holdfast.types.terms import HoldTerms
 
 MAX_ASSIGNEE: Final = 500
 BRANCH: Final = "branch:"
+_NOT_TOLD: Final = frozenset(
+    {"members", "auth_method", "channel", "authority", "on_behalf_of", "override_reason"}
+)
 EXCLUDABLE: Final = ("initiator", "earlier_approvers", "last_editor")
 
 
@@ -44,6 +47,17 @@ def decision_of(resolution: Mapping[str, Any]) -> Any:
     """What a flow sees as the decision: of one that nobody made, the option that it comes to (EX-5)."""
     found = resolution.get("effective_decision")
     return resolution.get("decision") if found is None else found
+
+
+def said_to_flow(resolution: Mapping[str, Any]) -> dict[str, Any]:
+    """What a flow is told of a decision (RM-2). By what right and over which way somebody decided, and what
+    they belonged to, is kept with the hold and goes into no run's state."""
+    told = {name: value for name, value in resolution.items() if name not in _NOT_TOLD}
+    if told.get("votes"):
+        told["votes"] = [
+            {name: value for name, value in vote.items() if name not in _NOT_TOLD} for vote in told["votes"]
+        ]
+    return told
 
 
 def assignee_fault(text: str) -> str | None:

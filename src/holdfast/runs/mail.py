@@ -20,6 +20,7 @@ from holdfast.engine.messages import (
     TimerFired,
 )
 from holdfast.errors import VersionMismatchError
+from holdfast.model.holding import said_to_flow
 from holdfast.runs import evidence
 from holdfast.runs.changes import changed_ahead
 from holdfast.store.base import Store
@@ -49,9 +50,15 @@ class Box:
         """On loading a run: is it our code, what was under way, then the mail."""
         messages = await self._first(inbox_seq)
         if self.driver.row.term > 1:
-            answered = {message.hold for message in messages if isinstance(message, Answered | Lapsed)}
-            self.driver.writer.announce([hold for hold in self.driver.pos.holds if hold not in answered])
+            self.driver.writer.announce(self._still_asked(messages))
         return messages
+
+    def _still_asked(self, messages: list[Message]) -> list[str]:
+        """The open questions that the mail does not answer. One that is cancelled asks nobody anything."""
+        if any(isinstance(message, CancelAsked) for message in messages):
+            return []
+        answered = {message.hold for message in messages if isinstance(message, Answered | Lapsed)}
+        return [hold for hold in self.driver.pos.holds if hold not in answered]
 
     async def _first(self, inbox_seq: int) -> list[Message]:
         self.seen = inbox_seq
@@ -155,7 +162,7 @@ async def _outcome(store: Store, row: InboxRow) -> Message | None:
         return None
     if hold.resolution is None:
         return _lapse(hold, row)
-    resolution = freeze(msgspec.json.decode(hold.resolution))
+    resolution = freeze(said_to_flow(msgspec.json.decode(hold.resolution)))
     return Answered(
         hold=hold.id,
         resolution=resolution,

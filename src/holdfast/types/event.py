@@ -102,6 +102,7 @@ EVENTS = {
     "hold.taken_back": EventKind("a decision was taken back in time", ("hold", "by")),
     "hold.asked_back": EventKind("the deadline stands still for a question back", ("hold", "by", "to")),
     "hold.replied": EventKind("a question back is answered", ("hold", "by")),
+    "hold.question_dropped": EventKind("a question back needs no answer any more", ("hold", "by")),
     "hold.escalated": EventKind(
         "nobody decided in time, and the question goes to the next",
         ("hold", "from", "to", "epoch", "rung", "expires_at", "by", "reason"),

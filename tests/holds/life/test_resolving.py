@@ -142,13 +142,13 @@ async def test_what_is_too_large_or_too_deep_is_refused_and_the_hold_stays_open(
     row = await scene.asks()
     deep: Any = 1
     for _ in range(21):
-        deep = [deep]
+        deep = {"in": deep}
     for wrong in ({"response_data": {"x": "y" * 262_144}}, {"response_data": deep}, {"comment": "é" * 5001}):
         with pytest.raises(ValueTooLargeError) as caught:
             await scene.holds.resolve(DANA, row.id, {"decision": "approve", **wrong})
         assert caught.value.status == 413
     assert await scene.row(row.id) == row
-    body = {"decision": "approve", "response_data": deep[0], "comment": "é" * 5000}
+    body = {"decision": "approve", "response_data": deep["in"], "comment": "é" * 5000}
     assert (await scene.holds.resolve(DANA, row.id, body)).row.status is HoldStatus.resolved
 
 

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from holdfast.holds.deadlines import after, armed, length_at, with_ladder
-from holdfast.holds.expiring import SWEEP_INTERVAL, Ahead, default_decision, lapse
+from holdfast.holds.expiring import SWEEP_INTERVAL, Ahead, lapse
+from holdfast.model.holding import default_of
 from holdfast.types.hold import HoldChange, HoldRow, Option
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Assignee, HoldTerms, Rung
@@ -91,7 +92,7 @@ def test_a_hold_with_a_default_is_resolved_by_the_system() -> None:
 def test_the_default_is_what_is_marked_then_what_is_named(
     options: tuple[Option, ...] | None, named: str | None, decision: str
 ) -> None:
-    assert default_decision(a_row(options=options, terms=HoldTerms(default_option=named))) == decision
+    assert default_of(options, HoldTerms(default_option=named)) == decision
 
 
 @pytest.mark.covers("EX-5", "EX-8")

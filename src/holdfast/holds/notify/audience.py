@@ -35,12 +35,14 @@ def _waiting(row: HoldRow) -> list[Assignee]:
     return list(voters_of(row))
 
 
-async def asked_back(store: Store, row: HoldRow, payload: dict[str, Any]) -> str:
-    """What was asked or answered, and about what."""
+async def asked_back(store: Store, row: HoldRow, payload: dict[str, Any]) -> str | None:
+    """What was asked or answered, and about what; None: it was taken back."""
     kind = "reply" if payload.get("reply") else "question"
     notes = await store.hold_notes(row.id, kinds=(kind,))
     found = next((note for note in notes if note.slot == payload.get("question")), None)
-    text = "" if found is None else str(msgspec.json.decode(found.body).get("text", ""))
+    if found is None:
+        return None
+    text = str(msgspec.json.decode(found.body).get("text", ""))
     return f"{text}\n\nAbout: {row.prompt}"
 
 

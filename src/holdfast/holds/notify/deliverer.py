@@ -146,6 +146,8 @@ class Deliverer:
         if message.topic == CLOSED and await in_flight(self.store, message, self.store.now()):
             return End(OutboxState.waiting, "others are told first", self.store.now() + SHORTLY)
         words = await asked_back(self.store, row, payload) if message.topic == ASKED_BACK else row.prompt
+        if words is None:
+            return End(OutboxState.skipped, "the question was taken back")
         notice = notice_of(row, id=message.key, topic=message.topic, payload=payload, prompt=words)
         known = await recipients_of(self.store, row.id)
         places = await self._places(row, notice, known, payload)

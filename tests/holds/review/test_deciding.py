@@ -1,0 +1,166 @@
+"""What a review found in deciding: slips that passed for something else, work that was lost, states that knew
+too much."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from holdfast import Holdfast
+from holdfast.errors import AnswerInvalidError, ForbiddenError, HoldDecidedError, NotFoundError
+from holdfast.testing.clock import FakeClock
+from holdfast.types.outbox import ASKED_BACK
+from tests.holds.life.scene import ADMIN, DANA, FINN, SAM, Scene, said
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def scene(anyio_backend: str) -> AsyncIterator[Scene]:
+    clock = FakeClock()
+    async with Holdfast("memory:", clock=clock) as house:
+        yield Scene(house, clock, await house.holds())
+
+
+# ---------------------------------------------------------------------- bodies
+
+
+@pytest.mark.covers("RS-1", "HOLD-BAD-01")
+@pytest.mark.parametrize(
+    "body",
+    [
+        5,
+        ["approve"],
+        True,
+        {"resolution": {"decision": "approve", "coment": "a slip"}},
+        {"resolution": {"decision": "approve", "resolution": "reject"}},
+    ],
+)
+async def test_a_body_is_refused_when_it_is_no_object_or_has_a_slip_inside(scene: Scene, body: Any) -> None:
+    row = await scene.asks()
+    for act in (scene.holds.resolve, scene.holds.place):
+        with pytest.raises(AnswerInvalidError):
+            await act(DANA, row.id, body)
+    assert await scene.row(row.id) == row
+
+
+@pytest.mark.covers("RS-1")
+async def test_a_decision_that_is_given_twice_is_refused_also_beside_a_text(scene: Scene) -> None:
+    row = await scene.asks()
+    with pytest.raises(AnswerInvalidError, match="not as both"):
+        await scene.holds.resolve(DANA, row.id, "approve", decision="reject")
+
+
+@pytest.mark.covers("RS-4")
+@pytest.mark.parametrize("data", [[1], "x", 5, False, {"a": float("nan")}, {"a": [float("inf")]}])
+async def test_data_that_nobody_asked_for_is_an_object_of_json(scene: Scene, data: Any) -> None:
+    row = await scene.asks()
+    with pytest.raises(AnswerInvalidError):
+        await scene.holds.resolve(DANA, row.id, {"decision": "approve", "response_data": data})
+    assert await scene.row(row.id) == row
+    done = await scene.holds.resolve(DANA, row.id, "approve", response_data={"amount_approved": 500})
+    assert said(done.row)["response_data"] == {"amount_approved": 500}
+
+
+@pytest.mark.covers("RS-3")
+@pytest.mark.parametrize("kind", ["freeform", "approval"])
+async def test_a_free_decision_is_a_few_words(scene: Scene, kind: str) -> None:
+    row = await scene.asks(options=None, type=kind)
+    with pytest.raises(AnswerInvalidError, match="200 characters"):
+        await scene.holds.resolve(DANA, row.id, "x" * 201)
+    await scene.holds.resolve(DANA, row.id, "x" * 200, comment="and the rest " * 100)
+
+
+# ---------------------------------------------------------------------- again
+
+
+@pytest.mark.covers("RS-6")
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"comment": 5},
+        {"comment": ["ok"]},
+        {"response_data": float("nan")},
+        {"response_data": [1]},
+        {"request_hash": "sha256:another"},
+    ],
+)
+async def test_only_the_very_same_is_the_same_again(scene: Scene, other: dict[str, Any]) -> None:
+    row = await scene.asks()
+    await scene.holds.resolve(DANA, row.id, {"decision": "approve"})
+    with pytest.raises(HoldDecidedError):
+        await scene.holds.resolve(DANA, row.id, {"decision": "approve", **other})
+    again = await scene.holds.resolve(DANA, row.id, {"decision": "approve", "request_hash": row.request_hash})
+    assert again.replay
+
+
+# ---------------------------------------------------------------------- drafts
+
+
+@pytest.mark.covers("HOLD-LIFE-05")
+async def test_a_slip_of_the_hand_leaves_what_was_filled_in_before(scene: Scene) -> None:
+    row = await scene.asks()
+    half = {"decision": "approve", "response_data": {"amount": 3}, "comment": "an hour of work"}
+    await scene.holds.save_draft(DANA, row.id, half)
+    with pytest.raises(AnswerInvalidError):
+        await scene.holds.resolve(DANA, row.id, "aprove")
+    kept = await scene.holds.draft(DANA, row.id)
+    assert kept is not None
+    assert (kept.decision, kept.response_data, kept.comment) == ("aprove", {"amount": 3}, "an hour of work")
+
+
+# ---------------------------------------------------------------------- what a run learns
+
+PRIVATE = {"members", "auth_method", "authority", "channel", "on_behalf_of"}
+
+
+@pytest.mark.covers("RM-2")
+async def test_a_run_is_told_what_was_decided_and_not_what_the_decider_belongs_to(scene: Scene) -> None:
+    row = await scene.asks(assignee="group:finance")
+    done = await scene.holds.resolve(SAM, row.id, "approve", comment="fine")
+    assert set(said(done.row)) > PRIVATE
+    told = (await scene.goes_on(row)).state["decision_result"]
+    assert not PRIVATE & set(told)
+    assert (told["decision"], told["comment"], told["resolved_by"]) == ("approve", "fine", SAM.id)
+    assert {"response_data", "resolved_at", "auto_expired", "late"} <= set(told)
+
+
+@pytest.mark.covers("RM-2", "RS-10")
+async def test_a_run_is_told_the_votes_without_the_voters_groups(scene: Scene) -> None:
+    row = await scene.asks(assignee="group:finance", approval={"mode": "quorum", "need": 2})
+    for person in (SAM, FINN):
+        await scene.holds.resolve(person, row.id, "approve")
+    told = (await scene.goes_on(row)).state["decision_result"]
+    assert [vote["person"] for vote in told["votes"]] == [SAM.id, FINN.id]
+    assert b"finance" not in msgspec.json.encode(told)
+
+
+# ---------------------------------------------------------------------- a question that is taken back
+
+
+async def test_a_question_back_is_taken_back_and_the_deadline_goes_on(scene: Scene) -> None:
+    row = await scene.asks(timeout="2h")
+    await scene.holds.ask_back(DANA, row.id, "Is this usual?", to="user:kim@acme")
+    scene.clock.advance(hours=1)
+    with pytest.raises(ForbiddenError):
+        await scene.holds.drop_question(SAM, row.id)
+    after = await scene.holds.drop_question(DANA, row.id)
+    assert after.paused_at is None
+    assert after.expires_at == (row.expires_at or 0) + 3_600_000_000
+    assert await scene.holds.comments(DANA, row.id) == []
+    assert [each.action for each in await scene.audit(row)][-1] == "question_dropped"
+    with pytest.raises(NotFoundError):
+        await scene.holds.drop_question(DANA, row.id)
+
+
+async def test_one_of_several_questions_is_taken_back_by_name(scene: Scene) -> None:
+    row = await scene.asks(timeout="2h")
+    for whom in ("kim", "lee"):
+        await scene.holds.ask_back(DANA, row.id, "Is this usual?", to=f"user:{whom}@acme")
+    first, second = await scene.holds.comments(DANA, row.id)
+    assert (await scene.holds.drop_question(ADMIN, row.id, question=first.slot)).paused_at is not None
+    assert (await scene.holds.drop_question(ADMIN, row.id, question=second.slot)).paused_at is None
+    assert (await scene.topics(row)).count(ASKED_BACK) == 2

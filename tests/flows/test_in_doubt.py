@@ -8,6 +8,7 @@ import pytest
 
 from holdfast import Context, Flow, LeaseLostError, RunStatus
 from holdfast.types.ids import RunId
+from holdfast.types.record import Kind
 from holdfast.types.status import HoldStatus
 from tests.flows.places import Place, answer, kinds, open_holds, told
 
@@ -220,6 +221,9 @@ async def test_late_evidence_about_a_sub_step_is_used_when_its_worker_was_fenced
     assert result.completed
     assert result.state["wire"] == "ok"
     assert done == ["wired"]
+    records = await (await second.open()).read(run)
+    (step,) = [record for record in records if record.kind == Kind.substep]
+    assert step.effect == "external", "the class of the sub-step, not that of the node around it"
 
 
 def wiring(done: list[str], *, fails: Exception | None = None, **options: Any) -> Flow:

@@ -210,7 +210,13 @@ def proven(decision: Decision, execution: Exec, told: Proven, inbox: int) -> Non
     )
     body = SubstepBody(told.ordinal, told.name, told.value, hold=doubts[0] if doubts else "")
     record = decision.draft(
-        Kind.substep, body, node=node.id, execution=execution, effect=node.effect, listed=True, side=side
+        Kind.substep,
+        body,
+        node=node.id,
+        execution=execution,
+        effect=told.effect or node.effect,
+        listed=True,
+        side=side,
     )
     apply_record(decision.graph, pos, record, body)
     if doubts and not doubting.next_doubt(decision, execution, node):

@@ -71,6 +71,8 @@ class Proven(msgspec.Struct, kw_only=True):
     ordinal: str
     name: str
     value: Any
+    # Its class; empty where a worker told it that did not say: then it is taken to be the node's.
+    effect: str = ""
 
 
 Late = dict[int, Finished | Proven]

@@ -26,7 +26,7 @@ from holdfast.model.graph import InDoubt, NodeKind
 from holdfast.model.position import SETTLED, Exec
 from holdfast.runs.reasons import attempt_cause
 from holdfast.runs.scene import NO_ERROR, Cause, Scene, doubt, ended_badly, lapse, said
-from holdfast.types.record import Kind
+from holdfast.types.record import Kind, Record
 from holdfast.types.value import FrozenDict
 
 
@@ -132,6 +132,11 @@ def _happened(scene: Scene, ops: Sequence[Any], value: Any) -> Answered:
 # ---------------------------------------------------------------------- sub-steps
 
 
+def proven(record: Record, body: SubstepBody) -> Proven:
+    """What was told late about a sub-step, as its record has it."""
+    return Proven(ordinal=body.ordinal, name=body.name, value=body.value, effect=record.effect)
+
+
 def _substep(scene: Scene) -> Cause:
     body: SubstepBody = scene.body
     if body.ordinal == SETTLED:
@@ -142,7 +147,7 @@ def _substep(scene: Scene) -> Cause:
     if wait is None:
         return None
     if wait.why == "doubt_step" and scene.record.effect != "human":
-        told = Proven(ordinal=body.ordinal, name=body.name, value=body.value)
+        told = proven(scene.record, body)
         return [LateCame(intent=scene.execution.step_intents.get(body.ordinal, -1), told=told)]
     if wait.why == "doubt_step":
         data = FrozenDict({"value": body.value})

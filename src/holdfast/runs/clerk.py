@@ -130,7 +130,7 @@ class Clerk:
         driver = self.driver
         intent = execution.step_intents.get(body.ordinal)
         if intent is not None and body.error is None:
-            proven = Proven(ordinal=body.ordinal, name=body.name, value=body.value)
+            proven = Proven(ordinal=body.ordinal, name=body.name, value=body.value, effect=effect)
             driver.witness.keep(driver.pos.head + 1, intent, proven)
         outcome = outcome or ("success" if body.error is None else "fail")
         driver.writer.note(Kind.substep, body, execution, node, outcome=outcome, effect=effect, listed=listed)

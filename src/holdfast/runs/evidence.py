@@ -27,7 +27,8 @@ async def report(store: Store, run: RunId, intent: int, told: bytes) -> None:
 
 def encode(told: Finished | Proven, registry: TypeRegistry) -> bytes:
     if isinstance(told, Proven):
-        return _encode({"step": told.ordinal, "name": told.name, "value": pack(told.value, registry)})
+        value = pack(told.value, registry)
+        return _encode({"step": told.ordinal, "name": told.name, "value": value, "effect": told.effect})
     known: dict[str, Any] = {name: getattr(told, name) for name in _NODE}
     known["ops"] = [(p, k, o, pack(v, registry)) for p, k, o, v in told.ops]
     known["output"] = pack(told.output, registry)
@@ -40,7 +41,8 @@ def encode(told: Finished | Proven, registry: TypeRegistry) -> bytes:
 def decode(raw: bytes, registry: TypeRegistry) -> Finished | Proven:
     known: dict[str, Any] = _decode(raw)
     if "step" in known:
-        return Proven(ordinal=known["step"], name=known["name"], value=unpack(known["value"], registry))
+        value = unpack(known["value"], registry)
+        return Proven(ordinal=known["step"], name=known["name"], value=value, effect=known.get("effect", ""))
     ops = [(p, k, o, unpack(v, registry)) for p, k, o, v in known.pop("ops")]
     output = unpack(known.pop("output"), registry)
     told = msgspec.convert(known, Finished)

@@ -15,7 +15,7 @@ import msgspec
 
 from holdfast.engine.begin import begin
 from holdfast.engine.decision import Decision
-from holdfast.engine.messages import Finished, Late, Message, Proven, Recovered, ResumeAsked
+from holdfast.engine.messages import Late, Message, Recovered, ResumeAsked
 from holdfast.engine.step import step
 from holdfast.errors import CheckpointCorruptError, HoldfastError, StateError
 from holdfast.model.apply import apply_record
@@ -23,7 +23,7 @@ from holdfast.model.bodies import AttemptBody, CreatedBody, EndBody, ErrorInfo, 
 from holdfast.model.graph import Graph
 from holdfast.model.position import SETTLED, Exec, Position
 from holdfast.model.snapshot import Loader, load_position
-from holdfast.runs.causes import cause_of, finished
+from holdfast.runs.causes import cause_of, finished, proven
 from holdfast.runs.reasons import FACTS
 from holdfast.runs.scene import Scene
 from holdfast.runs.verdict import Difference, DiffersError, Verdict
@@ -180,8 +180,7 @@ class _Retracer:
         if isinstance(body, StepBody) and execution.intent >= 0 and effect and record.term == self.term:
             return {execution.intent: finished(scene, execution, body)} if record.outcome != "unknown" else {}
         if isinstance(body, SubstepBody) and body.ordinal in execution.step_intents and not body.hold:
-            proven: Finished | Proven = Proven(ordinal=body.ordinal, name=body.name, value=body.value)
-            return {execution.step_intents[body.ordinal]: proven}
+            return {execution.step_intents[body.ordinal]: proven(record, body)}
         return {}
 
     def _next(self) -> None:

@@ -144,6 +144,7 @@ async def test_holds_and_timers_are_closed_when_a_parked_run_is_cancelled(place:
     assert await store.next_timer() is None
     records = await store.read(result.run_id)
     assert records[-1].outcome == "cancelled"
+    assert "hold.asked_again" not in await kinds(other, result)
 
 
 @pytest.mark.covers("D-32")

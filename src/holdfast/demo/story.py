@@ -117,8 +117,9 @@ class Demo:
 
     def ask_here(self) -> str:
         """Here, or by the command in another terminal: whoever is first."""
-        self.paper.say("Answer here, or in another terminal:")
+        self.paper.say("Answer here, or in another terminal, by a command or in the inbox:")
         self.paper.typed(f"holdfast answer {self.short} approve --store {self.store}")
+        self.paper.typed(f"holdfast inbox --store {self.store}")
         while True:
             print("approve or reject? ", end="", flush=True)
             typed = self.typed_or_decided()

@@ -35,6 +35,7 @@ from holdfast.types.terms import Actor
 
 MAX_FILES: Final = 50
 MAX_TOTAL: Final = 200 * 2**20
+_ZSTD: Final = b"\x28\xb5\x2f\xfd"
 
 Scan = Callable[[Reference, bytes], str | Awaitable[str | None] | None]
 """Looks into a file before it is taken: what is wrong with it, or none."""
@@ -162,7 +163,10 @@ def _shelf(office: Office) -> Shelf:
 
 
 def _is_record(content: bytes) -> bool:
-    """Whether a run could have kept the same bytes for a value of its own."""
+    """Whether a run could have kept the same bytes for a value of its own. What is compressed counts, rather
+    than be opened: it may be large."""
+    if content.startswith(_ZSTD, 1):
+        return True
     try:
         decode_packed(content)
     except HoldfastError:

@@ -1,4 +1,4 @@
-"""Files of an answer: attached first, named by the decision, read by the run, let go when unused."""
+"""Files of an answer: attached first, named by the decision, read by the run."""
 
 from __future__ import annotations
 
@@ -17,38 +17,12 @@ from holdfast.errors import (
     InputError,
     NotFoundError,
 )
-from holdfast.holds.filed import files_of, let_go_unused
 from holdfast.holds.files import attach
 from holdfast.holds.service import HoldService
-from holdfast.runs.pruning import collect_blobs
-from holdfast.types.hold import HoldRow
+from tests.holds.forms.signing import PDF, PNG, asks, contract
 from tests.holds.life.scene import DANA, FINN, FOREIGN, Scene, data, said
 
 pytestmark = pytest.mark.anyio
-
-PDF = b"%PDF-1.7 a signed contract"
-PNG = b"\x89PNG\r\n\x1a\n a picture"
-DECIDE = {"type": "decision", "options": ["approve", "reject"]}
-
-
-def contract(**parts: Any) -> list[dict[str, Any]]:
-    return [{"type": "input", "field": "contract", "kind": "file", **parts}, DECIDE]
-
-
-async def asks(scene: Scene, sections: list[dict[str, Any]] | None = None, **asked: Any) -> HoldRow:
-    """A run that has stopped at a form with a file, and reads it afterwards."""
-    scene.flow = flow = Flow("signing", effect="pure")
-    given = {"assignee": "user:dana@acme", "into": "form", **asked}
-    flow.hold("sign", prompt="Signed?", sections=sections or contract(), **given)
-
-    @flow.node(effect="read")
-    async def read(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
-        reference = s["form"]["contract"]
-        return {"read": None if reference is None else await ctx.file(reference)}
-
-    flow.edge("sign", read)
-    result = await flow.run({}, on=scene.house)
-    return await scene.row(result.holds[0].id)
 
 
 @pytest.mark.covers("HOLD-FORM-03", "HOLD-SEC-14")
@@ -220,65 +194,6 @@ async def test_file_of_a_tables_row_is_named_by_its_column(scene: Scene) -> None
         )
     await scene.holds.resolve(DANA, row.id, decision="approve", response_data={"items": rows})
     assert said(await scene.row(row.id))["response_data"]["items"][0]["invoice"] == reference
-
-
-@pytest.mark.covers("HOLD-FORM-03", "HOLD-SEC-14")
-async def test_file_is_kept_while_its_hold_is_open_and_let_go_when_that_ends_without_it(scene: Scene) -> None:
-    service = await scene.house.service()
-    row = await asks(scene)
-    used = await scene.holds.attach(DANA, row.id, "contract", "used.pdf", PDF)
-    await scene.holds.attach(DANA, row.id, "contract", "unused.pdf", PDF + b"?")
-    scene.clock.advance(days=40)
-    assert await collect_blobs(service) == 0
-    await scene.holds.resolve(DANA, row.id, decision="approve", response_data={"contract": used})
-    scene.clock.advance(days=40)
-    assert await collect_blobs(service) == 1
-    assert [each.file for each in await scene.holds.files(DANA, row.id)] == [used]
-    assert (await scene.goes_on(row)).state["read"] == PDF
-    assert await let_go_unused(service.store) == 0
-
-
-@pytest.mark.covers("HOLD-FORM-03")
-async def test_files_of_a_hold_that_was_withdrawn_are_collected(scene: Scene) -> None:
-    service = await scene.house.service()
-    row = await asks(scene)
-    await scene.holds.attach(DANA, row.id, "contract", "unused.pdf", PDF)
-    await service.cancel(row.run, reason="over")
-    await scene.flow.resume(row.run, on=scene.house)
-    scene.clock.advance(days=2)
-    assert await collect_blobs(service) == 1
-    assert not await files_of(service.store, row.run)
-
-
-async def signs(scene: Scene, content: bytes) -> HoldRow:
-    """A run that was answered with this file, and is over."""
-    row = await asks(scene)
-    reference = await scene.holds.attach(DANA, row.id, "contract", "contract.pdf", content)
-    await scene.holds.resolve(DANA, row.id, decision="approve", response_data={"contract": reference})
-    assert (await scene.goes_on(row)).state["read"] == content
-    return row
-
-
-@pytest.mark.covers("HOLD-FORM-03")
-async def test_file_that_decided_a_hold_stays_when_its_run_is_pruned(scene: Scene) -> None:
-    service, row = await scene.house.service(), await signs(scene, PDF)
-    assert await service.prune(row.run, keep=1)
-    scene.clock.advance(days=2)
-    await collect_blobs(service)
-    assert (await scene.holds.read_file(DANA, row.id, sha256(PDF).hexdigest()))[1] == PDF
-
-
-@pytest.mark.covers("HOLD-FORM-03")
-async def test_fork_reads_the_file_that_its_source_was_answered_with_when_that_is_gone(scene: Scene) -> None:
-    service, row = await scene.house.service(), await signs(scene, PDF)
-    answered = next(each for each in await service.store.listed(row.run, limit=50) if each.node == "sign")
-    forked = await service.fork(row.run, answered.seq)
-    again = await service.fork(forked.id, 0)
-    assert await service.store.delete_run(row.run)
-    assert await service.store.delete_run(forked.id)
-    scene.clock.advance(days=2)
-    await collect_blobs(service)
-    assert (await scene.flow.resume(again.id, on=scene.house)).state["read"] == PDF
 
 
 @pytest.mark.covers("HOLD-SEC-14", "HOLD-SEC-11")

@@ -12,7 +12,7 @@ from holdfast.holds.service import HoldService
 from holdfast.runs.reencrypt import reencrypt
 from holdfast.testing.clock import FakeClock
 from holdfast.types.hold import HoldRow
-from tests.holds.forms.test_files import asks
+from tests.holds.forms.signing import asks
 from tests.holds.life.scene import DANA, Scene
 from tests.keeping.canary import CANARY, ring, turned
 

@@ -111,7 +111,9 @@ class Outbox(Protocol):
         state: OutboxState | None = None,
         hold: str | None = None,
         limit: int = 100,
-    ) -> list[OutboxRow]: ...
+    ) -> list[OutboxRow]:
+        """As they were written; what waits, by topic and by how long it has been due."""
+        ...
 
     async def replay_outbox(self, message: int) -> bool:
         """A dead message waits again, with no attempts. False where it is not dead."""

@@ -48,7 +48,7 @@ CREATE INDEX memories_of_scope ON memories (tenant, scope, strength);
 
 CREATE INDEX outbox_dead ON outbox (tenant) WHERE state = 'dead';
 
-CREATE INDEX outbox_due ON outbox (due_at) WHERE state = 'waiting';
+CREATE INDEX outbox_due ON outbox (topic, due_at) WHERE state = 'waiting';
 
 CREATE INDEX outbox_of_run ON outbox (run_key) WHERE run_key IS NOT NULL AND hold IS NULL;
 

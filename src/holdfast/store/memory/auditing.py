@@ -78,7 +78,8 @@ class Auditing(Asking):
                 and (state is None or row.state is state)
                 and (hold is None or row.hold == hold)
             ]
-        return sorted(found, key=lambda row: row.id)[:limit]
+        by_due = state is OutboxState.waiting and hold is None
+        return sorted(found, key=_when_due if by_due else _when_written)[:limit]
 
     async def replay_outbox(self, message: int) -> bool:
         with self._lock:
@@ -122,6 +123,14 @@ class Auditing(Asking):
     async def drop_document(self, tenant: str, kind: str, name: str) -> bool:
         with self._lock:
             return self._documents.pop((tenant, kind, name), None) is not None
+
+
+def _when_written(row: OutboxRow) -> int:
+    return row.id
+
+
+def _when_due(row: OutboxRow) -> tuple[str, int, int]:
+    return row.topic, row.due_at, row.id
 
 
 def _is_due(row: OutboxRow, now: int) -> bool:

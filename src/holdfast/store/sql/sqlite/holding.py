@@ -117,7 +117,7 @@ class Holding:
         return self._read(audit.tenants)
 
     async def claim_outbox(self, *, limit: int, lease: int, topics: Sequence[str] = ()) -> list[OutboxRow]:
-        if not self._read(partial(outbox.any_due, now=self._now())):
+        if not self._read(partial(outbox.any_due, now=self._now(), topics=topics)):
             return []
         return await self._write(partial(outbox.claim, limit=limit, lease=lease, topics=topics))
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from msgspec.structs import replace
+from heapq import merge
+from itertools import islice
 
 from holdfast.store.consequences import demand_findable
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
@@ -23,9 +23,20 @@ _INDEXES = {OutboxState.waiting: "outbox_due", OutboxState.dead: "outbox_dead"}
 _PUT = """
 INSERT INTO outbox (tenant, run_key, hold, at, topic, key, due_at, payload) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING"""
-_DUE = """outbox.state = 'waiting' AND outbox.due_at <= ?
+_DUE = """outbox.state = 'waiting' AND outbox.topic = ? AND outbox.due_at <= ?
 AND (outbox.claimed_until IS NULL OR outbox.claimed_until <= ?)"""
-_ANY_DUE = f"SELECT 1 FROM outbox WHERE {_DUE} LIMIT 1"
+_ANY_DUE = f"SELECT 1 FROM outbox INDEXED BY outbox_due WHERE {_DUE} LIMIT 1"
+_NEXT = f"""
+SELECT outbox.due_at, outbox.id FROM outbox INDEXED BY outbox_due WHERE {_DUE}
+ORDER BY outbox.due_at, outbox.id LIMIT ?"""
+# One step into the index for each topic.
+_TOPICS = """
+WITH RECURSIVE known (topic) AS (
+    SELECT min(topic) FROM outbox WHERE state = 'waiting'
+    UNION ALL SELECT (SELECT min(topic) FROM outbox WHERE state = 'waiting' AND topic > known.topic)
+    FROM known WHERE known.topic IS NOT NULL)
+SELECT topic FROM known WHERE topic IS NOT NULL"""
+_BY_ID = f"{_SELECT} WHERE outbox.id = ?"
 _CLAIM = "UPDATE outbox SET claimed_until = ?, attempts = attempts + 1 WHERE id = ?"
 _FINISH = """
 UPDATE outbox SET state = ?, error = ?, due_at = iif(?1 = 'waiting', ?, due_at), claimed_until = NULL
@@ -44,20 +55,23 @@ def put(cur: Cursor, now: int, tenant: str, run_key: int | None, message: Outbox
     cur.execute(_PUT, values)
 
 
-def any_due(cur: Cursor, now: int) -> bool:
+def any_due(cur: Cursor, now: int, topics: Sequence[str]) -> bool:
     """A look without the write lock: most claims of an idle dispatcher end here."""
-    return row(cur, _ANY_DUE, (now, now)) is not None
+    return any(row(cur, _ANY_DUE, (topic, now, now)) is not None for topic in _topics(cur, topics))
 
 
 def claim(cur: Cursor, now: int, limit: int, lease: int, topics: Sequence[str]) -> list[OutboxRow]:
-    of = f" AND outbox.topic IN ({', '.join('?' * len(topics))})" if topics else ""
-    sql = f"{_SELECT} WHERE {_DUE}{of} ORDER BY outbox.due_at, outbox.id LIMIT ?"
+    due = [rows(cur, _NEXT, (topic, now, now, limit)) for topic in _topics(cur, topics)]
     claimed: list[OutboxRow] = []
-    for values in rows(cur, sql, (now, now, *topics, limit)):
-        message = _message(values)
-        cur.execute(_CLAIM, (now + lease, message.id))
-        claimed.append(replace(message, claimed_until=now + lease, attempts=message.attempts + 1))
+    for _, number in islice(merge(*due), limit):
+        cur.execute(_CLAIM, (now + lease, number))
+        (values,) = rows(cur, _BY_ID, (number,))
+        claimed.append(_message(values))
     return claimed
+
+
+def _topics(cur: Cursor, given: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(given)) if given else [topic for (topic,) in rows(cur, _TOPICS)]
 
 
 def finish(
@@ -80,11 +94,10 @@ def select(
         conditions.append((f"outbox.state = '{state}'", ()))
     index = _INDEXES.get(state) if state is not None and hold is None else None
     source = _SELECT.replace("FROM outbox", f"FROM outbox INDEXED BY {index}") if index else _SELECT
+    order = "outbox.topic, outbox.due_at, outbox.id" if index == "outbox_due" else "outbox.id"
     text = " AND ".join(condition for condition, _ in conditions) or "1"
     args = [value for _, values in conditions for value in values]
-    return [
-        _message(v) for v in rows(cur, f"{source} WHERE {text} ORDER BY outbox.id LIMIT ?", (*args, limit))
-    ]
+    return [_message(v) for v in rows(cur, f"{source} WHERE {text} ORDER BY {order} LIMIT ?", (*args, limit))]
 
 
 def drop(cur: Cursor, run_key: int, holds: Sequence[str]) -> None:

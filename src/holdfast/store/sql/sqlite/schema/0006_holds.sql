@@ -284,7 +284,8 @@ FROM outbox JOIN runs ON runs.key = outbox.run_key GROUP BY runs.tenant, outbox.
 DROP TABLE outbox;
 ALTER TABLE outbox_new RENAME TO outbox;
 
-CREATE INDEX outbox_due ON outbox (due_at) WHERE state = 'waiting';
+-- By topic: what nobody listens to may wait for ever, and is in nobody's way.
+CREATE INDEX outbox_due ON outbox (topic, due_at) WHERE state = 'waiting';
 CREATE INDEX outbox_of_run ON outbox (run_key) WHERE run_key IS NOT NULL AND hold IS NULL;
 CREATE INDEX outbox_dead ON outbox (tenant) WHERE state = 'dead';
 

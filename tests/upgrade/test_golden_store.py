@@ -6,6 +6,7 @@ import gzip
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import apsw
 import pytest
 
 from holdfast import Holdfast, Worker
@@ -105,3 +106,15 @@ async def test_old_deadline_is_kept_by_the_sweep(address: str) -> None:
         (expired,) = await service.holds(run.id, open_only=False)
         assert expired.status is HoldStatus.cancelled
         assert expired.closed_by == "system:expiry"
+
+
+async def test_old_row_that_is_not_whole_does_not_keep_the_store_shut(address: str) -> None:
+    """Imported history was not looked at so closely then."""
+    file = apsw.Connection(address.removeprefix("sqlite:"))
+    file.execute("UPDATE holds SET resolution = NULL, resolved_at = NULL WHERE status = 'resolved'")
+    file.execute("UPDATE holds SET resolved_by = 'somebody' WHERE status = 'pending'")
+    file.close()
+    rows = {name: hold for name, (_, hold) in (await found(address)).items()}
+    assert (rows["ended"].resolution, rows["ended"].resolved_by) == (b"{}", "user:ada")
+    assert rows["ended"].resolved_at == rows["ended"].created_at
+    assert (rows["waits"].status, rows["waits"].resolved_by) == (HoldStatus.pending, None)

@@ -93,7 +93,9 @@ SELECT
          WHEN holds.expiry_action IN ('default', 'default_option') THEN 'default_option'
          WHEN holds.expiry_action GLOB 'escalate:?*' THEN 'escalate' END,
     iif(holds.expiry_action GLOB 'escalate:?*', substr(holds.expiry_action, 10), NULL),
-    holds.expires_at - holds.created_at, holds.resolved_by, holds.resolved_at,
+    holds.expires_at - holds.created_at,
+    iif(holds.status = 'resolved', coalesce(holds.resolved_by, 'system:unknown'), NULL),
+    iif(holds.status = 'resolved', coalesce(holds.resolved_at, holds.created_at), NULL),
     iif(holds.status IN ('cancelled', 'expired'), 'system:engine', NULL),
     iif(holds.status IN ('cancelled', 'expired'), coalesce(runs.ended_at, runs.updated_at), NULL),
     holds.closed_reason,
@@ -101,7 +103,8 @@ SELECT
             SELECT 1 FROM inbox WHERE inbox.run_key = holds.run_key AND inbox.done = 0
             AND inbox.kind = 'answer' AND inbox.payload = CAST(holds.id AS BLOB))
          THEN holds.resolved_at END,
-    holds.request_hash, holds.prompt, holds.options, holds.schema, holds.resolution, holds.context
+    holds.request_hash, holds.prompt, holds.options, holds.schema,
+    iif(holds.status = 'resolved', coalesce(holds.resolution, x'7b7d'), NULL), holds.context
 FROM holds JOIN runs ON runs.key = holds.run_key;
 
 DROP TABLE holds;

@@ -54,7 +54,7 @@ def test_diff_is_drawn_and_narrowed(cli: Cli, refund: str, tmp_path: Path) -> No
     assert "steps" in only
     assert "amount" not in only
     assert set(cli("diff", run, made, "--only", "state", "--json").json) == {
-        "same", "a", "b", "relation", "parted", "input", "state", "artifacts",
+        "same", "a", "b", "relation", "parted", "input", "state", "artifacts", "left_out",
     }  # fmt: skip
     complains(cli("diff", run, made, "--only", "colour"), "none of state, nodes, cost")
     complains(cli("diff", run, "feedbeef"), "there is no run 'feedbeef'")
@@ -69,6 +69,33 @@ def test_diff_of_two_records_tells_the_lines_of_texts(cli: Cli, tmp_path: Path) 
     assert "      +how are you?" in lines
     assert "       bye" in lines
 
+
+@pytest.mark.covers("TOOL-CLI-08", "TOOL-TIME-02")
+def test_diff_tells_the_beginning_and_what_was_left_out_when_runs_are_long(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "long_flow.py").write_text(LONG)
+    run = cli("run", "long_flow.py", "--input", '{"n": 0}', "--json").json["run_id"]
+
+    said = cli("diff", f"{run}@0", run, "--json")
+    told = said.json
+    assert len(said.out) < 400_000
+    assert told["left_out"]["nodes"] == 1_200 - len(told["nodes"]) > 0
+    assert told["state"]["left_out"] == told["left_out"]["state"] == 1_201 - len(told["state"]["shown"])
+    assert set(cli("diff", f"{run}@0", run, "--json", "--only", "cost").json["left_out"]) == set()
+    assert "and 1,000 more visits; --all tells them" in cli("diff", f"{run}@0", run).out
+    whole = cli("diff", f"{run}@0", run, "--json", "--all").json
+    assert (len(whole["nodes"]), len(whole["state"]["shown"]), whole["left_out"]) == (1_200, 1_201, {})
+
+
+LONG = """
+from holdfast import Flow
+long = Flow("long")
+
+@long.node(effect="pure")
+async def count(s):
+    return {"n": s["n"] + 1, f"key{s['n']}": "x" * 100}
+
+long.loop(count, count, when="n < 1200", max=1200)
+"""
 
 LETTER = """
 from holdfast import Flow

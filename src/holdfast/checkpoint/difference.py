@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -88,21 +88,54 @@ class Diff(msgspec.Struct, frozen=True, kw_only=True):
         routes = (*self.skipped, *self.pending)
         return not self.nodes and not any(changes.shown for changes in values) and not any(routes)
 
-    def as_json(self) -> dict[str, Any]:
-        """JSON-safe; values that are large are told by size and digest."""
-        told: dict[str, Any] = {"same": self.same}
-        for name in self.__struct_fields__:
-            told[name] = _plain(getattr(self, name))
-        return told
+    def as_json(self, room: int = 0) -> dict[str, Any]:
+        """JSON-safe; values that are large are told by size and digest.
+
+        `room`: the bytes that any one list in it may take (0: whatever it needs). How many parts of which
+        list found no room is in `left_out`, of the whole and of a node; it is empty where all is told.
+        """
+        told = _fields(self, room)
+        return {"same": self.same, **told, "left_out": told.get("left_out", {})}
 
 
-def _plain(value: Any) -> Any:
+def _fields(value: msgspec.Struct, room: int) -> dict[str, Any]:
+    told: dict[str, Any] = {}
+    left_out: dict[str, Any] = {}
+    for name in value.__struct_fields__:
+        told[name], missing = _plain(getattr(value, name), room)
+        if missing:
+            left_out[name] = missing
+    return {**told, "left_out": left_out} if left_out else told
+
+
+def _plain(value: Any, room: int) -> tuple[Any, Any]:
+    """A part as JSON, and how much of it was left out: a number, one for each side, or nothing."""
     if isinstance(value, Change):
         told = {"path": value.path, "kind": value.kind}
         sides = {"before": value.kind != "added", "after": value.kind != "removed"}
-        return told | {side: show(getattr(value, side)) for side, there in sides.items() if there}
+        return told | {side: show(getattr(value, side)) for side, there in sides.items() if there}, 0
+    if isinstance(value, Changes):
+        shown, missing = _fitting(value.shown, room)
+        return {"shown": shown, "left_out": value.left_out + missing}, value.left_out + missing
     if isinstance(value, msgspec.Struct):
-        return {name: _plain(getattr(value, name)) for name in value.__struct_fields__}
-    if isinstance(value, (list, tuple)):
-        return [_plain(part) for part in value]  # type: ignore[misc]
-    return value
+        return _fields(value, room), 0
+    if isinstance(value, list):
+        return _fitting(cast("list[Any]", value), room)
+    if isinstance(value, tuple):
+        pairs = [_plain(part, room) for part in cast("tuple[Any, ...]", value)]
+        lost = [missing for _, missing in pairs]
+        return [told for told, _ in pairs], lost if any(lost) else 0
+    return value, 0
+
+
+def _fitting(parts: list[Any], room: int) -> tuple[list[Any], int]:
+    """The first of them in any case, and as many more as there is room for; how many are not told."""
+    told: list[Any] = []
+    used = 0
+    for part in parts:
+        plain, _ = _plain(part, room)
+        used += len(msgspec.json.encode(plain)) if room else 0
+        if told and used > room:
+            break
+        told.append(plain)
+    return told, len(parts) - len(told)

@@ -24,24 +24,34 @@ _SIGNS = {"added": "+", "removed": "-", "changed": "~"}
 _COLOURS = {"added": "green", "removed": "red", "changed": "yellow"}
 _LINES = 40
 _NODES = 200
+# Bytes that one list of the JSON may take.
+_ROOM = 64 * 1024
 
 
 async def diff_moments(
-    a: str, b: str, only: Sequence[str], svg: str | None, *, graph: bool, store: str | None, json: bool
+    a: str,
+    b: str,
+    only: Sequence[str],
+    svg: str | None,
+    *,
+    graph: bool,
+    whole: bool,
+    store: str | None,
+    json: bool,
 ) -> Exit:
     for part in only:
         if part not in PARTS:
             raise InputError(f"--only {part!r} is none of {', '.join(PARTS)}.")
     async with open_house(store, must_exist=True) as house:
         service = await house.service()
-        found = await service.diff(a, b)
+        found = await service.diff(a, b, whole=whole)
         picture = await diff_picture(service, found) if svg is not None or graph else None
     if svg is not None and picture is not None:
         _write_svg(picture, svg)
     if json:
-        print_json(_chosen(found.as_json(), only))
+        print_json(_chosen(found.as_json(0 if whole else _ROOM), only))
     elif svg != "-":
-        _tell(found, set(only or PARTS), picture if graph else None)
+        _tell(found, set(only or PARTS), picture if graph else None, len(found.nodes) if whole else _NODES)
     return Exit.ok
 
 
@@ -70,10 +80,11 @@ def _chosen(told: dict[str, Any], only: Sequence[str]) -> dict[str, Any]:
         "cost": ("spent",),
     }
     kept = {"same", "a", "b", "relation", "parted", *(name for part in only for name in parts[part])}
-    return {name: value for name, value in told.items() if name in kept}
+    left_out = {name: missing for name, missing in told["left_out"].items() if name in kept}
+    return {name: value for name, value in told.items() if name in kept} | {"left_out": left_out}
 
 
-def _tell(found: Diff, parts: set[str], picture: Picture | None) -> None:
+def _tell(found: Diff, parts: set[str], picture: Picture | None, visits: int) -> None:
     fields([("A", _moment(found.a)), ("B", _moment(found.b)), ("they part", _parted(found))])
     if found.a.version != found.b.version:
         fields([("versions", f"{found.a.version} → {found.b.version}")])
@@ -86,7 +97,7 @@ def _tell(found: Diff, parts: set[str], picture: Picture | None) -> None:
         for name in ("input", "state", "artifacts"):
             _section(name, getattr(found, name))
     if "nodes" in parts:
-        _nodes(found)
+        _nodes(found, visits)
         _sides_of("passed by", found.skipped)
         _sides_of("on their way", found.pending)
     if "cost" in parts:
@@ -116,7 +127,7 @@ def _section(name: str, changes: Changes) -> None:
     for change in changes.shown:
         _change(change, "  ")
     if changes.left_out:
-        say(f"  and {changes.left_out:,} more", style="dim")
+        say(f"  and {changes.left_out:,} more; --all tells them", style="dim")
 
 
 def _sides_of(name: str, sides: Sides) -> None:
@@ -159,18 +170,18 @@ def _text_lines(change: Change) -> list[str]:
     return lines[:_LINES] + ([f"… and {more} lines more"] if more > 0 else [])
 
 
-def _nodes(found: Diff) -> None:
+def _nodes(found: Diff, visits: int) -> None:
     if not found.nodes:
         return
     _head(f"nodes ({found.same_nodes} alike)")
-    for node in found.nodes[:_NODES]:
+    for node in found.nodes[:visits]:
         say(f"  {_SIGNS[node.kind]} {_node(node)}".rstrip(), style=_COLOURS[node.kind])
         if node.kind == "changed":
             _all(node.changes, "      ")
         _all(_brief(node.calls), "      ")
         _all(_brief(node.asked), "      ")
-    if len(found.nodes) > _NODES:
-        say(f"  and {len(found.nodes) - _NODES:,} more visits; --json tells them all", style="dim")
+    if len(found.nodes) > visits:
+        say(f"  and {len(found.nodes) - visits:,} more visits; --all tells them", style="dim")
 
 
 def _all(changes: Iterable[Change], indent: str) -> None:

@@ -203,11 +203,13 @@ class RunService:
 
         return await naming.find(self, ref)
 
-    async def diff(self, a: str, b: str) -> Diff:
-        """From moment `a` to moment `b`, each named as for `find`: what differs, and where they part."""
+    async def diff(self, a: str, b: str, *, whole: bool = False) -> Diff:
+        """From moment `a` to moment `b`, each named as for `find`: what differs, and where they part.
+
+        `whole`: with every change of the values, however many there are."""
         from holdfast.runs import comparing
 
-        return await comparing.compare(self, a, b)
+        return await comparing.compare(self, a, b, limit=0 if whole else comparing.LIMIT)
 
     async def story(self, run: str, *, upto: int | None = None) -> Story:
         """What happened, visit by visit: attempts, sub-steps, questions, what changed in the state."""

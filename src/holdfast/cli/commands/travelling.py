@@ -65,13 +65,16 @@ def diff(
         Text, typer.Option(help="Draw both graphs laid over each other; - for stdout", metavar="FILE")
     ] = None,
     graph: Annotated[bool, typer.Option("--graph", help="Draw them in the terminal too")] = False,
+    whole: Annotated[bool, typer.Option("--all", help="Everything, however much it is")] = False,
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Compare two checkpoints, branches or runs: by node, field, outcome, tool call and cost."""
+    """Compare two checkpoints, branches or runs: by node, field, outcome, tool call and cost.
+
+    Of a long list only the beginning is told, with how much was left out."""
     from holdfast.cli.differing import diff_moments
 
-    return go(diff_moments(a, b, only or (), svg, graph=graph, store=store, json=json))
+    return go(diff_moments(a, b, only or (), svg, graph=graph, whole=whole, store=store, json=json))
 
 
 @app.command(

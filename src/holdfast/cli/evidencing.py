@@ -33,14 +33,24 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 async def write_evidence(wanted: Wanted, *, store: str | None, json: bool) -> Exit:
-    if wanted.out == "-" and json:
-        raise InputError("--out - and --json both want stdout.", hint="Name a file, or leave --json out.")
+    demand_one_output(wanted, json=json)
     key = None if wanted.key is None else _read(Path(wanted.key)).strip()
-    form = "" if wanted.page is None else Path(wanted.page).suffix.removeprefix(".")
     async with open_house(store, must_exist=True) as house:
         hold = await _find(await house.service(), wanted.which)
         actor = operator(wanted.by, tenant=hold.tenant, channel="cli")
         data = await (await house.holds()).evidence(actor, hold.id, key=key, to_head=not wanted.short)
+    return hand_over(wanted, hold.id, data, json=json)
+
+
+def demand_one_output(wanted: Wanted, *, json: bool) -> None:
+    """Raises InputError."""
+    if wanted.out == "-" and json:
+        raise InputError("--out - and --json both want stdout.", hint="Name a file, or leave --json out.")
+
+
+def hand_over(wanted: Wanted, hold: str, data: bytes, *, json: bool) -> Exit:
+    """The pack as a file, or on stdout, and its page."""
+    form = "" if wanted.page is None else Path(wanted.page).suffix.removeprefix(".")
     pack: dict[str, Any] = jsons.loads(data)
     if wanted.page is not None:
         _write(Path(wanted.page), page_of(pack, form).encode())
@@ -48,12 +58,12 @@ async def write_evidence(wanted: Wanted, *, store: str | None, json: bool) -> Ex
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
         return Exit.ok
-    file = Path(wanted.out or f"{hold.id}.evidence.json")
+    file = Path(wanted.out or f"{hold}.evidence.json")
     _write(file, data)
     if json:
-        print_json({"hold": hold.id, "file": str(file), "page": wanted.page, "digest": pack["digest"]})
+        print_json({"hold": hold, "file": str(file), "page": wanted.page, "digest": pack["digest"]})
         return Exit.ok
-    say(f"The evidence of hold {hold.id} is in {file}: {len(data):,} bytes, {pack['digest'][:19]}…")
+    say(f"The evidence of hold {hold} is in {file}: {len(data):,} bytes, {pack['digest'][:19]}…")
     note("Check it anywhere: python verify_evidence.py FILE (the script is tools/verify_evidence.py).")
     return Exit.ok
 

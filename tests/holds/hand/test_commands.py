@@ -152,6 +152,8 @@ def test_vote_counts_for_each_person(hands: Hands) -> None:
     assert "Your vote is counted" in said.out
     assert "2 of user:dana@acme" in said.out
     assert "voted" in hands.refused("vote", hold, "no", "--as", "user:dana@acme")
+    assert hands("show", hold)["votes"] == ["user:dana@acme: yes"]
+    assert "voted     user:dana@acme: yes" in hands.cli("holds", "show", hold).out
     assert hands("vote", hold, "yes", "--as", "user:sam@acme")["status"] == "resolved"
 
 
@@ -172,6 +174,7 @@ def test_as_has_the_rights_of_that_person_only_when_there_is_a_directory(
 
     assert "not for user:eve@acme" in hands.refused("resolve", hold, "approve", "--as", "user:eve@acme")
     assert hands("list", "--as", "user:eve@acme")["holds"] == []
+    assert "not for user:eve@acme" in hands.refused("evidence", hold, "--as", "user:eve@acme")
     assert len(hands("list", "--view", "groups", "--as", "user:dana@acme")["holds"]) == 1
     assert (
         hands("resolve", hold, "approve", "--as", "user:dana@acme")["resolution"]["authority"] == "assignee"
@@ -210,6 +213,15 @@ def test_people_talk_about_a_hold(hands: Hands) -> None:
     assert len(hands("list", "has:comment")["holds"]) == 1
     told = [each["action"] for each in hands("history", hold)]
     assert told[:4] == ["created", "commented", "asked_back", "replied"]
+
+
+def test_has_comment_finds_it_behind_those_that_have_none(hands: Hands) -> None:
+    ids = [hands.asks(amount) for amount in (1, 2, 3)]
+    hands("comment", ids[2], "Here.")
+
+    found = hands("list", "has:comment", "--limit", "1")
+
+    assert [each["id"] for each in found["holds"]] == [ids[2]]
 
 
 def test_what_is_ones_own_is_in_ones_own_lists(hands: Hands) -> None:

@@ -148,6 +148,20 @@ async def test_e_shows_all_of_the_context_and_the_history(house: Holdfast, clock
     assert "viewed" in seen.text
 
 
+async def test_votes_are_shown_and_counted(house: Holdfast, clock: FakeClock) -> None:
+    people = ["user:dana@acme", "user:sam@acme", "user:kim@acme"]
+    hold = await ask(house, assignee=None, approval={"mode": "quorum", "need": 2, "of": people})
+    await (await house.holds()).vote(SAM, hold, "approve")
+    seen = await screen(house, clock)
+
+    lines = await seen.press("o")
+    assert "needs       2 of user:dana@acme, user:sam@acme, user:kim@acme" in lines
+    assert "voted       user:sam@acme: approve" in lines
+    await seen.press("1", "enter")
+
+    assert (await seen.row(hold)).status is HoldStatus.resolved
+
+
 async def test_free_text_is_asked_for_where_there_are_no_options(house: Holdfast, clock: FakeClock) -> None:
     hold = await ask(house, options=None, type="freeform", undo=0)
     seen = await screen(house, clock)

@@ -116,14 +116,18 @@ def evidence(
     page: Annotated[
         Text, typer.Option("--page", help="Also a page to read: FILE.html or FILE.md", metavar="FILE")
     ] = None,
-    as_: Annotated[str, typer.Option("--as", help="Who asks for it", metavar="WHO")] = "user:local",
+    as_: As = None,
+    tenant: Whose = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
     """One decision as a file that can be checked offline: `holdfast evidence` has more options."""
-    from holdfast.cli.evidencing import Wanted, write_evidence
+    from holdfast.cli.evidencing import Wanted
+    from holdfast.cli.holding.acting import Seat
+    from holdfast.cli.holding.filing import evidence
 
-    return go(write_evidence(Wanted(hold, out, page, None, False, as_), store=store, json=json))
+    wanted = Wanted(hold, out, page, None, False, as_ or "user:local")
+    return go(evidence(wanted, Seat(as_=as_, tenant=tenant, store=store, json=json)))
 
 
 # ---------------------------------------------------------------------- deciding

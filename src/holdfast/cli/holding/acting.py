@@ -77,8 +77,8 @@ class Desk:
         return []
 
     async def _all(self, status: tuple[HoldStatus, ...], order: HoldOrder | None) -> AsyncGenerator[HoldRow]:
-        cursor = None
         for view in ("all", "breakpoints"):
+            cursor = None
             for _ in range(_PAGES):
                 page = await self.holds.list(
                     self.actor,

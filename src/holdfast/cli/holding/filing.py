@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any, cast
 
+from holdfast.cli.evidencing import Wanted, demand_one_output, hand_over
 from holdfast.cli.holding.acting import Seat, sitting
 from holdfast.cli.main import Exit
 from holdfast.cli.screen import note, print_json, say, table
@@ -50,6 +51,15 @@ async def files(which: str, folder: str | None, seat: Seat) -> Exit:
         ]
         table(("field", "name", "bytes", "type"), rows)
     return Exit.ok
+
+
+async def evidence(wanted: Wanted, seat: Seat) -> Exit:
+    """For whoever may see the hold; that they asked is in the audit."""
+    demand_one_output(wanted, json=seat.json)
+    async with sitting(seat) as desk:
+        row = await desk.find(wanted.which)
+        data = await desk.holds.evidence(desk.actor, row.id)
+    return hand_over(wanted, row.id, data, json=seat.json)
 
 
 def local(file: str) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -22,6 +21,8 @@ from holdfast.types.status import HoldStatus
 
 HEADS = ("id", "priority", "title", "flow", "for", "age", "due")
 _WIDE = 60
+_LOOKED_THROUGH = 50
+"""Pages that are read for one: what the store cannot filter is asked of each hold."""
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,17 +57,22 @@ async def find_holds(desk: Desk, wanted: Wanted) -> Page:
     where = query.where
     if wanted.view == "all" and not where.status:
         where = msgspec.structs.replace(where, status=(HoldStatus.pending,))
-    page = await desk.holds.list(
-        desk.actor, view=wanted.view, where=where, cursor=wanted.after, limit=wanted.limit
-    )
-    return page if not query.has else Page(await _having(desk, page.rows, query), page.cursor)
+    kept: list[HoldRow] = []
+    cursor = wanted.after
+    for _ in range(_LOOKED_THROUGH):
+        room = wanted.limit - len(kept)
+        page = await desk.holds.list(desk.actor, view=wanted.view, where=where, cursor=cursor, limit=room)
+        kept += [row for row in page.rows if await _has(desk, row, query)]
+        cursor = page.cursor
+        if cursor is None or len(kept) >= wanted.limit:
+            break
+    return Page(tuple(kept), cursor)
 
 
-async def _having(desk: Desk, rows: Sequence[HoldRow], query: Query) -> tuple[HoldRow, ...]:
-    """Those with notes of each kind that is asked for."""
-    store = desk.holds.store
-    kept = [row for row in rows if all([await store.hold_notes(row.id, kinds=(kind,)) for kind in query.has])]
-    return tuple(kept)
+async def _has(desk: Desk, row: HoldRow, query: Query) -> bool:
+    """Whether there are notes of each kind that is asked for."""
+    found = [await desk.holds.store.hold_notes(row.id, kinds=(kind,)) for kind in query.has]
+    return all(found)
 
 
 def _cells(row: HoldRow, now: int) -> tuple[str, ...]:

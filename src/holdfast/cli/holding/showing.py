@@ -27,6 +27,7 @@ from holdfast.cli.telling import command
 from holdfast.holds.answers import Submission
 from holdfast.holds.history import Entry
 from holdfast.holds.interface import as_interface
+from holdfast.holds.voting import ballots_of
 from holdfast.types.hold import HoldRow, Note
 from holdfast.types.lasting import clock_time
 from holdfast.types.status import HoldStatus
@@ -40,16 +41,24 @@ async def show_hold(which: str, seat: Seat) -> Exit:
             await desk.holds.seen(desk.actor, row.id)
         comments = await desk.holds.comments(desk.actor, row.id)
         draft = await desk.holds.draft(desk.actor, row.id)
+        votes = await votes_of(desk, row)
         now = desk.now
     if seat.json:
-        told = {"comments": [comment_json(each) for each in comments], "draft": draft}
+        told = {"comments": [comment_json(each) for each in comments], "draft": draft, "votes": votes}
         print_json({**as_interface(row), **told})
         return Exit.ok
     say(row.prompt or f"{row.flow} at {row.node}", style="bold")
     say()
-    fields(facts_of(row, now))
+    fields([*facts_of(row, now), *(("voted", vote) for vote in votes)])
     _tell_rest(row, comments, draft, now, seat.store)
     return Exit.ok
+
+
+async def votes_of(desk: Desk, row: HoldRow) -> list[str]:
+    """`user:dana@acme: approve`, where several have to agree."""
+    if row.terms.approval.mode == "any":
+        return []
+    return [f"{each.person}: {each.decision}" for each in await ballots_of(desk.holds.office, row)]
 
 
 def facts_of(row: HoldRow, now: int) -> list[tuple[str, str]]:

@@ -102,12 +102,12 @@ class Actions:
         """A file that is not taken is asked for again."""
         path = local(act.text)
         try:
-            kept = await self.desk.holds.attach(self.desk.actor, act.holds[0], act.decision, path.name, path)
+            kept = await self.desk.holds.attach(self.desk.actor, act.holds[0], act.field, path.name, path)
         except InputError as error:
             prompt = state.prompt
             wrong = None if prompt is None else _replace(prompt, error=error.message)
             return _replace(state, prompt=wrong)
-        state, then = attached(state, act.decision, kept)
+        state, then = attached(state, act.field, kept)
         return state if then is None else await self.perform(state, then)
 
     async def bulk(self, state: State, act: Act) -> State:

@@ -196,7 +196,7 @@ def _field(state: State, row: HoldRow, filling: Filling, prompt: Prompt) -> Step
     if field is None:
         return ask_next(_replace(state, prompt=None), after=filling.field)
     if field.get("kind") == FILE and prompt.text.strip():
-        act = Act(do="attach", holds=(row.id,), text=prompt.text.strip(), decision=field["field"])
+        act = Act(do="attach", holds=(row.id,), text=prompt.text.strip(), field=field["field"])
         return state, act
     values = with_value(filling.values, field, prompt.text)
     wrong = wrong_with(row, filling.decision, values, field["field"])

@@ -8,6 +8,7 @@ import msgspec
 
 from holdfast.cli.holding.acting import Desk
 from holdfast.cli.holding.listing import Wanted, find_holds
+from holdfast.cli.holding.showing import votes_of
 from holdfast.cli.inbox.deciding import drafted, typed_so_far
 from holdfast.cli.inbox.refreshing import merged, reread
 from holdfast.cli.inbox.state import Sheet, State, told
@@ -15,10 +16,12 @@ from holdfast.errors import ConflictError, ForbiddenError, HoldfastError, NotFou
 from holdfast.holds.history import Entry
 from holdfast.holds.listing import Page
 from holdfast.holds.searching import read_query
-from holdfast.types.hold import HoldRow
+from holdfast.types.hold import HoldFilter, HoldRow
+from holdfast.types.status import HoldStatus
 
 MOST: Final = 200
 """Holds that are shown at once; a search narrows them down."""
+OPEN: Final = HoldFilter(status=(HoldStatus.pending,))
 COUNTED: Final = ("mine", "groups", "unrouted", "all")
 
 _replace = msgspec.structs.replace
@@ -55,8 +58,7 @@ class Reader:
         counts: dict[str, int] = {}
         for view in COUNTED:
             try:
-                where = read_query("status:pending", me=self.desk.actor.id, now=self.desk.now).where
-                counts[view] = await self.desk.holds.count(self.desk.actor, view=view, where=where)
+                counts[view] = await self.desk.holds.count(self.desk.actor, view=view, where=OPEN)
             except ForbiddenError:
                 continue
         return _replace(state, counts=counts)
@@ -105,6 +107,7 @@ class Reader:
         sheet = Sheet(
             row=row,
             notes=tuple(await holds.comments(actor, hold)),
+            votes=tuple(await votes_of(self.desk, row)),
             draft=None if draft is None or draft.is_empty else msgspec.to_builtins(draft),
             history=tuple(_line(each) for each in await holds.history(actor, hold)) if state.expanded else (),
         )

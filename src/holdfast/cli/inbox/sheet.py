@@ -51,7 +51,7 @@ def _body(state: State, sheet: Sheet, width: int) -> Iterator[Line]:
     for line in wrapped(row.prompt.strip() or title_of(row), width):
         yield [(line, "bold")]
     yield []
-    for name, value in _facts(state, row):
+    for name, value in [*_facts(state, row), *(("voted", vote) for vote in sheet.votes)]:
         yield from _fact(name, value, width)
     yield from _section("Form", list(form_lines(row)), width, None)
     yield from _section("Context", _context(row), width, None if state.expanded else BRIEF)

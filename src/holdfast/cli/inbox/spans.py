@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from rich.cells import cell_len, chop_cells, set_cell_size
@@ -43,10 +44,16 @@ def padded(text: str, width: int) -> str:
 
 def wrapped(text: str, width: int) -> list[str]:
     """By words, and within a word that is too long. Its own lines stay."""
+    return list(_wrapped(text, width))
+
+
+@lru_cache(maxsize=256)
+def _wrapped(text: str, width: int) -> tuple[str, ...]:
+    """Kept, because a screen is drawn each second and its texts stay."""
     found: list[str] = []
     for line in clean(text).expandtabs(4).splitlines() or [""]:
         found += _wrap_line(line, max(width, 1))
-    return found
+    return tuple(found)
 
 
 def _wrap_line(line: str, width: int) -> list[str]:

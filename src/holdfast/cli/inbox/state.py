@@ -42,6 +42,7 @@ class Sheet(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[Note, ...] = ()
     draft: dict[str, Any] | None = None
     history: tuple[str, ...] = ()
+    votes: tuple[str, ...] = ()
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,6 +99,7 @@ class Act(msgspec.Struct, frozen=True, kw_only=True):
     data: Any = None
     comment: str | None = None
     sure: bool = False
+    field: str = ""
     view: str | None = None
     query: str | None = None
 

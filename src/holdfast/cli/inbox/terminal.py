@@ -16,7 +16,9 @@ from typing import Any, Final
 
 from holdfast.cli.inbox.page import Frame
 from holdfast.cli.inbox.spans import painted
+from holdfast.cli.screen import is_plain
 
+_PLAIN: Final = str.maketrans({"│": "|", "┃": "#", "─": "-", "…": "~", "·": "-"})
 ESCAPE_WAIT: Final = 0.05
 """Seconds after which an escape byte is the key itself, and not the beginning of another."""
 _ENTER = "\x1b[?1049h\x1b[?2004h\x1b[2J"
@@ -89,6 +91,7 @@ class Terminal:
         self._waiting: asyncio.TimerHandle | None = None
         self._shown: list[str] = []
         self._colour = not os.environ.get("NO_COLOR")
+        self._plain = is_plain()
 
     def __enter__(self) -> Terminal:
         self._before = termios.tcgetattr(self._in)
@@ -145,7 +148,8 @@ class Terminal:
 
     def _write(self, text: str) -> None:
         known = self._out.encoding or "utf-8"
-        self._out.write(text.encode(known, "replace").decode(known))
+        shown = text if not self._plain else text.translate(_PLAIN)
+        self._out.write(shown.encode(known, "replace").decode(known))
         self._out.flush()
 
     def _read(self) -> None:

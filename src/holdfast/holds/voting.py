@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.errors import AlreadyVotedError, NotAssignedError
-from holdfast.holds.approvals import Tally, Vote, has_voted, rejects, seats_taken, tally, turn_of
+from holdfast.holds.approvals import Tally, Vote, has_voted, seats_taken, tally, turn_of, vetoes
 from holdfast.holds.assigning import parse_assignee, person_key, route
 from holdfast.holds.authority import places
 from holdfast.holds.closing import resolved
@@ -87,7 +87,7 @@ def _demand_turn(row: HoldRow, before: list[Ballot], ballot: Ballot) -> None:
     turn = turn_of(row, before)
     if not ballot.seats and not ballot.veto:
         raise NotAssignedError(f"{ballot.person} has no vote on hold {row.id}.", hold=row.id)
-    vetoed = ballot.veto and rejects(row.options, ballot.decision)
+    vetoed = ballot.veto and vetoes(row.options, ballot.decision)
     if turn is not None and str(turn) not in ballot.seats and not vetoed:
         raise NotAssignedError(
             f"hold {row.id} waits for {turn} now, not for {ballot.person}.",

@@ -154,16 +154,19 @@ class Arena:
         *acts: Act,
         judge: Callable[[HoldRow, Sequence[Any]], Awaitable[str]],
         before: Callable[[HoldRow], Awaitable[None]] | None = None,
+        over: Callable[[], Awaitable[Any]] | None = None,
         rounds: int = ROUNDS,
     ) -> None:
-        """Again and again: `judge` gets the row and what each act came to, and names the outcome."""
+        """Again and again: `judge` gets the row and what each act came to, and names the outcome.
+
+        `over`: what they race for, if it is no hold that was asked before."""
         gate, dice = Gate(len(acts)), random.Random(len(acts))
         ring = [Contender(number, gate, self._opener) for number in range(len(acts))]
         hurried = sys.getswitchinterval()
         sys.setswitchinterval(2e-5)
         try:
             for number in range(rounds):
-                row = await self.asked()
+                row = await (over or self.asked)()
                 if before is not None:
                     await before(row)
                 gate.shut(dice.randrange(len(acts)))

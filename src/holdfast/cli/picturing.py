@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from holdfast.drawing import Mark, Picture, State, Told, from_graph
-from holdfast.model.graph import Edge, Graph
+from holdfast.drawing import Picture, State, Told
+from holdfast.model.graph import Graph
+from holdfast.reports.walked import STATES, notes, walked
 from holdfast.runs.visits import NodeSum, Visit, Visits
 from holdfast.types.lasting import lasting
 
-_STATES = {
-    "running": State.running,
-    "asking": State.asking,
-    "waiting": State.waiting,
-    "ready": State.ready,
-    "done": State.done,
-    "failed": State.failed,
-    "unknown": State.unknown,
-    "skipped": State.skipped,
-    "abandoned": State.skipped,
-    "stopped": State.skipped,
-}
 _FIRST = ("failed", "asking", "running", "waiting", "ready", "unknown")
 """What a reader wants to know first of several visits that are open at once."""
 
@@ -26,18 +15,14 @@ _FIRST = ("failed", "asking", "running", "waiting", "ready", "unknown")
 def picture_of(graph: Graph, visits: Visits, *, expand: bool = False, interrupted: bool = False) -> Picture:
     """`interrupted`: nobody has the run, so what was running is only ready to go on."""
     told = {path: _told(path, node, visits, interrupted=interrupted) for path, node in visits.nodes.items()}
-
-    def mark(path: str, edge: Edge) -> Mark:
-        return Mark.taken if path + edge.id in visits.edges else Mark.none
-
-    return from_graph(graph, told, expand=expand, mark=mark)
+    return walked(graph, told, visits.edges, expand=expand)
 
 
 def _told(path: str, node: NodeSum, visits: Visits, *, interrupted: bool) -> Told:
     state = _state(path, node, visits)
     if interrupted and state == "running":
         state = "ready"
-    return Told(state=_STATES.get(state, State.idle), note=_note(path, node, visits, state))
+    return Told(state=STATES.get(state, State.idle), note=_note(path, node, visits, state))
 
 
 def _state(path: str, node: NodeSum, visits: Visits) -> str:
@@ -53,13 +38,8 @@ def _note(path: str, node: NodeSum, visits: Visits, state: str) -> str:
         parts.append(f"{items.done} of {items.visits}")
     if state in ("abandoned", "stopped"):
         parts.append(state)
-    if node.visits > 1:
-        parts.append(f"{node.visits} visits")
-    if node.retries:
-        parts.append(f"{node.retries} {'retry' if node.retries == 1 else 'retries'}")
-    if node.work_us >= 1000 and not node.open:
-        parts.append(lasting(node.work_us))
-    return ", ".join(parts)
+    # What is at work has not told yet how long it takes.
+    return ", ".join([*parts, *notes(node.visits, node.retries, 0 if node.open else node.work_us)])
 
 
 def _items(path: str, visits: Visits) -> NodeSum | None:

@@ -10,7 +10,7 @@ from holdfast.checkpoint.difference import Diff, NodeDiff
 from holdfast.drawing import Mark, Picture, PictureEdge, Told, from_graph
 from holdfast.model.graph import Edge, Graph
 from holdfast.runs.versions import reader_at
-from holdfast.runs.visits import path_of
+from holdfast.runs.visits import place_of
 
 if TYPE_CHECKING:
     from holdfast.runs.service import RunService
@@ -28,7 +28,7 @@ async def diff_picture(service: RunService, diff: Diff, *, expand: bool = True) 
 
 def overlay(before: Graph, after: Graph, diff: Diff, *, expand: bool = True) -> Picture:
     told = _told(diff)
-    gone, new = ({_edge_path(edge) for edge in side} for side in diff.edges)
+    gone, new = ({place_of(edge) for edge in side} for side in diff.edges)
 
     def mark(path: str, edge: Edge) -> Mark:
         place = path + edge.id
@@ -43,18 +43,11 @@ def overlay(before: Graph, after: Graph, diff: Diff, *, expand: bool = True) -> 
     return msgspec.structs.replace(drawn, title=title)
 
 
-def _edge_path(label: str) -> str:
-    """`send.1[0]/a->b` is the edge `a->b` inside `send/`."""
-    scope, slash, edge = label.rpartition("/")
-    return path_of(scope + slash) + edge
-
-
 def _told(diff: Diff) -> dict[str, Told]:
     """By the node's place in the graph, whatever the visit or item."""
     found: dict[str, Told] = {}
     for node in diff.nodes:
-        scope, slash, name = node.node.rpartition("/")
-        path = path_of(scope + slash) + name
+        path = place_of(node.node)
         known, mark = found.get(path, Told()).mark, _MARKS[node.kind]
         both = known is not Mark.none and known is not mark
         kept = Mark.changed if both else max(known, mark, key=lambda m: _RANK[m])

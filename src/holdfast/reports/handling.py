@@ -100,7 +100,7 @@ def _after(chapter: Chapter) -> str:
 def _of_end(chapter: Chapter) -> str:
     if chapter.state == "unknown":
         return "the run was cancelled; whether this took effect is not known"
-    if chapter.state == "skipped":
+    if chapter.outcome == "skipped":
         return f"given up and passed by{_then(chapter)}"
     if not chapter.halts:
         return f"given up; its failure was routed{_then(chapter)}"

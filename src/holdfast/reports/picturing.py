@@ -2,57 +2,38 @@
 
 from __future__ import annotations
 
-from holdfast.drawing import Mark, Picture, State, Told, from_graph
-from holdfast.model.graph import Edge, Graph
+from holdfast.drawing import Picture, State, Told
+from holdfast.model.graph import Graph
+from holdfast.reports.walked import STATES, notes, walked
 from holdfast.runs.story import Chapter, Story
-from holdfast.runs.visits import path_of
-from holdfast.types.lasting import lasting
-
-_STATES = {
-    "done": State.done,
-    "failed": State.failed,
-    "skipped": State.skipped,
-    "abandoned": State.skipped,
-    "stopped": State.skipped,
-    "unknown": State.unknown,
-    "running": State.ready,
-}
+from holdfast.runs.visits import place_of
 
 
-def story_picture(graph: Graph, story: Story, title: str = "", *, expand: bool = True) -> Picture:
+def story_picture(graph: Graph, story: Story, *, expand: bool = True) -> Picture:
     by_path: dict[str, list[Chapter]] = {}
     for chapter in story.chapters:
-        by_path.setdefault(path_of(chapter.scope) + chapter.node, []).append(chapter)
+        by_path.setdefault(place_of(chapter.label), []).append(chapter)
     told = {path: _told(chapters) for path, chapters in by_path.items()}
     for label in story.skipped:
-        told.setdefault(_path(label), Told(state=State.skipped))
-    taken = {_path(edge) for chapter in story.chapters for edge in chapter.edges}
-
-    def mark(path: str, edge: Edge) -> Mark:
-        return Mark.taken if path + edge.id in taken else Mark.none
-
-    return from_graph(graph, told, expand=expand, mark=mark)
-
-
-def _path(label: str) -> str:
-    scope, slash, name = label.rpartition("/")
-    return path_of(scope + slash) + name
+        told.setdefault(place_of(label), Told(state=State.skipped))
+    taken = {place_of(edge) for chapter in story.chapters for edge in chapter.edges}
+    return walked(graph, told, taken, expand=expand)
 
 
 def _told(chapters: list[Chapter]) -> Told:
     last = chapters[-1]
     waits = any(question.status == "pending" for question in last.questions) and last.ended_at is None
     failed = any(chapter.halts and not chapter.handed_to for chapter in chapters)
-    state = State.failed if failed else State.asking if waits else _STATES.get(last.state, State.idle)
+    state = State.failed if failed else State.asking if waits else _state(last)
     return Told(state=state, note=_note(chapters))
+
+
+def _state(chapter: Chapter) -> State:
+    """A page is read later: what was running when it was written is shown as ready to go on."""
+    state = STATES.get(chapter.state, State.idle)
+    return State.ready if state is State.running else state
 
 
 def _note(chapters: list[Chapter]) -> str:
     retries = sum(trial.reason == "retry" for chapter in chapters for trial in chapter.trials)
-    work = sum(chapter.duration for chapter in chapters)
-    parts = [
-        f"{len(chapters)} visits" if len(chapters) > 1 else "",
-        f"{retries} {'retry' if retries == 1 else 'retries'}" if retries else "",
-        lasting(work) if work >= 1_000 else "",
-    ]
-    return ", ".join(part for part in parts if part)
+    return ", ".join(notes(len(chapters), retries, sum(chapter.duration for chapter in chapters)))

@@ -1,4 +1,4 @@
-"""From records to a story: one pass over a run's journal."""
+"""From records to a story: one pass over a run's journal. `visits.py` says why there is another fold."""
 
 from __future__ import annotations
 

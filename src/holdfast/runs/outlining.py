@@ -7,8 +7,8 @@ from typing import Final
 from holdfast.checkpoint.fold import Execution
 from holdfast.runs.story import Chapter
 
-STATES: Final = {"skipped": "skipped", "unknown": "unknown", "fail": "failed"}
-"""What an outcome makes of a chapter; any other: done."""
+STATES: Final = {"skipped": "failed", "unknown": "unknown", "fail": "failed"}
+"""What an outcome makes of a chapter; any other: done. What was skipped has failed and was let pass."""
 
 
 def outline(execution: Execution, run: str) -> Chapter:

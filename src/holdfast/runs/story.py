@@ -60,7 +60,7 @@ class Question(msgspec.Struct, kw_only=True):
 
 
 class Chapter(msgspec.Struct, kw_only=True):
-    """One visit of one node. `state`: running, done, failed, skipped, unknown, abandoned. `halts`: nothing
+    """One visit of one node. `state`: running, done, failed, unknown, abandoned, stopped. `halts`: nothing
     coped with its failure there. `run`: whose journal tells it; `seq`: the record that settled it."""
 
     node: str

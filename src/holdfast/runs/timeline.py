@@ -15,7 +15,7 @@ from holdfast.runs.history import bare_events, hide_secrets
 from holdfast.runs.loading import load
 from holdfast.runs.seeing import DONE, see
 from holdfast.runs.versions import Reader, Readers, readers_of
-from holdfast.runs.visits import Visit, Visits, Wait, path_of, split_label
+from holdfast.runs.visits import Visit, Visits, Wait, place_of
 from holdfast.types.event import Event
 
 if TYPE_CHECKING:
@@ -85,8 +85,7 @@ async def _brought_along(service: RunService, row: RunRow, reader: Reader, visit
         visits.end(visit, execution.at, visit.state)
         visits.spend(visit, execution.duration, execution.tokens, execution.cost)
     for label in history.skipped:
-        scope, node = split_label(label)
-        visits.node(path_of(scope) + node).state = "skipped"
+        visits.node(place_of(label)).state = "skipped"
 
 
 def _visit(execution: Execution) -> Visit:

@@ -1,4 +1,11 @@
-"""The visits of a run's nodes: when each began, tried again, waited, asked, and what came of it."""
+"""The visits of a run's nodes: when each began, tried again, waited, asked, and what came of it.
+
+A run is told twice, by two folds, and neither could be made of the other. This one (`seeing.py`) goes by
+events: it follows a run that another process advances, keeps as much as is shown, and knows when something
+waited; but events carry no values. The other (`chronicle.py`) goes by records with the position before each:
+it tells what changed in the state, what a call returned, who coped with a failure; for that it opens every
+body and keeps every visit, so it cannot watch. What both tell, they tell alike (`tests/flows/test_two_folds.py`).
+"""
 
 from __future__ import annotations
 
@@ -96,7 +103,8 @@ def split_label(label: str) -> tuple[str, str]:
     return scope + slash, node
 
 
-def _path(label: str) -> str:
+def place_of(label: str) -> str:
+    """Where in the graph a node or edge is: `send.1[0]/pay` is `send/pay`."""
     scope, node = split_label(label)
     return path_of(scope) + node
 
@@ -201,7 +209,7 @@ class Visits:
             known.update(moved)
         for label, visit in self.open.items():
             visit.scope, visit.node = split_label(label)
-        paths = {_path(old): _path(new) for old, new in labels.items()}
+        paths = {place_of(old): place_of(new) for old, new in labels.items()}
         sums = {new: self.nodes.pop(old) for old, new in paths.items() if old != new and old in self.nodes}
         self.nodes.update(sums)
 

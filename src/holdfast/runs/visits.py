@@ -4,7 +4,8 @@ A run is told twice, by two folds, and neither could be made of the other. This 
 events: it follows a run that another process advances, keeps as much as is shown, and knows when something
 waited; but events carry no values. The other (`chronicle.py`) goes by records with the position before each:
 it tells what changed in the state, what a call returned, who coped with a failure; for that it opens every
-body and keeps every visit, so it cannot watch. What both tell, they tell alike (`tests/flows/test_two_folds.py`).
+body and keeps every visit, so it cannot watch. What both tell, they tell alike:
+`tests/flows/test_two_folds.py`.
 """
 
 from __future__ import annotations

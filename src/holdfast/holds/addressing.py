@@ -31,13 +31,21 @@ class Addressee:
     async def prepare(self, hold: NewHold, facts: HoldFacts) -> NewHold:
         """The raw text stays as written."""
         known: dict[str, Any] = {}
-        raw = _first_seat(hold) or hold.assignee
-        if parse_assignee(raw).type != DELEGATED:
-            found = await route(raw, facts.tenant, self._directory)
-            known = {"assignee_type": found.type, "assignee_value": found.value}
-            known["assignee_reason"] = found.reason
+        seat = _first_seat(hold)
+        raw = seat or hold.assignee
+        parsed = parse_assignee(raw)
+        if parsed.type != DELEGATED:
+            parsed = await route(raw, facts.tenant, self._directory)
+        if parsed.type != DELEGATED or (seat is not None and parsed.value):
+            known = {"assignee_type": parsed.type, "assignee_value": parsed.value}
+            known["assignee_reason"] = parsed.reason
+        starter_in = await self._starter_in(facts)
+        if starter_in is not None:
+            starter_in = (*(hold.terms.starter_in or ()), *starter_in)
         terms = msgspec.structs.replace(
-            hold.terms, also_for=_also_for(hold.terms.approval), starter_in=await self._starter_in(facts)
+            hold.terms,
+            also_for=_also_for(hold.terms.approval),
+            starter_in=hold.terms.starter_in if starter_in is None else starter_in,
         )
         return msgspec.structs.replace(hold, terms=terms, **known)
 

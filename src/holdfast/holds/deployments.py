@@ -65,6 +65,7 @@ class Deployments:
         await self.skills.pin(bound, tenant=tenant)
         found = deployment_id(tenant, check_name(name))
         new = Deployment(id=found, name=name, created_at=self.store.now(), created_by=by, **said)
+        await self._tell(tenant, by, "deployed", new, **msgspec.to_builtins(said))
         return await self._change(tenant, found, lambda old: msgspec.structs.replace(old, **said), new)
 
     async def get(self, ref: str, *, tenant: str = DEFAULT_TENANT) -> Deployment:

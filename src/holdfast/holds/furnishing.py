@@ -20,7 +20,7 @@ def usual_desk(
     return Desk(
         defaults=DeploymentDefaults(deployments),
         policies=policies,
-        delegated=DelegatedUser(deployments),
+        delegated=DelegatedUser(deployments, directory),
         directory=Addressee(directory),
         deadlines=Deadlines(Calendars(store)),
     )

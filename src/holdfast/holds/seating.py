@@ -67,8 +67,8 @@ def _in_capacity(
 
 
 def _as_it_opened(standing: Standing, capacity: Capacity, hold: HoldRow, past: Past) -> Capacity:
-    """Of the run's starter, only those groups and roles count that they were in when the hold was opened; and
-    they stand in for nobody (section 3, rule 11). What is not known does not count."""
+    """Of the run's starter, only those groups, roles and delegations count that they had when the hold was
+    opened; and they stand in for nobody (section 3, rule 11). What is not known does not count."""
     starter = starter_of(hold, past)
     if capacity.for_whom is not None and starter in actor_capacity(standing).people:
         return Capacity(for_whom=capacity.for_whom)
@@ -79,6 +79,7 @@ def _as_it_opened(standing: Standing, capacity: Capacity, hold: HoldRow, past: P
         capacity,
         groups=frozenset(key for key in capacity.groups if f"group:{key}" in then),
         roles=frozenset(key for key in capacity.roles if f"role:{key}" in then),
+        delegations=frozenset(ref for ref in capacity.delegations if f"{DELEGATED}:{ref}" in then),
     )
 
 

@@ -103,7 +103,8 @@ class HoldTerms(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     guardrails: tuple[str, ...] = ()  # the checks that an approval has to pass; none: all that the house has
     guarded: bool = True  # whether an approval without a person has to pass them
     also_for: tuple[str, ...] = ()  # who else may vote or veto: it is in their lists too
-    starter_in: tuple[str, ...] | None = None  # groups and roles of the run's starter when it was opened
+    # Groups, roles and delegations of the run's starter when it was opened.
+    starter_in: tuple[str, ...] | None = None
     excluded: tuple[str, ...] = ()  # people who cannot decide it, beyond what `approval.exclude` names
     warnings: tuple[str, ...] = ()  # what of the question had no value when it was asked
 

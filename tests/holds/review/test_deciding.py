@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from holdfast import Holdfast
-from holdfast.errors import AnswerInvalidError, ForbiddenError, HoldDecidedError, NotFoundError
+from holdfast.cli.holding.wording import why_of
+from holdfast.errors import AnswerInvalidError, ForbiddenError, HoldDecidedError, InputError, NotFoundError
 from holdfast.testing.clock import FakeClock
 from holdfast.types.outbox import ASKED_BACK
 from tests.holds.life.scene import ADMIN, DANA, FINN, SAM, Scene, said
@@ -110,6 +111,34 @@ async def test_a_slip_of_the_hand_leaves_what_was_filled_in_before(scene: Scene)
     kept = await scene.holds.draft(DANA, row.id)
     assert kept is not None
     assert (kept.decision, kept.response_data, kept.comment) == ("aprove", {"amount": 3}, "an hour of work")
+
+
+# ---------------------------------------------------------------------- the undo window, claims, many at once
+
+
+async def test_a_window_of_no_time_decides_at_once_and_of_less_than_that_not_at_all(scene: Scene) -> None:
+    row = await scene.asks()
+    for seconds in (-1, float("nan")):
+        with pytest.raises(InputError):
+            await scene.holds.place(DANA, row.id, "approve", seconds=seconds)
+    done = await scene.holds.place(DANA, row.id, "approve", seconds=0)
+    assert str(done.row.status) == "resolved"
+
+
+@pytest.mark.covers("AS-10", "MX-1")
+async def test_whoever_takes_an_unrouted_hold_has_claimed_it(scene: Scene) -> None:
+    row = await scene.asks(assignee=None)
+    scene.clock.advance(minutes=5)
+    after = await scene.holds.claim(ADMIN, row.id)
+    assert [each.action for each in await scene.audit(row)] == ["created", "reassigned", "claimed"]
+    assert (await scene.holds.metrics(ADMIN)).time_to_claim.p50 == 300
+    assert why_of(after) == "handed on to user:ada@acme"
+
+
+async def test_many_are_a_list(scene: Scene) -> None:
+    row = await scene.asks()
+    with pytest.raises(InputError, match="list of ids"):
+        await scene.holds.bulk(DANA, row.id, "approve", preview=False)
 
 
 # ---------------------------------------------------------------------- what a run learns

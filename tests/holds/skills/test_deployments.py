@@ -290,8 +290,9 @@ async def test_who_a_deployment_works_for_is_changed_by_nobody_without_a_trace(h
     await house.deploy("desk", "refund", on_behalf_of="user:dana@acme", by="user:boss@acme")
     await (await house.deployments()).revoke("desk", by="user:sam@acme")
 
-    first, second = await (await house.open()).audit("default")
+    deployed, first, second = await (await house.open()).audit("default")
 
+    assert (deployed.action, deployed.actor) == ("deployed", "user:boss@acme")
     assert (first.action, first.actor, second.action, second.actor) == (
         "delegated", "user:boss@acme", "delegation_revoked", "user:sam@acme",
     )  # fmt: skip

@@ -12,15 +12,18 @@ from holdfast.holds.assigning import looks_like_email, parse_assignee, person_ke
 from holdfast.holds.directory.base import Away, Circle, Person
 from holdfast.holds.directory.tables import ADDRESS, AWAY, GROUP, PERSON, ROLE, TableDirectory
 from holdfast.store.base import Store
+from holdfast.types.audit import NewAudit, canonical
 from holdfast.types.document import Document
 from holdfast.types.wording import told
 
 
 class Registrar:
-    """Who comes, goes, joins and is away. Each call may be made twice."""
+    """Who comes, goes, joins and is away. Each call may be made twice. `by`: whose doing it is; who may
+    decide is changed by nobody without a trace in the audit."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, by: str = "user:local") -> None:
         self._store = store
+        self._by = by
         self._known = TableDirectory(store)
 
     async def put_person(self, tenant: str, person: Person) -> Person:
@@ -37,6 +40,7 @@ class Registrar:
         if before is not None and before.email and before.email != address:
             await self._store.drop_document(tenant, ADDRESS, before.email)
         kept = msgspec.structs.replace(person, id=key, email=address, away=None)
+        await self._tell(tenant, "person_kept", person=key, email=address, active=person.active)
         await self._put(tenant, PERSON, key, kept)
         if person.away is not None:
             await self.put_away(tenant, key, person.away)
@@ -61,6 +65,7 @@ class Registrar:
         if person is None:
             return False
         key = person_key(person.id)
+        await self._tell(tenant, "person_dropped", person=key)
         # First of all they are unknown: whatever is left of them after a crash gives them nothing.
         await self._store.drop_document(tenant, PERSON, key)
         await self._store.drop_document(tenant, AWAY, key)
@@ -94,6 +99,7 @@ class Registrar:
 
     async def drop_circle(self, tenant: str, circle: str) -> bool:
         kind, key = _circle_name(circle)
+        await self._tell(tenant, "circle_dropped", circle=f"{kind}:{key}")
         return await self._store.drop_document(tenant, kind, key)
 
     async def put_away(self, tenant: str, ref: str, away: Away) -> None:
@@ -104,10 +110,14 @@ class Registrar:
             raise InputError(f"{person} cannot stand in for themselves.", hint="Name somebody else.")
         if away.since is not None and away.until is not None and away.until <= away.since:
             raise InputError("the absence would end before it begins.", hint="Give a later end.")
+        said = {"substitute": substitute, "since": away.since, "until": away.until}
+        await self._tell(tenant, "away", person=person, **said)
         await self._put(tenant, AWAY, person, msgspec.structs.replace(away, substitute=substitute))
 
     async def back(self, tenant: str, ref: str) -> bool:
-        return await self._store.drop_document(tenant, AWAY, await self._member(tenant, ref))
+        person = await self._member(tenant, ref)
+        await self._tell(tenant, "back", person=person)
+        return await self._store.drop_document(tenant, AWAY, person)
 
     # ------------------------------------------------------------------ documents
     async def _member(self, tenant: str, ref: str) -> str:
@@ -125,6 +135,7 @@ class Registrar:
         kind, key = _circle_name(f"{kind}:{key}")
         keys = [await self._member(tenant, each) for each in members]
         circle = Circle(key=key, name=name, members=tuple(dict.fromkeys(keys)))
+        await self._tell(tenant, "circle_kept", circle=f"{kind}:{key}", members=circle.members)
         await self._put(tenant, kind, key, circle)
         return circle
 
@@ -145,8 +156,16 @@ class Registrar:
                 )
             circle = Circle(key=key) if kept is None else msgspec.json.decode(kept.body, type=Circle)
             changed = msgspec.structs.replace(circle, members=tuple(dict.fromkeys(change(circle.members))))
+            said: dict[str, Any] = {"circle": f"{kind}:{key}", "members": changed.members}
+            await self._tell(tenant, "circle_kept", **said)
             if await self._put(tenant, kind, key, changed, expect=kept.revision if kept else 0):
                 return changed
+
+    async def _tell(self, tenant: str, action: str, **said: Any) -> None:
+        """Told first, then done: a change that failed is in the audit, one that was made is never missing."""
+        at = self._store.now()
+        entry = NewAudit(at=at, actor=self._by, action=action, data=canonical(said))
+        await self._store.append_audit(tenant, [entry])
 
     async def _put(self, tenant: str, kind: str, name: str, value: Any, *, expect: int | None = None) -> bool:
         document = Document(tenant=tenant, kind=kind, name=name, body=msgspec.json.encode(value))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from holdfast import Holdfast
@@ -196,3 +198,47 @@ async def test_somebody_else_is_first_between_two_keys(house: Holdfast, clock: F
     assert "Resolved by user:sam@acme 0 s ago: reject" in seen.text
     row = await seen.row(hold)
     assert row.resolved_by == "user:sam@acme"
+
+
+async def test_what_was_chosen_for_one_hold_is_never_decided_on_another(
+    house: Holdfast, clock: FakeClock
+) -> None:
+    first, second = await ask(house, 1), await ask(house, 2)
+    seen = await screen(house, clock)
+    seen.inbox.state = msgspec.structs.replace(seen.state, split=True)
+    await seen.press("1")
+    await seen.desk.holds.snooze(DANA, first, timedelta(hours=1))
+    await seen.others()
+    assert seen.state.current is not None
+    assert seen.state.current.id == second
+
+    await seen.press("enter")
+
+    assert "Something else is here now." in seen.text
+    assert (await seen.row(second)).placed is None
+
+
+async def test_keys_that_were_pressed_on_another_hold_decide_nothing(
+    house: Holdfast, clock: FakeClock
+) -> None:
+    first, second = await ask(house, 1), await ask(house, 2)
+    seen = await screen(house, clock)
+    seen.inbox.state = msgspec.structs.replace(seen.state, split=True, at=1)
+
+    for key in ("1", "enter"):
+        await seen.inbox.take(key, first)
+
+    assert "Something else is here now." in seen.text
+    assert [(await seen.row(each)).placed for each in (first, second)] == [None, None]
+
+
+async def test_a_comment_goes_to_the_hold_that_it_was_begun_on(house: Holdfast, clock: FakeClock) -> None:
+    first, second = await ask(house, 1), await ask(house, 2)
+    seen = await screen(house, clock)
+    await seen.press("c", "for the first")
+    await seen.desk.holds.resolve(SAM, first, {"decision": "approve"})
+    await seen.others()
+    await seen.press("enter")
+
+    assert len(await seen.desk.holds.comments(DANA, first)) == 1
+    assert await seen.desk.holds.comments(DANA, second) == []

@@ -25,7 +25,7 @@ async def test_new_holds_wait_under_a_pill_and_do_not_move_the_list(
     lines = await seen.others()
     assert lines[2:4] == ["  1 new: n shows them", ">  ·  normal   Refund 1?"]
     lines = await seen.press("n")
-    assert lines[2] == ">  ▲▲ critical Refund 2?"
+    assert (lines[2], lines[4]) == ("   ▲▲ critical Refund 2?", ">  ·  normal   Refund 1?")
 
 
 async def test_what_others_decide_stays_to_be_seen_until_the_list_is_read_anew(

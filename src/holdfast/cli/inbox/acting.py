@@ -55,6 +55,7 @@ class Actions:
             state,
             view=state.view if act.view is None else act.view,
             query=state.query if act.query is None else act.query,
+            rows=(),
             at=0,
             selected=frozenset(),
             open=False,

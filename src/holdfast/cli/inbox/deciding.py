@@ -26,6 +26,7 @@ from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus
 
 _replace = msgspec.structs.replace
+MOVED = "Something else is here now. Look, and choose again."
 FREE = ""
 """What is armed where the answer is text: there is no option to name."""
 
@@ -38,15 +39,22 @@ def arm(state: State, digit: int) -> State:
     if row.status is not HoldStatus.pending:
         return told(state, "This is decided already.", alert=True)
     if not row.options:
-        return _replace(state, armed=FREE) if digit == 1 else told(state, "Press 1 to answer in words.")
+        return (
+            _replace(state, armed=FREE, armed_on=row.id)
+            if digit == 1
+            else told(state, "Press 1 to answer in words.")
+        )
     if digit > len(row.options):
         return told(state, f"There are {len(row.options)} decisions here.", alert=True)
     option = row.options[digit - 1]
     if state.selected and not state.open:
         asked = f"{option.label}: all {len(state.selected)} selected? Enter shows what would happen."
-        return told(_replace(state, armed=option.id), asked)
+        return told(_replace(state, armed=option.id, armed_on=row.id), asked)
     goes_on = "goes on" if row.schema is not None or option.requires_comment is True else "decides"
-    return told(_replace(state, armed=option.id), f"{option.label}? Enter {goes_on}, any other key does not.")
+    return told(
+        _replace(state, armed=option.id, armed_on=row.id),
+        f"{option.label}? Enter {goes_on}, any other key does not.",
+    )
 
 
 def begin(state: State) -> Step:
@@ -55,10 +63,15 @@ def begin(state: State) -> Step:
     state = _replace(state, armed=None, said="", alert=False)
     if row is None or decision is None:
         return state, None
+    if row.id != state.armed_on:
+        return told(state, MOVED, alert=True), None
     if state.selected and not state.open and decision != FREE:
         holds = tuple(sorted(state.selected))
         return state, Act(do="bulk", holds=holds, decision=decision)
-    draft = _draft(state, row, decision)
+    if state.sheet is None or state.sheet.row.id != row.id:
+        return told(state, MOVED, alert=True), None
+    # From here on it is the open one: what others do moves the list, and not what is being filled in.
+    state, draft = _replace(state, open=True), _draft(state, row, decision)
     if decision == FREE:
         prompt = Prompt(kind="answer", label="Your answer", text=draft.decision)
         return _replace(state, filling=draft, prompt=prompt), None
@@ -178,8 +191,8 @@ def typed_so_far(state: State) -> Filling | None:
 def entered(state: State, prompt: Prompt) -> Step:
     """Enter in a line that belongs to a decision."""
     row, filling, text = state.current, state.filling, prompt.text.strip()
-    if row is None or filling is None:
-        return _replace(state, prompt=None), None
+    if row is None or filling is None or row.id != filling.hold:
+        return told(_replace(state, prompt=None, filling=None), MOVED, alert=True), None
     if prompt.kind == "field":
         return _field(state, row, filling, prompt)
     if not text:

@@ -94,13 +94,13 @@ def _left(state: State) -> Step:
 def _entered(state: State, prompt: Prompt) -> Step:
     if prompt.kind in _FILLS:
         return entered(state, prompt)
-    text, row = prompt.text.strip(), state.current
+    text = prompt.text.strip()
     done = _replace(state, prompt=None)
     if prompt.kind == "search":
         return done, Act(do="load", query=text)
-    if row is None or not text:
+    if not text:
         return done, None
-    return done, Act(do=prompt.kind, holds=_meant(state), text=text)
+    return done, Act(do=prompt.kind, holds=prompt.holds, text=text)
 
 
 def _meant(state: State) -> tuple[str, ...]:
@@ -116,7 +116,8 @@ def _asking(kind: str, label: str, text: str = "", hint: str = "") -> Callable[[
         if state.current is None and kind != "search":
             return told(state, "There is nothing here to do that to."), None
         given = state.query if kind == "search" else text
-        return _replace(state, prompt=Prompt(kind=kind, label=label, text=given, hint=hint)), None
+        prompt = Prompt(kind=kind, label=label, text=given, hint=hint, holds=_meant(state))
+        return _replace(state, prompt=prompt), None
 
     return ask
 

@@ -13,6 +13,7 @@ import msgspec
 from holdfast.cli.holding.acting import Desk, Seat, sitting
 from holdfast.cli.holding.listing import Wanted, list_holds
 from holdfast.cli.inbox.acting import Actions
+from holdfast.cli.inbox.deciding import MOVED
 from holdfast.cli.inbox.keys import press
 from holdfast.cli.inbox.page import SPLIT, frame
 from holdfast.cli.inbox.state import State, told
@@ -28,6 +29,7 @@ LIVE: Final = 2.0
 CALM: Final = 0.25
 """Seconds between two looks at a store in which much happens."""
 TICK: Final = 1.0
+DECIDING: Final = frozenset({"enter", *"123456789"})
 _CHANGED: Final = "changed"
 _TICKED: Final = "ticked"
 
@@ -60,28 +62,39 @@ class Inbox:
         self._desk = desk
         self._actions = Actions(desk)
         self._plain = is_plain()
-        self._heard: asyncio.Queue[str] = asyncio.Queue()
+        self._heard: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
+        self._seen = ""
 
     def hear(self, key: str) -> None:
-        self._heard.put_nowait(key)
+        """With the hold that was in sight when the key was pressed."""
+        self._heard.put_nowait((key, self._seen))
 
     async def live(self, terminal: Terminal) -> None:
         async with self._listening():
             self._show(terminal)
             while not self.state.over:
-                heard = await self._heard.get()
+                heard, seen = await self._heard.get()
                 if heard == "resize":
                     terminal.forget()
-                await self.take(heard)
+                await self.take(heard, seen)
                 self._show(terminal)
 
     def _show(self, terminal: Terminal) -> None:
         width, height = terminal.size
         self.state = _replace(self.state, split=width >= SPLIT)
         terminal.show(frame(self.state, width, height, ascii_only=self._plain))
+        self._seen = self._current()
 
-    async def take(self, heard: str) -> None:
+    def _current(self) -> str:
+        row = self.state.current
+        return "" if row is None else row.id
+
+    async def take(self, heard: str, seen: str | None = None) -> None:
+        """`seen`: what was in sight. A decision that was meant for another hold is not made on this one."""
         self.state = _replace(self.state, now=self._desk.now)
+        if heard in DECIDING and self.state.prompt is None and seen not in (None, self._current()):
+            self.state = told(_replace(self.state, armed=None, sure=()), MOVED, alert=True)
+            return
         if heard == _CHANGED:
             await self._refresh()
         elif heard == _TICKED:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -35,7 +36,7 @@ class Reader:
         """The list anew, in its own order. Raises InputError for a search that means nothing."""
         page = await self._page(state)
         chips = read_query(state.query, me=self.desk.actor.id, now=self.desk.now).chips
-        at = min(state.at, max(len(page.rows) - 1, 0))
+        at = _place(state, [row.id for row in page.rows])
         state = _replace(
             state,
             now=self.desk.now,
@@ -118,6 +119,12 @@ class Reader:
             kept = await holds.draft(actor, hold)
             state = _replace(state, sheet=_replace(sheet, draft=msgspec.to_builtins(kept)))
         return state
+
+
+def _place(state: State, ids: Sequence[str]) -> int:
+    """The same hold stays current, where it is still there."""
+    row = state.current
+    return ids.index(row.id) if row is not None and row.id in ids else min(state.at, max(len(ids) - 1, 0))
 
 
 def _line(entry: Entry) -> str:

@@ -23,6 +23,7 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""
     hint: str = ""
     error: str = ""
+    holds: tuple[str, ...] = ()  # what it is about, whatever becomes current meanwhile
 
 
 class Filling(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +67,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     expanded: bool = False
     scroll: int = 0
     prefix: str = ""
-    armed: str | None = None
+    armed: str | None = None  # the decision that the next Enter makes, on `armed_on` and nothing else
+    armed_on: str = ""
     sure: tuple[str, ...] = ()  # the holds of a preview that the next Enter decides
     prompt: Prompt | None = None
     filling: Filling | None = None

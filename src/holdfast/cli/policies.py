@@ -9,7 +9,7 @@ import msgspec
 from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house
 from holdfast.cli.screen import note, print_json, say, table
-from holdfast.errors import InputError, PolicyInvalidError
+from holdfast.errors import InputError
 from holdfast.holds.policies.keeping import KIND, drop_policy, put_policy
 from holdfast.holds.policies.policy import Policy
 from holdfast.holds.policies.reading import read_plain, read_policy
@@ -38,8 +38,9 @@ def check(files: list[str], *, json: bool) -> Exit:
     for file in files:
         try:
             found.append({"file": file, "problems": [], "rules": [_told(r) for r in read_policy(file).rules]})
-        except PolicyInvalidError as error:
-            found.append({"file": file, "problems": error.facts.get("problems", []), "error": error.message})
+        except InputError as error:
+            problems = error.facts.get("problems") or [error.message]
+            found.append({"file": file, "problems": problems, "error": error.message})
     if json:
         print_json(found)
     else:

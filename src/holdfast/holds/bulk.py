@@ -55,6 +55,8 @@ async def bulk(
     """Each by itself: one that cannot be decided so stops none of the others. A preview writes nothing.
 
     `versions`: those that were shown; what has changed since is left out. Raises InputError for too many."""
+    if isinstance(holds, str):
+        raise InputError("the holds are a list of ids, not one text.", hint=f"Write [{holds!r}].")
     if len(holds) > MAX_HOLDS:
         raise InputError(f"{len(holds):,} holds at once are more than {MAX_HOLDS:,}.", hint="Take fewer.")
     seen = versions or {}

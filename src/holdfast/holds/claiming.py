@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
 from holdfast.errors import InputError
 from holdfast.holds import conflicts
 from holdfast.holds.assigning import UNROUTED, parse_assignee
@@ -34,7 +36,7 @@ async def claim(
         conflicts.demand_free(row, actor.id, now)
         if row.assignee_type == UNROUTED or permit.past.astray:
             own = actor.id if actor.id.startswith("user:") else f"user:{actor.id}"
-            return moved(row, own, parse_assignee(own), by=actor.id, at=now, claim_until=until)
+            return _own(row, actor, own, now, until)
         said = {"reason": reason.strip()} if reason else {}
         return HoldChange(
             hold=row.id,
@@ -46,6 +48,13 @@ async def claim(
         )
 
     return await change(office, actor, hold, "claim", decide)
+
+
+def _own(row: HoldRow, actor: Actor, own: str, now: int, until: int) -> HoldChange:
+    """What nobody has goes to whoever claims it (AS-10)."""
+    move = moved(row, own, parse_assignee(own), by=actor.id, at=now, claim_until=until)
+    claimed = entry(row, actor.id, "claimed", now, until=iso(until))
+    return msgspec.structs.replace(move, audit=(*move.audit, claimed))
 
 
 def _length(seconds: float | None) -> int:

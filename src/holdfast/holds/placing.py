@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.errors import ConflictError, ForbiddenError
+from holdfast.errors import ConflictError, ForbiddenError, InputError
 from holdfast.holds import conflicts
 from holdfast.holds.answers import Submission
 from holdfast.holds.assigning import same_person
@@ -49,9 +49,14 @@ async def place(
 
 
 def _window(row: HoldRow, seconds: float | None) -> int:
-    """What the hold says is the most."""
+    """What the hold says is the most. Raises InputError for less than nothing."""
     allowed = UNDO_SECONDS if row.terms.undo is None else row.terms.undo
-    return int(MICROS * (min(seconds, allowed) if seconds is not None and seconds > 0 else allowed))
+    wanted = allowed if seconds is None else seconds
+    if not wanted >= 0:  # also of NaN
+        raise InputError(
+            f"a decision cannot be taken back for {seconds} seconds.", hint="0 makes it at once."
+        )
+    return int(MICROS * min(wanted, allowed))
 
 
 def _placed(row: HoldRow, actor: Actor, made: HoldChange, window: int) -> HoldChange:

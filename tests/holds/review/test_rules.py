@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast import Guardrails, Holdfast, Policy, Rule
-from holdfast.cli import main as cli
+from holdfast.cli.main import run as cli
 from tests.holds.policies.flows import given, refund
 
 pytestmark = pytest.mark.anyio

@@ -80,6 +80,8 @@ def why_of(row: HoldRow) -> str:
         return f"nobody could be found for it{': ' + row.assignee_reason if row.assignee_reason else ''}"
     if row.escalation_count:
         return f"escalated to {whom} ({row.escalation_count} times)"
+    if row.epoch > 1:
+        return f"handed on to {whom}"
     if row.terms.routed_by:
         return f"rule {row.terms.routed_by!r} sent it to {whom}"
     return f"flow {row.flow} asks {whom}"

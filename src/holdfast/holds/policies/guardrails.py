@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
@@ -11,12 +11,14 @@ import msgspec
 from holdfast.errors import SettingsError, VetoedError
 from holdfast.holds.policies.checks import STANDARD
 from holdfast.holds.policies.facts import UNTOUCHED, facts_of_row
+from holdfast.holds.policies.judgement import called
 from holdfast.telemetry import log
 from holdfast.types.consent import approves, refusal
 from holdfast.types.hold import HoldRow
 
 Check = Callable[[Mapping[str, Any]], Any | Awaitable[Any]]
 OVERRIDE: Final = "guardrail-override"
+TIMEOUT: Final = 30.0
 
 
 class Veto(msgspec.Struct, frozen=True):
@@ -31,7 +33,8 @@ class Guardrails:
     `Violation`, False or a text objects. One that raises has not passed.
 
     `required`: an approval that no check looked at does not pass either. `people`: decisions of people are
-    looked at too, and not only what a rule, a judge or a deadline decides.
+    looked at too, and not only what a rule, a judge or a deadline decides. `timeout`: seconds that each check
+    has; one that takes longer has not passed.
     """
 
     def __init__(
@@ -40,10 +43,12 @@ class Guardrails:
         *,
         required: bool = False,
         people: bool = False,
+        timeout: float = TIMEOUT,
     ) -> None:
         self.checks: dict[str, Check] = dict(STANDARD if checks is None else checks)
         self.required = required
         self.people = people
+        self.timeout = timeout
         for name, check in self.checks.items():
             if not callable(check):
                 raise SettingsError(f"the guardrail {name!r} is not a function.")
@@ -77,9 +82,11 @@ class Guardrails:
         if check is None:
             return "there is no such guardrail here"
         try:
-            said: Any = check(facts)
-            if inspect.isawaitable(said):
-                said = await said
+            async with asyncio.timeout(self.timeout):
+                said: Any = await called(check, facts)
+        except TimeoutError:
+            log.warning("guardrail %s took longer than %g s", name, self.timeout)
+            return f"it took longer than {self.timeout:g} s"
         except Exception as error:
             log.warning("guardrail %s could not be asked: %s: %s", name, type(error).__name__, error)
             return f"it could not be asked: {type(error).__name__}: {error}"

@@ -50,10 +50,13 @@ def auto_reject(reason: str = "Auto-rejected") -> Callable[[Facts], Judgement]:
 
 async def asked(judge: JudgeLike, facts: Facts) -> Judgement:
     """What it says. Raises ValueError where that is no judgement, and whatever the judge raises."""
-    ask = judge.judge if isinstance(judge, Judge) else judge
-    # A plain function may take its time: others go on meanwhile.
-    said: Any = ask(facts) if inspect.iscoroutinefunction(ask) else await asyncio.to_thread(ask, facts)
-    return read(await said if inspect.isawaitable(said) else said)
+    return read(await called(judge.judge if isinstance(judge, Judge) else judge, facts))
+
+
+async def called(ask: Callable[[Facts], Any], facts: Facts) -> Any:
+    """What a function says, whichever kind it is. A plain one may take its time: others go on meanwhile."""
+    said = ask(facts) if inspect.iscoroutinefunction(ask) else await asyncio.to_thread(ask, facts)
+    return await said if inspect.isawaitable(said) else said
 
 
 def read(said: Any) -> Judgement:

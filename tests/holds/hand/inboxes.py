@@ -86,8 +86,8 @@ async def ask(house: Holdfast, amount: int = 250, **asked: Any) -> str:
 
 
 async def screen(
-    house: Holdfast, clock: FakeClock, *, actor: Actor = DANA, view: str = "mine", query: str = ""
+    house: Holdfast, clock: FakeClock, *, actor: Actor = DANA, view: str = "mine", limit: int = 200
 ) -> Screen:
     desk = Desk(house, await house.holds(), actor)
-    state = State(me=actor.id, view=view, query=query, now=desk.now)
+    state = State(me=actor.id, view=view, limit=limit, now=desk.now)
     return Screen(house, clock, Inbox(desk, await Actions(desk).reader.load(state)), desk)

@@ -20,12 +20,33 @@ async def test_new_holds_wait_under_a_pill_and_do_not_move_the_list(
 ) -> None:
     await ask(house, 1)
     seen = await screen(house, clock)
+    clock.advance(seconds=1)
     await ask(house, 2, priority="critical")
 
     lines = await seen.others()
     assert lines[2:4] == ["  1 new: n shows them", ">  ·  normal   Refund 1?"]
     lines = await seen.press("n")
     assert (lines[2], lines[4]) == ("   ▲▲ critical Refund 2?", ">  ·  normal   Refund 1?")
+
+
+async def test_more_is_read_when_somebody_goes_to_the_end(
+    house: Holdfast, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for amount in range(5):
+        await ask(house, amount)
+        clock.advance(seconds=1)
+    seen = await screen(house, clock, limit=2)
+    monkeypatch.setattr("holdfast.cli.inbox.keys.PAGE", 2)
+    assert seen.lines()[0].startswith("Inbox [mine 2+]")
+
+    await seen.press("x", "G")
+    assert seen.lines()[0].startswith("Inbox [mine 4+]")
+    assert seen.state.rows[seen.state.at].prompt == "Refund 1?"
+    await seen.desk.holds.resolve(SAM, seen.state.rows[3].id, {"decision": "approve"})
+    await seen.others()
+
+    assert seen.state.fresh == ()
+    assert [row.prompt for row in seen.state.rows] == [f"Refund {i}?" for i in range(5)]
 
 
 async def test_what_others_decide_stays_to_be_seen_until_the_list_is_read_anew(

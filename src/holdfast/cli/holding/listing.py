@@ -12,7 +12,7 @@ from holdfast.cli.main import Exit
 from holdfast.cli.screen import fields, note, print_json, say, table
 from holdfast.cli.telling import command
 from holdfast.holds.interface import as_interface
-from holdfast.holds.listing import Page
+from holdfast.holds.listing import MAX_LIMIT, Page
 from holdfast.holds.metrics import Metrics, Spread
 from holdfast.holds.searching import Query, read_query
 from holdfast.types.clock import MICROS
@@ -60,7 +60,7 @@ async def find_holds(desk: Desk, wanted: Wanted) -> Page:
     kept: list[HoldRow] = []
     cursor = wanted.after
     for _ in range(_LOOKED_THROUGH):
-        room = wanted.limit - len(kept)
+        room = min(wanted.limit - len(kept), MAX_LIMIT)
         page = await desk.holds.list(desk.actor, view=wanted.view, where=where, cursor=cursor, limit=room)
         kept += [row for row in page.rows if await _has(desk, row, query)]
         cursor = page.cursor

@@ -13,7 +13,7 @@ from holdfast.cli.holding.wording import assignee_of, needs_of, roughly, title_o
 from holdfast.cli.inbox.deciding import ask_field, attached
 from holdfast.cli.inbox.reading import Reader
 from holdfast.cli.inbox.spans import cut, flat
-from holdfast.cli.inbox.state import Act, State, told
+from holdfast.cli.inbox.state import PAGE, Act, State, told
 from holdfast.errors import FormInvalidError, HoldfastError, InputError
 from holdfast.holds.assigning import same_person
 from holdfast.types.hold import HoldRow
@@ -56,6 +56,7 @@ class Actions:
             view=state.view if act.view is None else act.view,
             query=state.query if act.query is None else act.query,
             rows=(),
+            limit=PAGE,
             at=0,
             selected=frozenset(),
             open=False,

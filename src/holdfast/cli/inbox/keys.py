@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from holdfast.cli.inbox.deciding import arm, begin, entered, keep, typed_so_far
-from holdfast.cli.inbox.state import VIEWS, Act, Prompt, State, Step, told
+from holdfast.cli.inbox.state import PAGE, VIEWS, Act, Prompt, State, Step, told
 from holdfast.holds.assigning import same_person
 
 _replace = msgspec.structs.replace
@@ -146,6 +146,8 @@ def _moving(by: int, *, selecting: bool = False) -> Callable[[State], Step]:
 
 def _to(state: State, at: int, *, selecting: bool = False) -> Step:
     last = len(state.rows) - 1
+    if at > last and state.more:
+        return _replace(state, limit=state.limit + PAGE, at=last), Act(do="load")
     at = min(max(at, 0), max(last, 0))
     selected = state.selected
     if selecting and state.rows:

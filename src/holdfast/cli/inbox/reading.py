@@ -20,8 +20,6 @@ from holdfast.holds.searching import read_query
 from holdfast.types.hold import HoldFilter, HoldRow
 from holdfast.types.status import HoldStatus
 
-MOST: Final = 200
-"""Holds that are shown at once; a search narrows them down."""
 OPEN: Final = HoldFilter(status=(HoldStatus.pending,))
 COUNTED: Final = ("mine", "groups", "unrouted", "all")
 
@@ -40,6 +38,7 @@ class Reader:
         state = _replace(
             state,
             now=self.desk.now,
+            loaded_at=self.desk.now,
             rows=page.rows,
             more=page.cursor is not None,
             fresh=(),
@@ -52,7 +51,7 @@ class Reader:
         return await self.look(state, page.rows[at].id) if page.rows else _replace(state, open=False)
 
     async def _page(self, state: State) -> Page:
-        return await find_holds(self.desk, Wanted(query=state.query, view=state.view, limit=MOST))
+        return await find_holds(self.desk, Wanted(query=state.query, view=state.view, limit=state.limit))
 
     async def count(self, state: State) -> State:
         """Those of the other views. What somebody may not see has no figure."""
@@ -70,7 +69,8 @@ class Reader:
         for row in state.rows:
             if row.placed_until is not None and row.placed_until <= state.now:
                 await self._now(row.id)  # whoever looks makes what was placed
-        found = (await self._page(state)).rows
+        page = await self._page(state)
+        found, state = page.rows, _replace(state, more=page.cursor is not None)
         ids = {row.id for row in found}
         gone: dict[str, HoldRow | None] = {
             row.id: await self._now(row.id) for row in state.rows if row.id not in ids

@@ -22,9 +22,12 @@ def merged(state: State, found: Iterable[HoldRow], gone: Mapping[str, HoldRow | 
     fresh: dict[str, HoldRow] = {row.id: row for row in found}
     kept = [each for row in state.rows if (each := _kept(state, row, fresh, gone)) is not None]
     known = {row.id for row in state.rows}
-    new = tuple(row for row in fresh.values() if row.id not in known)
+    unknown = [row for row in fresh.values() if row.id not in known]
+    new = tuple(row for row in unknown if row.created_at > state.loaded_at)
+    # What only moved up into what is read is no news: it goes to the end, where it moves nothing.
+    kept += [row for row in unknown if row.created_at <= state.loaded_at and state.rows]
     if not state.rows:
-        return _replace(state, rows=new, fresh=(), at=0)
+        return _replace(state, rows=tuple(unknown), fresh=(), at=0)
     ids: list[str] = [row.id for row in kept]
     placed = tuple(each for each in state.placed if _is_placed(each, fresh))
     return _replace(

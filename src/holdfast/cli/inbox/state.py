@@ -15,6 +15,10 @@ VIEWS: Final = {
 """The second key after `g`."""
 
 
+PAGE: Final = 200
+"""Holds that are read at once; whoever goes to the end of them gets as many more."""
+
+
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
     """A line that is being typed. While there is one, letters are text and nothing else."""
 
@@ -57,6 +61,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     counts: dict[str, int] = {}
     rows: tuple[HoldRow, ...] = ()
     more: bool = False
+    limit: int = PAGE
+    loaded_at: int = 0
     fresh: tuple[HoldRow, ...] = ()
     at: int = 0
     selected: frozenset[str] = frozenset()

@@ -75,7 +75,9 @@ def _card(state: State, row: HoldRow, current: bool, width: int, tall: int, asci
 def _one_line(state: State, row: HoldRow, head: str, width: int, style: str) -> Line:
     due = _due(state, row) if row.status is HoldStatus.pending else str(row.status)
     age = roughly(state.now - row.created_at)
-    right = f" {padded(row.flow, 14)} {padded(assignee_of(row), 20)} {padded(age, 7)} {padded(due, 16)}"
+    # In one's own list whom it waits for goes without saying.
+    whom = "" if state.view == "mine" else f" {padded(assignee_of(row), 20)}"
+    right = f" {padded(row.flow, 14)}{whom} {padded(age, 7)} {padded(due, 16)}"
     left = padded(head + flat(title_of(row)), width - len(right))
     return fitted([(left + right, style)], width)
 

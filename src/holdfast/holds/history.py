@@ -18,8 +18,8 @@ SHOWN: Final = frozenset(
         "action", "assignee", "attempt", "auto_expired", "authority", "calendar", "channel", "claimed_by",
         "code", "comment", "confidence", "decided_by", "decision", "effective_decision", "epoch", "error",
         "expires_at", "field", "from", "guardrail", "late", "missing", "node", "on_behalf_of",
-        "override_reason", "question", "reason", "reminder", "rule", "rung", "status", "to", "topic", "type", "until",
-        "why",
+        "override_reason", "question", "reason", "reminder", "rule", "rung", "status", "to", "topic",
+        "type", "until", "why",
     }
 )  # fmt: skip
 _PAGE = 1000

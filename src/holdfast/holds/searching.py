@@ -19,6 +19,7 @@ from holdfast.types.duration import DurationError, parse_duration
 from holdfast.types.hold import HoldFilter
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import PRIORITIES
+from holdfast.types.wording import demand_text
 
 SIGNS: Final = (">=", "<=", ">", "<", ":")
 HAS: Final = ("comment",)
@@ -37,7 +38,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
 def read_query(text: str, *, me: str, now: int) -> Query:
     """`me` is who `assignee:me` means. Raises InputError for a value that means nothing."""
     reading = _Reading(me, now)
-    for word in _split(text):
+    for word in _split(demand_text(text, "a search")):
         reading.take(word)
     return reading.query()
 

@@ -187,6 +187,8 @@ def test_a_hold_is_handed_on_claimed_and_freed(hands: Hands) -> None:
     hold = hands.asks()
 
     assert hands("reassign", hold, "user:sam@acme", "--due", "5d")["assignee_raw"] == "user:sam@acme"
+    assert "waits for nobody now" in hands.cli("holds", "reassign", hold, "").out
+    hands("reassign", hold, "user:sam@acme")
     assert hands("claim", hold, "--for", "1h", "--as", "user:sam@acme")["claimed_by"] == "user:sam@acme"
     assert "working on this hold" in hands.refused("resolve", hold, "approve", "--as", "user:eve@acme")
     assert hands("release", hold)["claimed_by"] is None

@@ -63,6 +63,7 @@ def test_query_says_how_it_was_understood() -> None:
         ("due:2d", "due<2d"),
         ("flow>refund", "flow:VALUE"),
         ("has:money", "comment"),
+        ("\udcff", "surrogate"),
     ],
 )
 def test_query_is_refused_with_what_is_possible_when_a_value_means_nothing(text: str, word: str) -> None:

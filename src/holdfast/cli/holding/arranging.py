@@ -18,7 +18,13 @@ async def reassign(which: str, to: str, *, due: str | None, reason: str | None, 
     async def do(desk: Desk, row: HoldRow) -> HoldRow:
         return await desk.holds.reassign(desk.actor, row.id, to, expires_at=until, reason=reason)
 
-    return await act(seat, which, do, lambda row: f"{short(row)} waits for {assignee_of(row)} now.")
+    def told(row: HoldRow) -> str:
+        if row.assignee_type == "unrouted":
+            why = f": {row.assignee_reason}" if row.assignee_reason else ""
+            return f"{short(row)} waits for nobody now; admins see it as unrouted{why}."
+        return f"{short(row)} waits for {assignee_of(row)} now."
+
+    return await act(seat, which, do, told)
 
 
 async def claim(which: str, *, lasting: str | None, reason: str | None, seat: Seat) -> Exit:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.errors import DirectoryUnavailableError
 from holdfast.holds.approvals import voters_of
 from holdfast.holds.directory.base import Directory
-from holdfast.holds.exclusions import Past, exclusion
+from holdfast.holds.exclusions import Past, excludes_circles, exclusion
 from holdfast.holds.standing import capacity_named
 from holdfast.types.hold import HoldRow
 from holdfast.types.terms import Assignee
@@ -39,8 +39,9 @@ async def _voters(
     names: tuple[str, ...], hold: HoldRow, directory: Directory | None, past: Past
 ) -> list[str]:
     found: list[str] = []
+    belonging = excludes_circles(hold)
     for name in names:
-        capacity = await capacity_named(name, hold.tenant, directory)
+        capacity = await capacity_named(name, hold.tenant, directory, belonging=belonging)
         if capacity is not None and exclusion(capacity, hold, past) is None:
             found.append(min(capacity.people))
     return found

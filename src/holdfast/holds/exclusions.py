@@ -41,6 +41,12 @@ def exclusion(capacity: Capacity, hold: HoldRow, past: Past) -> str | None:
     return None
 
 
+def excludes_circles(hold: HoldRow) -> bool:
+    """Whether it matters what somebody belongs to."""
+    words = (*hold.terms.approval.exclude, *hold.terms.excluded)
+    return any(parse_assignee(word).type != "user" for word in words if word not in _WHO)
+
+
 def excluded_target(
     assignee: Assignee, hold: HoldRow, past: Past, known: Capacity | None = None
 ) -> str | None:

@@ -22,6 +22,7 @@ from holdfast.errors import LinkInvalidError, SettingsError
 from holdfast.types.clock import MICROS
 from holdfast.types.hold import HoldRow
 from holdfast.types.veil import veil
+from holdfast.types.wording import demand_text
 
 VERSION: Final = "v1"
 VARIABLE: Final = "HOLDFAST_LINK_KEYS"
@@ -93,7 +94,9 @@ def _end(row: HoldRow, wanted: int) -> int:
 
 
 def tenant_named(token: str) -> str:
-    """Whose link it says to be, to find the keys by: nothing is believed yet. Raises LinkInvalidError."""
+    """Whose link it says to be, to find the keys by: nothing is believed yet. Raises LinkInvalidError,
+    InputError for what is no text."""
+    demand_text(token, "a link")
     return _claims(token.rpartition(".")[0].partition(".")[2]).tenant
 
 

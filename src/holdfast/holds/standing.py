@@ -101,13 +101,18 @@ async def _capacity(
     return await _with_delegations(capacity, tenant, now, delegations)
 
 
-async def capacity_named(name: str, tenant: str, directory: Directory | None) -> Capacity | None:
-    """Of somebody whom a hold names, under all their names; None: they are not there."""
+async def capacity_named(
+    name: str, tenant: str, directory: Directory | None, *, belonging: bool = True
+) -> Capacity | None:
+    """Of somebody whom a hold names, under all their names; None: they are not there. `belonging`: also what
+    they belong to, which costs more to find out."""
     if directory is None:
         return Capacity(people=frozenset({name}))
     person = await directory.person(tenant, name)
     if person is None or not person.active:
         return None
+    if not belonging:
+        return Capacity(people=names_of(person))
     return await _capacity(person, directory, tenant, 0, None)
 
 

@@ -12,7 +12,8 @@ from holdfast.errors import (
     NotAssignedError,
 )
 from holdfast.holds.answers import Submission
-from holdfast.holds.directory.base import Away
+from holdfast.holds.directory.base import Away, Memberships, Person
+from holdfast.holds.directory.tables import TableDirectory
 from holdfast.holds.links import Grant
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import MANAGE, OVERRIDE, Actor, operator
@@ -123,3 +124,29 @@ async def test_reason_that_is_no_text_is_refused_in_words(firm: Firm) -> None:
         await firm.holds.resolve(person("ada", OVERRIDE), row.id, "approve", **given)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="must be text"):
         await firm.holds.claim(person("dana"), row.id, **given)  # type: ignore[arg-type]
+
+
+class Counting(TableDirectory):
+    """Counts how often it was asked for what costs most."""
+
+    asked = 0
+
+    async def memberships(self, tenant: str, ref: str) -> Memberships:
+        self.asked += 1
+        return await super().memberships(tenant, ref)
+
+
+@pytest.mark.covers("RS-10")
+async def test_vote_asks_what_the_others_belong_to_only_where_that_matters(firm: Firm) -> None:
+    everybody = [f"p{number}" for number in range(20)]
+    for name in everybody:
+        await firm.people.put_person("default", Person(id=name))
+    await firm.people.put_group("default", "all", everybody)
+    directory = firm.holds.office.directory = Counting(firm.holds.store)
+    row = await firm.asks(assignee="group:all", approval=TWO)
+    await firm.holds.resolve(person("p1"), row.id, "approve")
+    assert directory.asked == 1
+    excluding = {**TWO, "exclude": ["role:cfo"]}
+    row = await firm.asks(assignee="group:all", approval=excluding)
+    await firm.holds.resolve(person("p1"), row.id, "approve")
+    assert directory.asked > 20

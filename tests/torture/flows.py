@@ -205,3 +205,13 @@ async def use(s: Login, ctx: Context) -> dict[str, str]:
 
 
 secretive.chain(log_in, use)
+
+impatient = Flow("impatient")
+
+
+@impatient.node(effect="read")
+async def third_time() -> dict[str, int]:
+    """Puts up with one crash, and loses its nerve at the second."""
+    if _book("tried") > 2:
+        effects.record("complained")
+    return {}

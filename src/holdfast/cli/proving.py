@@ -119,8 +119,9 @@ def _tell_table(report: Report) -> None:
 
 
 def _row(verdict: Verdict) -> list[str]:
+    points = [point for point in (verdict.point, verdict.again) if point is not None]
     return [
-        str(verdict.point),
-        verdict.point.where or "the start",
+        ", then ".join(map(str, points)),
+        ", then ".join(point.where or "the start" for point in points),
         "; ".join(difference.text for difference in verdict.differences),
     ]

@@ -15,6 +15,7 @@ import msgspec
 from holdfast.app.flow import Flow
 from holdfast.errors import InputError
 from holdfast.torture.answers import POLICIES, Policy, read_answers
+from holdfast.torture.choosing import spread
 from holdfast.torture.compare import Steady, differences, repeated_under_key
 from holdfast.torture.forks import Lives, Pool
 from holdfast.torture.life import Task
@@ -25,6 +26,8 @@ from holdfast.torture.trial import Seen, Theatre
 from holdfast.types.clock import SystemClock
 
 Progress = Callable[[int, int], None]
+Kills = tuple[Point, ...]
+"""Where a trial is killed: the first process, then the one that recovers."""
 _DECLARED = {
     "pure": "is declared pure",
     "read": "is declared read",
@@ -33,9 +36,11 @@ _DECLARED = {
 
 
 class Wishes(msgspec.Struct, frozen=True, kw_only=True):
-    """`points`: names or patterns (`after_*`, `after_settle:3`); `most`: at most so many, spread evenly."""
+    """`points`: names or patterns (`after_*`, `after_settle:3`); `most`: at most so many, spread evenly.
+    `kills`: 2 to kill the process that recovers, too; that is tried besides, at as many boundaries."""
 
     points: Sequence[str] = ()
+    kills: int = 1
     most: int = 400
     jobs: int = 2
     life_limit: float = 30.0
@@ -88,6 +93,8 @@ def _wishes(given: dict[str, Any]) -> Wishes:
     wishes = Wishes(**given)
     if wishes.in_doubt not in POLICIES:
         raise InputError(f"in_doubt {wishes.in_doubt!r} is none of {', '.join(POLICIES)}.")
+    if wishes.kills not in (1, 2):
+        raise InputError(f"kills {wishes.kills!r} is neither 1 nor 2.")
     for pattern in wishes.points:
         if not any(fnmatch(name, pattern.partition(":")[0]) for name in NAMES):
             raise InputError(f"no boundary is called {pattern!r}.", hint=f"They are: {', '.join(NAMES)}.")
@@ -108,13 +115,16 @@ class _Exploration:
         self._progress = progress
         self._now = SystemClock().monotonic
         self._began = self._now()
+        # Where a process can die that recovers from one kill.
+        self._further: list[Kills] = []
 
     def report(self) -> Report:
         calm, again = self._undisturbed()
         unsteady = differences(calm, again)
         steady = Steady.of(calm, again, unsteady)
-        points = self._chosen(calm.points)
-        verdicts = sorted(self._tried(points, calm, steady), key=lambda v: v.point.index)
+        verdicts = list(self._tried(self._chosen([(point,) for point in calm.points]), calm, steady))
+        verdicts += self._tried(self._chosen(self._further), calm, steady)
+        verdicts.sort(key=lambda verdict: verdict.order)
         assert calm.ending is not None
         return Report(
             flow=self._theatre.flow.name,
@@ -132,7 +142,10 @@ class _Exploration:
     def _undisturbed(self) -> tuple[Seen, Seen]:
         for _ in Pool[None](1, self._wishes.life_limit, self._now).run([self._theatre.prepare()]):
             pass
-        works = [self._theatre.trial("calm"), self._theatre.trial("calm-again", later=True)]
+        works = [
+            self._theatre.trial("calm", record=True),
+            self._theatre.trial("calm-again", later=True, record=True),
+        ]
         found = sorted(self._pool().run(works), key=lambda seen: seen.folder.name)
         calm, again = found
         for seen in found:
@@ -146,33 +159,38 @@ class _Exploration:
     def _pool(self) -> Pool[Seen]:
         return Pool(self._wishes.jobs, self._wishes.life_limit, self._now)
 
-    def _chosen(self, points: list[Point]) -> list[Point]:
+    def _chosen(self, tries: list[Kills]) -> list[Kills]:
         patterns = self._wishes.points
-        wanted = [p for p in points if not patterns or any(_fits(p, pattern) for pattern in patterns)]
-        most = self._wishes.most
-        if len(wanted) <= most:
-            return wanted
-        return [wanted[i * len(wanted) // most] for i in range(most)]
+        wanted = [
+            kills for kills in tries if not patterns or any(_fits(kills[-1], pattern) for pattern in patterns)
+        ]
+        return spread(wanted, self._wishes.most, _names, _places)
 
-    def _tried(self, points: list[Point], calm: Seen, steady: Steady) -> Iterator[Verdict]:
-        self._progress(0, len(points))
-        for done, seen in enumerate(self._pool().run(self._trials(points)), 1):
-            self._progress(done, len(points))
+    def _tried(self, tries: list[Kills], calm: Seen, steady: Steady) -> Iterator[Verdict]:
+        if not tries:
+            return
+        self._progress(0, len(tries))
+        for done, seen in enumerate(self._pool().run(self._trials(tries)), 1):
+            self._progress(done, len(tries))
+            if seen.reached and len(seen.kills) < self._wishes.kills:
+                self._further += [(*seen.kills, point) for point in seen.points]
             yield self._judged(calm, seen, steady)
             if not self._wishes.keep:
                 shutil.rmtree(seen.folder, ignore_errors=True)
 
-    def _trials(self, points: list[Point]) -> Iterator[Lives[Seen]]:
+    def _trials(self, tries: list[Kills]) -> Iterator[Lives[Seen]]:
         """No more are begun when the time is over; the report says how many were tried."""
-        for point in points:
+        for kills in tries:
             if self._now() - self._began > self._wishes.total_limit:
                 return
-            yield self._theatre.trial(f"{point.index:04}-{point.name}", kill=point)
+            name = "-".join(f"{point.index:04}-{point.name}" for point in kills)
+            yield self._theatre.trial(name, kills, record=len(kills) < self._wishes.kills)
 
     def _judged(self, calm: Seen, seen: Seen, steady: Steady) -> Verdict:
-        assert seen.point is not None
+        point, *again = seen.kills
         return Verdict(
-            point=seen.point,
+            point=point,
+            again=again[0] if again else None,
             reached=seen.reached,
             status="" if seen.ending is None else seen.ending.status,
             doubts=sum(1 for note in seen.notes if isinstance(note, Doubt)),
@@ -187,6 +205,14 @@ def _threads() -> str:
     if not others:
         return ""
     return f" {others} other threads ran here when it began: in its processes they do not exist."
+
+
+def _names(kills: Kills) -> tuple[str, ...]:
+    return tuple(point.name for point in kills)
+
+
+def _places(kills: Kills) -> tuple[str, ...]:
+    return tuple(point.where for point in kills)
 
 
 def _fits(point: Point, pattern: str) -> bool:

@@ -11,7 +11,8 @@ from holdfast.torture.points import Point
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """One boundary. `doubts`: how often a person was asked whether an effect happened."""
+    """One boundary; `again`: where the process that recovered from that was killed too. `doubts`: how often a
+    person was asked whether an effect happened."""
 
     point: Point
     reached: bool
@@ -20,10 +21,21 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     repeated_under_key: int
     differences: list[Difference]
     folder: str = ""
+    again: Point | None = None
 
     @property
     def safe(self) -> bool:
         return not self.differences
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        """What is killed once comes before what is killed twice, and both in the order of the run."""
+        return (0, self.point.index, 0) if self.again is None else (1, self.point.index, self.again.index)
+
+    @property
+    def told(self) -> str:
+        where = f"{self.point}, {self.point.told}"
+        return where if self.again is None else f"{where}, and then {self.again}, {self.again.told}"
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,20 +87,24 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         if found is None and self.failed:
             return f"Flow {self.flow!r} fails even where nothing disturbs it: {self.error}"
         if found is None:
-            tried = f"{len(self.verdicts)} of {self.points} boundaries"
+            once = sum(1 for verdict in self.verdicts if verdict.again is None)
+            twice = len(self.verdicts) - once
+            more = f", and {twice} times once more while it recovered" if twice else ""
+            tried = f"{once} of {self.points} boundaries{more}"
             return f"Flow {self.flow!r} is safe: killed at {tried}, it came to the same end."
         more = f"\n  and at {len(self.unsafe) - 1} further boundaries" if len(self.unsafe) > 1 else ""
         lines = "".join(f"\n  - {difference.text}" for difference in found.differences)
         return (
-            f"Flow {self.flow!r} is not safe. The smallest point is {found.point}, "
-            f"{found.point.told}. Killed there and resumed:{lines}{more}"
+            f"Flow {self.flow!r} is not safe. The smallest point is {found.told}. "
+            f"Killed there and resumed:{lines}{more}"
         )
 
     def as_json(self) -> dict[str, Any]:
         told: dict[str, Any] = msgspec.to_builtins(self)
         for verdict, shown in zip(self.verdicts, told["verdicts"], strict=True):
-            shown["point"]["id"] = str(verdict.point)
-            shown["point"]["meaning"] = verdict.point.meaning
+            for name, point in (("point", verdict.point), ("again", verdict.again)):
+                if point is not None:
+                    shown[name] |= {"id": str(point), "meaning": point.meaning}
             shown["safe"] = verdict.safe
         smallest = self.smallest
         return {

@@ -40,7 +40,7 @@ _LOADED_LATE = (
 class Seen(msgspec.Struct, kw_only=True):
     """What one trial left behind. `ending` is None where it came to no end; `trouble` then says why."""
 
-    point: Point | None
+    kills: Sequence[Point]
     folder: Path
     lives: int
     reached: bool
@@ -52,6 +52,7 @@ class Seen(msgspec.Struct, kw_only=True):
 
     @property
     def points(self) -> list[Point]:
+        """Those that its last life passed, where that was to note them."""
         return [note.point for note in self.notes if isinstance(note, Passed)]
 
 
@@ -70,16 +71,19 @@ class Theatre(msgspec.Struct, frozen=True, kw_only=True):
             import_module(name)
         yield start(lambda: asyncio.run(_make_store(self.folder / EMPTY)))
 
-    def trial(self, name: str, *, kill: Point | None = None, later: bool = False) -> Lives[Seen]:
-        """`later`: on another day, so that what depends on the time shows itself."""
+    def trial(
+        self, name: str, kills: Sequence[Point] = (), *, later: bool = False, record: bool = False
+    ) -> Lives[Seen]:
+        """`kills`: where the first life ends, and the next. `later`: on another day, so that what depends on
+        the time shows itself. `record`: the last life notes its boundaries."""
         stage = self._stage(name, later=later)
-        number, code, reached = 0, None, False
-        while number == 0 or (code == -signal.SIGKILL and number < 2):
+        number, code, reached = 0, None, 0
+        while number == 0 or (code == -signal.SIGKILL and number <= max(len(kills), 1)):
+            here = kills[number] if number < len(kills) else None
             number += 1
-            here = kill if number == 1 else None
-            code = yield start(lambda n=number, k=here: self._live(stage, n, k, record=kill is None))
-            reached = reached or (number == 1 and code == -signal.SIGKILL)
-        return self._seen(stage, kill, number, code, reached=reached)
+            code = yield start(lambda n=number, k=here: self._live(stage, n, k, record=record))
+            reached += here is not None and code == -signal.SIGKILL
+        return self._seen(stage, kills, number, code, reached=reached == len(kills) > 0)
 
     def _stage(self, name: str, *, later: bool) -> Stage:
         folder = self.folder / name
@@ -108,13 +112,15 @@ class Theatre(msgspec.Struct, frozen=True, kw_only=True):
         os.environ.pop("HOLDFAST_STORE", None)
         asyncio.run(Life(self.flow, self.task, stage, number, kill=kill, record=record).live())
 
-    def _seen(self, stage: Stage, kill: Point | None, lives: int, code: int | None, *, reached: bool) -> Seen:
+    def _seen(
+        self, stage: Stage, kills: Sequence[Point], lives: int, code: int | None, *, reached: bool
+    ) -> Seen:
         notes = stage.notebook.read()
         ending = next((n for n in reversed(notes) if isinstance(n, Ending)), None)
         broken = next((n for n in reversed(notes) if isinstance(n, Broken)), None)
         trouble = "" if ending is not None else _trouble(broken, code, stage)
         return Seen(
-            point=kill,
+            kills=kills,
             folder=stage.folder,
             lives=lives,
             reached=reached,

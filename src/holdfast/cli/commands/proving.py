@@ -43,6 +43,9 @@ def torture(
     most: Annotated[
         int, typer.Option("--max", help="At most so many boundaries, spread evenly", min=1)
     ] = 400,
+    kills: Annotated[
+        int, typer.Option(help="2: kill the process that recovers too, at as many boundaries", min=1, max=2)
+    ] = 1,
     jobs: Annotated[int, typer.Option(help="So many at a time", min=1)] = 2,
     limit: Annotated[str, typer.Option(help="How long one process may take")] = "30s",
     time: Annotated[str, typer.Option(help="Begin no further run after this time")] = "10m",
@@ -73,6 +76,7 @@ def torture(
             "copies": copy or [],
             "points": points or [],
             "most": most,
+            "kills": kills,
             "jobs": jobs,
             "keep": keep,
         },

@@ -1,7 +1,7 @@
 """Which boundaries are tried where there are more than anybody wants to wait for.
 
 Every kind of boundary gets its share, every place of a kind one of its own, and what is left goes to
-repetitions: each tenth boundary of a run that repeats itself after ten would be one and the same all the time.
+repetitions: each tenth boundary of a run that repeats itself after ten would always be one and the same.
 """
 
 from __future__ import annotations

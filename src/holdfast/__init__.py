@@ -70,6 +70,7 @@ if TYPE_CHECKING:
         NotFoundError,
         OutcomeUnknownError,
         PolicyInvalidError,
+        RateLimitedError,
         RequestExistsError,
         RunBusyError,
         RunEndedError,
@@ -92,6 +93,7 @@ if TYPE_CHECKING:
     from holdfast.holds.directory.registrar import Registrar
     from holdfast.holds.directory.tables import TableDirectory
     from holdfast.holds.feedback import Feedback
+    from holdfast.holds.pacing import Pace
     from holdfast.holds.policies.guardrails import Guardrails
     from holdfast.holds.policies.judgement import Judge, Judgement
     from holdfast.holds.policies.policy import Policy
@@ -186,6 +188,7 @@ _HOMES = {
         "NotFoundError",
         "OutcomeUnknownError",
         "PolicyInvalidError",
+        "RateLimitedError",
         "RequestExistsError",
         "RunBusyError",
         "RunEndedError",
@@ -204,6 +207,7 @@ _HOMES = {
     "holdfast.agents.judging": ("ModelJudge",),
     "holdfast.app.interactions": ("Interactions",),
     "holdfast.holds.feedback": ("Feedback",),
+    "holdfast.holds.pacing": ("Pace",),
     "holdfast.holds.policies.guardrails": ("Guardrails",),
     "holdfast.holds.policies.judgement": ("Judge", "Judgement"),
     "holdfast.holds.policies.reading": ("read_policy",),
@@ -331,11 +335,13 @@ __all__ = [
     "Outcome",
     "OutcomeUnknownError",
     "OutsideDirectory",
+    "Pace",
     "Person",
     "Policy",
     "PolicyInvalidError",
     "Postmortem",
     "Prices",
+    "RateLimitedError",
     "Registrar",
     "Replay",
     "Reply",

@@ -44,6 +44,7 @@ HoldfastError
 │   ├── RunReadOnlyError            imported history: it can be read and forked, not advanced
 │   ├── VersionMismatchError        the graph differs from the one the run was started on
 │   └── LeaseLostError              another worker took the run over; stop quietly
+├── RateLimitedError            too much at once by one actor or link, or on one hold; try again later
 ├── RunError                    the run itself went wrong; recorded on the run
 │   ├── NodeFailedError             what a node's own code raised
 │   ├── StepFailedError             a recorded sub-step of a node failed; raised again on each re-entry
@@ -280,6 +281,12 @@ class VersionMismatchError(ConflictError):
 
 class LeaseLostError(ConflictError):
     code = "lease_lost"
+
+
+class RateLimitedError(HoldfastError):
+    code = "rate_limited"
+    status = 429
+    retryable = True
 
 
 class RunError(HoldfastError):

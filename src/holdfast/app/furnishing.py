@@ -24,6 +24,7 @@ from holdfast.types.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
     from holdfast.holds.files import Scan
+    from holdfast.holds.pacing import Pace
     from holdfast.holds.policies.guardrails import Guardrails
     from holdfast.holds.policies.judgement import Judges
     from holdfast.holds.policies.loading import Given, Rules
@@ -42,13 +43,14 @@ class Furniture(msgspec.Struct, frozen=True, kw_only=True):
     notify: NotifySettings | None = None
     channels: tuple[Channel, ...] = ()
     scan: Scan | None = None
+    pace: Pace | None = None
 
     def parts(self, store: Store, clock: Clock | None) -> dict[str, Any]:
         """What a `Runtime` takes."""
         time, directory = clock or SystemClock(), self._directory(store)
         ruling = None if self.rules is None else self.rules.over(store, self.guardrails)
         rails = self.guardrails if ruling is None else ruling.guardrails
-        people = HoldService(store, directory=directory, guardrails=rails, scan=self.scan)
+        people = HoldService(store, directory=directory, guardrails=rails, scan=self.scan, pace=self.pace)
         channels = Channels(store, time, settings=self.notify, directory=directory, given=self.channels)
         return {
             "desk": usual_desk(store, directory=directory, policies=ruling and ruling.step),
@@ -73,6 +75,7 @@ def furniture(
     notify: NotifySettings | str | Path | None = None,
     channels: Sequence[Channel] = (),
     scan: Scan | None = None,
+    pace: Pace | None = None,
 ) -> Furniture:
     """Raises PolicyInvalidError and SettingsError: a house with rules that cannot be read does not open."""
     return Furniture(
@@ -82,6 +85,7 @@ def furniture(
         notify=_settings(notify),
         channels=tuple(channels),
         scan=scan,
+        pace=pace,
     )
 
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from holdfast.holds.files import Scan
     from holdfast.holds.notify.channel import Channel
     from holdfast.holds.notify.settings import NotifySettings
+    from holdfast.holds.pacing import Pace
     from holdfast.holds.policies.guardrails import Guardrails
     from holdfast.holds.policies.judgement import Judges
     from holdfast.holds.policies.loading import Given
@@ -55,6 +56,7 @@ class Holdfast(Deploying):
     `guardrails`: what approvals have to pass that no person gave. `notify`: the channels by which people hear
     of holds, as settings or their file (without: HOLDFAST_NOTIFY); `channels`: further ones of your own.
     `scan`: looks into each file that people attach, and says what is wrong with it, or nothing.
+    `pace`: how often somebody may act on holds; without, as often as they like.
 
     Close it with `await holdfast.close()` or use it in `async with`.
     """
@@ -75,6 +77,7 @@ class Holdfast(Deploying):
         notify: NotifySettings | str | Path | None = None,
         channels: Sequence[Channel] = (),
         scan: Scan | None = None,
+        pace: Pace | None = None,
     ) -> None:
         self._given = store if store is not None else os.environ.get("HOLDFAST_STORE") or DEFAULT_STORE
         self._store: Store | None = None
@@ -89,7 +92,7 @@ class Holdfast(Deploying):
 
         self._furniture = furniture(
             directory=directory, policies=policies, judges=judges, guardrails=guardrails, notify=notify,
-            channels=channels, scan=scan,
+            channels=channels, scan=scan, pace=pace,
         )  # fmt: skip
         self._services: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, RunService] = (
             weakref.WeakKeyDictionary()

@@ -44,11 +44,15 @@ async def change(
     *,
     said: Submission | None = None,
     found: HoldRow | None = None,
+    link: str | None = None,
 ) -> HoldRow:
     """The row as it is afterwards; `decide` answers None where nothing is to be done, or raises.
 
     `said`: what is kept as a draft where it is refused. `found`: the row, where it was read just now.
-    Raises HoldNotFoundError for what this actor's tenant does not have, and what `decide` raises."""
+    `link`: by which they came. Raises HoldNotFoundError for what this actor's tenant does not have,
+    RateLimitedError, and what `decide` raises."""
+    if office.pace is not None:
+        office.pace.take(actor, hold, office.now(), link=link)
     for _ in range(TRIES):
         row = await load(office, actor, hold, found=found)
         now, found = office.now(), None

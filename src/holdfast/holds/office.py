@@ -23,6 +23,7 @@ from holdfast.types.wording import demand_text
 
 if TYPE_CHECKING:
     from holdfast.holds.files import Scan, Shelf
+    from holdfast.holds.pacing import Pace
     from holdfast.holds.policies.guardrails import Guardrails
 
 # What moves a hold from one to another, as the audit has it.
@@ -39,7 +40,8 @@ class Permit(msgspec.Struct, frozen=True):
 
 
 class Office:
-    """`guardrails` watch over approvals (`holds/policies`); `scan` looks into files (`holds/files`)."""
+    """`guardrails` watch over approvals (`holds/policies`); `scan` looks into files
+    (`holds/files`); `pace` is how often somebody may act."""
 
     def __init__(
         self,
@@ -48,11 +50,13 @@ class Office:
         directory: Directory | None = None,
         guardrails: Guardrails | None = None,
         scan: Scan | None = None,
+        pace: Pace | None = None,
     ) -> None:
         self.store = store
         self.directory = directory
         self.guardrails = guardrails
         self.scan = scan
+        self.pace = pace
         # Given by whoever knows where large things are kept; without it no files are taken.
         self.shelf: Shelf | None = None
         self.deployments = Deployments(store)

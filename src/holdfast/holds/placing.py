@@ -44,7 +44,7 @@ async def place(
         window = _window(row, seconds)
         return made if window <= 0 or row.terms.approval.mode != "any" else _placed(row, actor, made, window)
 
-    row = await change(office, actor, hold, "place", decide, said=said)
+    row = await change(office, actor, hold, "place", decide, said=said, link=terms.link)
     return Resolved(row, bool(replayed))
 
 

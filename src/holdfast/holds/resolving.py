@@ -73,7 +73,7 @@ async def resolve(
             return None
         return await consider(office, actor, row, now, said, terms)
 
-    row = await change(office, actor, hold, "resolve", decide, said=said, found=found)
+    row = await change(office, actor, hold, "resolve", decide, said=said, found=found, link=terms.link)
     if not replayed:
         crashpoint("after_answer")
     return Resolved(row, bool(replayed))

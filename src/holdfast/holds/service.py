@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from holdfast.holds.history import Entry
     from holdfast.holds.listing import Page
     from holdfast.holds.metrics import Lasting, Metrics
+    from holdfast.holds.pacing import Pace
     from holdfast.holds.policies.guardrails import Guardrails
     from holdfast.store.base import Store
 
@@ -46,9 +47,10 @@ class HoldService(Leaving):
         directory: Directory | None = None,
         guardrails: Guardrails | None = None,
         scan: Scan | None = None,
+        pace: Pace | None = None,
     ) -> None:
         self.store = store
-        self.office = Office(store, directory=directory, guardrails=guardrails, scan=scan)
+        self.office = Office(store, directory=directory, guardrails=guardrails, scan=scan, pace=pace)
 
     # ------------------------------------------------------------------ looking
     async def get(self, actor: Actor, hold: str) -> HoldRow:

@@ -80,6 +80,17 @@ def test_background_example_completes_its_run(
     assert "run.completed" in capsys.readouterr().out
 
 
+def test_approvals_example_is_signed_by_three_people(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    approvals = importlib.import_module("approvals")
+
+    asyncio.run(approvals.main())
+
+    assert capsys.readouterr().out == "450.00 EUR for a desk\n"
+
+
 def test_every_example_is_listed() -> None:
     listed = set(re.findall(r"\((\w+\.py)\)", (EXAMPLES / "README.md").read_text()))
     assert listed == {file.name for file in EXAMPLES.glob("*.py")}

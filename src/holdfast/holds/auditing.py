@@ -47,17 +47,23 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def verify_audit(store: Store, tenant: str, *, against: SignedHead | None = None) -> Audited:
-    """Every record, in order. `against`: a head that was signed before; it must be part of this chain."""
-    last, prev, count = 0, GENESIS, 0
+    """Every record, in order. `against`: a head that was signed before; it must be part of this chain.
+
+    Others may write meanwhile: what was there at the beginning must be there, and what is added must fit."""
+    seq, head = await store.audit_head(tenant)
+    known = {seq: head.hex()} if against is None else {seq: head.hex(), against.seq: against.hash}
+    last, prev = 0, GENESIS
     while page := await store.audit(tenant, after=last, limit=_PAGE):
         for row in page:
             problem = _problem(row, last + 1, prev)
-            if problem is None and against is not None and row.seq == against.seq:
-                problem = None if row.hash.hex() == against.hash else "edited"
+            if problem is None and known.get(row.seq, row.hash.hex()) != row.hash.hex():
+                problem = "edited"
             if problem is not None:
-                return _broken(tenant, count, problem, last + 1 if problem != "edited" else row.seq)
-            last, prev, count = row.seq, row.hash, count + 1
-    return await _at_the_end(store, tenant, last, prev, against)
+                return _broken(tenant, last, problem, last + 1 if problem != "edited" else row.seq)
+            last, prev = row.seq, row.hash
+    if max(known) > last:
+        return _broken(tenant, last, "truncated", last + 1)
+    return await _at_the_end(store, tenant, last, prev)
 
 
 def _problem(row: AuditRow, seq: int, prev: bytes) -> str | None:
@@ -69,14 +75,10 @@ def _problem(row: AuditRow, seq: int, prev: bytes) -> str | None:
     return None if row.prev == prev else "reordered"
 
 
-async def _at_the_end(
-    store: Store, tenant: str, last: int, prev: bytes, against: SignedHead | None
-) -> Audited:
+async def _at_the_end(store: Store, tenant: str, last: int, prev: bytes) -> Audited:
+    """The head is kept apart: no record is beyond it, and the last one is the one that it means."""
     seq, head = await store.audit_head(tenant)
-    longest = max(seq, against.seq if against is not None else 0)
-    if longest > last:
-        return _broken(tenant, last, "truncated", last + 1)
-    if (seq, head) != (last, prev):
+    if seq < last or (seq == last and head != prev):
         return _broken(tenant, last, "edited", last)
     return Audited(tenant=tenant, records=last)
 

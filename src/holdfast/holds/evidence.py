@@ -15,9 +15,9 @@ from typing import Any
 
 import msgspec
 
-from holdfast.errors import HoldNotFoundError
+from holdfast.errors import HoldChangedError, HoldNotFoundError
 from holdfast.holds.auditing import demand_secret
-from holdfast.holds.changing import look
+from holdfast.holds.changing import TRIES, look
 from holdfast.holds.office import Office
 from holdfast.holds.skills import SkillRegistry
 from holdfast.holds.telling import entry
@@ -60,9 +60,7 @@ async def make_pack(
     hold's last record, and says nothing of what came after it.
 
     Raises HoldNotFoundError: no such hold, or another tenant's."""
-    row = await store.hold(HoldId(hold))
-    if row is None or row.tenant != tenant:
-        raise HoldNotFoundError(f"there is no hold {hold!r} in this store.", hold=hold)
+    row, chain = await _as_one(store, HoldId(hold), tenant, to_head=to_head)
     content = {
         "format": FORMAT,
         "made_at": iso(store.now()),
@@ -70,9 +68,23 @@ async def make_pack(
         "request": {"hash": row.request_hash, "shown": shown(row)},
         "decision": None if row.resolution is None else row.resolution.decode(),
         "skills": await _skills(store, row),
-        "audit": await _chain(store, row, to_head=to_head),
+        "audit": chain,
     }
     return sealed(content, key)
+
+
+async def _as_one(
+    store: Store, hold: HoldId, tenant: str, *, to_head: bool
+) -> tuple[HoldRow, dict[str, Any]]:
+    """The hold and what the audit has of it, with nothing written to the hold in between."""
+    for _ in range(TRIES):
+        row = await store.hold(hold)
+        if row is None or row.tenant != tenant:
+            raise HoldNotFoundError(f"there is no hold {hold!r} in this store.", hold=hold)
+        chain = await _chain(store, row, to_head=to_head)
+        if await store.hold(hold) == row:
+            return row, chain
+    raise HoldChangedError(f"hold {hold} changes all the time.", hint="Try again in a moment.", hold=hold)
 
 
 def sealed(content: dict[str, Any], key: bytes | None = None) -> bytes:

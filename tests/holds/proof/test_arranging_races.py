@@ -1,4 +1,4 @@
-"""Assignments, deadlines, reminders and links at once: two hundred rounds of each."""
+"""Assignments, deadlines, reminders and links at once: two hundred rounds of each race in the table."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Actor
 from tests.holds.proof.acts import ADMIN, DANA, PEOPLE, overdue, resolves, sweeps
-from tests.holds.proof.racing import Act, Arena, said
+from tests.holds.proof.racing import ROUNDS, Act, Arena, said
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300)]
 
@@ -148,7 +148,7 @@ async def test_more_time_or_the_deadline_comes_first(arena: Arena) -> None:
         assert swept.expired == 1
         return "cancelled"
 
-    await arena.race(extends, sweeps(arena), judge=judge, before=overdue(arena))
+    await arena.race(extends, sweeps(arena), judge=judge, before=overdue(arena), rounds=ROUNDS // 2)
     assert arena.seen == {"extended", "cancelled"}
 
 
@@ -172,7 +172,7 @@ async def test_one_admin_has_an_unrouted_hold_when_two_claim_it(arena: Arena) ->
         assert (after.epoch, await arena.effective(row)) == (2, ["reassigned"])
         return after.claimed_by or ""
 
-    await arena.race(*(claims(who) for who in admins), judge=judge)
+    await arena.race(*(claims(who) for who in admins), judge=judge, rounds=ROUNDS // 2)
     assert arena.seen == {who.id for who in admins}
 
 
@@ -235,7 +235,7 @@ async def test_a_placed_decision_is_made_or_taken_back_when_its_time_is_up(arena
         assert (await arena.effective(row), await arena.mail(row)) == (["resolved"], ["answer"])
         return "made"
 
-    await arena.race(undoes, elapses, judge=judge, before=placed)
+    await arena.race(undoes, elapses, judge=judge, before=placed, rounds=ROUNDS // 2)
     assert arena.seen == {"taken back", "made"}
 
 
@@ -254,7 +254,7 @@ async def test_the_closing_vote_resolves_once_when_three_vote_at_once(arena: Are
         assert len(await arena.mail(row)) == 1
         return " ".join(sorted(voters))
 
-    await arena.race(*(resolves(who) for who in PEOPLE), judge=judge)
+    await arena.race(*(resolves(who) for who in PEOPLE), judge=judge, rounds=ROUNDS // 2)
     assert len(arena.seen) > 1
 
 
@@ -272,4 +272,4 @@ async def test_the_same_request_is_answered_alike_when_it_is_sent_twice_at_once(
         assert (await arena.effective(row), await arena.mail(row)) == (["resolved"], ["answer"])
         return "once"
 
-    await arena.race(sends, sends, judge=judge)
+    await arena.race(sends, sends, judge=judge, rounds=ROUNDS // 2)

@@ -48,7 +48,17 @@ people = st.sampled_from(sorted(PEOPLE))
 likely = st.sampled_from(["ann", "bob", "cid", "ada"])
 BY_ID = {actor.id: name for name, actor in PEOPLE.items() if actor.tenant == "default"}
 DECIDING = ["approve", "reject", "place", "keyed", "undo", "approve"]
-ARRANGING = ["claim", "release", "reassign", "extend", "cancel", "ask back", "reply", "place", "undo"]
+ARRANGING = [
+    "claim",
+    "release",
+    "reassign",
+    "extend",
+    "cancel",
+    "ask back",
+    "reply",
+    "place",
+    "drop question",
+]
 TALKING = sorted(set(ACTS) - {*DECIDING, *ARRANGING})
 
 

@@ -20,7 +20,7 @@ from holdfast.types.outbox import REMINDED
 from holdfast.types.status import HoldStatus
 from tests.holds.notify.scene import Diary
 from tests.holds.proof.acts import DANA, resolves
-from tests.holds.proof.racing import Act, Arena
+from tests.holds.proof.racing import ROUNDS, Act, Arena
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300)]
 
@@ -94,7 +94,7 @@ async def test_one_notice_is_sent_when_two_deliverers_work_at_once(arena: Arena)
         assert (after.notification_sent, len(await arena.audit(row, "notified"))) == (True, 1)
         return "once"
 
-    await arena.race(post.delivers(), post.delivers(), judge=judge)
+    await arena.race(post.delivers(), post.delivers(), judge=judge, rounds=ROUNDS // 2)
 
 
 @pytest.mark.covers("RC-7", "NO-9", "HOLD-PROOF-01")

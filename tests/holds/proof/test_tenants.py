@@ -54,6 +54,7 @@ ON_A_HOLD: dict[str, Call] = {
     "release": lambda s, who, hold: s.release(who, hold),
     "ask_back": lambda s, who, hold: s.ask_back(who, hold, "Why?", to="agent"),
     "reply": lambda s, who, hold: s.reply(who, hold, "Because."),
+    "drop_question": lambda s, who, hold: s.drop_question(who, hold),
     "comment": lambda s, who, hold: s.comment(who, hold, "Hm."),
     "comments": lambda s, who, hold: s.comments(who, hold),
     "save_draft": lambda s, who, hold: s.save_draft(who, hold, {"decision": "approve"}),

@@ -16,6 +16,7 @@ from holdfast.holds.assigning import parse_assignee
 from holdfast.holds.reminding import next_reminder
 from holdfast.telemetry import log
 from holdfast.types.hold import HoldFacts, NewHold
+from holdfast.types.wording import told
 
 
 class Preparing(Protocol):
@@ -60,12 +61,15 @@ class Desk:
     async def prepare(self, hold: NewHold, facts: HoldFacts) -> NewHold:
         """The same, and with everything looked up."""
         hold = assigned(hold)
+        failed: dict[str, str] = {}
         for name, step in self._steps.items():
             if step.concerns(hold, facts):
-                hold = await self._step(name, step, hold, facts)
-        return reminded(hold)
+                hold = await self._step(name, step, hold, facts, failed)
+        return reminded(_failing(hold, failed))
 
-    async def _step(self, name: str, step: Preparing, hold: NewHold, facts: HoldFacts) -> NewHold:
+    async def _step(
+        self, name: str, step: Preparing, hold: NewHold, facts: HoldFacts, failed: dict[str, str]
+    ) -> NewHold:
         raw = hold.assignee
         try:
             found = await step.prepare(hold, facts)
@@ -75,8 +79,21 @@ class Desk:
                 raise
             about = {"hold": hold.id, "run": facts.run, "flow": facts.flow}
             log.warning("hold %s of run %s: its %s: %s", hold.id, facts.run, name, error, extra=about)
-            return unrouted(hold, str(error)) if name == "directory" else hold
+            failed[name] = str(error)
+            return hold
         return found if found.assignee == raw else assigned(found)
+
+
+def _failing(hold: NewHold, failed: dict[str, str]) -> NewHold:
+    """What failed is in the hold's history. Whom the rules or the directory would have asked nobody knows
+    then, and whoever is asked instead might be one who must not decide alone."""
+    if not failed:
+        return hold
+    said = [f"its {name} could not be worked out: {told(why, 500)}" for name, why in failed.items()]
+    terms = msgspec.structs.replace(hold.terms, warnings=(*hold.terms.warnings, *said))
+    hold = msgspec.structs.replace(hold, terms=terms)
+    lost = failed.get("directory") or failed.get("policies")
+    return hold if lost is None else unrouted(hold, lost)
 
 
 def assigned(hold: NewHold) -> NewHold:

@@ -21,7 +21,7 @@ DELETED = "the run was deleted"
 
 
 def opened(hold: NewHold, run: str, now: int) -> list[NewAudit]:
-    """That it was asked, and what of it had no value (TP-3)."""
+    """That it was asked, and what of it had no value (TP-3) or could not be worked out."""
     about = {
         "node": hold.node,
         "type": hold.type,

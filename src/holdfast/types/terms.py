@@ -106,7 +106,7 @@ class HoldTerms(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     # Groups, roles and delegations of the run's starter when it was opened.
     starter_in: tuple[str, ...] | None = None
     excluded: tuple[str, ...] = ()  # people who cannot decide it, beyond what `approval.exclude` names
-    warnings: tuple[str, ...] = ()  # what of the question had no value when it was asked
+    warnings: tuple[str, ...] = ()  # what had no value, or could not be worked out, when it was asked
 
     @property
     def binds_everybody(self) -> bool:

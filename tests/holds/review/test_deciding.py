@@ -13,7 +13,7 @@ from holdfast import Holdfast
 from holdfast.cli.holding.wording import why_of
 from holdfast.errors import AnswerInvalidError, ForbiddenError, HoldDecidedError, InputError, NotFoundError
 from holdfast.testing.clock import FakeClock
-from holdfast.types.outbox import ASKED_BACK
+from holdfast.types.outbox import ASKED_BACK, CLOSED
 from tests.holds.life.scene import ADMIN, DANA, FINN, SAM, Scene, said
 
 pytestmark = pytest.mark.anyio
@@ -165,6 +165,21 @@ async def test_a_run_is_told_the_votes_without_the_voters_groups(scene: Scene) -
     told = (await scene.goes_on(row)).state["decision_result"]
     assert [vote["person"] for vote in told["votes"]] == [SAM.id, FINN.id]
     assert b"finance" not in msgspec.json.encode(told)
+
+
+@pytest.mark.covers("CA-3")
+async def test_a_decision_is_refused_once_the_run_was_asked_to_stop(scene: Scene) -> None:
+    """Though no worker has it yet: it would be taken, and lost."""
+    row = await scene.asks()
+    service = await scene.house.service()
+    await service.cancel(row.run, by="user:kim@acme")
+    with pytest.raises(HoldDecidedError, match="cancelled by user:kim@acme"):
+        await scene.holds.resolve(DANA, row.id, "approve")
+    assert (await scene.goes_on(row)).status == "cancelled"
+    assert [each.action for each in await scene.audit(row)] == ["created", "cancelled", "refused"]
+    assert (await scene.topics(row)).count(CLOSED) == 1
+    told = [event.type for event in await service.events(row.run)]
+    assert told.count("hold.cancelled") == 1
 
 
 # ---------------------------------------------------------------------- a question that is taken back

@@ -106,7 +106,7 @@ def test_show_says_all_and_how_to_decide_and_what_is_typed_then_works(hands: Han
     assert said.out.startswith("Refund 250 to c-9?")
     assert "why       flow refund asks group:finance" in said.out
     commands = [line.split() for line in said.out.splitlines() if line.startswith("  holdfast holds resolve")]
-    assert commands[1][3:] == ["-m", "'WHY'", hold[:8], "reject"]
+    assert commands[1][3:] == [hold[:8], "reject", "-m", "'WHY'"]
     assert hands.cli(*commands[0][1:]).code == 0
     assert "resolved by user:local" in hands.cli("holds", "show", hold).out
 

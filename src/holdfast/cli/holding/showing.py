@@ -120,10 +120,11 @@ def _ways(row: HoldRow, store: str | None) -> Iterator[str]:
     if not row.options:
         yield command("holds resolve", f"{row.id[:SHORT]} 'YOUR ANSWER'{sample_data(row)}", store)
     for option in row.options or ():
-        why = " -m 'WHY'" if option.requires_comment is True else ""
-        dashes = "-- " if option.id.startswith("-") else ""
-        rest = f"{sample_data(row)}{why} {dashes}{row.id[:SHORT]} {quote(option.id)}"
-        yield command("holds resolve", rest.strip(), store)
+        rest = sample_data(row) + (" -m 'WHY'" if option.requires_comment is True else "")
+        if option.id.startswith("-"):
+            yield f"{command('holds resolve', row.id[:SHORT] + rest, store)} -- {quote(option.id)}"
+        else:
+            yield command("holds resolve", f"{row.id[:SHORT]} {quote(option.id)}{rest}", store)
 
 
 def comment_line(each: Note, now: int) -> str:

@@ -20,6 +20,7 @@ from holdfast.runs.history import reader_of, tell_events
 from holdfast.runs.options import break_places
 from holdfast.runs.pending import ALL, PendingRun, open_breakpoints, pending_runs
 from holdfast.runs.runtime import Runtime
+from holdfast.runs.withdrawing import withdraw_holds
 from holdfast.store.base import Claim, RunFilter, RunRow
 from holdfast.store.readonly import demand_live
 from holdfast.types.event import Event, EventRow
@@ -149,6 +150,7 @@ class RunService:
             row = await self.get(run)
             if row.status in ENDED and row.status is not RunStatus.cancelled:
                 raise RunEndedError(f"run {row.id} has already {row.status}.", run=row.id, status=row.status)
+        await withdraw_holds(self.store, row.id, by=by)
         return await self.get(run)
 
     async def ask_resume(

@@ -12,13 +12,16 @@ from holdfast.store.base import Store
 from holdfast.store.open import open_store
 from holdfast.testing.clock import FakeClock
 from tests.holds.proof.racing import Arena
+from tests.keeping.canary import ring
 
 
+# Encryption is a store around another: what is asked of it is asked by name.
 @pytest.fixture(params=("memory", "sqlite"))
 async def arena(request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: str) -> AsyncIterator[Arena]:
     clock = FakeClock()
-    address = "memory:" if request.param == "memory" else f"sqlite:{tmp_path / 'holds.db'}?sync=normal"
-    async with Holdfast(address, clock=clock) as house:
+    address = f"sqlite:{tmp_path / 'holds.db'}?sync=normal" if request.param == "sqlite" else "memory:"
+    keys = ring() if request.param == "encrypted" else None
+    async with Holdfast(address, clock=clock, keys=keys) as house:
         store = await house.open()
 
         async def opener() -> Store:

@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300)]
 
 
 @pytest.mark.covers("RC-1", "HOLD-PROOF-01", "RM-1", "HOLD-LIFE-13")
+@pytest.mark.parametrize("arena", ["memory", "sqlite", "encrypted"], indirect=True)
 async def test_one_decision_counts_and_the_others_learn_whose_when_three_people_decide(arena: Arena) -> None:
     arena.asking()
 

@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -34,14 +33,13 @@ from holdfast.types.audit import AuditRow
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus, RunStatus
 from holdfast.types.terms import Assignee
+from tests.holds.proof.checking import audit_of, check_audit, check_change, check_row
 from tests.holds.proof.modelling import ACTS, KINDS, PEOPLE, World, decision_of
 
 FEW = settings(
     max_examples=12, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
 )
 MANY = settings(FEW, max_examples=1500, stateful_step_count=60)
-ENDS = ("resolved", "cancelled", "expired")
-MOVES = ("reassigned", "escalated")
 
 some = st.integers(min_value=0, max_value=5)
 people = st.sampled_from(sorted(PEOPLE))
@@ -177,15 +175,15 @@ class Holds(RuleBasedStateMachine):
 
     @invariant()
     def rows_and_audit_agree(self) -> None:
-        audits = [self.now(_audit(world)) for world in self.worlds]
+        audits = [self.now(audit_of(world.store)) for world in self.worlds]
         first, second = (sorted(each[:3] for each in audit) for audit in audits)
         assert first == second, (first, second)
         for hold in self.holds:
             row = self.both(lambda world, hold=hold: world.row(hold))
-            _check_row(row)
-            _check_change(self.before.get(hold), row)
+            check_row(row)
+            check_change(self.before.get(hold), row)
             for audit in audits:
-                _check_audit(row, [each for each in audit if each[0] == hold])
+                check_audit(row, [each for each in audit if each[0] == hold])
             self.before[hold] = row
 
     def teardown(self) -> None:
@@ -200,51 +198,6 @@ class Holds(RuleBasedStateMachine):
             self.now(self.loop.shutdown_default_executor())
             self.loop.close()
             self.folder.cleanup()
-
-
-def _check_row(row: HoldRow) -> None:
-    open_still = row.status is HoldStatus.pending
-    decided = (row.resolution, row.resolved_by, row.resolved_at)
-    assert all(each is not None for each in decided) is (row.status is HoldStatus.resolved)
-    assert any(each is not None for each in decided) is (row.status is HoldStatus.resolved)
-    assert (row.closed_at is not None) is (row.status in (HoldStatus.cancelled, HoldStatus.expired))
-    assert (row.claimed_by is None) is (row.claim_until is None)
-    assert (row.placed is None) is (row.placed_by is None) is (row.placed_until is None)
-    of_open = (row.claimed_by, row.placed, row.paused_at, row.remind_at)
-    assert open_still or of_open == (None,) * 4 or row.closed_by == "system:engine"
-    assert row.resumed_at is None or not open_still
-
-
-def _check_change(before: HoldRow | None, row: HoldRow) -> None:
-    if before is None or before == row:
-        return
-    if before.status is not HoldStatus.pending:
-        assert before.resumed_at is None
-        assert msgspec.structs.replace(row, resumed_at=None) == before
-        return
-    assert row.version > before.version
-    assert row.epoch >= before.epoch
-    assert row.escalation_count >= before.escalation_count
-    asked = ("id", "run", "tenant", "flow", "prompt", "options", "request_hash", "created_at", "context")
-    assert all(getattr(row, name) == getattr(before, name) for name in asked)
-
-
-async def _audit(world: World) -> list[tuple[str, str, str, int]]:
-    records = await world.store.audit("default", limit=10_000)
-    return [(each.hold or "", each.action, each.actor, each.at) for each in records]
-
-
-def _check_audit(row: HoldRow, records: list[tuple[str, str, str, int]]) -> None:
-    actions = [action for _, action, _, _ in records]
-    assert actions[0] == "created"
-    ended = [action for action in actions if action in ENDS]
-    assert ended == ([] if row.status is HoldStatus.pending else [str(row.status)])
-    assert row.epoch == 1 + sum(action in MOVES for action in actions)
-    assert row.escalation_count == actions.count("escalated")
-    assert [at for *_, at in records] == sorted(at for *_, at in records)
-    if row.status is HoldStatus.resolved:
-        (by,) = [actor for _, action, actor, _ in records if action == "resolved"]
-        assert by == row.resolved_by
 
 
 async def _listed(world: World, who: str, view: str) -> Any:

@@ -14,9 +14,12 @@ import msgspec
 import pytest
 
 from holdfast import Flow, Holdfast
-from holdfast.errors import HoldNotFoundError, LinkInvalidError
+from holdfast.errors import HoldNotFoundError, LinkInvalidError, NotAssignedError
 from holdfast.holds.answers import Submission
 from holdfast.holds.auditing import verify_audit
+from holdfast.holds.directory.base import Person
+from holdfast.holds.directory.registrar import Registrar
+from holdfast.holds.directory.tables import TableDirectory
 from holdfast.holds.link_keys import LinkKeys
 from holdfast.holds.linking import Links
 from holdfast.holds.links import Grant, mint
@@ -267,3 +270,22 @@ async def test_the_same_key_and_the_same_name_mean_something_else_in_each_tenant
         done = await town.holds.resolve(who, hold.id, "approve", idempotency_key="k")
         assert (done.replay, done.row.tenant) == (False, who.tenant)
     assert [each.tenant for each in await town.store.list_outbox(tenant="away")] == ["away"] * 2
+
+
+@pytest.mark.covers("HOLD-PROOF-03", "HOLD-SEC-11")
+async def test_a_group_of_the_same_name_is_another_group_in_another_tenant(town: Town) -> None:
+    book = Registrar(town.store)
+    for tenant, member in (("home", "dana@acme"), ("away", "eve@acme")):
+        await book.put_person(tenant, Person(id=member))
+        await book.put_group(tenant, "finance", [member])
+    row = await town.asks("home", assignee="group:finance")
+    holds = HoldService(town.store, directory=TableDirectory(town.store))
+    dana, eve = Actor(id="user:dana@acme", tenant="home"), Actor(id="user:eve@acme", tenant="away")
+    assert [each.id for each in (await holds.list(dana, view="groups")).rows] == [row.id]
+    assert (await holds.list(eve, view="groups")).rows == ()
+    with pytest.raises(HoldNotFoundError):
+        await holds.resolve(eve, row.id, "approve")
+    # Nor by a credential of this tenant: it is only there that she belongs to it.
+    with pytest.raises(NotAssignedError):
+        await holds.resolve(msgspec.structs.replace(eve, tenant="home"), row.id, "approve")
+    assert (await holds.resolve(dana, row.id, "approve")).row.resolved_by == dana.id

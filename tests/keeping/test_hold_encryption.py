@@ -96,12 +96,11 @@ async def test_nothing_that_people_said_is_on_the_disk_in_the_clear(address: str
         service = await house.service()
         other = await asked(house)
         await service.answer(other, "no", comment=CANARY)
-        run = (await told(store, hold))[0].run
-        await service.cancel(run, reason=CANARY)
-        assert not found_on_disk(tmp_path)
         row, notes, key, messages, document, _ = await told(store, hold)
         assert (row.placed, notes[0].body, key.digest, document.body) == (SAID, SAID, CANARY, SAID)
         assert messages[-1] == ("hold.reminded", SAID)
+        await service.cancel(row.run, reason=CANARY)
+        assert not found_on_disk(tmp_path)
         assert SAID in [row.data for row in await chain_of(store)]
     assert not found_on_disk(tmp_path)
 

@@ -11,20 +11,11 @@ from holdfast.holds.assigning import person_key
 from holdfast.holds.telling import CANCELLED, RESOLVED, entry, event, message
 from holdfast.model.breaks import TYPE as BREAKPOINT
 from holdfast.types.clock import iso
-from holdfast.types.hold import HoldChange, HoldRow
+from holdfast.types.hold import OF_OPEN_ONES, HoldChange, HoldRow
 from holdfast.types.outbox import CLOSED, OutboxMessage
 from holdfast.types.status import HoldStatus
 
-# What belongs to an open hold only.
-FREED: Final[dict[str, Any]] = {
-    "claimed_by": None,
-    "claim_until": None,
-    "placed": None,
-    "placed_by": None,
-    "placed_until": None,
-    "paused_at": None,
-    "remind_at": None,
-}
+FREED: Final[dict[str, Any]] = dict.fromkeys(OF_OPEN_ONES)
 _AUDITED = (
     "decision",
     "effective_decision",

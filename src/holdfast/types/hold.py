@@ -141,6 +141,12 @@ class HoldRow(NewHold, frozen=True, kw_only=True):
         return self.deployment or f"flow:{self.flow}"
 
 
+OF_OPEN_ONES = (
+    "claimed_by", "claim_until", "placed", "placed_by", "placed_until", "paused_at", "remind_at",
+)  # fmt: skip
+"""What only an open hold has; whoever closes one empties them."""
+
+
 class Note(msgspec.Struct, frozen=True, kw_only=True):
     """What people leave at a hold, one per (kind, slot): a later one replaces it.
 

@@ -9,7 +9,7 @@ import msgspec
 from holdfast.store import consequences
 from holdfast.store.memory.tables import Tables
 from holdfast.types.audit import GENESIS, chained
-from holdfast.types.hold import HoldRow
+from holdfast.types.hold import OF_OPEN_ONES, HoldRow
 from holdfast.types.outbox import OutboxRow
 from holdfast.types.status import HoldStatus
 
@@ -73,6 +73,7 @@ class Asking(Tables):
             closed_by=consequences.ENGINE,
             closed_at=now,
             updated_at=now,
+            **dict.fromkeys(OF_OPEN_ONES),
         )
         self._chain(run.tenant, [consequences.closed(hold, run.id, now, status=status, reason=reason)])
         message = consequences.to_withdraw(hold, row.type, row.epoch, status=status)

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.store.base import ClaimRequest
 from holdfast.testing.conformance.kit import TTL
-from holdfast.types.hold import HoldClosed
+from holdfast.types.hold import OF_OPEN_ONES, HoldChange, HoldClosed, HoldRow
 from holdfast.types.record import NewTimer, OutboxMessage, Refusal, Side
 from holdfast.types.status import ENDED, TRANSITIONS, HoldStatus, RunStatus
 
@@ -73,6 +73,22 @@ class SideSuite:
         assert (await kit.hold(answered.id)).status is HoldStatus.resolved
         row = await kit.hold(waiting.id)
         assert (row.status, row.closed_reason, row.version) == (HoldStatus.cancelled, "not needed", 2)
+
+    async def test_closed_hold_keeps_nothing_that_only_an_open_one_has(self, kit: StoreKit) -> None:
+        lease = await kit.claimed()
+        holds = [await kit.asked(lease, kit.new_hold(n, ordinal=n), n) for n in (1, 2)]
+        known = {"claimed_by": "ada", "claim_until": 9, "placed": b"{}", "placed_by": "ada",
+                 "placed_until": 9, "paused_at": 5, "remind_at": 7}  # fmt: skip
+        for hold in holds:
+            change = HoldChange(hold=hold, version=1, at=kit.clock.now(), fields=known)
+            assert isinstance(await kit.store.change_hold(change), HoldRow)
+        closed = [HoldClosed(holds[0], HoldStatus.cancelled, "not needed")]
+        await kit.written(lease, kit.record(3, side=Side(close_holds=closed)))
+        await kit.written(lease, kit.record(4, side=Side(status=RunStatus.failed, close_all_holds="over")))
+        for hold in holds:
+            row = await kit.hold(hold)
+            assert row.status is HoldStatus.cancelled
+            assert {name: getattr(row, name) for name in OF_OPEN_ONES} == dict.fromkeys(OF_OPEN_ONES)
 
     @pytest.mark.covers("D-32")
     async def test_ending_record_closes_every_open_hold_and_timer_of_its_run(self, kit: StoreKit) -> None:

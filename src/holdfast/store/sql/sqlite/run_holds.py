@@ -10,7 +10,7 @@ from holdfast.store import consequences
 from holdfast.store.sql.sqlite import audit, outbox
 from holdfast.store.sql.sqlite.connect import Cursor, Row, rows
 from holdfast.types.audit import NewAudit
-from holdfast.types.hold import HoldTerms, NewHold
+from holdfast.types.hold import OF_OPEN_ONES, HoldTerms, NewHold
 from holdfast.types.outbox import OutboxMessage
 from holdfast.types.record import Side
 
@@ -18,9 +18,9 @@ _FIELDS = NewHold.__struct_fields__
 _OPEN = f"""
 INSERT INTO holds (run_key, tenant, updated_at, {", ".join(_FIELDS)})
 VALUES (?, ?, ?, {", ".join("?" * len(_FIELDS))}) ON CONFLICT DO NOTHING"""
-_CLOSING = """
+_CLOSING = f"""
 UPDATE holds SET status = ?, closed_reason = ?, closed_by = 'system:engine', closed_at = ?, updated_at = ?,
-                 version = version + 1"""
+                 version = version + 1, {", ".join(f"{name} = NULL" for name in OF_OPEN_ONES)}"""
 _CLOSE = f"{_CLOSING} WHERE id = ? AND run_key = ? AND status = 'pending' RETURNING id, type, epoch"
 _CLOSE_ALL = f"{_CLOSING} WHERE run_key = ? AND status = 'pending' RETURNING id, type, epoch"
 _RESUME = """

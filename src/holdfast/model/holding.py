@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from holdfast.model.template import json_bytes
 from holdfast.types.hold import Option
 from holdfast.types.terms import HoldTerms
+from holdfast.types.wording import told
 
 MAX_ASSIGNEE: Final = 500
 BRANCH: Final = "branch:"
@@ -58,6 +59,26 @@ def said_to_flow(resolution: Mapping[str, Any]) -> dict[str, Any]:
             {name: value for name, value in vote.items() if name not in _NOT_TOLD} for vote in told["votes"]
         ]
     return told
+
+
+def read_option(given: Any) -> Option:
+    """A bare text is both id and label. Raises ValueError that says what is wrong with it."""
+    if isinstance(given, Option):
+        return given
+    if isinstance(given, str):
+        return Option(given, given)
+    said = cast("Mapping[str, Any]", given)
+    wrong = f"{told(repr(said), 200)} is not an option"
+    if not isinstance(given, Mapping) or "id" not in said:
+        raise ValueError(wrong)
+    unknown = [name for name in said if name not in Option.__struct_fields__]
+    if unknown:
+        raise ValueError(f"{wrong}: there is no {unknown[0]!r}")
+    for flag in ("default", "requires_comment"):
+        if not isinstance(said.get(flag, False), bool):
+            # What is only nearly true would be no demand at all.
+            raise ValueError(f"{flag} of option {said['id']!r} is not True or False")
+    return Option(**{"label": said["id"], **said})
 
 
 def assignee_fault(text: str) -> str | None:

@@ -15,7 +15,7 @@ from holdfast.runs.attempt import Attempt
 from holdfast.runs.emitting import Emitter
 from holdfast.runs.memory import RECORDED, trace_id
 from holdfast.runs.patience import Patience
-from holdfast.runs.questions import Manner, Options, Reply, question, reply_of, storable
+from holdfast.runs.questions import Manner, Options, Reply, context_of, question, reply_of, storable
 from holdfast.runs.substeps import (
     Numbers,
     Step,
@@ -266,7 +266,7 @@ class Context:
                 form=form,
                 manner=manner,
             )
-            more = storable(self._at, "context", dict(manner.get("context") or {}))
+            more = storable(self._at, "context", context_of(manner, self._node.id))
             self._driver.clerk.ask_inside(self._exec, ordinal, self._numbers.taken, spec, more)
         return reply_of(await self._answer(ordinal), form, bare=options is None)
 

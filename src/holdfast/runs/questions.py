@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -19,7 +19,7 @@ from holdfast.errors import (
 from holdfast.model.checks.schemas import schema_faults
 from holdfast.model.forms.unmasking import unmasked
 from holdfast.model.graph import HoldSpec
-from holdfast.model.holding import decision_of
+from holdfast.model.holding import decision_of, read_option
 from holdfast.model.position import Sub
 from holdfast.model.showing import MAX_SHOWN
 from holdfast.model.terms import Duration, Read, TermsGiven, ask_faults, read_terms
@@ -161,9 +161,26 @@ def storable(attempt: Attempt, what: str, value: dict[str, Any]) -> dict[str, An
     return frozen
 
 
+def context_of(manner: Mapping[str, Any], node: str) -> dict[str, Any]:
+    """Raises InputError for what is no mapping."""
+    given = manner.get("context")
+    if given is not None and not isinstance(given, Mapping):
+        raise InputError(
+            f"context of ctx.ask in node {node!r} must be a mapping, not {type(given).__name__}.",
+            hint='Write context={"amount": amount}.',
+        )
+    return dict(cast("Mapping[str, Any]", given or {}))
+
+
 def options_of(options: Options | None) -> tuple[Option, ...] | None:
+    """No list at all is a free answer; an empty one is a slip, and no such thing. Raises AnswerInvalidError."""
     if options is None:
         return None
+    if isinstance(options, str) or not options:
+        raise AnswerInvalidError(
+            f"options={told(repr(options), 80)} of a question is no list with something to choose.",
+            hint="Leave it out for a free answer.",
+        )
     found = [_option_of(option) for option in options]
     for option in found:
         for text in (option.id, option.label, option.variant):
@@ -175,15 +192,7 @@ def options_of(options: Options | None) -> tuple[Option, ...] | None:
 
 
 def _option_of(option: str | Mapping[str, Any] | Option) -> Option:
-    if isinstance(option, Option):
-        return option
-    if isinstance(option, str):
-        return Option(option, option)
-    if isinstance(option, Mapping) and "id" in option:  # pyright: ignore[reportUnnecessaryIsInstance]
-        flags = {name: option[name] for name in ("default", "requires_comment") if name in option}
-        variant = option.get("variant", "secondary")
-        return Option(option["id"], option.get("label", option["id"]), variant, **flags)
-    raise AnswerInvalidError(
-        f"{told(repr(option), 200)} is not an option of a question.",
-        hint='Write "approve", or {"id": ..., "label": ...}.',
-    )
+    try:
+        return read_option(option)
+    except ValueError as error:
+        raise AnswerInvalidError(f"{error}.", hint='Write "approve", or {"id": ..., "label": ...}.') from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -12,6 +12,7 @@ from holdfast.frontends.python.policies import Duration, Reader
 from holdfast.model.forms.compiling import SUBMIT, Compiled, compile_form
 from holdfast.model.forms.schemas import sections_of
 from holdfast.model.graph import HoldSpec
+from holdfast.model.holding import read_option
 from holdfast.model.modifying import FIELD, KINDS, data_schema, section
 from holdfast.model.terms import read_terms
 from holdfast.types.duration import DurationError, is_business, parse_length
@@ -46,19 +47,19 @@ def hold_spec(
     modifies = _modifies(read, form.modifies)
     found = _form(read, form, modifies)
     agreed = read_terms(terms, _action(on_timeout), read.wrong)
-    normal = None if options is None else tuple(_option(read, option) for option in options)
+    normal = _options(read, options)
     if found is not None and found.options is not None and normal is not None:
         read.wrong("hold-form", "it has options and a decision section", "leave one of them out")
     return HoldSpec(
-        type=type,
-        prompt=prompt,
+        type=_text(read, "type", type) or "approval",
+        prompt=_text(read, "prompt", prompt),
         options=normal if found is None else found.options or normal or (SUBMIT,),
         assignee=assignee,
         priority=priority,
         **_timeout(read, timeout),
         on_timeout=agreed.on_timeout,
         bind=bind,
-        context=dict(context or {}),
+        context=_context(read, context),
         schema=_schema(read, schema) or (data_schema(modifies) if modifies and found is None else None),
         form=found.form if found is not None else msgspec.UNSET,
         into=form.into or msgspec.UNSET,
@@ -117,19 +118,35 @@ def _with_changes(sections: Sequence[Any], modifies: Mapping[str, str]) -> list[
     return [*sections] if FIELD in fields else [*sections, section(modifies)]
 
 
-def _option(read: Reader, given: str | Option | Mapping[str, Any]) -> Option:
-    """A bare text is both id and label."""
-    if isinstance(given, Option):
-        return given
-    if isinstance(given, str):
-        return Option(given, given)
+def _options(read: Reader, given: Any) -> tuple[Option, ...] | None:
+    if given is None:
+        return None
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        read.wrong("hold-options", f"options={given!r} is no list", 'write options=["approve", "reject"]')
+        return None
+    return tuple(_option(read, each) for each in cast("Iterable[Any]", given))
+
+
+def _option(read: Reader, given: Any) -> Option:
     try:
-        return Option(**{"label": given.get("id", ""), **given})
-    except (TypeError, AttributeError):
-        read.wrong(
-            "hold-option", f"{given!r} is not an option", 'write "approve", or {"id": ..., "label": ...}'
-        )
+        return read_option(given)
+    except ValueError as error:
+        read.wrong("hold-option", str(error), 'write "approve", or {"id": ..., "label": ...}')
         return Option("?", "?")
+
+
+def _text(read: Reader, what: str, given: Any) -> str:
+    if isinstance(given, str):
+        return given
+    read.wrong(f"hold-{what}", f"{what}={given!r} is no text")
+    return ""
+
+
+def _context(read: Reader, given: Any) -> dict[str, Any]:
+    if given is None or isinstance(given, Mapping):
+        return dict(cast("Mapping[str, Any]", given or {}))
+    read.wrong("hold-context", f"context={given!r} is no mapping", 'write context={"amount": "{{amount}}"}')
+    return {}
 
 
 def _action(given: str | Mapping[str, str] | None) -> str | None:

@@ -1,0 +1,69 @@
+"""What a review found in asking: slips that nobody was told of, and errors that named no place."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from holdfast import Context, Flow, FlowInvalidError, Holdfast
+
+pytestmark = pytest.mark.anyio
+
+SLIPS: dict[str, tuple[dict[str, Any], str]] = {
+    "a text for options": ({"options": "ab"}, "options='ab'"),
+    "no option at all": ({"options": []}, "a free answer"),
+    "an unknown word": (
+        {"options": [{"id": "no", "requires_coment": True}]},
+        "there is no 'requires_coment'",
+    ),
+    "a comment nearly required": (
+        {"options": [{"id": "no", "requires_comment": "true"}]},
+        "requires_comment of option 'no' is not True or False",
+    ),
+    "a default that is nearly one": (
+        {"options": [{"id": "no", "default": 1}]},
+        "default of option 'no' is not True or False",
+    ),
+    "a list as context": ({"context": [1]}, "context"),
+    "a text as context": ({"context": "x"}, "context"),
+    "a type that is no text": ({"type": 5}, "type"),
+    "no question": ({"prompt": None}, "prompt"),
+}
+
+
+@pytest.fixture
+async def house(anyio_backend: str) -> AsyncIterator[Holdfast]:
+    async with Holdfast("memory:") as house:
+        yield house
+
+
+@pytest.mark.covers("CP-6", "HOLD-BAD-02")
+@pytest.mark.parametrize("slip", list(SLIPS))
+def test_a_flow_does_not_compile_with_a_slip_in_its_question(slip: str) -> None:
+    given, told = SLIPS[slip]
+    flow = Flow("f", effect="pure")
+    flow.hold("ask", **{"prompt": "?", **given})
+    with pytest.raises(FlowInvalidError) as caught:
+        flow.compile()
+    assert told in str(caught.value)
+    assert "node 'ask'" in str(caught.value)
+
+
+@pytest.mark.covers("CP-6", "HOLD-BAD-02")
+@pytest.mark.parametrize("slip", list(SLIPS))
+async def test_a_node_asks_nobody_with_a_slip_in_its_question(house: Holdfast, slip: str) -> None:
+    given, told = SLIPS[slip]
+    flow = Flow("f", effect="pure")
+
+    @flow.script
+    async def ask(ctx: Context) -> dict[str, Any]:
+        asked: dict[str, Any] = {"prompt": "?", **given}
+        return {"said": (await ctx.ask(**asked)).decision}
+
+    result = await flow.run({}, on=house)
+    assert result.status == "failed"
+    assert result.error is not None
+    assert told in result.error.message
+    assert result.error.code in ("answer_invalid", "invalid_input")

@@ -46,6 +46,20 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
         return self.problem is None
 
 
+async def records_of(
+    store: Store, tenant: str, *, after: int = 0, upto: int | None = None, hold: str | None = None
+) -> list[AuditRow]:
+    """All of them, in order; of one hold, where it is named."""
+    found: list[AuditRow] = []
+    while upto is None or after < upto:
+        page = await store.audit(tenant, after=after, limit=_PAGE, hold=hold)
+        found += [row for row in page if upto is None or row.seq <= upto]
+        if len(page) < _PAGE:
+            break
+        after = page[-1].seq
+    return found
+
+
 async def verify_audit(store: Store, tenant: str, *, against: SignedHead | None = None) -> Audited:
     """Every record, in order. `against`: a head that was signed before; it must be part of this chain.
 

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from holdfast.errors import HoldChangedError, HoldNotFoundError
-from holdfast.holds.auditing import demand_secret
+from holdfast.holds.auditing import demand_secret, records_of
 from holdfast.holds.changing import TRIES, look
 from holdfast.holds.office import Office
 from holdfast.holds.skills import SkillRegistry
@@ -31,7 +31,6 @@ from holdfast.types.skill import RESOLVED_SKILLS, Skill, said_by
 from holdfast.types.terms import Actor
 
 FORMAT = "holdfast-evidence/1"
-PAGE = 1000
 
 
 async def hand_out(
@@ -148,30 +147,17 @@ async def _skills(store: Store, row: HoldRow) -> list[dict[str, Any]]:
 
 async def _chain(store: Store, row: HoldRow, *, to_head: bool) -> dict[str, Any]:
     """From the hold's first record on, without a gap: of other holds' records only what the hash is of."""
-    own = await _read(store, row.tenant, hold=row.id)
+    own = await records_of(store, row.tenant, hold=row.id)
     if not own:
         return {"rows": [], "prev": GENESIS.hex(), "head": None}
     seq, last = await store.audit_head(row.tenant)
     end = seq if to_head else own[-1].seq
-    rows = await _read(store, row.tenant, after=own[0].seq - 1, upto=end)
+    rows = await records_of(store, row.tenant, after=own[0].seq - 1, upto=end)
     return {
         "rows": [_link(each, mine=each.hold == row.id) for each in rows],
         "prev": own[0].prev.hex(),
         "head": {"seq": seq, "hash": last.hex()} if to_head else None,
     }
-
-
-async def _read(
-    store: Store, tenant: str, *, after: int = 0, upto: int | None = None, hold: str | None = None
-) -> list[AuditRow]:
-    found: list[AuditRow] = []
-    while upto is None or after < upto:
-        page = await store.audit(tenant, after=after, limit=PAGE, hold=hold)
-        if not page:
-            break
-        found += [row for row in page if upto is None or row.seq <= upto]
-        after = page[-1].seq
-    return found
 
 
 def _link(row: AuditRow, *, mine: bool) -> dict[str, Any]:

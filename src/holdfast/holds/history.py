@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from holdfast.holds.auditing import records_of
 from holdfast.holds.changing import look
 from holdfast.holds.office import Office
 from holdfast.types.audit import AuditRow
@@ -22,7 +23,6 @@ SHOWN: Final = frozenset(
         "type", "until", "why",
     }
 )  # fmt: skip
-_PAGE = 1000
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,18 +39,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 async def history(office: Office, actor: Actor, hold: str) -> list[Entry]:
     """What happened to a hold, also to one that is over. Raises HoldNotFoundError, ForbiddenError."""
     row = await look(office, actor, hold)
-    return [entry_of(each) for each in await records_of(office, row.tenant, row.id)]
-
-
-async def records_of(office: Office, tenant: str, hold: str) -> list[AuditRow]:
-    """The audit's own records of a hold, all of them."""
-    found: list[AuditRow] = []
-    while True:
-        after = found[-1].seq if found else 0
-        page = await office.store.audit(tenant, after=after, limit=_PAGE, hold=hold)
-        found += page
-        if len(page) < _PAGE:
-            return found
+    return [entry_of(each) for each in await records_of(office.store, row.tenant, hold=row.id)]
 
 
 def entry_of(row: AuditRow) -> Entry:

@@ -18,7 +18,7 @@ from typing import Final
 
 import msgspec
 
-from holdfast.errors import LinkInvalidError, SettingsError
+from holdfast.errors import InputError, LinkInvalidError, SettingsError
 from holdfast.types.clock import MICROS
 from holdfast.types.hold import HoldRow
 from holdfast.types.veil import veil
@@ -31,7 +31,6 @@ LONGEST: Final = 4096
 SECRET_SIZE: Final = 32
 
 PURPOSES: Final = ("view", "decide", "reply")
-STRENGTHS: Final = ("view_only", "decide_low_risk", "login_required")
 
 
 class LinkKey(msgspec.Struct, frozen=True):
@@ -71,7 +70,10 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def mint(row: HoldRow, grant: Grant, key: LinkKey, now: int) -> str:
-    """A token for one person and one purpose, that does not outlive the hold's deadline."""
+    """A token for one person and one purpose, that does not outlive the hold's deadline. Raises InputError
+    for another purpose than there are."""
+    if grant.purpose not in PURPOSES:
+        raise InputError(f"a link is for one of {', '.join(PURPOSES)}, not for {grant.purpose!r}.")
     claims = Claims(
         hold=row.id,
         tenant=row.tenant,

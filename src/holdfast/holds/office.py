@@ -10,6 +10,7 @@ from holdfast.errors import DirectoryUnavailableError, NotAssignedError
 from holdfast.holds import conflicts
 from holdfast.holds.answers import demand_comment
 from holdfast.holds.assigning import DELEGATED, parse_assignee, person_key, route
+from holdfast.holds.auditing import records_of
 from holdfast.holds.authority import Past, Verdict, can, demand
 from holdfast.holds.deployments import Deployments
 from holdfast.holds.directory.base import Directory
@@ -142,7 +143,7 @@ class Office:
         """Whether they could have done it before it was reassigned or escalated."""
         if row.epoch <= 1:
             return False
-        for each in await self.store.audit(row.tenant, hold=row.id):
+        for each in await records_of(self.store, row.tenant, hold=row.id):
             before = _moved_from(each.data) if each.action in MOVES else None
             if before is not None:
                 earlier = msgspec.structs.replace(row, assignee_type=before.type, assignee_value=before.value)

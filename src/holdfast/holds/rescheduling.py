@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from holdfast.holds.auditing import records_of
 from holdfast.holds.calendar_book import Calendars
 from holdfast.holds.calendars import Calendar
 from holdfast.holds.deadlines import after, calendar_name, counts_business_time, length_at
@@ -87,5 +88,5 @@ async def _begun_at(store: Store, row: HoldRow) -> int:
     """When the present deadline began to run: at the opening, or with the last escalation."""
     if row.escalation_count == 0:
         return row.created_at
-    entries = await store.audit(row.tenant, hold=row.id)
+    entries = await records_of(store, row.tenant, hold=row.id)
     return max((each.at for each in entries if each.action == "escalated"), default=row.created_at)

@@ -90,7 +90,9 @@ class OutsideDirectory:
             async with asyncio.timeout(self._time_limit):
                 found = await ask(tenant, ref)
         except Exception as error:  # whatever the outside raises: no answer is no membership
-            self._down_until = now + self._ttl
+            if isinstance(error, OSError):
+                # Out of reach for everybody. A question that it stumbles over is that question's own trouble.
+                self._down_until = now + self._ttl
             log.error("the directory did not say %s of %s: %r", what, ref, error)
             raise _unreachable(f"asked for the {what} of {ref}, it gave {type(error).__name__}") from error
         self._remember(key, found, now)

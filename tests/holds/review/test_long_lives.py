@@ -1,0 +1,45 @@
+"""Holds of which much was told: what matters is found behind it."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast import Lookups, OutsideDirectory, Person
+from holdfast.errors import DirectoryUnavailableError, HoldReassignedError, InputError
+from holdfast.holds.links import Grant
+from holdfast.holds.telling import entry
+from holdfast.types.terms import operator
+from tests.holds.review.firm import Firm, person
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.covers("RS-5", "RA-1")
+async def test_who_had_a_hold_learns_that_it_went_on_however_much_was_told_of_it(firm: Firm) -> None:
+    row = await firm.asks(assignee="user:dana")
+    told = [entry(row, "system:notifier", "notified", 0) for _ in range(1100)]
+    await firm.holds.store.append_audit("default", told)
+    await firm.holds.reassign(operator(), row.id, "user:kim")
+    with pytest.raises(HoldReassignedError):
+        await firm.holds.resolve(person("dana"), row.id, "approve")
+    assert len(await firm.holds.history(operator(), row.id)) > 1100
+
+
+@pytest.mark.covers("HOLD-AUTH-03")
+async def test_question_that_a_directory_stumbles_over_does_not_shut_everybody_out() -> None:
+    async def find(tenant: str, ref: str) -> Person | None:
+        if ref == "odd":
+            raise KeyError(ref)
+        return Person(id=ref)
+
+    directory = OutsideDirectory(Lookups(person=find))
+    with pytest.raises(DirectoryUnavailableError):
+        await directory.person("default", "odd")
+    assert await directory.person("default", "dana") == Person(id="dana")
+
+
+@pytest.mark.covers("HOLD-SEC-01")
+async def test_link_for_a_purpose_that_there_is_none_is_not_made(firm: Firm) -> None:
+    row = await firm.asks(assignee="user:dana")
+    with pytest.raises(InputError, match="not for 'everything'"):
+        await firm.links.make(row, Grant(to="user:dana", purpose="everything"))

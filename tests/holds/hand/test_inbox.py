@@ -106,6 +106,7 @@ async def test_fields_are_asked_one_by_one_with_the_validator_of_the_form(
     assert "empty: 250" in "\n".join(await seen.press("o", "1", "enter"))
     assert "amount: is not an amount of money" in "\n".join(await seen.press("much", "enter"))
     assert "1=vat 2=travel 3=misc" in "\n".join(await seen.press("ctrl-u", "199.50", "enter"))
+    assert "approve: amount 199.50" in seen.lines()
     await seen.press("1, misc", "enter")
 
     row = await seen.row(hold)

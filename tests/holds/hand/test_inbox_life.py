@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast import Holdfast
+from holdfast.errors import StoreUnavailableError
 from holdfast.holds.directory.base import Circle, Memberships, Person
 from holdfast.testing.clock import FakeClock
 from holdfast.types.status import HoldStatus
@@ -167,6 +168,26 @@ async def test_e_shows_all_of_the_context_and_the_history(house: Holdfast, clock
     assert "line 19" in seen.text
     assert hold in seen.text
     assert "viewed" in seen.text
+
+
+async def test_a_store_that_does_not_answer_is_told_and_tried_again(
+    house: Holdfast, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hold = await ask(house)
+    seen = await screen(house, clock)
+
+    async def silent(*_: object, **__: object) -> None:
+        raise StoreUnavailableError("the disk is gone.")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(type(await house.open()), "list_holds", silent)
+        assert "Not up to date: the disk is gone." in await seen.others()
+        assert "Refund 250?" in seen.text
+        await seen.press("o", "1", "enter")
+        assert "the disk is gone." in seen.text
+
+    assert "Not up to date" not in "\n".join(await seen.others())
+    assert (await seen.row(hold)).placed_by == "user:dana@acme"
 
 
 async def test_votes_are_shown_and_counted(house: Holdfast, clock: FakeClock) -> None:

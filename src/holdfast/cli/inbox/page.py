@@ -10,6 +10,7 @@ from holdfast.cli.inbox.cards import list_lines
 from holdfast.cli.inbox.sheet import sheet_lines
 from holdfast.cli.inbox.spans import Line, Span, cut, fitted, flat, length, wrapped
 from holdfast.cli.inbox.state import VIEWS, State
+from holdfast.model.template import as_text
 
 SPLIT: Final = 110
 """Columns from which the list and the hold are both in sight."""
@@ -127,12 +128,22 @@ def _prompt(state: State, width: int) -> tuple[list[Line], int]:
     room = max(width - 3, 1)
     text = prompt.text if len(prompt.text) <= room else prompt.text[-room:]
     shown = flat(text) + (" " if text.endswith(" ") else "")
-    lines: list[Line] = [[(line, "bold")] for line in wrapped(prompt.label, width)]
+    lines: list[Line] = [[(cut(_so_far(state), width), "dim")]] if _so_far(state) else []
+    lines += [[(line, "bold")] for line in wrapped(prompt.label, width)]
     lines += [[(line, "alert")] for line in wrapped(prompt.error, width)] if prompt.error else []
     lines.append([("> ", "key"), (shown, "")])
     column = length(lines[-1])
     lines += [[(line, "dim")] for line in wrapped(prompt.hint, width)] if prompt.hint else []
     return [*lines, [(cut("Enter: go on   Esc: leave it   Ctrl-U: empty the line", width), "dim")]], column
+
+
+def _so_far(state: State) -> str:
+    """What is filled in by now: nobody has to remember it."""
+    filling = state.filling
+    if filling is None or not filling.values:
+        return ""
+    told = " · ".join(f"{name} {flat(as_text(value))}" for name, value in filling.values.items())
+    return f"{filling.decision}: {told}"
 
 
 def _after_input(state: State, width: int) -> int:

@@ -20,7 +20,7 @@ from holdfast.cli.inbox.state import State, told
 from holdfast.cli.inbox.terminal import Terminal
 from holdfast.cli.main import Exit
 from holdfast.cli.screen import is_plain, note, say
-from holdfast.errors import HoldfastError, InputError
+from holdfast.errors import HoldfastError, InputError, StoreError
 from holdfast.types.clock import MICROS
 from holdfast.types.hold import HoldRow
 
@@ -64,6 +64,7 @@ class Inbox:
         self._plain = is_plain()
         self._heard: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
         self._seen = ""
+        self._behind = False
 
     def hear(self, key: str) -> None:
         """With the hold that was in sight when the key was pressed."""
@@ -112,10 +113,14 @@ class Inbox:
     async def _refresh(self) -> None:
         """Figures too. A store that does not answer is tried again."""
         try:
-            self.state = await self._actions.reader.refresh(self.state)
-            self.state = await self._actions.reader.count(self.state)
+            fresh = await self._actions.reader.refresh(self.state)
+            fresh = await self._actions.reader.count(fresh)
         except HoldfastError as error:
+            self._behind = True
             self.state = told(self.state, f"Not up to date: {error.message}", alert=True)
+            return
+        self.state = told(fresh, "") if self._behind else fresh
+        self._behind = False
 
     @contextlib.asynccontextmanager
     async def _listening(self) -> AsyncGenerator[None]:
@@ -129,7 +134,9 @@ class Inbox:
 
     async def _changes(self) -> None:
         while True:
-            await self._desk.holds.store.wait_change(LIVE)
+            # A store that cannot be asked says so when the list is read.
+            with contextlib.suppress(StoreError):
+                await self._desk.holds.store.wait_change(LIVE)
             if self._heard.empty():
                 self.hear(_CHANGED)
             await asyncio.sleep(CALM)

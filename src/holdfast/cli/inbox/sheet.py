@@ -19,13 +19,14 @@ from holdfast.cli.holding.wording import (
     title_of,
     why_of,
 )
-from holdfast.cli.inbox.spans import Line, flat, wrapped
+from holdfast.cli.inbox.spans import Line, cut, flat, length, wrapped
 from holdfast.cli.inbox.state import Sheet, State
 from holdfast.types.hold import HoldRow, Option
 from holdfast.types.lasting import clock_time
 from holdfast.types.status import HoldStatus
 
 SHORT = 80
+DIGITS = 9
 BRIEF = 8
 """Lines of context that are shown until `e` shows all."""
 
@@ -56,7 +57,7 @@ def _body(state: State, sheet: Sheet, width: int) -> Iterator[Line]:
     yield from _section("Form", list(form_lines(row)), width, None)
     yield from _section("Context", _context(row), width, None if state.expanded else BRIEF)
     yield from _section("Said", [comment_line(each, state.now) for each in sheet.notes], width, None)
-    if sheet.draft:
+    if sheet.draft and state.filling is None:
         yield from _section("Your draft", _listed(_said(sheet.draft)), width, None)
     if state.expanded:
         yield from _section("History", list(sheet.history), width, None)
@@ -146,16 +147,20 @@ def bar_lines(state: State, width: int) -> Iterator[Line]:
         yield [("1 ", "key"), ("answer in words", "")]
         return
     line: Line = []
-    used = 0
-    for i, option in enumerate(row.options[:9], 1):
-        text = _option(option, armed=state.armed == option.id)
-        if line and used + len(text) + 5 > width:
+    for i, option in enumerate(row.options[:DIGITS], 1):
+        armed = state.armed == option.id
+        gap = "   " if line else ""
+        part: Line = [
+            (f"{gap}{i} ", "key"),
+            (cut(_option(option, armed=armed), width - 2), "current" if armed else ""),
+        ]
+        if line and length(line) + length(part) > width:
             yield line
-            line, used = [], 0
-        style = "current" if state.armed == option.id else ""
-        line += [(f"{i} ", "key"), (text, style), ("   ", "")]
-        used += len(text) + 5
+            line, part = [], [(f"{i} ", "key"), part[1]]
+        line += part
     yield line
+    if len(row.options) > DIGITS:
+        yield [(cut(f"{len(row.options) - DIGITS} more: holdfast holds resolve {row.id[:8]}", width), "dim")]
 
 
 def _option(option: Option, *, armed: bool) -> str:

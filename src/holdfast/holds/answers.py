@@ -100,10 +100,8 @@ def check(row: HoldRow, said: Submission) -> Submission:
 
 
 def demand_name(by: Any) -> str:
-    """Raises AnswerInvalidError for a decider who is no text."""
-    if not isinstance(by, str):
-        raise AnswerInvalidError(f"the resolved_by of an answer must be text, not {type(by).__name__}.")
-    return by
+    """Raises InputError for a decider who is no text."""
+    return demand_text(by, "the resolved_by of an answer")
 
 
 def _chosen(row: HoldRow, decision: str | None) -> Option | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -22,6 +22,9 @@ from holdfast.types.audit import canonical
 from holdfast.types.hold import HoldChange, HoldKey, HoldRow
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Actor, operator
+from holdfast.types.wording import demand_text
+
+MAX_KEY: Final = 255
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,8 +143,10 @@ async def _with_files(office: Office, row: HoldRow, resolution: dict[str, Any]) 
 
 
 async def is_replay(office: Office, actor: Actor, row: HoldRow, said: Submission, terms: Terms) -> bool:
-    """Whether this very request was taken before (RS-6). Raises KeyReusedError for a key of another one."""
+    """Whether this very request was taken before (RS-6). Raises KeyReusedError for a key of another one, and
+    InputError for one that is none."""
     if terms.idempotency_key is not None:
+        _demand_key(terms.idempotency_key)
         known = await office.store.hold_key(row.id, actor.id, terms.idempotency_key)
         if known is not None:
             if known.digest == _digest(said):
@@ -152,6 +157,11 @@ async def is_replay(office: Office, actor: Actor, row: HoldRow, said: Submission
                 hold=row.id,
             )
     return row.status is HoldStatus.resolved and _says_the_same(row, actor, said)
+
+
+def _demand_key(key: str) -> None:
+    if not 0 < len(demand_text(key, "an idempotency key")) <= MAX_KEY:
+        raise InputError(f"an idempotency key has 1 to {MAX_KEY} characters.", hint="Use a random one.")
 
 
 def _says_the_same(row: HoldRow, actor: Actor, said: Submission) -> bool:

@@ -229,3 +229,19 @@ async def test_a_decision_that_was_refused_leaves_nothing_that_could_be_taken_fo
     await HoldSweeper(arena.store, arena.clock).sweep()
     assert (await arena.goes_on(row)).status is RunStatus.failed
     assert arena.payments(row) == 0
+
+
+@pytest.mark.anyio
+@pytest.mark.covers("HOLD-BAD-01", "RS-6")
+@pytest.mark.parametrize("key", ["", "k" * 256, "\ud800", 7, ["k"]])
+async def test_what_is_no_key_is_refused_and_decides_nothing(arena: Arena, key: Any) -> None:
+    arena.asking()
+    row = await arena.asked()
+    for act in (arena.holds.resolve, arena.holds.place):
+        with pytest.raises(InputError, match="an idempotency key"):
+            await act(operator(), row.id, "approve", idempotency_key=key)
+    with pytest.raises(InputError):
+        await arena.holds.answer(row.id, "approve", by="\ud800")
+    assert (await arena.row(row.id)).status is HoldStatus.pending
+    # As long as it may be.
+    assert not (await arena.holds.resolve(operator(), row.id, "approve", idempotency_key="k" * 255)).replay

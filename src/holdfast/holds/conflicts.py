@@ -25,7 +25,7 @@ from holdfast.types.status import HoldStatus
 def not_found(hold: Any) -> HoldNotFoundError:
     return HoldNotFoundError(
         f"there is no hold {hold!r} in this store.",
-        hint="`holdfast runs --status pending_input` lists the runs that wait for an answer.",
+        hint="`holdfast holds list` shows what is open.",
         hold=hold,
     )
 

@@ -173,7 +173,9 @@ def context_of(manner: Mapping[str, Any], node: str) -> dict[str, Any]:
 
 
 def options_of(options: Options | None) -> tuple[Option, ...] | None:
-    """No list at all is a free answer; an empty one is a slip, and no such thing. Raises AnswerInvalidError."""
+    """Without a list the answer is free; an empty one is a slip, and no such thing.
+
+    Raises AnswerInvalidError."""
     if options is None:
         return None
     if isinstance(options, str) or not options:

@@ -67,3 +67,15 @@ async def test_a_node_asks_nobody_with_a_slip_in_its_question(house: Holdfast, s
     assert result.error is not None
     assert told in result.error.message
     assert result.error.code in ("answer_invalid", "invalid_input")
+
+
+@pytest.mark.covers("HOLD-BAD-02")
+@pytest.mark.parametrize(
+    ("limits", "place"),
+    [({"kind": "number", "min": 5, "max": 1}, "max"), ({"min_length": 5, "max_length": 1}, "max_length")],
+)
+def test_a_field_that_nothing_fits_does_not_compile(limits: dict[str, Any], place: str) -> None:
+    flow = Flow("f", effect="pure")
+    flow.hold("ask", prompt="?", sections=[{"type": "input", "field": "a", **limits}])
+    with pytest.raises(FlowInvalidError, match=rf"sections\[0\]\.{place}: nothing is at least 5"):
+        flow.compile()

@@ -226,6 +226,10 @@ class _Compiler:
         step = section.get("step")
         if step is not None and (not isinstance(step, (int, float)) or not step > 0):
             self._wrong(f"{where}.step", f"{_short(step)} is not a number above 0")
+        for low, high in (("min", "max"), ("min_length", "max_length")):
+            least, most = section.get(low), section.get(high)
+            if isinstance(least, (int, float)) and isinstance(most, (int, float)) and least > most:
+                self._wrong(f"{where}.{high}", f"nothing is at least {least} and at most {most}")
 
     def _pattern(self, pattern: Any, where: str) -> None:
         if not isinstance(pattern, str):

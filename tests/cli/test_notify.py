@@ -96,8 +96,9 @@ def test_no_secret_is_shown_by_any_command(cli: Cli, hold: str, server: HttpServ
 def test_a_link_is_made_for_one_person_and_revoked(cli: Cli, hold: str) -> None:
     made = cli("links", "make", hold, "--to", "user:dana@acme.example").out.strip()
     assert made.startswith("https://holdfast.example/links#v1.")
+    assert cli("links", "make", hold[:8], "--to", "user:dana@acme.example").out.startswith("https:")
     complains(cli("links", "make", hold, "--to", "group:finance"), 2, "no one person")
-    complains(cli("links", "make", "nothing", "--to", "user:x"), 2, "no hold")
+    complains(cli("links", "make", "nothing", "--to", "user:x"), 2, "neither a hold nor a run")
     assert cli("links", "revoke", hold, "--json").json == {"hold": hold, "epoch": 2}
     (key,) = cli("links", "keys", "--json").json
     assert len(cli("links", "keys", "--rotate", "--json").json) == 2

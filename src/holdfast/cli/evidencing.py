@@ -9,15 +9,12 @@ from typing import Any
 
 import msgspec
 
+from holdfast.cli.holding.acting import anywhere
 from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house
 from holdfast.cli.screen import note, print_json, say
-from holdfast.cli.telling import HOLDS_SHOWN
-from holdfast.errors import HoldNotFoundError, InputError, RunNotFoundError
+from holdfast.errors import InputError
 from holdfast.reports.evidence import page_of
-from holdfast.runs.service import RunService
-from holdfast.types.hold import HoldRow
-from holdfast.types.ids import HoldId
 from holdfast.types.terms import operator
 
 
@@ -36,7 +33,7 @@ async def write_evidence(wanted: Wanted, *, store: str | None, json: bool) -> Ex
     demand_one_output(wanted, json=json)
     key = None if wanted.key is None else _read(Path(wanted.key)).strip()
     async with open_house(store, must_exist=True) as house:
-        hold = await _find(await house.service(), wanted.which)
+        hold = await anywhere(house, wanted.which)
         actor = operator(wanted.by, tenant=hold.tenant, channel="cli")
         data = await (await house.holds()).evidence(actor, hold.id, key=key, to_head=not wanted.short)
     return hand_over(wanted, hold.id, data, json=json)
@@ -66,27 +63,6 @@ def hand_over(wanted: Wanted, hold: str, data: bytes, *, json: bool) -> Exit:
     say(f"The evidence of hold {hold} is in {file}: {len(data):,} bytes, {pack['digest'][:19]}…")
     note("Check it anywhere: python verify_evidence.py FILE (the script is tools/verify_evidence.py).")
     return Exit.ok
-
-
-async def _find(service: RunService, which: str) -> HoldRow:
-    """A hold's own id, or a run with exactly one."""
-    known = await service.store.hold(HoldId(which))
-    if known is not None:
-        return known
-    try:
-        row = await service.get(which)
-    except RunNotFoundError:
-        raise HoldNotFoundError(
-            f"{which!r} is neither a hold nor a run in this store.",
-            hint="`holdfast show RUN` names the holds of a run.",
-        ) from None
-    holds = await service.holds(row.id, open_only=False)
-    if len(holds) != 1:
-        named = "; ".join(f"{hold.id} ({hold.prompt})" for hold in holds[:HOLDS_SHOWN])
-        raise InputError(
-            f"run {row.id} has {len(holds)} holds.", hint=f"Name one: {named}." if named else None
-        )
-    return holds[0]
 
 
 def _read(file: Path) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.app.house import Holdfast
+from holdfast.cli.holding.acting import anywhere
 from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house
 from holdfast.cli.screen import note, print_json, say, table
@@ -15,8 +15,6 @@ from holdfast.holds.linking import Links
 from holdfast.holds.links import Grant, new_key, strength_of, written
 from holdfast.types.clock import iso
 from holdfast.types.duration import parse_duration
-from holdfast.types.hold import HoldRow
-from holdfast.types.ids import HoldId, is_id
 from holdfast.types.terms import operator
 
 
@@ -26,7 +24,7 @@ async def make_link(hold: str, to: str, *, view: bool, lasting: str, store: str 
         raise InputError(f"{to!r} is no one person.", hint="Write user:NAME.")
     length = int(parse_duration(lasting).total_seconds())
     async with open_house(store, must_exist=True) as house:
-        row = await _row(house, hold)
+        row = await anywhere(house, hold)
         conflicts.demand_open(row)
         service = await house.service()
         grant = Grant(to=str(whom), purpose="view" if view else "decide", lifetime=length)
@@ -44,7 +42,7 @@ async def make_link(hold: str, to: str, *, view: bool, lasting: str, store: str 
 
 async def revoke_links(hold: str, by: str, *, store: str | None, json: bool) -> Exit:
     async with open_house(store, must_exist=True) as house:
-        row = await _row(house, hold)
+        row = await anywhere(house, hold)
         office = (await house.service()).people.office
         after = await Links(office).revoke(operator(by, tenant=row.tenant, channel="cli"), row.id)
     if json:
@@ -90,10 +88,3 @@ def print_key(*, json: bool) -> Exit:
 
 def _cells(name: str, made: int, signs: bool) -> tuple[str, ...]:
     return (name, clock_time(made), "signs" if signs else "")
-
-
-async def _row(house: Holdfast, hold: str) -> HoldRow:
-    row = await (await house.open()).hold(HoldId(hold)) if is_id(hold) else None
-    if row is None:
-        raise conflicts.not_found(hold)
-    return row

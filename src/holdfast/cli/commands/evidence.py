@@ -15,7 +15,9 @@ from holdfast.cli.shell import By, Json, Store, Text, app, go
     short_help="One decision as a file that can be checked offline.",
 )
 def evidence(
-    which: Annotated[str, typer.Argument(help="A hold's id, or a run with one hold", metavar="RUN|HOLD")],
+    which: Annotated[
+        str, typer.Argument(help="A hold's id or its beginning, or a run with one hold", metavar="RUN|HOLD")
+    ],
     out: Annotated[
         Text,
         typer.Option("--out", "-o", help="The file; - for stdout; else HOLD.evidence.json", metavar="FILE|-"),

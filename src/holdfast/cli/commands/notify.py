@@ -23,7 +23,7 @@ links = typer.Typer(
 app.add_typer(links, name="links")
 
 Whose = Annotated[str, typer.Option("--tenant", help="Of this tenant")]
-Hold = Annotated[str, typer.Argument(help="The hold's id", metavar="HOLD")]
+Hold = Annotated[str, typer.Argument(help="The hold's id, or enough of its beginning", metavar="HOLD")]
 
 
 @notify.command(epilog="Example:  holdfast notify channels")

@@ -21,7 +21,7 @@ from holdfast.holds.interface import as_interface
 from holdfast.holds.service import HoldService
 from holdfast.types.duration import DurationError, parse_duration
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
-from holdfast.types.ids import DEFAULT_TENANT, is_id
+from holdfast.types.ids import DEFAULT_TENANT, HoldId, is_id
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Actor, operator
 
@@ -110,6 +110,15 @@ class Desk:
         if not found:
             raise HoldNotFoundError(f"run {run.id} ({run.status}) has no hold.")
         raise _several(f"run {run.id} has {len(found)} {'open ' if opened else ''}holds.", found)
+
+
+async def anywhere(house: Holdfast, which: str) -> HoldRow:
+    """A hold of any tenant by its id; by the beginning of that, or by its run, one of the default tenant.
+    Raises as `Desk.find` does."""
+    known = await (await house.open()).hold(HoldId(which)) if is_id(which) else None
+    if known is not None:
+        return known
+    return await Desk(house, await house.holds(), operator(OPERATOR, channel="cli")).find(which)
 
 
 def _none(which: str) -> HoldNotFoundError:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Holdfast
+from holdfast import Flow, Holdfast
 from holdfast.errors import HoldDecidedError, HoldReassignedError
 from holdfast.holds.resolving import Resolved
 from holdfast.holds.sweeping import Swept
@@ -15,7 +15,7 @@ from holdfast.store.base import Store
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus, RunStatus
 from tests.holds.proof.acts import ADMIN, DANA, PEOPLE, cancels, overdue, resolves, sweeps
-from tests.holds.proof.racing import Arena, said
+from tests.holds.proof.racing import ROUNDS, Arena, said
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300)]
 
@@ -170,3 +170,54 @@ async def test_a_cancelled_run_never_goes_on_when_its_hold_is_decided_meanwhile(
 
     await arena.race(resolves(DANA), ends, judge=judge)
     assert arena.seen == {"resolved", "cancelled"}
+
+
+@pytest.mark.covers("RC-1", "HOLD-PROOF-01", "RM-1")
+async def test_the_first_of_two_questions_is_enough_when_both_are_answered_at_once(arena: Arena) -> None:
+    """The other one is closed, or was answered too; the run goes on once."""
+    arena.flow = flow = Flow("first of two", effect="pure")
+    asks = [
+        flow.hold(name, prompt="Pay?", options=["approve", "reject"], assignee="group:finance", bind=name)
+        for name in ("one", "two")
+    ]
+
+    @flow.node(join="any", effect="external", idempotency_key="{{n}}")
+    async def pay(_s: dict[str, Any], ctx: Any) -> dict[str, Any]:
+        arena.paid.append(ctx.run_id)
+        return {"paid": True}
+
+    for ask in asks:
+        flow.edge(ask, pay)
+
+    async def both() -> Any:
+        result = await flow.run({"n": 1}, on=arena.house)
+        return sorted(result.holds, key=lambda hold: hold.node)
+
+    def answers(number: int, *, driving: bool) -> Any:
+        async def act(store: Store, rows: Any) -> Any:
+            done = await resolves(PEOPLE[number])(store, rows[number])
+            if driving:
+                house = Holdfast(store, clock=arena.clock)
+                await flow.resume(rows[number].run, on=house)
+                await house.close()
+            return done
+
+        return act
+
+    async def judge(rows: Any, done: Sequence[Any]) -> str:
+        after = [await arena.row(row.id) for row in rows]
+        for row, answer in zip(after, done, strict=True):
+            assert isinstance(answer, Resolved if row.status is HoldStatus.resolved else HoldDecidedError), (
+                answer
+            )
+            assert await arena.effective(row) == [str(row.status)]
+        result = await arena.goes_on(rows[0])
+        assert (result.status, arena.payments(rows[0])) == (RunStatus.completed, 1)
+        ended = [await arena.row(row.id) for row in rows]
+        assert HoldStatus.pending not in [row.status for row in ended]
+        return " ".join(str(row.status) for row in ended)
+
+    await arena.race(
+        answers(0, driving=True), answers(1, driving=False), judge=judge, over=both, rounds=ROUNDS // 2
+    )
+    assert arena.seen <= {"resolved resolved", "resolved cancelled", "cancelled resolved"}

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Holdfast
+from holdfast import Context, Flow, Holdfast
 from holdfast.errors import HoldfastError
 from holdfast.store.base import Store
 from holdfast.testing.clock import FakeClock
@@ -84,9 +84,14 @@ OTHERS: dict[str, Callable[[Arena, HoldRow], Awaitable[Any]]] = {
 @pytest.mark.covers("RC-9", "RC-10", "RC-11", "RM-1", "HOLD-PROOF-01", "HOLD-PROOF-05", "D-29")
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize("decided", [False, True])
-async def test_a_run_takes_what_comes_once_whenever_it_comes(arena: Arena, other: str, decided: bool) -> None:
-    """`decided`: it is going on with an answer when the other act comes."""
+@pytest.mark.parametrize("scripted", [False, True])
+async def test_a_run_takes_what_comes_once_whenever_it_comes(
+    arena: Arena, other: str, decided: bool, scripted: bool
+) -> None:
+    """`decided`: it goes on with an answer when the other act comes. `scripted`: it asks within a node."""
     arena.asking(timeout="1h", on_timeout="cancel")
+    if scripted:
+        _ask_within_a_node(arena)
     for nth in range(1, MOST):
         before = await arena.asked() if decided else None
         if before is not None:
@@ -113,6 +118,17 @@ async def test_a_run_takes_what_comes_once_whenever_it_comes(arena: Arena, other
             assert nth > 5
             return
     pytest.fail("it calls without end")
+
+
+def _ask_within_a_node(arena: Arena) -> None:
+    arena.flow = flow = Flow("refund", effect="read")
+
+    @flow.script
+    async def talk(_s: dict[str, Any], ctx: Context) -> dict[str, Any]:
+        said = await ctx.ask("Pay?", options=["approve", "reject"], assignee="group:finance", timeout="1h")
+        if said.decision == "approve":
+            await ctx.step("pay", lambda: arena.paid.append(ctx.run_id))
+        return {"paid": said.decision}
 
 
 async def _newest(arena: Arena) -> list[HoldRow]:

@@ -182,6 +182,9 @@ def _releases(case: _Case) -> Verdict:
 
 
 def _reassigns(case: _Case) -> Verdict:
+    if case.hold.terms.approval.mode != "any":
+        # Whoever it goes to gets a vote: one of several must not choose who the others are.
+        return _manages(case)
     seated = place(case.standing, case.hold, case.past, veto=False)
     return seated if seated is not None and seated.allowed else _manages(case)
 

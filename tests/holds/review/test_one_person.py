@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from holdfast.errors import (
     AlreadyVotedError,
+    ForbiddenError,
     HoldDecidedError,
     InputError,
     LinkInvalidError,
@@ -150,3 +153,13 @@ async def test_vote_asks_what_the_others_belong_to_only_where_that_matters(firm:
     row = await firm.asks(assignee="group:all", approval=excluding)
     await firm.holds.resolve(person("p1"), row.id, "approve")
     assert directory.asked > 20
+
+
+@pytest.mark.covers("RA-5", "HOLD-AUTH-05")
+@pytest.mark.parametrize("approval", [TWO, {"mode": "sequential", "of": ["group:board", "group:finance"]}])
+async def test_one_of_several_does_not_choose_who_the_others_are(firm: Firm, approval: Any) -> None:
+    row = await firm.asks(assignee="group:board", approval=approval)
+    with pytest.raises(ForbiddenError):
+        await firm.holds.reassign(person("dana"), row.id, "user:bob")
+    moved = await firm.holds.reassign(person("ada", MANAGE), row.id, "user:bob")
+    assert moved.assignee_value == "bob"

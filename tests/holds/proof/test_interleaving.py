@@ -39,7 +39,12 @@ from tests.holds.proof.test_tenants import ON_A_HOLD
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300)]
 
-MOST = 60
+MOST = 90
+APPROVALS: dict[str, dict[str, Any]] = {
+    "any": {},
+    "quorum": {"approval": {"mode": "quorum", "need": 2, "of": ["group:finance", "role:cfo"]}},
+    "sequential": {"approval": {"mode": "sequential", "of": ["group:finance", "user:p2@acme"]}},
+}
 REFUSED = (InputError, ForbiddenError, ConflictError, NotFoundError)
 BOLD = msgspec.structs.replace(DANA, rights=ADMIN.rights)
 
@@ -128,10 +133,11 @@ async def arena() -> AsyncIterator[Arena]:
 @pytest.mark.covers("HOLD-PROOF-01", "HOLD-PROOF-02", "RC-13")
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("mode", APPROVALS)
 async def test_an_operation_is_whole_or_refused_when_another_comes_in_between(
-    arena: Arena, name: str, other: str
+    arena: Arena, mode: str, name: str, other: str
 ) -> None:
-    arena.asking(timeout="1h", on_timeout="escalate:group:leads", reminder="15m")
+    arena.asking(timeout="1h", on_timeout="escalate:group:leads", reminder="15m", **APPROVALS[mode])
     for nth in range(1, MOST):
         row = await arena.asked()
         arena.clock.advance(hours=1)

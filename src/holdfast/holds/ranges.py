@@ -10,7 +10,9 @@ from holdfast.types.wording import demand_text, told
 
 Key = tuple[tuple[int, int, int], bool, tuple[tuple[bool, int, str], ...]]
 
-_VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?:-([0-9A-Za-z.-]{1,64}))?")
+# Without leading zeros: one version has one name.
+_NUMBER = r"(0|[1-9]\d{0,8})"
+_VERSION = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-([0-9A-Za-z.-]{{1,64}}))?", re.ASCII)
 _PART = re.compile(r"(\^|~|>=|<=|>|<|==?)?\s*(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?")
 ANY = frozenset({"", "*", "latest"})
 

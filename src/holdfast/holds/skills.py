@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -49,7 +50,7 @@ class SkillRegistry:
             "name": check_name(name),
             "version": ranges.parse_version(version),
             "instructions": demand_text(instructions, f"the instructions of skill {name!r}"),
-            "tools": tuple(_tool_of(each, name) for each in tools),
+            "tools": tuple(_tool_of(each, name) for each in _listed(tools, name)),
             "description": demand_text(description, f"the description of skill {name!r}"),
             "data": dict(data or {}),
         }
@@ -169,6 +170,14 @@ def parse_binding(text: str | Binding) -> Binding:
     return Binding(check_name(name.strip()), ranges.check_range(versions.strip()))
 
 
+def _listed(tools: Any, name: str) -> Tools:
+    if isinstance(tools, str):
+        raise InputError(
+            f"the tools of skill {name!r} are a list, not one text.", hint=f"Write tools=[{tools!r}]."
+        )
+    return tools
+
+
 def _tool_of(given: str | SkillTool | Mapping[str, Any], name: str) -> SkillTool:
     if isinstance(given, str):
         return SkillTool(demand_text(given, f"a tool of skill {name!r}"))
@@ -184,6 +193,7 @@ def _tool_of(given: str | SkillTool | Mapping[str, Any], name: str) -> SkillTool
 def _made(said: dict[str, Any], by: str, now: int) -> Skill:
     skill = Skill(**said, published_at=now, published_by=by)
     try:
+        json.dumps([skill.data, [tool.settings for tool in skill.tools]], allow_nan=False)
         return msgspec.structs.replace(skill, digest=digest_of(skill))
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InputError(f"skill {skill.name!r} holds what is no JSON: {error}.") from error

@@ -70,7 +70,8 @@ class Egress(msgspec.Struct, frozen=True):
     max_reply: int = 64 * 1024
 
     def allows(self, host: str, port: int) -> bool:
-        return host in self.allow or f"{host}:{port}" in self.allow
+        names = {host, f"{host}:{port}", f"[{host}]", f"[{host}]:{port}"}
+        return any(each.lower() in names for each in self.allow)
 
 
 def target_of(url: str, egress: Egress) -> Target:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from holdfast import Away, Flow, Holdfast, Person
+from holdfast.errors import EgressError
 from holdfast.holds.directory.tables import TableDirectory
+from holdfast.holds.egress import Egress, target_of
 from holdfast.holds.notify.expanding import mail_addresses
 from holdfast.holds.notify.recipients import recipients_of
 from holdfast.holds.notify.settings import SlackSpec
@@ -89,3 +91,12 @@ async def test_reminders_of_years_leave_one_state_for_each_recipient(firm: Firm)
     assert after.reminder_count == 5
     known = await recipients_of(firm.holds.store, row.id)
     assert [each.topic for each in known] == ["hold.created", "hold.reminded"]
+
+
+@pytest.mark.covers("HOLD-SEC-06")
+@pytest.mark.parametrize("allowed", ["Hooks.Internal:8080", "hooks.internal", "[::1]:8080", "[::1]"])
+def test_host_that_the_operator_vouches_for_is_known_as_it_is_usually_written(allowed: str) -> None:
+    host = "[::1]" if "::1" in allowed else "hooks.internal"
+    assert target_of(f"http://{host}:8080/x", Egress(allow=(allowed,))).port == 8080
+    with pytest.raises(EgressError):
+        target_of("http://other.internal:8080/x", Egress(allow=(allowed,)))

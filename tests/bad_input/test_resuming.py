@@ -149,7 +149,7 @@ async def test_run_keeps_its_place_when_its_flow_is_unknown_to_the_one_who_claim
         await service.runtime.drive(claim)
     assert_refused(caught.value, "'approval'", "Import the module")
     await service.runtime.close()
-    assert (await (await house.service()).get(waiting.run_id)).status is RunStatus.resumable
+    assert (await (await house.service()).get(waiting.run_id)).status is RunStatus.pending_input
     assert (await flow.resume(waiting.run_id, on=house)).completed
 
 

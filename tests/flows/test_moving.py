@@ -22,7 +22,7 @@ from holdfast.store.base import RunFilter
 from holdfast.types.ids import RunId, checkpoint_id, new_run_id
 from holdfast.types.status import RunStatus
 from tests.flows.moves import NOTHING, contents, exported, waiting
-from tests.flows.places import answer, open_holds
+from tests.flows.places import answer, as_it_lies, open_holds
 from tests.flows.refunds import GIVEN, refund_flow
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("D-36")]
@@ -90,7 +90,9 @@ async def test_waiting_run_looks_the_same_when_it_went_from_memory_to_sqlite_to_
         assert await told_of(service, run) == seen
         assert [one.id for one in await service.list(RunFilter())] == [run]
         data_again = await service.export_run(run)
-        assert data_again == data, "the same history is the same file, wherever it lies"
+        if as_it_lies(service.store) is service.store:
+            # Under keys no two files are alike: every value has a nonce of its own.
+            assert data_again == data, "the same history is the same file, wherever it lies"
     sizes = sorted([len(blob) for blob in unwrap(data).blobs])
     assert sizes[0] > 64 * 1024
     assert sizes[-1] > 1 << 20

@@ -10,6 +10,7 @@ import pytest
 from holdfast import Flow, Holdfast, RunSettings, Worker
 from holdfast.errors import StoreFullError, StoreUnavailableError
 from holdfast.runs.sweeps import Reaper, TimerSweep
+from holdfast.runs.worker import Worker as RunWorker
 from holdfast.store.base import ClaimRequest
 from holdfast.testing.clock import FakeClock
 from holdfast.types.ids import RunId
@@ -398,7 +399,7 @@ async def test_worker_lets_others_go_first_when_its_code_is_refused(house: Holdf
         await Worker(with_code(_something_else), on=Holdfast(await house.open())).run_until_idle()
 
     row = await service.get(run)
-    assert (row.status, row.worker) == (RunStatus.resumable, None)
+    assert (row.status, row.worker) == (RunStatus.pending_input, None)
     assert row.ready_at is not None
     assert row.ready_at > service.store.now()
 
@@ -431,3 +432,54 @@ async def test_worker_leaves_when_it_is_stopped_before_it_began(house: Holdfast)
             pass  # stopped before its first turn
         async with worker:
             await asyncio.sleep(0)
+
+
+@pytest.mark.covers("CORE-WORK-02")
+async def test_a_worker_goes_on_with_a_duty_when_a_slip_ended_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.runs.worker.LONGEST_PAUSE", 0.001)
+    async with Holdfast("memory:") as house:
+        worker = RunWorker(await house.new_service())
+        swept, slips = asyncio.Event(), iter([TypeError("a slip"), None])
+
+        async def slip() -> None:
+            error = next(slips, None)
+            if error is not None:
+                raise error
+            swept.set()
+            await asyncio.sleep(60)
+
+        monkeypatch.setattr(worker.reaper, "serve", slip)
+        async with worker, asyncio.timeout(5):
+            await swept.wait()
+
+
+@pytest.mark.covers("CORE-WORK-02")
+async def test_a_worker_says_so_when_it_cannot_claim_for_a_slip(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Holdfast("memory:") as house:
+        worker = RunWorker(await house.new_service())
+
+        async def slip() -> int:
+            raise TypeError("a slip")
+
+        monkeypatch.setattr(worker, "_claim", slip)
+        with pytest.raises(TypeError, match="a slip"):
+            await asyncio.wait_for(worker.serve(), 5)
+
+
+@pytest.mark.covers("CORE-WORK-08")
+async def test_a_worker_that_works_until_idle_stops_when_it_is_told_to() -> None:
+    async with Holdfast("memory:") as house:
+        flow = Flow("endless", effect="pure")
+        flow.loop(flow.node(id="turn")(_turn), "turn", when="true", max=1_000_000)
+        worker = Worker(flow, on=house, grace=1.0)
+        run = await put(house, flow)
+        working = asyncio.create_task(worker.run_until_idle())
+        while await status(house, run) is not RunStatus.running:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        await worker.stop()
+        await asyncio.wait_for(working, 5)
+        assert await status(house, run) is RunStatus.resumable
+
+
+async def _turn() -> None:
+    await asyncio.sleep(0.001)

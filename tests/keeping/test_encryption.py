@@ -14,6 +14,7 @@ from holdfast.errors import BlobMissingError, CheckpointCorruptError, KeyMissing
 from holdfast.runs.keeping import Keeper
 from holdfast.runs.reencrypt import reencrypt
 from holdfast.store.base import RunFilter
+from holdfast.testing.clock import FakeClock
 from holdfast.types.status import RunStatus
 from tests.keeping.canary import (
     CANARY,
@@ -211,6 +212,30 @@ async def test_missing_key_is_named_and_the_run_goes_on_when_it_is_back(address:
 
 
 @pytest.mark.covers("TOOL-KEEP-08")
+@pytest.mark.parametrize("mail", ["answer", "timer"])
+async def test_worker_without_the_key_leaves_a_run_as_it_was_when_it_had_mail(
+    address: str, mail: str
+) -> None:
+    keys, clock = ring(), FakeClock()
+    flow = Flow("waits", effect="pure")
+    flow.hold("ask", prompt="Go?", options=["yes"]) if mail == "answer" else flow.timer("nap", "1h")
+    async with Holdfast(address, keys=keys, clock=clock) as house:
+        service = await house.service()
+        before = await flow.run(on=house)
+        if mail == "answer":
+            await service.answer(before.holds[0].id, "yes")
+        clock.advance(hours=2)
+    async with Holdfast(address, keys=ring(), clock=clock) as house:
+        for _ in range(2):
+            await Worker(flow, on=house).run_until_idle()
+            clock.advance(minutes=1)
+        left = await (await house.service()).get(before.run_id)
+        assert (left.status, left.worker, left.term > 2) == (before.status, None, True)
+    async with Holdfast(address, keys=keys, clock=clock) as house:
+        assert (await flow.resume(before.run_id, on=house)).completed
+
+
+@pytest.mark.covers("TOOL-KEEP-08")
 async def test_other_key_under_the_same_name_is_told_from_damage(address: str) -> None:
     keys = ring()
     async with Holdfast(address, keys=keys) as house:
@@ -238,8 +263,7 @@ async def test_worker_without_the_key_leaves_the_run_to_others(address: str) -> 
     async with Holdfast(address, keys=ring()) as house:
         await Worker(flow, on=house).run_until_idle()
         left = await (await house.service()).get(row.id)
-        assert left.status in (RunStatus.resumable, RunStatus.pending)
-        assert (left.worker, left.recoveries) == (None, 0)
+        assert (left.status, left.worker, left.recoveries) == (RunStatus.resumable, None, 0)
     async with Holdfast(address, keys=keys) as house:
         assert (await flow.resume(row.id, on=house)).expect().state["n"] == 1
 

@@ -52,8 +52,8 @@ class PendingInput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ArtifactRef(msgspec.Struct, frozen=True, kw_only=True):
-    """Where an artifact lies: in the blob store under `digest`, with `size` bytes as stored there; both None
-    for one that lies in the records themselves."""
+    """Where an artifact lies: in the blob store, which finds it by `digest`, with `size` bytes; both None for
+    one that lies in the records themselves. An encrypted store keeps it under another address."""
 
     digest: str | None = None
     size: int | None = None

@@ -45,14 +45,15 @@ def refs_in(value: Any) -> Iterator[BlobRef]:
             yield from refs_in(inner)
 
 
-def _opened(vault: Vault, data: bytes, address: bytes) -> bytes:
+def _opened(vault: Vault, data: bytes, address: bytes, digest: bytes) -> bytes:
     try:
         return vault.open_blob(data, address)
     except CheckpointCorruptError as error:
         raise BlobMissingError(
-            f"The blob at {address.hex()} is damaged: it does not open.",
+            f"The blob {digest.hex()} that a checkpoint names is damaged: what lies at {address.hex()} "
+            "does not open.",
             hint="Restore the blob folder or the database from a backup, then resume.",
-            digest=address.hex(),
+            digest=digest.hex(),
         ) from error
 
 
@@ -135,7 +136,7 @@ class BlobDesk:
         for address in dict.fromkeys(place for t in tenants for place in vault.places(digest, t)):
             data = await self.raw(address)
             if data is not None:
-                return _opened(vault, data, address)
+                return _opened(vault, data, address, digest)
         return None
 
     async def replace(self, address: bytes, data: bytes) -> None:

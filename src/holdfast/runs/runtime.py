@@ -38,6 +38,7 @@ from holdfast.runs.memory import MemoryStore, StoredMemory
 from holdfast.runs.mending import load_or_mend
 from holdfast.runs.preparing import Preparer
 from holdfast.runs.recorder import Recorder, RunQueue
+from holdfast.runs.returning import status_before
 from holdfast.runs.sealing import Sealer, log_records
 from holdfast.store.base import Claim, ClaimRequest, Store
 from holdfast.store.readonly import demand_live
@@ -231,9 +232,8 @@ class Runtime:
         row = await self.store.get_run(claim.run.id)
         if row is not None:
             later = self.store.now() + self.ttl // 3
-            await self.store.park(
-                claim.lease, status=RunStatus.resumable, inbox_seen=row.inbox_seq, ready_at=later
-            )
+            status = await status_before(self.store, row)
+            await self.store.park(claim.lease, status=status, inbox_seen=row.inbox_seq, ready_at=later)
 
     @property
     def ttl(self) -> int:

@@ -189,7 +189,14 @@ class VaultedHolds:
         limit: int = 100,
     ) -> list[OutboxRow]:
         found = await self.inner.list_outbox(tenant=tenant, state=state, hold=hold, limit=limit)
-        return [vault_holds.open_message(self.vault, row) for row in found]
+        return [self._shown(row) for row in found]
+
+    def _shown(self, row: OutboxRow) -> OutboxRow:
+        """Messages that cannot be read are still listed, and say why."""
+        try:
+            return vault_holds.open_message(self.vault, row)
+        except KeyMissingError as error:
+            return replace(row, payload=b"{}", error=str(error))
 
     # ------------------------------------------------------------------ documents
     async def put_document(self, document: Document, *, expect: int | None = None) -> Document | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final
 
 from holdfast.errors import (
@@ -25,6 +26,8 @@ from holdfast.types.status import ENDED, PARKED, RunStatus
 FIRST_PAUSE: Final = 0.1
 LONGEST_PAUSE: Final = 5.0
 _TICK: Final = 0.05
+
+Duty = Callable[[], Awaitable[None]]
 
 
 class Worker:
@@ -78,13 +81,7 @@ class Worker:
     # ------------------------------------------------------------------ living
     async def serve(self) -> None:
         """Until `stop`. A store that is busy or away is waited for."""
-        served = (self.reaper, self.timers, self.holds, self.keeper)
-        sweeps = [asyncio.create_task(sweep.serve()) for sweep in served]
-        if self.runtime.arbiter is not None:
-            judging = self.runtime.arbiter.serve(self.runtime.clock, self.poll)
-            sweeps.append(asyncio.create_task(judging))
-        if self.runtime.deliverer is not None:
-            sweeps.append(asyncio.create_task(self.runtime.deliverer.serve()))
+        sweeps = [asyncio.create_task(self._anew(duty)) for duty in self._duties()]
         self._claiming = asyncio.create_task(self._claim_forever())
         try:
             await asyncio.wait([self._claiming])
@@ -95,6 +92,25 @@ class Worker:
             await self._drain()
             # Only now: a stop that comes before the first turn of this loop must not be forgotten.
             self._stopping = False
+        if not self._claiming.cancelled():
+            self._claiming.result()
+
+    def _duties(self) -> list[Duty]:
+        """What a worker does beside its runs, each until it is cancelled."""
+        duties: list[Duty] = [self.reaper.serve, self.timers.serve, self.holds.serve, self.keeper.serve]
+        arbiter, deliverer = self.runtime.arbiter, self.runtime.deliverer
+        if arbiter is not None:
+            duties.append(partial(arbiter.serve, self.runtime.clock, self.poll))
+        return duties if deliverer is None else [*duties, deliverer.serve]
+
+    async def _anew(self, duty: Duty) -> None:
+        """A slip in one of them is told; it ends neither that duty nor the worker."""
+        while True:
+            try:
+                await duty()
+            except Exception:
+                log.exception("a worker's duty failed and begins anew")
+            await self.runtime.clock.sleep(LONGEST_PAUSE)
 
     async def stop(self) -> None:
         """Take nothing more; what runs may finish its step within `grace`, then it is given back."""
@@ -121,26 +137,34 @@ class Worker:
         hot, settings.hot_hold = settings.hot_hold, 0.0
         await self.holds.sweep()
         try:
-            while await self._work_once():
+            while not self._stopping and await self._work_once():
                 pass
         finally:
             settings.hot_hold = hot
             await self._drain()
+            self._stopping = False
 
     async def _work_once(self) -> bool:
         await self.timers.sweep()
         await self.runtime.sweep_holds()
         await self.reaper.sweep()
-        if self.runtime.arbiter is not None:
-            await self.runtime.arbiter.work()
-        if self.runtime.deliverer is not None:
-            await self.runtime.deliverer.deliver()
+        await self._serve_people()
         taken = await self._claim()
         # Looked at before the wait: when all of them end in it, others may still stand in line.
         busy = bool(taken or self._runs)
         if self._runs:
             await asyncio.wait(self._runs.values(), timeout=_TICK, return_when=asyncio.FIRST_COMPLETED)
         return busy
+
+    async def _serve_people(self) -> None:
+        """What cannot be read here, for want of a key, waits for somebody who can."""
+        try:
+            if self.runtime.arbiter is not None:
+                await self.runtime.arbiter.work()
+            if self.runtime.deliverer is not None:
+                await self.runtime.deliverer.deliver()
+        except KeyMissingError as error:
+            log.warning("people cannot be told of everything here: %s", error)
 
     # ------------------------------------------------------------------ claiming
     async def _claim_forever(self) -> None:

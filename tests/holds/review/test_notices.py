@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from holdfast import Away, Flow, Holdfast, Person
@@ -15,7 +17,7 @@ from holdfast.testing.clock import FakeClock
 from holdfast.types.hold import HoldRow
 from holdfast.types.outbox import OutboxRow, OutboxState
 from holdfast.types.terms import Assignee
-from tests.holds.review.firm import Firm
+from tests.holds.review.firm import Channel, Firm
 
 pytestmark = pytest.mark.anyio
 
@@ -100,3 +102,32 @@ def test_host_that_the_operator_vouches_for_is_known_as_it_is_usually_written(al
     assert target_of(f"http://{host}:8080/x", Egress(allow=(allowed,))).port == 8080
     with pytest.raises(EgressError):
         target_of("http://other.internal:8080/x", Egress(allow=(allowed,)))
+
+
+class Lost(Channel):
+    """Cannot find out where people are, until it can."""
+
+    name = "lost"
+    knows = False
+
+    async def addresses(self, to: Assignee, tenant: str) -> Sequence[str]:
+        if not self.knows:
+            raise RuntimeError("the directory is away")
+        return await super().addresses(to, tenant)
+
+
+@pytest.mark.covers("NO-2", "NO-3")
+async def test_channel_that_does_not_find_people_keeps_no_other_from_telling(anyio_backend: str) -> None:
+    clock, lost, good = FakeClock(), Lost(), Channel()
+    async with Holdfast("memory:", clock=clock, channels=[lost, good]) as house:
+        await asked(house, "a")
+        deliverer = (await house.service()).runtime.deliverer
+        assert deliverer is not None
+        assert (await deliverer.deliver()).waiting == 1
+        assert (len(lost.told), len(good.told)) == (0, 1)
+        (message,) = await of_tenant(house, "a")
+        assert message.error == "lost: the directory is away"
+        lost.knows = True
+        clock.advance(hours=1)
+        assert (await deliverer.deliver()).done == 1
+        assert (len(lost.told), len(good.told)) == (1, 1)

@@ -8,6 +8,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from holdfast.errors import StoreError
 from holdfast.holds.notify.notice import Notice
 from holdfast.telemetry import log
 from holdfast.types.terms import Assignee
@@ -63,6 +64,18 @@ class Channel(Protocol):
     async def send(self, notice: Notice) -> Delivery:
         """To `notice.to`. Never raises for what the other side does."""
         ...
+
+
+async def reach(channel: Channel, to: Assignee, tenant: str) -> Sequence[str] | Delivery:
+    """Where it reaches them. A channel that does not know now is no reason to leave out the others."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return await channel.addresses(to, tenant)
+    except StoreError:
+        raise
+    except Exception as error:
+        log.warning("channel %s does not know where to reach %s: %r", channel.name, to, error)
+        return Delivery(accepted=False, retry=True, detail=f"{channel.name}: {told(error, 200)}")
 
 
 async def tell(channel: Channel, notice: Notice) -> Delivery:

@@ -15,7 +15,7 @@ import msgspec
 from holdfast.errors import StoreError
 from holdfast.holds.notify.audience import asked_back, audience
 from holdfast.holds.notify.backoff import next_try
-from holdfast.holds.notify.channel import Channel, Delivery, tell
+from holdfast.holds.notify.channel import Channel, Delivery, reach, tell
 from holdfast.holds.notify.channels import Channels
 from holdfast.holds.notify.digest import Digest
 from holdfast.holds.notify.doorway import Doorway
@@ -150,18 +150,25 @@ class Deliverer:
             return End(OutboxState.skipped, "the question was taken back")
         notice = notice_of(row, id=message.key, topic=message.topic, payload=payload, prompt=words)
         known = await recipients_of(self.store, row.id)
-        places = await self._places(row, notice, known, payload)
-        if not places:
+        unknown: list[Delivery] = []
+        places = await self._places(row, notice, known, payload, unknown)
+        if not places and not unknown:
             return End(OutboxState.skipped, "nobody to tell")
-        return await self._each(message, notice, places, known)
+        return await self._each(message, notice, places, known, unknown)
 
     async def _row(self, message: OutboxRow) -> HoldRow | None:
         return await self.store.hold(HoldId(message.hold)) if message.hold else None
 
     async def _places(
-        self, row: HoldRow, notice: Notice, known: Sequence[Recipient], payload: dict[str, Any]
+        self,
+        row: HoldRow,
+        notice: Notice,
+        known: Sequence[Recipient],
+        payload: dict[str, Any],
+        unknown: list[Delivery],
     ) -> list[tuple[Place, Notice]]:
-        """Which channel tells it to which address, and in what words: for whom it is differs."""
+        """Which channel tells it to which address, and in what words: for whom it is differs. `unknown` takes
+        what could not be found out."""
         channels = await self.channels.of(row.tenant)
         if notice.is_about_the_end:
             return [((channel, to), notice) for channel, to in _who_know(channels, known)]
@@ -169,9 +176,14 @@ class Deliverer:
         for whom in await audience(self.store, row, notice.topic, payload):
             meant = msgspec.structs.replace(notice, assignee=whom)
             for channel in channels:
-                if channel.scope.takes(meant):
-                    for to in await channel.addresses(whom, row.tenant):
-                        found.setdefault((channel.name, to), ((channel, to), meant))
+                if not channel.scope.takes(meant):
+                    continue
+                reached = await reach(channel, whom, row.tenant)
+                if isinstance(reached, Delivery):
+                    unknown.append(reached)
+                    continue
+                for to in reached:
+                    found.setdefault((channel.name, to), ((channel, to), meant))
         return list(found.values())
 
     async def _each(
@@ -180,10 +192,11 @@ class Deliverer:
         notice: Notice,
         places: Sequence[tuple[Place, Notice]],
         known: Sequence[Recipient],
+        unknown: Sequence[Delivery],
     ) -> End:
         """Each once: who has accepted is left alone, and who has refused for good until it is replayed."""
         before = {(each.channel, each.to): each for each in known if each.notice == notice.id}
-        failed, until = list[Delivery](), self.store.now() + LEASE // 2
+        failed, until = [*unknown], self.store.now() + LEASE // 2
         for (channel, to), meant in places:
             if self.store.now() > until:
                 # Nobody else takes it up while it is ours; a long list is told in several rounds.

@@ -8,19 +8,24 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from holdfast.holds.conflicts import resolution_of
+from holdfast.holds.auditing import records_of
+from holdfast.holds.conflicts import is_late, resolution_of
+from holdfast.holds.expiring import SYSTEM as EXPIRY
 from holdfast.holds.listing import every
 from holdfast.holds.office import Office
 from holdfast.store.base import Store
 from holdfast.types.audit import AuditRow
 from holdfast.types.clock import MICROS
 from holdfast.types.hold import HoldFilter, HoldRow
+from holdfast.types.ids import HoldId
 from holdfast.types.outbox import OutboxState
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Actor, Assignee
 
 MOST: Final = 100_000
 _PAGE: Final = 1000
+FEW: Final = 1000
+_DECIDING: Final = ("resolve", "place", "bulk")
 _AGES: Final = (("under 1h", 3600), ("under 1d", 86_400), ("under 7d", 7 * 86_400))
 _OLDEST: Final = "7d and more"
 
@@ -73,23 +78,25 @@ async def metrics(
         **_pending([row for row in rows if row.status is HoldStatus.pending], now),
         time_to_view=_spread(_first(rows, told, "viewed", span)),
         time_to_claim=_spread(_first(rows, told, "claimed", span)),
-        time_to_decision=_spread(span(row.created_at, row.resolved_at) for row in rows if row.resolved_at),
+        time_to_decision=_spread(
+            span(row.created_at, row.resolved_at)
+            for row in rows
+            if row.resolved_at and not _is_automatic(row)
+        ),
         resume_lag=_spread(
             row.resumed_at - row.resolved_at for row in rows if row.resumed_at and row.resolved_at
         ),
-        **_rates(rows, told),
-        notifier_failures=await _failures(office.store, actor.tenant, told),
+        **_rates(rows, told, now),
+        notifier_failures=await _failures(office.store, actor.tenant, {row.id for row in rows}, told),
     )
 
 
-async def _told(store: Store, tenant: str, holds: set[str]) -> list[AuditRow]:
-    """What the audit has about these."""
-    found: list[AuditRow] = []
-    after = 0
-    while page := await store.audit(tenant, after=after, limit=_PAGE):
-        found += [each for each in page if each.hold in holds]
-        after = page[-1].seq
-    return found
+async def _told(store: Store, tenant: str, holds: set[HoldId]) -> list[AuditRow]:
+    """What the audit has about these. Of a few it is asked one by one: a year's audit is long."""
+    if len(holds) > FEW:
+        return [each for each in await records_of(store, tenant) if each.hold in holds]
+    found = [each for hold in holds for each in await records_of(store, tenant, hold=hold)]
+    return sorted(found, key=lambda each: each.seq)
 
 
 def _pending(rows: Sequence[HoldRow], now: int) -> dict[str, Any]:
@@ -118,43 +125,55 @@ def _first(rows: Sequence[HoldRow], told: Sequence[AuditRow], action: str, span:
     return [span(opened[hold], at) for hold, at in first.items()]
 
 
-def _rates(rows: Sequence[HoldRow], told: Sequence[AuditRow]) -> dict[str, Any]:
+def _rates(rows: Sequence[HoldRow], told: Sequence[AuditRow], now: int) -> dict[str, Any]:
     closed = [row for row in rows if row.status is not HoldStatus.pending]
     resolved = [row for row in closed if row.status is HoldStatus.resolved]
     reminded = {each.hold for each in told if each.action == "reminded"}
     timed = [row for row in rows if row.expires_at is not None]
     return {
-        "breach_rate": _share(timed, _breached),
+        "breach_rate": _share(timed, lambda row: _breached(row, now)),
         "reminder_rate": _share(rows, lambda row: row.id in reminded),
         "escalation_rate": _share(rows, lambda row: row.escalation_count > 0),
         "expiry_rate": _share(closed, lambda row: row.status is HoldStatus.expired),
-        "auto_rate": _share(resolved, lambda row: (row.resolved_by or "").startswith(("policy:", "system:"))),
+        "auto_rate": _share(resolved, _is_automatic),
         "late_rate": _share(resolved, lambda row: bool(resolution_of(row).get("late"))),
         "conflict_rate": _conflicts(told),
     }
 
 
-def _breached(row: HoldRow) -> bool:
+def _is_automatic(row: HoldRow) -> bool:
+    return (row.resolved_by or "").startswith(("policy:", "system:"))
+
+
+def _breached(row: HoldRow, now: int) -> bool:
     """Whether a deadline has passed before somebody decided."""
+    if row.status is HoldStatus.pending and is_late(row, now):
+        return True
     said = resolution_of(row)
     missed = bool(said.get("late") or said.get("auto_expired"))
-    return missed or row.escalation_count > 0 or row.status is HoldStatus.expired
+    return missed or row.escalation_count > 0 or row.closed_by == EXPIRY
 
 
 def _conflicts(told: Sequence[AuditRow]) -> float | None:
     """Of all that tried to decide, those who came second."""
-    tried = [each for each in told if each.action in ("resolved", "voted", "refused")]
-    return _share(tried, lambda each: each.action == "refused" and _status(each) in (409, 412))
+    tried = [each for each in told if each.action in ("resolved", "voted") or _tried(each) is not None]
+    return _share(tried, lambda each: _tried(each) in (409, 412))
 
 
-def _status(each: AuditRow) -> int | None:
-    return msgspec.json.decode(each.data).get("status")
+def _tried(each: AuditRow) -> int | None:
+    """Of a decision that was refused, the status."""
+    if each.action != "refused":
+        return None
+    said: dict[str, Any] = msgspec.json.decode(each.data)
+    return said.get("status") if said.get("action") in _DECIDING else None
 
 
-async def _failures(store: Store, tenant: str, told: Sequence[AuditRow]) -> int:
+async def _failures(store: Store, tenant: str, holds: set[HoldId], told: Sequence[AuditRow]) -> int:
     """Sendings that failed, and messages that were given up."""
     dead = await store.list_outbox(tenant=tenant, state=OutboxState.dead, limit=_PAGE)
-    return len(dead) + sum(each.action == "notification_failed" for each in told)
+    return sum(each.hold in holds for each in dead) + sum(
+        each.action == "notification_failed" for each in told
+    )
 
 
 def _share(items: Sequence[T], counts: Callable[[T], bool]) -> float | None:

@@ -8,6 +8,7 @@ import msgspec
 
 from holdfast.holds.assigning import DELEGATED
 from holdfast.holds.authority import Past
+from holdfast.holds.conflicts import resolution_of
 from holdfast.holds.deployments import Deployments
 from holdfast.store.base import Store
 from holdfast.types.hold import HoldRow, Note
@@ -35,22 +36,18 @@ async def _deciders(store: Store, row: HoldRow) -> tuple[frozenset[str], str | N
         return frozenset(), None
     found = await store.holds(run=row.run, status=HoldStatus.resolved, limit=ALL)
     earlier = sorted((each for each in found if each.id != row.id), key=lambda each: each.resolved_at or 0)
-    edited = [each.resolved_by for each in earlier if _resolution(each).get("edited_fields")]
+    edited = [each.resolved_by for each in earlier if resolution_of(each).get("edited_fields")]
     deciders = frozenset(by for each in earlier for by in _who_decided(each))
     return deciders, edited[-1] if edited else None
 
 
 def _who_decided(row: HoldRow) -> list[str]:
     """All who voted, and those on whose behalf they did."""
-    said = _resolution(row)
+    said = resolution_of(row)
     votes: list[dict[str, Any]] = said.get("votes") or []
     names = [row.resolved_by, said.get("on_behalf_of")]
     names += [vote.get(field) for vote in votes for field in ("person", "on_behalf_of")]
     return [name for name in names if name]
-
-
-def _resolution(row: HoldRow) -> dict[str, Any]:
-    return msgspec.json.decode(row.resolution) if row.resolution else {}
 
 
 async def _owner(deployments: Deployments, row: HoldRow) -> str | None:

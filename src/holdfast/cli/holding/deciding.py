@@ -8,13 +8,14 @@ import msgspec
 
 from holdfast.cli.holding.acting import Desk, Seat, act, short, sitting
 from holdfast.cli.holding.listing import Wanted, find_holds
-from holdfast.cli.holding.wording import SHORT, needs_of, resolution_of
+from holdfast.cli.holding.wording import SHORT, needs_of
 from holdfast.cli.main import Exit
 from holdfast.cli.screen import note, print_json, say, table
 from holdfast.cli.telling import command
 from holdfast.errors import InputError
 from holdfast.holds.answers import Submission
 from holdfast.holds.bulk import Bulk, BulkItem
+from holdfast.holds.conflicts import resolution_of
 from holdfast.holds.interface import as_interface
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus

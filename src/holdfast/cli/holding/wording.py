@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from holdfast.holds.conflicts import resolution_of
 from holdfast.types.clock import MICROS
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus
@@ -94,7 +95,3 @@ def needs_of(row: HoldRow) -> str:
         return ""
     whom = ", ".join(approval.of) or assignee_of(row)
     return f"{approval.need} of {whom}" if approval.mode == "quorum" else f"one after another: {whom}"
-
-
-def resolution_of(row: HoldRow) -> dict[str, Any]:
-    return msgspec.json.decode(row.resolution) if row.resolution else {}

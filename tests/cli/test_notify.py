@@ -92,6 +92,21 @@ def test_no_secret_is_shown_by_any_command(cli: Cli, hold: str, server: HttpServ
     assert not any(server.url in each.out + each.err for each in said)
 
 
+def test_a_channel_is_kept_for_one_tenant_and_dropped(cli: Cli, hold: str, tmp_path: Path) -> None:
+    file = tmp_path / "chat.toml"
+    file.write_text('name = "chat"\nkind = "slack"\nurl = "https://hooks.slack.example/services/x"\n')
+    assert "acme is told by chat" in cli("notify", "put", str(file), "--tenant", "acme").out
+    named = [each["name"] for each in cli("notify", "channels", "--tenant", "acme", "--json").json]
+    assert "chat" in named
+    assert "chat" not in cli("notify", "channels").out
+    assert "not told by chat" in cli("notify", "drop", "chat", "--tenant", "acme").out
+    complains(cli("notify", "drop", "chat", "--tenant", "acme"), 2, "no channel 'chat'")
+    file.write_text('name = "chat"\nkind = "slack"\nurl = "http://10.0.0.1/x"\n')
+    complains(cli("notify", "put", str(file)), 2, "is not https")
+    file.write_text('name = "mail"\nkind = "smtp"\nhost = "x"\nsender = "a@b"\n')
+    complains(cli("notify", "put", str(file)), 2, "smtp")
+
+
 @pytest.mark.covers("HOLD-NOTE-06")
 def test_a_link_is_made_for_one_person_and_revoked(cli: Cli, hold: str) -> None:
     made = cli("links", "make", hold, "--to", "user:dana@acme.example").out.strip()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from base64 import b64encode
+from pathlib import Path
 
 import msgspec
 
@@ -16,6 +17,7 @@ from holdfast.errors import InputError, NotFoundError
 from holdfast.holds.notify.channel import Channel, tell
 from holdfast.holds.notify.deliverer import Deliverer
 from holdfast.holds.notify.notice import Notice
+from holdfast.holds.notify.settings import read_tenant_spec
 from holdfast.holds.notify.webhook import PREFIX
 from holdfast.types.clock import iso
 from holdfast.types.ids import new_id
@@ -36,6 +38,27 @@ async def list_channels(tenant: str, *, store: str | None, json: bool) -> Exit:
         note("HOLDFAST_NOTIFY names a file with channels; docs/how-to/notify-people.md shows one.")
     else:
         table(("name", "kind", "to"), [(each.name, _kind(each), _to(each)) for each in found])
+    return Exit.ok
+
+
+async def put_channel(file: Path, tenant: str, *, store: str | None, json: bool) -> Exit:
+    spec = read_tenant_spec(file)
+    async with open_house(store, must_exist=False) as house:
+        await (await _deliverer(house)).channels.put(tenant, spec)
+    if json:
+        print_json({"name": spec.name, "tenant": tenant})
+    else:
+        say(f"{tenant} is told by {spec.name} from now on.")
+    return Exit.ok
+
+
+async def drop_channel(name: str, tenant: str, *, store: str | None, json: bool) -> Exit:
+    async with open_house(store, must_exist=True) as house:
+        await (await _deliverer(house)).channels.drop(tenant, name)
+    if json:
+        print_json({"name": name, "tenant": tenant})
+    else:
+        say(f"{tenant} is not told by {name} any more.")
     return Exit.ok
 
 

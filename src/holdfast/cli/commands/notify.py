@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,7 +11,7 @@ from holdfast.cli.shell import By, Json, Store, Text, app, go
 
 notify = typer.Typer(
     no_args_is_help=True,
-    help="Channels that tell people of holds: test, deliver, replay.",
+    help="Channels that tell people of holds: keep, test, deliver, replay.",
     epilog="Examples:  holdfast notify test mail --to me@example.com   ·   holdfast notify dead",
 )
 app.add_typer(notify, name="notify")
@@ -32,6 +33,34 @@ def channels(tenant: Whose = "default", store: Store = None, json: Json = False)
     from holdfast.cli.notifying import list_channels
 
     return go(list_channels(tenant, store=store, json=json))
+
+
+@notify.command(epilog="Example:  holdfast notify put chat.toml --tenant acme")
+def put(
+    file: Annotated[
+        Path, typer.Argument(help="TOML: name, kind (slack, teams, webhook), url, ...", metavar="FILE")
+    ],
+    tenant: Whose = "default",
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Keep a channel for one tenant in the store. Its address must lie outside."""
+    from holdfast.cli.notifying import put_channel
+
+    return go(put_channel(file, tenant, store=store, json=json))
+
+
+@notify.command(epilog="Example:  holdfast notify drop chat --tenant acme")
+def drop(
+    channel: Annotated[str, typer.Argument(help="The channel's name", metavar="CHANNEL")],
+    tenant: Whose = "default",
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Take a tenant's channel out of the store."""
+    from holdfast.cli.notifying import drop_channel
+
+    return go(drop_channel(channel, tenant, store=store, json=json))
 
 
 @notify.command("test", epilog="Example:  holdfast notify test mail --to me@example.com")

@@ -7,7 +7,7 @@ from typing import TypedDict
 
 import msgspec
 
-from holdfast.errors import SettingsError
+from holdfast.errors import NotFoundError, SettingsError
 from holdfast.holds.directory.base import Directory
 from holdfast.holds.egress import Egress, target_of
 from holdfast.holds.notify.channel import Channel, Scope
@@ -81,6 +81,14 @@ class Channels:
         target_of(spec.url, Egress())
         document = Document(tenant=tenant, kind=KIND, name=spec.name, body=body)
         return await self.store.put_document(document)
+
+    async def drop(self, tenant: str, name: str) -> None:
+        """Raises NotFoundError: the tenant has set up none of this name."""
+        if not await self.store.drop_document(tenant, KIND, name):
+            raise NotFoundError(
+                f"tenant {tenant} has set up no channel {name!r}.",
+                hint=f"`holdfast notify channels --tenant {tenant}` lists all.",
+            )
 
 
 def make(spec: Spec, egress: Egress, clock: Clock, directory: Directory | None) -> Channel:

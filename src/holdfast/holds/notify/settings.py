@@ -109,16 +109,25 @@ def settings_from_environment() -> NotifySettings | None:
 
 def read_settings(path: str | os.PathLike[str]) -> NotifySettings:
     """Raises SettingsError, which names the field."""
+    return parse_settings(_toml(path, f"Check {VARIABLE}."), os.fspath(path))
+
+
+def read_tenant_spec(path: str | os.PathLike[str]) -> TenantSpec:
+    """A channel that a tenant sets up for itself, from a file of its own. Raises SettingsError."""
+    raw = _toml(path, "Name a file with the channel's fields.")
+    return _tenant_spec(raw, os.fspath(path))
+
+
+def _toml(path: str | os.PathLike[str], hint: str) -> dict[str, Any]:
     source = os.fspath(path)
     try:
-        raw = tomllib.loads(Path(path).read_text("utf-8"))
+        return tomllib.loads(Path(path).read_text("utf-8"))
     except OSError as error:
         raise SettingsError(
-            f"the file of channels {source} cannot be read: {error.strerror}.", hint=f"Check {VARIABLE}."
+            f"the file of channels {source} cannot be read: {error.strerror}.", hint=hint
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"{source} is not TOML: {error}.") from None
-    return parse_settings(raw, source)
 
 
 def parse_settings(
@@ -140,8 +149,12 @@ def parse_settings(
 
 def tenant_spec(body: bytes, name: str) -> TenantSpec:
     """Of a document. What it says is what it means: it can name no variable of this process."""
-    found = _converted(msgspec.json.decode(body), TenantSpec, f"the channel {name!r}")
-    check_spec(found, f"the channel {name!r}")
+    return _tenant_spec(msgspec.json.decode(body), f"the channel {name!r}")
+
+
+def _tenant_spec(raw: Any, source: str) -> TenantSpec:
+    found = _converted(raw, TenantSpec, source)
+    check_spec(found, source)
     return found
 
 

@@ -161,4 +161,5 @@ def _moved_from(data: bytes) -> Assignee | None:
 
 
 def _may_be_delegated(row: HoldRow) -> bool:
-    return row.assignee_type == DELEGATED or any(each.startswith(DELEGATED) for each in row.terms.approval.of)
+    voters = (*row.terms.approval.of, *row.terms.approval.veto)
+    return row.assignee_type == DELEGATED or any(each.startswith(DELEGATED) for each in voters)

@@ -71,3 +71,11 @@ async def test_who_may_decide_is_changed_by_nobody_without_a_trace(firm: Firm) -
     assert told[-1].actor == "user:ada"
     assert msgspec.json.decode(told[-1].data)["defaults"]["assignee"] == "group:board"
     assert (await firm.holds.verify_audit("default")).whole
+
+
+@pytest.mark.covers("AS-9", "HOLD-AUTH-07")
+async def test_delegated_user_has_a_veto_where_they_are_named_for_it(firm: Firm) -> None:
+    two = {"mode": "quorum", "need": 2, "veto": ["delegated_user"]}
+    row = await asked(firm, assignee="group:finance", approval=two)
+    done = await firm.holds.resolve(person("bob"), row.id, "reject")
+    assert done.row.status is HoldStatus.resolved

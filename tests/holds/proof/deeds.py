@@ -21,13 +21,15 @@ from holdfast.store.open import open_store
 from holdfast.testing.clock import START, FakeClock
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId
-from holdfast.types.terms import Actor
+from holdfast.types.terms import MANAGE, Actor
 from tests.holds.notify.scene import Diary
 
 RUN = RunId(str(UUID(int=7, version=4)))
 DANA = Actor(id="user:dana@acme")
+ADMIN = Actor(id="user:ada@acme", rights=frozenset({MANAGE}))
 WRITES = {
     "change_hold",
+    "send",
     "settle",
     "claim",
     "claim_outbox",
@@ -240,6 +242,35 @@ async def remind(scene: Scene) -> None:
     await deliver(scene)
 
 
+async def withdraw(scene: Scene) -> None:
+    await scene.holds.cancel(ADMIN, (await scene.first()).id)
+
+
+async def stop(scene: Scene) -> None:
+    await (await scene.house.service()).cancel(RUN)
+
+
+async def withdrawn_once(scene: Scene) -> None:
+    await withdraw(scene)
+    await cancelled_once(scene)
+
+
+async def stopped_once(scene: Scene) -> None:
+    await stop(scene)
+    await cancelled_once(scene)
+
+
+async def cancelled_once(scene: Scene) -> None:
+    for _ in range(2):
+        result = await scene.flow().resume(RUN, on=scene.house)
+    row = await scene.first()
+    assert (result.status, row.status) == ("cancelled", "cancelled")
+    assert (await scene.actions(row)).count("cancelled") == 1
+    assert (await scene.topics(row)).count("hold.closed") == 1
+    assert scene.happened("paid") == []
+    assert [each.node for each in await scene.store.holds(run=row.run)] == ["first"]
+
+
 EXPIRES = {"timeout": "1h", "on_timeout": "default", "default_option": "approve"}
 Deed = Callable[[Scene], Awaitable[None]]
 # What is asked, the deed, whether it came out right, and whether people were told of the question before.
@@ -250,4 +281,6 @@ DEEDS: dict[str, tuple[dict[str, Any], Deed, Deed, bool]] = {
     "deliver": ({}, deliver, told_once, False),
     "remind": ({"reminder": "15m"}, remind, reminded_once, True),
     "go on": (EXPIRES, go_on, went_on_once, True),
+    "withdraw": ({}, withdraw, withdrawn_once, True),
+    "stop": ({}, stop, stopped_once, True),
 }

@@ -13,10 +13,11 @@ from tests.holds.proof.deeds import DEEDS
 
 ROOT = Path(__file__).parents[3]
 # How many points there are at the least: else the deed was not done.
-POINTS = {"resolve": 5, "expire": 5, "escalate": 5, "deliver": 9, "remind": 14, "go on": 14}
+POINTS = {"resolve": 5, "expire": 5, "escalate": 5, "deliver": 9, "remind": 14, "go on": 12, "withdraw": 5,
+          "stop": 6}  # fmt: skip
 
 
-@pytest.mark.covers("RC-10", "RC-11", "RM-1", "CP-17", "NO-8", "HOLD-PROOF-01")
+@pytest.mark.covers("RC-4", "RC-10", "RC-11", "RM-1", "CP-17", "NO-8", "HOLD-PROOF-01")
 @pytest.mark.parametrize("deed", DEEDS)
 def test_everything_happens_once_when_the_process_dies_at_any_point(deed: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.holds.proof.dying", deed, str(tmp_path)]

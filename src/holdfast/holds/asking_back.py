@@ -9,7 +9,7 @@ import msgspec
 from holdfast.errors import ForbiddenError, InputError, NotFoundError
 from holdfast.holds import conflicts
 from holdfast.holds.answers import demand_comment
-from holdfast.holds.assigning import parse_assignee, same_person
+from holdfast.holds.assigning import parse_assignee, person_key, same_person
 from holdfast.holds.changing import change
 from holdfast.holds.office import Office, Permit
 from holdfast.holds.past import agent_of, asked_of
@@ -52,7 +52,7 @@ async def ask_back(
             at=now,
             fields={"paused_at": row.paused_at or now, "remind_at": None},
             audit=(entry(row, actor.id, "asked_back", now, to=whom, question=slot),),
-            notes=(_note(row, actor, "question", slot, body, now),),
+            notes=(_note(row, actor, "question", slot, body, now), _asked(row, whom, now)),
             outbox=(message(row, outbox.ASKED_BACK, number=slot, question=slot, to=whom, by=actor.id),),
             event=event(row, ASKED_BACK, now, by=actor.id, to=whom),
         )
@@ -81,6 +81,7 @@ async def reply(
             fields=_one_less(row, now, pending),
             audit=(entry(row, actor.id, "replied", now, question=asked.slot),),
             notes=(_note(row, actor, "reply", asked.slot, body, now),),
+            drop_notes=_no_longer_asked(asked, pending),
             outbox=(message(row, outbox.ASKED_BACK, number=f"{asked.slot}:reply", **facts),),
             event=event(row, REPLIED, now, by=actor.id),
         )
@@ -110,7 +111,7 @@ async def drop_question(office: Office, actor: Actor, hold: str, *, question: st
             at=now,
             fields=_one_less(row, now, pending),
             audit=(entry(row, actor.id, "question_dropped", now, question=asked.slot),),
-            drop_notes=(("question", asked.slot),),
+            drop_notes=(("question", asked.slot), *_no_longer_asked(asked, pending)),
             event=event(row, QUESTION_DROPPED, now, by=actor.id),
         )
 
@@ -165,6 +166,18 @@ def _the_one(row: HoldRow, notes: list[Note], question: str | None) -> Note:
 def _one_less(row: HoldRow, now: int, pending: list[Note]) -> dict[str, Any]:
     """With the last question the deadline goes on."""
     return _resumed(row, now) if len(pending) == 1 else {"paused_at": row.paused_at}
+
+
+def _asked(row: HoldRow, whom: str, now: int) -> Note:
+    """By which a list finds what somebody was asked."""
+    return Note(hold=row.id, kind="asked", slot=person_key(whom), person=whom, at=now)
+
+
+def _no_longer_asked(answered: Note, pending: list[Note]) -> tuple[tuple[str, str], ...]:
+    """Of whoever was asked it, where nothing else awaits their answer."""
+    whom = person_key(asked_of(answered))
+    left = [note for note in pending if note.slot != answered.slot and person_key(asked_of(note)) == whom]
+    return () if left else (("asked", whom),)
 
 
 def _resumed(row: HoldRow, now: int) -> dict[str, Any]:

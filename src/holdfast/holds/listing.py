@@ -18,8 +18,8 @@ from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import MANAGE, OVERRIDE, RESOLVE, Actor
 
-VIEWS: Final = ("mine", "groups", "unrouted", "watching", "snoozed", "done", "breakpoints", "all")
-OPEN_VIEWS: Final = frozenset({"mine", "groups", "unrouted", "snoozed", "breakpoints"})
+VIEWS: Final = ("mine", "groups", "asked", "unrouted", "watching", "snoozed", "done", "breakpoints", "all")
+OPEN_VIEWS: Final = frozenset({"mine", "groups", "asked", "unrouted", "snoozed", "breakpoints"})
 MAX_LIMIT: Final = 500
 _PAGE = 200
 _COUNTED = 10_000
@@ -163,6 +163,8 @@ def _other(standing: Standing, view: str, base: HoldFilter, me: str, now: int) -
         if not standing.has(MANAGE):
             raise ForbiddenError("unrouted holds are for admins.", hint=f"It takes the right {MANAGE}.")
         return View(_replace(base, assignees=((UNROUTED, ""),)), HoldOrder.inbox, exact=True)
+    if view == "asked":
+        return View(_replace(base, noted=("asked", me)), HoldOrder.inbox, exact=False)
     if view == "watching":
         return View(_replace(base, noted=("watch", me)), HoldOrder.newest, exact=False)
     if view == "snoozed":

@@ -66,7 +66,7 @@ class HoldService(Leaving):
         cursor: str | None = None,
         limit: int = 50,
     ) -> Page:
-        """Views: mine, groups, unrouted, watching, snoozed, done, breakpoints, all."""
+        """Views: mine, groups, asked, unrouted, watching, snoozed, done, breakpoints, all."""
         from holdfast.holds import listing
 
         return await listing.list_holds(

@@ -151,8 +151,8 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
     """What people leave at a hold, one per (kind, slot): a later one replaces it.
 
     Kinds: comment (slot: an id), draft, vote, watch, snooze, seen (slot: the person), question and reply
-    (slot: an id), recipient (slot: channel and address), file (slot: an id), filed (one, while a hold with
-    files is not yet put in order)."""
+    (slot: an id), asked (slot: whoever has a question to answer), recipient (slot: channel and address),
+    file (slot: an id), filed (one, while a hold with files is not yet put in order)."""
 
     hold: HoldId
     kind: str

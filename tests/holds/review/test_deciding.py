@@ -14,6 +14,7 @@ from holdfast.cli.holding.wording import why_of
 from holdfast.errors import AnswerInvalidError, ForbiddenError, HoldDecidedError, InputError, NotFoundError
 from holdfast.testing.clock import FakeClock
 from holdfast.types.outbox import ASKED_BACK, CLOSED
+from holdfast.types.terms import Actor
 from tests.holds.life.scene import ADMIN, DANA, FINN, SAM, Scene, said
 
 pytestmark = pytest.mark.anyio
@@ -208,3 +209,18 @@ async def test_one_of_several_questions_is_taken_back_by_name(scene: Scene) -> N
     assert (await scene.holds.drop_question(ADMIN, row.id, question=first.slot)).paused_at is not None
     assert (await scene.holds.drop_question(ADMIN, row.id, question=second.slot)).paused_at is None
     assert (await scene.topics(row)).count(ASKED_BACK) == 2
+
+
+async def test_whoever_was_asked_back_finds_it_in_a_list_until_they_replied(scene: Scene) -> None:
+    row = await scene.asks()
+    kim = Actor(id="user:Kim@acme")
+    for question in ("Is this usual?", "Since when?"):
+        await scene.holds.ask_back(DANA, row.id, question, to="user:kim@acme")
+    assert [each.id for each in (await scene.holds.list(kim, view="asked")).rows] == [row.id]
+    assert await scene.holds.count(kim, view="asked") == 1
+    assert await scene.holds.count(SAM, view="asked") == 0
+    first, second = await scene.holds.comments(DANA, row.id)
+    await scene.holds.reply(kim, row.id, "It is.", question=first.slot)
+    assert await scene.holds.count(kim, view="asked") == 1
+    await scene.holds.drop_question(DANA, row.id, question=second.slot)
+    assert await scene.holds.count(kim, view="asked") == 0

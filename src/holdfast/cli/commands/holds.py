@@ -50,7 +50,7 @@ def list_(
     view: Annotated[
         str,
         typer.Option(
-            help="all, mine, groups, unrouted, watching, snoozed, done or breakpoints", metavar="VIEW"
+            help="all, mine, groups, asked, unrouted, watching, snoozed, done or breakpoints", metavar="VIEW"
         ),
     ] = "all",
     limit: Annotated[int, typer.Option(help="At most so many", min=1, max=500)] = 20,

@@ -22,6 +22,7 @@ WIDE = 90
 _EMPTY = {
     "mine": "Nothing waits for you.",
     "groups": "Nothing waits for your groups and roles.",
+    "asked": "Nobody waits for a reply of yours.",
     "unrouted": "Every hold has found somebody.",
     "watching": "You watch nothing.",
     "snoozed": "Nothing is snoozed.",

@@ -21,7 +21,7 @@ from holdfast.types.hold import HoldFilter, HoldRow
 from holdfast.types.status import HoldStatus
 
 OPEN: Final = HoldFilter(status=(HoldStatus.pending,))
-COUNTED: Final = ("mine", "groups", "unrouted", "all")
+COUNTED: Final = ("mine", "groups", "asked", "unrouted", "all")
 
 _replace = msgspec.structs.replace
 
@@ -54,13 +54,15 @@ class Reader:
         return await find_holds(self.desk, Wanted(query=state.query, view=state.view, limit=state.limit))
 
     async def count(self, state: State) -> State:
-        """Those of the other views. What somebody may not see has no figure."""
+        """Those of the other views. What somebody may not see has no figure, nor that nobody asks them."""
         counts: dict[str, int] = {}
         for view in COUNTED:
             try:
                 counts[view] = await self.desk.holds.count(self.desk.actor, view=view, where=OPEN)
             except ForbiddenError:
                 continue
+        if not counts.get("asked"):
+            counts.pop("asked", None)
         return _replace(state, counts=counts)
 
     async def refresh(self, state: State) -> State:

@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from holdfast import Flow, Holdfast, Result
+from holdfast.holds.auditing import verify_audit
 from holdfast.holds.service import HoldService
 from holdfast.store.base import Store
 from holdfast.testing.clock import FakeClock
@@ -178,6 +179,7 @@ class Arena:
             sys.setswitchinterval(hurried)
             for who in ring:
                 await who.close()
+        assert (await verify_audit(self.store, "default")).whole
 
     # ------------------------------------------------------------------ looking at what is left
     async def row(self, hold: str) -> HoldRow:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast
+from holdfast.holds.auditing import verify_audit
 from holdfast.testing.clock import FakeClock
 from holdfast.types.clock import SystemClock, to_datetime
 from holdfast.types.status import HoldStatus, RunStatus
@@ -62,6 +63,7 @@ async def raced(folder: Path, rounds: int, first: str, second: str, **asked: Any
         winners = set[str]()
         for row, outcome in zip(rows, found, strict=True):
             winners.add(await _judge(arena, row.id, outcome))
+        assert (await verify_audit(arena.store, "default")).whole
     return winners
 
 

@@ -3,7 +3,8 @@
 A repeat is harmless where each character leads one way: to the repeat once more, or past it. Where a
 character inside a repeat leads two ways (`(a+)+`, `(\\w+\\s?)*`), a text that does not fit in the end is
 tried in exponentially many ways. So the ways are counted: the positions of an expression, which may
-follow which, and by how many ways (a Glushkov automaton whose edges are a multiset).
+follow which, and by how many ways (a Glushkov automaton whose edges are a multiset). Choices that are
+made once multiply as well: `a?a?a?` before `aaa`, or `(a|a)(a|a)(a|a)`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ OVERLAPPING: Final = (
 _COPIES: Final = 3
 # A repeat of so many at most is not called endless.
 _FEW: Final = 10
+# Ways in which a text may be tried, beside those of endless repeats.
+_WAYS: Final = 1_000
 _LETTERS: Final = frozenset([*map(chr, range(128)), "é", "ß", "中", "٣", "\u2003", "\U0001f600"])
 _CLASSES: Final[dict[str, Callable[[str], bool]]] = {
     "DIGIT": str.isdecimal,
@@ -68,9 +71,19 @@ def is_explosive(pattern: str) -> bool:
     automaton = _Automaton(tree.state.flags)
     try:
         automaton.sequence(tree)
+        pieces = list(_pieces(automaton, tree, sure=True))
     except RecursionError:
         return True
-    return automaton.explosive
+    return automaton.explosive or automaton.choices * _lengths(pieces) > _WAYS
+
+
+def _lengths(pieces: list[_Piece]) -> int:
+    """In how many ways the parts of few repeats can share out a text among them and what follows."""
+    found = 1
+    for index, piece in enumerate(pieces):
+        if piece.ways > 1 and any(_meet(pieces, index, later) for later in range(index + 1, len(pieces))):
+            found *= piece.ways
+    return found
 
 
 def overlapping_repeats(pattern: str) -> int:
@@ -89,16 +102,23 @@ def overlapping_repeats(pattern: str) -> int:
 
 
 class _Piece(NamedTuple):
+    """`ways`: how many lengths it may have, where these are few."""
+
     letters: frozenset[str]
     endless: bool
     sure: bool
+    ways: int = 1
 
 
 def _shares(pieces: list[_Piece], one: int, two: int) -> bool:
+    return pieces[one].endless and _meet(pieces, one, two)
+
+
+def _meet(pieces: list[_Piece], one: int, two: int) -> bool:
     """Whether what the first takes the second could take as well: nothing sure between them parts them."""
     both = pieces[one].letters & pieces[two].letters
     between = pieces[one + 1 : two]
-    return pieces[one].endless and bool(both) and all(each.letters & both for each in between if each.sure)
+    return bool(both) and all(each.letters & both for each in between if each.sure)
 
 
 def _pieces(automaton: _Automaton, items: Any, *, sure: bool) -> Iterator[_Piece]:
@@ -107,8 +127,9 @@ def _pieces(automaton: _Automaton, items: Any, *, sure: bool) -> Iterator[_Piece
         if name.endswith("_REPEAT"):
             least, most, inner = value
             within = list(_pieces(automaton, inner, sure=sure and least > 0))
-            if most <= _FEW:
-                yield from within
+            if most <= _FEW and within:
+                yield within[0]._replace(ways=within[0].ways * (most - least + 1))
+                yield from within[1:]
             elif within:
                 yield _Piece(
                     frozenset[str]().union(*(each.letters for each in within)), True, sure and least > 0
@@ -141,6 +162,9 @@ class _Automaton:
         self.letters: list[frozenset[str]] = []
         self.follow: list[list[int]] = []
         self.explosive = False
+        # In how many ways its branches can be taken, and how many parts can be empty in several ways.
+        self.choices = 1
+        self.hollow = 0
 
     def sequence(self, items: Iterable[tuple[Any, Any]]) -> _Part:
         whole = _NOTHING
@@ -178,20 +202,30 @@ class _Automaton:
     def _either(self, ways: list[_Part]) -> _Part:
         first = [p for way in ways for p in way.first]
         last = [p for way in ways for p in way.last]
+        hollow = sum(way.empty for way in ways) > 1
+        self.hollow += hollow
+        if hollow or self._overlap(first):
+            self.choices *= len(ways)
         return _Part(any(way.empty for way in ways), first, last)
 
     def _repeat(self, least: int, most: int, inner: Any) -> _Part:
         shortest, longest = inner.getwidth()
+        hollow, choices = self.hollow, self.choices
         if least == most and shortest == longest:
-            return self.sequence(list(inner) * min(least, _COPIES))
+            part = self.sequence(list(inner) * min(least, _COPIES))
+            self.explosive = self.explosive or (least > _FEW and self.choices > choices)
+            return part
         start = len(self.follow)
         part = self.sequence(inner)
         if most > 1:
+            self.explosive = self.explosive or self.hollow > hollow
             self._lead(part.last, part.first)
             # Which of thirty parts are empty can be chosen in many ways.
             chosen = part.empty and _COPIES < int(most) < int(_parser.MAXREPEAT)
             ways = chosen or self._leads_two_ways(range(start, len(self.follow)), part)
             self.explosive = self.explosive or ways
+        # Not taken at all, or taken and empty: whatever repeats this has the choice each time.
+        self.hollow += part.empty and (least == 0 or most > 1)
         return _Part(part.empty or least == 0, part.first, part.last)
 
     def _leads_two_ways(self, inside: range, part: _Part) -> bool:

@@ -7,7 +7,7 @@ taken once, and the run never waits for what has come already.
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -15,14 +15,17 @@ import pytest
 from holdfast import Context, Flow, Holdfast
 from holdfast.errors import HoldfastError
 from holdfast.store.base import Store
-from holdfast.testing.clock import FakeClock
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus, RunStatus
 from tests.holds.proof.acts import DANA, cancels, resolves, sweeps
 from tests.holds.proof.checking import audit_of, check_audit, check_row
 from tests.holds.proof.racing import Arena
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.timeout(300),
+    pytest.mark.parametrize("arena", ["memory"], indirect=True),
+]
 
 MOST = 120
 
@@ -60,13 +63,6 @@ class Nudged:
             # Nothing of the memory store ever waits, so that this ends before it returns.
             with pytest.raises(StopIteration):
                 self._other().send(None)
-
-
-@pytest.fixture
-async def arena() -> AsyncIterator[Arena]:
-    clock = FakeClock()
-    async with Holdfast("memory:", clock=clock) as house:
-        yield Arena(house, await house.open(), clock, house.open)
 
 
 async def cancels_the_run(arena: Arena, row: HoldRow) -> None:

@@ -7,14 +7,13 @@ row, its audit and the run's mail agree whatever came of it.
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
 import msgspec
 import pytest
 
-from holdfast import Holdfast
 from holdfast.errors import ConflictError, ForbiddenError, InputError, NotFoundError
 from holdfast.holds.answers import Submission
 from holdfast.holds.auditing import verify_audit
@@ -37,7 +36,11 @@ from tests.holds.proof.racing import Act, Arena
 from tests.holds.proof.test_arranging_races import KEY, reassigns
 from tests.holds.proof.test_tenants import ON_A_HOLD
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.timeout(300),
+    pytest.mark.parametrize("arena", ["memory"], indirect=True),
+]
 
 MOST = 90
 APPROVALS: dict[str, dict[str, Any]] = {
@@ -121,13 +124,6 @@ FIRST: dict[str, Callable[[HoldService, str], Awaitable[Any]]] = {
 
 async def _places(store: Store, row: HoldRow) -> Any:
     return await HoldService(store).place(PEOPLE[1], row.id, "reject")
-
-
-@pytest.fixture
-async def arena() -> AsyncIterator[Arena]:
-    clock = FakeClock()
-    async with Holdfast("memory:", clock=clock) as house:
-        yield Arena(house, await house.open(), clock, house.open)
 
 
 @pytest.mark.covers("HOLD-PROOF-01", "HOLD-PROOF-02", "RC-13")

@@ -43,7 +43,7 @@ async def ask_back(
     async def decide(row: HoldRow, now: int) -> HoldChange:
         await office.permit(actor, "ask_back", row, now)
         conflicts.demand_open(row)
-        conflicts.demand_free(row, actor.id, now)
+        conflicts.demand_undecided(row, actor.id, now)
         whom = _whom(row, actor, to)
         body = {"text": _words(text, "a question"), "to": whom}
         return HoldChange(

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from holdfast.errors import (
+    ConflictError,
     ContentChangedError,
     DeadlinePassedError,
     HoldChangedError,
@@ -107,6 +108,19 @@ def demand_free(row: HoldRow, actor: str, now: int) -> None:
             f"{row.placed_by} has decided hold {row.id}; it stands at {until} unless they take it back.",
             hold=row.id,
             placed_by=row.placed_by,
+            placed_until=row.placed_until,
+        )
+
+
+def demand_undecided(row: HoldRow, actor: str, now: int) -> None:
+    """The same, and not while one's own decision is placed either: what stands in a moment is not asked
+    about, nor handed on."""
+    demand_free(row, actor, now)
+    if row.placed_by is not None:
+        raise ConflictError(
+            f"your decision on hold {row.id} is placed, and stands at {iso(row.placed_until or now)}.",
+            hint="Take it back first.",
+            hold=row.id,
             placed_until=row.placed_until,
         )
 

@@ -36,7 +36,7 @@ async def reassign(
     async def decide(row: HoldRow, now: int) -> HoldChange:
         permit = await office.permit(actor, "reassign", row, now)
         conflicts.demand_open(row)
-        conflicts.demand_free(row, actor.id, now)
+        conflicts.demand_undecided(row, actor.id, now)
         conflicts.demand_version(row, if_match)
         target = await office.route(to, row)
         await _demand_target(office, row, target, permit, now)

@@ -11,7 +11,14 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.cli.holding.wording import why_of
-from holdfast.errors import AnswerInvalidError, ForbiddenError, HoldDecidedError, InputError, NotFoundError
+from holdfast.errors import (
+    AnswerInvalidError,
+    ConflictError,
+    ForbiddenError,
+    HoldDecidedError,
+    InputError,
+    NotFoundError,
+)
 from holdfast.testing.clock import FakeClock
 from holdfast.types.outbox import ASKED_BACK, CLOSED
 from holdfast.types.terms import Actor
@@ -124,6 +131,17 @@ async def test_a_window_of_no_time_decides_at_once_and_of_less_than_that_not_at_
             await scene.holds.place(DANA, row.id, "approve", seconds=seconds)
     done = await scene.holds.place(DANA, row.id, "approve", seconds=0)
     assert str(done.row.status) == "resolved"
+
+
+async def test_what_stands_in_a_moment_is_neither_asked_about_nor_handed_on(scene: Scene) -> None:
+    row = await scene.asks()
+    await scene.holds.place(DANA, row.id, "approve")
+    with pytest.raises(ConflictError, match="Take it back first"):
+        await scene.holds.ask_back(DANA, row.id, "Really?", to="user:kim@acme")
+    with pytest.raises(ConflictError, match="Take it back first"):
+        await scene.holds.reassign(DANA, row.id, "user:sam@acme")
+    await scene.holds.undo(DANA, row.id)
+    assert (await scene.holds.reassign(DANA, row.id, "user:sam@acme")).assignee == "user:sam@acme"
 
 
 @pytest.mark.covers("AS-10", "MX-1")

@@ -82,8 +82,13 @@ def _added(row: HoldRow) -> dict[str, Any]:
         "placed_until": _at(row.placed_until),
         "paused_at": _at(row.paused_at),
         "started_by": row.started_by,
-        "terms": msgspec.to_builtins(row.terms),
+        "terms": _terms(row),
     }
+
+
+def _terms(row: HoldRow) -> dict[str, Any]:
+    """Without what the run's starter belongs to: that is asked of nobody who decides."""
+    return {name: value for name, value in msgspec.to_builtins(row.terms).items() if name != "starter_in"}
 
 
 def _at(instant: int | None) -> str | None:

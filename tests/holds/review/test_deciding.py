@@ -19,6 +19,7 @@ from holdfast.errors import (
     InputError,
     NotFoundError,
 )
+from holdfast.holds.interface import as_interface
 from holdfast.testing.clock import FakeClock
 from holdfast.types.outbox import ASKED_BACK, CLOSED
 from holdfast.types.terms import Actor
@@ -199,6 +200,14 @@ async def test_a_decision_is_refused_once_the_run_was_asked_to_stop(scene: Scene
     assert (await scene.topics(row)).count(CLOSED) == 1
     told = [event.type for event in await service.events(row.run)]
     assert told.count("hold.cancelled") == 1
+
+
+@pytest.mark.covers("CP-16")
+async def test_whoever_decides_is_not_told_what_the_runs_starter_belongs_to(scene: Scene) -> None:
+    row = await scene.asks(strict_assignee=True)
+    terms = msgspec.structs.replace(row.terms, starter_in=("group:works-council",))
+    shown = as_interface(msgspec.structs.replace(row, terms=terms))
+    assert shown["terms"] == {"strict_assignee": True}
 
 
 # ---------------------------------------------------------------------- a question that is taken back

@@ -28,6 +28,7 @@ from holdfast.holds.answers import Submission
 from holdfast.holds.history import Entry
 from holdfast.holds.interface import as_interface
 from holdfast.holds.voting import ballots_of
+from holdfast.types.clock import iso
 from holdfast.types.hold import HoldRow, Note
 from holdfast.types.lasting import clock_time
 from holdfast.types.status import HoldStatus
@@ -135,7 +136,7 @@ def comment_line(each: Note, now: int) -> str:
 
 def comment_json(each: Note) -> dict[str, Any]:
     body: dict[str, Any] = msgspec.json.decode(each.body)
-    return {"id": each.slot, "kind": each.kind, "by": each.person, "at": each.at, **body}
+    return {"id": each.slot, "kind": each.kind, "by": each.person, "at": iso(each.at), **body}
 
 
 async def tell_history(which: str, seat: Seat) -> Exit:

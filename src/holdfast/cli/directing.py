@@ -181,6 +181,14 @@ async def leave_circle(circle: str, who: str, tenant: str, *, store: str | None,
     return _tell_circle(circle, changed, json=json)
 
 
+async def drop_circle(circle: str, tenant: str, *, store: str | None, json: bool) -> Exit:
+    async with _opened(store) as opened:
+        if not await Registrar(opened).drop_circle(tenant, circle):
+            raise NotFoundError(f"the directory knows no {circle!r}.", hint="`holdfast directory list`")
+    _tell({"dropped": circle}, f"{circle} is not in the directory any more.", json=json)
+    return Exit.ok
+
+
 async def send_away(
     who: str,
     substitute: str,

@@ -123,6 +123,14 @@ def leave(
     return go(leave_circle(circle, who, tenant, store=store, json=json))
 
 
+@group.command("drop-group", epilog="Example:  holdfast directory drop-group group:finance")
+def drop_group(circle: Circle, tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
+    """A group or a role goes: what waits for it is left to admins."""
+    from holdfast.cli.directing import drop_circle
+
+    return go(drop_circle(circle, tenant, store=store, json=json))
+
+
 @group.command(
     epilog="Examples:  holdfast directory away dana --substitute sam --until 14d   ·   "
     "holdfast directory away dana --substitute sam --from 2026-12-24T00:00:00Z --until 2027-01-02T00:00:00Z"

@@ -146,11 +146,17 @@ def _content(data: bytes | Path) -> bytes:
     """Raises InputError for what cannot be read."""
     if isinstance(data, bytes):
         return data
+    if not isinstance(data, Path):  # pyright: ignore[reportUnnecessaryIsInstance]
+        # A text that somebody sent must not open a file of this machine.
+        raise InputError(
+            f"a file is given as its bytes or as a pathlib.Path, not as {type(data).__name__}.",
+            hint="Encode a text; wrap the name of a file here in Path(...).",
+        )
     try:
-        with Path(data).open("rb") as file:
+        with data.open("rb") as file:
             # One byte more than there may be is enough to refuse it.
             return file.read(MAX_FILE + 1)
-    except (OSError, TypeError, ValueError) as error:
+    except (OSError, ValueError) as error:
         raise InputError(f"the file {data} cannot be read: {error}.") from error
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holdfast import Context, Flow, FlowInvalidError, Holdfast
+from holdfast import Context, Flow, FlowInvalidError, Holdfast, operator
+from holdfast.errors import InputError
 
 pytestmark = pytest.mark.anyio
 
@@ -79,3 +81,18 @@ def test_a_field_that_nothing_fits_does_not_compile(limits: dict[str, Any], plac
     flow.hold("ask", prompt="?", sections=[{"type": "input", "field": "a", **limits}])
     with pytest.raises(FlowInvalidError, match=rf"sections\[0\]\.{place}: nothing is at least 5"):
         flow.compile()
+
+
+@pytest.mark.covers("HOLD-SEC-14")
+async def test_a_text_for_a_file_opens_nothing_here(house: Holdfast, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.txt"
+    secret.write_text("of this machine")
+    flow = Flow("f", effect="pure")
+    flow.hold("ask", prompt="?", sections=[{"type": "input", "field": "doc", "kind": "file"}])
+    (hold,) = (await flow.run({}, on=house)).holds
+    holds = await house.holds()
+    sent: Any = str(secret)
+    with pytest.raises(InputError, match="as its bytes"):
+        await holds.attach(operator(), hold.id, "doc", "secret.txt", sent)
+    assert await holds.files(operator(), hold.id) == []
+    assert (await holds.attach(operator(), hold.id, "doc", "secret.txt", secret))["size"] == 15

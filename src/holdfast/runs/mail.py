@@ -60,13 +60,6 @@ class Box:
         answered = {message.hold for message in messages if isinstance(message, Answered | Lapsed)}
         return [hold for hold in self.driver.pos.holds if hold not in answered]
 
-    def _still_asked(self, messages: list[Message]) -> list[str]:
-        """The open questions that the mail does not answer. One that is cancelled asks nobody anything."""
-        if any(isinstance(message, CancelAsked) for message in messages):
-            return []
-        answered = {message.hold for message in messages if isinstance(message, Answered | Lapsed)}
-        return [hold for hold in self.driver.pos.holds if hold not in answered]
-
     async def _first(self, inbox_seq: int) -> list[Message]:
         self.seen = inbox_seq
         driver = self.driver

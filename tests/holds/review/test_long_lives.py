@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from holdfast import Lookups, OutsideDirectory, Person
-from holdfast.errors import DirectoryUnavailableError, HoldReassignedError, InputError
+from holdfast import FileDirectory, Lookups, OutsideDirectory, Person
+from holdfast.errors import DirectoryUnavailableError, HoldReassignedError, InputError, SettingsError
 from holdfast.holds.links import Grant
 from holdfast.holds.telling import entry
 from holdfast.types.terms import operator
@@ -43,3 +45,20 @@ async def test_link_for_a_purpose_that_there_is_none_is_not_made(firm: Firm) -> 
     row = await firm.asks(assignee="user:dana")
     with pytest.raises(InputError, match="not for 'everything'"):
         await firm.links.make(row, Grant(to="user:dana", purpose="everything"))
+
+
+@pytest.mark.covers("HOLD-AUTH-01")
+async def test_file_of_people_is_refused_with_a_nameless_one_and_not_named_to_who_is_refused(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "people.toml"
+    file.write_text('[[people]]\nid = " "\n')
+    with pytest.raises(SettingsError, match="id"):
+        FileDirectory(file)
+    file.write_text('[[people]]\nid = "dana"\n')
+    directory = FileDirectory(file)
+    assert await directory.person("default", "dana") == Person(id="dana")
+    file.write_text("broken [")
+    with pytest.raises(DirectoryUnavailableError) as refused:
+        await directory.person("default", "dana")
+    assert "people.toml" not in str(refused.value)

@@ -29,7 +29,7 @@ class _Away(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _Person(msgspec.Struct, forbid_unknown_fields=True):
-    id: str
+    id: Annotated[str, msgspec.Meta(pattern=r"\S")]
     email: str = ""
     name: str = ""
     active: bool = True
@@ -80,8 +80,9 @@ class FileDirectory:
             self._stamp = stamp
             self._books = self._again()
         if self._books is None:
+            # Whoever is refused is told no more; the log has the file and what is wrong with it.
             raise DirectoryUnavailableError(
-                f"the directory in {self.path} cannot be understood.", hint="Mend the file."
+                "the directory cannot be understood.", hint="Mend the file; the log names it."
             )
         return self._books.get(tenant) or Book()
 

@@ -69,7 +69,8 @@ def _known(body: Any, names: tuple[str, ...]) -> Mapping[str, Any]:
     unknown = sorted(str(key) for key in given if key not in names)
     if unknown:
         raise AnswerInvalidError(
-            f"a decision has no {', '.join(map(repr, unknown))}.", hint=f"It has: {', '.join(names)}."
+            f"a decision has no {told(', '.join(map(repr, unknown)), 200)}.",
+            hint=f"It has: {', '.join(names)}.",
         )
     return given
 
@@ -122,7 +123,7 @@ def _chosen(row: HoldRow, decision: str | None) -> Option | None:
 
 def _no_option(decision: str | None, ids: list[str]) -> AnswerInvalidError:
     return AnswerInvalidError(
-        f"{decision!r} is not one of the answers to this hold.",
+        f"{told(repr(decision), 100)} is not one of the answers to this hold.",
         hint=f"Choose one of: {', '.join(ids)}.",
         options=ids,
     )

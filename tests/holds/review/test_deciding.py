@@ -57,6 +57,15 @@ async def test_a_body_is_refused_when_it_is_no_object_or_has_a_slip_inside(scene
     assert await scene.row(row.id) == row
 
 
+@pytest.mark.covers("HOLD-SEC-15")
+@pytest.mark.parametrize("body", [{"decision": "x" * 100_000}, {f"k{i}": 1 for i in range(10_000)}])
+async def test_a_refusal_says_little_of_what_was_too_much(scene: Scene, body: dict[str, Any]) -> None:
+    row = await scene.asks()
+    with pytest.raises(AnswerInvalidError) as caught:
+        await scene.holds.resolve(DANA, row.id, body)
+    assert len(str(caught.value)) < 500
+
+
 @pytest.mark.covers("RS-1")
 async def test_a_decision_that_is_given_twice_is_refused_also_beside_a_text(scene: Scene) -> None:
     row = await scene.asks()

@@ -44,11 +44,17 @@ class Scout:
         return found
 
     async def snoozes(self, row: HoldRow, now: int) -> list[Note]:
-        """Of the one person it waits for. In a group one's sleep is not the others'."""
+        """Of the one person it waits for, under whichever of their names. In a group one's sleep is not the
+        others'."""
         if row.assignee_type != "user":
             return []
         notes = await self.store.hold_notes(row.id, kinds=("snooze",))
-        return [note for note in notes if note.slot == row.assignee_value and (note.until or 0) > now]
+        lasting = [note for note in notes if (note.until or 0) > now]
+        if not lasting:
+            return []
+        known = await self.office.known(Assignee("user", row.assignee_value), row.tenant)
+        names = {row.assignee_value} if known is None else known.people
+        return [note for note in lasting if note.slot in names]
 
     async def _route(self, row: HoldRow, raw: str) -> Assignee:
         found = await self.office.route(raw, row)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 import pytest
 
@@ -17,7 +18,7 @@ from holdfast.testing.clock import FakeClock
 from holdfast.types.hold import HoldRow
 from holdfast.types.outbox import OutboxRow, OutboxState
 from holdfast.types.terms import Assignee
-from tests.holds.review.firm import Channel, Firm
+from tests.holds.review.firm import Channel, Firm, person
 
 pytestmark = pytest.mark.anyio
 
@@ -131,3 +132,17 @@ async def test_channel_that_does_not_find_people_keeps_no_other_from_telling(any
         clock.advance(hours=1)
         assert (await deliverer.deliver()).done == 1
         assert (len(lost.told), len(good.told)) == (1, 1)
+
+
+@pytest.mark.covers("RE-4")
+async def test_nobody_is_reminded_of_what_they_snoozed_under_another_name(firm: Firm) -> None:
+    row = await firm.asks(assignee="user:dana@acme", reminder="15m")
+    await firm.delivers()
+    await firm.holds.snooze(person("dana"), row.id, timedelta(hours=1))
+    sweeper = (await firm.house.service()).runtime.sweeper
+    assert sweeper is not None
+    for minutes, pings in ((20, 0), (20, 0), (25, 1)):
+        firm.clock.advance(minutes=minutes)
+        await sweeper.sweep()
+        await firm.delivers()
+        assert len([each for each in firm.channel.told if each.topic == "hold.reminded"]) == pings

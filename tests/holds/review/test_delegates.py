@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -9,9 +10,11 @@ import pytest
 
 from holdfast import Away, Flow
 from holdfast.errors import ExcludedError
+from holdfast.holds.notify.channels import Channels
+from holdfast.holds.notify.digest import Digest
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus
-from tests.holds.review.firm import Firm, person
+from tests.holds.review.firm import Channel, Firm, person
 
 pytestmark = pytest.mark.anyio
 
@@ -79,3 +82,20 @@ async def test_delegated_user_has_a_veto_where_they_are_named_for_it(firm: Firm)
     row = await asked(firm, assignee="group:finance", approval=two)
     done = await firm.holds.resolve(person("bob"), row.id, "reject")
     assert done.row.status is HoldStatus.resolved
+
+
+class Reading(Channel):
+    async def admins(self) -> Sequence[str]:
+        return ("ops",)
+
+
+@pytest.mark.covers("AS-9", "NO-6")
+async def test_digest_has_what_waits_for_a_delegation_that_was_revoked(firm: Firm) -> None:
+    row = await asked(firm, assignee="delegated_user")
+    reading = Reading()
+    channels = Channels(firm.holds.store, firm.clock, given=[reading])
+    digest = Digest(firm.holds.store, channels)
+    assert await digest.send("default") == 0
+    await (await firm.house.deployments()).revoke("desk")
+    assert await digest.send("default") == 1
+    assert row.id in reading.told[0].prompt

@@ -6,7 +6,8 @@ from typing import Final
 
 import msgspec
 
-from holdfast.holds.assigning import UNROUTED
+from holdfast.holds.assigning import DELEGATED, UNROUTED
+from holdfast.holds.deployments import Deployments
 from holdfast.holds.notify.channel import tell
 from holdfast.holds.notify.channels import Channels
 from holdfast.holds.notify.escaping import one_line
@@ -36,8 +37,12 @@ class Digest:
         return sum([await self.send(tenant) for tenant in await self.store.audit_tenants()])
 
     async def send(self, tenant: str) -> int:
+        astray = await Deployments(self.store).astray(tenant, self.store.now())
         where = HoldFilter(
-            tenant=tenant, status=(HoldStatus.pending,), assignees=((UNROUTED, ""),), not_type=(BREAKPOINT,)
+            tenant=tenant,
+            status=(HoldStatus.pending,),
+            assignees=((UNROUTED, ""), *((DELEGATED, ref) for ref in sorted(astray))),
+            not_type=(BREAKPOINT,),
         )
         found = [row for row, _ in await self.store.list_holds(where, limit=MOST)]
         if not found or not await self._somebody_reads(tenant) or not await self._is_first(tenant):

@@ -25,6 +25,8 @@ from holdfast.types.terms import MANAGE, OVERRIDE, RESOLVE, Assignee
 __all__ = ["ACTIONS", "Past", "Verdict", "can", "demand", "excluded_target", "places"]
 
 AGENT_CHANNELS: Final = frozenset({"agent", "mcp"})
+ARRANGING: Final = frozenset({"claim", "release", "reassign", "unroute", "cancel", "extend"})
+_AGENTS: Final = "what speaks for an agent may reject or comment, nothing else"
 
 
 class _Case(msgspec.Struct, frozen=True):
@@ -59,6 +61,8 @@ def can(
         return refused("forbidden", f"there is no such act as {action!r}")
     if actor.is_system and actor.channel == "system":
         return _unattended(standing, hold)
+    if actor.channel in AGENT_CHANNELS and action in ARRANGING:
+        return refused("forbidden", _AGENTS)
     return rule(_Case(standing, action, hold, now, past or Past(), (reason or "").strip(), decision))
 
 
@@ -138,7 +142,7 @@ def _agent(case: _Case) -> Verdict | None:
     if actor.is_service and own and not case.hold.terms.allow_services:
         return refused("excluded", f"{actor.id} started this run, and services do not decide their own")
     if actor.channel in AGENT_CHANNELS and not _says_no(case):
-        return refused("forbidden", "what speaks for an agent may reject or comment, nothing else")
+        return refused("forbidden", _AGENTS)
     return None
 
 

@@ -1,7 +1,8 @@
-"""What a hold brings along when its run opens, closes or goes on from it: an audit entry and a message.
+"""What a hold brings along when its run opens or closes it: an audit entry and a message.
 
 Every store writes the same ones, in the transaction of the run's own record. They carry no content: where a
 store is encrypted, what is taken over from the row (the request's hash, the reason) is encrypted already.
+When a run goes on from a hold nothing is added: the row's own `resumed_at` says so.
 """
 
 from __future__ import annotations
@@ -56,10 +57,6 @@ def to_withdraw(hold: str, kind: str, epoch: int, *, status: str) -> OutboxMessa
         return None
     about = {"hold": hold, "epoch": epoch, "status": status}
     return OutboxMessage("hold.closed", f"{hold}:hold.closed:{epoch}", canonical(about), hold)
-
-
-def resumed(hold: str, run: str, now: int) -> NewAudit:
-    return _entry("resumed", hold, run, now, {})
 
 
 def demand_findable(message: OutboxMessage) -> None:

@@ -84,7 +84,6 @@ class Asking(Tables):
         if row is None or row.run != run.id or row.status is HoldStatus.pending or row.resumed_at is not None:
             return
         self._holds[hold] = msgspec.structs.replace(row, resumed_at=now)
-        self._chain(run.tenant, [consequences.resumed(hold, run.id, now)])
 
     def _chain(self, tenant: str, entries: Sequence[NewAudit]) -> list[AuditRow]:
         """The entries, each bound to the one before it."""

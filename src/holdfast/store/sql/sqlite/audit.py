@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 
-from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
+from holdfast.store.sql.sqlite.connect import Cursor, row, rows
 from holdfast.types.audit import GENESIS, AuditRow, NewAudit, chained
 
 _FIELDS = ("tenant", "seq", "at", "actor", "action", "hold", "run", "data", "prev", "hash")
 _COLUMNS = ", ".join(_FIELDS)
+_values = attrgetter(*_FIELDS)
 _HEAD = "SELECT seq, hash FROM audit_heads WHERE tenant = ?"
 _APPEND = f"INSERT INTO audit ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _IN_ORDER = f"SELECT {_COLUMNS} FROM audit WHERE tenant = ? AND seq > ? ORDER BY seq LIMIT ?"
@@ -50,7 +52,3 @@ def select(cur: Cursor, tenant: str, after: int, limit: int, hold: str | None) -
 
 def tenants(cur: Cursor) -> list[str]:
     return [tenant for (tenant,) in rows(cur, "SELECT tenant FROM audit_heads ORDER BY tenant")]
-
-
-def _values(added: AuditRow) -> Row:
-    return tuple(getattr(added, field) for field in _FIELDS)

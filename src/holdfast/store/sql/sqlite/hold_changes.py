@@ -9,7 +9,7 @@ from holdfast.store.sql.sqlite import audit, outbox
 from holdfast.store.sql.sqlite.connect import Cursor, row, rows
 from holdfast.store.sql.sqlite.holds import WITH_KEY, hold_row
 from holdfast.store.sql.sqlite.inbox import add_events, put, put_with_events
-from holdfast.store.sql.sqlite.run_holds import column
+from holdfast.store.sql.sqlite.run_holds import AS_TEXT, column
 from holdfast.types.hold import HoldChange, HoldKey, HoldRow, Note, Unchanged
 from holdfast.types.ids import HoldId
 from holdfast.types.status import HoldStatus
@@ -71,11 +71,12 @@ def _write(cur: Cursor, before: HoldRow, after: HoldRow, change: HoldChange) -> 
     if not change.fields:
         return
     # In one order, so that the same act is the same statement; what stays as it is touches no index.
-    names = sorted(name for name in change.fields if getattr(before, name) != getattr(after, name))
+    fields = {name: value for name, value in change.fields.items() if getattr(before, name) != value}
     if before.status is HoldStatus.pending:
-        names += ["version", "updated_at"]
-    values = [column(name, getattr(after, name)) for name in names]
-    sets = ", ".join(f"{name} = ?" for name in names)
+        fields |= {"version": after.version, "updated_at": after.updated_at}
+    names = sorted(fields)
+    values = [column(name, fields[name]) if name in AS_TEXT else fields[name] for name in names]
+    sets = ", ".join([f"{name} = ?" for name in names])
     cur.execute(f"UPDATE holds SET {sets} WHERE id = ?", (*values, after.id))
 
 

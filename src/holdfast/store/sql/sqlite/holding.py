@@ -17,7 +17,7 @@ from holdfast.store.sql.sqlite import (
 )
 from holdfast.store.sql.sqlite.connect import Cursor
 from holdfast.store.sql.sqlite.reader import Readers
-from holdfast.store.sql.sqlite.writer import Work
+from holdfast.store.sql.sqlite.writer import Work, Writer
 from holdfast.types.audit import AuditRow, NewAudit
 from holdfast.types.document import Document
 from holdfast.types.hold import (
@@ -47,14 +47,21 @@ class Holding:
     _now: Callable[[], int]
     _write: Write
     _readers: Readers
+    _writer: Writer
 
     def _read(self, query: Callable[[Cursor], T]) -> T:
         return self._readers.read(query)
 
+    def _peek(self, query: Callable[[Cursor], T]) -> T:
+        """A few rows by their key, which were probably written just now: the writing connection still has
+        them at hand, while a reader begins each look with nothing."""
+        found = self._writer.glance(query)
+        return self._readers.read(query) if found is None else found
+
     # Holds.
 
     async def hold(self, hold: HoldId) -> HoldRow | None:
-        return self._read(partial(holds.get, hold=hold))
+        return self._peek(partial(holds.get, hold=hold))
 
     async def holds(
         self,
@@ -65,7 +72,7 @@ class Holding:
         limit: int = 100,
     ) -> list[HoldRow]:
         if run is not None:
-            return self._read(partial(holds.of_run, run=run, status=status, tenant=tenant, limit=limit))
+            return self._peek(partial(holds.of_run, run=run, status=status, tenant=tenant, limit=limit))
         where = HoldFilter(tenant=tenant, status=() if status is None else (status,), live=False)
         return [row for row, _ in await self.list_holds(where, limit=limit)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
@@ -15,6 +16,10 @@ from holdfast.types.outbox import OutboxMessage
 from holdfast.types.record import Side
 
 _FIELDS = NewHold.__struct_fields__
+_all_of = attrgetter(*_FIELDS)
+AS_TEXT = ("options", "tags", "terms")
+"""What columns keep in another form."""
+_WRITTEN_ANEW = [(_FIELDS.index(field), field) for field in AS_TEXT]
 _OPEN = f"""
 INSERT INTO holds (run_key, tenant, updated_at, {", ".join(_FIELDS)})
 VALUES (?, ?, ?, {", ".join("?" * len(_FIELDS))}) ON CONFLICT DO NOTHING"""
@@ -68,8 +73,6 @@ class OfRun:
 
     def resume(self, hold: str) -> None:
         self._cur.execute(_RESUME, (self._now, hold, self._run.key))
-        if self._cur.connection.changes():
-            self._entries.append(consequences.resumed(hold, self._run.id, self._now))
 
     def _tell(self, entries: list[NewAudit], message: OutboxMessage | None) -> None:
         self._entries += entries
@@ -87,7 +90,8 @@ def apply(cur: Cursor, now: int, run: Whose, side: Side) -> None:
     for hold in side.holds:
         of_run.open(hold)
     for closed in side.close_holds:
-        of_run.close(closed.id, closed.status, closed.reason)
+        if closed.id not in side.resumed_holds:  # else it was decided before
+            of_run.close(closed.id, closed.status, closed.reason)
     for hold in side.resumed_holds:
         of_run.resume(hold)
     if side.close_all_holds is not None:
@@ -103,7 +107,10 @@ def close_all(cur: Cursor, now: int, run: Whose, reason: str) -> None:
 
 def values_of(hold: NewHold) -> list[object]:
     """As the columns keep them."""
-    return [column(field, getattr(hold, field)) for field in _FIELDS]
+    values = list(_all_of(hold))
+    for place, field in _WRITTEN_ANEW:
+        values[place] = column(field, values[place])
+    return values
 
 
 def column(field: str, value: object) -> object:

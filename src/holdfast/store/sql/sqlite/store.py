@@ -109,7 +109,7 @@ class SqliteStore(Holding):
         return await self._write(partial(runs.create, new=new), wakes=new.claimed_by is None)
 
     async def get_run(self, run: RunId) -> RunRow | None:
-        return self._read(partial(runs.get, run=run))
+        return self._peek(partial(runs.get, run=run))
 
     async def find_runs(self, prefix: str) -> list[RunRow]:
         return self._read(partial(runs.find, prefix=prefix))
@@ -121,7 +121,8 @@ class SqliteStore(Holding):
         self._changes.looked()
         if want.run is None and not self._read(partial(claim.any_ready, now=self._now(), want=want)):
             return []
-        return await self._write(partial(claim.claim, want=want))
+        # It keeps live processes apart, and a power cut leaves none: what is done under it is flushed later.
+        return await self._writer.write(partial(claim.claim, want=want), flushed=False)
 
     async def extend(self, leases: Sequence[Lease], ttl: int) -> list[bool]:
         return await asyncio.to_thread(self.extend_now, leases, ttl)
@@ -213,7 +214,7 @@ class SqliteStore(Holding):
         return await self._write(work, wakes=True)
 
     async def pending(self, run: RunId) -> tuple[int, list[InboxRow]]:
-        return self._read(partial(inbox.pending, run=run))
+        return self._peek(partial(inbox.pending, run=run))
 
     async def fire_timers(self, *, limit: int, run: RunId | None = None) -> int:
         if not self._read(partial(inbox.due_timers, now=self._now(), limit=1, run=run)):

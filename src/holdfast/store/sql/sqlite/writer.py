@@ -81,8 +81,9 @@ class Writer:
         self._arriving: deque[None] = deque()  # its ends may be used from several threads
         self._closed = False
 
-    async def write(self, work: Work[T], *, wakes: bool = False) -> T:
-        """One transaction: inline when nothing else is going on, else grouped by the thread."""
+    async def write(self, work: Work[T], *, wakes: bool = False, flushed: bool = True) -> T:
+        """One transaction: inline when nothing else is going on, else grouped by the thread. Not `flushed`: a
+        power cut may take it, though never without everything that was written after it."""
         # One turn of the loop lets calls made together (a gather of many creates) be seen together.
         self._arriving.append(None)
         try:
@@ -90,19 +91,19 @@ class Writer:
         finally:
             self._arriving.pop()
         if not self._arriving:
-            result = self.try_now(work, wakes=wakes)
+            result = self.try_now(work, wakes=wakes, flushed=flushed)
             if not isinstance(result, Busy):
                 return result
         return await self.submit(work, wakes=wakes)
 
-    def try_now(self, work: Work[T], *, wakes: bool = False) -> T | Busy:
+    def try_now(self, work: Work[T], *, wakes: bool = False, flushed: bool = True) -> T | Busy:
         """The same at once in this thread; BUSY, and nothing written, where that would mean to wait."""
         if self._closed:
             raise closed(self._settings.path)
         if not self._queue.empty() or not self._in_use.acquire(False):
             return BUSY
         try:
-            result = transact(self._cur, work, self._now)
+            result = transact(self._cur, work, self._now) if flushed else self._without_flush(work)
         except apsw.BusyError:
             return BUSY
         except apsw.Error as error:
@@ -112,6 +113,13 @@ class Writer:
         if wakes:
             self._woken()
         return result
+
+    def _without_flush(self, work: Work[T]) -> T:
+        self._conn.pragma("synchronous", "normal")
+        try:
+            return transact(self._cur, work, self._now)
+        finally:
+            self._conn.pragma("synchronous", self._settings.sync)
 
     async def submit(self, work: Work[T], *, wakes: bool = False) -> T:
         """Through the thread, which waits for other processes as long as the settings say."""

@@ -185,7 +185,7 @@ async def test_somebody_else_is_first_and_the_banner_names_them_and_the_draft_is
     draft = await seen.desk.holds.draft(DANA, hold)
     assert draft is not None
     assert (draft.decision, draft.comment) == ("reject", "I think")
-    assert "This is decided already." in "\n".join(await seen.press("1"))
+    assert "This is decided already." in "\n".join(await seen.press("enter", "1"))
 
 
 async def test_somebody_else_is_first_between_two_keys(house: Holdfast, clock: FakeClock) -> None:

@@ -19,9 +19,12 @@ _DIGITS: Final = frozenset("123456789")
 
 
 def press(state: State, key: str) -> Step:
-    """A key that means nothing changes nothing, but it disarms what was armed."""
+    """A key that means nothing changes nothing, but it disarms what was armed. Whoever was cut off goes on
+    typing for a moment: no letter of that snoozes or decides anything."""
     if key == "ctrl-c":
         return _replace(state, over=True), _kept(state)
+    if state.cut_off:
+        return _replace(state, cut_off=key not in ("enter", "esc")), None
     if state.prompt is not None:
         return _typed(state, state.prompt, key)
     if state.help:

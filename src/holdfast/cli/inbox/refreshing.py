@@ -73,8 +73,10 @@ def reread(state: State, sheet: Sheet) -> tuple[State, bool]:
     if before is None or not _was_overtaken(state, before, sheet.row):
         return state, False
     busy = state.filling is not None
-    kept = " What you had filled in is your draft." if busy else ""
-    after = _replace(state, armed=None, sure=(), prompt=None if busy else state.prompt, filling=None)
+    kept = " What you had filled in is your draft. Enter goes on." if busy else ""
+    after = _replace(
+        state, armed=None, sure=(), prompt=None if busy else state.prompt, filling=None, cut_off=busy
+    )
     return told(after, overtaken(sheet.row, state.now) + kept, alert=True), busy
 
 

@@ -78,6 +78,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     sure: tuple[str, ...] = ()  # the holds of a preview that the next Enter decides
     prompt: Prompt | None = None
     filling: Filling | None = None
+    cut_off: bool = False  # somebody was first while this person typed: their next letters are no keys
     said: str = ""
     alert: bool = False  # what is said is a refusal, or that somebody else was first
     placed: tuple[str, ...] = ()  # one's own decisions that can still be taken back, oldest first

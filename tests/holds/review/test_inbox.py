@@ -37,7 +37,7 @@ async def test_whoever_is_cut_off_while_typing_decides_nothing_by_what_they_go_o
     await seen.others()
     assert "Enter goes on" in " ".join(seen.lines())
 
-    await seen.press("u", "j", "s", "1", "enter")
+    await seen.press("u", "j", "1", "1", "enter")
     assert seen.state.prompt is None
     row = await (await house.holds()).get(operator(), second)
     assert (row.placed, str(row.status)) == (None, "pending")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -13,6 +13,8 @@ from holdfast.holds.standing import starter_memberships
 from holdfast.telemetry import log
 from holdfast.types.hold import HoldFacts, NewHold
 from holdfast.types.terms import Approval
+
+NO_STARTER: Final = "nobody is excluded as initiator: who started the run is not known (started_by)"
 
 
 class Addressee:
@@ -26,7 +28,8 @@ class Addressee:
         if hold.type == "debug_breakpoint":
             return False
         approval = hold.terms.approval
-        return self._directory is not None or bool(approval.of or approval.veto)
+        known = self._directory is None and not _lacks_starter(hold, facts)
+        return not known or bool(approval.of or approval.veto)
 
     async def prepare(self, hold: NewHold, facts: HoldFacts) -> NewHold:
         """The raw text stays as written."""
@@ -46,6 +49,7 @@ class Addressee:
             hold.terms,
             also_for=_also_for(hold.terms.approval),
             starter_in=hold.terms.starter_in if starter_in is None else starter_in,
+            warnings=(*hold.terms.warnings, *([NO_STARTER] if _lacks_starter(hold, facts) else [])),
         )
         return msgspec.structs.replace(hold, terms=terms, **known)
 
@@ -55,6 +59,11 @@ class Addressee:
         except DirectoryUnavailableError as error:
             log.warning("what %s belongs to is not known: %s", facts.started_by, error)
             return None
+
+
+def _lacks_starter(hold: NewHold, facts: HoldFacts) -> bool:
+    """Whoever starts a run without a name is one whom nothing excludes: that is said where it matters."""
+    return facts.started_by is None and "initiator" in (*hold.terms.approval.exclude, *hold.terms.excluded)
 
 
 def _also_for(approval: Approval) -> tuple[str, ...]:

@@ -49,3 +49,19 @@ async def test_hold_whose_rules_could_not_be_asked_is_for_admins(anyio_backend: 
         assert (hold.assignee_type, hold.assignee_reason) == ("unrouted", "the rules are away")
         with pytest.raises(NotAssignedError):
             await (await house.holds()).resolve(person("dana"), hold.id, "yes")
+
+
+@pytest.mark.covers("HOLD-AUTH-08", "HI-1")
+@pytest.mark.parametrize("directory", [None, "store"])
+async def test_exclusion_of_a_starter_who_is_not_known_is_told(
+    directory: str | None, anyio_backend: str
+) -> None:
+    flow = Flow("refund", effect="pure")
+    flow.hold("approve", prompt="Pay?", options=["yes", "no"], approval={"exclude": ["initiator"]})
+    async with Holdfast("memory:", directory=directory) as house:
+        holds = await house.holds()
+        (nameless,) = (await flow.run({}, on=house)).holds
+        (_, warned) = await holds.history(operator(), nameless.id)
+        assert "who started the run is not known" in str(warned.data)
+        (known,) = (await flow.run({}, on=house, started_by="user:dana")).holds
+        assert [each.action for each in await holds.history(operator(), known.id)] == ["created"]

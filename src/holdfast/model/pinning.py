@@ -1,4 +1,4 @@
-"""The skills that a run is pinned to: chosen when it starts, kept in its first record, shown with each hold."""
+"""The skills that a run is pinned to: chosen when it starts, in its first record, shown with each hold."""
 
 from __future__ import annotations
 

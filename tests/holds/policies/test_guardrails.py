@@ -57,7 +57,7 @@ async def test_an_automatic_approval_is_vetoed_by_default(a_house: MakeHouse) ->
     (resolved,) = await told(house, result, "hold.resolved")
     assert resolved.data["decision"] == "reject"
     row = await hold_of(house, result.run_id)
-    assert await actions(house, row.id) == ["created", "resolved", "vetoed", "resumed"]
+    assert await actions(house, row.id) == ["created", "resolved", "vetoed"]
     # What nothing is wrong with passes.
     assert (await refund().run(given(7), on=house)).state["paid"] is True
 

@@ -10,8 +10,9 @@ from holdfast.holds.assigning import DELEGATED
 from holdfast.holds.authority import Past
 from holdfast.holds.conflicts import resolution_of
 from holdfast.holds.deployments import Deployments
-from holdfast.store.base import Store
+from holdfast.store.base import RunRow, Store
 from holdfast.types.hold import HoldRow, Note
+from holdfast.types.ids import checkpoint_seq, run_prefix
 from holdfast.types.status import HoldStatus
 
 ALL = 10_000
@@ -34,11 +35,32 @@ async def _deciders(store: Store, row: HoldRow) -> tuple[frozenset[str], str | N
     """Who decided earlier holds of the run, and who was the last to change something in what they decided."""
     if not {"earlier_approvers", "last_editor"} & set(row.terms.approval.exclude):
         return frozenset(), None
-    found = await store.holds(run=row.run, status=HoldStatus.resolved, limit=ALL)
+    found = await _decided_before(store, row)
     earlier = sorted((each for each in found if each.id != row.id), key=lambda each: each.resolved_at or 0)
     edited = [each.resolved_by for each in earlier if resolution_of(each).get("edited_fields")]
     deciders = frozenset(by for each in earlier for by in _who_decided(each))
     return deciders, edited[-1] if edited else None
+
+
+async def _decided_before(store: Store, row: HoldRow) -> list[HoldRow]:
+    """Of its run, and of those that this was forked from, up to where it was."""
+    found = await store.holds(run=row.run, status=HoldStatus.resolved, limit=ALL)
+    run = await store.get_run(row.run)
+    while run is not None and run.forked_from is not None:
+        run, at = await _source_of(store, run.forked_from)
+        if run is not None:
+            theirs = await store.holds(run=run.id, status=HoldStatus.resolved, limit=ALL)
+            found += [each for each in theirs if each.seq < at]
+    return found
+
+
+async def _source_of(store: Store, checkpoint: str) -> tuple[RunRow | None, int]:
+    """The run that a checkpoint is of, and its place there; none where that run is gone."""
+    for run in await store.find_runs(run_prefix(checkpoint)):
+        seq = checkpoint_seq(checkpoint, run.id)
+        if seq is not None:
+            return run, seq
+    return None, 0
 
 
 def _who_decided(row: HoldRow) -> list[str]:

@@ -8,6 +8,7 @@ from uuid import uuid4
 import msgspec
 
 from holdfast.errors import InputError
+from holdfast.holds.answers import demand_comment
 from holdfast.holds.interactions.question import chosen
 from holdfast.holds.interactions.words import ASPECTS, FEEDBACK_TYPES
 from holdfast.store.base import Store
@@ -39,7 +40,9 @@ class FeedbackBook:
         self.tenant = tenant
 
     async def give(self, feedback: Feedback) -> Feedback:
-        """Raises InputError."""
+        """Raises InputError for what says nothing or is none of the known kinds, ValueTooLargeError."""
+        if not demand_comment(feedback.text).strip():
+            raise InputError("feedback must not be empty.")
         chosen("type", feedback.type, FEEDBACK_TYPES)
         chosen("aspect", feedback.aspect, ASPECTS)
         if not 1 <= feedback.importance <= 5:

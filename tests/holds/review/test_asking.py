@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from holdfast import Context, Flow, FlowInvalidError, Holdfast, operator
+from holdfast import Context, Feedback, Flow, FlowInvalidError, Holdfast, Interactions, operator
 from holdfast.errors import InputError
+from holdfast.holds.interactions import review
 
 pytestmark = pytest.mark.anyio
 
@@ -96,3 +97,18 @@ async def test_a_text_for_a_file_opens_nothing_here(house: Holdfast, tmp_path: P
         await holds.attach(operator(), hold.id, "doc", "secret.txt", sent)
     assert await holds.files(operator(), hold.id) == []
     assert (await holds.attach(operator(), hold.id, "doc", "secret.txt", secret))["size"] == 15
+
+
+@pytest.mark.covers("G-46")
+@pytest.mark.parametrize("text", ["", "  ", "x" * 10_001])
+async def test_feedback_says_something_and_not_too_much(house: Holdfast, text: str) -> None:
+    people = Interactions(house)
+    with pytest.raises(InputError):
+        await people.give_feedback(Feedback(text=text))
+    assert await people.feedback() == []
+
+
+@pytest.mark.parametrize("confidence", [5, -0.1, float("nan")])
+def test_a_review_has_a_confidence_or_none(confidence: float) -> None:
+    with pytest.raises(InputError, match="from 0 to 1"):
+        review("Dear all", confidence=confidence)

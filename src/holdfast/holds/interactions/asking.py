@@ -124,6 +124,8 @@ def review(
     context: Mapping[str, Any] | None = None,
 ) -> Question:
     """Is this right? It can be edited. Unanswered it stays as it was, and nobody edited it."""
+    if confidence is not None and not 0 <= confidence <= 1:
+        raise InputError(f"a confidence of {confidence!r} is not from 0 to 1.")
     facts = {
         "content": content,
         "content_type": chosen("content_type", content_type, words.CONTENTS),

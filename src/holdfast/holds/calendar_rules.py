@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from datetime import date
 from itertools import pairwise
@@ -38,6 +37,8 @@ def calendar_from(name: str, rules: Any) -> Calendar:
 
 def read_rules(text: bytes, *, name: str) -> Any:
     """The rules in a file: JSON where it begins with a brace, else TOML. Raises SettingsError."""
+    import tomllib
+
     try:
         if text.lstrip().startswith(b"{"):
             return msgspec.json.decode(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from holdfast.errors import CheckpointCorruptError
@@ -41,7 +42,7 @@ def apply_record(graph: Graph, pos: Position, record: Record, body: Any) -> None
         raise CheckpointCorruptError(f"run {pos.run}: record {record.seq} does not follow record {pos.head}")
     pos.head = record.seq
     pos.at = max(pos.at, record.at)
-    _APPLY[Kind(record.kind)](graph, pos, record, body)
+    _APPLY[record.kind](graph, pos, record, body)
 
 
 def _created(graph: Graph, pos: Position, _record: Record, body: CreatedBody) -> None:
@@ -192,7 +193,7 @@ def _end(_graph: Graph, pos: Position, _record: Record, body: EndBody) -> None:
     pos.cancelling = None
 
 
-_APPLY = {
+_APPLY: dict[int, Callable[[Graph, Position, Record, Any], None]] = {
     Kind.created: _created,
     Kind.intent: _intent,
     Kind.attempt: apply_attempt,

@@ -120,7 +120,7 @@ class EndBody(Body):
     node: str = ""
 
 
-BODY_TYPES: dict[Kind, type[Body]] = {
+BODY_TYPES: dict[int, type[Body]] = {
     Kind.created: CreatedBody,
     Kind.intent: IntentBody,
     Kind.attempt: AttemptBody,

@@ -69,9 +69,8 @@ class Box:
         changed = await self._code_changed()
         if driver.pos.timers and await driver.runtime.store.fire_timers(limit=100, run=driver.run):
             inbox_seq += 1
-        if driver.pos.holds and await driver.runtime.sweep_holds(driver.run):
-            inbox_seq += 1
         if changed is not None and driver.graph.spec.code_change == "ask":
+            await self._sweep([])
             return [changed]
         if any(e.intent >= 0 or e.step_intents for e in driver.pos.execs.values()):
             self._late = await self._late_reports()
@@ -79,7 +78,13 @@ class Box:
         if not self._asks_about_code():
             messages.append(Recovered(late=self._late))
         mail = await self.take() if inbox_seq else []
+        if await self._sweep(mail):
+            mail += await self.take()
         return [*_breaks_in(mail), *messages, *mail]
+
+    async def _sweep(self, mail: list[Message]) -> bool:
+        """Whether time has done something to the questions that are open still."""
+        return bool(self._still_asked(mail)) and await self.driver.runtime.sweep_holds(self.driver.run)
 
     async def _code_changed(self) -> CodeChanged | None:
         """Other code than the last that advanced this run, if it matters to what is ahead of it. Raises

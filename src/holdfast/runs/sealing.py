@@ -219,7 +219,7 @@ class Sealer:
                 hint="A newer version wrote it: upgrade before you go on with this run.",
                 seq=record.seq,
             )
-        body = self.unpack_body(unseal(record.payload, BODY_TYPES[Kind(record.kind)]))
+        body = self.unpack_body(unseal(record.payload, BODY_TYPES[record.kind]))
         if self.secrets:
             learn(body_parts(body), self.secrets)
         return body

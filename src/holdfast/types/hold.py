@@ -59,6 +59,9 @@ class NewHold(msgspec.Struct, frozen=True, kw_only=True):
     terms: HoldTerms = HoldTerms()
 
 
+_written = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode
+
+
 def facts_of(hold: NewHold) -> dict[str, Any]:
     """What never changes of a hold and is no content: evidence shows it, and the audit has its digest."""
     return {
@@ -71,8 +74,7 @@ def facts_of(hold: NewHold) -> dict[str, Any]:
 
 def facts_digest(hold: NewHold) -> str:
     """By Python's own writer, so that a script without our libraries finds the same."""
-    text = json.dumps(facts_of(hold), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return sha256(text.encode()).hexdigest()
+    return sha256(_written(facts_of(hold)).encode()).hexdigest()
 
 
 class HoldFacts(msgspec.Struct, frozen=True, kw_only=True):

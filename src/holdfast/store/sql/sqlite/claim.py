@@ -36,9 +36,10 @@ LIMIT :limit"""
 _STANDING = """
 SELECT (SELECT count(*) FROM runs INDEXED BY runs_leased WHERE worker IS NOT NULL AND tenant = :tenant),
        coalesce((SELECT turn FROM turns WHERE tenant = :tenant), 0)"""
+# Whoever was served last stays so: a tenant alone writes nothing.
 _SERVED_NOW = """
 INSERT INTO turns (tenant, turn) VALUES (?, (SELECT coalesce(max(turn), 0) + 1 FROM turns))
-ON CONFLICT (tenant) DO UPDATE SET turn = excluded.turn"""
+ON CONFLICT (tenant) DO UPDATE SET turn = excluded.turn WHERE turns.turn < excluded.turn - 1"""
 _TAKE = """
 UPDATE runs SET term = term + 1, worker = :worker, lease_until = :until, status = 'running', ready_at = NULL,
                 updated_at = :now"""

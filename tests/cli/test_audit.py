@@ -16,6 +16,7 @@ TRIGGERS = "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name =
 def decided(cli: Cli, refund: str) -> Cli:
     run = cli("run", refund, "--input", given(250), "--json").json["run_id"]
     assert cli("answer", run, "approve", "--resume").code == 0
+    assert cli("holds", "comment", run, "Well done.").code == 0
     return cli
 
 

@@ -59,6 +59,8 @@ PROGRAM = {
     "guardrails": "what approvals have to pass that no person gave",
     "notify": "settings of the channels by which people hear of holds, or their file",
     "channels": "further channels, made by the program",
+    "scan": "looks at each file that people attach before it is kept",
+    "pace": "how fast one person may act on holds; none: as fast as they like",
     "objects": "where large values lie; the default is a folder beside the database",
     "memory": "what `ctx.memory` reads and writes; the default lies in the store",
 }

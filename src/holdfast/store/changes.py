@@ -22,9 +22,9 @@ CHANGEABLE = RESUMED | {
 
 def demand_changeable(change: HoldChange) -> None:
     """Raises StoreError: that is a mistake in the caller."""
-    fixed = sorted(change.fields.keys() - CHANGEABLE)
-    if fixed:
-        raise StoreError(f"{fixed[0]!r} of a hold cannot change.", hold=change.hold)
+    if not change.fields.keys() <= CHANGEABLE:
+        fixed = min(change.fields.keys() - CHANGEABLE)
+        raise StoreError(f"{fixed!r} of a hold cannot change.", hold=change.hold)
     for message in change.outbox:
         demand_findable(message)
 

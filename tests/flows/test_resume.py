@@ -106,11 +106,12 @@ async def test_exactly_one_wins_when_two_resume_at_once(place: Place) -> None:
     @flow.node
     async def after() -> dict[str, Any]:
         log.append("after")
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.1)
         return {"done": True}
 
     flow.edge("gate", after)
     one, two = await place.house(), await place.house()
+    await two.service()  # both are open: they start at once
     waiting = await flow.run(on=one)
     await (await one.service()).answer(waiting.holds[0].id, "yes")
     both = await asyncio.gather(

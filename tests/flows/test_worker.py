@@ -219,8 +219,10 @@ async def test_worker_goes_on_when_the_answer_comes_while_the_run_is_in_memory(h
             while not holds:
                 holds = await service.holds(run)
                 await asyncio.sleep(0.01)
-        assert worker._worker is not None
-        assert run in worker._worker.runtime.drivers
+            assert worker._worker is not None
+            # The hold was opened with the run.
+            while run not in worker._worker.runtime.drivers:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
         await service.answer(holds[0].id, "yes")
         await until(house, run, RunStatus.completed)
 

@@ -105,7 +105,11 @@ class Holdfast(Deploying):
             opened = await self._open() if isinstance(self._given, str) else self._given
             opened = await self._encrypted(opened)
             with self._opening:
-                self._store = self._store or opened
+                first = self._store is None
+                store = self._store = self._store or opened
+            if not first and isinstance(self._given, str):
+                await opened.close()  # another task was faster
+            return store
         return self._store
 
     async def _open(self) -> Store:
@@ -132,7 +136,10 @@ class Holdfast(Deploying):
         loop = asyncio.get_running_loop()
         found = self._services.get(loop)
         if found is None:
-            found = self._services[loop] = await self.new_service()
+            made = await self.new_service()
+            found = self._services.setdefault(loop, made)
+            if found is not made:
+                await made.runtime.close()  # another task was faster
         for program in self.programs.values():
             found.runtime.carry(program)
         return found

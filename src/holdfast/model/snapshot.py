@@ -112,6 +112,17 @@ def load_position(plain: dict[str, Any], *, load: Loader | None = None) -> Posit
     return pos
 
 
+def left_in_journal(plain: dict[str, Any]) -> list[tuple[int, int]]:
+    """The ranges of records that lists of a dumped position were left in."""
+    values = [
+        value
+        for scope in plain["scopes"].values()
+        for inside in scope["tree"]["frames"].get(0, {"over": {}})["over"].values()
+        for value in inside.values()
+    ]
+    return sorted({(first, last) for value in values if _is_segment(value) for first, last in value[2]})
+
+
 def _load_tree(path: str, plain: Any, load: Loader | None) -> FrameTree:
     frames: dict[int, dict[str, Any]] = {
         number: {

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from holdfast.errors import CheckpointCorruptError, CheckpointNotFoundError
@@ -12,10 +13,10 @@ from holdfast.model.children import PARENTS, body_of
 from holdfast.model.graph import Graph
 from holdfast.model.growth import Segment
 from holdfast.model.position import Position
-from holdfast.model.snapshot import Loader, load_position
+from holdfast.model.snapshot import Loader, left_in_journal, load_position
 from holdfast.runs.blobs import BlobDesk
 from holdfast.runs.sealing import Sealer
-from holdfast.store.base import RunRow, Store
+from holdfast.store.base import Capability, RunRow, Store
 from holdfast.types.ids import RunId
 from holdfast.types.record import Kind, Move, Record
 from holdfast.types.reduce import GROWS
@@ -57,7 +58,7 @@ async def load(
     if not records:
         raise CheckpointNotFoundError(f"run {run} has no checkpoint at or before {upto}")
     desk = await desk.of_run(run)
-    pos = await begin(graph, sealer, run, records[0], segment_loader(store, sealer, run), desk)
+    pos = await begin(graph, sealer, run, records[0], store, desk)
     for record in records[1:]:
         await follow(graph, pos, record, open_body(sealer, run, record), desk, sealer)
     if upto is not None and pos.head != upto:
@@ -66,13 +67,13 @@ async def load(
 
 
 async def begin(
-    graph: Graph, sealer: Sealer, run: RunId, record: Record, load: Loader, desk: BlobDesk
+    graph: Graph, sealer: Sealer, run: RunId, record: Record, store: Store, desk: BlobDesk
 ) -> Position:
     """`start_from`, with the large values at hand that maps and sub-flows read or reducers add to."""
     body = open_body(sealer, run, record)
     if isinstance(body, CreatedBody) and body.base is None and _has_parents(graph):
         await desk.fill_body(body, sealer.registry)
-    pos = start_from(graph, sealer, run, record, load, body)
+    pos = start_from(graph, sealer, run, record, await segment_loader(store, sealer, run, body), body)
     if _reduces(graph):
         await desk.fill_state(pos, sealer.registry)
     return pos
@@ -123,12 +124,16 @@ def open_body(sealer: Sealer, run: RunId, record: Record) -> Any:
         raise CheckpointCorruptError(f"run {run}: {error.message}", hint=error.hint, **error.facts) from error
 
 
-def segment_loader(store: Store, sealer: Sealer, run: RunId) -> Loader:
-    """Finds what records added to a list: called when somebody reads it, not when the run is loaded."""
+async def segment_loader(store: Store, sealer: Sealer, run: RunId, *bodies: Any) -> Loader:
+    """Finds what records added to a list that a snapshot among `bodies` names: when somebody reads it, not
+    when the run is loaded. A store that reads nothing in place is asked for these records now."""
+    between = partial(store.read_now, run)
+    if Capability.inline not in store.capabilities:
+        between = await _read_ahead(store, run, bodies)
 
     def load_items(scope: str, partition: str, key: str, segment: Segment) -> list[Any]:
         found: list[Any] = []
-        for record in (r for a, b in segment.runs for r in store.read_now(run, first=a, last=b)):
+        for record in (r for a, b in segment.runs for r in between(first=a, last=b)):
             if record.kind != Kind.step or record.scope != scope:
                 continue
             for p, k, op, operand in open_body(sealer, run, record).ops:
@@ -137,6 +142,17 @@ def segment_loader(store: Store, sealer: Sealer, run: RunId) -> Loader:
         return found
 
     return load_items
+
+
+async def _read_ahead(store: Store, run: RunId, bodies: Iterable[Any]) -> Callable[..., list[Record]]:
+    snapshots = [body for body in bodies if isinstance(body, SnapshotBody)]
+    ranges = {found for body in snapshots for found in left_in_journal(body.position)}
+    read = {(first, last): await store.read(run, first=first, last=last) for first, last in ranges}
+
+    def between(*, first: int, last: int) -> list[Record]:
+        return read[first, last]
+
+    return between
 
 
 def start_from(

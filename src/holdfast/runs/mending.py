@@ -15,7 +15,7 @@ from holdfast.model.graph import Graph
 from holdfast.model.migration import MIGRATED
 from holdfast.model.position import Position
 from holdfast.model.snapshot import dump_position
-from holdfast.runs.loading import Loaded, begin, follow, load, open_body, segment_loader
+from holdfast.runs.loading import Loaded, begin, follow, load, open_body
 from holdfast.runs.sealing import Sealer
 from holdfast.telemetry import log
 from holdfast.types.record import Body, Kind, NewTimer, Record, RunBatch, Side
@@ -89,8 +89,7 @@ async def _replay(
         raise CheckpointCorruptError(f"run {run} has no good record after its migration", seq=bad)
     desk = await runtime.desk.of_run(run)
     try:
-        loader = segment_loader(runtime.store, sealer, run)
-        pos = await begin(graph, sealer, run, records[0], loader, desk)
+        pos = await begin(graph, sealer, run, records[0], runtime.store, desk)
     except CheckpointCorruptError:
         return await _replay(runtime, claim, graph, sealer, first, upto)
     for record in records[1:]:

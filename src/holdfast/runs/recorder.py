@@ -45,7 +45,7 @@ class RunQueue:
         self.over = False
         self.committed = head
         self.waiters: list[tuple[int, asyncio.Future[None]]] = []
-        self.poison: Exception | None = None
+        self.poison: BaseException | None = None
         self.on_lost = on_lost
         # Blobs that pending records name: first those not put yet, then all until their records are durable.
         self.fresh: list[Blob] = []
@@ -59,8 +59,8 @@ class RunQueue:
         self.park: Park | None = None
         self.parked = False
         # Set where the flow allows to go on while the store is away: told once for each outage (R-41, R-63).
-        self.on_outage: Callable[[Exception], None] | None = None
-        self.outage: Exception | None = None
+        self.on_outage: Callable[[BaseException], None] | None = None
+        self.outage: BaseException | None = None
         self.ending = False
 
     @property
@@ -198,13 +198,12 @@ class Recorder:
                     await self._insist(partial(self._route, flying))
                     answers = await self._insist(partial(self.store.settle, batches))
                     await self._insist(partial(self._put_again, flying, answers))
-                except Exception as error:
+                    self._landed(flying, answers)
+                except BaseException as error:
                     # Whatever it is: whoever waits for this commit must hear of it.
                     self._crashed(flying, error)
                     if not isinstance(error, StoreError):
                         raise
-                    continue
-                self._landed(flying, answers)
         finally:
             self._flight = None
 
@@ -277,7 +276,7 @@ class Recorder:
             self._wake(queue)
         crashpoint("after_settle")
 
-    def _crashed(self, flying: list[tuple[RunQueue, list[Record]]], error: Exception) -> None:
+    def _crashed(self, flying: list[tuple[RunQueue, list[Record]]], error: BaseException) -> None:
         """The store could not write. Nothing past this point may be seen: the runs stop here."""
         for queue, records in flying:
             if self._may_go_on(queue, error):
@@ -286,7 +285,7 @@ class Recorder:
                 self._poison(queue, error)
                 self._wake(queue)
 
-    def _may_go_on(self, queue: RunQueue, error: Exception) -> bool:
+    def _may_go_on(self, queue: RunQueue, error: BaseException) -> bool:
         """Only where the flow allows it and nothing waits for the commit: no effect, no pause (R-43)."""
         away = isinstance(error, StoreError) and error.retryable
         return (
@@ -296,7 +295,7 @@ class Recorder:
             and (queue.ending or not queue.waiters)
         )
 
-    def _hold_back(self, queue: RunQueue, records: list[Record], error: Exception) -> None:
+    def _hold_back(self, queue: RunQueue, records: list[Record], error: BaseException) -> None:
         """The records stay in order; the next commit takes them along."""
         self._unload([(queue, records)])
         waiters, queue.waiters = queue.waiters, []
@@ -309,7 +308,7 @@ class Recorder:
             log.error(said, run, error, extra={"run": run})
             queue.on_outage(error)
 
-    def _poison(self, queue: RunQueue, error: Exception) -> None:
+    def _poison(self, queue: RunQueue, error: BaseException) -> None:
         queue.poison = error
         queue.pending, queue.size, queue.over = [], 0, False
         queue.on_lost()

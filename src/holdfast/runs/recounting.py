@@ -101,11 +101,12 @@ class _Walker:
 
     async def _follow(self, record: Record, body: Any) -> None:
         reader = self.readers.at(record.seq)
-        load = loading.segment_loader(self.service.store, reader.sealer, self.row.id)
+        store, run = self.service.store, self.row.id
         desk = self.service.runtime.desk.of(self.row.tenant)
         if record.seq == self.row.horizon:
-            self.pos = await loading.begin(reader.graph, reader.sealer, self.row.id, record, load, desk)
+            self.pos = await loading.begin(reader.graph, reader.sealer, run, record, store, desk)
         elif isinstance(body, SnapshotBody) and (self._fell_back or self.pos is None):
+            load = await loading.segment_loader(store, reader.sealer, run, body)
             self.pos = load_position(body.position, load=load)
             await desk.fill_state(self.pos, reader.sealer.registry)
             self.pos.head, self.pos.at = record.seq, record.at

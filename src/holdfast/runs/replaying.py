@@ -69,7 +69,7 @@ async def replay(
     last = _last(row, upto)
     readers = await readers_of(service, row)
     reader = readers.at(last)
-    found = _retraced(service, row, readers, await _journal(service, row, readers, last), against)
+    found = await _retraced(service, row, readers, await _journal(service, row, readers, last), against)
     registry = reader.sealer.registry
     # A journal that the engine would not write need not lead anywhere.
     recorded = "" if found.difference is not None else await _recorded(service, row, reader, last)
@@ -108,7 +108,7 @@ def _last(row: RunRow, upto: int | None) -> int:
     return upto
 
 
-def _retraced(
+async def _retraced(
     service: RunService, row: RunRow, readers: Readers, journal: list[Pair], against: Graph | None
 ) -> Retraced:
     """Version by version: a migration begins anew, and what it brought is not decided but given."""
@@ -116,7 +116,9 @@ def _retraced(
     found: Retraced | None = None
     for first, end in pairwise([*starts, len(journal)]):
         then = readers.at(journal[first][0].seq)
-        loader = segment_loader(service.store, then.sealer, row.id)
+        loader = await segment_loader(
+            service.store, then.sealer, row.id, *(body for _, body in journal[first:end])
+        )
         graph = against or then.graph
         part = retrace(graph, row.id, journal[first:end], told=then.graph, load=loader)
         if found is not None:

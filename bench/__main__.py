@@ -23,6 +23,7 @@ from bench.inbox import row_h
 from bench.lines import HEADING, Line, tell
 from bench.measure import Plan
 from bench.peers import compare
+from bench.postgres import row_p
 from bench.start import row_i
 from bench.steps import row_a, row_c, row_d
 from bench.waits import row_f
@@ -38,6 +39,7 @@ ROWS: dict[str, Callable[[Plan], list[Line]]] = {
     "H": row_h,
     "N": row_n,
     "I": row_i,
+    "P": row_p,
 }
 RESULTS = Path(__file__).parent / "results" / "latest.json"
 

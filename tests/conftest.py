@@ -17,6 +17,17 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(MinutesPerFolder())
 
 
+# On PostgreSQL these run with all tests, the other flows with the soak: a server takes its time.
+ON_POSTGRES = ("conformance", "fleet", "codes_core", "long_lists", "resume", "worker")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        always = item.path.parent.name in ON_POSTGRES or item.path.stem.removeprefix("test_") in ON_POSTGRES
+        if not always and "postgres" in item.name.partition("[")[2]:
+            item.add_marker(pytest.mark.soak)
+
+
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     """Holdfast runs on asyncio; the plugin would otherwise run each test on trio too."""

@@ -6,7 +6,7 @@ Settings of a program are arguments: `Holdfast(..., settings=RunSettings(...))`.
 from __future__ import annotations
 
 ENVIRONMENT = {
-    "HOLDFAST_STORE": "the store's address where neither the program nor `--store` names one: `sqlite:PATH`",
+    "HOLDFAST_STORE": "the store's address where neither the program nor `--store` names one: `sqlite:PATH`, `postgresql://...`",
     "HOLDFAST_LEASE": (
         "how long a silent process keeps its runs, a duration such as `10s`; "
         "10 s for `run` and `resume`, 30 s for `worker`"

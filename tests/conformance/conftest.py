@@ -12,6 +12,7 @@ from holdfast.runs.vault import Vault
 from holdfast.runs.vaulted import vaulted
 from holdfast.store.open import open_store
 from holdfast.testing.conformance.kit import StoreKit
+from tests.services import postgres
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from holdfast.store.base import Store
     from holdfast.types.clock import Clock
 
-STORES = ("memory", "sqlite", "encrypted")
+STORES = ("memory", "sqlite", "encrypted", "postgres")
 
 
 def memory_kit(_folder: Path) -> StoreKit:
@@ -57,7 +58,28 @@ def encrypted_kit(_folder: Path) -> StoreKit:
     return StoreKit(the_one, sealed=True)
 
 
-KITS = {"memory": memory_kit, "sqlite": sqlite_kit, "encrypted": encrypted_kit}
+class PostgresKit(StoreKit):
+    """One schema for all tests of this process, emptied before each."""
+
+    fresh = True
+
+    async def start(self) -> None:
+        if self.fresh:
+            self.fresh = False
+            await postgres.empty("suite")
+        await super().start()
+
+
+def postgres_kit(_folder: Path) -> StoreKit:
+    address = postgres.with_setting(postgres.database(), schema="suite")
+
+    async def opened(clock: Clock) -> Store:
+        return await open_store(address, clock=clock)
+
+    return PostgresKit(opened, address=address)
+
+
+KITS = {"memory": memory_kit, "sqlite": sqlite_kit, "encrypted": encrypted_kit, "postgres": postgres_kit}
 
 
 @pytest.fixture(params=STORES)

@@ -13,6 +13,7 @@ from holdfast.store.base import Capability
 from holdfast.store.open import open_store
 from holdfast.testing import conformance
 from tests.conformance.conftest import KITS, STORES
+from tests.services import postgres
 
 HERE = Path(__file__).parent
 FOREIGN = '''
@@ -68,9 +69,9 @@ def suites() -> dict[str, list[type]]:
     return found
 
 
-@pytest.mark.covers("CORE-STORE-02", "CORE-STORE-03")
+@pytest.mark.covers("CORE-STORE-02", "CORE-STORE-03", "FLEET-PG-01")
 def test_every_topic_is_run_over_every_store() -> None:
-    assert {"memory", "sqlite"} <= set(STORES) == set(KITS)
+    assert {"memory", "sqlite", "postgres"} <= set(STORES) == set(KITS)
     modules = {path.stem: import_module(f"tests.conformance.{path.stem}") for path in HERE.glob("test_*.py")}
     run = {
         base
@@ -121,6 +122,9 @@ def test_store_of_somebody_else_is_judged_by_the_suite(tmp_path: Path, forgets: 
 @pytest.mark.covers("CORE-STORE-01")
 async def test_each_store_says_what_it_can_do_and_no_more(tmp_path: Path) -> None:
     """What a claim means is in the suite, which skips the tests of what is not claimed."""
+    server = await open_store(postgres.with_setting(postgres.database(), schema="suite"))
+    assert server.capabilities == Capability.durable | Capability.shared | Capability.notifies
+    await server.close()
     memory, file = await open_store("memory:"), await open_store(f"sqlite:{tmp_path / 'c.db'}")
     assert memory.capabilities == Capability.inline
     assert file.capabilities == Capability.durable | Capability.shared | Capability.inline

@@ -21,11 +21,24 @@ from holdfast.store.base import Claim
 from holdfast.types.ids import RunId
 from holdfast.types.status import RunStatus
 from tests.flows.places import Place, a_place
+from tests.services import postgres
 
 Positions = dict[RunId, Position]
 
 # Records of a run that is replayed too: deciding ten thousand steps again takes a second.
 SHORT = 3_000
+STORES = ("memory", "sqlite", "postgres")
+
+
+async def address_of(store: str, folder: Path) -> str:
+    """An empty store of this kind."""
+    if store == "memory":
+        return "memory:"
+    if store == "sqlite":
+        return f"sqlite:{folder / 'h.db'}"
+    address = postgres.with_setting(postgres.database(), schema="flows")
+    await postgres.empty("flows")
+    return address
 
 
 @pytest.fixture
@@ -44,24 +57,24 @@ def positions(monkeypatch: pytest.MonkeyPatch) -> Positions:
     return seen
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=STORES)
 async def house(
     request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: str, positions: Positions
 ) -> AsyncIterator[Holdfast]:
     """Where the flows of a test run: once in memory, once in a SQLite file."""
-    address = "memory:" if request.param == "memory" else f"sqlite:{tmp_path / 'h.db'}"
+    address = await address_of(request.param, tmp_path)
     async with Holdfast(address) as opened:
         yield opened
         for run, live in positions.items():
             await assert_replays(opened, run, live)
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=STORES)
 async def bare_house(
     request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: str
 ) -> AsyncIterator[Holdfast]:
     """A house whose runs are not replayed afterwards: the test damages, prunes or deletes them."""
-    address = "memory:" if request.param == "memory" else f"sqlite:{tmp_path / 'b.db'}"
+    address = await address_of(request.param, tmp_path)
     async with Holdfast(address) as opened:
         yield opened
 
@@ -105,12 +118,12 @@ def node(flow: Flow, name: str, update: dict[str, Any] | None = None, **options:
     return flow.node(id=name, **options)(handler)
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=STORES)
 async def place(
     request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: str, positions: Positions
 ) -> AsyncIterator[Place]:
     """A store and a clock for several houses: workers that die, and others that go on."""
-    address = "memory:" if request.param == "memory" else f"sqlite:{tmp_path / 'p.db'}"
+    address = await address_of(request.param, tmp_path)
     async with a_place(address) as found:
         yield found
         for run, live in positions.items():

@@ -51,6 +51,7 @@ async def resumed(house: Holdfast) -> tuple[Flow, Any]:
     return flow, (await flow.resume(paused.run_id, on=house)).expect()
 
 
+@pytest.mark.covers("FLEET-PG-16")
 async def test_result_has_the_whole_lists_when_nobody_looked_at_them(house: Holdfast) -> None:
     _, result = await resumed(house)
     assert result.state.n == LONG + 1

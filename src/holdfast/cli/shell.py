@@ -24,7 +24,8 @@ Run = Annotated[str, typer.Argument(help="The run's id, or enough of its beginni
 Store = Annotated[
     str | None,
     typer.Option(
-        help="sqlite:PATH; else HOLDFAST_STORE, else sqlite:.holdfast/holdfast.db", metavar="ADDRESS"
+        help="sqlite:PATH or postgresql://...; else HOLDFAST_STORE, else sqlite:.holdfast/holdfast.db",
+        metavar="ADDRESS",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="For machines: JSON on stdout")]

@@ -16,7 +16,9 @@ FORMS = """The forms of a store's address are:
   memory:                       in this process only, gone with it
   sqlite:PATH                   a file, safe against power cuts (PATH may also stand alone if it ends in .db)
   sqlite:PATH?sync=normal       faster; the last moments may be lost in a power cut, not in a crash
-  sqlite:PATH?busy_timeout=30   how many seconds a write waits for another process (default 10)"""
+  sqlite:PATH?busy_timeout=30   how many seconds a write waits for another process (default 10)
+  postgresql://USER:PASSWORD@HOST:PORT/DATABASE          a server, shared by any number of machines
+  postgresql://USER@ONE,TWO/DATABASE?schema=NAME&pool=8  several servers; the one that takes writes"""
 
 
 async def open_store(address: str, *, clock: Clock | None = None, **settings: Any) -> Store:
@@ -30,6 +32,8 @@ async def open_store(address: str, *, clock: Clock | None = None, **settings: An
     if address.startswith("sqlite:"):
         path, _, query = address.removeprefix("sqlite:").partition("?")
         return await _open_sqlite(path, {**dict(parse_qsl(query, keep_blank_values=True)), **settings}, clock)
+    if address.startswith(("postgresql://", "postgres://")):
+        return await _open_postgres(address, settings, clock)
     if address.endswith(".db") and ":" not in address:
         return await _open_sqlite(address, settings, clock)
     raise SettingsError(f"{address!r} is not the address of a store.", hint=FORMS)
@@ -56,3 +60,14 @@ async def _open_sqlite(path: str, given: dict[str, Any], clock: Clock | None) ->
     except msgspec.ValidationError as error:
         raise SettingsError(f"A setting of {path} means nothing: {error}.", hint=FORMS) from error
     return await asyncio.to_thread(SqliteStore, settings, clock)
+
+
+async def _open_postgres(address: str, given: dict[str, Any], clock: Clock | None) -> Store:
+    try:
+        from holdfast.store.sql.postgres import PostgresStore, settings_of
+    except ModuleNotFoundError as error:
+        raise SettingsError(
+            "A store on PostgreSQL needs the driver asyncpg, which is not installed.",
+            hint="pip install 'holdfast[postgres]'",
+        ) from error
+    return await PostgresStore.open(settings_of(address, given, FORMS), clock)

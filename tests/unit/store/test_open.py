@@ -26,7 +26,7 @@ async def test_sqlite_store_opens_when_a_path_is_given(tmp_path: Path, form: str
 
 
 @pytest.mark.parametrize(
-    "address", ["", "runs", "postgres://x", "sqlite:", "sqlite::memory:", "memory", "c:runs.db", "memory:x"]
+    "address", ["", "runs", "mysql://x", "sqlite:", "sqlite::memory:", "memory", "c:runs.db", "memory:x"]
 )
 async def test_address_that_means_nothing_is_refused_with_the_forms(address: str) -> None:
     with pytest.raises(SettingsError, match=r"sqlite:PATH\?sync=normal"):

@@ -1,0 +1,61 @@
+"""What an address says: which servers, which schema, how many connections."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import msgspec
+
+from holdfast.errors import SettingsError
+
+_NAME = re.compile(r"[a-z_][a-z0-9_]{0,47}\Z")
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`pooled`: whether a pooling proxy may stand between, so that nothing of a session can be kept. None:
+    found out when the store is opened."""
+
+    dsn: str
+    schema: str = "holdfast"
+    pool: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 8  # connections for each event loop
+    timeout: Annotated[float, msgspec.Meta(gt=0)] = 10.0  # seconds to connect, and to wait for a connection
+    statement_timeout: Annotated[float, msgspec.Meta(gt=0)] = 60.0
+    poll: Annotated[float, msgspec.Meta(gt=0)] = 0.25  # seconds, where nobody can be told
+    pooled: Literal["yes", "no"] | None = None
+
+    @property
+    def shown(self) -> str:
+        """The address as messages have it: without the password."""
+        parts = urlsplit(self.dsn)
+        who, at, hosts = parts.netloc.rpartition("@")
+        user = who.partition(":")[0]
+        return urlunsplit((parts.scheme, f"{user}{at}{hosts}", parts.path, "", ""))
+
+
+OWN = frozenset(Settings.__struct_fields__) - {"dsn"}
+
+
+def settings_of(address: str, given: dict[str, Any], forms: str) -> Settings:
+    """Our own settings are taken out of the query; the rest is the driver's (sslmode, ...).
+
+    Raises SettingsError."""
+    try:
+        parts = urlsplit(address)
+        asked = parse_qsl(parts.query, keep_blank_values=True)
+    except ValueError as error:
+        raise SettingsError(f"{address!r} is not the address of a database: {error}.", hint=forms) from error
+    theirs = [(name, value) for name, value in asked if name not in OWN]
+    ours = {name: value for name, value in asked if name in OWN} | given
+    dsn = urlunsplit((parts.scheme, parts.netloc, parts.path, urlencode(theirs), ""))
+    try:
+        settings = msgspec.convert({**ours, "dsn": dsn}, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        raise SettingsError(f"A setting of {address!r} means nothing: {error}.", hint=forms) from error
+    if not _NAME.match(settings.schema):
+        raise SettingsError(
+            f"{settings.schema!r} cannot be the name of a schema here.",
+            hint="Use small letters, digits and underscores, at most 48 of them.",
+        )
+    return settings

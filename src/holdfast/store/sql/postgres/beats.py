@@ -1,0 +1,77 @@
+"""Heartbeats from a thread: on a loop and a connection of their own, so that a busy loop costs no lease."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.store.sql.postgres import claim
+from holdfast.store.sql.postgres.address import Settings
+from holdfast.store.sql.postgres.clock import ServerClock
+from holdfast.store.sql.postgres.connect import Conn
+from holdfast.store.sql.postgres.faults import FAULTS, closed, translated
+from holdfast.store.sql.postgres.pool import connect
+from holdfast.types.record import Lease
+
+
+class Beats:
+    def __init__(self, settings: Settings, clock: ServerClock, *, pooled: bool) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._pooled = pooled
+        self._lock = threading.Lock()
+        self._runner: asyncio.Runner | None = None
+        self._connection: Any = None
+        self._closed = False
+
+    def extend(self, leases: Sequence[Lease], ttl: int) -> list[bool]:
+        """Blocks the calling thread, in which no event loop runs."""
+        with self._lock:
+            if self._closed:
+                raise closed(self._settings.shown)
+            if self._runner is None:
+                self._runner = asyncio.Runner()
+            try:
+                return self._runner.run(self._extend(leases, ttl))
+            except FAULTS as error:
+                self._drop()
+                raise translated(error, self._settings.shown) from error
+
+    async def _extend(self, leases: Sequence[Lease], ttl: int) -> list[bool]:
+        if self._connection is None or self._connection.is_closed():
+            self._connection = await connect(self._settings, pooled=self._pooled)
+        heard = self._clock.asking()
+        conn = Conn(self._connection, self._settings.schema)
+        now, extended = await claim.extend(conn, self._clock.given, leases, ttl)
+        heard(now)
+        return extended
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.terminate()
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            runner, self._runner = self._runner, None
+            if runner is None:
+                return
+            if self._connection is not None:
+                with contextlib.suppress(*FAULTS):
+                    runner.run(self._connection.close(timeout=2))
+                self._connection = None
+            runner.close()
+
+    def abandon(self) -> None:
+        """In a forked child: thread, loop and connection are the parent's."""
+        self._closed = True
+        self._lock = threading.Lock()
+        _inherited.append((self._runner, self._connection))
+        self._runner = self._connection = None
+
+
+_inherited: list[Any] = []

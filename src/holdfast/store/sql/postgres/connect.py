@@ -1,0 +1,90 @@
+"""Connections: how statements are written and sent, and how rows come back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any, Protocol, cast
+
+Row = tuple[Any, ...]
+
+_TABLE = re.compile(r"@(\w+)")
+# PostgreSQL keeps no NUL in a text. The mark is a private character; what follows it tells what it stood for.
+_MARK, _NUL, _ITSELF = "\ue0c0", "\ue0c00", "\ue0c01"
+
+
+class Raw(Protocol):
+    """What this folder uses of asyncpg's connections (their own annotations are half known to checkers)."""
+
+    async def fetch(self, query: str, *args: Any) -> list[Any]: ...
+
+    async def execute(self, query: str, *args: Any) -> str: ...
+
+    async def executemany(self, command: str, args: Iterable[Sequence[Any]]) -> None: ...
+
+
+@lru_cache(2048)
+def statement(text: str, schema: str) -> str:
+    """`@runs` is the table in the store's schema: nothing depends on a search path, which is a session's.
+    `?` are arguments in their order."""
+    parts = _TABLE.sub(rf'"{schema}".\1', text).split("?")
+    return "".join(part if i == 0 else f"${i}{part}" for i, part in enumerate(parts))
+
+
+class Conn:
+    """A connection, most often inside a transaction."""
+
+    __slots__ = ("raw", "schema")
+
+    def __init__(self, raw: Any, schema: str) -> None:
+        self.raw = cast("Raw", raw)
+        self.schema = schema
+
+    async def rows(self, text: str, *args: Any) -> list[Row]:
+        found = await self.raw.fetch(statement(text, self.schema), *map(written, args))
+        return [read(tuple(values)) for values in found]
+
+    async def row(self, text: str, *args: Any) -> Row | None:
+        """The first row."""
+        found = await self.rows(text, *args)
+        return found[0] if found else None
+
+    async def run(self, text: str, *args: Any) -> int:
+        """Answers how many rows were touched."""
+        status = await self.raw.execute(statement(text, self.schema), *map(written, args))
+        count = status.rpartition(" ")[2]
+        return int(count) if count.isdigit() else 0
+
+    async def many(self, text: str, each: Iterable[Sequence[Any]]) -> None:
+        """The same for each, sent together."""
+        values = [tuple(map(written, args)) for args in each]
+        if values:
+            await self.raw.executemany(statement(text, self.schema), values)
+
+
+def written(value: Any) -> Any:
+    """A value as a column can have it."""
+    if isinstance(value, str):
+        if "\0" in value or _MARK in value:
+            return value.replace(_MARK, _ITSELF).replace("\0", _NUL)
+    elif isinstance(value, list):
+        return [written(each) for each in cast("list[Any]", value)]
+    return value
+
+
+def read(values: Row) -> Row:
+    for value in values:
+        if type(value) is str and _MARK in value:
+            return tuple(_read(each) for each in values)
+        if type(value) is list:
+            return tuple(_read(each) for each in values)
+    return values
+
+
+def _read(value: Any) -> Any:
+    if type(value) is str and _MARK in value:
+        return value.replace(_NUL, "\0").replace(_ITSELF, _MARK)
+    if type(value) is list:
+        return [_read(each) for each in cast("list[Any]", value)]
+    return value

@@ -1,0 +1,57 @@
+"""How the database is: for whoever looks after it. Reads only."""
+
+from __future__ import annotations
+
+from holdfast.store.base import StoreFacts
+from holdfast.store.sql.postgres.connect import Conn
+from holdfast.types.ids import RunId
+
+_MANY = 1000
+_LAPSED = """
+SELECT id FROM @runs WHERE worker IS NOT NULL AND lease_until <= @now(?::bigint)
+ORDER BY lease_until LIMIT ?"""
+_BLOBS = """
+SELECT count(*), count(*) FILTER (WHERE condemned),
+       count(*) FILTER (WHERE NOT EXISTS (SELECT 1 FROM @blob_refs AS refs WHERE refs.digest = blobs.digest))
+FROM @blobs AS blobs"""
+_MISSING = """
+SELECT DISTINCT refs.digest FROM @blob_refs AS refs
+WHERE NOT EXISTS (SELECT 1 FROM @blobs AS blobs WHERE blobs.digest = refs.digest) LIMIT ?"""
+_OUTSIDE = "SELECT digest FROM @blobs WHERE place = 'elsewhere' AND NOT condemned ORDER BY number"
+_SIZE = """
+SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class AS c
+JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname = ? AND c.relkind = 'r'"""
+_INVALID = """
+SELECT c.relname FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
+JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname = ? AND NOT i.indisvalid"""
+# A dump that was loaded elsewhere: transactions are counted anew there, and the feed would stand still.
+_AHEAD = """
+SELECT max(pos) > pg_snapshot_xmax(pg_current_snapshot())::text::bigint << 20 FROM @feed"""
+
+
+async def examine(conn: Conn, now: int | None, *, deep: bool) -> StoreFacts:
+    blobs = await conn.row(_BLOBS) or (0, 0, 0)
+    return StoreFacts(
+        schema=await _number(conn, "SELECT max(number) FROM @migrations"),
+        size=await _number(conn, _SIZE, conn.schema),
+        problems=await _problems(conn),
+        lapsed=[RunId(run) for (run,) in await conn.rows(_LAPSED, now, _MANY)],
+        blobs=blobs[0],
+        condemned=blobs[1],
+        unreferenced=blobs[2],
+        missing=[digest for (digest,) in await conn.rows(_MISSING, _MANY)],
+        outside=[digest for (digest,) in await conn.rows(_OUTSIDE)] if deep else [],
+    )
+
+
+async def _problems(conn: Conn) -> list[str]:
+    problems = [f"the index {name} is not valid" for (name,) in await conn.rows(_INVALID, conn.schema)]
+    ahead = await conn.row(_AHEAD)
+    if ahead is not None and ahead[0]:
+        problems.append("the feed has positions ahead of this server's transactions (a dump loaded anew?)")
+    return problems
+
+
+async def _number(conn: Conn, sql: str, *args: object) -> int:
+    found = await conn.row(sql, *args)
+    return 0 if found is None else int(found[0])

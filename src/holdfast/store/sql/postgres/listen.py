@@ -1,0 +1,144 @@
+"""Waking up: told at once by NOTIFY, or by looking from time to time where nobody can be told (D-11).
+
+LISTEN needs a session of its own, which a pooling proxy does not give. There, and while the connection is
+away, the store looks at a few numbers that grow with everything that could concern a worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable
+from contextvars import Context
+from typing import Any
+
+from holdfast.store.memory.wake import Bell
+from holdfast.store.sql.postgres.address import Settings
+from holdfast.store.sql.postgres.connect import Conn, Row
+from holdfast.store.sql.postgres.faults import FAULTS
+from holdfast.store.sql.postgres.pool import connect
+from holdfast.telemetry import log
+from holdfast.types.clock import SystemClock
+
+NOTIFY = "SELECT pg_notify(?, '')"
+SEEN = """
+SELECT (SELECT max(key) FROM @runs), (SELECT max(id) FROM @inbox), (SELECT max(id) FROM @outbox),
+       (SELECT min(ready_at) FROM @runs WHERE worker IS NULL AND ready_at IS NOT NULL)"""
+
+_RETRY = 2.0  # seconds until LISTEN is tried again
+
+
+def channel(schema: str) -> str:
+    return f"holdfast_{schema}"
+
+
+class Listener:
+    def __init__(
+        self, settings: Settings, look: Callable[[], Awaitable[Row | None]], *, pooled: bool
+    ) -> None:
+        self._settings = settings
+        self._look = look
+        self._pooled = pooled
+        self._bell = Bell(SystemClock())
+        self._connection: Any = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._starting: asyncio.Task[None] | None = None
+        self._closed = False
+        self._retry_at = 0.0
+        self._last: Row | None = None
+        self._looked_at = 0.0
+
+    def ring(self) -> None:
+        self._bell.ring()
+
+    def looked(self) -> None:
+        """The current task is about to look for work: what comes from now on is new to it."""
+        self._bell.looked()
+
+    async def wait(self, timeout: float) -> bool:
+        deadline = time.monotonic() + timeout
+        listens = await self._listens()
+        if listens:
+            return await self._bell.wait(timeout)
+        while True:
+            await self._poll()
+            left = deadline - time.monotonic()
+            if await self._bell.wait(max(0.0, min(left, self._settings.poll))):
+                return True
+            if left <= self._settings.poll:
+                return False
+
+    async def _poll(self) -> None:
+        with contextlib.suppress(Exception):  # the next one may succeed; who works hears of it anyway
+            seen = await self._look()
+            if seen != self._last:
+                first = self._last is None
+                self._last = seen
+                if not first:
+                    self._bell.ring()
+
+    async def _listens(self) -> bool:
+        """Whether a connection listens, on whatever loop."""
+        if self._pooled or self._closed:
+            return False
+        if self._is_alive():
+            return True
+        if time.monotonic() < self._retry_at:
+            return False
+        self._retry_at = time.monotonic() + _RETRY
+        self._starting = asyncio.get_running_loop().create_task(self._start(), context=Context())
+        try:
+            await asyncio.shield(self._starting)
+        except FAULTS as error:
+            log.warning("cannot listen for changes, looking from time to time instead: %s", error)
+            return False
+        return True
+
+    def _is_alive(self) -> bool:
+        return (
+            self._connection is not None
+            and self._loop is not None
+            and not self._loop.is_closed()
+            and not self._connection.is_closed()
+        )
+
+    async def _start(self) -> None:
+        connection = await connect(self._settings, pooled=True)
+        try:
+            await connection.add_listener(channel(self._settings.schema), self._told)
+        except BaseException:
+            connection.terminate()
+            raise
+        if self._closed:
+            connection.terminate()
+            return
+        connection.add_termination_listener(self._ended)
+        self._connection, self._loop = connection, asyncio.get_running_loop()
+        # What came before nobody could tell us.
+        self._bell.ring()
+
+    def _told(self, *_: Any) -> None:
+        self._bell.ring()
+
+    def _ended(self, *_: Any) -> None:
+        self._retry_at = 0.0
+        self._bell.ring()
+
+    async def close(self) -> None:
+        self._closed = True
+        starting = self._starting
+        if starting is not None and starting.get_loop() is asyncio.get_running_loop():
+            await asyncio.wait({starting})
+        connection, self._connection = self._connection, None
+        if connection is None or connection.is_closed():
+            return
+        if self._loop is asyncio.get_running_loop():
+            with contextlib.suppress(*FAULTS):
+                await connection.close(timeout=2)
+        elif self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(connection.terminate)
+
+
+async def notify(conn: Conn) -> None:
+    await conn.run(NOTIFY, channel(conn.schema))

@@ -1,0 +1,116 @@
+"""Messages to the outside: written with what they tell of, claimed for a while, finished."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.store.consequences import demand_findable
+from holdfast.store.sql.postgres.connect import Conn, Row
+from holdfast.types.outbox import OutboxMessage, OutboxRow, OutboxState
+
+_FIELDS = OutboxRow.__struct_fields__
+_COLUMNS = ", ".join("runs.id" if field == "run" else f"outbox.{field}" for field in _FIELDS)
+_SELECT = f"SELECT {_COLUMNS} FROM @outbox AS outbox LEFT JOIN @runs AS runs ON runs.key = outbox.run_key"
+_OF_HOLD = "outbox.key >= ? AND outbox.key < ? AND outbox.hold = ?"
+_OF_RUN = "outbox.run_key = ? AND outbox.hold IS NULL"
+_UNDER_WAY = "outbox.state = 'waiting' AND outbox.claimed_until IS NOT NULL"
+_DROP = f"DELETE FROM @outbox AS outbox WHERE NOT ({_UNDER_WAY}) AND "
+_EMPTY = f"""
+UPDATE @outbox AS outbox SET state = 'skipped', payload = '\\x7b7d', run_key = NULL WHERE {_UNDER_WAY} AND """
+_LET_GO = f"UPDATE @outbox AS outbox SET run_key = NULL WHERE {_OF_HOLD}"
+_PUT = """
+INSERT INTO @outbox (tenant, run_key, hold, at, topic, key, due_at, payload) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO NOTHING"""
+_DUE = """outbox.state = 'waiting' AND outbox.due_at <= ?::bigint
+AND (outbox.claimed_until IS NULL OR outbox.claimed_until <= ?::bigint)"""
+# One step into the index for each topic: what nobody listens to may wait for ever, and is in nobody's way.
+_TOPICS = """
+SELECT array(WITH RECURSIVE known (topic) AS (
+    SELECT min(topic) FROM @outbox WHERE state = 'waiting'
+    UNION ALL SELECT (SELECT min(topic) FROM @outbox WHERE state = 'waiting' AND topic > known.topic)
+    FROM known WHERE known.topic IS NOT NULL)
+SELECT topic FROM known WHERE topic IS NOT NULL)"""
+# Rows that another dispatcher is just taking are passed over.
+_CLAIM = f"""
+WITH due AS (
+    SELECT outbox.id FROM @outbox AS outbox WHERE outbox.topic = ANY(coalesce(?::text[], ({_TOPICS})))
+    AND {_DUE} ORDER BY outbox.due_at, outbox.id LIMIT ? FOR UPDATE SKIP LOCKED
+), taken AS (
+    UPDATE @outbox AS outbox SET claimed_until = ?::bigint, attempts = attempts + 1
+    FROM due WHERE outbox.id = due.id RETURNING outbox.*)
+{_SELECT.replace("@outbox AS outbox", "taken AS outbox")} ORDER BY outbox.due_at, outbox.id"""
+_FINISH = """
+UPDATE @outbox SET state = ?::text, error = ?, claimed_until = NULL,
+                   due_at = CASE WHEN ?::text = 'waiting' THEN ?::bigint ELSE due_at END
+WHERE id = ? AND attempts = ? AND state = 'waiting'"""
+_REPLAY = """
+UPDATE @outbox SET state = 'waiting', attempts = 0, due_at = ?, claimed_until = NULL, error = NULL
+WHERE id = ? AND state = 'dead'"""
+_STATES = {str(state): state for state in OutboxState}
+
+
+async def put(conn: Conn, now: int, tenant: str, run_key: int | None, message: OutboxMessage) -> None:
+    """Once by its key."""
+    demand_findable(message)
+    due = now if message.due_at is None else message.due_at
+    await conn.run(
+        _PUT, tenant, run_key, message.hold, now, message.topic, message.key, due, message.payload
+    )  # fmt: skip
+
+
+async def claim(conn: Conn, now: int, limit: int, lease: int, topics: Sequence[str]) -> list[OutboxRow]:
+    wanted = list(topics) or None
+    return [_message(v) for v in await conn.rows(_CLAIM, wanted, now, now, limit, now + lease)]
+
+
+async def finish(
+    conn: Conn, message: int, attempt: int, state: OutboxState, error: str | None, due_at: int
+) -> bool:
+    return await conn.run(_FINISH, state, error, state, due_at, message, attempt) == 1
+
+
+async def select(
+    conn: Conn, tenant: str | None, state: OutboxState | None, hold: str | None, limit: int
+) -> list[OutboxRow]:
+    conditions: list[tuple[str, tuple[str, ...]]] = [("true", ())]
+    if hold is not None:
+        conditions.append((_OF_HOLD, _of(hold)))
+    if tenant is not None:
+        conditions.append(("outbox.tenant = ?", (tenant,)))
+    if state is not None:
+        # In the text: partial indexes are of a state.
+        conditions.append((f"outbox.state = '{state}'", ()))
+    text = " AND ".join(condition for condition, _ in conditions)
+    args = [value for _, values in conditions for value in values]
+    waits = state is OutboxState.waiting and hold is None
+    order = "outbox.topic, outbox.due_at, outbox.id" if waits else "outbox.id"
+    found = await conn.rows(f"{_SELECT} WHERE {text} ORDER BY {order} LIMIT ?", *args, limit)
+    return [_message(values) for values in found]
+
+
+async def drop(conn: Conn, run_key: int, holds: Sequence[str]) -> None:
+    """Of a run about to be deleted. What somebody is just telling keeps its number, without content: whoever
+    finishes it late finishes no other message."""
+    for act in (_DROP, _EMPTY):
+        await conn.run(act + _OF_RUN, run_key)
+        await conn.many(act + _OF_HOLD, [_of(hold) for hold in holds])
+
+
+async def let_go(conn: Conn, holds: Sequence[str]) -> None:
+    """What is still to be told of these outlives their run."""
+    await conn.many(_LET_GO, [_of(hold) for hold in holds])
+
+
+def _of(hold: str) -> tuple[str, str, str]:
+    """The stretch of keys that begin with the hold's id and a colon; a semicolon follows it."""
+    return f"{hold}:", f"{hold};", hold
+
+
+async def replay(conn: Conn, now: int, message: int) -> bool:
+    return await conn.run(_REPLAY, now, message) == 1
+
+
+def _message(values: Row) -> OutboxRow:
+    fields = dict(zip(_FIELDS, values, strict=True))
+    fields["state"] = _STATES[fields["state"]]
+    return OutboxRow(**fields)

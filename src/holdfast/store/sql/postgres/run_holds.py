@@ -1,0 +1,92 @@
+"""Holds that a run opens, closes and goes on from: the row, its audit entry and its message, together."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from holdfast.store import consequences
+from holdfast.store.sql.postgres import outbox
+from holdfast.store.sql.postgres.audit import Entries
+from holdfast.store.sql.postgres.connect import Conn, Row
+from holdfast.store.sql.postgres.holds import column
+from holdfast.types.audit import NewAudit
+from holdfast.types.hold import OF_OPEN_ONES, NewHold
+from holdfast.types.outbox import OutboxMessage
+from holdfast.types.record import Side
+
+_FIELDS = NewHold.__struct_fields__
+_OPEN = f"""
+INSERT INTO @holds (run_key, tenant, updated_at, shared, {", ".join(_FIELDS)})
+VALUES (?, ?, ?, ?, {", ".join("?" * len(_FIELDS))}) ON CONFLICT DO NOTHING"""
+_CLOSING = f"""
+UPDATE @holds SET status = ?, closed_reason = ?, closed_by = 'system:engine', closed_at = ?, updated_at = ?,
+                  version = version + 1, {", ".join(f"{name} = NULL" for name in OF_OPEN_ONES)}"""
+_CLOSE = f"{_CLOSING} WHERE id = ? AND run_key = ? AND status = 'pending' RETURNING id, type, epoch, number"
+_CLOSE_ALL = f"{_CLOSING} WHERE run_key = ? AND status = 'pending' RETURNING id, type, epoch, number"
+_RESUME = """
+UPDATE @holds SET resumed_at = ?
+WHERE id = ? AND run_key = ? AND status <> 'pending' AND resumed_at IS NULL"""
+
+
+class Whose(NamedTuple):
+    """The run that a transaction is about."""
+
+    key: int
+    id: str
+    tenant: str
+
+
+class OfRun:
+    """The changes to one run's holds in one transaction."""
+
+    def __init__(self, conn: Conn, now: int, run: Whose, entries: Entries) -> None:
+        self._conn = conn
+        self._now = now
+        self._run = run
+        self._entries = entries
+
+    async def open(self, hold: NewHold) -> None:
+        run = self._run
+        own = (run.key, run.tenant, self._now, list(hold.terms.also_for))
+        fields = [column(field, getattr(hold, field)) for field in _FIELDS]
+        if await self._conn.run(_OPEN, *own, *fields):  # else the same hold, asked again (CP-17)
+            await self._tell(consequences.opened(hold, run.id, self._now), consequences.to_tell_of(hold))
+
+    async def close(self, hold: str, status: str, reason: str) -> None:
+        closing = (status, reason, self._now, self._now, hold, self._run.key)
+        await self._closed(await self._conn.rows(_CLOSE, *closing), status, reason)
+
+    async def close_all(self, reason: str) -> None:
+        closing = ("cancelled", reason, self._now, self._now, self._run.key)
+        await self._closed(await self._conn.rows(_CLOSE_ALL, *closing), "cancelled", reason)
+
+    async def _closed(self, found: list[Row], status: str, reason: str) -> None:
+        for hold, kind, epoch, _ in sorted(found, key=lambda row: row[3]):
+            entry = consequences.closed(hold, self._run.id, self._now, status=status, reason=reason)
+            await self._tell([entry], consequences.to_withdraw(hold, kind, epoch, status=status))
+
+    async def resume(self, hold: str) -> None:
+        await self._conn.run(_RESUME, self._now, hold, self._run.key)
+
+    async def _tell(self, entries: list[NewAudit], message: OutboxMessage | None) -> None:
+        for entry in entries:
+            self._entries.add(self._run.tenant, entry)
+        if message is not None:
+            await outbox.put(self._conn, self._now, self._run.tenant, self._run.key, message)
+
+
+async def apply(conn: Conn, now: int, run: Whose, side: Side, entries: Entries) -> None:
+    of_run = OfRun(conn, now, run, entries)
+    for hold in side.holds:
+        await of_run.open(hold)
+    for closed in side.close_holds:
+        if closed.id not in side.resumed_holds:  # else it was decided before
+            await of_run.close(closed.id, closed.status, closed.reason)
+    for hold in side.resumed_holds:
+        await of_run.resume(hold)
+    if side.close_all_holds is not None:
+        await of_run.close_all(side.close_all_holds)
+
+
+async def close_all(conn: Conn, now: int, run: Whose, reason: str, entries: Entries) -> None:
+    await OfRun(conn, now, run, entries).close_all(reason)

@@ -1,0 +1,227 @@
+"""Runs: made, found, listed and deleted."""
+
+from __future__ import annotations
+
+import msgspec
+
+from holdfast.errors import BlobMissingError, RunNotFoundError, RunReadOnlyError
+from holdfast.store.base import NewRun, RunFilter, RunRow
+from holdfast.store.consequences import DELETED
+from holdfast.store.sql.postgres import outbox
+from holdfast.store.sql.postgres.audit import Entries
+from holdfast.store.sql.postgres.connect import Conn, Row
+from holdfast.store.sql.postgres.run_holds import Whose
+from holdfast.store.sql.postgres.settle import INTO_JOURNAL, JOURNAL, RECORDS, record_values
+from holdfast.store.sql.postgres.side import apply_side, check_transitions, close_all, missing_blob
+from holdfast.types.ids import RunId
+from holdfast.types.record import Side
+from holdfast.types.status import ENDED, RunStatus
+
+FIELDS = RunRow.__struct_fields__
+COLUMNS = ", ".join(FIELDS)
+BY_ID = f"SELECT {COLUMNS} FROM @runs WHERE id = ?"
+
+_GIVEN = (
+    "id", "tenant", "flow", "version", "code", "lane", "priority", "thread", "instance_key",
+    "idempotency_key", "started_by", "deployment", "parent_run", "forked_from", "created_at", "updated_at",
+    "ready_at", "head", "event_seq", "status", "term", "worker", "lease_until",
+)  # fmt: skip
+_INSERT = f"""
+INSERT INTO @runs ({", ".join(_GIVEN)}, feed_pos)
+VALUES ({", ".join("?" * len(_GIVEN))}, CASE WHEN ?::boolean THEN @place(0, 0) ELSE 0 END)
+ON CONFLICT DO NOTHING RETURNING key, event_seq, feed_pos"""
+_TELL = """
+INSERT INTO @feed (pos, run_key, first, last)
+SELECT feed_pos, key, 1, event_seq FROM made WHERE feed_pos > 0"""
+# The run, its first records and its line in the feed in one statement.
+_CREATE = f"""
+WITH made AS ({_INSERT}), written AS (
+    {INTO_JOURNAL}
+    SELECT made.key << 32 | r.seq, r.told + 1, {", ".join(f"r.{name}" for name in JOURNAL)}
+    FROM {RECORDS} CROSS JOIN made
+), told AS ({_TELL})
+SELECT key FROM made"""
+_CREATE_BARE = f"WITH made AS ({_INSERT}), told AS ({_TELL}) SELECT key FROM made"
+_EARLIER = f"SELECT {COLUMNS} FROM @runs WHERE tenant = ? AND flow = ? AND idempotency_key = ?"
+_SUPERSEDE = """
+UPDATE @runs SET status = 'cancelled', worker = NULL, lease_until = NULL, ready_at = NULL,
+                 ended_at = ?, updated_at = ?
+WHERE key = ?"""
+
+_STATUSES = {str(status): status for status in RunStatus}
+_OF_RUN = ("inbox", "timers", "holds", "late_reports", "blob_refs")
+_OF_HOLD = ("hold_notes", "hold_keys", "hold_links")
+
+
+def run_row(values: Row) -> RunRow:
+    fields = dict(zip(FIELDS, values, strict=True))
+    fields["status"] = _STATUSES[fields["status"]]
+    return RunRow(**fields)
+
+
+def is_plain(new: NewRun) -> bool:
+    """One statement makes it."""
+    return new.supersedes is None and all(record.side is None for record in new.first)
+
+
+async def create(conn: Conn, now: int, new: NewRun) -> tuple[RunRow, bool]:
+    fresh = _fresh(now, new)
+    made = await _insert(conn, new, fresh)
+    if made is None:
+        return run_row(await _earlier(conn, new)), False
+    key: int = made[0]
+    if is_plain(new):
+        return msgspec.structs.replace(fresh, key=key), True
+    entries = Entries()
+    sides = [r.side for r in new.first if r.side is not None]
+    await _apply(conn, now, Whose(key, new.id, new.tenant), fresh.status, sides, entries)
+    if new.supersedes is not None:
+        await _supersede(conn, now, new.supersedes, new.id, entries)
+    await entries.append(conn)
+    created = await conn.row(BY_ID, new.id)
+    assert created is not None
+    return run_row(created), True
+
+
+async def _insert(conn: Conn, new: NewRun, fresh: RunRow) -> Row | None:
+    values = [new.idempotency_key if name == "idempotency_key" else getattr(fresh, name) for name in _GIVEN]
+    tells = fresh.event_seq > 0
+    if not new.first:
+        return await conn.row(_CREATE_BARE, *values, tells)
+    columns = [list(column) for column in zip(*record_values(0, new.first), strict=True)]
+    return await conn.row(_CREATE, *values, tells, *columns)
+
+
+async def _apply(
+    conn: Conn, now: int, run: Whose, status: RunStatus, sides: list[Side], entries: Entries
+) -> None:
+    """Whatever is refused here takes the run's row back with it."""
+    missing = await missing_blob(conn, sides)
+    if missing is not None:
+        raise BlobMissingError(
+            f"The blob {missing.hex()} that run {run.id} begins with is not in the store.",
+            hint="Put the blob again, then create the run.",
+        )
+    check_transitions(status, sides)
+    for side in sides:
+        await apply_side(conn, now, run, side, entries)
+
+
+async def _earlier(conn: Conn, new: NewRun) -> Row:
+    """The run that stands in the way of this one."""
+    found = None
+    if new.idempotency_key is not None:
+        found = await conn.row(_EARLIER, new.tenant, new.flow, new.idempotency_key)
+    found = found or await conn.row(BY_ID, new.id)
+    assert found is not None
+    return found
+
+
+def _fresh(now: int, new: NewRun) -> RunRow:
+    """The row of a run about to be inserted, which gives it its key."""
+    claimed = new.claimed_by is not None
+    return RunRow(
+        key=0,
+        id=new.id,
+        tenant=new.tenant,
+        flow=new.flow,
+        version=new.version,
+        code=new.code,
+        status=RunStatus.running if claimed else RunStatus.pending,
+        lane=new.lane,
+        priority=new.priority,
+        term=1 if claimed else 0,
+        worker=new.claimed_by,
+        lease_until=new.lease_until if claimed else None,
+        head=new.first[-1].seq if new.first else -1,
+        event_seq=sum([r.events for r in new.first]),
+        inbox_seq=0,
+        ready_at=new.ready_at,
+        thread=new.thread,
+        instance_key=new.instance_key,
+        parent_run=new.parent_run,
+        forked_from=new.forked_from,
+        superseded_by=None,
+        created_at=new.created_at,
+        updated_at=now,
+        ended_at=None,
+        recoveries=0,
+        error=None,
+        horizon=0,
+        started_by=new.started_by,
+        deployment=new.deployment,
+    )
+
+
+async def _supersede(conn: Conn, now: int, old: RunId, new: RunId, entries: Entries) -> None:
+    sql = "SELECT key, status, read_only, tenant FROM @runs WHERE id = ? FOR UPDATE"
+    found = await conn.row(sql, old)
+    if found is None:
+        raise RunNotFoundError(f"There is no run {old} to supersede.")
+    key, status, read_only, tenant = found
+    if read_only:
+        raise RunReadOnlyError(f"Run {old} is imported history: it cannot be superseded.", run=old)
+    if status not in ENDED:
+        await conn.run(_SUPERSEDE, now, now, key)
+    await close_all(conn, now, Whose(key, old, tenant), f"superseded by run {new}", entries)
+    await conn.run("UPDATE @runs SET superseded_by = ?, term = term + 1 WHERE key = ?", new, key)
+
+
+async def get(conn: Conn, run: RunId) -> RunRow | None:
+    found = await conn.row(BY_ID, run)
+    return None if found is None else run_row(found)
+
+
+async def find(conn: Conn, prefix: str) -> list[RunRow]:
+    sql = f"SELECT {COLUMNS} FROM @runs WHERE id >= ? AND id < ? ORDER BY id LIMIT 10"
+    return [run_row(r) for r in await conn.rows(sql, prefix, prefix + "\U0010ffff")]
+
+
+async def select(conn: Conn, where: RunFilter, after: tuple[int, int] | None, limit: int) -> list[RunRow]:
+    """Newest first. The text depends only on which filters are given."""
+    conditions: list[tuple[str, tuple[object, ...]]] = [("true", ())]
+    for column in ("tenant", "flow", "thread", "version"):
+        value = getattr(where, column)
+        if value is not None:
+            conditions.append((f"{column} = ?", (value,)))
+    if where.status:
+        conditions.append(("status = ANY(?::text[])", (list(where.status),)))
+    if where.created_after is not None:
+        conditions.append(("created_at > ?", (where.created_after,)))
+    if where.created_before is not None:
+        conditions.append(("created_at < ?", (where.created_before,)))
+    if after is not None:
+        conditions.append(("(created_at, key) < (?, ?)", tuple(after)))
+    text = " AND ".join(condition for condition, _ in conditions)
+    args = [value for _, values in conditions for value in values]
+    sql = f"SELECT {COLUMNS} FROM @runs WHERE {text} ORDER BY created_at DESC, key DESC LIMIT ?"
+    return [run_row(r) for r in await conn.rows(sql, *args, limit)]
+
+
+async def delete(conn: Conn, now: int, run: RunId, ended: bool) -> bool:
+    sql = "SELECT key, lease_until, status, tenant FROM @runs WHERE id = ? FOR UPDATE"
+    found = await conn.row(sql, run)
+    if found is None or (found[1] is not None and found[1] > now) or (ended and found[2] not in ENDED):
+        return False
+    key = found[0]
+    for table in ("journal", "events"):
+        await conn.run(f"DELETE FROM @{table} WHERE key BETWEEN ? AND ?", key << 32, key << 32 | 0xFFFF_FFFF)
+    await _delete_holds(conn, now, Whose(key, run, found[3]))
+    for table in _OF_RUN:
+        await conn.run(f"DELETE FROM @{table} WHERE run_key = ?", key)
+    await conn.run("DELETE FROM @runs WHERE key = ?", key)
+    return True
+
+
+async def _delete_holds(conn: Conn, now: int, run: Whose) -> None:
+    """Those still open are closed first: what was sent about them is to be withdrawn, and the audit says so.
+    Of what was to be told before, nothing is left to tell."""
+    found = await conn.rows("SELECT id FROM @holds WHERE run_key = ? ORDER BY number", run.key)
+    holds = [hold for (hold,) in found]
+    await outbox.drop(conn, run.key, holds)
+    entries = Entries()
+    await close_all(conn, now, run, DELETED, entries)
+    await entries.append(conn)
+    await outbox.let_go(conn, holds)
+    for table in _OF_HOLD:
+        await conn.run(f"DELETE FROM @{table} WHERE hold = ANY(?::text[])", holds)

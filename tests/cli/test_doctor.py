@@ -144,7 +144,7 @@ def test_doctor_finds_a_torn_file_when_it_looks_deep(cli: Cli, refund: str) -> N
     change("PRAGMA wal_checkpoint(TRUNCATE)")
     file = Path(STORE)
     raw = apsw.Connection(STORE)
-    (root,) = raw.execute("SELECT rootpage FROM sqlite_master WHERE name = 'holds_by_status'").fetchone()
+    (root,) = raw.execute("SELECT rootpage FROM sqlite_master WHERE name = 'holds_by_age'").fetchone()
     (size,) = raw.execute("PRAGMA page_size").fetchone()
     raw.close()
     data = bytearray(file.read_bytes())

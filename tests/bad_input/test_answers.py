@@ -9,7 +9,6 @@ import pytest
 
 from holdfast import Context, Flow, Holdfast, Result
 from holdfast.errors import (
-    AnswerInvalidError,
     HoldDecidedError,
     HoldNotFoundError,
     InputError,
@@ -69,7 +68,7 @@ async def test_hold_stays_open_when_an_answer_does_not_fit(house: Holdfast, what
     waiting = await asked(flow, house)
     service = await house.service()
     (hold,) = waiting.holds
-    with pytest.raises(AnswerInvalidError) as caught:
+    with pytest.raises(InputError) as caught:
         await service.answer(hold.id, decision, **more)
     assert_refused(caught.value, part)
 
@@ -98,7 +97,7 @@ async def test_answer_is_refused_when_there_is_no_such_hold(house: Holdfast, whi
     service = await house.service()
     with pytest.raises(HoldNotFoundError) as caught:
         await service.answer(which, "approve")
-    assert_refused(caught.value, "no hold", "holdfast runs")
+    assert_refused(caught.value, "no hold", "holdfast holds list")
 
 
 @pytest.mark.covers("CORE-BAD-07")

@@ -11,7 +11,7 @@ from holdfast.cli.shell import By, Json, Store, Text, app, go
 
 notify = typer.Typer(
     no_args_is_help=True,
-    help="Channels that tell people of holds: keep, test, deliver, replay.",
+    help="Channels that tell people of holds: test, deliver, replay.",
     epilog="Examples:  holdfast notify test mail --to me@example.com   ·   holdfast notify dead",
 )
 app.add_typer(notify, name="notify")

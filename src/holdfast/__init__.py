@@ -87,13 +87,13 @@ if TYPE_CHECKING:
         VetoedError,
     )
     from holdfast.frontends.python import Guard, Join, NodeHandle, Retry, all_of, any_of, quorum
+    from holdfast.holds.acts.pacing import Pace
     from holdfast.holds.directory.adapter import Lookups, OutsideDirectory
     from holdfast.holds.directory.base import Away, Circle, Directory, Memberships, Person
     from holdfast.holds.directory.file import FileDirectory
     from holdfast.holds.directory.registrar import Registrar
     from holdfast.holds.directory.tables import TableDirectory
-    from holdfast.holds.feedback import Feedback
-    from holdfast.holds.pacing import Pace
+    from holdfast.holds.looking.feedback import Feedback
     from holdfast.holds.policies.guardrails import Guardrails
     from holdfast.holds.policies.judgement import Judge, Judgement
     from holdfast.holds.policies.policy import Policy
@@ -206,8 +206,8 @@ _HOMES = {
     ),
     "holdfast.agents.judging": ("ModelJudge",),
     "holdfast.app.interactions": ("Interactions",),
-    "holdfast.holds.feedback": ("Feedback",),
-    "holdfast.holds.pacing": ("Pace",),
+    "holdfast.holds.looking.feedback": ("Feedback",),
+    "holdfast.holds.acts.pacing": ("Pace",),
     "holdfast.holds.policies.guardrails": ("Guardrails",),
     "holdfast.holds.policies.judgement": ("Judge", "Judgement"),
     "holdfast.holds.policies.reading": ("read_policy",),

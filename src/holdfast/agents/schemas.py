@@ -9,7 +9,7 @@ from typing import Annotated, Any, cast, get_args, get_origin
 import msgspec
 
 from holdfast.errors import InputError
-from holdfast.holds.schema import problems_in
+from holdfast.holds.forms.schema import problems_in
 from holdfast.model.annotations import field_types, is_pydantic
 from holdfast.model.checks.schemas import schema_faults
 

@@ -11,8 +11,8 @@ from holdfast.types.ids import DEFAULT_TENANT
 
 if TYPE_CHECKING:
     from holdfast.frontends.python import FlowBuilder
-    from holdfast.holds.deployments import Deployments
-    from holdfast.holds.skills import SkillRegistry
+    from holdfast.holds.deploying.deployments import Deployments
+    from holdfast.holds.deploying.skills import SkillRegistry
     from holdfast.store.base import Store
 
 
@@ -23,13 +23,13 @@ class Deploying:
 
     async def skills(self) -> SkillRegistry:
         """Skills of the store: publish, find, yank."""
-        from holdfast.holds.skills import SkillRegistry
+        from holdfast.holds.deploying.skills import SkillRegistry
 
         return SkillRegistry(await self.open())
 
     async def deployments(self) -> Deployments:
         """Deployments of the store: find, delegate, revoke."""
-        from holdfast.holds.deployments import Deployments
+        from holdfast.holds.deploying.deployments import Deployments
 
         return Deployments(await self.open())
 

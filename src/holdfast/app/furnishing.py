@@ -18,13 +18,13 @@ from holdfast.holds.notify.channels import Channels
 from holdfast.holds.notify.deliverer import Deliverer
 from holdfast.holds.notify.settings import NotifySettings, read_settings, settings_from_environment
 from holdfast.holds.service import HoldService
-from holdfast.holds.sweeping import HoldSweeper
+from holdfast.holds.timing.sweeping import HoldSweeper
 from holdfast.store.base import Store
 from holdfast.types.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
-    from holdfast.holds.files import Scan
-    from holdfast.holds.pacing import Pace
+    from holdfast.holds.acts.pacing import Pace
+    from holdfast.holds.forms.attaching import Scan
     from holdfast.holds.policies.guardrails import Guardrails
     from holdfast.holds.policies.judgement import Judges
     from holdfast.holds.policies.loading import Given, Rules

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from holdfast.checkpoint.difference import Diff
+    from holdfast.holds.acts.pacing import Pace
     from holdfast.holds.directory.base import Directory
-    from holdfast.holds.files import Scan
+    from holdfast.holds.forms.attaching import Scan
     from holdfast.holds.notify.channel import Channel
     from holdfast.holds.notify.settings import NotifySettings
-    from holdfast.holds.pacing import Pace
     from holdfast.holds.policies.guardrails import Guardrails
     from holdfast.holds.policies.judgement import Judges
     from holdfast.holds.policies.loading import Given

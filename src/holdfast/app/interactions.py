@@ -18,10 +18,10 @@ from holdfast.errors import (
     RequestExistsError,
     TooManyPendingError,
 )
-from holdfast.holds.feedback import Feedback, FeedbackBook
 from holdfast.holds.interactions.answers import Answer, answer_of
 from holdfast.holds.interactions.question import KINDS, Question
 from holdfast.holds.interactions.statistics import Statistics, statistics_of
+from holdfast.holds.looking.feedback import Feedback, FeedbackBook
 from holdfast.runs.context import Context
 from holdfast.store.base import RunRow
 from holdfast.types.hold import HoldFilter, HoldRow

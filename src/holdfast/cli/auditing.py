@@ -10,8 +10,8 @@ from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house
 from holdfast.cli.screen import note, print_json, say, table
 from holdfast.errors import InputError
-from holdfast.holds.auditing import Audited, SignedHead, check_head, sign_head, verify_audit
-from holdfast.holds.history import entry_of
+from holdfast.holds.looking.auditing import Audited, SignedHead, check_head, sign_head, verify_audit
+from holdfast.holds.looking.history import entry_of
 from holdfast.types.audit import AuditRow
 from holdfast.types.clock import iso
 

@@ -84,7 +84,7 @@ def _teach(parameter: Any) -> None:
     elif kind == "HOLD":
         parameter.shell_complete = _from_store(_holds)
     elif kind == "VIEW":
-        from holdfast.holds.listing import VIEWS
+        from holdfast.holds.looking.listing import VIEWS
 
         parameter.shell_complete = _fixed(VIEWS)
     elif name == "flow" and parameter.param_type_name == "option":

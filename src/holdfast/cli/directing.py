@@ -13,7 +13,7 @@ from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house
 from holdfast.cli.screen import fields, note, print_json, say, table
 from holdfast.errors import InputError, NotFoundError
-from holdfast.holds.assigning import parse_assignee
+from holdfast.holds.authority.assigning import parse_assignee
 from holdfast.holds.directory.base import Away, Circle, Memberships, Person
 from holdfast.holds.directory.registrar import Registrar
 from holdfast.holds.directory.tables import TableDirectory

@@ -8,11 +8,11 @@ from holdfast.cli.opening import open_house
 from holdfast.cli.screen import note, print_json, say, table
 from holdfast.cli.telling import clock_time
 from holdfast.errors import InputError
-from holdfast.holds import conflicts
-from holdfast.holds.assigning import parse_assignee
-from holdfast.holds.link_keys import LinkKeys
-from holdfast.holds.linking import Links
-from holdfast.holds.links import Grant, new_key, strength_of, written
+from holdfast.holds.acts import conflicts
+from holdfast.holds.authority.assigning import parse_assignee
+from holdfast.holds.linking.keys import LinkKeys
+from holdfast.holds.linking.opening import Links
+from holdfast.holds.linking.tokens import Grant, new_key, strength_of, written
 from holdfast.types.clock import iso
 from holdfast.types.duration import parse_duration
 from holdfast.types.terms import operator

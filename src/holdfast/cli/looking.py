@@ -27,7 +27,7 @@ from holdfast.cli.telling import command, hold_json, tell_holds, version_text
 from holdfast.cli.timing import SHOWN, money, tell_timeline, timeline_json
 from holdfast.drawing import to_text
 from holdfast.errors import InputError, RunNotFoundError, StoreError
-from holdfast.holds.deployments import Deployments
+from holdfast.holds.deploying.deployments import Deployments
 from holdfast.model.secrets import masked
 from holdfast.runs.service import RunService
 from holdfast.runs.timeline import Timeline, make_timeline

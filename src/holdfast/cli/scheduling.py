@@ -11,11 +11,11 @@ from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house
 from holdfast.cli.screen import fields, print_json, say, table
 from holdfast.errors import InputError
-from holdfast.holds.calendar_book import Calendars
-from holdfast.holds.calendar_rules import calendar_from, read_rules
-from holdfast.holds.calendars import Calendar, zone_of
-from holdfast.holds.deadlines import after
-from holdfast.holds.rescheduling import change_calendar
+from holdfast.holds.timing.calendar_book import Calendars
+from holdfast.holds.timing.calendar_rules import calendar_from, read_rules
+from holdfast.holds.timing.calendars import Calendar, zone_of
+from holdfast.holds.timing.deadlines import after
+from holdfast.holds.timing.rescheduling import change_calendar
 from holdfast.types.clock import SystemClock, iso, to_datetime, to_micros
 from holdfast.types.duration import parse_length
 from holdfast.types.ids import DEFAULT_TENANT

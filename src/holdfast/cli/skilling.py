@@ -12,8 +12,8 @@ from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house
 from holdfast.cli.screen import fields, note, print_json, say, table
 from holdfast.errors import InputError
-from holdfast.holds.ranges import is_exact
-from holdfast.holds.skills import SkillRegistry, parse_binding
+from holdfast.holds.deploying.ranges import is_exact
+from holdfast.holds.deploying.skills import SkillRegistry, parse_binding
 from holdfast.types.lasting import clock_time
 from holdfast.types.skill import Skill
 

@@ -12,8 +12,8 @@ from typing import Protocol
 import msgspec
 
 from holdfast.errors import InputError, StoreError
-from holdfast.holds.assigning import parse_assignee
-from holdfast.holds.reminding import next_reminder
+from holdfast.holds.authority.assigning import parse_assignee
+from holdfast.holds.timing.reminding import next_reminder
 from holdfast.telemetry import log
 from holdfast.types.hold import HoldFacts, NewHold
 from holdfast.types.wording import told

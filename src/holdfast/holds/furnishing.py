@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from holdfast.holds.addressing import Addressee
-from holdfast.holds.calendar_book import Calendars
-from holdfast.holds.deadlines import Deadlines
-from holdfast.holds.delegating import DelegatedUser, DeploymentDefaults
-from holdfast.holds.deployments import Deployments
+from holdfast.holds.authority.addressing import Addressee
+from holdfast.holds.deploying.delegating import DelegatedUser, DeploymentDefaults
+from holdfast.holds.deploying.deployments import Deployments
 from holdfast.holds.desk import Desk, Preparing
 from holdfast.holds.directory.base import Directory
+from holdfast.holds.timing.calendar_book import Calendars
+from holdfast.holds.timing.deadlines import Deadlines
 from holdfast.store.base import Store
 
 

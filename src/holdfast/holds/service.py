@@ -12,24 +12,24 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.errors import AnswerInvalidError
-from holdfast.holds import resolving
-from holdfast.holds.answers import Submission, read_body
-from holdfast.holds.changing import look, refuse
-from holdfast.holds.leaving import Leaving, When
-from holdfast.holds.office import Office
-from holdfast.holds.resolving import Resolved, Terms
+from holdfast.holds.acts import resolving
+from holdfast.holds.acts.answers import Submission, read_body
+from holdfast.holds.acts.changing import look, refuse
+from holdfast.holds.acts.leaving import Leaving, When
+from holdfast.holds.acts.office import Office
+from holdfast.holds.acts.resolving import Resolved, Terms
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
 from holdfast.types.terms import Actor
 
 if TYPE_CHECKING:
-    from holdfast.holds.auditing import Audited, SignedHead
-    from holdfast.holds.bulk import Bulk
+    from holdfast.holds.acts.bulk import Bulk
+    from holdfast.holds.acts.pacing import Pace
     from holdfast.holds.directory.base import Directory
-    from holdfast.holds.files import Scan
-    from holdfast.holds.history import Entry
-    from holdfast.holds.listing import Page
-    from holdfast.holds.metrics import Lasting, Metrics
-    from holdfast.holds.pacing import Pace
+    from holdfast.holds.forms.attaching import Scan
+    from holdfast.holds.looking.auditing import Audited, SignedHead
+    from holdfast.holds.looking.history import Entry
+    from holdfast.holds.looking.listing import Page
+    from holdfast.holds.looking.metrics import Lasting, Metrics
     from holdfast.holds.policies.guardrails import Guardrails
     from holdfast.store.base import Store
 
@@ -67,7 +67,7 @@ class HoldService(Leaving):
         limit: int = 50,
     ) -> Page:
         """Views: mine, groups, asked, unrouted, watching, snoozed, done, breakpoints, all."""
-        from holdfast.holds import listing
+        from holdfast.holds.looking import listing
 
         return await listing.list_holds(
             self.office, actor, view=view, where=where, order=order, cursor=cursor, limit=limit
@@ -75,13 +75,13 @@ class HoldService(Leaving):
 
     async def count(self, actor: Actor, *, view: str = "mine", where: HoldFilter | None = None) -> int:
         """How many that list has, by the same rule."""
-        from holdfast.holds import listing
+        from holdfast.holds.looking import listing
 
         return await listing.count_holds(self.office, actor, view=view, where=where)
 
     async def history(self, actor: Actor, hold: str) -> Sequence[Entry]:
         """What happened to it, oldest first."""
-        from holdfast.holds import history
+        from holdfast.holds.looking import history
 
         return await history.history(self.office, actor, hold)
 
@@ -89,19 +89,19 @@ class HoldService(Leaving):
         self, actor: Actor, *, where: HoldFilter | None = None, lasting: Lasting | None = None
     ) -> Metrics:
         """Figures about what the actor may see; `lasting`: a calendar's `between`, for business hours."""
-        from holdfast.holds import metrics
+        from holdfast.holds.looking import metrics
 
         return await metrics.metrics(self.office, actor, where=where, lasting=lasting)
 
     async def verify_audit(self, tenant: str, *, against: SignedHead | None = None) -> Audited:
         """Whether a tenant's audit is whole, and which record is not."""
-        from holdfast.holds import auditing
+        from holdfast.holds.looking import auditing
 
         return await auditing.verify_audit(self.store, tenant, against=against)
 
     async def sign_head(self, tenant: str, secret: bytes) -> SignedHead:
         """Where a tenant's audit stands, signed, to be kept elsewhere."""
-        from holdfast.holds import auditing
+        from holdfast.holds.looking import auditing
 
         return await auditing.sign_head(self.store, tenant, secret)
 
@@ -109,7 +109,7 @@ class HoldService(Leaving):
         self, actor: Actor, hold: str, *, key: bytes | None = None, to_head: bool = True
     ) -> bytes:
         """One decision as a file that can be checked offline, signed where there is a key."""
-        from holdfast.holds import evidence
+        from holdfast.holds.looking import evidence
 
         return await evidence.hand_out(self.office, actor, hold, key=key, to_head=to_head)
 
@@ -170,7 +170,7 @@ class HoldService(Leaving):
         reason: str | None = None,
     ) -> Resolved:
         """Decide it in a few seconds, unless `undo` comes first."""
-        from holdfast.holds import placing
+        from holdfast.holds.acts import placing
 
         terms = Terms(if_match=if_match, idempotency_key=idempotency_key, reason=reason)
         said = await self._read(actor, hold, body)
@@ -178,7 +178,7 @@ class HoldService(Leaving):
 
     async def undo(self, actor: Actor, hold: str) -> HoldRow:
         """Take one's own placed decision back."""
-        from holdfast.holds import placing
+        from holdfast.holds.acts import placing
 
         return await placing.undo(self.office, actor, hold)
 
@@ -192,7 +192,7 @@ class HoldService(Leaving):
         versions: Mapping[str, int] | None = None,
     ) -> Bulk:
         """One decision on many, each by itself; a preview says what would be and writes nothing."""
-        from holdfast.holds import bulk
+        from holdfast.holds.acts import bulk
 
         return await bulk.bulk(self.office, actor, holds, said_in(body), preview=preview, versions=versions)
 
@@ -200,7 +200,7 @@ class HoldService(Leaving):
         self, actor: Actor, hold: str, *, reason: str = "cancelled", if_match: int | None = None
     ) -> HoldRow:
         """Withdraw it: the run ends as cancelled, or sees an error where its terms say so."""
-        from holdfast.holds import cancelling
+        from holdfast.holds.acts import cancelling
 
         return await cancelling.cancel(self.office, actor, hold, reason=reason, if_match=if_match)
 
@@ -216,7 +216,7 @@ class HoldService(Leaving):
         if_match: int | None = None,
     ) -> HoldRow:
         """Give it to somebody else, who is told."""
-        from holdfast.holds import reassigning
+        from holdfast.holds.acts import reassigning
 
         until = None if expires_at is None else self._instant(expires_at)
         return await reassigning.reassign(
@@ -233,7 +233,7 @@ class HoldService(Leaving):
         if_match: int | None = None,
     ) -> HoldRow:
         """Give it a later deadline."""
-        from holdfast.holds import reassigning
+        from holdfast.holds.acts import reassigning
 
         return await reassigning.extend(
             self.office, actor, hold, self._instant(until), reason=reason, if_match=if_match
@@ -248,31 +248,31 @@ class HoldService(Leaving):
         reason: str | None = None,
     ) -> HoldRow:
         """Take it for a while; an unrouted one becomes one's own."""
-        from holdfast.holds import claiming
+        from holdfast.holds.acts import claiming
 
         return await claiming.claim(self.office, actor, hold, seconds=seconds, reason=reason)
 
     async def release(self, actor: Actor, hold: str) -> HoldRow:
-        from holdfast.holds import claiming
+        from holdfast.holds.acts import claiming
 
         return await claiming.release(self.office, actor, hold)
 
     # ------------------------------------------------------------------ talking about it
     async def ask_back(self, actor: Actor, hold: str, text: str, *, to: str = "requester") -> HoldRow:
         """Ask the `requester`, the `agent` or a colleague; the deadline stands still until they reply."""
-        from holdfast.holds import asking_back
+        from holdfast.holds.acts import asking_back
 
         return await asking_back.ask_back(self.office, actor, hold, text, to=to)
 
     async def reply(self, actor: Actor, hold: str, text: str, *, question: str | None = None) -> HoldRow:
         """Answer what was asked back; `question`: which, where several are open."""
-        from holdfast.holds import asking_back
+        from holdfast.holds.acts import asking_back
 
         return await asking_back.reply(self.office, actor, hold, text, question=question)
 
     async def drop_question(self, actor: Actor, hold: str, *, question: str | None = None) -> HoldRow:
         """Take back what was asked back: nobody has to reply, and the deadline goes on."""
-        from holdfast.holds import asking_back
+        from holdfast.holds.acts import asking_back
 
         return await asking_back.drop_question(self.office, actor, hold, question=question)
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.errors import InputError, VersionMismatchError
-from holdfast.holds.deployments import Deployments
-from holdfast.holds.skills import load_pinned
+from holdfast.holds.deploying.deployments import Deployments
+from holdfast.holds.deploying.skills import load_pinned
 from holdfast.model.pinning import kept_pins, pins_of
 from holdfast.model.program import Program
 from holdfast.runs.skills import RunSkills

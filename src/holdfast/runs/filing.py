@@ -62,7 +62,7 @@ def _digest_of(reference: Any) -> bytes:
 async def inherited_files(desk: BlobDesk, source: RunRow) -> set[bytes]:
     """The files that a run and those it was forked from were answered with: a fork goes on with them, and
     keeps them when its source is gone."""
-    from holdfast.holds.filed import decided_files
+    from holdfast.holds.forms.filed import decided_files
 
     store, found, runs = desk.store, set[bytes](), [source]
     own, here = set(await store.blobs_of(source.id)), desk.of(source.tenant)

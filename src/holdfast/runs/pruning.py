@@ -77,7 +77,7 @@ async def prune(service: RunService, run: str, *, keep: int = KEEP) -> int:
     if horizon is None or horizon <= row.horizon:
         return 0
     reader = await _exact_reader(service, row)
-    from holdfast.holds.filed import files_of
+    from holdfast.holds.forms.filed import files_of
     from holdfast.runs.pictures import fold_to
 
     folded = await fold_to(service, row, horizon, reader)
@@ -285,7 +285,7 @@ async def collect_blobs(service: RunService, *, grace: float = GRACE) -> int:
 
     Condemned first, then the object, then the row: a settle that names one meanwhile puts it again.
     """
-    from holdfast.holds.filed import let_go_unused
+    from holdfast.holds.forms.filed import let_go_unused
 
     await let_go_unused(service.store)
     older_than = service.store.now() - int(grace * 1e6)

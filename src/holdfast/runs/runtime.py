@@ -27,7 +27,7 @@ from holdfast.errors import (
 from holdfast.holds.desk import Desk
 from holdfast.holds.furnishing import usual_desk
 from holdfast.holds.service import HoldService
-from holdfast.holds.sweeping import HoldSweeper
+from holdfast.holds.timing.sweeping import HoldSweeper
 from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs.blobs import BlobDesk, Objects

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from holdfast.holds.closing import cancelled
+from holdfast.holds.acts.closing import cancelled
 from holdfast.runs.pending import ALL
 from holdfast.store.base import Store
 from holdfast.types.ids import RunId

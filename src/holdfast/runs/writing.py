@@ -123,7 +123,7 @@ class Writer:
         self._append(record, blobs)
         return record.seq
 
-    def uncheckpointed(self, error: Exception) -> None:
+    def uncheckpointed(self, error: BaseException) -> None:
         """From the recorder: the store is away. Told on the run as soon as it is back."""
         info = ErrorInfo(getattr(error, "code", ""), type(error).__name__, str(error))
         self._tell(AttemptBody("uncheckpointed", info))

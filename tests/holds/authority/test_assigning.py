@@ -7,7 +7,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.errors import DirectoryUnavailableError, InputError
-from holdfast.holds.assigning import looks_like_email, parse_assignee, person_key, route, same_person
+from holdfast.holds.authority.assigning import (
+    looks_like_email,
+    parse_assignee,
+    person_key,
+    route,
+    same_person,
+)
 from holdfast.types.terms import ASSIGNEE_TYPES, Assignee
 from tests.holds.authority.people import Firm
 

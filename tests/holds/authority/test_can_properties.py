@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.holds.authority import ACTIONS, Past, can
-from holdfast.holds.standing import Capacity, Standing
+from holdfast.holds.authority.permitting import ACTIONS, Past, can
+from holdfast.holds.authority.standing import Capacity, Standing
 from holdfast.types.terms import MANAGE, OVERRIDE, RESOLVE, Actor
 from tests.holds.authority.people import NOW, hold_for
 

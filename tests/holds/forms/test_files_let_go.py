@@ -12,7 +12,7 @@ from holdfast.checkpoint.codec import pack
 from holdfast.checkpoint.registry import EMPTY
 from holdfast.checkpoint.spill import spill
 from holdfast.errors import StoreUnavailableError
-from holdfast.holds.filed import files_of, let_go_unused
+from holdfast.holds.forms.filed import files_of, let_go_unused
 from holdfast.runs.pruning import collect_blobs
 from holdfast.types.hold import HoldRow
 from tests.holds.forms.signing import PDF, asks, contract

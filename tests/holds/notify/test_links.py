@@ -17,12 +17,12 @@ from holdfast.errors import (
     LinkInvalidError,
     SettingsError,
 )
-from holdfast.holds import links
-from holdfast.holds.answers import Submission
-from holdfast.holds.conflicts import resolution_of
-from holdfast.holds.linking import Links
-from holdfast.holds.links import Grant, LinkKey, keys_from_environment, mint, new_key, read, written
-from holdfast.holds.office import Office
+from holdfast.holds.acts.answers import Submission
+from holdfast.holds.acts.conflicts import resolution_of
+from holdfast.holds.acts.office import Office
+from holdfast.holds.linking.opening import Links
+from holdfast.holds.linking import tokens as links
+from holdfast.holds.linking.tokens import Grant, LinkKey, keys_from_environment, mint, new_key, read, written
 from holdfast.types.clock import MICROS
 from holdfast.types.hold import HoldChange, Unchanged
 from holdfast.types.status import HoldStatus

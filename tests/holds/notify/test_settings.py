@@ -9,8 +9,9 @@ import pytest
 
 from holdfast import Flow, Holdfast, Worker
 from holdfast.errors import EgressError, SettingsError
-from holdfast.holds.answers import Submission
-from holdfast.holds.linking import Links
+from holdfast.holds.acts.answers import Submission
+from holdfast.holds.acts.office import Office
+from holdfast.holds.linking.opening import Links
 from holdfast.holds.notify.channel import Scope
 from holdfast.holds.notify.channels import Channels
 from holdfast.holds.notify.digest import Digest
@@ -22,7 +23,6 @@ from holdfast.holds.notify.settings import (
     read_settings,
     tenant_spec,
 )
-from holdfast.holds.office import Office
 from holdfast.testing.clock import FakeClock
 from holdfast.types.document import Document
 from holdfast.types.hold import HoldRow

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.holds.service import HoldService
-from holdfast.holds.sweeping import HoldSweeper
+from holdfast.holds.timing.sweeping import HoldSweeper
 from holdfast.store.base import Store
 from holdfast.types.hold import HoldRow
 from holdfast.types.terms import MANAGE, Actor

@@ -15,7 +15,7 @@ from holdfast.holds.notify.channels import Channels
 from holdfast.holds.notify.deliverer import Deliverer
 from holdfast.holds.notify.notice import Notice
 from holdfast.holds.service import HoldService
-from holdfast.holds.sweeping import HoldSweeper
+from holdfast.holds.timing.sweeping import HoldSweeper
 from holdfast.store.base import Store
 from holdfast.store.open import open_store
 from holdfast.testing.clock import START, FakeClock

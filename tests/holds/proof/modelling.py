@@ -10,11 +10,11 @@ import msgspec
 
 from holdfast import Flow, Holdfast
 from holdfast.errors import HoldfastError
+from holdfast.holds.acts.resolving import Resolved
 from holdfast.holds.notify.channels import Channels
 from holdfast.holds.notify.deliverer import Deliverer
-from holdfast.holds.resolving import Resolved
 from holdfast.holds.service import HoldService
-from holdfast.holds.sweeping import HoldSweeper
+from holdfast.holds.timing.sweeping import HoldSweeper
 from holdfast.store.base import Store
 from holdfast.testing.clock import FakeClock
 from holdfast.types.hold import HoldRow

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from holdfast import Flow, Holdfast, Result
-from holdfast.holds.auditing import verify_audit
+from holdfast.holds.looking.auditing import verify_audit
 from holdfast.holds.service import HoldService
 from holdfast.store.base import Store
 from holdfast.testing.clock import FakeClock

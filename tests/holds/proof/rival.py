@@ -13,7 +13,7 @@ from typing import Any
 
 from holdfast.errors import HoldfastError
 from holdfast.holds.service import HoldService
-from holdfast.holds.sweeping import HoldSweeper
+from holdfast.holds.timing.sweeping import HoldSweeper
 from holdfast.store.base import Store
 from holdfast.store.open import open_store
 from holdfast.types.clock import SystemClock

@@ -13,14 +13,14 @@ from holdfast.errors import (
     HoldDecidedError,
     HoldReassignedError,
 )
-from holdfast.holds.answers import Submission
-from holdfast.holds.link_keys import LinkKeys
-from holdfast.holds.linking import Links
-from holdfast.holds.links import Grant, LinkKey, mint
-from holdfast.holds.office import Office
-from holdfast.holds.resolving import Resolved
+from holdfast.holds.acts.answers import Submission
+from holdfast.holds.acts.office import Office
+from holdfast.holds.acts.resolving import Resolved
+from holdfast.holds.linking.keys import LinkKeys
+from holdfast.holds.linking.opening import Links
+from holdfast.holds.linking.tokens import Grant, LinkKey, mint
 from holdfast.holds.service import HoldService
-from holdfast.holds.sweeping import Swept
+from holdfast.holds.timing.sweeping import Swept
 from holdfast.store.base import Store
 from holdfast.types.clock import MICROS
 from holdfast.types.hold import HoldRow

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast import Holdfast, RunBusyError
 from holdfast.errors import HoldNotFoundError
-from holdfast.holds.resolving import Resolved
+from holdfast.holds.acts.resolving import Resolved
 from holdfast.holds.service import HoldService
 from holdfast.store.base import Store
 from holdfast.testing.clock import FakeClock

@@ -9,8 +9,8 @@ import pytest
 
 from holdfast import Flow, Holdfast
 from holdfast.errors import HoldDecidedError, HoldReassignedError
-from holdfast.holds.resolving import Resolved
-from holdfast.holds.sweeping import Swept
+from holdfast.holds.acts.resolving import Resolved
+from holdfast.holds.timing.sweeping import Swept
 from holdfast.store.base import Store
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus, RunStatus

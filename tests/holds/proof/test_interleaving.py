@@ -15,16 +15,16 @@ import msgspec
 import pytest
 
 from holdfast.errors import ConflictError, ForbiddenError, InputError, NotFoundError
-from holdfast.holds.answers import Submission
-from holdfast.holds.auditing import verify_audit
-from holdfast.holds.link_keys import LinkKeys
-from holdfast.holds.linking import Links
-from holdfast.holds.links import Grant, mint
+from holdfast.holds.acts.answers import Submission
+from holdfast.holds.acts.office import Office
+from holdfast.holds.linking.keys import LinkKeys
+from holdfast.holds.linking.opening import Links
+from holdfast.holds.linking.tokens import Grant, mint
+from holdfast.holds.looking.auditing import verify_audit
 from holdfast.holds.notify.channels import Channels
 from holdfast.holds.notify.deliverer import Deliverer
-from holdfast.holds.office import Office
 from holdfast.holds.service import HoldService
-from holdfast.holds.sweeping import HoldSweeper
+from holdfast.holds.timing.sweeping import HoldSweeper
 from holdfast.store.base import Store
 from holdfast.testing.clock import FakeClock
 from holdfast.types.hold import HoldRow

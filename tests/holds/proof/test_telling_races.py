@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from holdfast.holds.acts.resolving import Resolved
 from holdfast.holds.notify.channels import Channels
 from holdfast.holds.notify.deliverer import Deliverer
 from holdfast.holds.notify.recipients import recipients_of
-from holdfast.holds.resolving import Resolved
-from holdfast.holds.sweeping import HoldSweeper
+from holdfast.holds.timing.sweeping import HoldSweeper
 from holdfast.store.base import Store
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.holds.approvals import Vote, tally
-from holdfast.holds.authority import can
-from holdfast.holds.standing import Standing
+from holdfast.holds.authority.approvals import Vote, tally
+from holdfast.holds.authority.permitting import can
+from holdfast.holds.authority.standing import Standing
 from holdfast.types.consent import NO, YES, approves, consent, refusal, refuses
 from holdfast.types.hold import Option
 from holdfast.types.terms import OVERRIDE, RESOLVE, Actor, Approval, HoldTerms

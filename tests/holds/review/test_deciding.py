@@ -19,7 +19,7 @@ from holdfast.errors import (
     InputError,
     NotFoundError,
 )
-from holdfast.holds.interface import as_interface
+from holdfast.holds.looking.interface import as_interface
 from holdfast.testing.clock import FakeClock
 from holdfast.types.outbox import ASKED_BACK, CLOSED
 from holdfast.types.terms import Actor

@@ -6,9 +6,9 @@ import pytest
 
 from holdfast import Flow, Holdfast
 from holdfast.errors import NotAssignedError
-from holdfast.holds.calendar_book import Calendars
 from holdfast.holds.desk import Desk
-from holdfast.holds.rescheduling import change_calendar
+from holdfast.holds.timing.calendar_book import Calendars
+from holdfast.holds.timing.rescheduling import change_calendar
 from holdfast.runs.preparing import Preparer
 from holdfast.types.hold import HoldFacts, NewHold
 from holdfast.types.terms import operator

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.errors import InputError, SkillNotFoundError, SkillPublishedError
-from holdfast.holds import ranges
+from holdfast.holds.deploying import ranges
 from holdfast.types.skill import SkillTool, digest_of
 
 pytestmark = pytest.mark.anyio

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.holds.deadlines import after, armed, length_at, with_ladder
-from holdfast.holds.expiring import SWEEP_INTERVAL, Ahead, lapse
+from holdfast.holds.timing.deadlines import after, armed, length_at, with_ladder
+from holdfast.holds.timing.expiring import SWEEP_INTERVAL, Ahead, lapse
 from holdfast.model.holding import default_of
 from holdfast.types.hold import HoldChange, HoldRow, Option
 from holdfast.types.status import HoldStatus

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.holds.sweeping import HoldSweeper
+from holdfast.holds.timing.sweeping import HoldSweeper
 from holdfast.store.base import Store
 from holdfast.testing.conformance.kit import StoreKit
 from holdfast.types.hold import HoldChange, Note

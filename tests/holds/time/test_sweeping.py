@@ -12,9 +12,9 @@ import pytest
 
 from holdfast.errors import DirectoryUnavailableError, StoreBusyError
 from holdfast.holds.directory.base import Circle
-from holdfast.holds.expiring import Ahead, lapse
 from holdfast.holds.policies.guardrails import Guardrails
-from holdfast.holds.sweeping import HoldSweeper, Swept
+from holdfast.holds.timing.expiring import Ahead, lapse
+from holdfast.holds.timing.sweeping import HoldSweeper, Swept
 from holdfast.store.base import Store
 from holdfast.testing.conformance.kit import StoreKit
 from holdfast.types.hold import HoldChange, HoldRow, Unchanged

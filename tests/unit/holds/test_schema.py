@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.holds.schema import KEYWORDS, problems_in
+from holdfast.holds.forms.schema import KEYWORDS, problems_in
 from holdfast.model.checks import schemas
 from holdfast.model.checks.schemas import schema_faults
 

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from holdfast.holds.schema import problems_in
+from holdfast.holds.forms.schema import problems_in
 from holdfast.model.checks.patterns import is_explosive, longest_text
 from holdfast.model.checks.schemas import schema_faults
 

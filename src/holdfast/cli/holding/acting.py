@@ -16,8 +16,8 @@ from holdfast.cli.opening import open_house
 from holdfast.cli.screen import print_json, say
 from holdfast.cli.telling import HOLDS_SHOWN
 from holdfast.errors import HoldNotFoundError, InputError, RunNotFoundError
-from holdfast.holds.assigning import parse_assignee
-from holdfast.holds.interface import as_interface
+from holdfast.holds.authority.assigning import parse_assignee
+from holdfast.holds.looking.interface import as_interface
 from holdfast.holds.service import HoldService
 from holdfast.types.duration import DurationError, parse_duration
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow

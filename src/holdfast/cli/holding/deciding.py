@@ -13,10 +13,10 @@ from holdfast.cli.main import Exit
 from holdfast.cli.screen import note, print_json, say, table
 from holdfast.cli.telling import command
 from holdfast.errors import InputError
-from holdfast.holds.answers import Submission
-from holdfast.holds.bulk import Bulk, BulkItem
-from holdfast.holds.conflicts import resolution_of
-from holdfast.holds.interface import as_interface
+from holdfast.holds.acts.answers import Submission
+from holdfast.holds.acts.bulk import Bulk, BulkItem
+from holdfast.holds.acts.conflicts import resolution_of
+from holdfast.holds.looking.interface import as_interface
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus
 

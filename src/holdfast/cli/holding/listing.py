@@ -11,10 +11,10 @@ from holdfast.cli.holding.wording import SHORT, assignee_of, countdown, roughly,
 from holdfast.cli.main import Exit
 from holdfast.cli.screen import fields, note, print_json, say, table
 from holdfast.cli.telling import command
-from holdfast.holds.interface import as_interface
-from holdfast.holds.listing import MAX_LIMIT, Page
-from holdfast.holds.metrics import Metrics, Spread
-from holdfast.holds.searching import Query, read_query
+from holdfast.holds.looking.interface import as_interface
+from holdfast.holds.looking.listing import MAX_LIMIT, Page
+from holdfast.holds.looking.metrics import Metrics, Spread
+from holdfast.holds.looking.searching import Query, read_query
 from holdfast.types.clock import MICROS
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus

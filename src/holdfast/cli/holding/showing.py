@@ -24,10 +24,10 @@ from holdfast.cli.holding.wording import (
 from holdfast.cli.main import Exit
 from holdfast.cli.screen import brief, fields, note, print_json, say, table
 from holdfast.cli.telling import command
-from holdfast.holds.answers import Submission
-from holdfast.holds.history import Entry
-from holdfast.holds.interface import as_interface
-from holdfast.holds.voting import ballots_of
+from holdfast.holds.acts.answers import Submission
+from holdfast.holds.acts.voting import ballots_of
+from holdfast.holds.looking.history import Entry
+from holdfast.holds.looking.interface import as_interface
 from holdfast.types.clock import iso
 from holdfast.types.hold import HoldRow, Note
 from holdfast.types.lasting import clock_time

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.holds.conflicts import resolution_of
+from holdfast.holds.acts.conflicts import resolution_of
 from holdfast.types.clock import MICROS
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus

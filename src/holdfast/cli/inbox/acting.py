@@ -15,7 +15,7 @@ from holdfast.cli.inbox.reading import Reader
 from holdfast.cli.inbox.spans import cut, flat
 from holdfast.cli.inbox.state import PAGE, Act, State, told
 from holdfast.errors import FormInvalidError, HoldfastError, InputError
-from holdfast.holds.assigning import same_person
+from holdfast.holds.authority.assigning import same_person
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus
 

@@ -21,7 +21,7 @@ from holdfast.cli.inbox.fields import (
 )
 from holdfast.cli.inbox.state import Act, Filling, Prompt, State, Step, told
 from holdfast.errors import FormInvalidError
-from holdfast.holds.answers import Submission, needs_input
+from holdfast.holds.acts.answers import Submission, needs_input
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus
 

@@ -14,9 +14,9 @@ from holdfast.cli.inbox.deciding import drafted, typed_so_far
 from holdfast.cli.inbox.refreshing import merged, reread
 from holdfast.cli.inbox.state import Sheet, State, told
 from holdfast.errors import ConflictError, ForbiddenError, HoldfastError, NotFoundError
-from holdfast.holds.history import Entry
-from holdfast.holds.listing import Page
-from holdfast.holds.searching import read_query
+from holdfast.holds.looking.history import Entry
+from holdfast.holds.looking.listing import Page
+from holdfast.holds.looking.searching import read_query
 from holdfast.types.hold import HoldFilter, HoldRow
 from holdfast.types.status import HoldStatus
 

@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.cli.holding.wording import assignee_of, outcome_of, placed_of
 from holdfast.cli.inbox.state import Sheet, State, told
-from holdfast.holds.assigning import same_person
+from holdfast.holds.authority.assigning import same_person
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus
 

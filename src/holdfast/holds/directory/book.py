@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from holdfast.holds.assigning import person_key
+from holdfast.holds.authority.assigning import person_key
 from holdfast.holds.directory.base import Circle, Memberships, Person
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import msgspec
 
 from holdfast.errors import DirectoryUnavailableError, SettingsError
-from holdfast.holds.assigning import person_key
+from holdfast.holds.authority.assigning import person_key
 from holdfast.holds.directory.base import Away, Circle, Memberships, Person
 from holdfast.holds.directory.book import Book
 from holdfast.telemetry import log

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from holdfast.errors import ConflictError, InputError, NotFoundError
-from holdfast.holds.assigning import looks_like_email, parse_assignee, person_key
+from holdfast.holds.authority.assigning import looks_like_email, parse_assignee, person_key
 from holdfast.holds.directory.base import Away, Circle, Person
 from holdfast.holds.directory.tables import ADDRESS, AWAY, GROUP, PERSON, ROLE, TableDirectory
 from holdfast.store.base import Store

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from holdfast.holds.assigning import person_key
+from holdfast.holds.authority.assigning import person_key
 from holdfast.holds.directory.base import Away, Circle, Memberships, Person
 from holdfast.store.base import Store
 from holdfast.types.document import Document

@@ -14,7 +14,7 @@ from holdfast.errors import ExpressionError
 from holdfast.holds.forms.files import read_file
 from holdfast.holds.forms.misfit import Misfit
 from holdfast.holds.forms.money import amount_of
-from holdfast.holds.schema import problems_in
+from holdfast.holds.forms.schema import problems_in
 from holdfast.model.forms import kinds
 from holdfast.types.duration import parse_duration
 

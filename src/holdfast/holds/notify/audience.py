@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from holdfast.holds.approvals import voters_of
-from holdfast.holds.assigning import DELEGATED, UNROUTED, parse_assignee, same_person
-from holdfast.holds.deployments import Deployments
+from holdfast.holds.authority.approvals import voters_of
+from holdfast.holds.authority.assigning import DELEGATED, UNROUTED, parse_assignee, same_person
+from holdfast.holds.deploying.deployments import Deployments
 from holdfast.store.base import Store
 from holdfast.types.hold import HoldRow
 from holdfast.types.outbox import ASKED_BACK

@@ -6,8 +6,8 @@ from typing import Final
 
 import msgspec
 
-from holdfast.holds.assigning import DELEGATED, UNROUTED
-from holdfast.holds.deployments import Deployments
+from holdfast.holds.authority.assigning import DELEGATED, UNROUTED
+from holdfast.holds.deploying.deployments import Deployments
 from holdfast.holds.notify.channel import tell
 from holdfast.holds.notify.channels import Channels
 from holdfast.holds.notify.escaping import one_line

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.holds.link_keys import LinkKeys
-from holdfast.holds.links import Grant, mint, strength_of
+from holdfast.holds.linking.keys import LinkKeys
+from holdfast.holds.linking.tokens import Grant, mint, strength_of
 from holdfast.holds.notify.notice import Notice
 from holdfast.store.base import Store
 from holdfast.types.hold import HoldRow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from holdfast.holds.assigning import looks_like_email, person_key
+from holdfast.holds.authority.assigning import looks_like_email, person_key
 from holdfast.holds.directory.base import Directory, Person
 from holdfast.types.terms import Assignee
 

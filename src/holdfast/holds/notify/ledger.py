@@ -6,12 +6,12 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.holds import reminding
-from holdfast.holds.calendar_book import Calendars
-from holdfast.holds.looking_ahead import Scout
+from holdfast.holds.acts.telling import entry
 from holdfast.holds.notify.channel import Delivery
 from holdfast.holds.notify.recipients import SYSTEM, note_of, outcome, recipients_of
-from holdfast.holds.telling import entry
+from holdfast.holds.timing import reminding
+from holdfast.holds.timing.calendar_book import Calendars
+from holdfast.holds.timing.looking_ahead import Scout
 from holdfast.store.base import Store
 from holdfast.types.hold import HoldChange, HoldRow, Unchanged
 from holdfast.types.ids import HoldId

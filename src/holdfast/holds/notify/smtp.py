@@ -14,7 +14,7 @@ from hashlib import sha256
 import msgspec
 
 from holdfast.errors import SettingsError
-from holdfast.holds.assigning import looks_like_email
+from holdfast.holds.authority.assigning import looks_like_email
 from holdfast.holds.directory.base import Directory
 from holdfast.holds.notify.channel import Delivery, Scope
 from holdfast.holds.notify.escaping import one_line

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.holds.reminding import is_wanted, ping_of
+from holdfast.holds.timing.reminding import is_wanted, ping_of
 from holdfast.model.breaks import TYPE as BREAKPOINT
 from holdfast.store.holding import Outbox
 from holdfast.types.hold import HoldRow

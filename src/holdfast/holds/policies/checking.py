@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.errors import HoldfastError, PolicyInvalidError
-from holdfast.holds.assigning import parse_assignee
+from holdfast.holds.authority.assigning import parse_assignee
 from holdfast.holds.policies.deadlines import read_on_timeout
 from holdfast.holds.policies.judgement import Judges
 from holdfast.holds.policies.rules import Rule

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from holdfast.holds.deployments import Deployments
+from holdfast.holds.deploying.deployments import Deployments
 from holdfast.holds.policies.policy import Policy
 from holdfast.store.base import Store
 

@@ -11,14 +11,14 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.errors import ConflictError, HoldfastError, StoreError
-from holdfast.holds.answers import Submission
-from holdfast.holds.office import Office
+from holdfast.holds.acts.answers import Submission
+from holdfast.holds.acts.office import Office
+from holdfast.holds.acts.resolving import Terms, resolve
 from holdfast.holds.policies.applying import is_for_people
 from holdfast.holds.policies.facts import as_asked, facts_of_row
 from holdfast.holds.policies.judgement import Judgement, asked
 from holdfast.holds.policies.loading import Rulebook
 from holdfast.holds.policies.policy import Chosen, named
-from holdfast.holds.resolving import Terms, resolve
 from holdfast.telemetry import log
 from holdfast.types.audit import NewAudit, canonical
 from holdfast.types.clock import MICROS, Clock

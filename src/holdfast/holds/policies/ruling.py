@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.holds.office import Office
+from holdfast.holds.acts.office import Office
 from holdfast.holds.policies.applying import PolicyStep
 from holdfast.holds.policies.guardrails import Guardrails
 from holdfast.holds.policies.judging import Arbiter

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.holds.closing import resolved
-from holdfast.holds.telling import VETOED, entry, event
+from holdfast.holds.acts.closing import resolved
+from holdfast.holds.acts.telling import VETOED, entry, event
 from holdfast.types.hold import HoldChange, HoldRow
 
 if TYPE_CHECKING:

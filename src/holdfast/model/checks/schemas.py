@@ -183,4 +183,4 @@ _CHECKS: Final[dict[str, _Check]] = {
 }
 
 KEYWORDS: Final = frozenset(_CHECKS)
-"""What `holdfast.holds.schema` checks."""
+"""What `holdfast.holds.forms.schema` checks."""

@@ -1,0 +1,1 @@
+"""What people do to a hold: each act a module, all by one compare-and-set."""

@@ -1,0 +1,1 @@
+"""Who a hold is for, and who may do what to it."""

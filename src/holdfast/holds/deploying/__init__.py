@@ -1,0 +1,1 @@
+"""Deployments with their delegation and defaults, and the skills that they bind."""

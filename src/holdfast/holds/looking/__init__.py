@@ -1,0 +1,1 @@
+"""Lists, history, figures, evidence: what can be seen of holds."""

@@ -1,0 +1,1 @@
+"""Calendars, deadlines, reminders, and the sweeps that act on them."""

@@ -20,8 +20,8 @@ from holdfast.errors import (
 from holdfast.holds.acts.answers import Submission
 from holdfast.holds.acts.conflicts import resolution_of
 from holdfast.holds.acts.office import Office
-from holdfast.holds.linking.opening import Links
 from holdfast.holds.linking import tokens as links
+from holdfast.holds.linking.opening import Links
 from holdfast.holds.linking.tokens import Grant, LinkKey, keys_from_environment, mint, new_key, read, written
 from holdfast.types.clock import MICROS
 from holdfast.types.hold import HoldChange, Unchanged

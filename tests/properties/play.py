@@ -26,7 +26,7 @@ from holdfast.model.events import derive_events
 from holdfast.model.graph import EdgeKind, Graph
 from holdfast.model.position import SETTLED, Exec, Position
 from holdfast.model.snapshot import dump_position, load_position
-from holdfast.runs.loading import segment_loader
+from holdfast.runs.loading import items_between
 from holdfast.runs.sealing import Sealer
 from holdfast.types.ids import RunId
 from holdfast.types.record import Kind, Record
@@ -74,16 +74,6 @@ def draft_snapshot(plain: dict[str, Any]) -> Record:
     record = Record(0, Kind.snapshot, 0, 0, "", 0, 0, "", "", "", False, 0, b"", b"")
     SEALER.seal(record, SnapshotBody(plain), 1)
     return record
-
-
-class JournalOnly:
-    """As much of a store as the loading of segments needs."""
-
-    def __init__(self, journal: list[Record]) -> None:
-        self.journal = journal
-
-    def read_now(self, _run: str, *, first: int, last: int) -> list[Record]:
-        return self.journal[first : last + 1]
 
 
 def fold(graph: Graph, journal: list[Record], upto: int | None = None) -> Position:
@@ -264,7 +254,7 @@ class Play:
     def _indexed(self) -> Position:
         """From a snapshot that names long lists by their records, as the worker writes it (D-27)."""
         record = draft_snapshot(dump_position(self.pos, whole=False, by_ref=True))
-        load = segment_loader(JournalOnly(self.journal), SEALER, RUN)
+        load = items_between(SEALER, RUN, lambda *, first, last: self.journal[first : last + 1])
         return load_position(SEALER.open(record).position, load=load)
 
     # ---------------------------------------------------------------- handlers

@@ -130,6 +130,11 @@ async def segment_loader(store: Store, sealer: Sealer, run: RunId, *bodies: Any)
     between = partial(store.read_now, run)
     if Capability.inline not in store.capabilities:
         between = await _read_ahead(store, run, bodies)
+    return items_between(sealer, run, between)
+
+
+def items_between(sealer: Sealer, run: RunId, between: Callable[..., list[Record]]) -> Loader:
+    """The same over whatever hands out the records from `first` to `last`."""
 
     def load_items(scope: str, partition: str, key: str, segment: Segment) -> list[Any]:
         found: list[Any] = []

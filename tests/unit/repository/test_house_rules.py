@@ -129,6 +129,9 @@ def test_ci_calls_check_and_test_and_fails_when_one_does(tmp_path: Path, breaks:
     fake.parent.mkdir()
     fake.write_text(f'#!/bin/sh\necho "$*" >> "$PWD/called"\n[ "$1" != "{breaks}" ]\n')
     fake.chmod(0o755)
+    apt = tmp_path / "bin/apt-get"  # it has one lock for the whole machine
+    apt.write_text("#!/bin/sh\n")
+    apt.chmod(0o755)
     env = {**os.environ, "PATH": f"{fake.parent}:{os.environ['PATH']}"}
     done = subprocess.run(["bash", ".ci/run"], cwd=tmp_path, env=env, capture_output=True, text=True)
     assert (tmp_path / "called").read_text().split() == ["check", "test"]

@@ -70,7 +70,7 @@ async def test_driver_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyP
     for name in [name for name in sys.modules if name.startswith(("asyncpg", "holdfast.store.sql.postgres"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "asyncpg", None)
-    await refused("postgresql://h/d", SettingsError, "asyncpg", "holdfast[postgres]")
+    await refused("postgresql://h/d", SettingsError, "asyncpg", "[postgres]")
 
 
 @pytest.mark.covers("FLEET-BAD-02")

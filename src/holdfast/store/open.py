@@ -68,6 +68,6 @@ async def _open_postgres(address: str, given: dict[str, Any], clock: Clock | Non
     except ModuleNotFoundError as error:
         raise SettingsError(
             "A store on PostgreSQL needs the driver asyncpg, which is not installed.",
-            hint="pip install 'holdfast[postgres]'",
+            hint="Install the extra `postgres`: pip install '.[postgres]' in a clone of Holdfast.",
         ) from error
     return await PostgresStore.open(settings_of(address, given, FORMS), clock)

@@ -193,7 +193,7 @@ def _yaml(text: str, name: str) -> Any:
     except ImportError:
         raise SettingsError(
             f"policy {name!r} is YAML, and no reader for that is installed.",
-            hint="Install holdfast[yaml], or write it as TOML or JSON.",
+            hint="Install the extra `yaml`, or write it as TOML or JSON.",
         ) from None
     try:
         return yaml.safe_load(text)

@@ -9,7 +9,7 @@ import msgspec
 from holdfast.cli import doctor_runs, doctor_store
 from holdfast.cli.findings import FAIL, OK, Finding
 from holdfast.cli.main import Exit
-from holdfast.cli.opening import address_of, open_house
+from holdfast.cli.opening import open_house, shown_address
 from holdfast.cli.screen import print_json, say
 from holdfast.errors import HoldfastError
 
@@ -35,7 +35,7 @@ async def _findings(store: str | None, *, deep: bool) -> AsyncIterator[Finding]:
     try:
         async with open_house(store, must_exist=True) as house:
             service = await house.service()
-            yield Finding("store", OK, f"{address_of(store)} can be opened")
+            yield Finding("store", OK, f"{shown_address(store)} can be opened")
             async for finding in doctor_store.of_store(service, store, deep=deep):
                 yield finding
             async for finding in doctor_runs.of_runs(service, store, deep=deep):

@@ -8,7 +8,7 @@ from pathlib import Path
 from holdfast.cli.locating import is_file, load_flow
 from holdfast.cli.looking import graph_json
 from holdfast.cli.main import Exit
-from holdfast.cli.opening import address_of, open_house, store_exists
+from holdfast.cli.opening import open_house, shown_address, store_exists
 from holdfast.cli.picturing import picture_of
 from holdfast.cli.screen import busy, draw, is_plain, note, print_json, width
 from holdfast.drawing import Picture, from_graph, to_svg, to_text
@@ -59,7 +59,7 @@ async def _picture(what: str, *, expand: bool, store: str | None) -> Picture:
         return from_graph(load_flow(what).program().graph, expand=expand)
     except FlowNotFoundError:
         raise FlowNotFoundError(
-            f"{what!r} is neither a run nor a flow of {address_of(store)}, nor a module with a flow.",
+            f"{what!r} is neither a run nor a flow of {shown_address(store)}, nor a module with a flow.",
             hint="Name path/to/file.py[:name], a run's id, or a flow: `holdfast runs` shows both.",
         ) from None
 

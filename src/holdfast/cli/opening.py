@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import msgspec
@@ -16,10 +17,18 @@ from holdfast.types.duration import DurationError, parse_duration
 from holdfast.types.retention import parse_retention
 
 DEFAULT_LEASE = 10.0
+_BEFORE_HOST = re.compile(r"(://[^:/?#@]*):[^/?#]*@")
+_PASSWORD = re.compile(r"([?&]password=)[^&#]*")
 
 
 def address_of(store: str | None) -> str:
     return store or os.environ.get("HOLDFAST_STORE") or DEFAULT_STORE
+
+
+def shown_address(store: str | None) -> str:
+    """The same as it may be printed: without a password."""
+    whole = _BEFORE_HOST.sub(r"\1:***@", address_of(store))
+    return _PASSWORD.sub(r"\1***", whole)
 
 
 def open_house(

@@ -12,6 +12,7 @@ import msgspec
 from holdfast.app.result import Result
 from holdfast.cli.forming import KEY, form_lines, sample_data
 from holdfast.cli.main import Exit
+from holdfast.cli.opening import shown_address
 from holdfast.cli.screen import brief, fields, note, say
 from holdfast.types.clock import to_datetime
 from holdfast.types.event import Event
@@ -94,7 +95,11 @@ def _answering(which: str, choice: str, store: str | None, data: str) -> str:
 
 def command(verb: str, rest: str, store: str | None) -> str:
     """What a person types next, for the same store."""
-    named = f" --store {quote(store)}" if store and store != os.environ.get("HOLDFAST_STORE") else ""
+    named = (
+        f" --store {quote(shown_address(store))}"
+        if store and store != os.environ.get("HOLDFAST_STORE")
+        else ""
+    )
     return f"holdfast {verb} {rest}{named}"
 
 

@@ -24,7 +24,8 @@ ON_POSTGRES = ("conformance", "fleet", "codes_core", "long_lists", "resume", "wo
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         always = item.path.parent.name in ON_POSTGRES or item.path.stem.removeprefix("test_") in ON_POSTGRES
-        if not always and "postgres" in item.name.partition("[")[2]:
+        parameters = item.name.partition("[")[2].rstrip("]").split("-")
+        if not always and "postgres" in parameters:
             item.add_marker(pytest.mark.soak)
 
 

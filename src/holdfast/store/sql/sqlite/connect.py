@@ -13,9 +13,6 @@ Row = tuple[Any, ...]
 Args = Sequence[Any] | Mapping[str, Any]
 
 PAGE_SIZE = 4096
-CHECKPOINT_EVERY = 4_000
-"""Pages of the log (16 MB) after which they are written back, each that changed once, with two flushes.
-SQLite's own 1,000 are full after fifteen runs that ask somebody; up to 4,062 are found through one table."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -85,7 +82,6 @@ def connect(settings: Settings) -> Connection:
     conn.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     conn.execute(f"PRAGMA synchronous = {settings.sync.upper()}")
     conn.execute("PRAGMA temp_store = MEMORY")
-    conn.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_EVERY}")
     # SQLite's own lower() knows ASCII only.
     conn.create_scalar_function("folded", str.casefold, 1, deterministic=True)
     if sys.platform == "darwin":

@@ -24,10 +24,6 @@ from holdfast.errors import (
     StoreError,
     VersionMismatchError,
 )
-from holdfast.holds.desk import Desk
-from holdfast.holds.furnishing import usual_desk
-from holdfast.holds.service import HoldService
-from holdfast.holds.timing.sweeping import HoldSweeper
 from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs.blobs import BlobDesk, Objects
@@ -50,8 +46,11 @@ from holdfast.types.retention import Retention
 from holdfast.types.status import RunStatus
 
 if TYPE_CHECKING:
+    from holdfast.holds.desk import Desk
     from holdfast.holds.notify.deliverer import Deliverer
     from holdfast.holds.policies.judging import Arbiter
+    from holdfast.holds.service import HoldService
+    from holdfast.holds.timing.sweeping import HoldSweeper
     from holdfast.runs.watching import Watch
 
 
@@ -100,6 +99,11 @@ class Runtime:
         arbiter: Arbiter | None = None,
         deliverer: Deliverer | None = None,
     ) -> None:
+        # With the first runtime: whoever only builds flows needs none of them.
+        from holdfast.holds.furnishing import usual_desk
+        from holdfast.holds.service import HoldService
+        from holdfast.holds.timing.sweeping import HoldSweeper
+
         self.store = store
         self.clock: Clock = clock or SystemClock()
         self.settings = settings or RunSettings()

@@ -48,8 +48,8 @@ class World:
         return pay
 
 
-def a_flow(model: Model, *tools: Any, **options: Any) -> Flow:
-    flow = Flow("talk")
+def a_flow(model: Model, *tools: Any, mode: str = "barrier", **options: Any) -> Flow:
+    flow = Flow("talk", mode=mode)
     options.setdefault("output", "answer")
     flow.agent("bot", model=model, instructions="Be brief.", tools=list(tools), **options)
     return flow

@@ -60,30 +60,15 @@ async def prepare(
         )
         own |= kept
     service.runtime.carry(program)
-    spec = program.graph.spec
-    start, scratch = program.schema.start(given)
-    run = RunId(run_id) if run_id else new_run_id()
-    now = service.store.now()
-    code = program.code_digest
-    decision = begin(
-        program.graph,
-        run,
-        version=program.version,
-        code=code,
-        given=start,
-        scratch=scratch,
-        mode=mode or spec.mode,
-        now=now,
-        options=own,
-        fits=Fitting(program),
-    )
+    spec, now = program.graph.spec, service.store.now()
+    decision = _begun(program, run_id, given, mode or spec.mode, now, own)
     await service.keep_flow(program)
     new = NewRun(
-        id=run,
+        id=RunId(decision.pos.run),
         tenant=tenant,
         flow=program.graph.name,
         version=program.version,
-        code=code,
+        code=program.code_digest,
         lane=lane or spec.lane,
         priority=spec.priority if priority is None else priority,
         thread=thread,
@@ -97,6 +82,24 @@ async def prepare(
     )
     await service.runtime.preparer.prepare_all(new.first, facts_of(new))
     return new, decision.pos
+
+
+def _begun(
+    program: Program, run_id: str | None, given: Any, mode: str, now: int, options: dict[str, Any]
+) -> Decision:
+    start, scratch = program.schema.start(given)
+    return begin(
+        program.graph,
+        RunId(run_id) if run_id else new_run_id(),
+        version=program.version,
+        code=program.code_digest,
+        given=start,
+        scratch=scratch,
+        mode=mode,
+        now=now,
+        options=options,
+        fits=Fitting(program),
+    )
 
 
 async def _sealed(service: RunService, program: Program, decision: Decision, tenant: str) -> list[Record]:

@@ -7,6 +7,7 @@ import msgspec
 from holdfast.errors import BlobMissingError, RunNotFoundError, RunReadOnlyError
 from holdfast.store.base import NewRun, RunFilter, RunRow
 from holdfast.store.consequences import DELETED
+from holdfast.store.sql.fresh import fresh_row
 from holdfast.store.sql.postgres import outbox
 from holdfast.store.sql.postgres.audit import Entries
 from holdfast.store.sql.postgres.connect import Conn, Row
@@ -65,7 +66,7 @@ def is_plain(new: NewRun) -> bool:
 
 
 async def create(conn: Conn, now: int, new: NewRun) -> tuple[RunRow, bool]:
-    fresh = _fresh(now, new)
+    fresh = fresh_row(now, new)
     made = await _insert(conn, new, fresh)
     if made is None:
         return run_row(await _earlier(conn, new)), False
@@ -115,42 +116,6 @@ async def _earlier(conn: Conn, new: NewRun) -> Row:
     found = found or await conn.row(BY_ID, new.id)
     assert found is not None
     return found
-
-
-def _fresh(now: int, new: NewRun) -> RunRow:
-    """The row of a run about to be inserted, which gives it its key."""
-    claimed = new.claimed_by is not None
-    return RunRow(
-        key=0,
-        id=new.id,
-        tenant=new.tenant,
-        flow=new.flow,
-        version=new.version,
-        code=new.code,
-        status=RunStatus.running if claimed else RunStatus.pending,
-        lane=new.lane,
-        priority=new.priority,
-        term=1 if claimed else 0,
-        worker=new.claimed_by,
-        lease_until=new.lease_until if claimed else None,
-        head=new.first[-1].seq if new.first else -1,
-        event_seq=sum([r.events for r in new.first]),
-        inbox_seq=0,
-        ready_at=new.ready_at,
-        thread=new.thread,
-        instance_key=new.instance_key,
-        parent_run=new.parent_run,
-        forked_from=new.forked_from,
-        superseded_by=None,
-        created_at=new.created_at,
-        updated_at=now,
-        ended_at=None,
-        recoveries=0,
-        error=None,
-        horizon=0,
-        started_by=new.started_by,
-        deployment=new.deployment,
-    )
 
 
 async def _supersede(conn: Conn, now: int, old: RunId, new: RunId, entries: Entries) -> None:

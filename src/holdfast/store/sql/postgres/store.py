@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, NoReturn, TypeVar
 from weakref import WeakSet
 
+from holdfast.errors import StoreError
 from holdfast.store.base import (
     Capability,
     Claim,
@@ -156,7 +157,7 @@ class PostgresStore(Holding):
         return None
 
     def read_now(self, run: RunId, *, first: int, last: int) -> NoReturn:
-        raise NotImplementedError("a store over the network reads nothing in place")
+        raise StoreError("A store over the network reads nothing in place.", hint="Use `read`.")
 
     async def park(self, lease: Lease, *, status: RunStatus, inbox_seen: int, ready_at: int | None) -> bool:
         how = Park(status, inbox_seen, ready_at)

@@ -7,6 +7,7 @@ import msgspec
 from holdfast.errors import BlobMissingError, RunNotFoundError, RunReadOnlyError
 from holdfast.store.base import NewRun, RunFilter, RunRow
 from holdfast.store.consequences import DELETED
+from holdfast.store.sql.fresh import fresh_row
 from holdfast.store.sql.sqlite import outbox
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
 from holdfast.store.sql.sqlite.run_holds import Whose
@@ -45,7 +46,7 @@ def run_row(values: Row) -> RunRow:
 
 
 def create(cur: Cursor, now: int, new: NewRun) -> tuple[RunRow, bool]:
-    fresh = _fresh(now, new)
+    fresh = fresh_row(now, new)
     inserted = row(cur, _INSERT, _values(new, fresh))
     if inserted is None:
         return run_row(_earlier(cur, new)), False
@@ -54,7 +55,7 @@ def create(cur: Cursor, now: int, new: NewRun) -> tuple[RunRow, bool]:
         append(cur, key, new.first, 0)
     sides = [r.side for r in new.first if r.side is not None]
     if sides:
-        _apply(cur, now, new, key, sides)
+        _apply(cur, now, Whose(key, new.id, new.tenant), fresh.status, sides)
     if new.supersedes is not None:
         _supersede(cur, now, new.supersedes, new.id)
     if not sides:
@@ -64,17 +65,17 @@ def create(cur: Cursor, now: int, new: NewRun) -> tuple[RunRow, bool]:
     return run_row(created), True
 
 
-def _apply(cur: Cursor, now: int, new: NewRun, key: int, sides: list[Side]) -> None:
+def _apply(cur: Cursor, now: int, run: Whose, status: RunStatus, sides: list[Side]) -> None:
     """Whatever is refused here takes the run's row back with it."""
     missing = missing_blob(cur, sides)
     if missing is not None:
         raise BlobMissingError(
-            f"The blob {missing.hex()} that run {new.id} begins with is not in the store.",
+            f"The blob {missing.hex()} that run {run.id} begins with is not in the store.",
             hint="Put the blob again, then create the run.",
         )
-    check_transitions(_lease(new)[0], sides)
+    check_transitions(status, sides)
     for side in sides:
-        apply_side(cur, now, Whose(key, new.id, new.tenant), side)
+        apply_side(cur, now, run, side)
 
 
 def _earlier(cur: Cursor, new: NewRun) -> Row:
@@ -87,42 +88,6 @@ def _earlier(cur: Cursor, new: NewRun) -> Row:
     return found
 
 
-def _fresh(now: int, new: NewRun) -> RunRow:
-    """The row of a run about to be inserted, which gives it its key."""
-    status, term, worker, lease_until = _lease(new)
-    return RunRow(
-        key=0,
-        id=new.id,
-        tenant=new.tenant,
-        flow=new.flow,
-        version=new.version,
-        code=new.code,
-        status=status,
-        lane=new.lane,
-        priority=new.priority,
-        term=term,
-        worker=worker,
-        lease_until=lease_until,
-        head=new.first[-1].seq if new.first else -1,
-        event_seq=sum([r.events for r in new.first]),
-        inbox_seq=0,
-        ready_at=new.ready_at,
-        thread=new.thread,
-        instance_key=new.instance_key,
-        parent_run=new.parent_run,
-        forked_from=new.forked_from,
-        superseded_by=None,
-        created_at=new.created_at,
-        updated_at=now,
-        ended_at=None,
-        recoveries=0,
-        error=None,
-        horizon=0,
-        started_by=new.started_by,
-        deployment=new.deployment,
-    )
-
-
 def _values(new: NewRun, run: RunRow) -> Row:
     return (
         run.id, run.tenant, run.flow, run.version, run.code, run.lane, run.priority, run.thread,
@@ -130,13 +95,6 @@ def _values(new: NewRun, run: RunRow) -> Row:
         run.forked_from, run.created_at, run.updated_at, run.ready_at, run.head, run.event_seq,
         run.status, run.term, run.worker, run.lease_until,
     )  # fmt: skip
-
-
-def _lease(new: NewRun) -> tuple[RunStatus, int, str | None, int | None]:
-    """status, term, worker, lease_until"""
-    if new.claimed_by is None:
-        return RunStatus.pending, 0, None, None
-    return RunStatus.running, 1, new.claimed_by, new.lease_until
 
 
 def _supersede(cur: Cursor, now: int, old: RunId, new: RunId) -> None:

@@ -17,8 +17,10 @@ from typing import Any, Protocol
 
 import msgspec
 
+from holdfast.store.fleet import Fleet
 from holdfast.store.holding import Audit, Documents, Holds, Outbox
 from holdfast.types.event import EventRow
+from holdfast.types.gate import Gate
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId
 from holdfast.types.memory import Memory
@@ -60,6 +62,9 @@ class NewRun(msgspec.Struct, kw_only=True):
     # Created and claimed in one transaction, by whoever is about to drive it: term 1, running.
     claimed_by: str | None = None
     lease_until: int | None = None
+    # From the widest to the narrowest, at which it stands; written with the run. Where one is closed the run
+    # is not claimed at once: it stands in line.
+    gates: list[Gate] = []
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,6 +102,8 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     started_by: str | None = None
     deployment: str | None = None
     migrated: int = 0  # the record at which it went over to its present version; 0: it was started on it
+    gate: str = ""  # the name of the narrowest gate that it stands at
+    dead: bool = False  # given up by the reaper: its worker fell silent too often (see `deaths`)
 
 
 class RunHistory(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,6 +130,7 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     version: str | None = None
     created_after: int | None = None
     created_before: int | None = None
+    dead: bool | None = None
 
 
 class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -398,6 +406,7 @@ class Store(
     Audit,
     Outbox,
     Documents,
+    Fleet,
     Moving,
     Flows,
     BlobRows,

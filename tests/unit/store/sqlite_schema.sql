@@ -56,6 +56,8 @@ CREATE INDEX runs_by_flow ON runs (flow, created_at);
 
 CREATE INDEX runs_by_status ON runs (status, created_at);
 
+CREATE INDEX runs_dead ON runs (created_at) WHERE dead;
+
 CREATE INDEX runs_leased ON runs (tenant, lease_until) WHERE worker IS NOT NULL;
 
 CREATE INDEX runs_newest ON runs (created_at);
@@ -65,6 +67,8 @@ CREATE INDEX runs_of_thread ON runs (thread, created_at) WHERE thread IS NOT NUL
 CREATE UNIQUE INDEX runs_once ON runs (tenant, flow, idempotency_key) WHERE idempotency_key IS NOT NULL;
 
 CREATE INDEX runs_ready ON runs (priority, tenant, ready_at) WHERE worker IS NULL AND ready_at IS NOT NULL;
+
+CREATE INDEX schedules_due ON schedules (next_at) WHERE next_at IS NOT NULL;
 
 CREATE INDEX timers_due ON timers (fire_at);
 
@@ -109,6 +113,17 @@ CREATE TABLE codes (
     marks BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE deaths (
+    run_key INTEGER NOT NULL,
+    term INTEGER NOT NULL,
+    worker TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    lease_until INTEGER NOT NULL,
+    head INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    PRIMARY KEY (run_key, term)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE documents (
     number INTEGER PRIMARY KEY,
     tenant TEXT NOT NULL,
@@ -140,6 +155,23 @@ CREATE TABLE flows (
     created_at INTEGER NOT NULL,
     graph BLOB NOT NULL,
     PRIMARY KEY (name, version)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE gate_starts (
+    gate TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    run_key INTEGER NOT NULL,
+    PRIMARY KEY (gate, at, run_key)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE gates (
+    name TEXT PRIMARY KEY,
+    within TEXT,
+    concurrency INTEGER,
+    rate INTEGER,
+    per INTEGER NOT NULL DEFAULT 0,
+    fixed INTEGER NOT NULL DEFAULT 0 CHECK (fixed IN (0, 1)),
+    updated_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE hold_keys (
@@ -341,8 +373,21 @@ CREATE TABLE runs (
     created_at INTEGER NOT NULL,
     ended_at INTEGER,
     error TEXT, read_only INTEGER NOT NULL DEFAULT 0 CHECK (
-    read_only = 0 OR (read_only = 1 AND worker IS NULL AND ready_at IS NULL)), migrated INTEGER NOT NULL DEFAULT 0, started_by TEXT, deployment TEXT,
+    read_only = 0 OR (read_only = 1 AND worker IS NULL AND ready_at IS NULL)), migrated INTEGER NOT NULL DEFAULT 0, started_by TEXT, deployment TEXT, gate TEXT NOT NULL DEFAULT '', dead INTEGER NOT NULL DEFAULT 0 CHECK (dead IN (0, 1)),
     CHECK ((worker IS NULL) = (lease_until IS NULL))
+) STRICT;
+
+CREATE TABLE schedules (
+    tenant TEXT NOT NULL,
+    name TEXT NOT NULL,
+    flow TEXT NOT NULL,
+    next_at INTEGER,
+    last_at INTEGER,
+    last_run TEXT,
+    revision INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (tenant, name)
 ) STRICT;
 
 CREATE TABLE timers (
@@ -356,6 +401,14 @@ CREATE TABLE turns (
     tenant TEXT PRIMARY KEY,
     turn INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE workers (
+    name TEXT PRIMARY KEY,
+    incarnation TEXT NOT NULL,
+    seen_at INTEGER NOT NULL,
+    until INTEGER NOT NULL,
+    body BLOB NOT NULL
+) STRICT;
 
 CREATE TRIGGER audit_deleted BEFORE DELETE ON audit
 BEGIN

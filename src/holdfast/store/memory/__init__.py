@@ -9,6 +9,8 @@ from __future__ import annotations
 from holdfast.store.base import Capability
 from holdfast.store.memory.auditing import Auditing
 from holdfast.store.memory.blobs import Keeping
+from holdfast.store.memory.fleet import Fleet
+from holdfast.store.memory.gating import Gating
 from holdfast.store.memory.holds import Holding
 from holdfast.store.memory.inbox import Telling
 from holdfast.store.memory.journal import Reading
@@ -16,9 +18,23 @@ from holdfast.store.memory.kept import Resealing
 from holdfast.store.memory.memories import Remembering
 from holdfast.store.memory.moving import Adopting
 from holdfast.store.memory.runs import Running
+from holdfast.store.memory.scheduling import Scheduling
 
 
-class MemoryStore(Running, Reading, Telling, Holding, Auditing, Adopting, Keeping, Remembering, Resealing):
+class MemoryStore(
+    Running,
+    Reading,
+    Telling,
+    Holding,
+    Auditing,
+    Gating,
+    Scheduling,
+    Fleet,
+    Adopting,
+    Keeping,
+    Remembering,
+    Resealing,
+):
     capabilities = Capability.inline
 
     async def wait_change(self, timeout: float) -> bool:

@@ -45,6 +45,7 @@ class Run:
     error: str | None = None
     read_only: bool = False
     migrated: int = 0
+    dead: bool = False
     # Contiguous by seq: the record with seq s is records[s - records[0].seq].
     records: list[Record] = field(default_factory=list[Record])
     events: list[EventRow] = field(default_factory=list["EventRow"])
@@ -93,6 +94,8 @@ class Run:
             migrated=self.migrated,
             started_by=new.started_by,
             deployment=new.deployment,
+            gate=new.gates[-1].name if new.gates else "",
+            dead=self.dead,
         )
 
 

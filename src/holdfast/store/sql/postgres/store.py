@@ -27,10 +27,13 @@ from holdfast.store.sql.postgres.beats import Beats
 from holdfast.store.sql.postgres.clock import ServerClock
 from holdfast.store.sql.postgres.connect import Conn, Row
 from holdfast.store.sql.postgres.examine import examine
+from holdfast.store.sql.postgres.fleet import Fleet
+from holdfast.store.sql.postgres.gating import Gating
 from holdfast.store.sql.postgres.holding import Holding
 from holdfast.store.sql.postgres.listen import SEEN, Listener, notify
 from holdfast.store.sql.postgres.opening import Found, prepare
 from holdfast.store.sql.postgres.pool import Pools, Work
+from holdfast.store.sql.postgres.scheduling import Scheduling
 from holdfast.store.sql.postgres.settle import answered, is_plain, settle_plain
 from holdfast.telemetry import crashpoint
 from holdfast.types.clock import Clock
@@ -44,7 +47,7 @@ from holdfast.types.status import RunStatus
 T = TypeVar("T")
 
 
-class PostgresStore(Holding):
+class PostgresStore(Holding, Gating, Scheduling, Fleet):
     """Reads and writes go through a pool, heartbeats and LISTEN through connections of their own."""
 
     capabilities = Capability.durable | Capability.shared | Capability.notifies

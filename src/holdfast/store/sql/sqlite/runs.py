@@ -42,6 +42,7 @@ def run_row(values: Row) -> RunRow:
     fields = dict(zip(FIELDS, values, strict=True))
     fields["status"] = _STATUSES[fields["status"]]
     fields["read_only"] = bool(fields["read_only"])
+    fields["dead"] = bool(fields["dead"])
     return RunRow(**fields)
 
 

@@ -29,9 +29,12 @@ from holdfast.store.sql.sqlite.changes import Changes
 from holdfast.store.sql.sqlite.connect import Cursor, Settings, connect, row
 from holdfast.store.sql.sqlite.examine import examine
 from holdfast.store.sql.sqlite.faults import closed, translated
+from holdfast.store.sql.sqlite.fleet import Fleet
+from holdfast.store.sql.sqlite.gating import Gating
 from holdfast.store.sql.sqlite.holding import Holding
 from holdfast.store.sql.sqlite.migrate import prepare
 from holdfast.store.sql.sqlite.reader import Readers
+from holdfast.store.sql.sqlite.scheduling import Scheduling
 from holdfast.store.sql.sqlite.settle import park, settle
 from holdfast.store.sql.sqlite.writer import Busy, Writer, transact
 from holdfast.telemetry import crashpoint
@@ -48,7 +51,7 @@ T = TypeVar("T")
 IN_ROW = 1 << 20  # blobs up to this size live in the database (D-37)
 
 
-class SqliteStore(Holding):
+class SqliteStore(Holding, Gating, Scheduling, Fleet):
     """Writes go through one connection, heartbeats through another, reads through a few of their own."""
 
     capabilities = Capability.durable | Capability.shared | Capability.inline

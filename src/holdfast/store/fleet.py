@@ -1,0 +1,77 @@
+"""What a store does for a fleet: gates, schedules, who works, who died, figures.
+
+The rules of `store.base` hold here too: each method is one transaction and may be called twice.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from holdfast.types.fleet import Death, FleetFigures, WorkerRow
+from holdfast.types.gate import Gate
+from holdfast.types.ids import RunId
+from holdfast.types.schedule import ScheduleRow
+
+
+class Gates(Protocol):
+    async def put_gate(self, gate: Gate) -> Gate:
+        """Over one that is `fixed`, only another that is."""
+        ...
+
+    async def gates(
+        self, *, prefix: str = "", after: str = "", limit: int = 1000
+    ) -> list[tuple[Gate, int, int]]:
+        """By name, each with how many of its runs have a lease and how many are ready."""
+        ...
+
+    async def drop_gate(self, name: str) -> bool:
+        """Its runs pass freely from now on, until somebody declares it anew."""
+        ...
+
+
+class Schedules(Protocol):
+    async def put_schedule(self, row: ScheduleRow, *, expect: int | None = None) -> ScheduleRow | None:
+        """The row with its new revision. `expect`: only over this revision (0: only if it is new); None where
+        it is another."""
+        ...
+
+    async def schedule(self, tenant: str, name: str) -> ScheduleRow | None: ...
+
+    async def schedules(
+        self, tenant: str | None = None, *, after: tuple[str, str] = ("", ""), limit: int = 1000
+    ) -> list[ScheduleRow]:
+        """By tenant and name."""
+        ...
+
+    async def due_schedules(self, flows: tuple[str, ...], *, limit: int) -> list[ScheduleRow]:
+        """Of these flows, whose `next_at` has come by the store's time; the longest due first."""
+        ...
+
+    async def drop_schedule(self, tenant: str, name: str) -> bool: ...
+
+
+class Workers(Protocol):
+    async def announce(self, worker: WorkerRow, ttl: int) -> WorkerRow | None:
+        """Alive for `ttl` from now. None, or the live worker of another incarnation that has this name: then
+        nothing is written."""
+        ...
+
+    async def workers(self) -> list[WorkerRow]:
+        """By name, also those that have fallen silent within the last day."""
+        ...
+
+    async def dismiss(self, name: str, incarnation: str) -> None:
+        """It has ended properly: its row goes."""
+        ...
+
+    async def deaths(self, run: RunId) -> list[Death]:
+        """The oldest first. Written by `reclaim` for leases that lapsed while their run was under way."""
+        ...
+
+
+class Figures(Protocol):
+    async def figures(self, *, ages: tuple[int, ...]) -> FleetFigures: ...
+
+
+class Fleet(Gates, Schedules, Workers, Figures, Protocol):
+    """All of it."""

@@ -1,0 +1,23 @@
+-- Who works, as each last said of itself.
+CREATE TABLE @workers (
+    name text COLLATE "C" PRIMARY KEY,
+    incarnation text COLLATE "C" NOT NULL,
+    seen_at bigint NOT NULL,
+    until bigint NOT NULL,
+    body bytea NOT NULL
+);
+
+-- Leases that lapsed while their run was under way. A run that kills its workers is given up: `dead`.
+CREATE TABLE @deaths (
+    run_key bigint NOT NULL,
+    term bigint NOT NULL,
+    worker text COLLATE "C" NOT NULL,
+    at bigint NOT NULL,
+    lease_until bigint NOT NULL,
+    head bigint NOT NULL,
+    status text COLLATE "C" NOT NULL,
+    PRIMARY KEY (run_key, term)
+);
+
+ALTER TABLE @runs ADD COLUMN dead boolean NOT NULL DEFAULT false;
+CREATE INDEX runs_dead ON @runs (created_at) WHERE dead;

@@ -18,14 +18,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 # On PostgreSQL these run with all tests, the other flows with the soak: a server takes its time.
-ON_POSTGRES = ("conformance", "fleet", "codes_core", "long_lists", "resume", "worker")
+ON_POSTGRES = ("conformance", "fleet", "codes_core", "long_lists", "resume", "worker", "two_workers")
+# Of these only what has one of the parameters.
+SOME_ON_POSTGRES = {"random_kills": {"bare", "sub"}, "lease_lost": {"bare", "script"}}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        always = item.path.parent.name in ON_POSTGRES or item.path.stem.removeprefix("test_") in ON_POSTGRES
-        parameters = item.name.partition("[")[2].rstrip("]").split("-")
-        if not always and "postgres" in parameters:
+        stem = item.path.stem.removeprefix("test_")
+        parameters = set(item.name.partition("[")[2].rstrip("]").split("-"))
+        always = item.path.parent.name in ON_POSTGRES or stem in ON_POSTGRES
+        if not always and "postgres" in parameters and not parameters & SOME_ON_POSTGRES.get(stem, set()):
             item.add_marker(pytest.mark.soak)
 
 

@@ -1,4 +1,4 @@
-"""Two worker processes on one SQLite file, and a person who answers what they ask."""
+"""Two worker processes on one store, and a person who answers what they ask."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from holdfast.runs.service import RunService
 from holdfast.types.status import ENDED
 from tests.crash import flows, life
 from tests.crash.judge import ROOT, Facts, judge
+from tests.crash.stores import address_on
 from tests.crash.world import World
 
 
 class Fleet:
-    def __init__(self, folder: Path, *, linger: float) -> None:
-        self.database, self.world = folder / "h.db", World(folder / "world.jsonl")
+    def __init__(self, folder: Path, *, linger: float, store: str = "sqlite") -> None:
+        self.address, self.world = address_on(store, folder), World(folder / "world.jsonl")
         self._complaints = folder / "complaints.txt"
         self.runs: dict[str, str] = {}
         self.doubts = 0
@@ -36,7 +37,7 @@ class Fleet:
 
     def start(self, count: int = 2) -> None:
         environment = {**os.environ, "VICTIM_LINGER": str(self._linger)}
-        command = [sys.executable, "-m", "tests.crash.serve", self.database, self.world.file]
+        command = [sys.executable, "-m", "tests.crash.serve", self.address, self.world.file]
         # Complaints go to a file: nobody would empty a pipe while the workers serve.
         with self._complaints.open("a") as log:
             fresh = [
@@ -86,7 +87,7 @@ class Fleet:
 
     def house(self) -> Holdfast:
         flows.settle_in(self.world)
-        return Holdfast(f"sqlite:{self.database}", settings=life.SETTINGS)
+        return Holdfast(self.address, settings=life.SETTINGS)
 
 
 def _say_nothing(*_fact: object) -> None:

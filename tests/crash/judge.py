@@ -18,6 +18,7 @@ import msgspec
 from holdfast import Holdfast
 from holdfast.store.memory import MemoryStore
 from tests.crash import flows, life
+from tests.crash.stores import address_on
 from tests.crash.world import World
 
 Facts = list[list[Any]]
@@ -82,15 +83,15 @@ def _nothing_is_missing(facts: Facts, end: dict[str, Any]) -> None:
 
 
 class Victim:
-    """One run of a flow in a database of its own, lived by as many processes as it takes."""
+    """One run of a flow in a store of its own, lived by as many processes as it takes."""
 
-    def __init__(self, folder: Path, name: str) -> None:
-        self.database, self.world = folder / "h.db", World(folder / "world.jsonl")
+    def __init__(self, folder: Path, name: str, store: str = "sqlite") -> None:
+        self.address, self.world = address_on(store, folder), World(folder / "world.jsonl")
         self.name, self.run = name, str(uuid4())
         self.facts: Facts = []
 
     def start(self, *more: str, program: str = "victim", **environment: str) -> subprocess.Popen[str]:
-        what = [self.database, self.world.file, self.name, self.run, *more]
+        what = [self.address, self.world.file, self.name, self.run, *more]
         return subprocess.Popen(
             [sys.executable, "-m", f"tests.crash.{program}", *what],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,

@@ -38,9 +38,11 @@ class Toll(msgspec.Struct):
     processes: int
 
 
-def kill_until_done(folder: Path, dice: random.Random, *, kills: int, flow: str | None = None) -> Toll:
+def kill_until_done(
+    folder: Path, dice: random.Random, *, kills: int, flow: str | None = None, store: str = "sqlite"
+) -> Toll:
     """One process after the other lives the run; up to `kills` of them are killed. Judged at the end."""
-    victim = Victim(folder, flow or dice.choice(FLOWS))
+    victim = Victim(folder, flow or dice.choice(FLOWS), store)
     codes: list[int] = []
     while not codes or codes[-1] != 0:
         process = victim.start(VICTIM_LINGER="0.01")

@@ -1,4 +1,4 @@
-"""A process whose store fails under it: `python -m tests.crash.outage DATABASE WORLD FLOW RUN HOW`.
+"""A process whose store fails under it: `python -m tests.crash.outage ADDRESS WORLD FLOW RUN HOW`.
 
 `full`: its files cannot grow for a while (a limit of the process: no root, no small disk is needed).
 `locked`: somebody else holds the write lock for longer than the store waits for it.
@@ -26,12 +26,11 @@ from tests.crash.world import World
 recorder.RETRY_DELAYS = (0.02, 0.05, 0.1, 0.2)  # type: ignore[assignment]
 
 
-async def main(database: str, name: str, run: str, how: str) -> None:
-    address = f"sqlite:{database}?busy_timeout=0.2"
-    async with Holdfast(address, settings=life.SETTINGS) as house:
+async def main(address: str, name: str, run: str, how: str) -> None:
+    async with Holdfast(f"{address}?busy_timeout=0.2", settings=life.SETTINGS) as house:
         service = await house.service()
         await life.begin(house, service, name, run, say)
-        breaks, mends = FAULTS[how](database)
+        breaks, mends = FAULTS[how](address.removeprefix("sqlite:"))
         flows.WORLD = _Breaking(flows.WORLD.file, breaks)  # in the middle of the run, at its second effect
         try:
             await flows.FLOWS[name].resume(run, on=house)

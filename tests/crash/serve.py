@@ -1,4 +1,4 @@
-"""A worker process: `python -m tests.crash.serve DATABASE WORLD`. Serves until SIGTERM."""
+"""A worker process: `python -m tests.crash.serve ADDRESS WORLD`. Serves until SIGTERM."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tests.crash import flows, life
 from tests.crash.world import World
 
 
-async def main(database: str) -> None:
-    async with Holdfast(f"sqlite:{database}", settings=life.SETTINGS) as house:
+async def main(address: str) -> None:
+    async with Holdfast(address, settings=life.SETTINGS) as house:
         bound = int(os.environ.get("VICTIM_RECOVERIES", "50"))
         worker = Worker(
             *flows.FLOWS.values(),

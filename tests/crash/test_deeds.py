@@ -46,8 +46,8 @@ class InMemory:
 
 
 class InProcess(Victim):
-    def __init__(self, deed: str, folder: Path) -> None:
-        super().__init__(folder, deed)
+    def __init__(self, deed: str, folder: Path, store: str = "sqlite") -> None:
+        super().__init__(folder, deed, store)
         self.deed, self.branch = deed, str(uuid4())
 
     def die(self, point: str, nth: int) -> bool:
@@ -66,7 +66,7 @@ def test_deed_is_done_wholly_or_not_at_all_when_the_worker_dies_in_it(
     assert case.live(point, nth), "the point was not reached"
     before = len(case.facts)
     assert not case.live(point, 0)
-    _check(case, case.facts[before:])
+    check(case, case.facts[before:])
 
 
 @pytest.mark.covers("CRASH-inside_fork-sqlite", "CRASH-inside_prune-sqlite", "D-39")
@@ -78,10 +78,10 @@ def test_deed_is_done_wholly_or_not_at_all_when_the_process_dies_in_it(
     assert case.die(point, nth), "the point was not reached"
     before = len(case.facts)
     assert case.go_on()
-    _check(case, case.facts[before:])
+    check(case, case.facts[before:])
 
 
-def _check(case: InMemory | InProcess, after: Facts) -> None:
+def check(case: InMemory | InProcess, after: Facts) -> None:
     """`after`: what the second life said. In the first one nothing of the deed was done."""
     said = {fact[0]: fact[1:] for fact in after}
     if case.deed == "prune":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from threading import Thread
 from uuid import uuid4
@@ -18,18 +18,19 @@ from holdfast.testing.clock import FakeClock
 from holdfast.testing.crashpoints import armed
 from tests.crash import flows, life
 from tests.crash.judge import Facts, judge
+from tests.crash.stores import address_on
 from tests.crash.world import World
 
 TTL = 30.0
 pytestmark = pytest.mark.anyio
 
-Opener = Callable[[], "asyncio.Future[Store]"]
+Opener = Callable[[], Awaitable[Store]]
 
 
 class Scene:
     """One run, the worker that has it, and the thief."""
 
-    def __init__(self, store: Store, again: Callable[[], Store], clock: FakeClock, world: World) -> None:
+    def __init__(self, store: Store, again: Opener, clock: FakeClock, world: World) -> None:
         self.store, self._again, self.clock, self.world = store, again, clock, world
         self.run = str(uuid4())
         self.stolen: Claim | None = None
@@ -47,7 +48,7 @@ class Scene:
         assert self.stolen is not None
 
     async def _steal(self) -> None:
-        store = self._again()
+        store = await self._again()
         want = ClaimRequest(worker="thief", ttl=int(TTL * 1e6), run=self.run)  # type: ignore[arg-type]
         (self.stolen,) = await store.claim(want)
         self.head = self.stolen.run.head
@@ -68,20 +69,26 @@ class Scene:
         return facts
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 async def scene(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Scene]:
     clock = FakeClock(auto=True)
     world = World(tmp_path / "world.jsonl", sync=False)
     flows.settle_in(world)
     if request.param == "memory":
-        store: Store = MemoryStore(clock)
-        yield Scene(store, lambda: store, clock, world)
-        return
-    from holdfast.store.sql.sqlite import Settings, SqliteStore
+        kept = MemoryStore(clock)
 
-    file = str(tmp_path / "h.db")
-    store = await open_store(f"sqlite:{file}", clock=clock)
-    yield Scene(store, lambda: SqliteStore(Settings(path=file), clock), clock, world)
+        async def same() -> Store:
+            return kept
+
+        yield Scene(kept, same, clock, world)
+        return
+    address = address_on(request.param, tmp_path)
+
+    async def another() -> Store:
+        return await open_store(address, clock=clock)
+
+    store = await another()
+    yield Scene(store, another, clock, world)
     await store.close()
 
 
@@ -93,8 +100,9 @@ async def _lose(scene: Scene, point: str, name: str, nth: int) -> None:
 
 
 @pytest.mark.covers(
-    "CRASH-lease_lost_mid_handler-*", "CRASH-lease_lost_before_commit-*", "D-7", "D-17", "CORE-PROOF-04"
-)
+    "CRASH-lease_lost_mid_handler-*", "CRASH-lease_lost_before_commit-*", "D-7", "D-17", "CORE-PROOF-04",
+    "FLEET-PG-15",
+)  # fmt: skip
 @pytest.mark.parametrize("name", ["bare", "keyed", "split", "map", "script", "strict"])
 @pytest.mark.parametrize("point", ["lease_lost_mid_handler", "lease_lost_before_commit"])
 @pytest.mark.parametrize("nth", [1, 2, 3])

@@ -1,4 +1,4 @@
-"""Two workers in two processes on one SQLite file never both advance a run."""
+"""Two workers in two processes on one store never both advance a run."""
 
 from __future__ import annotations
 
@@ -12,13 +12,17 @@ from tests.crash import flows
 from tests.crash.fleet import Fleet
 
 pytestmark = pytest.mark.anyio
+STORES = ("sqlite", "postgres")
 
 MIX = ["bare", "split", "map", "pure", "sub", "script", "retry", "timer", "hold", "emit"]
 
 
-@pytest.mark.covers("CORE-PROOF-04", "D-2", "RS-MORE-1")
-async def test_each_run_is_advanced_by_one_worker_when_two_processes_share_a_file(tmp_path: Path) -> None:
-    fleet = Fleet(tmp_path, linger=0.01)
+@pytest.mark.covers("CORE-PROOF-04", "D-2", "RS-MORE-1", "FLEET-PG-15")
+@pytest.mark.parametrize("store", STORES)
+async def test_each_run_is_advanced_by_one_worker_when_two_processes_share_a_store(
+    store: str, tmp_path: Path
+) -> None:
+    fleet = Fleet(tmp_path, linger=0.01, store=store)
     async with fleet.house() as house:
         service = await house.service()
         await fleet.create(service, MIX * 2)
@@ -33,9 +37,12 @@ async def test_each_run_is_advanced_by_one_worker_when_two_processes_share_a_fil
         assert at_work == {worker.pid for worker in fleet.workers}
 
 
-@pytest.mark.covers("CORE-PROOF-04", "D-7", "D-17", "D-33", "CORE-WORK-04")
-async def test_worker_stops_quietly_when_it_slept_through_the_end_of_its_leases(tmp_path: Path) -> None:
-    fleet = Fleet(tmp_path, linger=0.03)
+@pytest.mark.covers("CORE-PROOF-04", "D-7", "D-17", "D-33", "CORE-WORK-04", "FLEET-PG-15")
+@pytest.mark.parametrize("store", STORES)
+async def test_worker_stops_quietly_when_it_slept_through_the_end_of_its_leases(
+    store: str, tmp_path: Path
+) -> None:
+    fleet = Fleet(tmp_path, linger=0.03, store=store)
     async with fleet.house() as house:
         service = await house.service()
         await fleet.create(service, ["bare", "split", "map", "strict", "script", "bare", "timer"])
@@ -55,9 +62,12 @@ async def test_worker_stops_quietly_when_it_slept_through_the_end_of_its_leases(
         assert any(taken_over), "no lease was lost"
 
 
-@pytest.mark.covers("R-53", "CORE-WORK-05", "CORE-PROOF-02")
-async def test_hundred_runs_end_as_in_peace_when_a_worker_among_them_is_killed(tmp_path: Path) -> None:
-    fleet = Fleet(tmp_path, linger=0.001)
+@pytest.mark.covers("R-53", "CORE-WORK-05", "CORE-PROOF-02", "FLEET-PG-15")
+@pytest.mark.parametrize("store", STORES)
+async def test_hundred_runs_end_as_in_peace_when_a_worker_among_them_is_killed(
+    store: str, tmp_path: Path
+) -> None:
+    fleet = Fleet(tmp_path, linger=0.001, store=store)
     async with fleet.house() as house:
         service = await house.service()
         await fleet.create(service, ["bare", "pure", "split", "map"] * 25)
@@ -74,12 +84,13 @@ async def test_hundred_runs_end_as_in_peace_when_a_worker_among_them_is_killed(t
         await fleet.judge(service)
 
 
-@pytest.mark.covers("R-61", "CORE-WORK-05")
+@pytest.mark.covers("R-61", "CORE-WORK-05", "FLEET-PG-15")
+@pytest.mark.parametrize("store", STORES)
 async def test_run_fails_with_the_evidence_when_it_kills_each_worker_that_takes_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VICTIM_RECOVERIES", "2")
-    fleet = Fleet(tmp_path, linger=0)
+    fleet = Fleet(tmp_path, linger=0, store=store)
     deaths = 0
     async with fleet.house() as house:
         service = await house.service()

@@ -1,4 +1,4 @@
-"""A process to kill: `python -m tests.crash.victim DATABASE WORLD FLOW RUN`, or `... DEED RUN BRANCH`."""
+"""A process to kill: `python -m tests.crash.victim ADDRESS WORLD FLOW RUN`, or `... DEED RUN BRANCH`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def say(what: str, *facts: Any, **more: Any) -> None:
     os.write(1, (json.dumps([what, *facts, more] if more else [what, *facts]) + "\n").encode())
 
 
-async def main(database: str, name: str, run: str, branch: str = "") -> None:
-    async with Holdfast(f"sqlite:{database}", settings=life.SETTINGS) as house:
+async def main(address: str, name: str, run: str, branch: str = "") -> None:
+    async with Holdfast(address, settings=life.SETTINGS) as house:
         if branch:
             await afterlife.DEEDS[name](house, run, branch, say, asyncio.sleep)
         else:

@@ -31,13 +31,14 @@ MIX = [
 ]
 
 
-@pytest.mark.covers("CORE-PROOF-04", "CORE-PROOF-05", "D-7", "D-17", "D-33")
+@pytest.mark.covers("CORE-PROOF-04", "CORE-PROOF-05", "D-7", "D-17", "D-33", "FLEET-PG-15")
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
 @pytest.mark.parametrize("seed", range(6))
 async def test_each_effect_happens_once_when_workers_are_killed_and_put_to_sleep(
-    seed: int, tmp_path: Path, record_property: Callable[[str, int], None]
+    seed: int, store: str, tmp_path: Path, record_property: Callable[[str, int], None]
 ) -> None:
     dice = random.Random(seed)
-    fleet = Fleet(tmp_path, linger=0.02)
+    fleet = Fleet(tmp_path, linger=0.02, store=store)
     async with fleet.house() as house:
         service = await house.service()
         await fleet.create(service, MIX * 12)

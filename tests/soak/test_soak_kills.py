@@ -21,27 +21,29 @@ pytestmark = [pytest.mark.soak, pytest.mark.timeout(1200)]
 Note = Callable[[str, int], None]
 
 
-@pytest.mark.covers("CORE-PROOF-05", "CORE-PROOF-01")
+@pytest.mark.covers("CORE-PROOF-05", "CORE-PROOF-01", "FLEET-PG-15")
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
 @pytest.mark.parametrize("round_", range(10))
 @pytest.mark.parametrize("flow", FLOWS)
 def test_run_ends_as_in_peace_when_its_process_is_killed_again_and_again(
-    flow: str, round_: int, tmp_path: Path, record_property: Note
+    flow: str, round_: int, store: str, tmp_path: Path, record_property: Note
 ) -> None:
-    toll = kill_until_done(tmp_path, random.Random(f"{flow} {round_}"), kills=6, flow=flow)
+    toll = kill_until_done(tmp_path, random.Random(f"{flow} {round_}"), kills=6, flow=flow, store=store)
     record_property("soak:random kills", toll.kills)
     record_property("soak:in doubt", toll.doubts)
     record_property("soak:processes", toll.processes)
 
 
-@pytest.mark.covers("CORE-PROOF-05", "CRASH-*-sqlite")
+@pytest.mark.covers("CORE-PROOF-05", "CRASH-*-sqlite", "CRASH-*-postgres", "FLEET-PG-15")
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
 @pytest.mark.parametrize("point", [point for point in CRASH_POINTS if point not in ELSEWHERE])
 def test_run_ends_as_in_peace_when_its_process_dies_at_any_pass_of_a_point(
-    point: str, tmp_path: Path, record_property: Note
+    point: str, store: str, tmp_path: Path, record_property: Note
 ) -> None:
     deaths = 0
     for i, (name, nth) in enumerate(places(point)):
         (tmp_path / str(i)).mkdir()
-        victim = Victim(tmp_path / str(i), name)
+        victim = Victim(tmp_path / str(i), name, store)
         died = victim.live(**environment(point, nth)) != 0
         assert died or nth > 2, (name, nth)
         assert not died or victim.live() == 0

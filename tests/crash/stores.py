@@ -1,0 +1,15 @@
+"""Stores that outlive the processes on them: a file, or a schema of its own on a server."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+from tests.services import postgres
+
+
+def address_on(store: str, folder: Path) -> str:
+    """An empty store of this kind."""
+    if store == "sqlite":
+        return f"sqlite:{folder / 'h.db'}"
+    return postgres.with_setting(postgres.database(), schema=f"crash_{secrets.token_hex(4)}")

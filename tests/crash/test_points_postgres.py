@@ -1,0 +1,48 @@
+"""Each named crash point, in a process that really dies there, on PostgreSQL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.testing.crashpoints import CRASH_POINTS, EXIT_CODE, environment
+from tests.crash import test_deeds
+from tests.crash.judge import Victim
+from tests.crash.test_points_sqlite import PLACES
+
+# One flow for each point with all tests, the others with the soak: a server takes its time.
+FIRST = {point: (name, nth) for point, name, nth in reversed(PLACES)}
+
+
+def _place(point: str, name: str, nth: int) -> object:
+    first = FIRST[point] == (name, nth)
+    return pytest.param(point, name, nth, marks=() if first else pytest.mark.soak)
+
+
+@pytest.mark.covers("CRASH-*-postgres", "FLEET-PG-15", "D-39", "D-13")
+@pytest.mark.parametrize(("point", "name", "nth"), [_place(*place) for place in PLACES])
+def test_run_ends_as_in_peace_when_its_process_dies_at_a_crash_point_on_postgres(
+    point: str, name: str, nth: int, tmp_path: Path
+) -> None:
+    victim = Victim(tmp_path, name, "postgres")
+    assert victim.live(**environment(point, nth)) == EXIT_CODE, "the point was not reached"
+    assert victim.live() == 0
+    victim.judge()
+
+
+@pytest.mark.covers("FLEET-PG-15", "CRASH-inside_fork-postgres", "CRASH-inside_prune-postgres", "D-39")
+@pytest.mark.parametrize(("deed", "point", "nth"), test_deeds.PLACES)
+def test_deed_is_done_wholly_or_not_at_all_when_the_process_dies_in_it_on_postgres(
+    deed: str, point: str, nth: int, tmp_path: Path
+) -> None:
+    case = test_deeds.InProcess(deed, tmp_path, "postgres")
+    assert case.die(point, nth), "the point was not reached"
+    before = len(case.facts)
+    assert case.go_on()
+    test_deeds.check(case, case.facts[before:])
+
+
+@pytest.mark.covers("FLEET-PG-15")
+def test_every_point_is_tried_with_all_tests() -> None:
+    assert set(FIRST) | {point for _, point, _ in test_deeds.PLACES} == set(CRASH_POINTS)

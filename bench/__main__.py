@@ -17,6 +17,7 @@ import apsw
 import msgspec
 
 from bench.counts import row_n
+from bench.fleet import row_w
 from bench.graphs import row_g
 from bench.growth import row_b, row_e
 from bench.inbox import row_h
@@ -40,6 +41,7 @@ ROWS: dict[str, Callable[[Plan], list[Line]]] = {
     "N": row_n,
     "I": row_i,
     "P": row_p,
+    "W": row_w,
 }
 RESULTS = Path(__file__).parent / "results" / "latest.json"
 

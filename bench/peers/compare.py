@@ -11,6 +11,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import msgspec
@@ -18,12 +19,15 @@ import msgspec
 from bench.lines import Line, number, tell
 from bench.peers import environment
 from bench.peers.chart import draw
+from bench.server import ABSENT, database, server
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 RESULTS = HERE.parent / "results"
 PUBLISHED = ROOT / "docs" / "assets"
-ROWS = ("A", "B", "C", "E", "F")
+ROWS = ("A", "B", "C", "D", "E", "F")
+# Rows on PostgreSQL, each measurement in a database of its own; the others make files.
+ON_SERVER = ("D",)
 PEERS = ("langgraph", "dbos", "burr", "agent_framework")
 LIMIT = 900
 
@@ -60,6 +64,8 @@ TARGETS = (
     Target("A-memory-burr", "A", "us a step", "Holdfast memory", "Burr none", 1),
     Target("A-strict-langgraph", "A", "us a step", "Holdfast sqlite strict", "LangGraph sqlite sync", 4),
     Target("A-barrier-langgraph", "A", "us a step", "Holdfast sqlite barrier", "LangGraph sqlite sync", 25),
+    Target("D-langgraph", "D", "us a step", "Holdfast postgres barrier", "LangGraph postgres sync", 20),
+    Target("D-dbos", "D", "us a step", "Holdfast postgres barrier", "DBOS postgres", 20),
     Target("F-langgraph", "F", "ms a person", "Holdfast sqlite", "LangGraph sqlite sync", 2.5),
 )
 
@@ -77,7 +83,11 @@ def compare(rows: Iterable[str], *, quick: bool = False, quiet: bool = False) ->
     why = environment.make()
     absent: dict[str, str] = {peer: why for peer in PEERS if why}
     for row in rows:
-        took = list(_row(row, absent, quick=quick))
+        with server() if row in ON_SERVER else nullcontext() as on:
+            if row in ON_SERVER and on is None:
+                print(f"bench: row {row} is left out: {ABSENT}", file=sys.stderr)
+                continue
+            took = list(_row(row, absent, on, quick=quick))
         found += took
         told = [*_shown(row, took), *_judged(row, took)]
         tell(told, quiet=quiet)
@@ -87,41 +97,45 @@ def compare(rows: Iterable[str], *, quick: bool = False, quiet: bool = False) ->
     return Comparison(found, absent, lines)
 
 
-def _row(row: str, absent: dict[str, str], *, quick: bool) -> Iterator[Figure]:
-    before, _ = _run_ours(row, quick)
+def _row(row: str, absent: dict[str, str], on: str | None, *, quick: bool) -> Iterator[Figure]:
+    before, _ = _run_ours(row, on, quick)
     every = [before]
     for peer in PEERS:
         if peer in absent:
             continue
-        took, error = _run([str(environment.PYTHON), f"{peer}_peer.py", row], HERE, quick)
+        took, error = _run([str(environment.PYTHON), f"{peer}_peer.py", row], HERE, on, quick)
         if error:
             absent[peer] = f"row {row}: {error}"
             continue
-        after, _ = _run_ours(row, quick)
+        if not took:
+            continue  # a row that this runtime cannot do
+        after, _ = _run_ours(row, on, quick)
         yield from _related(took, before, after)
         before = after
         every.append(after)
     yield from _middle(every)
 
 
-def _run_ours(row: str, quick: bool) -> tuple[list[Figure], str]:
-    found, error = _run([sys.executable, "-m", "bench.peers.holdfast_peer", row], ROOT, quick)
+def _run_ours(row: str, on: str | None, quick: bool) -> tuple[list[Figure], str]:
+    found, error = _run([sys.executable, "-m", "bench.peers.holdfast_peer", row], ROOT, on, quick)
     if error:
         raise RuntimeError(f"our own row {row} failed: {error}")
     return found, error
 
 
-def _run(command: list[str], place: Path, quick: bool) -> tuple[list[Figure], str]:
-    rounds = "2" if quick else "5"
+def _run(command: list[str], place: Path, on: str | None, quick: bool) -> tuple[list[Figure], str]:
+    """`on`: the server on which it gets a database."""
+    given = {"HOLDFAST_BENCH_ROUNDS": "2" if quick else "5"}
     try:
-        done = subprocess.run(
-            command,
-            cwd=place,
-            env={**os.environ, "HOLDFAST_BENCH_ROUNDS": rounds},
-            capture_output=True,
-            text=True,
-            timeout=LIMIT,
-        )
+        with database(on) if on else nullcontext("") as address:
+            done = subprocess.run(
+                command,
+                cwd=place,
+                env={**os.environ, **given, "HOLDFAST_BENCH_DATABASE": address},
+                capture_output=True,
+                text=True,
+                timeout=LIMIT,
+            )
     except subprocess.TimeoutExpired:
         return [], f"took over {LIMIT} s"
     if done.returncode:
@@ -144,6 +158,8 @@ def _matches(mine: Figure, peer: Figure) -> bool:
     if mine.unit != peer.unit:
         return False
     keeps_nothing = peer.runtime.endswith((" none", " memory"))
+    if peer.row == "D":
+        return mine.runtime == "Holdfast postgres strict"
     if peer.row != "A":
         return True
     return mine.runtime == ("Holdfast memory" if keeps_nothing else "Holdfast sqlite strict")
@@ -199,7 +215,14 @@ def report(found: Comparison, *, quick: bool) -> dict[str, object]:
 
 def versions() -> dict[str, str]:
     """Of the peers, as their environment says."""
-    names = ["langgraph", "langgraph-checkpoint-sqlite", "dbos", "apache-burr", "agent-framework-core"]
+    names = [
+        "langgraph",
+        "langgraph-checkpoint-sqlite",
+        "langgraph-checkpoint-postgres",
+        "dbos",
+        "apache-burr",
+        "agent-framework-core",
+    ]
     code = f"import json, importlib.metadata as m; print(json.dumps({{n: m.version(n) for n in {names}}}))"
     try:
         done = subprocess.run(

@@ -1,7 +1,8 @@
-"""DBOS Transact on SQLite: a workflow of steps, whose outputs are replayed when it is recovered."""
+"""DBOS Transact on SQLite and PostgreSQL: outputs of steps are replayed in a recovery."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import os
@@ -24,10 +25,13 @@ if sqlite3.sqlite_version_info < (3, 42):
 
 from dbos import DBOS, SetWorkflowID
 from kit import (
+    DATABASE,
+    EACH,
     GROWTH,
     LONG,
     PERSON,
     RESUME,
+    RUNS,
     STEP,
     STEPS,
     STORED,
@@ -111,12 +115,24 @@ def person() -> int:
     return said + 1
 
 
+@DBOS.step()
+async def trivial_async(i: int) -> dict[str, int]:
+    return {"x": i}
+
+
+@DBOS.workflow()
+async def linear_async(count: int) -> None:
+    for i in range(count):
+        await trivial_async(i)
+
+
 @contextlib.contextmanager
-def launched(place: Path, executor: str = "local", **more: Any) -> Iterator[None]:
+def launched(place: Path | str, executor: str = "local", **more: Any) -> Iterator[None]:
+    """`place`: a folder for a file of SQLite, or the address of a database."""
     DBOS(
         config={
             "name": "peer",
-            "system_database_url": f"sqlite:///{place / 'dbos.db'}",
+            "system_database_url": place if isinstance(place, str) else f"sqlite:///{place / 'dbos.db'}",
             "log_level": "CRITICAL",
             "application_version": "1",
             "executor_id": executor,
@@ -162,6 +178,19 @@ def row_c() -> None:
             return took, stored(place)
 
     measure("C", "DBOS sqlite, value not stored", once, STEP, STORED, rounds=3, warm=0)
+
+
+def row_d() -> None:
+    """Many workflows at once, on its pool of 20 connections."""
+    with launched(DATABASE, sys_db_pool_size=20):
+
+        async def once() -> float:
+            began = now()
+            handles = [await DBOS.start_workflow_async(linear_async, EACH) for _ in range(RUNS)]
+            await asyncio.gather(*(handle.get_result(polling_interval_sec=0.05) for handle in handles))
+            return (now() - began) / (RUNS * EACH)
+
+        measure("D", "DBOS postgres", once, STEP, rounds=2, warm=0)
 
 
 def row_e() -> None:
@@ -211,4 +240,4 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["die"]:
         with launched(Path(sys.argv[2])), SetWorkflowID(sys.argv[3]):
             long_run(LONG)
-    main({"A": row_a, "B": row_b, "C": row_c, "E": row_e, "F": row_f})
+    main({"A": row_a, "B": row_b, "C": row_c, "D": row_d, "E": row_e, "F": row_f})

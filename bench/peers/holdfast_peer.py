@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
-from bench.flows import Carry, Grow, Looped, count_up, line_of
+from bench.flows import Carry, Grow, Looped, count_up, line_of, ring_of
 from bench.growth import interrupted, touch_counter
 from bench.measure import stored
 from bench.peers.kit import (
+    DATABASE,
+    EACH,
     GROWTH,
     LONG,
     PEOPLE,
     PERSON,
     RESUME,
+    RUNS,
     STEP,
     STEPS,
     STORED,
@@ -25,7 +29,7 @@ from bench.peers.kit import (
     now,
 )
 from bench.waits import answered
-from holdfast import Holdfast
+from holdfast import Flow, Holdfast
 
 MESSAGES = [str(message(number)["content"]) for number in range(LONG + 100)]
 
@@ -95,6 +99,22 @@ def row_c() -> None:
     measure("C", "Holdfast sqlite strict", once, STEP, STORED)
 
 
+def row_d() -> None:
+    for mode in ("strict", "barrier"):
+        flow, kept = ring_of(1, mode), Kept(DATABASE)
+
+        async def once(flow: Flow = flow, kept: Kept = kept) -> float:
+            house = await kept.house()
+            began = now()
+            results = await asyncio.gather(*(flow.run({"limit": EACH}, on=house) for _ in range(RUNS)))
+            took = now() - began
+            for result in results:
+                result.expect()
+            return took / (RUNS * EACH)
+
+        measure("D", f"Holdfast postgres {mode}", once, STEP, finish=kept.close)
+
+
 def row_e() -> None:
     async def once() -> float:
         with folder() as place:
@@ -125,4 +145,4 @@ def row_f() -> None:
 
 
 if __name__ == "__main__":
-    main({"A": row_a, "B": row_b, "C": row_c, "E": row_e, "F": row_f})
+    main({"A": row_a, "B": row_b, "C": row_c, "D": row_d, "E": row_e, "F": row_f})

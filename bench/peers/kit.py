@@ -26,6 +26,9 @@ from typing import Any
 STEPS = 100
 LONG = 1000
 PEOPLE = 20
+RUNS, EACH = 200, 10
+# A database of this measurement's own, where the row needs one.
+DATABASE = os.environ.get("HOLDFAST_BENCH_DATABASE", "")
 ROUNDS = int(os.environ.get("HOLDFAST_BENCH_ROUNDS", "5"))
 
 # One figure per thing that a row measures.

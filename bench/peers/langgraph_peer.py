@@ -1,7 +1,8 @@
-"""LangGraph with its SQLite saver, in each durability mode that it has."""
+"""LangGraph with its SQLite and PostgreSQL savers, in each durability mode that it has."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import operator
 import uuid
@@ -10,11 +11,14 @@ from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 from kit import (
+    DATABASE,
+    EACH,
     GROWTH,
     LONG,
     PEOPLE,
     PERSON,
     RESUME,
+    RUNS,
     STEP,
     STEPS,
     STORED,
@@ -28,10 +32,13 @@ from kit import (
     stored,
 )
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.errors import GraphRecursionError
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, interrupt
+from psycopg.rows import dict_row
+from psycopg_pool import AsyncConnectionPool
 
 MESSAGES = [message(number) for number in range(LONG + 100)]
 
@@ -128,6 +135,47 @@ def row_c() -> None:
     measure("C", "LangGraph sqlite sync", once, STEP, STORED, rounds=3)
 
 
+def row_d() -> None:
+    """Many runs at once, on one pool of 20 connections. Each run is a thread of its own."""
+    for mode in ("sync", "async", "exit"):
+        crowd = Crowd(mode)
+        measure("D", f"LangGraph postgres {mode}", crowd.once, STEP, rounds=3, finish=crowd.close)
+
+
+class Crowd:
+    def __init__(self, mode: str) -> None:
+        self._mode = mode
+        self._pool: Any = None
+        self._graph: Any = None
+
+    async def once(self) -> float:
+        if self._pool is None:
+            await self._open()
+        began = now()
+        runs = [self._graph.ainvoke({"x": 0}, config(), durability=self._mode) for _ in range(RUNS)]
+        await asyncio.gather(*runs)
+        return (now() - began) / (RUNS * EACH)
+
+    async def _open(self) -> None:
+        options = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
+        self._pool = AsyncConnectionPool(DATABASE, max_size=20, open=False, kwargs=options)
+        await self._pool.open()
+        keeper = AsyncPostgresSaver(self._pool)
+        await keeper.setup()
+        graph = StateGraph(Count)
+
+        async def step(state: Count) -> Count:
+            return {"x": state["x"] + 1}
+
+        graph.add_node("step", step)
+        graph.add_edge(START, "step")
+        graph.add_conditional_edges("step", lambda s: END if s["x"] >= EACH else "step", ["step", END])
+        self._graph = graph.compile(checkpointer=keeper)
+
+    async def close(self) -> None:
+        await self._pool.close()
+
+
 def row_e() -> None:
     with saver("sqlite") as (keeper, _):
         times: list[float] = []
@@ -172,4 +220,4 @@ def row_f() -> None:
 
 
 if __name__ == "__main__":
-    main({"A": row_a, "B": row_b, "C": row_c, "E": row_e, "F": row_f})
+    main({"A": row_a, "B": row_b, "C": row_c, "D": row_d, "E": row_e, "F": row_f})

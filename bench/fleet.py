@@ -1,0 +1,192 @@
+"""Row W: how much more gets done with more worker processes, on one PostgreSQL server.
+
+Two kinds of work. Steps that do nothing show what a step costs the machine: workers and server share its
+cores here, so this ends where the cores do. Steps that wait 20 ms, as for a model or another service, show
+what workers are for: each carries ten runs at once, and every further worker adds as much as the first, until
+the machine or the database is the limit. Beside each figure stands whose CPU time it took.
+
+A worker is `python -m bench.fleet ADDRESS KIND`: it opens the store, says so, and begins at a line on stdin.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import msgspec
+
+from bench.flows import Count, count_up
+from bench.lines import Line
+from bench.measure import Plan, line
+from bench.server import ABSENT, database, server
+from holdfast import Flow, Holdfast, Worker
+
+STEPS = 10
+AT_ONCE = 10  # runs that a worker carries
+PAUSE = 0.02
+FLEETS = {"busy": (1, 2, 3, 4), "waiting": (1, 2, 4, 8)}
+TOLD = {"busy": "steps that do nothing", "waiting": f"steps that wait {PAUSE * 1000:.0f} ms"}
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Took(msgspec.Struct):
+    seconds: float
+    workers_cpu: float
+    server_cpu: float
+
+
+def flow_of(kind: str) -> Flow:
+    flow = Flow(f"fleet-{kind}", state=Count, effect="pure")
+
+    async def wait(state: Count) -> dict[str, Any]:
+        await asyncio.sleep(PAUSE)
+        return {"n": state.n + 1}
+
+    flow.chain(*(flow.node(id=f"n{i}")(count_up if kind == "busy" else wait) for i in range(STEPS)))
+    return flow
+
+
+def row_w(plan: Plan) -> list[Line]:
+    with server() as found:
+        if found is None:
+            return [Line(row="W", name="workers, not measured", value=None, unit="", note=ABSENT)]
+        return [*_fleets(plan, found, "busy"), *_fleets(plan, found, "waiting")]
+
+
+def _fleets(plan: Plan, on: str, kind: str) -> Iterator[Line]:
+    first = 0.0
+    for workers in FLEETS[kind]:
+        runs = _enough(kind, workers, quick=plan.quick)
+        rounds = [measured(on, kind, workers, runs) for _ in range(2 if plan.quick else 3)]
+        speeds = [runs * STEPS / took.seconds for took in rounds]
+        cores = sum(t.workers_cpu for t in rounds), sum(t.server_cpu for t in rounds)
+        whole = sum(t.seconds for t in rounds)
+        told = line("W", f"{workers} workers, {TOLD[kind]}", speeds, "steps/s")
+        first = first or (told.value or 0.0)
+        told.note = (
+            f"{(told.value or 0) / first:.2f}x one worker; cores: workers {cores[0] / whole:.2f}, "
+            f"server {cores[1] / whole:.2f}"
+        )
+        yield told
+
+
+def _enough(kind: str, workers: int, *, quick: bool) -> int:
+    """Runs for a few seconds of work."""
+    seconds = 1.5 if quick else 4
+    speed = 4_000 if kind == "busy" else min(workers * AT_ONCE / PAUSE, 6_000)
+    return int(seconds * speed / STEPS)
+
+
+def measured(on: str, kind: str, workers: int, runs: int) -> Took:
+    """From the word to begin until every run has ended."""
+    with database(on) as address, _workers(address, kind, workers) as processes:
+        asyncio.run(_create(address, kind, runs))
+        cpu, before = [_cpu(p.pid) for p in processes], _server_cpu()
+        began = perf_counter()
+        for process in processes:
+            assert process.stdin is not None
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        asyncio.run(_ended(address, runs))
+        seconds = perf_counter() - began
+        spent = sum(_cpu(p.pid) for p in processes) - sum(cpu)
+        return Took(seconds, spent, _server_cpu() - before)
+
+
+@contextmanager
+def _workers(address: str, kind: str, count: int) -> Iterator[list[subprocess.Popen[str]]]:
+    command = [sys.executable, "-m", "bench.fleet", address, kind]
+    processes = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(count)
+    ]
+    try:
+        for process in processes:
+            assert process.stdout is not None
+            if process.stdout.readline().strip() != "ready":
+                raise RuntimeError("a worker of the benchmark did not start")
+        yield processes
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
+
+
+async def _create(address: str, kind: str, runs: int) -> None:
+    program = flow_of(kind).program()
+    async with Holdfast(address) as house:
+        service = await house.service()
+        for first in range(0, runs, 100):
+            await asyncio.gather(
+                *(service.create(program, {"limit": 0}) for _ in range(min(100, runs - first)))
+            )
+        await _analyze(address)
+
+
+async def _analyze(address: str) -> None:
+    connection = await _connected(address)
+    await connection.execute("ANALYZE")
+    await connection.close()
+
+
+async def _ended(address: str, runs: int) -> None:
+    connection = await _connected(address)
+    try:
+        while True:
+            done: int = await connection.fetchval(
+                "SELECT count(*) FROM holdfast.runs WHERE status = 'completed'"
+            )
+            if done >= runs:
+                return
+            await asyncio.sleep(0.02)
+    finally:
+        await connection.close()
+
+
+async def _connected(address: str) -> Any:
+    import asyncpg  # pyright: ignore[reportMissingTypeStubs]
+
+    driver: Any = asyncpg
+    return await driver.connect(address)
+
+
+def _cpu(pid: int) -> float:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def _server_cpu() -> float:
+    """Of every process of a PostgreSQL server of this machine; a parent counts those that ended."""
+    total = 0.0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, _, rest = stat.read_text().partition("(")[2].rpartition(")")
+        except OSError:
+            continue
+        if name.startswith("postgres"):
+            fields = rest.split()
+            total += sum(int(fields[i]) for i in (11, 12, 13, 14)) / _TICKS
+    return total
+
+
+async def serve(address: str, kind: str) -> None:
+    async with Holdfast(address) as house:
+        worker = Worker(flow_of(kind), on=house, concurrency=200 if kind == "busy" else AT_ONCE)
+        await house.open()
+        print("ready", flush=True)
+        await asyncio.to_thread(sys.stdin.readline)
+        await worker.serve()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(sys.argv[1], sys.argv[2]))

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
+
+REMEMBERED: Final = 24 * 3600 * 1_000_000
+"""Microseconds for which a worker that fell silent is still told of."""
 
 
 class WorkerRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,6 +27,10 @@ class WorkerRow(msgspec.Struct, frozen=True, kw_only=True):
     busy: int = 0
     hot: int = 0
     draining: bool = False
+    place: str = ""  # whose process numbers `pid` is one of; '': not known
+    skew: int = 0  # microseconds that its machine's clock is ahead of the store's
+    records: int = 0  # that became durable since it started
+    ended: int = 0  # runs that it brought to their end since then
 
 
 class Death(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,23 +2,90 @@
 
 from __future__ import annotations
 
-from holdfast.store.memory.tables import Tables
-from holdfast.types.fleet import Death, FleetFigures, WorkerRow
-from holdfast.types.ids import RunId
+from bisect import bisect_right
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from holdfast.store.memory.holds import Holding
+from holdfast.types.fleet import REMEMBERED, FleetFigures, LaneFigures
+from holdfast.types.outbox import OutboxState
+from holdfast.types.status import ENDED, HoldStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from holdfast.types.fleet import Death, WorkerRow
+    from holdfast.types.ids import RunId
 
 
-class Fleet(Tables):
+class Fleet(Holding):
     async def announce(self, worker: WorkerRow, ttl: int) -> WorkerRow | None:
-        raise NotImplementedError
+        with self._lock:
+            now = self._now()
+            holder = self._workers.get(worker.name)
+            if holder is not None and holder.incarnation != worker.incarnation and holder.until > now:
+                return holder
+            self._workers[worker.name] = replace(worker, seen_at=now, until=now + ttl)
+            return None
 
     async def workers(self) -> list[WorkerRow]:
-        raise NotImplementedError
+        with self._lock:
+            since = self._now() - REMEMBERED
+            self._workers = {name: row for name, row in self._workers.items() if row.until >= since}
+            return [row for _, row in sorted(self._workers.items())]
 
     async def dismiss(self, name: str, incarnation: str) -> None:
-        raise NotImplementedError
+        with self._lock:
+            row = self._workers.get(name)
+            if row is not None and row.incarnation == incarnation:
+                del self._workers[name]
 
     async def deaths(self, run: RunId) -> list[Death]:
-        raise NotImplementedError
+        with self._lock:
+            found = self._ids.get(run)
+            return [] if found is None else list(found.deaths)
 
     async def figures(self, *, ages: tuple[int, ...]) -> FleetFigures:
-        raise NotImplementedError
+        due = await self.next_due_hold()
+        with self._lock:
+            now = self._now()
+            asked = [
+                row.created_at
+                for row in self._holds.values()
+                if row.status is HoldStatus.pending and not row.read_only
+            ]
+            buckets = Counter(bisect_right(ages, now - at) for at in asked)
+            runs = self._keys.values()
+            states = Counter(message.state for message in self._outbox.values())
+            return FleetFigures(
+                at=now,
+                lanes=self._lanes(now),
+                statuses=dict(Counter(str(run.status) for run in runs if run.status not in ENDED)),
+                dead=sum(run.dead for run in runs),
+                holds=[(age, buckets[place]) for place, age in enumerate((*ages, 0))],
+                oldest_hold=_since(asked, now),
+                timer_lag=_since((at for run in runs for at in run.timers.values()), now),
+                hold_lag=_since([] if due is None else [due], now),
+                schedule_lag=_since(
+                    (row.next_at for row in self._schedules.values() if row.next_at is not None), now
+                ),
+                outbox_waiting=states[OutboxState.waiting],
+                outbox_dead=states[OutboxState.dead],
+            )
+
+    def _lanes(self, now: int) -> list[LaneFigures]:
+        running = Counter(run.new.lane for run in self._leased.values())
+        ready: dict[str, list[int]] = {lane: [] for lane in running}
+        for run in self._keys.values():
+            if run.worker is None and run.ready_at is not None and run.ready_at <= now:
+                ready.setdefault(run.new.lane, []).append(run.ready_at)
+        return [
+            LaneFigures(lane=lane, ready=len(since), oldest=_since(since, now), running=running[lane])
+            for lane, since in sorted(ready.items())
+        ]
+
+
+def _since(instants: Iterable[int], now: int) -> int:
+    return max(0, now - min(instants, default=now))

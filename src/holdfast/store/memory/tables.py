@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from holdfast.types.audit import AuditRow
     from holdfast.types.clock import Clock
     from holdfast.types.document import Document
+    from holdfast.types.fleet import WorkerRow
     from holdfast.types.hold import HoldRow, Note
     from holdfast.types.ids import HoldId, RunId
     from holdfast.types.memory import Memory
     from holdfast.types.outbox import OutboxRow
+    from holdfast.types.schedule import ScheduleRow
 
 HoldPlace = tuple[int, str, str, int, int]
 """(run key, scope, node, visit, ordinal): what makes a hold the same hold (D-28)."""
@@ -59,6 +61,8 @@ class Tables:
         self._flows: dict[tuple[str, str], FlowRow] = {}
         self._codes: dict[str, bytes] = {}
         self._memories: dict[tuple[str, str], Memory] = {}
+        self._schedules: dict[tuple[str, str], ScheduleRow] = {}
+        self._workers: dict[str, WorkerRow] = {}
         self._run_numbers = count(1)
         self._inbox_numbers = count(1)
         self._numbers = count(1)  # of holds, messages and notes

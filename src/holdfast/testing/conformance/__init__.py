@@ -32,6 +32,7 @@ ALL = (
     "dues",
     "durable",
     "events",
+    "fleet",
     "health",
     "hold_changes",
     "hold_lists",

@@ -1,0 +1,63 @@
+"""How much there is to do. Every count is of what is open, by a partial index of it: what has ended, however
+much it is, is not looked at."""
+
+from __future__ import annotations
+
+from holdfast.store.sql.postgres import hold_dues
+from holdfast.store.sql.postgres.connect import Conn, Row
+from holdfast.types.fleet import FleetFigures, LaneFigures
+
+_LANES = """
+SELECT lane, sum(ready)::bigint, min(since), sum(running)::bigint FROM (
+    SELECT lane, count(*) AS ready, min(ready_at) AS since, 0 AS running FROM @runs
+    WHERE worker IS NULL AND ready_at IS NOT NULL AND ready_at <= ?::bigint GROUP BY lane
+    UNION ALL
+    SELECT lane, 0, NULL, count(*) FROM @runs WHERE worker IS NOT NULL GROUP BY lane
+) AS found GROUP BY lane ORDER BY lane"""
+_STATUSES = """
+SELECT status, count(*) FROM @runs
+WHERE status IN ('pending', 'running', 'waiting', 'pending_input', 'resumable') GROUP BY status"""
+# Tenant by tenant in the index; how old each is stands there too.
+_HOLDS = """
+SELECT width_bucket(?::bigint - created_at, ?::bigint[]) AS age, count(*), min(created_at) FROM @holds
+WHERE status = 'pending' AND NOT read_only GROUP BY age"""
+_REST = """
+SELECT (SELECT min(fire_at) FROM @timers),
+       (SELECT min(next_at) FROM @schedules WHERE next_at IS NOT NULL),
+       (SELECT count(*) FROM @runs WHERE dead),
+       (SELECT count(*) FROM @outbox WHERE state = 'waiting'),
+       (SELECT count(*) FROM @outbox WHERE state = 'dead')"""
+
+
+async def figures(conn: Conn, now: int | None, ages: tuple[int, ...]) -> FleetFigures:
+    at: int = ((await conn.row("SELECT @now(?::bigint)", now)) or (0,))[0]
+    holds = await conn.rows(_HOLDS, at, list(ages))
+    timer, schedule, dead, waiting, unsent = (await conn.row(_REST)) or (None, None, 0, 0, 0)
+    return FleetFigures(
+        at=at,
+        lanes=[_lane(values, at) for values in await conn.rows(_LANES, at)],
+        statuses=dict(await conn.rows(_STATUSES)),
+        dead=dead,
+        holds=_by_age(holds, ages),
+        oldest_hold=_since(min((since for _, _, since in holds), default=None), at),
+        timer_lag=_since(timer, at),
+        hold_lag=_since(await hold_dues.next_due(conn), at),
+        schedule_lag=_since(schedule, at),
+        outbox_waiting=waiting,
+        outbox_dead=unsent,
+    )
+
+
+def _lane(values: Row, at: int) -> LaneFigures:
+    lane, ready, since, running = values
+    return LaneFigures(lane=lane, ready=ready, oldest=_since(since, at), running=running)
+
+
+def _by_age(holds: list[Row], ages: tuple[int, ...]) -> list[tuple[int, int]]:
+    """`width_bucket` counts from 0: below the first age; as many as there are: older than all."""
+    counts = {place: count for place, count, _ in holds}
+    return [(age, counts.get(place, 0)) for place, age in enumerate((*ages, 0))]
+
+
+def _since(instant: int | None, at: int) -> int:
+    return 0 if instant is None else max(0, at - instant)

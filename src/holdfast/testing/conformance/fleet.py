@@ -1,0 +1,169 @@
+"""Who works, and how much there is to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from holdfast.types.clock import MICROS
+from holdfast.types.fleet import WorkerRow
+from holdfast.types.outbox import OutboxMessage, OutboxState
+from holdfast.types.record import NewTimer, Side
+from holdfast.types.status import RunStatus
+
+if TYPE_CHECKING:
+    from holdfast.store.base import Store
+    from holdfast.testing.conformance.kit import StoreKit
+
+TTL = 30 * MICROS
+AGES = (60 * MICROS, 3600 * MICROS)
+
+
+def worker(name: str = "w", incarnation: str = "one", **given: object) -> WorkerRow:
+    fields: dict[str, object] = {"host": "here", "pid": 7, "release": "1.0", "started_at": 5}
+    return WorkerRow(name=name, incarnation=incarnation, **{**fields, **given})  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.anyio
+class FleetSuite:
+    # -- who works
+
+    @pytest.mark.covers("FLEET-BAD-06")
+    async def test_worker_is_told_of_as_it_said(self, kit: StoreKit) -> None:
+        said = worker(lanes=("fast",), versions={"v1": "refund"}, concurrency=4, busy=2, hot=1, draining=True)
+        assert await kit.store.announce(said, TTL) is None
+        (row,) = await kit.store.workers()
+        assert (row.lanes, row.versions, row.concurrency) == (("fast",), {"v1": "refund"}, 4)
+        assert (row.busy, row.hot, row.draining, row.host, row.pid) == (2, 1, True, "here", 7)
+        assert (row.seen_at, row.until) == (kit.clock.now(), kit.clock.now() + TTL)
+
+    async def test_worker_says_again_how_it_is(self, kit: StoreKit) -> None:
+        for busy in (1, 2):
+            kit.clock.advance(seconds=5)
+            for _twice in range(2):
+                assert await kit.store.announce(worker(busy=busy), TTL) is None
+        (row,) = await kit.store.workers()
+        assert (row.busy, row.seen_at) == (2, kit.clock.now())
+
+    @pytest.mark.covers("FLEET-BAD-06")
+    async def test_name_of_a_live_worker_is_not_given_twice(self, kit: StoreKit) -> None:
+        await kit.store.announce(worker(busy=3), TTL)
+        kit.clock.advance(seconds=29)
+        holder = await kit.store.announce(worker(incarnation="two", pid=8), TTL)
+        assert holder is not None
+        assert (holder.incarnation, holder.pid, holder.until) == ("one", 7, kit.clock.now() + MICROS)
+        (row,) = await kit.store.workers()
+        assert (row.incarnation, row.busy) == ("one", 3)
+
+    @pytest.mark.covers("FLEET-BAD-06")
+    async def test_name_is_free_when_its_worker_has_fallen_silent(self, kit: StoreKit) -> None:
+        await kit.store.announce(worker(), TTL)
+        kit.clock.advance(seconds=30)
+        assert await kit.store.announce(worker(incarnation="two"), TTL) is None
+        holder = await kit.store.announce(worker(), TTL)
+        assert holder is not None
+        assert holder.incarnation == "two"
+
+    async def test_silent_worker_comes_back_to_its_name_when_nobody_took_it(self, kit: StoreKit) -> None:
+        await kit.store.announce(worker(), TTL)
+        kit.clock.advance(hours=2)
+        assert await kit.store.announce(worker(), TTL) is None
+
+    async def test_worker_that_ends_takes_only_its_own_row(self, kit: StoreKit) -> None:
+        await kit.store.announce(worker(), TTL)
+        await kit.store.announce(worker("x"), TTL)
+        await kit.store.dismiss("w", "another")
+        assert [row.name for row in await kit.store.workers()] == ["w", "x"]
+        for _twice in range(2):
+            await kit.store.dismiss("w", "one")
+        assert [row.name for row in await kit.store.workers()] == ["x"]
+        assert await kit.store.announce(worker(incarnation="two"), TTL) is None
+
+    async def test_silent_worker_is_remembered_for_a_day(self, kit: StoreKit) -> None:
+        await kit.store.announce(worker(), TTL)
+        kit.clock.advance(hours=23)
+        await kit.store.announce(worker("x"), TTL)
+        silent, alive = await kit.store.workers()
+        assert silent.until < kit.clock.now() < alive.until
+        kit.clock.advance(hours=2)
+        await kit.store.announce(worker("x"), TTL)
+        assert [row.name for row in await kit.store.workers()] == ["x"]
+
+    @pytest.mark.covers("FLEET-BAD-06")
+    async def test_one_of_many_gets_the_name(self, kit: StoreKit) -> None:
+        async def announce(store: Store, number: int) -> WorkerRow | None:
+            return await store.announce(worker(incarnation=str(number)), TTL)
+
+        answers = await kit.race(4, announce)
+        assert answers.count(None) == 1
+        assert {row.incarnation for row in answers if row is not None} == {str(answers.index(None))}
+
+    # -- how much there is to do
+
+    async def test_nothing_to_do_is_told_as_that(self, kit: StoreKit) -> None:
+        told = await kit.store.figures(ages=AGES)
+        assert (told.at, told.lanes, told.statuses, told.dead) == (kit.clock.now(), [], {}, 0)
+        assert told.holds == [(AGES[0], 0), (AGES[1], 0), (0, 0)]
+        assert (told.oldest_hold, told.timer_lag, told.hold_lag, told.schedule_lag) == (0, 0, 0, 0)
+        assert (told.outbox_waiting, told.outbox_dead) == (0, 0)
+
+    @pytest.mark.covers("FLEET-OPS-01")
+    async def test_lanes_are_told_with_what_is_ready_and_what_runs(self, kit: StoreKit) -> None:
+        await kit.created(lane="fast")
+        kit.clock.advance(seconds=7)
+        await kit.created(lane="fast")
+        await kit.claimed(lane="slow")
+        await kit.created(lane="later", ready_at=kit.clock.now() + MICROS)
+        fast, slow = (await kit.store.figures(ages=AGES)).lanes
+        assert (fast.lane, fast.ready, fast.oldest, fast.running) == ("fast", 2, 7 * MICROS, 0)
+        assert (slow.lane, slow.ready, slow.oldest, slow.running) == ("slow", 0, 0, 1)
+
+    @pytest.mark.covers("FLEET-OPS-01")
+    async def test_only_live_runs_are_counted_by_status(self, kit: StoreKit) -> None:
+        await kit.created()
+        lease = await kit.claimed()
+        await kit.asked(lease)
+        await kit.store.park(lease, status=RunStatus.pending_input, inbox_seen=0, ready_at=None)
+        over = await kit.claimed()
+        await kit.written(over, kit.record(1, side=Side(status=RunStatus.completed)))
+        told = await kit.store.figures(ages=AGES)
+        assert told.statuses == {"pending": 1, "pending_input": 1}
+        assert [(lane.ready, lane.running) for lane in told.lanes] == [(1, 0)]
+
+    @pytest.mark.covers("FLEET-OPS-01")
+    async def test_holds_are_told_by_age_and_only_while_they_are_open(self, kit: StoreKit) -> None:
+        await kit.asked(await kit.claimed())
+        kit.clock.advance(seconds=3600 - 60)
+        await kit.asked(await kit.claimed())
+        kit.clock.advance(seconds=60)
+        await kit.asked(await kit.claimed())
+        closed = await kit.asked(await kit.claimed())
+        await kit.decide(closed)
+        told = await kit.store.figures(ages=AGES)
+        assert told.holds == [(AGES[0], 1), (AGES[1], 1), (0, 1)]
+        assert told.oldest_hold == 3600 * MICROS
+
+    @pytest.mark.covers("FLEET-OPS-01")
+    async def test_what_is_overdue_is_told_by_how_long(self, kit: StoreKit) -> None:
+        at = kit.clock.now() + 10 * MICROS
+        lease = await kit.claimed()
+        await kit.written(lease, kit.record(1, side=Side(timers=[NewTimer("t", at)])))
+        expiring = kit.new_hold(2, expires_at=at + MICROS, expiry_action="fail")
+        await kit.asked(lease, expiring, seq=2)
+        told = await kit.store.figures(ages=AGES)
+        assert (told.timer_lag, told.hold_lag) == (0, 0)
+        kit.clock.advance(seconds=13)
+        told = await kit.store.figures(ages=AGES)
+        assert (told.timer_lag, told.hold_lag) == (3 * MICROS, 2 * MICROS)
+
+    @pytest.mark.covers("FLEET-OPS-01")
+    async def test_messages_that_wait_are_counted(self, kit: StoreKit) -> None:
+        lease = await kit.claimed()
+        messages = [OutboxMessage("t", key, b"{}") for key in ("a", "b")]
+        await kit.written(lease, kit.record(1, side=Side(outbox=messages)))
+        assert (await kit.store.figures(ages=AGES)).outbox_waiting == 2
+        (taken, _) = await kit.store.claim_outbox(limit=2, lease=TTL)
+        await kit.store.finish_outbox(taken.id, attempt=1, state=OutboxState.dead)
+        told = await kit.store.figures(ages=AGES)
+        assert (told.outbox_waiting, told.outbox_dead) == (1, 1)

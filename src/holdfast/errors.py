@@ -74,6 +74,8 @@ HoldfastError
 │   ├── DirectoryUnavailableError   people and groups cannot be asked for; until then nobody is a member
 │   ├── NotAStoreError              the file is not a Holdfast database
 │   ├── SchemaTooNewError           written by a newer version
+│   ├── StoreMovedError             it was moved, or is about to be: it can be read, the other one takes writes
+│   ├── StoreFillingError           a move into it is not done yet
 │   ├── CheckpointCorruptError      a record does not match its digest
 │   ├── BlobMissingError            a blob that a record names is gone or damaged
 │   └── KeyMissingError             what it takes to read is encrypted under a key that is not here
@@ -418,6 +420,16 @@ class NotAStoreError(StoreError):
 
 class SchemaTooNewError(StoreError):
     code = "schema_too_new"
+
+
+class StoreMovedError(StoreError):
+    code = "store_moved"
+    status = 409
+
+
+class StoreFillingError(StoreError):
+    code = "store_filling"
+    retryable = True
 
 
 class CheckpointCorruptError(StoreError):

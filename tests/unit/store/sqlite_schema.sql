@@ -149,6 +149,12 @@ CREATE TABLE feed (
     last INTEGER NOT NULL
 ) STRICT;
 
+CREATE TABLE feed_marks (
+    pos INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL,
+    trimmed INTEGER NOT NULL DEFAULT 0 CHECK (trimmed IN (0, 1))
+) STRICT;
+
 CREATE TABLE flows (
     name TEXT NOT NULL,
     version TEXT NOT NULL,
@@ -378,6 +384,7 @@ CREATE TABLE runs (
 ) STRICT;
 
 CREATE TABLE schedules (
+    number INTEGER PRIMARY KEY,
     tenant TEXT NOT NULL,
     name TEXT NOT NULL,
     flow TEXT NOT NULL,
@@ -387,7 +394,7 @@ CREATE TABLE schedules (
     revision INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
     body BLOB NOT NULL,
-    PRIMARY KEY (tenant, name)
+    UNIQUE (tenant, name)
 ) STRICT;
 
 CREATE TABLE timers (

@@ -18,6 +18,9 @@ _MISSING = """
 SELECT DISTINCT refs.digest FROM @blob_refs AS refs
 WHERE NOT EXISTS (SELECT 1 FROM @blobs AS blobs WHERE blobs.digest = refs.digest) LIMIT ?"""
 _OUTSIDE = "SELECT digest FROM @blobs WHERE place = 'elsewhere' AND NOT condemned ORDER BY number"
+_SCHEMA = (
+    "SELECT max(number) FROM (SELECT number FROM @migrations UNION ALL SELECT number FROM @halves) AS n"
+)
 _SIZE = """
 SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class AS c
 JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname = ? AND c.relkind = 'r'"""
@@ -32,7 +35,7 @@ SELECT max(pos) > pg_snapshot_xmax(pg_current_snapshot())::text::bigint << 20 FR
 async def examine(conn: Conn, now: int | None, *, deep: bool) -> StoreFacts:
     blobs = await conn.row(_BLOBS) or (0, 0, 0)
     return StoreFacts(
-        schema=await _number(conn, "SELECT max(number) FROM @migrations"),
+        schema=await _number(conn, _SCHEMA),
         size=await _number(conn, _SIZE, conn.schema),
         problems=await _problems(conn),
         lapsed=[RunId(run) for (run,) in await conn.rows(_LAPSED, now, _MANY)],

@@ -1,51 +1,78 @@
-"""Makes a schema ours, and brings it to the newest form; leaves schemas that are not ours untouched."""
+"""Makes a schema ours, and brings it to the newest form; leaves schemas that are not ours untouched.
+
+A schema in use grows by the first halves of migrations, which add only: the code of the last release goes on
+working beside that of this one. Their numbers stand in `halves` until the second halves have run (`finish`);
+older code reads `migrations` alone, and is refused from then on.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from importlib import resources
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 from zlib import crc32
 
-import msgspec
+import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 
-from holdfast.errors import NotAStoreError, SchemaTooNewError
+from holdfast.errors import NotAStoreError, SchemaTooNewError, StoreBusyError, StoreUnavailableError
+from holdfast.store.sql.postgres.address import Settings
 from holdfast.store.sql.postgres.connect import Conn, statement
+from holdfast.store.sql.postgres.halves import (
+    RELEASED,
+    WHOLE,
+    Migration,
+    Standing,
+    apart,
+    at_once,
+    index_of,
+    migrations,
+    together,
+)
+from holdfast.store.sql.postgres.pool import connect
+from holdfast.telemetry import log
+
+__all__ = ["OLDEST_SERVER", "Migration", "Standing", "bring_up", "finish", "migrations", "standing"]
 
 OLDEST_SERVER = 150000
 
-_PRESENT = "SELECT 1 FROM pg_tables WHERE schemaname = ? AND tablename = 'migrations'"
-_ANY = "SELECT 1 FROM pg_tables WHERE schemaname = ? LIMIT 1"
+LOCK = 1.0
+"""Seconds that a change waits for a table: whoever comes after it waits as long. Then it stands back."""
+PATIENCE = 60.0
+"""Seconds over which it is tried again."""
+_QUIET = 2.0
+_BUILDING = 86_400.0  # seconds for one index
+
+_THERE = "SELECT tablename FROM pg_tables WHERE schemaname = ?"
 _EXISTS = "SELECT 1 FROM pg_namespace WHERE nspname = ?"
 _NEWEST = "SELECT coalesce(max(number), 0) FROM @migrations"
+_BEGUN = "SELECT number, whole FROM @halves ORDER BY number"
 _NOTE = "INSERT INTO @migrations (number, name, applied_at) VALUES (?, ?, @now(NULL))"
+_HALVES = """
+CREATE TABLE IF NOT EXISTS @halves (
+    number bigint PRIMARY KEY,
+    name text NOT NULL,
+    applied_at bigint NOT NULL,
+    -- False while an index of it is still to be built.
+    whole boolean NOT NULL
+)"""
+_NOTE_HALF = "INSERT INTO @halves (number, name, applied_at, whole) VALUES (?, ?, @now(NULL), ?)"
+_VALID = """
+SELECT i.indisvalid FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
+JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname = ? AND c.relname = ?"""
+# Never the form that waits: who waits in a statement has a snapshot, and building an index waits for those.
+_TAKE = "SELECT pg_try_advisory_xact_lock(?)"
 
 
-class Migration(msgspec.Struct, frozen=True):
-    number: int
-    name: str
-    sql: str
-
-
-def migrations() -> list[Migration]:
-    """The numbered files of schema/, in order."""
-    return sorted(_read_migrations(), key=lambda m: m.number)
-
-
-def _read_migrations() -> Iterator[Migration]:
-    for file in resources.files("holdfast.store.sql.postgres").joinpath("schema").iterdir():
-        if file.name.endswith(".sql"):
-            number, _, name = file.name.removesuffix(".sql").partition("_")
-            yield Migration(int(number), name, file.read_text("utf-8"))
-
-
-async def schema_number(conn: Conn, where: str) -> int:
-    """Of the newest migration there; 0 for a new schema.
+async def standing(conn: Conn, where: str) -> Standing:
+    """How far the schema is; all zero for a new one.
 
     Raises NotAStoreError for one with tables of somebody else, and SchemaTooNewError."""
-    if await conn.row(_PRESENT, conn.schema) is None:
-        if await conn.row(_ANY, conn.schema) is not None:
+    there = {name for (name,) in await conn.rows(_THERE, conn.schema)}
+    if "migrations" not in there:
+        if there:
             raise _foreign(conn.schema, where)
-        return 0
+        return Standing()
     found = await conn.row(_NEWEST)
     number = 0 if found is None else int(found[0])
     newest = migrations()[-1].number
@@ -55,23 +82,193 @@ async def schema_number(conn: Conn, where: str) -> int:
             f"up to {newest}.",
             hint="Update Holdfast here; the database was left as it is.",
         )
-    return number
+    rows = await conn.rows(_BEGUN) if "halves" in there else []
+    building = tuple(n for n, whole in rows if not whole and n <= newest)
+    return Standing(number, tuple(n for n, _ in rows), building)
 
 
-async def migrate(conn: Conn, where: str) -> None:
-    """Inside one transaction, under a lock that others who open the store wait for: whoever comes second
-    finds everything done."""
-    await conn.run("SELECT pg_advisory_xact_lock(?)", _lock_number(conn.schema))
-    present = await schema_number(conn, where)
+async def bring_up(settings: Settings, conn: Conn) -> Standing:
+    """Create the schema, or add what this version needs; one process at a time, whoever comes second finds
+    everything done. Never waits for a table for longer than a moment, so that a fleet at work stands still
+    for no longer; tried again for a minute, then StoreBusyError."""
+    now = await standing(conn, settings.shown)
+    newest = migrations()[-1].number
+    if now.expanded < newest or now.building:
+        _refuse_unfinished(now, settings)
+        try:
+            await _one_at_a_time(settings, conn, _expand_next)
+        except asyncpg.InsufficientPrivilegeError as error:
+            if now.expanded == 0:
+                raise
+            raise StoreUnavailableError(
+                f"The schema {conn.schema} of {settings.shown} has number {now.expanded}, this version of "
+                f"Holdfast needs {newest}, and this user may not change it: {error}.",
+                hint="Let the owner of its tables run `holdfast migrate` of this version, then start again.",
+            ) from error
+        now = await standing(conn, settings.shown)
+    return now
+
+
+async def finish(settings: Settings, conn: Conn) -> list[Migration]:
+    """Run the second halves of what was begun; answers which. The caller made sure that no older code is at
+    work: it is refused from now on."""
+    before = set((await standing(conn, settings.shown)).begun)
+    newest = migrations()[-1].number
+    if any(number > newest for number in before):
+        raise SchemaTooNewError(
+            f"The upgrade of the schema {conn.schema} of {settings.shown} to {max(before)} was begun by a "
+            f"newer version of Holdfast; this one knows numbers up to {newest}.",
+            hint="Finish it with that version.",
+        )
+    await _one_at_a_time(settings, conn, _finish_next)
+    after = set((await standing(conn, settings.shown)).begun)
+    return [each for each in migrations() if each.number in before - after]
+
+
+# ---------------------------------------------------------------------- one after another
+
+_Step = Callable[[Settings, Conn, Any], Awaitable[bool]]
+"""The next thing to do, inside a transaction that has the lock; False: nothing is left. Its last argument
+runs statements outside of it."""
+
+
+async def _one_at_a_time(settings: Settings, conn: Conn, step: _Step) -> None:
+    began = time.monotonic()
+    told = began
+    while True:
+        try:
+            more = await _locked(settings, conn, step)
+        except asyncpg.LockNotAvailableError as error:
+            more, why = None, str(error)
+        else:
+            why = "another process is at it"
+        if more is False:
+            return
+        if more is True:
+            began = told = time.monotonic()
+            continue
+        waited = time.monotonic() - began
+        if waited > PATIENCE:
+            raise StoreBusyError(
+                f"The schema {conn.schema} of {settings.shown} could not be brought up to date within "
+                f"{PATIENCE:.0f} s: {why}.",
+                hint="Look for long transactions (pg_stat_activity), then start again; nothing is half done.",
+            )
+        if time.monotonic() - told > _QUIET:
+            told = time.monotonic()
+            log.warning("waiting to change the schema %s for %.0f s: %s", conn.schema, waited, why)
+        await asyncio.sleep(min(0.05 + waited / 10, LOCK))
+
+
+async def _locked(settings: Settings, conn: Conn, step: _Step) -> bool | None:
+    """None: somebody else has the lock."""
+    raw: Any = conn.raw
+    async with raw.transaction():
+        await raw.execute(f"SET LOCAL lock_timeout = '{int(LOCK * 1000)}ms'")
+        found = await conn.row(_TAKE, _lock_number(conn.schema))
+        if found is None or not found[0]:
+            return None
+        return await step(settings, conn, _Outside(settings))
+
+
+async def _expand_next(settings: Settings, conn: Conn, outside: _Outside) -> bool:
+    present = await standing(conn, settings.shown)
+    known = migrations()
+    if present.expanded == 0:
+        await _create(conn, known)
+        return False
+    if present.building:
+        (half,) = [each for each in known if each.number == present.building[0]]
+        await outside.run(apart(half.sql))
+        await conn.run("UPDATE @halves SET whole = true WHERE number = ?", half.number)
+        return True
+    left = [each for each in known if each.number > present.expanded]
+    if not left:
+        return False
+    log.info("the schema %s goes from %d to %d", conn.schema, present.expanded, left[0].number)
+    await _expand(conn, left[0])
+    return True
+
+
+async def _create(conn: Conn, known: Sequence[Migration]) -> None:
     if await conn.row(_EXISTS, conn.schema) is None:
         await conn.raw.execute(f'CREATE SCHEMA "{conn.schema}"')
-    for migration in migrations()[present:]:
-        await conn.raw.execute(statement(migration.sql, conn.schema))
-        await conn.run(_NOTE, migration.number, migration.name)
+    for each in known:
+        await _execute(conn, at_once(each.sql))
+        await _execute(conn, at_once(each.post))
+        await conn.run(_NOTE, each.number, each.name)
+    await _execute(conn, _HALVES)
+
+
+async def _expand(conn: Conn, half: Migration) -> None:
+    await _execute(conn, together(half.sql))
+    if half.number <= WHOLE:
+        await conn.run(_NOTE, half.number, half.name)
+        return
+    await _execute(conn, _HALVES)
+    await conn.run(_NOTE_HALF, half.number, half.name, not apart(half.sql))
+
+
+async def _finish_next(settings: Settings, conn: Conn, outside: _Outside) -> bool:
+    present = await standing(conn, settings.shown)
+    if not present.begun:
+        return False
+    (half,) = [each for each in migrations() if each.number == present.begun[0]]
+    # Outside first: what is done inside keeps its locks until the end.
+    await outside.run(apart(half.post))
+    await _execute(conn, together(half.post))
+    await conn.run(_NOTE, half.number, half.name)
+    await conn.run("DELETE FROM @halves WHERE number = ?", half.number)
+    return True
+
+
+async def _execute(conn: Conn, sql: str) -> None:
+    if sql.strip():
+        await conn.raw.execute(statement(sql, conn.schema))
+
+
+class _Outside:
+    """Statements on a connection of their own, while the transaction that has the lock stays open."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    async def run(self, statements: Sequence[str]) -> None:
+        if not statements:
+            return
+        raw = await connect(self.settings, pooled=True)
+        try:
+            conn = Conn(raw, self.settings.schema)
+            for text in statements:
+                if await self._is_to_do(conn, text):
+                    log.info("building outside of a transaction: %s", text)
+                    await raw.execute(statement(text, conn.schema), timeout=_BUILDING)
+        finally:
+            await raw.close(timeout=self.settings.timeout)
+
+    async def _is_to_do(self, conn: Conn, text: str) -> bool:
+        """What was broken off leaves an index behind that is not valid."""
+        name = index_of(text)
+        found = None if name is None else await conn.row(_VALID, conn.schema, name)
+        if found is not None and not found[0]:
+            drop = f"DROP INDEX CONCURRENTLY IF EXISTS @{name}"
+            await conn.raw.execute(statement(drop, conn.schema))
+        return found is None or not found[0]
 
 
 def _lock_number(schema: str) -> int:
     return 0x48464442 << 32 | crc32(schema.encode())
+
+
+def _refuse_unfinished(now: Standing, settings: Settings) -> None:
+    """Code of the release before the last may be at work, and nobody tried it on what comes now."""
+    left = [number for number in now.begun if number <= RELEASED]
+    if left:
+        raise StoreUnavailableError(
+            f"An earlier upgrade of the schema {settings.schema} of {settings.shown} is not finished "
+            f"(number {left[0]}), and this version would add more.",
+            hint="Run `holdfast migrate --finish` when no worker of the version before it is left.",
+        )
 
 
 def _foreign(schema: str, where: str) -> NotAStoreError:

@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
-from holdfast.errors import HoldfastError, StoreUnavailableError
+from holdfast.errors import HoldfastError, SettingsError, StoreUnavailableError
 from holdfast.store.sql.postgres.address import Settings
 from holdfast.store.sql.postgres.clock import ServerClock
 from holdfast.store.sql.postgres.connect import Conn
 from holdfast.store.sql.postgres.faults import FAULTS, translated
-from holdfast.store.sql.postgres.migrate import OLDEST_SERVER, migrate, migrations, schema_number
+from holdfast.store.sql.postgres.migrate import OLDEST_SERVER, bring_up
 from holdfast.store.sql.postgres.pool import connect
 
 _FACTS = """
@@ -56,9 +56,23 @@ async def _prepare(settings: Settings, clock: ServerClock, raw: Any) -> Found:
             f"The server at {settings.shown} only reads: it is a replica, or its transactions are read-only.",
             hint="Give the address of the primary, or all servers of the cluster.",
         )
-    if await schema_number(conn, settings.shown) != migrations()[-1].number:
-        async with raw.transaction():
-            await migrate(conn, settings.shown)
     # A pooler makes up a process of its own for whoever connects.
-    pooled = settings.pooled == "yes" or (settings.pooled is None and pid != raw.get_server_pid())
-    return Found(pooled)
+    between = pid != raw.get_server_pid()
+    if between:
+        await _demand_transactions(settings, raw)
+    await bring_up(settings, conn)
+    return Found(settings.pooled == "yes" or (settings.pooled is None and between))
+
+
+async def _demand_transactions(settings: Settings, raw: Any) -> None:
+    """A pooler that gives a connection for one statement only breaks every write that is several."""
+    try:
+        async with raw.transaction():
+            await raw.execute("SELECT 1")
+    except FAULTS as error:
+        if "statement pooling" not in str(error):
+            raise
+        raise SettingsError(
+            f"The pooler at {settings.shown} pools by statements, and a write of Holdfast is a transaction.",
+            hint="Set pool_mode = transaction (or session) for this database in the pooler.",
+        ) from error

@@ -43,6 +43,7 @@ HoldfastError
 │   ├── RunBusyError                another worker has the run
 │   ├── RunReadOnlyError            imported history: it can be read and forked, not advanced
 │   ├── VersionMismatchError        the graph differs from the one the run was started on
+│   ├── WorkerNameTakenError        another live worker has that name
 │   └── LeaseLostError              another worker took the run over; stop quietly
 ├── RateLimitedError            too much at once by one actor or link, or on one hold; try again later
 ├── RunError                    the run itself went wrong; recorded on the run
@@ -279,6 +280,10 @@ class RunReadOnlyError(ConflictError):
 
 class VersionMismatchError(ConflictError):
     code = "version_mismatch"
+
+
+class WorkerNameTakenError(ConflictError):
+    code = "worker_name_taken"
 
 
 class LeaseLostError(ConflictError):

@@ -131,6 +131,7 @@ class Runtime:
         self._listeners: dict[RunId, list[Callable[[], None]]] = {}
         # Whoever tells the outside what became durable here (`holdfast.integrations.otel`).
         self.watch: Watch | None = None
+        self.settled = 0  # records that became durable here
         self._verbose = log.isEnabledFor(DEBUG)
 
     # ------------------------------------------------------------------ programs
@@ -280,6 +281,11 @@ class Runtime:
                     with contextlib.suppress(RuntimeError):  # the loop ended while we spoke
                         self._loop.call_soon_threadsafe(driver.lease_gone)
 
+    @property
+    def heart_beats(self) -> bool:
+        """Whether leases are kept; before the first of them there is nothing to keep."""
+        return self._heart is None or self._heart.is_alive()
+
     async def safe_margin(self, lease: Lease) -> bool:
         """Whether the lease lasts a while yet on our own clock; if not, it is extended first (D-17)."""
         held = self._leased.get(lease.run, 0.0)
@@ -346,6 +352,7 @@ class Runtime:
         return stop
 
     def _published(self, queue: RunQueue, records: list[Record]) -> None:
+        self.settled += len(records)
         if self._verbose:
             log_records(queue.lease.run, records)
         if self.watch is not None:

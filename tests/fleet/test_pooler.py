@@ -9,10 +9,12 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast import Flow, Holdfast
+from holdfast.errors import SettingsError
 from holdfast.store.base import Capability
 from holdfast.store.open import open_store
 from holdfast.testing.conformance.kit import StoreKit
 from holdfast.types.record import RunBatch
+from tests.fleet.conftest import schema_of
 from tests.services import pgbouncer, postgres
 
 pytestmark = pytest.mark.anyio
@@ -75,3 +77,31 @@ async def test_waiter_wakes_behind_a_pooler_by_looking(pooled: str) -> None:
         assert await asyncio.wait_for(waiting, 10) is True
     finally:
         await kit.stop()
+
+
+@pytest.mark.covers("FLEET-BAD-05")
+async def test_pooler_by_statements_is_refused_in_one_sentence_and_nothing_is_made() -> None:
+    schema = f"t_{secrets.token_hex(4)}"
+    with pgbouncer.pooler("statement") as address, pytest.raises(SettingsError) as caught:
+        await open_store(postgres.with_setting(address, schema=schema))
+    assert "pools by statements" in caught.value.message
+    assert "\n" not in caught.value.message
+    assert "pool_mode = transaction" in str(caught.value.hint)
+    assert postgres.execute(f"SELECT 1 FROM pg_namespace WHERE nspname = '{schema}'") == []
+
+
+@pytest.mark.covers("FLEET-BAD-05")
+async def test_pooler_by_statements_is_refused_also_where_the_schema_is_there(address: str) -> None:
+    """Every write of several statements would fail otherwise, each with words that help nobody."""
+    await (await open_store(address)).close()
+    with pgbouncer.pooler("statement") as pooled, pytest.raises(SettingsError, match="pools by statements"):
+        await open_store(postgres.with_setting(pooled, schema=schema_of(address)))
+
+
+@pytest.mark.covers("FLEET-BAD-05")
+async def test_pooler_by_sessions_serves_a_run() -> None:
+    flow = Flow("greeting", effect="pure")
+    flow.node(id="greet")(lambda s: {"said": "hello"})
+    with pgbouncer.pooler("session") as address:
+        async with Holdfast(postgres.with_setting(address, schema=f"t_{secrets.token_hex(4)}")) as house:
+            assert (await flow.run({}, on=house)).completed

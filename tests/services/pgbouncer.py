@@ -1,4 +1,4 @@
-"""A PgBouncer of our own in front of the test database, pooling by transactions."""
+"""A PgBouncer of our own in front of the test database, pooling by transactions unless told otherwise."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ listen_addr = 127.0.0.1
 listen_port = {port}
 unix_socket_dir =
 auth_type = any
-pool_mode = transaction
+pool_mode = {mode}
 default_pool_size = 4
 """
 
 
 @contextmanager
-def pooler() -> Iterator[str]:
+def pooler(mode: str = "transaction") -> Iterator[str]:
     """The address of the test database through it. Few connections behind it: clients have to share."""
     program = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
     if program is None:
@@ -43,6 +43,7 @@ def pooler() -> Iterator[str]:
         user=parts.username,
         password=f" password={parts.password}" if parts.password else "",
         port=port,
+        mode=mode,
     )
     (folder / "pgbouncer.ini").write_text(config)
     user = UNPRIVILEGED if os.getuid() == 0 else None

@@ -37,6 +37,7 @@ TABLES = (
     "hold_notes",
     "hold_keys",
     "documents",
+    "schedules",
     "runs",
     "memories",
 )
@@ -180,6 +181,10 @@ def _document(vault: Vault, row: KeptRow) -> dict[str, Any]:
     return {"body": _bytes(vault, row.values["body"], row.tenant, "document", row.tenant, *row.place)}
 
 
+def _schedule(vault: Vault, row: KeptRow) -> dict[str, Any]:
+    return {"body": _bytes(vault, row.values["body"], row.tenant, "schedule", row.tenant, *row.place)}
+
+
 def _run(vault: Vault, row: KeptRow) -> dict[str, Any]:
     return {"error": _text(vault, row.values["error"], row.tenant, "error", row.run)}
 
@@ -197,6 +202,7 @@ def _memory(vault: Vault, row: KeptRow) -> dict[str, Any]:
 _RENEW: dict[str, Callable[[Vault, KeptRow], dict[str, Any]]] = {
     "journal": _record, "holds": _hold, "runs": _run, "memories": _memory,
     "outbox": _message, "hold_notes": _note, "hold_keys": _key, "documents": _document,
+    "schedules": _schedule,
 }  # fmt: skip
 
 

@@ -12,25 +12,36 @@ BATCH = 100
 
 
 class Reaper:
-    """Runs whose worker fell silent become resumable; after `max_recoveries` they fail, with the evidence."""
+    """Runs whose worker fell silent become resumable; after `max_recoveries` in a row with nothing done
+    between they are dead: failed, with the evidence. From the second on each waits: `backoff` seconds, then
+    twice as long each time, so that a run that kills workers leaves them some time for others."""
 
-    def __init__(self, store: Store, clock: Clock, *, every: float = 10.0, max_recoveries: int = 5) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        every: float = 10.0,
+        max_recoveries: int = 5,
+        backoff: float = 0.0,
+    ) -> None:
         self.store = store
         self.clock = clock
         self.every = every
         self.max_recoveries = max_recoveries
+        self.backoff = int(backoff * MICROS)
 
     async def sweep(self) -> list[RunRow]:
         found: list[RunRow] = []
         while True:
-            rows = await self.store.reclaim(limit=BATCH, max_recoveries=self.max_recoveries)
+            rows = await self.store.reclaim(
+                limit=BATCH, max_recoveries=self.max_recoveries, backoff=self.backoff
+            )
             found += rows
             if len(rows) < BATCH:
                 break
         for row in found:
-            what = f"failed: {row.error}" if row.status is RunStatus.failed else f"is {row.status} again"
-            about = {"run": row.id, "flow": row.flow, "seq": row.head}
-            log.warning("the worker of run %s fell silent; the run %s", row.id, what, extra=about)
+            _tell(row)
         return found
 
     async def serve(self) -> None:
@@ -41,6 +52,15 @@ class Reaper:
             except StoreError as error:
                 log.warning("the reaper could not reach the store: %s", error)
             await self.clock.sleep(self.every)
+
+
+def _tell(row: RunRow) -> None:
+    about = {"run": row.id, "flow": row.flow, "seq": row.head}
+    if row.status is RunStatus.failed:
+        hint = f"See `holdfast dead show {row.id[:8]}`."
+        log.error("run %s is given up: %s %s", row.id, row.error, hint, extra=about)
+    else:
+        log.warning("the worker of run %s fell silent; the run is %s again", row.id, row.status, extra=about)
 
 
 class TimerSweep:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from holdfast.runs.vault import Vault
 from holdfast.runs.vaulted_holds import VaultedHolds
+from holdfast.runs.vaulted_schedules import VaultedSchedules
 from holdfast.store.base import Claim, ClaimRequest, NewRun, RunFilter, RunHistory, RunRow, Store
 from holdfast.types.event import EventRow
 from holdfast.types.ids import DEFAULT_TENANT, RunId
@@ -23,7 +24,7 @@ _KNOWN = 10_000
 _ALL = 1_000_000
 
 
-class VaultedStore(VaultedHolds):
+class VaultedStore(VaultedHolds, VaultedSchedules):
     """`Store`, method by method; what carries no content goes straight to the store within."""
 
     def __init__(self, inner: Store, vault: Vault) -> None:
@@ -88,8 +89,8 @@ class VaultedStore(VaultedHolds):
         if row is not None:
             await self.read(run, first=row.head, last=row.head)
 
-    async def reclaim(self, *, limit: int, max_recoveries: int) -> list[RunRow]:
-        rows = await self.inner.reclaim(limit=limit, max_recoveries=max_recoveries)
+    async def reclaim(self, *, limit: int, max_recoveries: int, backoff: int = 0) -> list[RunRow]:
+        rows = await self.inner.reclaim(limit=limit, max_recoveries=max_recoveries, backoff=backoff)
         return [self._seen(row) for row in rows]
 
     # ------------------------------------------------------------------ the journal

@@ -62,9 +62,10 @@ class Worker:
         self.grace = self.runtime.settings.grace if grace is None else grace
         self.poll = poll
         self.runtime.settings.hot_hold = hot_hold
+        recovery_backoff: float | None = None,
         clock = self.runtime.clock
         self.reaper = Reaper(
-            self.store, clock, every=self.runtime.settings.lease_ttl / 3, max_recoveries=max_recoveries
+            self.store, clock, every=lease / 3, max_recoveries=max_recoveries, backoff=backoff
         )
         self.timers = TimerSweep(self.store, clock, every=poll)
         self.holds = self.runtime.sweeper
@@ -76,6 +77,8 @@ class Worker:
         self._stopping = False
         self._interruptible = False
         self._claiming: asyncio.Task[None] | None = None
+        lease = self.runtime.settings.lease_ttl
+        backoff = lease if recovery_backoff is None else recovery_backoff
         self._serving: asyncio.Task[None] | None = None
 
     # ------------------------------------------------------------------ living

@@ -62,8 +62,10 @@ class NewRun(msgspec.Struct, kw_only=True):
     # Created and claimed in one transaction, by whoever is about to drive it: term 1, running.
     claimed_by: str | None = None
     lease_until: int | None = None
-    # From the widest to the narrowest, at which it stands; written with the run. Where one is closed the run
-    # is not claimed at once: it stands in line.
+    # The gate that it stands at, '' for none; where that is shut the run is not claimed at once: it waits in
+    # line, pending. `gates` are what its flow declares, written with the run. A run at no gate comes to that
+    # of its flow (`types.gate.flow_gate`) where an operator fixed one.
+    gate: str = ""
     gates: list[Gate] = []
 
 
@@ -102,7 +104,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     started_by: str | None = None
     deployment: str | None = None
     migrated: int = 0  # the record at which it went over to its present version; 0: it was started on it
-    gate: str = ""  # the name of the narrowest gate that it stands at
+    gate: str = ""  # the gate that it stands at
     dead: bool = False  # given up by the reaper: its worker fell silent too often (see `deaths`)
 
 
@@ -120,6 +122,7 @@ class RunHistory(msgspec.Struct, frozen=True, kw_only=True):
 class Claim(msgspec.Struct, frozen=True):
     lease: Lease
     run: RunRow
+    since: int | None = None  # when it became ready; None: it was not in line
 
 
 class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -190,10 +193,13 @@ class Runs(Protocol):
         The record with which it goes on says `running`. False: the term is not ours."""
         ...
 
-    async def reclaim(self, *, limit: int, max_recoveries: int) -> list[RunRow]:
-        """Lapsed leases: term + 1, status resumable, claimable, recoveries + 1; a run over the bound fails
-        with the evidence in `error`. A run whose status is pending stays pending (nothing was done), and one
-        that only waited keeps its status and its count."""
+    async def reclaim(self, *, limit: int, max_recoveries: int, backoff: int = 0) -> list[RunRow]:
+        """Lapsed leases: term + 1, status resumable, claimable, recoveries + 1 (1 where something got done
+        since the last), a row in `deaths` and the event `run.recovered`; a run over the bound fails, is
+        `dead`, with the evidence in `error` and the event `run.given_up`. From the second recovery in a row
+        on it is claimable only after `backoff`, twice as late each time (`store.dying`). A run whose status
+        is pending stays pending (nothing was done), and one that only waited keeps its status and its count:
+        that is no death."""
         ...
 
     async def delete_run(self, run: RunId, *, ended: bool = False) -> bool:
@@ -258,7 +264,8 @@ class Inbox(Protocol):
         event: EventRow | None = None,
     ) -> bool:
         """False where a row with this dedupe key exists already, or the run has ended (a `resume` message
-        to a failed run is accepted and sets it resumable). `event` is stored with the next event number."""
+        to a failed run is accepted and sets it resumable, and so does a `cancel` to a dead one). `event` is
+        stored with the next event number."""
         ...
 
     async def pending(self, run: RunId) -> tuple[int, list[InboxRow]]:
@@ -355,7 +362,7 @@ class Memories(Protocol):
 
 class Resealing(Protocol):
     """Rows as they lie, for whoever encrypts them anew. Tables: journal, events, inbox, holds, hold_notes,
-    hold_keys, late_reports, outbox, documents, runs, memories, blobs. The audit never changes."""
+    hold_keys, late_reports, outbox, documents, schedules, runs, memories, blobs. The audit never changes."""
 
     async def kept(self, table: str, *, after: int, limit: int) -> list[KeptRow]:
         """By their numbers, from the one after `after` on."""

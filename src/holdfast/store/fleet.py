@@ -14,18 +14,25 @@ from holdfast.types.schedule import ScheduleRow
 
 
 class Gates(Protocol):
+    """Claims respect gates, however a run is claimed: any, by name, or as it is created. More runs than the
+    gate's `concurrency` never have a lease (one that lapsed counts until it is reclaimed), and in no span of
+    `per` do more than `rate` runs start, which is: are claimed while they are pending."""
+
     async def put_gate(self, gate: Gate) -> Gate:
-        """Over one that is `fixed`, only another that is."""
+        """What a flow declares, or what an operator fixed; the two do not change each other. With a fixed
+        gate of a whole flow its live runs that stand at none come to it."""
         ...
 
     async def gates(
         self, *, prefix: str = "", after: str = "", limit: int = 1000
     ) -> list[tuple[Gate, int, int]]:
-        """By name, each with how many of its runs have a lease and how many are ready."""
+        """By name, as they hold, each with how many of its runs have a lease and how many are ready. With the
+        keys that runs stand at just now, though they have no gate of their own (`updated_at` 0)."""
         ...
 
-    async def drop_gate(self, name: str) -> bool:
-        """Its runs pass freely from now on, until somebody declares it anew."""
+    async def drop_gate(self, name: str, *, fixed: bool = True) -> bool:
+        """What an operator fixed, so that what the flow declares holds again; not `fixed`: that, until
+        somebody declares it anew."""
         ...
 
 
@@ -45,6 +52,10 @@ class Schedules(Protocol):
 
     async def due_schedules(self, flows: tuple[str, ...], *, limit: int) -> list[ScheduleRow]:
         """Of these flows, whose `next_at` has come by the store's time; the longest due first."""
+        ...
+
+    async def next_schedule(self, flows: tuple[str, ...]) -> int | None:
+        """When the earliest of these flows' schedules is due."""
         ...
 
     async def drop_schedule(self, tenant: str, name: str) -> bool: ...

@@ -45,6 +45,14 @@ _TRIED = (*_VISIT, "reason", "error", "wake_at")
 EVENTS = {
     "run.created": EventKind("a run exists", ("flow", "version", "lineage")),
     "run.resumed": EventKind("a worker took the run up again from its journal", ("seq",)),
+    "run.recovered": EventKind(
+        "the run's worker fell silent, and another may go on",
+        ("worker", "term", "head", "recoveries", "lease_until", "ready_at"),
+    ),
+    "run.given_up": EventKind(
+        "the run's workers fell silent too often, and nobody goes on until somebody asks",
+        ("worker", "term", "head", "recoveries", "lease_until"),
+    ),
     "run.cancel_requested": EventKind("somebody asked the run to stop", ("reason", "by")),
     "run.code_changed": EventKind(
         "code that is ahead of the run is not what the run began with", (*_TRIED, "code", "nodes")

@@ -46,6 +46,7 @@ class Telling(Tables):
         run.error = None
         # Somebody looked at it and asked to go on: the bound on recoveries counts anew.
         run.recoveries = 0
+        run.dead = False
 
     async def pending(self, run: RunId) -> tuple[int, list[InboxRow]]:
         with self._lock:
@@ -89,5 +90,5 @@ def _listens(run: Run, kind: str) -> bool:
     if run.read_only:
         return False
     if run.status is RunStatus.failed:
-        return kind == "resume" and run.superseded_by is None
+        return (kind == "resume" or (kind == "cancel" and run.dead)) and run.superseded_by is None
     return run.status not in ENDED

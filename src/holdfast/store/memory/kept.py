@@ -64,7 +64,7 @@ class Resealing(Tables):
             yield from self._memory_rows()
         elif table == "blobs":
             yield from self._blob_rows()
-        elif table in ("outbox", "documents"):
+        elif table in ("outbox", "documents", "schedules"):
             yield from getattr(self, f"_{table}_rows")()
         else:
             for run in self._keys.values():
@@ -138,6 +138,15 @@ class Resealing(Tables):
 
             values = {"body": document.body}
             yield KeptRow(row=i, run="", tenant=document.tenant, place=place[1:], values=values), put
+
+    def _schedules_rows(self) -> Iterator[Found]:
+        for i, (place, schedule) in enumerate(list(self._schedules.items()), 1):
+
+            def put(new: dict[str, Any], place: Any = place) -> None:
+                self._schedules[place] = replace(self._schedules[place], body=new["body"])
+
+            values = {"body": schedule.body}
+            yield KeptRow(row=i, run="", tenant=schedule.tenant, place=(schedule.name,), values=values), put
 
     def _runs_of(self, run: Run) -> Iterator[Found]:
         def put(new: dict[str, Any]) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from holdfast.store.base import NewRun
     from holdfast.types.event import EventRow
+    from holdfast.types.fleet import Death
     from holdfast.types.ids import HoldId, RunId
     from holdfast.types.record import InboxRow
 
@@ -55,6 +56,7 @@ class Run:
     holds: list[HoldId] = field(default_factory=list["HoldId"])
     blobs: set[bytes] = field(default_factory=set[bytes])
     late: list[tuple[int, bytes]] = field(default_factory=list[tuple[int, bytes]])
+    deaths: list[Death] = field(default_factory=list["Death"])
 
     @property
     def horizon(self) -> int:

@@ -9,8 +9,10 @@ import msgspec
 from holdfast.errors import RunNotFoundError, RunReadOnlyError
 from holdfast.store.base import Claim
 from holdfast.store.consequences import DELETED
+from holdfast.store.dying import PROGRESS, evidence, pause, told
 from holdfast.store.memory.rows import Run
 from holdfast.store.memory.settle import Settling
+from holdfast.types.fleet import Death
 from holdfast.types.outbox import OutboxState
 from holdfast.types.record import Lease, Park
 from holdfast.types.status import ENDED, PARKED, RunStatus
@@ -161,36 +163,45 @@ class Running(Settling):
                 self._set_status(run, status, self._now())
         return run is not None
 
-    async def reclaim(self, *, limit: int, max_recoveries: int) -> list[RunRow]:
+    async def reclaim(self, *, limit: int, max_recoveries: int, backoff: int = 0) -> list[RunRow]:
         with self._lock:
             now = self._now()
             lapsed = [run for run in self._leased.values() if not self._is_held(run, now)]
             lapsed.sort(key=_lapsed_at)
             for run in lapsed[:limit]:
-                self._recover(run, now, max_recoveries)
+                self._recover(run, now, max_recoveries, backoff)
             rows = [run.row() for run in lapsed[:limit]]
         if rows:
             self._bell.ring()
         return rows
 
-    def _recover(self, run: Run, now: int, max_recoveries: int) -> None:
+    def _recover(self, run: Run, now: int, max_recoveries: int, backoff: int) -> None:
+        death = Death(
+            term=run.term,
+            worker=run.worker or "",
+            at=now,
+            lease_until=run.lease_until or 0,
+            head=run.head,
+            status=run.status,
+        )
         run.term += 1
-        worker = run.worker
         self._release(run)
         if run.status in PARKED:
             self._wake(run, now)
             return
-        run.recoveries += 1
+        run.recoveries = 1 if _done_since(run) else run.recoveries + 1
+        run.deaths.append(death)
         if run.recoveries > max_recoveries:
-            run.error = (
-                f"The run was recovered {max_recoveries} times and its worker was lost again "
-                f"(last worker {worker}, at record {run.head})."
-            )
+            run.error = evidence(run.deaths[-run.recoveries :], max_recoveries)
+            run.dead = True
             self._set_status(run, RunStatus.failed, now)
+            self._add_event(run, told(death, run.recoveries, None))
             return
         if run.status is not RunStatus.pending:
             self._set_status(run, RunStatus.resumable, now)
-        self._wake(run, now)
+        run.ready_at = now + pause(run.recoveries, backoff)
+        self._queue.push(run)
+        self._add_event(run, told(death, run.recoveries, run.ready_at))
 
     async def delete_run(self, run: RunId, *, ended: bool = False) -> bool:
         with self._lock:
@@ -246,6 +257,12 @@ def _age(run: Run) -> tuple[int, int]:
     return run.new.created_at, run.key
 
 
+def _done_since(run: Run) -> bool:
+    """Whether something got done since the worker before this one died."""
+    died = run.deaths[-1].head if run.deaths else None
+    return died is not None and any(r.seq > died and r.kind in PROGRESS for r in run.records)
+
+
 def _lapsed_at(run: Run) -> int:
     return run.lease_until or 0
 
@@ -258,6 +275,7 @@ def _matches(run: Run, where: RunFilter) -> bool:
         and (where.flow is None or where.flow == new.flow)
         and (where.thread is None or where.thread == new.thread)
         and (where.version is None or where.version == new.version)
+        and (where.dead is None or where.dead is run.dead)
         and (where.created_after is None or new.created_at > where.created_after)
         and (where.created_before is None or new.created_at < where.created_before)
     )

@@ -45,6 +45,7 @@ ALL = (
     "outbox",
     "reclaim",
     "runs",
+    "schedules",
     "settle",
     "sides",
     "timers",

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
-from holdfast.store.base import ClaimRequest
+from holdfast.store.base import ClaimRequest, RunFilter
 from holdfast.testing.conformance.kit import TTL
 from holdfast.testing.conformance.leases import park
-from holdfast.types.record import Refusal
+from holdfast.types.clock import MICROS
+from holdfast.types.event import EventRow
+from holdfast.types.fleet import Death
+from holdfast.types.ids import new_run_id
+from holdfast.types.record import Kind, Refusal, Side
 from holdfast.types.status import RunStatus
 
 if TYPE_CHECKING:
@@ -74,6 +79,120 @@ class ReclaimSuite:
         assert (row.ready_at, row.worker, row.ended_at) == (None, None, kit.clock.now())
         assert await kit.store.claim(ClaimRequest(worker="w", ttl=TTL, run=lease.run)) == []
 
+    @pytest.mark.covers("FLEET-WORK-11")
+    async def test_each_death_is_kept_with_its_evidence(self, kit: StoreKit) -> None:
+        lease = await kit.claimed()
+        await kit.written(lease, kit.record(1, kind=Kind.intent))
+        kit.clock.advance(seconds=61)
+        first = kit.clock.now()
+        (row,) = await reclaim(kit, max_recoveries=1)
+        assert (row.recoveries, row.dead) == (1, False)
+        await kit.claim(lease.run, "worker-2")
+        kit.clock.advance(seconds=62)
+        (row,) = await reclaim(kit, max_recoveries=1)
+        assert (row.status, row.recoveries, row.dead) == (RunStatus.failed, 2, True)
+        assert row.error is not None
+        assert "worker-1" in row.error
+        assert "worker-2" in row.error
+        until = first + 60 * MICROS
+        assert await kit.store.deaths(lease.run) == [
+            Death(
+                term=1, worker="worker-1", at=first, lease_until=first - MICROS, head=1, status="running"
+            ),
+            Death(
+                term=3, worker="worker-2", at=kit.clock.now(), lease_until=until, head=1, status="running"
+            ),
+        ]  # fmt: skip
+        assert await kit.store.deaths(new_run_id()) == []
+
+    @pytest.mark.covers("FLEET-WORK-11")
+    async def test_each_death_is_told_on_the_runs_stream(self, kit: StoreKit) -> None:
+        lease = await kit.claimed()
+        kit.clock.advance(seconds=61)
+        await reclaim(kit, max_recoveries=1)
+        await kit.claim(lease.run, "worker-2")
+        kit.clock.advance(seconds=61)
+        (row,) = await reclaim(kit, max_recoveries=1)
+        told = [e for e in await kit.store.events(lease.run, after=0, limit=9) if isinstance(e, EventRow)]
+        assert [event.type for event in told] == ["run.recovered", "run.given_up"]
+        assert [event.number for event in told] == [row.event_seq - 1, row.event_seq]
+        data = [msgspec.json.decode(event.payload) for event in told]
+        assert [(d["worker"], d["term"], d["recoveries"]) for d in data] == [
+            ("worker-1", 1, 1),
+            ("worker-2", 3, 2),
+        ]
+        assert [run for _, run, _, last in await kit.store.feed(after=0, limit=9) if last == row.event_seq]
+
+    @pytest.mark.covers("FLEET-WORK-11")
+    async def test_recoveries_count_anew_when_something_got_done_between(self, kit: StoreKit) -> None:
+        lease = await kit.claimed()
+        for seq, kind, count in (
+            (1, Kind.step, 1),
+            (2, Kind.intent, 2),
+            (3, Kind.attempt, 3),
+            (4, Kind.step, 1),
+            (5, Kind.substep, 1),
+        ):
+            await kit.written(lease, kit.record(seq, kind=kind, term=lease.term))
+            kit.clock.advance(seconds=61)
+            (row,) = await reclaim(kit)
+            assert row.recoveries == count
+            lease = (await kit.claim(lease.run)).lease
+        assert len(await kit.store.deaths(lease.run)) == 5
+
+    @pytest.mark.covers("FLEET-WORK-11")
+    async def test_second_recovery_in_a_row_waits_and_each_further_one_twice_as_long(
+        self, kit: StoreKit
+    ) -> None:
+        lease = await kit.claimed()
+        for factor in (0, 1, 2, 4):
+            kit.clock.advance(seconds=61)
+            (row,) = await kit.store.reclaim(limit=9, max_recoveries=9, backoff=TTL)
+            assert row.ready_at == kit.clock.now() + factor * TTL
+            if factor:
+                kit.clock.advance(seconds=60 * factor - 1)
+                assert await kit.store.claim(ClaimRequest(worker="w", ttl=TTL)) == []
+                kit.clock.advance(seconds=1)
+            (taken,) = await kit.store.claim(ClaimRequest(worker="w", ttl=TTL))
+            assert taken.lease.run == lease.run
+
+    @pytest.mark.covers("FLEET-WORK-11")
+    async def test_dead_runs_are_listed_until_somebody_asks_to_go_on(self, kit: StoreKit) -> None:
+        alive, doomed = await kit.created(), await kit.claimed()
+        kit.clock.advance(seconds=61)
+        await reclaim(kit, max_recoveries=0)
+
+        async def listed(dead: bool) -> list[str]:
+            return [r.id for r in await kit.store.list_runs(RunFilter(dead=dead), after=None, limit=9)]
+
+        assert (await listed(True), await listed(False)) == ([doomed.run], [alive.id])
+        assert await kit.store.send(doomed.run, "resume", b"") is True
+        row = await kit.row(doomed.run)
+        assert (row.status, row.dead, row.recoveries, row.error) == (RunStatus.resumable, False, 0, None)
+        assert await listed(True) == []
+        assert len(await kit.store.deaths(doomed.run)) == 1
+
+    @pytest.mark.covers("FLEET-WORK-11")
+    async def test_dead_run_may_be_told_to_stop_and_one_that_failed_otherwise_may_not(
+        self, kit: StoreKit
+    ) -> None:
+        doomed, failed = await kit.claimed(), await kit.claimed()
+        await kit.written(failed, kit.record(1, kind=Kind.end, side=Side(status=RunStatus.failed)))
+        assert await kit.store.send(failed.run, "cancel", b"") is False
+        kit.clock.advance(seconds=61)
+        await reclaim(kit, max_recoveries=0)
+        assert await kit.store.send(doomed.run, "cancel", b"", dedupe="cancel") is True
+        row = await kit.row(doomed.run)
+        assert (row.status, row.dead) == (RunStatus.resumable, False)
+        assert [mail.kind for mail in (await kit.store.pending(doomed.run))[1]] == ["cancel"]
+
+    async def test_deaths_go_with_their_run(self, kit: StoreKit) -> None:
+        lease = await kit.claimed()
+        kit.clock.advance(seconds=61)
+        await reclaim(kit)
+        assert await kit.store.delete_run(lease.run)
+        assert await kit.store.deaths(lease.run) == []
+
     async def test_run_that_failed_so_may_be_resumed_and_recovered_anew(self, kit: StoreKit) -> None:
         lease = await kit.claimed()
         kit.clock.advance(seconds=61)
@@ -94,6 +213,7 @@ class ReclaimSuite:
         kit.clock.advance(seconds=61)
         (row,) = await reclaim(kit, max_recoveries=0)
         assert (row.status, row.recoveries, row.worker) == (RunStatus.pending_input, 0, None)
+        assert await kit.store.deaths(lease.run) == []
         (taken,) = await kit.store.claim(ClaimRequest(worker="w", ttl=TTL))
         assert (taken.run.status, taken.lease.term) == (RunStatus.running, lease.term + 2)
 

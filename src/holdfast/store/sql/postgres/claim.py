@@ -1,5 +1,4 @@
-"""Leases: taken, extended, given back, and taken away from workers that fell silent. The server's own time
-counts, unless a clock was given."""
+"""Leases: taken, extended, given back. The server's own time counts, unless a clock was given."""
 
 from __future__ import annotations
 
@@ -7,11 +6,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from holdfast.store.base import Claim, ClaimRequest, RunRow
+from holdfast.store.base import Claim, ClaimRequest
 from holdfast.store.sql.postgres.connect import Conn, Row
 from holdfast.store.sql.postgres.runs import COLUMNS, run_row
 from holdfast.types.record import Lease
-from holdfast.types.status import PARKED, RunStatus
+from holdfast.types.status import RunStatus
 
 _LAST_IN_LINE = 1 << 60
 _ROUNDS = 5
@@ -77,21 +76,6 @@ WITH held AS (
     RETURNING runs.key, runs.id)
 SELECT @now(NULL), array(SELECT key FROM held), array(SELECT id FROM held)"""
 _REST = "UPDATE @runs SET status = ?, updated_at = ? WHERE key = ? AND id = ? AND term = ? AND worker = ?"
-_LAPSED = """
-SELECT key, recoveries, worker, lease_until, status, @now(?::bigint) FROM @runs
-WHERE worker IS NOT NULL AND lease_until <= @now(?::bigint) ORDER BY lease_until LIMIT ?
-FOR UPDATE SKIP LOCKED"""
-_RECLAIM = f"""
-UPDATE @runs SET term = term + 1, worker = NULL, lease_until = NULL, ready_at = ?::bigint,
-                 recoveries = recoveries + (status NOT IN ('waiting', 'pending_input'))::int,
-                 status = CASE WHEN status IN ('pending', 'waiting', 'pending_input') THEN status
-                               ELSE 'resumable' END,
-                 updated_at = ?::bigint
-WHERE key = ? RETURNING {COLUMNS}"""
-_GIVE_UP = f"""
-UPDATE @runs SET term = term + 1, recoveries = recoveries + 1, worker = NULL, lease_until = NULL,
-                 ready_at = NULL, status = 'failed', error = ?, ended_at = ?::bigint, updated_at = ?::bigint
-WHERE key = ? RETURNING {COLUMNS}"""
 
 
 async def claim_named(conn: Conn, now: int | None, want: ClaimRequest) -> list[Claim]:
@@ -181,20 +165,3 @@ async def extend(conn: Conn, now: int | None, leases: Sequence[Lease], ttl: int)
 
 async def rest(conn: Conn, now: int, lease: Lease, status: RunStatus) -> bool:
     return await conn.run(_REST, status, now, lease.key, lease.run, lease.term, lease.worker) == 1
-
-
-async def reclaim(conn: Conn, given: int | None, limit: int, max_recoveries: int) -> list[RunRow]:
-    reclaimed: list[RunRow] = []
-    for key, recoveries, worker, until, status, now in await conn.rows(_LAPSED, given, given, limit):
-        if recoveries < max_recoveries or status in PARKED:
-            found = await conn.row(_RECLAIM, now, now, key)
-        else:
-            error = (
-                f"The run's worker fell silent {recoveries + 1} times (bound: {max_recoveries}); "
-                f"the last was {worker}, whose lease ended at {until} (microseconds since the epoch)."
-            )
-            # Its holds and timers stay: the journal still has them open, and an operator may resume the run.
-            found = await conn.row(_GIVE_UP, error, now, now, key)
-        assert found is not None
-        reclaimed.append(run_row(found))
-    return reclaimed

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from holdfast.store.sql.postgres import figuring, reclaim, registry
+from holdfast.store.sql.postgres.clock import ServerClock
+from holdfast.store.sql.postgres.pool import Pools
 from holdfast.types.fleet import Death, FleetFigures, WorkerRow
 from holdfast.types.ids import RunId
 
 
 class Fleet:
+    """What it needs of the store: its connections and its time."""
+
+    _pools: Pools
+    _clock: ServerClock
+
     async def announce(self, worker: WorkerRow, ttl: int) -> WorkerRow | None:
-        raise NotImplementedError
+        work = partial(registry.announce, now=self._clock.given, worker=worker, ttl=ttl)
+        return await self._pools.write(work)
 
     async def workers(self) -> list[WorkerRow]:
-        raise NotImplementedError
+        return await self._pools.read(partial(registry.workers, now=self._clock.given))
 
     async def dismiss(self, name: str, incarnation: str) -> None:
-        raise NotImplementedError
+        await self._pools.write_at_once(partial(registry.dismiss, name=name, incarnation=incarnation))
 
     async def deaths(self, run: RunId) -> list[Death]:
-        raise NotImplementedError
+        return await self._pools.read(partial(reclaim.deaths, run=run))
 
     async def figures(self, *, ages: tuple[int, ...]) -> FleetFigures:
-        raise NotImplementedError
+        return await self._pools.read(partial(figuring.figures, now=self._clock.given, ages=ages))

@@ -10,7 +10,7 @@ from holdfast.types.ids import RunId
 from holdfast.types.record import InboxRow
 from holdfast.types.status import ENDED, RunStatus
 
-_TO = "SELECT key, status, superseded_by FROM @runs WHERE id = ? AND NOT read_only FOR UPDATE"
+_TO = "SELECT key, status, superseded_by, dead FROM @runs WHERE id = ? AND NOT read_only FOR UPDATE"
 _PUT = "INSERT INTO @inbox (run_key, kind, at, dedupe, payload) VALUES (?, ?, ?, ?, ?)"
 # The row, the run's inbox_seq and its wake-up: always together (D-29).
 _WAKE = """
@@ -19,10 +19,12 @@ UPDATE @runs SET inbox_seq = inbox_seq + 1, updated_at = ?::bigint,
                                  THEN least(coalesce(ready_at, ?::bigint), ?::bigint) ELSE ready_at END
 WHERE key = ?"""
 # Somebody looked at it and asked to go on: the bound on recoveries counts anew.
-_REVIVE = "UPDATE @runs SET status = 'resumable', ended_at = NULL, error = NULL, recoveries = 0 WHERE key = ?"
+_REVIVE = """
+UPDATE @runs SET status = 'resumable', ended_at = NULL, error = NULL, recoveries = 0, dead = false
+WHERE key = ?"""
 _NUMBER = """
 WITH moved AS (
-    UPDATE @runs SET event_seq = event_seq + ?::bigint, feed_pos = @place(0, feed_pos) WHERE key = ?
+    UPDATE @runs SET event_seq = event_seq + ?::bigint, feed_pos = @place(?, feed_pos) WHERE key = ?
     RETURNING key, event_seq, feed_pos, event_seq - ?::bigint + 1 AS first
 ), told AS (
     INSERT INTO @feed (pos, run_key, first, last) SELECT feed_pos, key, first, event_seq FROM moved)
@@ -71,8 +73,9 @@ async def send(
     found = await conn.row(_TO, run)
     if found is None:
         return False
-    key, status, superseded_by = found
-    resumes = status == RunStatus.failed and kind == "resume" and superseded_by is None
+    key, status, superseded_by, dead = found
+    heard = kind == "resume" or (kind == "cancel" and dead)
+    resumes = status == RunStatus.failed and heard and superseded_by is None
     if (status in ENDED and not resumes) or await _is_known(conn, key, dedupe):
         return False
     if resumes:
@@ -88,8 +91,9 @@ async def put(conn: Conn, now: int, key: int, kind: str, payload: bytes, dedupe:
     await conn.run(_WAKE, now, now, now, key)
 
 
-async def add_events(conn: Conn, key: int, events: Sequence[EventRow]) -> None:
-    found = await conn.row(_NUMBER, len(events), key, len(events))
+async def add_events(conn: Conn, key: int, events: Sequence[EventRow], nth: int = 0) -> None:
+    """`nth`: of the runs that this transaction tells something of, counted from 0."""
+    found = await conn.row(_NUMBER, len(events), nth, key, len(events))
     assert found is not None
     rows = [(key << 32 | n, e.at, e.type, e.payload) for n, e in enumerate(events, found[0])]
     await conn.many(_ADD_EVENT, rows)

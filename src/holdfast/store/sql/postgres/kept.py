@@ -28,6 +28,7 @@ _TABLES: dict[str, tuple[str, tuple[str, ...], tuple[str, ...], str]] = {
     "hold_notes": ("number", ("t.hold", "t.kind", "t.slot"), ("body",), _OF_HOLD),
     "hold_keys": ("number", ("t.hold", "t.actor", "t.key"), ("digest",), _OF_HOLD),
     "documents": ("number", ("t.kind", "t.name"), ("body",), ""),
+    "schedules": ("number", ("t.name",), ("body",), ""),
     "runs": ("key", (), ("error",), ""),
     "memories": ("number", ("t.id",), ("content", "folded"), ""),
     "blobs": ("number", ("t.digest",), (), ""),
@@ -37,6 +38,7 @@ _WHOSE = {
     "memories": ("''", "t.tenant"),
     "outbox": ("''", "t.tenant"),
     "documents": ("''", "t.tenant"),
+    "schedules": ("''", "t.tenant"),
     "blobs": ("''", "''"),
 }
 _BLOBS_OF = """

@@ -50,7 +50,7 @@ UPDATE @runs SET status = 'cancelled', worker = NULL, lease_until = NULL, ready_
 WHERE key = ?"""
 
 _STATUSES = {str(status): status for status in RunStatus}
-_OF_RUN = ("inbox", "timers", "holds", "late_reports", "blob_refs")
+_OF_RUN = ("inbox", "timers", "holds", "late_reports", "blob_refs", "deaths")
 _OF_HOLD = ("hold_notes", "hold_keys", "hold_links")
 
 
@@ -151,6 +151,8 @@ async def select(conn: Conn, where: RunFilter, after: tuple[int, int] | None, li
             conditions.append((f"{column} = ?", (value,)))
     if where.status:
         conditions.append(("status = ANY(?::text[])", (list(where.status),)))
+    if where.dead is not None:
+        conditions.append(("dead" if where.dead else "NOT dead", ()))
     if where.created_after is not None:
         conditions.append(("created_at > ?", (where.created_after,)))
     if where.created_before is not None:

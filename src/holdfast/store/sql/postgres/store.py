@@ -21,7 +21,18 @@ from holdfast.store.base import (
     RunRow,
     StoreFacts,
 )
-from holdfast.store.sql.postgres import append, blobs, claim, inbox, journal, kept, memories, moving, runs
+from holdfast.store.sql.postgres import (
+    append,
+    blobs,
+    claim,
+    inbox,
+    journal,
+    kept,
+    memories,
+    moving,
+    reclaim,
+    runs,
+)
 from holdfast.store.sql.postgres.address import Settings
 from holdfast.store.sql.postgres.beats import Beats
 from holdfast.store.sql.postgres.clock import ServerClock
@@ -171,9 +182,9 @@ class PostgresStore(Holding, Gating, Scheduling, Fleet):
         work = partial(claim.rest, now=self.now(), lease=lease, status=status)
         return await self._pools.write_at_once(work)
 
-    async def reclaim(self, *, limit: int, max_recoveries: int) -> list[RunRow]:
-        given = {"given": self._clock.given, "limit": limit, "max_recoveries": max_recoveries}
-        freed = await self._pools.write(partial(claim.reclaim, **given))
+    async def reclaim(self, *, limit: int, max_recoveries: int, backoff: int = 0) -> list[RunRow]:
+        given = {"given": self._clock.given, "limit": limit, "backoff": backoff}
+        freed = await self._pools.write(partial(reclaim.reclaim, max_recoveries=max_recoveries, **given))
         if freed:
             await self._pools.write_at_once(notify)
             self._listener.ring()

@@ -1,4 +1,4 @@
-"""Leases: taken, extended, given back, and taken away from workers that fell silent."""
+"""Leases: taken, extended, given back."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from holdfast.store.base import Claim, ClaimRequest, RunRow
+from holdfast.store.base import Claim, ClaimRequest
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
 from holdfast.store.sql.sqlite.runs import COLUMNS, run_row
 from holdfast.types.record import Lease
-from holdfast.types.status import PARKED, RunStatus
+from holdfast.types.status import RunStatus
 
 Filters = dict[str, object]
 
@@ -51,20 +51,6 @@ AND (:versions IS NULL OR version IN (SELECT value FROM json_each(:versions))) R
 
 _EXTEND = "UPDATE runs SET lease_until = ? WHERE key = ? AND id = ? AND term = ? AND worker = ?"
 _REST = "UPDATE runs SET status = ?, updated_at = ? WHERE key = ? AND id = ? AND term = ? AND worker = ?"
-_LAPSED = (
-    "SELECT key, recoveries, worker, lease_until, status FROM runs "
-    "WHERE worker IS NOT NULL AND lease_until <= ?"
-)
-_RECLAIM = f"""
-UPDATE runs SET term = term + 1, worker = NULL, lease_until = NULL, ready_at = ?,
-                recoveries = recoveries + (status NOT IN ('waiting', 'pending_input')),
-                status = iif(status IN ('pending', 'waiting', 'pending_input'), status, 'resumable'),
-                updated_at = ?
-WHERE key = ? RETURNING {COLUMNS}"""
-_GIVE_UP = f"""
-UPDATE runs SET term = term + 1, recoveries = recoveries + 1, worker = NULL, lease_until = NULL,
-                ready_at = NULL, status = 'failed', error = ?, ended_at = ?, updated_at = ?
-WHERE key = ? RETURNING {COLUMNS}"""
 
 
 def any_ready(cur: Cursor, now: int, want: ClaimRequest) -> bool:
@@ -160,24 +146,3 @@ def extend(cur: Cursor, now: int, leases: Sequence[Lease], ttl: int) -> list[boo
 def rest(cur: Cursor, now: int, lease: Lease, status: RunStatus) -> bool:
     cur.execute(_REST, (status, now, lease.key, lease.run, lease.term, lease.worker))
     return cur.connection.changes() == 1
-
-
-def any_lapsed(cur: Cursor, now: int) -> bool:
-    return row(cur, _LAPSED + " LIMIT 1", (now,)) is not None
-
-
-def reclaim(cur: Cursor, now: int, limit: int, max_recoveries: int) -> list[RunRow]:
-    reclaimed: list[RunRow] = []
-    lapsed = rows(cur, _LAPSED + " ORDER BY lease_until LIMIT ?", (now, limit))
-    for key, recoveries, worker, until, status in lapsed:
-        if recoveries < max_recoveries or status in PARKED:
-            (values,) = rows(cur, _RECLAIM, (now, now, key))
-        else:
-            error = (
-                f"The run's worker fell silent {recoveries + 1} times (bound: {max_recoveries}); "
-                f"the last was {worker}, whose lease ended at {until} (microseconds since the epoch)."
-            )
-            # Its holds and timers stay: the journal still has them open, and an operator may resume the run.
-            (values,) = rows(cur, _GIVE_UP, (error, now, now, key))
-        reclaimed.append(run_row(values))
-    return reclaimed

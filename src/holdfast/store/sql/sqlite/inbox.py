@@ -11,6 +11,7 @@ from holdfast.types.ids import RunId
 from holdfast.types.record import InboxRow
 from holdfast.types.status import ENDED, RunStatus
 
+_TO = "SELECT key, status, superseded_by, dead FROM runs WHERE id = ? AND NOT read_only"
 _PUT = "INSERT INTO inbox (run_key, kind, at, dedupe, payload) VALUES (?, ?, ?, ?, ?)"
 _WAKE = """
 UPDATE runs SET inbox_seq = inbox_seq + 1, updated_at = :now,
@@ -18,7 +19,9 @@ UPDATE runs SET inbox_seq = inbox_seq + 1, updated_at = :now,
                                min(coalesce(ready_at, :now), :now), ready_at)
 WHERE key = :key"""
 # Somebody looked at it and asked to go on: the bound on recoveries counts anew.
-_REVIVE = "UPDATE runs SET status = 'resumable', ended_at = NULL, error = NULL, recoveries = 0 WHERE key = ?"
+_REVIVE = """
+UPDATE runs SET status = 'resumable', ended_at = NULL, error = NULL, recoveries = 0, dead = 0
+WHERE key = ?"""
 _WAKE_AND_NUMBER = _WAKE.replace("SET ", "SET event_seq = event_seq + :events, ", 1) + " RETURNING event_seq"
 _NUMBER = "UPDATE runs SET event_seq = event_seq + ? WHERE key = ? RETURNING event_seq"
 _ADD_EVENT = "INSERT INTO events (key, at, type, payload) VALUES (?, ?, ?, ?)"
@@ -46,11 +49,14 @@ def send(
     dedupe: str | None,
     event: EventRow | None,
 ) -> bool:
-    found = row(cur, "SELECT key, status, superseded_by FROM runs WHERE id = ? AND NOT read_only", (run,))
+    found = row(
+        cur, "SELECT key, status, superseded_by, dead FROM runs WHERE id = ? AND NOT read_only", (run,)
+    )
     if found is None:
         return False
-    key, status, superseded_by = found
-    resumes = status == RunStatus.failed and kind == "resume" and superseded_by is None
+    key, status, superseded_by, dead = found
+    heard = kind == "resume" or (kind == "cancel" and dead)
+    resumes = status == RunStatus.failed and heard and superseded_by is None
     if (status in ENDED and not resumes) or _known(cur, key, dedupe):
         return False
     if resumes:

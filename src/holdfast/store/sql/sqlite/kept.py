@@ -29,6 +29,7 @@ _TABLES: dict[str, tuple[str, tuple[str, ...], tuple[str, ...], str]] = {
     "hold_notes": ("number", ("{t}.hold", "{t}.kind", "{t}.slot"), ("body",), _OF_HOLD),
     "hold_keys": ("number", ("{t}.hold", "{t}.actor", "{t}.key"), ("digest",), _OF_HOLD),
     "documents": ("number", ("{t}.kind", "{t}.name"), ("body",), ""),
+    "schedules": ("number", ("{t}.name",), ("body",), ""),
     "runs": ("key", (), ("error",), ""),
     "memories": ("number", ("{t}.id",), ("content", "folded"), ""),
     "blobs": ("number", ("{t}.digest",), (), ""),
@@ -38,6 +39,7 @@ _WHOSE = {
     "memories": ("''", "memories.tenant"),
     "outbox": ("''", "outbox.tenant"),
     "documents": ("''", "documents.tenant"),
+    "schedules": ("''", "schedules.tenant"),
     "blobs": ("''", "''"),
 }
 

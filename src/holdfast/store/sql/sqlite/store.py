@@ -24,7 +24,7 @@ from holdfast.store.base import (
     StoreFacts,
 )
 from holdfast.store.blob.local import LocalBlobs
-from holdfast.store.sql.sqlite import blobs, claim, inbox, journal, kept, memories, moving, runs
+from holdfast.store.sql.sqlite import blobs, claim, inbox, journal, kept, memories, moving, reclaim, runs
 from holdfast.store.sql.sqlite.changes import Changes
 from holdfast.store.sql.sqlite.connect import Cursor, Settings, connect, row
 from holdfast.store.sql.sqlite.examine import examine
@@ -156,12 +156,11 @@ class SqliteStore(Holding, Gating, Scheduling, Fleet):
     async def rest(self, lease: Lease, *, status: RunStatus) -> bool:
         return await self._write(partial(claim.rest, lease=lease, status=status))
 
-    async def reclaim(self, *, limit: int, max_recoveries: int) -> list[RunRow]:
-        if not self._read(partial(claim.any_lapsed, now=self._now())):
+    async def reclaim(self, *, limit: int, max_recoveries: int, backoff: int = 0) -> list[RunRow]:
+        if not self._read(partial(reclaim.any_lapsed, now=self._now())):
             return []
-        return await self._write(
-            partial(claim.reclaim, limit=limit, max_recoveries=max_recoveries), wakes=True
-        )
+        given = {"limit": limit, "max_recoveries": max_recoveries, "backoff": backoff}
+        return await self._write(partial(reclaim.reclaim, **given), wakes=True)
 
     async def delete_run(self, run: RunId, *, ended: bool = False) -> bool:
         return await self._write(partial(runs.delete, run=run, ended=ended))

@@ -1,5 +1,6 @@
 -- Flows that are started by the clock. `next_at` NULL: paused, or over.
 CREATE TABLE @schedules (
+    number bigint GENERATED ALWAYS AS IDENTITY UNIQUE,
     tenant text COLLATE "C" NOT NULL,
     name text COLLATE "C" NOT NULL,
     flow text COLLATE "C" NOT NULL,

@@ -1,5 +1,6 @@
 -- Flows that are started by the clock. `next_at` NULL: paused, or over.
 CREATE TABLE schedules (
+    number INTEGER PRIMARY KEY,
     tenant TEXT NOT NULL,
     name TEXT NOT NULL,
     flow TEXT NOT NULL,
@@ -9,7 +10,7 @@ CREATE TABLE schedules (
     revision INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
     body BLOB NOT NULL,
-    PRIMARY KEY (tenant, name)
+    UNIQUE (tenant, name)
 ) STRICT;
 
 CREATE INDEX schedules_due ON schedules (next_at) WHERE next_at IS NOT NULL;

@@ -22,6 +22,7 @@ HoldfastError
 ├── NotFoundError               no such thing (or not in this tenant)
 │   ├── RunNotFoundError            no run of that id
 │   ├── CheckpointNotFoundError     no such record, or it was pruned
+│   ├── FeedTrimmedError            what a reader of the feed would go on with is gone
 │   ├── HoldNotFoundError           no question of that id
 │   ├── SkillNotFoundError          no such skill or version
 │   ├── DeploymentNotFoundError     no such deployment
@@ -42,6 +43,7 @@ HoldfastError
 │   ├── RunExistsError              the id or key names a run of another flow
 │   ├── RunBusyError                another worker has the run
 │   ├── RunReadOnlyError            imported history: it can be read and forked, not advanced
+│   ├── OlderWorkerError            code of an older version is at work on the store
 │   ├── VersionMismatchError        the graph differs from the one the run was started on
 │   ├── WorkerNameTakenError        another live worker has that name
 │   └── LeaseLostError              another worker took the run over; stop quietly
@@ -194,6 +196,11 @@ class CheckpointNotFoundError(NotFoundError):
     code = "checkpoint_not_found"
 
 
+class FeedTrimmedError(NotFoundError):
+    code = "feed_trimmed"
+    status = 410
+
+
 class HoldNotFoundError(NotFoundError):
     code = "hold_not_found"
 
@@ -276,6 +283,11 @@ class RunBusyError(ConflictError):
 
 class RunReadOnlyError(ConflictError):
     code = "run_read_only"
+
+
+class OlderWorkerError(ConflictError):
+    code = "older_worker"
+    retryable = True
 
 
 class VersionMismatchError(ConflictError):

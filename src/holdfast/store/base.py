@@ -233,7 +233,15 @@ class Journal(Protocol):
         ...
 
     async def feed(self, *, after: int, limit: int) -> list[tuple[int, RunId, int, int]]:
-        """Over all runs in commit order: (position, run, first event number, last event number)."""
+        """Over all runs in commit order: (position, run, first event number, last event number). Raises
+        FeedTrimmedError where rows after `after` were trimmed; its fact `floor` is where reading can begin."""
+        ...
+
+    async def trim_feed(self, *, before: int, limit: int = 5000) -> int:
+        """Forget what was told before that instant, at most `limit` rows at a time; answers how many went.
+        How old a row is shows at the marks that this very call leaves: a row goes when a call at or before
+        that instant has seen it, so a first call forgets nothing that was told before it, unless `before` is
+        now or later."""
         ...
 
     async def prune(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from holdfast.errors import StoreError
 from holdfast.store.memory.rows import copy_record
 from holdfast.store.memory.settle import Settling
+from holdfast.store.trimming import feed_trimmed
 from holdfast.telemetry import crashpoint
 from holdfast.types.event import EventRow
 from holdfast.types.record import Kind, Record
@@ -79,8 +80,20 @@ class Reading(Settling):
 
     async def feed(self, *, after: int, limit: int) -> list[tuple[int, RunId, int, int]]:
         with self._lock:
+            if after < self._feed_floor:
+                raise feed_trimmed(after, self._feed_floor)
             start = bisect_right(self._feed, after, key=_position)
             return self._feed[start : start + limit]
+
+    async def trim_feed(self, *, before: int, limit: int = 5000) -> int:
+        with self._lock:
+            self._feed_marks.append((self._now(), self._feed_position))
+            old = [pos for at, pos in self._feed_marks if at <= before]
+            self._feed_floor = max(self._feed_floor, *old, 0)
+            self._feed_marks = [mark for mark in self._feed_marks if mark[1] > self._feed_floor]
+            gone = min(bisect_right(self._feed, self._feed_floor, key=_position), limit)
+            del self._feed[:gone]
+            return gone
 
     async def prune(
         self,

@@ -47,6 +47,8 @@ class Tables:
         self._by_idempotency: dict[tuple[str, str, str], Run] = {}
         self._feed: list[tuple[int, RunId, int, int]] = []
         self._feed_position = 0
+        self._feed_marks: list[tuple[int, int]] = []  # (instant, the position that the feed had come to)
+        self._feed_floor = 0
         self._holds: dict[HoldId, HoldRow] = {}
         self._hold_places: dict[HoldPlace, HoldId] = {}
         self._hold_numbers: dict[HoldId, int] = {}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
 
+from holdfast.errors import FeedTrimmedError
 from holdfast.types.event import EventRow
 from holdfast.types.record import Record, Refusal, RunBatch
 
@@ -153,3 +155,74 @@ class EventSuite:
         seen = (await kit.race(3, contend))[2]
         for lease in leases:
             assert [event for run, event in seen if run == lease.run] == list(range(1, 17))
+
+
+async def told_of(kit: StoreKit, count: int, after: int = 0) -> list[tuple[int, RunId, int, int]]:
+    """So many rows of the feed. Where others share the server, their open transactions hold it back."""
+    while len(rows := await kit.store.feed(after=after, limit=count)) < count:  # noqa: ASYNC110
+        await asyncio.sleep(0.05)
+    return rows
+
+
+@pytest.mark.anyio
+class FeedTrimSuite:
+    """What was told long ago goes; whoever would have read on there is told so, and nobody else."""
+
+    async def test_feed_forgets_what_a_call_saw_before_that_instant(self, kit: StoreKit) -> None:
+        for _ in range(3):
+            await kit.created()
+        old = await told_of(kit, 3)
+        assert await kit.store.trim_feed(before=kit.clock.now() - 1) == 0, "nobody saw them earlier"
+        kit.clock.advance(hours=1)
+        later = await kit.created()
+        assert await kit.store.trim_feed(before=kit.clock.now() - 1) >= 2
+        rows = await told_of(kit, 1, old[-1][0])
+        assert [row[1] for row in rows] == [later.id]
+
+    async def test_reader_that_comes_too_late_is_told_where_to_begin(self, kit: StoreKit) -> None:
+        runs = [(await kit.created()).id for _ in range(4)]
+        rows = await told_of(kit, 4)
+        await kit.store.trim_feed(before=kit.clock.now())
+        for after in (0, rows[1][0]):
+            with pytest.raises(FeedTrimmedError) as caught:
+                await kit.store.feed(after=after, limit=9)
+            assert caught.value.facts["floor"] == rows[-1][0]
+        assert await kit.store.feed(after=rows[-1][0], limit=9) == []
+        assert all([await kit.store.events(run, after=0, limit=9) for run in runs]), "runs keep theirs"
+
+    async def test_reader_at_the_end_goes_on_although_all_was_forgotten(self, kit: StoreKit) -> None:
+        """Positions grow for ever: none is given twice."""
+        await kit.created()
+        position = (await told_of(kit, 1))[-1][0]
+        for _ in range(3):
+            await kit.store.trim_feed(before=kit.clock.now())
+            fresh = await kit.created()
+            ((at, run, _, _),) = await told_of(kit, 1, position)
+            assert (run, at > position) == (fresh.id, True)
+            position = at
+
+    async def test_feed_is_trimmed_in_small_parts_and_by_several_at_once(self, kit: StoreKit) -> None:
+        for _ in range(7):
+            await kit.created()
+        position = (await told_of(kit, 7))[-1][0]
+        assert await kit.store.trim_feed(before=kit.clock.now(), limit=2) == 2
+        with pytest.raises(FeedTrimmedError):
+            await kit.store.feed(after=0, limit=9)
+
+        async def contend(store: Store, _number: int) -> int:
+            gone = 0
+            while went := await store.trim_feed(before=kit.clock.now(), limit=2):
+                gone += went
+            return gone
+
+        assert sum(await kit.race(3, contend)) in (4, 5), "a store may need to keep the last"
+        assert await kit.store.feed(after=position, limit=9) == []
+
+    async def test_feed_of_deleted_runs_is_trimmed_too(self, kit: StoreKit) -> None:
+        run = (await kit.created()).id
+        for _ in range(2):
+            await kit.created()
+        position = (await told_of(kit, 3))[-1][0]
+        assert await kit.store.delete_run(run)
+        await kit.store.trim_feed(before=kit.clock.now())
+        assert await kit.store.feed(after=position, limit=9) == []

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from holdfast.errors import BlobMissingError, StoreError
 from holdfast.store.sql.postgres.connect import Conn, Row
 from holdfast.store.sql.postgres.side import missing_blob, refer
+from holdfast.store.trimming import feed_trimmed
 from holdfast.telemetry import crashpoint
 from holdfast.types.event import EventRow
 from holdfast.types.ids import RunId
@@ -45,6 +46,18 @@ SELECT feed.pos, runs.id, feed.first, feed.last FROM @feed AS feed
 JOIN @runs AS runs ON runs.key = feed.run_key
 WHERE feed.pos > ? AND feed.pos < pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 20
 ORDER BY feed.pos LIMIT ?"""
+_FLOOR = "SELECT pos FROM @feed_marks WHERE trimmed ORDER BY pos DESC LIMIT 1"
+# Below every transaction that is open: nothing can come before a mark any more.
+_MARK = """
+INSERT INTO @feed_marks (pos, at)
+SELECT pos, @now(?::bigint) FROM @feed
+WHERE pos < pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 20
+ORDER BY pos DESC LIMIT 1 ON CONFLICT DO NOTHING"""
+_OLD = "SELECT max(pos) FROM @feed_marks WHERE trimmed OR at <= ?"
+# Whoever else trims takes the rows after those: nobody waits.
+_TRIM = """
+DELETE FROM @feed WHERE pos IN (
+    SELECT pos FROM @feed WHERE pos <= ? ORDER BY pos LIMIT ? FOR UPDATE SKIP LOCKED)"""
 _HORIZON = """
 SELECT pg_snapshot_xmin(now)::text::bigint, pg_snapshot_xmax(now)::text::bigint
 FROM pg_current_snapshot() AS now"""
@@ -120,7 +133,22 @@ async def feed(conn: Conn, after: int, limit: int) -> list[tuple[int, RunId, int
             break
         await asyncio.sleep(pause)
     found = await conn.rows(_FEED, after, limit)
+    # Afterwards: what was trimmed before we read is seen here.
+    floor = await conn.row(_FLOOR)
+    if floor is not None and after < floor[0]:
+        raise feed_trimmed(after, floor[0])
     return [(pos, RunId(run), first, last) for pos, run, first, last in found]
+
+
+async def trim_feed(conn: Conn, now: int | None, before: int, limit: int) -> int:
+    await conn.run(_MARK, now)
+    found = await conn.row(_OLD, before)
+    if found is None or found[0] is None:
+        return 0
+    floor = found[0]
+    await conn.run("UPDATE @feed_marks SET trimmed = true WHERE pos = ? AND NOT trimmed", floor)
+    await conn.run("DELETE FROM @feed_marks WHERE pos < ?", floor)
+    return await conn.run(_TRIM, floor, limit)
 
 
 async def prune(

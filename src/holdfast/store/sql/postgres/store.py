@@ -216,6 +216,10 @@ class PostgresStore(Holding, Gating, Scheduling, Fleet):
     async def feed(self, *, after: int, limit: int) -> list[tuple[int, RunId, int, int]]:
         return await self._pools.read(partial(journal.feed, after=after, limit=limit))
 
+    async def trim_feed(self, *, before: int, limit: int = 5000) -> int:
+        work = partial(journal.trim_feed, now=self._clock.given, before=before, limit=limit)
+        return await self._pools.write(work)
+
     async def prune(
         self,
         run: RunId,

@@ -187,7 +187,10 @@ class SqliteStore(Holding, Gating, Scheduling, Fleet):
         return self._readers.read_together(partial(journal.events, run=run, after=after, limit=limit))
 
     async def feed(self, *, after: int, limit: int) -> list[tuple[int, RunId, int, int]]:
-        return self._read(partial(journal.feed, after=after, limit=limit))
+        return self._readers.read_together(partial(journal.feed, after=after, limit=limit))
+
+    async def trim_feed(self, *, before: int, limit: int = 5000) -> int:
+        return await self._write(partial(journal.trim_feed, before=before, limit=limit))
 
     async def prune(
         self,

@@ -9,7 +9,9 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from bench import fleet
 from bench.peers import chart, compare, environment, kit
+from tests.services import postgres
 
 
 def figure(runtime: str, value: float, row: str = "A", unit: str = kit.STEP) -> compare.Figure:
@@ -24,7 +26,7 @@ def no_peers(monkeypatch, tmp_path):
 
 @pytest.mark.covers("TOOL-BENCH-04")
 def test_a_peer_that_cannot_be_installed_is_named_and_fails_nothing(no_peers, monkeypatch, capsys):
-    monkeypatch.setattr(compare, "_run_ours", lambda row, quick: ([figure("Holdfast memory", 20.0)], ""))
+    monkeypatch.setattr(compare, "_run_ours", lambda row, on, quick: ([figure("Holdfast memory", 20.0)], ""))
     found = compare.compare(["A"], quick=True, quiet=True)
     assert set(found.absent) == set(compare.PEERS)
     assert [line.name for line in found.lines if not line.target] == ["Holdfast memory"]
@@ -34,7 +36,8 @@ def test_a_peer_that_cannot_be_installed_is_named_and_fails_nothing(no_peers, mo
 
 @pytest.mark.covers("TOOL-BENCH-04")
 def test_a_peer_that_fails_is_named_with_its_last_words():
-    found, error = compare._run([sys.executable, "-c", "raise SystemExit('no saver')"], compare.HERE, True)
+    command = [sys.executable, "-c", "raise SystemExit('no saver')"]
+    found, error = compare._run(command, compare.HERE, None, True)
     assert (found, error) == ([], "no saver")
 
 
@@ -109,3 +112,21 @@ def test_longer_bars_mean_more():
     ]
     assert [kind for kind, _ in bars] == ["ours", "peer"]
     assert bars[0][1] < bars[1][1]
+
+
+@pytest.mark.covers("FLEET-SPEED-01")
+def test_row_d_is_measured_in_a_database_of_its_own_on_one_server():
+    found, _ = compare._run_ours("D", postgres.server(), True)
+    assert {one.runtime for one in found} == {"Holdfast postgres strict", "Holdfast postgres barrier"}
+    peers = [figure("LangGraph postgres sync", 9000.0, "D"), figure("DBOS postgres", 9000.0, "D")]
+    judged = list(compare._judged("D", [*found, *peers]))
+    assert [line.name.partition(" by ")[0] for line in judged] == ["LangGraph postgres sync", "DBOS postgres"]
+    assert all(line.value is not None for line in judged)
+
+
+@pytest.mark.covers("FLEET-SPEED-02")
+def test_a_fleet_of_two_is_measured_with_what_it_cost_whom():
+    took = fleet.measured(postgres.server(), "waiting", 2, 12)
+    assert took.seconds > fleet.STEPS * fleet.PAUSE
+    assert took.workers_cpu > 0
+    assert took.server_cpu >= 0

@@ -97,20 +97,28 @@ class Holdfast(Deploying):
         self._services: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, RunService] = (
             weakref.WeakKeyDictionary()
         )
+        # Of many tasks that come at once, one opens: a hundred connections would be refused by a server.
+        self._doors: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = (
+            weakref.WeakKeyDictionary()
+        )
         self.programs: dict[str, Program] = {}
         self._told: list[Callable[[RunService], None]] = []
 
     async def open(self) -> Store:
-        if self._store is None:
-            opened = await self._open() if isinstance(self._given, str) else self._given
-            opened = await self._encrypted(opened)
-            with self._opening:
-                first = self._store is None
-                store = self._store = self._store or opened
-            if not first and isinstance(self._given, str):
-                await opened.close()  # another task was faster
-            return store
-        return self._store
+        if self._store is not None:
+            return self._store
+        async with self._doors.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
+            return self._store or await self._open_first()
+
+    async def _open_first(self) -> Store:
+        opened = await self._open() if isinstance(self._given, str) else self._given
+        opened = await self._encrypted(opened)
+        with self._opening:
+            first = self._store is None
+            store = self._store = self._store or opened
+        if not first and isinstance(self._given, str):
+            await opened.close()  # another event loop was faster
+        return store
 
     async def _open(self) -> Store:
         address = str(self._given)

@@ -1,0 +1,32 @@
+"""The first use of a house by many tasks at once."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from holdfast import Flow, Holdfast
+from holdfast.store.sql.postgres import opening
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_store_is_opened_once_when_many_runs_begin_at_once(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    connect = opening.connect
+
+    async def counted(*args: Any, **options: Any) -> Any:
+        opened.append("")
+        return await connect(*args, **options)
+
+    monkeypatch.setattr(opening, "connect", counted)
+    flow = Flow("first", effect="pure")
+    flow.node(id="only")(lambda s: {"done": True})
+    async with Holdfast(address) as house:
+        results = await asyncio.gather(*(flow.run({}, on=house) for _ in range(150)))
+        assert all(result.status == "completed" for result in results)
+    assert len(opened) == 1

@@ -28,3 +28,30 @@ class Watch(Protocol):
     async def close(self) -> None:
         """Tell what is still to be told: the runtime closes."""
         ...
+
+
+class Several:
+    """More than one is told, in the order in which they came."""
+
+    def __init__(self, *watches: Watch) -> None:
+        self._watches = watches
+
+    def began(self, driver: Driver) -> None:
+        for watch in self._watches:
+            watch.began(driver)
+
+    def committed(self, lease: Lease, records: list[Record]) -> None:
+        for watch in self._watches:
+            watch.committed(lease, records)
+
+    def left(self, driver: Driver, status: RunStatus | None, error: BaseException | None) -> None:
+        for watch in self._watches:
+            watch.left(driver, status, error)
+
+    async def close(self) -> None:
+        for watch in self._watches:
+            await watch.close()
+
+
+def together(first: Watch | None, second: Watch) -> Watch:
+    return second if first is None else Several(first, second)

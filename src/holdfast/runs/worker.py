@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from holdfast.errors import (
     KeyMissingError,
@@ -16,6 +16,7 @@ from holdfast.errors import (
 )
 from holdfast.runs.driver import Driver
 from holdfast.runs.keeping import Keeper
+from holdfast.runs.presence import Presence
 from holdfast.runs.service import RunService
 from holdfast.runs.sweeps import Reaper, TimerSweep
 from holdfast.store.base import Claim, ClaimRequest
@@ -28,6 +29,15 @@ LONGEST_PAUSE: Final = 5.0
 _TICK: Final = 0.05
 
 Duty = Callable[[], Awaitable[None]]
+
+
+class Probe(Protocol):
+    """Whoever tells the outside how a worker is (`holdfast.integrations.prometheus`). Opening may be asked
+    for twice."""
+
+    async def open(self, worker: Worker) -> None: ...
+
+    async def close(self) -> None: ...
 
 
 class Worker:
@@ -52,9 +62,13 @@ class Worker:
         hot_limit: int = 100,
         grace: float | None = None,
         max_recoveries: int = 5,
+        recovery_backoff: float | None = None,
         poll: float = 1.0,
+        name: str | None = None,
+        probe: Probe | None = None,
     ) -> None:
         self.runtime = service.runtime
+        self.runtime.worker = name or self.runtime.worker
         self.store = service.store
         self.lanes = lanes
         self.concurrency = concurrency
@@ -62,8 +76,9 @@ class Worker:
         self.grace = self.runtime.settings.grace if grace is None else grace
         self.poll = poll
         self.runtime.settings.hot_hold = hot_hold
-        recovery_backoff: float | None = None,
         clock = self.runtime.clock
+        lease = self.runtime.settings.lease_ttl
+        backoff = lease if recovery_backoff is None else recovery_backoff
         self.reaper = Reaper(
             self.store, clock, every=lease / 3, max_recoveries=max_recoveries, backoff=backoff
         )
@@ -72,18 +87,22 @@ class Worker:
         self.holds.look, self.holds.every = poll, self.runtime.settings.hold_sweep
         settings = self.runtime.settings
         self.keeper = Keeper(service, retention=settings.retention, every=settings.retention_every)
+        self.presence = Presence(self)
+        self.probe = probe
+        self.ended = 0  # runs that were brought to their end here
         self._runs: dict[RunId, asyncio.Task[None]] = {}
         self._freed = asyncio.Event()
         self._stopping = False
         self._interruptible = False
         self._claiming: asyncio.Task[None] | None = None
-        lease = self.runtime.settings.lease_ttl
-        backoff = lease if recovery_backoff is None else recovery_backoff
         self._serving: asyncio.Task[None] | None = None
 
     # ------------------------------------------------------------------ living
     async def serve(self) -> None:
-        """Until `stop`. A store that is busy or away is waited for."""
+        """Until `stop`. A store that is busy or away is waited for.
+
+        Raises WorkerNameTakenError where another live worker has its name, or took it meanwhile."""
+        await self._arrive()
         sweeps = [asyncio.create_task(self._anew(duty)) for duty in self._duties()]
         self._claiming = asyncio.create_task(self._claim_forever())
         try:
@@ -92,11 +111,33 @@ class Worker:
             for task in (*sweeps, self._claiming):
                 task.cancel()
             await asyncio.gather(*sweeps, self._claiming, return_exceptions=True)
-            await self._drain()
-            # Only now: a stop that comes before the first turn of this loop must not be forgotten.
-            self._stopping = False
+            await self._end()
+        self.presence.check()
         if not self._claiming.cancelled():
             self._claiming.result()
+
+    async def _arrive(self) -> None:
+        """Somebody may ask how it is before it is known to the fleet: it may have to wait for its name."""
+        if self.probe is not None:
+            await self.probe.open(self)
+        try:
+            await self.presence.enter()
+        except BaseException:
+            if self.probe is not None:
+                await self.probe.close()
+            raise
+
+    async def _end(self) -> None:
+        self._stopping = True
+        try:
+            await self.presence.say_draining()
+            await self._drain()
+        finally:
+            await self.presence.leave()
+            if self.probe is not None:
+                await self.probe.close()
+            # Only now: a stop that comes before the first turn of this loop must not be forgotten.
+            self._stopping = False
 
     def _duties(self) -> list[Duty]:
         """What a worker does beside its runs, each until it is cancelled."""
@@ -117,15 +158,32 @@ class Worker:
 
     async def stop(self) -> None:
         """Take nothing more; what runs may finish its step within `grace`, then it is given back."""
+        self.halt()
+        if self._serving is not None:
+            serving, self._serving = self._serving, None
+            await serving
+
+    def halt(self) -> None:
+        """The same without waiting until it is done."""
         self._stopping = True
         if self._claiming is not None and self._interruptible:
             # Never in the middle of a claim: a lease that nobody knows of would have to lapse.
             self._claiming.cancel()
-        if self._serving is not None:
-            await self._serving
-            self._serving = None
+
+    @property
+    def is_stopping(self) -> bool:
+        return self._stopping
+
+    @property
+    def busy(self) -> int:
+        return len(self._runs) - self._resting()
+
+    @property
+    def hot(self) -> int:
+        return self._resting()
 
     async def __aenter__(self) -> Worker:
+        await self._arrive()
         self._serving = asyncio.create_task(self.serve())
         return self
 
@@ -231,8 +289,7 @@ class Worker:
         return len(claims)
 
     def _free(self) -> int:
-        working = len(self._runs) - self._resting()
-        return min(self.concurrency - working, self.concurrency + self.hot_limit - len(self._runs))
+        return min(self.concurrency - self.busy, self.concurrency + self.hot_limit - len(self._runs))
 
     def _resting(self) -> int:
         drivers = self.runtime.drivers
@@ -254,7 +311,8 @@ class Worker:
     async def _advance(self, claim: Claim) -> None:
         run = claim.run.id
         try:
-            await self.runtime.drive(claim)
+            status, _ = await self.runtime.drive(claim)
+            self.ended += status in ENDED
         except LeaseLostError:
             log.info("run %s went on elsewhere", run, extra={"run": run})
         except (VersionMismatchError, SchemaTooNewError, KeyMissingError) as error:

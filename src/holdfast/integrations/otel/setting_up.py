@@ -19,6 +19,7 @@ from holdfast.integrations.otel.measures import Measures, TimedStore
 from holdfast.integrations.otel.spans import Spans
 from holdfast.integrations.otel.teller import Teller
 from holdfast.runs.service import RunService
+from holdfast.runs.watching import together
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics import MeterProvider as SdkMeterProvider
@@ -49,7 +50,7 @@ def instrument(
 
     def watch(service: RunService) -> None:
         runtime = service.runtime
-        runtime.watch = Teller(service.store, spans, measures, finish)
+        runtime.watch = together(runtime.watch, Teller(service.store, spans, measures, finish))
         timed: Any = TimedStore(runtime.recorder.store, measures.committed)
         runtime.recorder.store = timed
 

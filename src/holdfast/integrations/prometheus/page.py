@@ -1,0 +1,75 @@
+"""The page that Prometheus reads, with health and readiness beside it."""
+
+from __future__ import annotations
+
+import asyncio
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final
+
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+from holdfast.errors import StoreError
+from holdfast.integrations.prometheus.fleet import AGES, Look
+from holdfast.integrations.prometheus.measures import Measures
+from holdfast.integrations.prometheus.seeing import Counting, SeenStore
+from holdfast.runs.probing import PATIENCE, Answer, Health
+from holdfast.runs.watching import together
+from holdfast.types.clock import MICROS
+
+if TYPE_CHECKING:
+    from holdfast.runs.worker import Worker
+    from holdfast.store.base import Store
+
+FRESH: Final = 5.0
+"""Seconds for which the store is not asked again how the fleet is, however many ask us."""
+
+
+class Metrics(Health):
+    """`Metrics("9464")`: /metrics, /healthz and /readyz on loopback. For one worker."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(address)
+        self.registry = CollectorRegistry()
+        self._measures = Measures(self.registry)
+        self._look = Look()
+        self.registry.register(self._look)
+        for collector in (ProcessCollector, PlatformCollector, GCCollector):
+            collector(registry=self.registry)
+        self._looked = -FRESH
+        self._looking = asyncio.Lock()
+        self._seen: Worker | None = None
+        self.pages["/metrics"] = self._page
+
+    async def open(self, worker: Worker) -> None:
+        await super().open(worker)
+        if self._seen is not worker:
+            self._seen = self._look.worker = worker
+            self._watch(worker)
+
+    def _watch(self, worker: Worker) -> None:
+        runtime = worker.runtime
+        runtime.watch = together(runtime.watch, Counting(self._measures))
+        seen: Any = SeenStore(worker.store, self._measures)
+        worker.store = worker.reaper.store = worker.timers.store = runtime.store = seen
+        recorded: Any = SeenStore(runtime.recorder.store, self._measures)
+        runtime.recorder.store = recorded
+
+    async def _page(self, worker: Worker) -> Answer:
+        await self._ask(worker.store)
+        return Answer(200, CONTENT_TYPE_LATEST, generate_latest(self.registry))
+
+    async def _ask(self, store: Store) -> None:
+        """A store that is away is told as that; what the worker counts itself is told all the same."""
+        async with self._looking:
+            if monotonic() - self._looked < FRESH:
+                return
+            look = self._look
+            try:
+                async with asyncio.timeout(PATIENCE):
+                    look.figures = await store.figures(ages=tuple(age * MICROS for age in AGES.values()))
+                    look.workers = await store.workers()
+                look.away = False
+                self._looked = monotonic()
+            except (StoreError, TimeoutError):
+                look.figures, look.away = None, True

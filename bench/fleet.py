@@ -40,6 +40,9 @@ class Took(msgspec.Struct):
     seconds: float
     workers_cpu: float
     server_cpu: float
+    memory: int  # bytes of the largest worker
+    connections: int  # of all workers
+    stored: int  # bytes of the database
 
 
 def flow_of(kind: str) -> Flow:
@@ -61,7 +64,7 @@ def row_w(plan: Plan) -> list[Line]:
 
 
 def _fleets(plan: Plan, on: str, kind: str) -> Iterator[Line]:
-    first = 0.0
+    first, workers, runs, rounds = 0.0, 0, 0, list[Took]()
     for workers in FLEETS[kind]:
         runs = _enough(kind, workers, quick=plan.quick)
         rounds = [measured(on, kind, workers, runs) for _ in range(2 if plan.quick else 3)]
@@ -75,6 +78,21 @@ def _fleets(plan: Plan, on: str, kind: str) -> Iterator[Line]:
             f"server {cores[1] / whole:.2f}"
         )
         yield told
+    yield from _needs(kind, rounds, workers, runs)
+
+
+def _needs(kind: str, rounds: list[Took], workers: int, runs: int) -> Iterator[Line]:
+    """What the largest fleet took, for whoever plans one."""
+    said = TOLD[kind]
+    each = [took.connections / workers for took in rounds]
+    cpu = [
+        (took.workers_cpu * 1e6 / (runs * STEPS), took.server_cpu * 1e6 / (runs * STEPS)) for took in rounds
+    ]
+    yield line("W", f"a worker's memory, {said}", [took.memory / (1 << 20) for took in rounds], "MB")
+    yield line("W", f"a worker's connections, {said}", each, "")
+    yield line("W", f"a worker's CPU, {said}", [own for own, _ in cpu], "us a step")
+    yield line("W", f"the server's CPU, {said}", [its for _, its in cpu], "us a step")
+    yield line("W", f"stored, {said}", [took.stored / (runs * STEPS) for took in rounds], "B a step")
 
 
 def _enough(kind: str, workers: int, *, quick: bool) -> int:
@@ -97,7 +115,9 @@ def measured(on: str, kind: str, workers: int, runs: int) -> Took:
         asyncio.run(_ended(address, runs))
         seconds = perf_counter() - began
         spent = sum(_cpu(p.pid) for p in processes) - sum(cpu)
-        return Took(seconds, spent, _server_cpu() - before)
+        memory = max(_memory(p.pid) for p in processes)
+        connections, stored = asyncio.run(_of_server(address))
+        return Took(seconds, spent, _server_cpu() - before, memory, connections, stored)
 
 
 @contextmanager
@@ -150,6 +170,17 @@ async def _ended(address: str, runs: int) -> None:
         await connection.close()
 
 
+async def _of_server(address: str) -> tuple[int, int]:
+    """(connections beside this one, bytes of the database)."""
+    connection = await _connected(address)
+    found = await connection.fetchrow(
+        "SELECT (SELECT count(*) - 1 FROM pg_stat_activity WHERE datname = current_database()), "
+        "pg_database_size(current_database())"
+    )
+    await connection.close()
+    return int(found[0]), int(found[1])
+
+
 async def _connected(address: str) -> Any:
     import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 
@@ -163,6 +194,11 @@ def _cpu(pid: int) -> float:
     except OSError:
         return 0.0
     return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def _memory(pid: int) -> int:
+    """Resident."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _server_cpu() -> float:

@@ -17,7 +17,9 @@ class Worker:
             ...
         await Worker(refund, on=house).serve()             # until stop()
 
-    `lanes`: only runs of these; None: all. The other options are those of `holdfast.runs.worker.Worker`.
+    `lanes`: only runs of these; None: all. `name`: how it is called in the fleet; without, a name of its own.
+    `probe`: where it can be asked how it is (`holdfast.integrations.prometheus.Metrics`, or
+    `holdfast.runs.probing.Health`). The other options are those of `holdfast.runs.worker.Worker`.
     """
 
     def __init__(
@@ -40,6 +42,12 @@ class Worker:
         if self._worker is None:
             self._worker = RunWorker(await self.house.new_service(), **self._options)
         return self._worker
+
+    async def arrive(self) -> None:
+        """Take its place in the fleet without working yet. `serve` does it too.
+
+        Raises WorkerNameTakenError where another live worker has its name."""
+        await (await self._made()).arrive()
 
     async def serve(self) -> None:
         """Until `stop`."""

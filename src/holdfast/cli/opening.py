@@ -32,9 +32,15 @@ def shown_address(store: str | None) -> str:
 
 
 def open_house(
-    store: str | None, *, must_exist: bool, lease: float = DEFAULT_LEASE, keys: KeyRing | None = None
+    store: str | None,
+    *,
+    must_exist: bool,
+    lease: float = DEFAULT_LEASE,
+    wanted_lease: float | None = None,
+    keys: KeyRing | None = None,
 ) -> Holdfast:
-    """`must_exist`: looking at a store that is not there is a slip, not a wish for a new one."""
+    """`must_exist`: looking at a store that is not there is a slip, not a wish for a new one. `lease`: unless
+    HOLDFAST_LEASE says otherwise; `wanted_lease`: whatever it says."""
     address = address_of(store)
     file = _file_of(address)
     if must_exist and file is not None and not file.exists():
@@ -43,7 +49,7 @@ def open_house(
             hint="`holdfast run` makes one; --store or HOLDFAST_STORE names another.",
         )
     named = f"sqlite:{address}" if address == str(file) else address
-    return observe(Holdfast(named, settings=_settings(lease), keys=keys))
+    return observe(Holdfast(named, settings=_settings(lease, wanted_lease), keys=keys))
 
 
 def store_exists(store: str | None) -> bool:
@@ -52,9 +58,10 @@ def store_exists(store: str | None) -> bool:
     return file is None or file.exists()
 
 
-def _settings(lease: float) -> RunSettings:
+def _settings(lease: float, wanted: float | None) -> RunSettings:
     """A short lease: after a crash, the next `holdfast resume` has to wait until it lapses."""
-    text = os.environ.get("HOLDFAST_LEASE")
+    text = os.environ.get("HOLDFAST_LEASE") if wanted is None else None
+    lease = lease if wanted is None else wanted
     try:
         seconds = parse_duration(text).total_seconds() if text else lease
     except DurationError as error:

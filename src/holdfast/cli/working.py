@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from holdfast.app.flow import Flow
 from holdfast.app.worker import Worker
@@ -13,8 +16,65 @@ from holdfast.cli.main import Exit
 from holdfast.cli.observing import start_logging
 from holdfast.cli.opening import open_house, remember_source
 from holdfast.cli.screen import note, to_json
+from holdfast.errors import SettingsError
+from holdfast.types.duration import DurationError, parse_duration
+
+if TYPE_CHECKING:
+    from holdfast.runs.probing import Health
 
 LEASE = 30.0
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """As they were typed: under which name it works, how long it may be silent, what it keeps in memory,
+    where it can be asked how it is."""
+
+    name: str | None = None
+    lease: str | None = None
+    hot: str | None = None
+    metrics: str | None = None
+    health: str | None = None
+
+    def lease_seconds(self) -> float | None:
+        seconds = _seconds(self.lease, "--lease")
+        if seconds is not None and seconds < 1:
+            raise SettingsError(
+                f"--lease {self.lease} is too short.", hint="A worker needs at least 1s to say that it lives."
+            )
+        return seconds
+
+    def options(self) -> dict[str, Any]:
+        """Of a `Worker`."""
+        given = {"name": self.name, "hot_hold": _seconds(self.hot, "--hot"), "probe": self._probe()}
+        return {name: value for name, value in given.items() if value is not None}
+
+    def _probe(self) -> Health | None:
+        if self.metrics is not None and self.health is not None:
+            raise SettingsError(
+                "--metrics and --health cannot both be given.", hint="--metrics answers for health too."
+            )
+        if self.health is not None:
+            from holdfast.runs.probing import Health
+
+            return Health(self.health)
+        if self.metrics is None:
+            return None
+        try:
+            from holdfast.integrations.prometheus import metrics_of_process
+        except ModuleNotFoundError as error:
+            raise SettingsError(
+                f"--metrics needs {error.name}, which is not installed.",
+                hint="Install the extra `metrics` (in a clone: pip install '.[metrics]'); "
+                "--health needs nothing.",
+            ) from error
+        return metrics_of_process(self.metrics)
+
+
+def _seconds(text: str | None, option: str) -> float | None:
+    try:
+        return None if text is None else parse_duration(text).total_seconds()
+    except DurationError as error:
+        raise SettingsError(f"{option}: {error}.") from error
 
 
 async def work(
@@ -25,10 +85,13 @@ async def work(
     until_idle: bool,
     store: str | None,
     json: bool,
+    terms: Terms,
 ) -> Exit:
     """With `json`: one line on stdout that says what it carries, and logs as JSON lines."""
     with start_logging("json" if json else "text"):
-        return await _work(specs, lanes, concurrency, until_idle=until_idle, store=store, json=json)
+        return await _work(
+            specs, lanes, concurrency, until_idle=until_idle, store=store, json=json, terms=terms
+        )
 
 
 async def _work(
@@ -39,12 +102,16 @@ async def _work(
     until_idle: bool,
     store: str | None,
     json: bool,
+    terms: Terms,
 ) -> Exit:
+    options, lease = terms.options(), terms.lease_seconds()
     carried = [(spec, flow) for spec in specs for flow in load_flows(spec)]
     flows = [flow for _, flow in carried]
-    async with open_house(store, must_exist=False, lease=LEASE) as house:
-        worker = Worker(*flows, on=house, lanes=lanes, concurrency=concurrency)
+    async with open_house(store, must_exist=False, lease=LEASE, wanted_lease=lease) as house:
+        worker = Worker(*flows, on=house, lanes=lanes, concurrency=concurrency, **options)
         await house.open()
+        if not until_idle:
+            await worker.arrive()
         for spec, flow in carried:
             remember_source(store, flow.program().version, address_in(spec, flow))
         if json:
@@ -76,8 +143,10 @@ async def _live(worker: Worker, *, until_idle: bool) -> None:
         tasks.append(asyncio.ensure_future(worker.stop()))
 
     tasks: list[asyncio.Future[None]] = []
-    with Signals(stop):
-        with contextlib.suppress(asyncio.CancelledError):
-            await serving
-        await asyncio.gather(*tasks)
-    await worker.close()
+    try:
+        with Signals(stop):
+            with contextlib.suppress(asyncio.CancelledError):
+                await serving
+            await asyncio.gather(*tasks)
+    finally:
+        await worker.close()

@@ -64,6 +64,7 @@ class Health:
                 hint="Another port, or port 0 for one that is free.",
             ) from error
         self.port = self._server.sockets[0].getsockname()[1]
+        log.info("this worker can be asked how it is at %s: %s", self.url, ", ".join(sorted(self.pages)))
 
     async def close(self) -> None:
         server, self._server = self._server, None

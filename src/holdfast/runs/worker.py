@@ -102,7 +102,7 @@ class Worker:
         """Until `stop`. A store that is busy or away is waited for.
 
         Raises WorkerNameTakenError where another live worker has its name, or took it meanwhile."""
-        await self._arrive()
+        await self.arrive()
         sweeps = [asyncio.create_task(self._anew(duty)) for duty in self._duties()]
         self._claiming = asyncio.create_task(self._claim_forever())
         try:
@@ -116,8 +116,8 @@ class Worker:
         if not self._claiming.cancelled():
             self._claiming.result()
 
-    async def _arrive(self) -> None:
-        """Somebody may ask how it is before it is known to the fleet: it may have to wait for its name."""
+    async def arrive(self) -> None:
+        """Before any work; again, it changes nothing. Raises WorkerNameTakenError. Somebody may ask how it is before it is known to the fleet: it may have to wait for its name."""
         if self.probe is not None:
             await self.probe.open(self)
         try:
@@ -183,7 +183,7 @@ class Worker:
         return self._resting()
 
     async def __aenter__(self) -> Worker:
-        await self._arrive()
+        await self.arrive()
         self._serving = asyncio.create_task(self.serve())
         return self
 

@@ -112,20 +112,53 @@ def cancel(
     return go(cancel_run(run, reason=reason, by=by, manner=Manner(store, False, json)))
 
 
-@app.command(epilog="Examples:  holdfast worker flows/refund.py   ·   holdfast worker shop.flows --lane fast")
+@app.command(
+    epilog="Examples:  holdfast worker flows/refund.py   ·   holdfast worker shop.flows --lane fast   ·   "
+    "holdfast worker shop.flows --name shop-1 --lease 10s --metrics 9464"
+)
 def worker(
     flows: Annotated[
         list[str], typer.Argument(help="Files or modules whose flows it carries", metavar="FLOW...")
     ],
     lane: Annotated[list[str] | None, typer.Option(help="Only runs of this lane; may be repeated")] = None,
     concurrency: Annotated[int, typer.Option(help="At most so many runs at work", min=1)] = 10,
+    name: Annotated[
+        Text, typer.Option(help="How it is called in the fleet; without, a name of its own", metavar="NAME")
+    ] = None,
+    lease: Annotated[
+        Text,
+        typer.Option(
+            help="How long it may be silent before others take its runs: 30s, or HOLDFAST_LEASE",
+            metavar="TIME",
+        ),
+    ] = None,
+    hot: Annotated[
+        Text,
+        typer.Option(help="How long a run that waits for a person stays in memory: 30s", metavar="TIME"),
+    ] = None,
+    metrics: Annotated[
+        Text,
+        typer.Option(
+            help="Serve /metrics for Prometheus, /healthz and /readyz there; a port alone is on loopback",
+            metavar="[HOST:]PORT",
+        ),
+    ] = None,
+    health: Annotated[
+        Text, typer.Option(help="Serve /healthz and /readyz only", metavar="[HOST:]PORT")
+    ] = None,
     until_idle: Annotated[
         bool, typer.Option("--until-idle", help="Stop when nothing is left to do now")
     ] = False,
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Advance runs that others start, resume or answer. SIGTERM and Ctrl-C drain it."""
-    from holdfast.cli.working import work
+    """Advance runs that others start, resume or answer. SIGTERM and Ctrl-C drain it.
 
-    return go(work(flows, lane or None, concurrency, until_idle=until_idle, store=store, json=json))
+    Any number of workers share one store. When one dies, others take up its runs once its lease is over.
+    """
+    from holdfast.cli.working import Terms, work
+
+    terms = Terms(name=name, lease=lease, hot=hot, metrics=metrics, health=health)
+    return go(
+        work(flows, lane or None, concurrency, until_idle=until_idle, store=store, json=json, terms=terms)
+    )

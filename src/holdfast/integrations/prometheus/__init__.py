@@ -6,6 +6,6 @@ What a worker does is told from what is committed; how the fleet is, from the st
 
 from __future__ import annotations
 
-from holdfast.integrations.prometheus.page import Metrics
+from holdfast.integrations.prometheus.page import Metrics, metrics_of_process
 
-__all__ = ["Metrics"]
+__all__ = ["Metrics", "metrics_of_process"]

@@ -30,9 +30,7 @@ class Measures:
             buckets=_SHORT,
         )
         self.records = count("holdfast_records_settled_total", "Records that became durable.")
-        self.steps = count(
-            "holdfast_steps_settled_total", "Steps that became durable.", "outcome"
-        )
+        self.steps = count("holdfast_steps_settled_total", "Steps that became durable.", "outcome")
         self.ended = count("holdfast_runs_ended_total", "Runs that this worker brought to an end.", "status")
         self.lost = count("holdfast_leases_lost_total", "Runs that another worker took over from this one.")
         self.reclaimed = count(

@@ -117,7 +117,8 @@ class Worker:
             self._claiming.result()
 
     async def arrive(self) -> None:
-        """Before any work; again, it changes nothing. Raises WorkerNameTakenError. Somebody may ask how it is before it is known to the fleet: it may have to wait for its name."""
+        """Before any work; again, it changes nothing. Raises WorkerNameTakenError, SettingsError."""
+        # Open first: it may have to wait for its name, and somebody may ask how it is meanwhile.
         if self.probe is not None:
             await self.probe.open(self)
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from importlib import import_module
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -10,6 +11,7 @@ import msgspec
 
 from holdfast.errors import SettingsError
 from holdfast.store.base import Store
+from holdfast.store.copying import Movable
 from holdfast.types.clock import Clock
 
 FORMS = """The forms of a store's address are:
@@ -49,25 +51,52 @@ def _open_memory(clock: Clock | None, settings: dict[str, Any]) -> Store:
 
 async def _open_sqlite(path: str, given: dict[str, Any], clock: Clock | None) -> Store:
     # Imported here: a program that keeps its runs elsewhere does not load the driver.
-    from holdfast.store.sql.sqlite import Settings, SqliteStore
+    from holdfast.store.sql.sqlite import SqliteStore
+
+    return await asyncio.to_thread(SqliteStore, _sqlite_settings(path, given), clock)
+
+
+def _sqlite_settings(path: str, given: dict[str, Any]) -> Any:
+    from holdfast.store.sql.sqlite import Settings
 
     if not path or path.startswith(":"):
         raise SettingsError(f"{path!r} is not the path of a database file.", hint=FORMS)
     if "path" in given:
         raise SettingsError("The path stands in the address.", hint=FORMS)
     try:
-        settings = msgspec.convert({**given, "path": path}, Settings, strict=False)
+        return msgspec.convert({**given, "path": path}, Settings, strict=False)
     except msgspec.ValidationError as error:
         raise SettingsError(f"A setting of {path} means nothing: {error}.", hint=FORMS) from error
-    return await asyncio.to_thread(SqliteStore, settings, clock)
 
 
 async def _open_postgres(address: str, given: dict[str, Any], clock: Clock | None) -> Store:
+    _demand_driver()
+    from holdfast.store.sql.postgres import PostgresStore, settings_of
+
+    return await PostgresStore.open(settings_of(address, given, FORMS), clock)
+
+
+def _demand_driver() -> None:
     try:
-        from holdfast.store.sql.postgres import PostgresStore, settings_of
+        import_module("holdfast.store.sql.postgres")
     except ModuleNotFoundError as error:
         raise SettingsError(
             "A store on PostgreSQL needs the driver asyncpg, which is not installed.",
             hint="Install the extra `postgres`: pip install '.[postgres]' in a clone of Holdfast.",
         ) from error
-    return await PostgresStore.open(settings_of(address, given, FORMS), clock)
+
+
+def half_of_move(address: str) -> Movable:
+    """The store at that address as one half of a move; nothing is opened yet. Raises SettingsError."""
+    if address.startswith(("postgresql://", "postgres://")):
+        _demand_driver()
+        from holdfast.store.sql.postgres import settings_of
+        from holdfast.store.sql.postgres.copying import PostgresHalf
+
+        return PostgresHalf(settings_of(address, {}, FORMS))
+    if address.startswith("sqlite:") or (address.endswith(".db") and ":" not in address):
+        from holdfast.store.sql.sqlite.copying import SqliteHalf
+
+        path, _, query = address.removeprefix("sqlite:").partition("?")
+        return SqliteHalf(_sqlite_settings(path, dict(parse_qsl(query, keep_blank_values=True))))
+    raise SettingsError(f"{address!r} is not a store that can be moved.", hint=FORMS)

@@ -14,6 +14,7 @@ from holdfast.errors import (
     StoreFullError,
     StoreUnavailableError,
 )
+from holdfast.store.copying import refusal
 
 FAULTS = (
     asyncpg.PostgresError,
@@ -57,6 +58,8 @@ def translated(error: BaseException, where: str) -> HoldfastError:
 
 def _refused(error: BaseException, where: str) -> HoldfastError | None:
     """What somebody has to mend."""
+    if isinstance(error, asyncpg.CheckViolationError):
+        return refusal(str(error), where)
     if isinstance(error, asyncpg.InvalidCatalogNameError):
         return StoreUnavailableError(
             f"There is no database at {where}: {error}.", hint="Create it (createdb), or mend the address."

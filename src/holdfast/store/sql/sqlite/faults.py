@@ -14,6 +14,7 @@ from holdfast.errors import (
     StoreFullError,
     StoreUnavailableError,
 )
+from holdfast.store.copying import refusal
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
@@ -38,6 +39,9 @@ def translated(error: apsw.Error, path: str, system_errno: int = 0) -> StoreErro
             hint="Stop its users, copy the file, and restore a backup (or try sqlite3's .recover).",
         )
     if isinstance(error, apsw.ConstraintError):
+        moved = refusal(str(error), path)
+        if moved is not None:
+            return moved
         return StoreError(f"The database {path} refused the change: {error}.")
     return _unreachable(error, path)
 

@@ -1,0 +1,287 @@
+"""Moving a whole store: what each table is copied by, how rows are compared, what both halves have to do.
+
+A move has two halves, the source and the target. Rows travel in one form that both dialects agree on: flags
+are 0 or 1, lists are lists, a blob carries its bytes wherever they lay. `runs/promoting.py` conducts it
+(ADR 40).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+from typing import Any, Final, Literal, Protocol
+
+import msgspec
+
+from holdfast.errors import StoreError, StoreFillingError, StoreMovedError
+
+Values = tuple[Any, ...]
+Counters = Mapping[str, int]
+
+State = Literal["closing", "sealed", "moved", "filling"]
+"""Of a source: it gives no run to workers; it takes no write; it was moved. Of a target: not whole."""
+
+BATCH: Final = 1000
+BLOB_BYTES: Final = 8 << 20  # of blobs in one batch, though never fewer than one
+
+
+class Mark(msgspec.Struct, frozen=True, kw_only=True):
+    """What a half says of the move that it is part of. `token` names the move, `peer` the other half (without
+    a password), `anew`: positions of the feed are given anew."""
+
+    state: State
+    token: str
+    peer: str
+    at: int
+    anew: bool = False
+
+
+class Held(msgspec.Struct, frozen=True):
+    """Runs that one worker has, and until when."""
+
+    worker: str
+    runs: int
+    until: int
+
+
+class Reached(msgspec.Struct, frozen=True):
+    """How far the copy of one table came."""
+
+    after: Values | None = None
+    rows: int = 0
+    done: bool = False
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """How a table is walked: by its key, which every row has and no two share."""
+
+    table: str
+    key: tuple[str, ...]
+    where: str = "true"
+    checked: bool = False  # the target makes it of other tables; it must come out the same
+    placed: bool = False  # it names positions of the feed, and stays behind where those are given anew
+
+
+RULES: Final = (
+    Rule("flows", ("name", "version")),
+    Rule("codes", ("digest",)),
+    Rule("documents", ("number",)),
+    # A condemned blob is named by nobody, and its bytes may be gone.
+    Rule("blobs", ("number",), where="NOT condemned"),
+    Rule("runs", ("key",)),
+    Rule("journal", ("key",)),
+    Rule("events", ("key",)),
+    Rule("blob_refs", ("run_key", "digest")),
+    Rule("inbox", ("id",)),
+    Rule("timers", ("run_key", "token")),
+    Rule("late_reports", ("number",)),
+    Rule("deaths", ("run_key", "term")),
+    Rule("holds", ("number",)),
+    Rule("hold_notes", ("number",)),
+    Rule("hold_keys", ("number",)),
+    Rule("hold_links", ("jti",)),
+    Rule("outbox", ("id",)),
+    Rule("audit", ("tenant", "seq")),
+    Rule("audit_heads", ("tenant",), checked=True),
+    Rule("memories", ("number",)),
+    Rule("schedules", ("tenant", "name")),
+    Rule("gates", ("name",)),
+    Rule("gate_starts", ("gate", "at", "run_key")),
+    Rule("turns", ("tenant",)),
+    Rule("feed", ("pos",)),
+    Rule("feed_marks", ("pos",), placed=True),
+)
+
+LEFT: Final = {
+    "migrations": "each store has its own",
+    "halves": "likewise",
+    "workers": "those of the source do not work on the target",
+    "hold_shares": "SQLite makes it of the holds' terms",
+    "moved": "the mark of a move",
+    "moved_tables": "how far a move came",
+}
+"""Tables that do not travel, and why. A test finds those that are neither here nor in RULES."""
+
+OWN: Final[Mapping[str, frozenset[str]]] = {
+    "runs": frozenset({"urgency", "feed_pos"}),
+    "holds": frozenset({"urgency", "due", "shared"}),
+}
+"""Columns that a store makes of the others, or for itself."""
+
+LISTS: Final = {("holds", "tags")}
+"""Columns with a list: JSON in SQLite, an array in PostgreSQL."""
+
+
+class Half(Protocol):
+    """One end of a move, on a connection of its own."""
+
+    where: str
+
+    async def exists(self) -> bool:
+        """Whether there is a store; nothing is made."""
+        ...
+
+    async def prepare(self) -> None:
+        """Create it or bring it to the newest schema, as every opening does. Raises as `open_store` does."""
+        ...
+
+    async def identity(self) -> str:
+        """The same for two addresses of the same store."""
+        ...
+
+    async def mark(self) -> Mark | None: ...
+
+    async def columns(self) -> dict[str, tuple[str, ...]]:
+        """Of each table that there is, those that travel, sorted."""
+        ...
+
+    async def count(self, rule: Rule) -> int: ...
+
+    async def rows(self, rule: Rule, columns: Sequence[str], after: Values | None) -> list[Values]:
+        """The next batch in the order of the key; none at the end."""
+        ...
+
+    async def now(self) -> int: ...
+
+    async def close(self) -> None: ...
+
+
+class Source(Half, Protocol):
+    async def leases(self) -> list[Held]:
+        """Who still works, by the store's own time."""
+        ...
+
+    async def stop_claims(self, mark: Mark) -> None:
+        """From now on no worker gets a run; those that are under way may end."""
+        ...
+
+    async def seal(self, *, fence: bool) -> None:
+        """From now on nothing is written. `fence`: runs that somebody has are taken away under a new term."""
+        ...
+
+    async def settle(self) -> None:
+        """Moved for good."""
+        ...
+
+    async def lift(self) -> None:
+        """As if no move had begun."""
+        ...
+
+    async def counters(self) -> dict[str, int]:
+        """The last number that each counting table gave."""
+        ...
+
+
+class Target(Half, Protocol):
+    async def feed_floor(self) -> int | None:
+        """Positions of the feed below it can be kept; None: any."""
+        ...
+
+    async def begin(self, mark: Mark) -> None:
+        """From now on nobody else writes there."""
+        ...
+
+    async def reached(self) -> dict[str, Reached]: ...
+
+    async def put(
+        self, rule: Rule, columns: Sequence[str], batch: Sequence[Values], was: Reached, now: Reached
+    ) -> bool:
+        """The rows, and how far it came, in one transaction. False: somebody else was faster."""
+        ...
+
+    async def open_for_work(self, counters: Counters) -> None:
+        """Numbers go on behind those of the source; the mark is gone."""
+        ...
+
+    async def clear(self) -> None:
+        """An empty store again."""
+        ...
+
+
+class Movable(Source, Target, Protocol):
+    """Every store that can be moved can also be moved to: there is a way back."""
+
+
+def key_of(rule: Rule, columns: Sequence[str], row: Values) -> Values:
+    return tuple(row[columns.index(name)] for name in rule.key)
+
+
+def select(rule: Rule, columns: Iterable[str], table: str, *, begun: bool) -> str:
+    """The statement of `rows`: after the key's values (if begun), the limit."""
+    keys = ", ".join(rule.key)
+    beyond = f"AND ({keys}) > ({', '.join('?' * len(rule.key))})" if begun else ""
+    return f"SELECT {', '.join(columns)} FROM {table} WHERE {rule.where} {beyond} ORDER BY {keys} LIMIT ?"
+
+
+def fitting(sizes: Iterable[int], room: int) -> int:
+    """How many of them are read at once; one at least."""
+    count = 0
+    for size in sizes:
+        room -= size
+        if room < 0 and count:
+            break
+        count += 1
+    return max(count, 1)
+
+
+def reached_at(after: bytes | None, rows: int, done: object) -> Reached:
+    key = None if after is None else msgspec.msgpack.decode(after, type=tuple[int | str | bytes, ...])
+    return Reached(key, rows, bool(done))
+
+
+class Tally:
+    """Rows of one table, counted and hashed. The sum of all rows' SHA-256 does not depend on their order:
+    a text with a NUL sorts differently in the two dialects."""
+
+    def __init__(self, rule: Rule, columns: Sequence[str], *, anew: bool) -> None:
+        self.rows = 0
+        self._sum = 0
+        # Where positions are given anew, their order is what must be the same.
+        self._place = columns.index("pos") if anew and rule.table == "feed" else None
+
+    def add(self, batch: Iterable[Values]) -> None:
+        for row in batch:
+            self.rows += 1
+            if self._place is not None:
+                row = (*row[: self._place], self.rows, *row[self._place + 1 :])
+            self._sum += int.from_bytes(sha256(_encoder.encode(row)).digest(), "big")
+
+    @property
+    def digest(self) -> str:
+        return f"{self._sum % (1 << 256):064x}"
+
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+# What the triggers of a half say when somebody writes. A driver's error carries it as it is.
+_SAID: Final = "holdfast-move"
+
+
+def said(state: State, peer: str) -> str:
+    return f"{_SAID} {state} {peer}"
+
+
+def refusal(message: str, where: str) -> StoreError | None:
+    """What a driver's error means, if such a trigger spoke."""
+    _, found, rest = message.partition(f"{_SAID} ")
+    if not found:
+        return None
+    state, _, peer = rest.partition(" ")
+    if state == "filling":
+        return StoreFillingError(
+            f"The store {where} is being filled from {peer}, and is not whole yet.",
+            hint="Wait until `holdfast promote` is done; if it was interrupted, run it again.",
+            peer=peer,
+        )
+    if state == "closing":
+        return StoreMovedError(
+            f"The store {where} is about to move to {peer}: it gives no run to a worker any more.",
+            hint=f"Start workers on {peer} when `holdfast promote` is done.",
+            peer=peer,
+        )
+    return StoreMovedError(
+        f"The store {where} was moved to {peer}: here it can be read, nothing more.",
+        hint=f"Use --store or HOLDFAST_STORE with {peer}.",
+        peer=peer,
+    )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast import Flow, Holdfast
-from holdfast.store.sql.postgres import opening
+from holdfast.store.sql.postgres import store
 
 pytestmark = pytest.mark.anyio
 
@@ -17,13 +17,13 @@ async def test_store_is_opened_once_when_many_runs_begin_at_once(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[str] = []
-    connect = opening.connect
+    prepare = store.prepare
 
     async def counted(*args: Any, **options: Any) -> Any:
         opened.append("")
-        return await connect(*args, **options)
+        return await prepare(*args, **options)
 
-    monkeypatch.setattr(opening, "connect", counted)
+    monkeypatch.setattr(store, "prepare", counted)
     flow = Flow("first", effect="pure")
     flow.node(id="only")(lambda s: {"done": True})
     async with Holdfast(address) as house:

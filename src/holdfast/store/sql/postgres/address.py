@@ -24,6 +24,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     statement_timeout: Annotated[float, msgspec.Meta(gt=0)] = 60.0
     poll: Annotated[float, msgspec.Meta(gt=0)] = 0.25  # seconds, where nobody can be told
     pooled: Literal["yes", "no"] | None = None
+    look: Annotated[float, msgspec.Meta(gt=0)] = 5.0  # seconds between two looks at the other servers
+    settling: Annotated[float, msgspec.Meta(ge=0)] = 3.0  # seconds without claims after a failover
 
     @property
     def shown(self) -> str:

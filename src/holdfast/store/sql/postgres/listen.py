@@ -13,11 +13,12 @@ from collections.abc import Awaitable, Callable
 from contextvars import Context
 from typing import Any
 
+from holdfast.errors import HoldfastError
 from holdfast.store.memory.wake import Bell
-from holdfast.store.sql.postgres.address import Settings
 from holdfast.store.sql.postgres.connect import Conn, Row
 from holdfast.store.sql.postgres.faults import FAULTS
-from holdfast.store.sql.postgres.pool import connect
+from holdfast.store.sql.postgres.servers import Servers
+from holdfast.store.sql.postgres.session import Server
 from holdfast.telemetry import log
 from holdfast.types.clock import SystemClock
 
@@ -34,10 +35,9 @@ def channel(schema: str) -> str:
 
 
 class Listener:
-    def __init__(
-        self, settings: Settings, look: Callable[[], Awaitable[Row | None]], *, pooled: bool
-    ) -> None:
-        self._settings = settings
+    def __init__(self, servers: Servers, look: Callable[[], Awaitable[Row | None]], *, pooled: bool) -> None:
+        self._settings = servers.settings
+        self._servers = servers
         self._look = look
         self._pooled = pooled
         self._bell = Bell(SystemClock())
@@ -47,7 +47,8 @@ class Listener:
         self._closed = False
         self._retry_at = 0.0
         self._last: Row | None = None
-        self._looked_at = 0.0
+        self._heard_at = 0.0
+        servers.on_leaving(self._leave)
 
     def ring(self) -> None:
         self._bell.ring()
@@ -82,7 +83,7 @@ class Listener:
         """Whether a connection listens, on whatever loop."""
         if self._pooled or self._closed:
             return False
-        if self._is_alive():
+        if self._is_alive() and await self._answers():
             return True
         if time.monotonic() < self._retry_at:
             return False
@@ -90,7 +91,7 @@ class Listener:
         self._starting = asyncio.get_running_loop().create_task(self._start(), context=Context())
         try:
             await asyncio.shield(self._starting)
-        except FAULTS as error:
+        except (HoldfastError, *FAULTS) as error:
             log.warning("cannot listen for changes, looking from time to time instead: %s", error)
             return False
         return True
@@ -103,8 +104,34 @@ class Listener:
             and not self._connection.is_closed()
         )
 
+    async def _answers(self) -> bool:
+        """Whoever only listens would never notice that nobody speaks any more."""
+        loop, connection = self._loop, self._connection
+        if time.monotonic() - self._heard_at < self._settings.look:
+            return True
+        if loop is not asyncio.get_running_loop():
+            return True  # the loop that it belongs to looks after it
+        self._heard_at = time.monotonic()
+        try:
+            async with asyncio.timeout(min(self._settings.timeout, self._settings.look)):
+                await connection.fetch("SELECT 1")
+        except FAULTS:
+            self._servers.doubt()
+            connection.terminate()
+            return False
+        return True
+
+    def _leave(self, server: Server | None) -> None:
+        loop, connection = self._loop, self._connection
+        if loop is None or connection is None:
+            return
+        left = not self._servers.is_current(connection) if server is None else connection.who.server == server
+        if left:
+            with contextlib.suppress(RuntimeError):  # its loop is closed
+                loop.call_soon_threadsafe(connection.terminate)
+
     async def _start(self) -> None:
-        connection = await connect(self._settings, pooled=True)
+        connection = await self._servers.connect(pooled=True)
         try:
             await connection.add_listener(channel(self._settings.schema), self._told)
         except BaseException:
@@ -115,6 +142,7 @@ class Listener:
             return
         connection.add_termination_listener(self._ended)
         self._connection, self._loop = connection, asyncio.get_running_loop()
+        self._heard_at = time.monotonic()
         # What came before nobody could tell us.
         self._bell.ring()
 

@@ -12,7 +12,7 @@ from holdfast.store.sql.postgres.clock import ServerClock
 from holdfast.store.sql.postgres.connect import Conn
 from holdfast.store.sql.postgres.faults import FAULTS, translated
 from holdfast.store.sql.postgres.migrate import OLDEST_SERVER, bring_up
-from holdfast.store.sql.postgres.pool import connect
+from holdfast.store.sql.postgres.servers import Servers
 
 _FACTS = """
 SELECT pg_backend_pid(), current_setting('server_version_num')::int, pg_is_in_recovery(),
@@ -24,11 +24,12 @@ class Found(msgspec.Struct, frozen=True):
     pooled: bool
 
 
-async def prepare(settings: Settings, clock: ServerClock) -> Found:
+async def prepare(servers: Servers, clock: ServerClock) -> Found:
     """Create or migrate the schema. Raises SettingsError, NotAStoreError, SchemaTooNewError and
     StoreUnavailableError; the database is then as it was."""
+    settings = servers.settings
     try:
-        raw = await connect(settings, pooled=True)
+        raw = await servers.connect(pooled=True)
         try:
             return await _prepare(settings, clock, raw)
         finally:

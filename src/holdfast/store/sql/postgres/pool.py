@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from contextvars import Context
+from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -16,42 +18,43 @@ from holdfast.errors import HoldfastError
 from holdfast.store.sql.postgres.address import Settings
 from holdfast.store.sql.postgres.connect import Conn
 from holdfast.store.sql.postgres.faults import AGAIN, FAULTS, LOST, closed, translated
+from holdfast.store.sql.postgres.servers import Servers
+from holdfast.store.sql.postgres.session import Server, ask
 
 T = TypeVar("T")
 
 Work = Callable[[Conn], Awaitable[T]]
 """Inside an open transaction. May be called again after a rollback: it keeps nothing of its own between."""
 
+Arrival = Callable[[Conn], Awaitable[None]]
+
 _TRIES = 5
+_READ_ONLY = asyncpg.ReadOnlySQLTransactionError
 _driver: Any = asyncpg  # half annotated
 
 
 async def connect(settings: Settings, *, pooled: bool) -> Any:
-    """A connection of its own. Raises the driver's errors."""
-    return await _driver.connect(settings.dsn, **options(settings, pooled=pooled))
-
-
-def options(settings: Settings, *, pooled: bool) -> dict[str, Any]:
-    return {
-        "timeout": settings.timeout,
-        "command_timeout": settings.statement_timeout,
-        # Whoever is asked must take writes: with several hosts, that is the primary, whichever it is now.
-        "target_session_attrs": "read-write",
-        # A prepared statement belongs to a session, and behind a pooler the next call may meet another one.
-        "statement_cache_size": 0 if pooled else 256,
-        "max_cacheable_statement_size": 64 << 10,
-    }
+    """A connection of its own, to the primary. Raises the driver's errors."""
+    return await Servers(settings).connect(pooled=pooled)
 
 
 class Pools:
-    def __init__(self, settings: Settings, *, pooled: bool) -> None:
-        self._settings = settings
+    def __init__(self, servers: Servers, *, pooled: bool, arrived: Arrival | None = None) -> None:
+        """`arrived` is called on a new timeline before anything else is done there."""
+        self._settings = servers.settings
+        self._servers = servers
         self._pooled = pooled
+        self._arrived = arrived
+        self._at = servers.timeline
+        self._arriving = False
+        self._used: dict[Any, asyncio.AbstractEventLoop] = {}
         self._lock = threading.Lock()
         self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = WeakKeyDictionary()
         self._kept: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncGenerator[None]] = WeakKeyDictionary()
         self._running: set[asyncio.Task[Any]] = set()
+        self._looks: set[asyncio.Task[None]] = set()
         self._closed = False
+        servers.on_leaving(self._leave)
 
     async def read(self, query: Work[T]) -> T:
         """One statement, or several that need no common moment. A lost connection is simply replaced."""
@@ -103,18 +106,79 @@ class Pools:
             except HoldfastError:
                 raise
             except FAULTS as error:
-                if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
+                if isinstance(error, (*LOST, _READ_ONLY)):
+                    self._servers.doubt()
+                if isinstance(error, _READ_ONLY):
+                    # The server became a replica, and has refused: each connection is made anew, and looks
+                    # for the primary.
                     await self._expire()
-                if tries < _TRIES and isinstance(error, again):
+                if tries < _TRIES and isinstance(error, (*again, _READ_ONLY)):
                     await asyncio.sleep(0.01 * tries)
                     continue
                 raise translated(error, self._settings.shown) from error
 
     @asynccontextmanager
     async def _acquired(self) -> AsyncGenerator[Conn]:
+        """A connection to the newest primary that is known here, watched while it is used: one that says
+        nothing for long may have lost its server without a word."""
+        if self._servers.due():
+            self._look(silent=False)
         pool = await self._pool()
-        async with pool.acquire(timeout=self._settings.timeout) as raw:
+        raw = await self._current(pool)
+        vigil = _Vigil(asyncio.get_running_loop(), self._settings.look, self._look)
+        self._used[raw] = asyncio.get_running_loop()
+        try:
+            await self._greet(raw)
             yield Conn(raw, self._settings.schema)
+        finally:
+            vigil.end()
+            self._used.pop(raw, None)
+            await pool.release(raw)
+
+    async def _current(self, pool: Any) -> Any:
+        """What still leads to an old primary is thrown away."""
+        while True:
+            raw = await pool.acquire(timeout=self._settings.timeout)
+            if self._servers.is_current(raw):
+                return raw
+            raw.terminate()
+            await pool.release(raw)
+
+    async def _greet(self, raw: Any) -> None:
+        if self._pooled and time.monotonic() - raw.who.asked_at > self._settings.look:
+            await ask(raw, self._settings)
+            self._servers.admit(raw.who)
+        while self._at != self._servers.timeline:
+            await self._arrive(Conn(raw, self._settings.schema))
+
+    async def _arrive(self, conn: Conn) -> None:
+        """One for all, of whatever loop; if it fails, the next one tries again."""
+        with self._lock:
+            mine, self._arriving = not self._arriving, True
+        if not mine:
+            await asyncio.sleep(0.01)
+            return
+        try:
+            timeline = self._servers.timeline
+            if self._arrived is not None:
+                await self._arrived(conn)
+            self._at = timeline
+        finally:
+            self._arriving = False
+
+    def _look(self, *, silent: bool = True) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(self._servers.look(silent=silent), context=Context())
+        self._looks.add(task)
+        task.add_done_callback(self._looks.discard)
+        return task
+
+    def _leave(self, server: Server | None) -> None:
+        """What is under way on connections that have to go fails now, and is tried again elsewhere."""
+        for raw, loop in list(self._used.items()):
+            left = not self._servers.is_current(raw) if server is None else raw.who.server == server
+            if left:
+                with suppress(RuntimeError):  # its loop is closed
+                    loop.call_soon_threadsafe(_cut, raw)
 
     async def _pool(self) -> Any:
         if self._closed:
@@ -124,12 +188,11 @@ class Pools:
             pool = self._pools.get(loop)
             if pool is None:
                 pool = self._pools[loop] = _driver.create_pool(
-                    self._settings.dsn,
                     min_size=0,
                     max_size=self._settings.pool,
+                    connect=partial(self._servers.connect, pooled=self._pooled),
                     # Nothing of a session is ever set: there is nothing to reset.
-                    reset=_leave,
-                    **options(self._settings, pooled=self._pooled),
+                    reset=_leave_it,
                 )
         await pool
         if loop not in self._kept:
@@ -138,7 +201,6 @@ class Pools:
         return pool
 
     async def _expire(self) -> None:
-        """The server became a replica: each connection is made anew, and looks for the primary."""
         pool = self._pools.get(asyncio.get_running_loop())
         if pool is not None:
             await pool.expire_connections()
@@ -149,6 +211,8 @@ class Pools:
             pools = list(self._pools.items())
             self._pools.clear()
         here = asyncio.get_running_loop()
+        for look in [look for look in self._looks if look.get_loop() is here]:
+            look.cancel()
         running = [task for task in self._running if task.get_loop() is here]
         if running:
             await asyncio.wait(running, timeout=self._settings.timeout)
@@ -166,6 +230,25 @@ class Pools:
         self._pools = WeakKeyDictionary()
 
 
+class _Vigil:
+    """Somebody asks after the server when a statement has been silent for a while, and again after that."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, patience: float, look: Callable[[], asyncio.Task[None]]
+    ) -> None:
+        self._loop = loop
+        self._patience = patience
+        self._look = look
+        self._timer = loop.call_later(patience, self._ask)
+
+    def _ask(self) -> None:
+        self._look()
+        self._timer = self._loop.call_later(self._patience, self._ask)
+
+    def end(self) -> None:
+        self._timer.cancel()
+
+
 _inherited: list[Any] = []  # never finalised: closing a connection would end the parent's
 
 
@@ -177,7 +260,12 @@ async def _kept(pool: Any) -> AsyncGenerator[None]:
         await _close(pool)
 
 
-async def _leave(_connection: Any) -> None:
+def _cut(raw: Any) -> None:
+    with suppress(_driver.InterfaceError):  # given back meanwhile
+        raw.terminate()
+
+
+async def _leave_it(_connection: Any) -> None:
     return None
 
 

@@ -45,6 +45,7 @@ from holdfast.store.sql.postgres.listen import SEEN, Listener, notify
 from holdfast.store.sql.postgres.opening import Found, prepare
 from holdfast.store.sql.postgres.pool import Pools, Work
 from holdfast.store.sql.postgres.scheduling import Scheduling
+from holdfast.store.sql.postgres.servers import Servers
 from holdfast.store.sql.postgres.settle import answered, is_plain, settle_plain
 from holdfast.telemetry import crashpoint
 from holdfast.types.clock import Clock
@@ -63,14 +64,13 @@ class PostgresStore(Holding, Gating, Scheduling, Fleet):
 
     capabilities = Capability.durable | Capability.shared | Capability.notifies
 
-    def __init__(self, settings: Settings, clock: ServerClock, found: Found) -> None:
+    def __init__(self, servers: Servers, clock: ServerClock, found: Found) -> None:
         """Of a schema that is prepared: `PostgresStore.open` does that."""
         pooled = found.pooled
-        self._settings = settings
         self._clock = clock
-        self._pools = Pools(settings, pooled=pooled)
-        self._beats = Beats(settings, clock, pooled=pooled)
-        self._listener = Listener(settings, self._look, pooled=pooled)
+        self._pools = Pools(servers, pooled=pooled)
+        self._beats = Beats(servers, clock, pooled=pooled)
+        self._listener = Listener(servers, self._look, pooled=pooled)
         self._write = self._transact
         self.now = clock.now
         if pooled:
@@ -83,8 +83,8 @@ class PostgresStore(Holding, Gating, Scheduling, Fleet):
         """Connects, and creates or migrates the schema.
 
         Raises SettingsError, NotAStoreError, SchemaTooNewError, StoreUnavailableError."""
-        own = ServerClock(clock)
-        return cls(settings, own, await prepare(settings, own))
+        own, servers = ServerClock(clock), Servers(settings)
+        return cls(servers, own, await prepare(servers, own))
 
     async def wait_change(self, timeout: float) -> bool:
         return await self._listener.wait(timeout)

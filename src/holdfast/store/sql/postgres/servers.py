@@ -1,0 +1,218 @@
+"""Which servers an address names, and which of them is the one to write to.
+
+A failover makes a new timeline: a number that the server counts up when a standby is promoted. Of two servers
+that both take writes, the one with the lower number is an old primary that came back. Nobody of ours writes
+to it: each new connection is asked for its timeline and its cluster before it is used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any, Final
+
+import asyncpg  # pyright: ignore[reportMissingTypeStubs]
+
+from holdfast.errors import StoreUnavailableError
+from holdfast.store.sql.postgres.address import Settings
+from holdfast.store.sql.postgres.faults import FAULTS
+from holdfast.store.sql.postgres.session import (
+    NONE_WRITES,
+    Server,
+    Session,
+    Who,
+    another_cluster,
+    connect,
+    none_writes,
+    old_primary,
+    servers_of,
+)
+from holdfast.telemetry import log
+
+_AWHILE: Final = 2.0  # seconds that a server which takes writes waits for the word of the others
+_AGAIN: Final = 0.2  # seconds until all are asked anew while none takes writes
+
+
+class Servers:
+    """Shared by all connections of a store, of whatever loop and thread. `timeline`: the highest seen."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.all = servers_of(settings)
+        self.timeline = 0
+        self.system: int | None = None
+        self.pooled = False
+        self._favourite = self.all[0]
+        self._sure = False
+        self._lock = threading.Lock()
+        self._refused: set[tuple[str, int]] = set()
+        self._leavers: list[Callable[[Server | None], None]] = []
+        self._looking = False
+        self._looked_at = time.monotonic()
+
+    # ------------------------------------------------------------------ connecting
+    async def connect(self, *_: Any, pooled: bool, **_more: Any) -> Any:
+        """A connection to the primary. Raises the driver's errors, and StoreUnavailableError where the only
+        server that takes writes is one that must not have them."""
+        if len(self.all) == 1:
+            return self._admitted(await self._asked(self.all[0], pooled=pooled))
+        if self._sure:
+            # The others were asked when this one was found, and are asked again from time to time.
+            with suppress(StoreUnavailableError, *FAULTS):
+                return self._admitted(await self._asked(self._favourite, pooled=pooled))
+            self.doubt()
+        deadline = time.monotonic() + self.settings.timeout * 0.9
+        while True:
+            try:
+                return self._admitted(await self._best(pooled=pooled))
+            except NONE_WRITES:
+                # They answer: a failover is under way, and nothing was sent yet that could be lost.
+                if time.monotonic() + _AGAIN > deadline:
+                    raise
+                await asyncio.sleep(_AGAIN)
+
+    async def _best(self, *, pooled: bool) -> Any:
+        """All are asked at once; of those that take writes, the one with the highest timeline."""
+        asking = [asyncio.create_task(self._asked(server, pooled=pooled)) for server in self.all]
+        best: Any = None
+        try:
+            waiting: set[asyncio.Task[Any]] = set(asking)
+            until = time.monotonic() + self.settings.timeout
+            while waiting and (left := until - time.monotonic()) > 0:
+                _, waiting = await asyncio.wait(waiting, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+                if _writers(asking):
+                    until = min(until, time.monotonic() + _AWHILE)
+            best = self._chosen(asking)
+            return best
+        finally:
+            for task in asking:
+                task.cancel()
+            for found in await asyncio.gather(*asking, return_exceptions=True):
+                if isinstance(found, Session) and found is not best:
+                    found.terminate()
+
+    def _chosen(self, asked: list[asyncio.Task[Any]]) -> Any:
+        found = _writers(asked)
+        if not found:
+            raise _why_none(asked)
+        best = max(found, key=lambda session: session.who.timeline)
+        for session in found:
+            if session.who.system != best.who.system:
+                raise another_cluster(session.who, best.who.system)
+            if session.who.timeline < best.who.timeline:
+                self._tell_of_old(session.who, best.who.timeline)
+        self._favourite, self._sure = best.who.server, True
+        return best
+
+    async def _asked(self, server: Server, *, pooled: bool) -> Any:
+        return await connect(server, self.settings, pooled=pooled)
+
+    # ------------------------------------------------------------------ who may be written to
+    def _admitted(self, session: Any) -> Any:
+        try:
+            self.admit(session.who)
+        except BaseException:
+            session.terminate()
+            raise
+        return session
+
+    def admit(self, who: Who) -> None:
+        """Raises StoreUnavailableError for an old primary and for a server of another cluster."""
+        if who.reads_only:
+            raise none_writes()
+        with self._lock:
+            if self.system is not None and who.system != self.system:
+                raise another_cluster(who, self.system)
+            seen = self.timeline
+            if who.timeline >= seen:
+                self.system, self.timeline = who.system, who.timeline
+        if who.timeline < seen:
+            self._tell_of_old(who, seen)
+            raise old_primary(who, seen)
+        if 0 < seen < who.timeline:
+            said = "the primary is now %s, on timeline %d (before: %d)"
+            log.warning(said, who.server.name, who.timeline, seen)
+            self._leave(None)
+
+    def is_current(self, session: Any) -> bool:
+        """Whether it leads to the newest primary that anybody here has seen."""
+        return session.who.timeline == self.timeline
+
+    def doubt(self) -> None:
+        """A connection was lost: whoever connects next asks all servers again."""
+        self._sure = False
+
+    def _tell_of_old(self, who: Who, seen: int) -> None:
+        """Once for each server and failover."""
+        if (who.server.name, seen) not in self._refused:
+            self._refused.add((who.server.name, seen))
+            said = "%s takes writes on timeline %d, but %d was seen: an old primary; nothing is written to it"
+            log.error(said, who.server.name, who.timeline, seen)
+
+    # ------------------------------------------------------------------ looking round
+    def on_leaving(self, leave: Callable[[Server | None], None]) -> None:
+        """`leave` is called, from any thread, when connections to that server have to go (None: to all that
+        are not current)."""
+        self._leavers.append(leave)
+
+    def _leave(self, server: Server | None) -> None:
+        for leave in list(self._leavers):
+            leave(server)
+
+    def due(self) -> bool:
+        """Whether it is time to look whether another server became the primary behind our back."""
+        return (
+            len(self.all) > 1
+            and not self._looking
+            and time.monotonic() - self._looked_at > self.settings.look
+        )
+
+    async def look(self, *, silent: bool = False) -> None:
+        """Ask the other servers whether one of them is a newer primary. `silent`: a statement has had no
+        answer for a while; then the primary is asked too, and left if it does not answer a newcomer."""
+        if self._looking:
+            return
+        self._looking = True
+        try:
+            primary = self._favourite
+            asked = self.all if silent else [server for server in self.all if server != primary]
+            answers = await asyncio.gather(*map(self._answers, asked))
+            if silent and not dict(zip(asked, answers, strict=True))[primary]:
+                log.warning("%s does not answer any more; its connections are given up", primary.name)
+                self.doubt()
+                self._leave(primary)
+        finally:
+            self._looked_at, self._looking = time.monotonic(), False
+
+    async def _answers(self, server: Server) -> bool:
+        """Whether it said anything at all. A newer primary is admitted, and all others are left."""
+        try:
+            async with asyncio.timeout(min(self.settings.timeout, self.settings.look)):
+                session = await self._asked(server, pooled=True)
+        except OSError:  # also TimeoutError
+            return False
+        except FAULTS:
+            return True
+        who = session.who
+        session.terminate()
+        if who.timeline > self.timeline and not who.reads_only and who.system == self.system:
+            self._favourite, self._sure = server, True
+            self.admit(who)
+        return True
+
+
+def _writers(asked: Iterable[asyncio.Task[Any]]) -> list[Any]:
+    answered = [task.result() for task in asked if task.done() and task.exception() is None]
+    return [session for session in answered if not session.who.reads_only]
+
+
+def _why_none(asked: list[asyncio.Task[Any]]) -> BaseException:
+    """What somebody could mend comes before that a server does not answer."""
+    errors = [task.exception() for task in asked if task.done()]
+    if any(error is None or isinstance(error, asyncpg.CannotConnectNowError) for error in errors):
+        return none_writes()
+    told = [error for error in errors if error is not None]
+    return next((error for error in told if not isinstance(error, OSError)), next(iter(told), TimeoutError()))

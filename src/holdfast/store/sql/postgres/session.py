@@ -1,0 +1,106 @@
+"""A connection, and whom it leads to: which server, of which cluster, on which timeline."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import asyncpg  # pyright: ignore[reportMissingTypeStubs]
+import msgspec
+
+from holdfast.errors import StoreUnavailableError
+from holdfast.store.sql.postgres.address import Settings
+from holdfast.store.sql.postgres.elders import session_name
+
+_WHO = """
+SELECT current_setting('transaction_read_only') = 'on', (SELECT system_identifier FROM pg_control_system()),
+       CASE WHEN pg_is_in_recovery() THEN 0
+            ELSE ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint END"""
+
+_driver: Any = asyncpg  # half annotated
+
+
+class Server(msgspec.Struct, frozen=True):
+    dsn: str
+    name: str
+
+
+class Who(msgspec.Struct):
+    """What a connection leads to."""
+
+    server: Server
+    reads_only: bool = False
+    system: int = 0  # the cluster: the same for a primary and all its standbys
+    timeline: int = 0
+    asked_at: float = 0.0
+
+
+class Session(asyncpg.Connection):  # pyright: ignore[reportUntypedBaseClass]
+    __slots__ = ("who",)
+
+
+def servers_of(settings: Settings) -> list[Server]:
+    """One for each host of the address. An address without hosts is the driver's to understand."""
+    parts = urlsplit(settings.dsn)
+    who, at, places = parts.netloc.rpartition("@")
+    return [
+        Server(urlunsplit((parts.scheme, f"{who}{at}{place}", parts.path, parts.query, "")), place)
+        for place in (places.split(",") if places else [""])
+    ]
+
+
+async def connect(server: Server, settings: Settings, *, pooled: bool) -> Any:
+    """Raises the driver's errors."""
+    given = options(settings, pooled=pooled)
+    session = await _driver.connect(server.dsn, connection_class=Session, **given)
+    try:
+        session.who = Who(server)
+        await ask(session, settings)
+    except BaseException:
+        session.terminate()
+        raise
+    return session
+
+
+async def ask(session: Any, settings: Settings) -> None:
+    """Who it is. Behind a pooler each transaction may meet another server: asked again now and then."""
+    found = await session.fetchrow(_WHO, timeout=settings.timeout)
+    who: Who = session.who
+    who.reads_only, who.system, who.timeline = found
+    who.asked_at = time.monotonic()
+
+
+def options(settings: Settings, *, pooled: bool) -> dict[str, Any]:
+    return {
+        "timeout": settings.timeout,
+        "command_timeout": settings.statement_timeout,
+        # A prepared statement belongs to a session, and behind a pooler the next call may meet another one.
+        "statement_cache_size": 0 if pooled else 256,
+        "max_cacheable_statement_size": 64 << 10,
+        "server_settings": {"application_name": session_name(settings.dsn)},
+    }
+
+
+NONE_WRITES = asyncpg.exceptions.TargetServerAttributeNotMatched
+
+
+def none_writes() -> BaseException:
+    return NONE_WRITES("none of the servers takes writes")
+
+
+def old_primary(who: Who, seen: int) -> StoreUnavailableError:
+    return StoreUnavailableError(
+        f"The server {who.server.name} takes writes, but it is an old primary: it is on timeline "
+        f"{who.timeline}, and timeline {seen} was seen. Nothing is written to it.",
+        hint="Stop it, or make it a standby of the new primary (pg_rewind); give all servers in the address. "
+        "After a restore that was meant, start the process anew.",
+    )
+
+
+def another_cluster(who: Who, ours: int) -> StoreUnavailableError:
+    return StoreUnavailableError(
+        f"The server {who.server.name} belongs to another cluster ({who.system}) than the one that this "
+        f"store is on ({ours}). Nothing is written to it.",
+        hint="Mend the address. After a move to a new cluster that was meant, start the process anew.",
+    )

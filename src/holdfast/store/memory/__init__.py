@@ -10,7 +10,6 @@ from holdfast.store.base import Capability
 from holdfast.store.memory.auditing import Auditing
 from holdfast.store.memory.blobs import Keeping
 from holdfast.store.memory.fleet import Fleet
-from holdfast.store.memory.gating import Gating
 from holdfast.store.memory.holds import Holding
 from holdfast.store.memory.inbox import Telling
 from holdfast.store.memory.journal import Reading
@@ -19,6 +18,7 @@ from holdfast.store.memory.memories import Remembering
 from holdfast.store.memory.moving import Adopting
 from holdfast.store.memory.runs import Running
 from holdfast.store.memory.scheduling import Scheduling
+from holdfast.store.porter import until_open
 
 
 class MemoryStore(
@@ -28,7 +28,6 @@ class MemoryStore(
     Fleet,
     Holding,
     Auditing,
-    Gating,
     Scheduling,
     Adopting,
     Keeping,
@@ -38,7 +37,7 @@ class MemoryStore(
     capabilities = Capability.inline
 
     async def wait_change(self, timeout: float) -> bool:
-        return await self._bell.wait(timeout)
+        return await self._bell.wait(until_open(timeout, self._opens_at, self._now()))
 
     async def close(self) -> None:
         """Wakes who still waits. The data stays: a crash test drops the worker and keeps the store (D-12)."""

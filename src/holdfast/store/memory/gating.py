@@ -1,19 +1,85 @@
-"""The part of the memory store that is about gates."""
+"""Gates: how many runs may be under way at once, and how many may start in a while."""
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
 from holdfast.store.memory.tables import Tables
-from holdfast.types.gate import Gate
+from holdfast.store.porter import Porter, overview
+from holdfast.types.gate import flow_gate, flow_of
+from holdfast.types.status import ENDED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from holdfast.store.base import NewRun
+    from holdfast.store.porter import Start
+    from holdfast.types.gate import Gate
 
 
 class Gating(Tables):
     async def put_gate(self, gate: Gate) -> Gate:
-        raise NotImplementedError
+        with self._lock:
+            stored = self._put_gate(gate)
+        self._bell.ring()
+        return stored
+
+    def _put_gate(self, gate: Gate) -> Gate:
+        stored = self._gates[gate.name, gate.fixed] = replace(gate, updated_at=self._now())
+        flow = flow_of(gate.name)
+        if gate.fixed and flow is not None:
+            for run in self._keys.values():
+                if run.new.flow == flow and not run.gate and not run.read_only and run.status not in ENDED:
+                    run.gate = gate.name
+                    self._queue.push(run)
+        return stored
 
     async def gates(
         self, *, prefix: str = "", after: str = "", limit: int = 1000
     ) -> list[tuple[Gate, int, int]]:
-        raise NotImplementedError
+        with self._lock:
+            now = self._now()
+            inside = Counter(run.gate for run in self._leased.values() if run.gate)
+            waiting = Counter(
+                run.gate
+                for run in self._keys.values()
+                if run.gate and run.worker is None and run.ready_at is not None and run.ready_at <= now
+            )
+            found = self._gates.values()
+            return overview(found, inside, waiting, prefix=prefix, after=after, limit=limit)
 
-    async def drop_gate(self, name: str) -> bool:
-        raise NotImplementedError
+    async def drop_gate(self, name: str, *, fixed: bool = True) -> bool:
+        with self._lock:
+            dropped = self._gates.pop((name, fixed), None) is not None
+        self._bell.ring()
+        return dropped
+
+    def _gate_for(self, new: NewRun) -> str:
+        """Where a new run stands, after what its flow declares was written."""
+        for gate in new.gates:
+            known = self._gates.get((gate.name, gate.fixed))
+            if known is None or replace(known, updated_at=0) != replace(gate, updated_at=0):
+                self._put_gate(gate)
+        own = flow_gate(new.flow)
+        return new.gate or (own if (own, True) in self._gates else "")
+
+    def _porter(self) -> Porter:
+        porter = Porter(self._gates.values(), self._now())
+        for run in self._leased.values():
+            if run.gate:
+                porter.holds(run.gate)
+        for window in porter.windows():
+            for name, starts in self._gate_starts.items():
+                counted = [start.at for start in starts if start.at > window.since]
+                if window.low <= name <= window.high and counted:
+                    porter.started(window, name, len(counted), min(counted))
+        return porter
+
+    def _write_starts(self, starts: Iterable[Start]) -> None:
+        now = self._now()
+        for start in starts:
+            kept = [one for one in self._gate_starts.get(start.gate, ()) if one.until > now]
+            self._gate_starts[start.gate] = [*kept, start]

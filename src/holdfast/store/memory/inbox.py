@@ -36,6 +36,10 @@ class Telling(Tables):
             if found.status is RunStatus.failed:
                 self._revive(found, now)
             self._add_inbox(found, kind, payload, now)
+            if kind == "cancel" and found.gate and found.worker is None:
+                # To stop needs no room: who is asked to waits in no line.
+                found.gate = ""
+                self._queue.push(found)
             self._add_event(found, event)
         self._bell.ring()
         return True

@@ -73,6 +73,7 @@ class Adopting(Settling):
             error=row.error,
             read_only=True,
             migrated=row.migrated,
+            gate=row.gate,
             records=[_copy(record) for record in history.records],
             events=list(history.events),
             late=list(history.late),

@@ -7,9 +7,12 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
+from holdfast.types.status import RunStatus
+
 if TYPE_CHECKING:
     from holdfast.store.base import ClaimRequest
     from holdfast.store.memory.rows import Run
+    from holdfast.store.porter import Porter
 
 
 class Shelf(NamedTuple):
@@ -19,6 +22,8 @@ class Shelf(NamedTuple):
     tenant: str
     lane: str
     version: str
+    gate: str
+    starts: bool  # for the first time
 
 
 class ReadyQueue:
@@ -34,7 +39,8 @@ class ReadyQueue:
     def push(self, run: Run) -> None:
         if run.ready_at is not None:
             new = run.new
-            shelf = Shelf(new.priority, run.tenant, new.lane, new.version)
+            starts = run.status is RunStatus.pending
+            shelf = Shelf(new.priority, run.tenant, new.lane, new.version, run.gate, starts)
             heappush(self._shelves.setdefault(shelf, []), (run.ready_at, run.key))
 
     def taken(self, tenant: str) -> None:
@@ -44,7 +50,8 @@ class ReadyQueue:
     def freed(self, tenant: str) -> None:
         self._running[tenant] -= 1
 
-    def best(self, want: ClaimRequest, now: int) -> Run | None:
+    def best(self, want: ClaimRequest, now: int, porter: Porter | None = None) -> Run | None:
+        """`porter`: who stands at a shut gate is passed over."""
         chosen: Run | None = None
         least: tuple[int, int, int, int, int] | None = None
         for shelf in list(self._shelves):
@@ -54,6 +61,8 @@ class ReadyQueue:
                 continue
             first = self._first(shelf)
             if first is None or first[0] > now:
+                continue
+            if porter is not None and shelf.gate and not porter.passes(shelf.gate, starts=shelf.starts):
                 continue
             tenant = shelf.tenant
             rank = (-shelf.priority, self._running[tenant], self._served.get(tenant, 0), *first)
@@ -71,6 +80,8 @@ class ReadyQueue:
                 and run.worker is None
                 and run.ready_at == ready_at
                 and run.new.version == shelf.version
+                and run.gate == shelf.gate
+                and (run.status is RunStatus.pending) == shelf.starts
             ):
                 return heap[0]
             heappop(heap)

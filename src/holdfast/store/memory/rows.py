@@ -47,6 +47,7 @@ class Run:
     read_only: bool = False
     migrated: int = 0
     dead: bool = False
+    gate: str = ""
     # Contiguous by seq: the record with seq s is records[s - records[0].seq].
     records: list[Record] = field(default_factory=list[Record])
     events: list[EventRow] = field(default_factory=list["EventRow"])
@@ -96,7 +97,7 @@ class Run:
             migrated=self.migrated,
             started_by=new.started_by,
             deployment=new.deployment,
-            gate=new.gates[-1].name if new.gates else "",
+            gate=self.gate,
             dead=self.dead,
         )
 

@@ -10,6 +10,7 @@ from holdfast.errors import RunNotFoundError, RunReadOnlyError
 from holdfast.store.base import Claim
 from holdfast.store.consequences import DELETED
 from holdfast.store.dying import PROGRESS, evidence, pause, told
+from holdfast.store.memory.gating import Gating
 from holdfast.store.memory.rows import Run
 from holdfast.store.memory.settle import Settling
 from holdfast.types.fleet import Death
@@ -21,13 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holdfast.store.base import ClaimRequest, NewRun, RunFilter, RunRow
+    from holdfast.store.porter import Porter
     from holdfast.types.ids import RunId
     from holdfast.types.outbox import OutboxRow
 
 FOUND_AT_MOST = 10
 
 
-class Running(Settling):
+class Running(Settling, Gating):
     async def create(self, new: NewRun) -> tuple[RunRow, bool]:
         with self._lock:
             earlier = self._earlier(new)
@@ -36,8 +38,9 @@ class Running(Settling):
             old = self._superseded(new)
             run = self._new_run(new)
             self._append_first(run, new.first)
+            run.gate = self._gate_for(new)
             self._add_run(run)
-            if new.claimed_by is not None:
+            if new.claimed_by is not None and self._lets_pass(run, self._porter() if run.gate else None):
                 run.term, run.status = 1, RunStatus.running
                 self._take(run, new.claimed_by, new.lease_until or 0)
             if old is not None:
@@ -105,13 +108,29 @@ class Running(Settling):
         self._bell.looked()
         with self._lock:
             now = self._now()
+            porter = self._porter() if self._gates else None
+            claims: list[Claim] = []
             if want.run is not None:
                 run = self._claimable(want.run, want, now)
-                return [] if run is None else [self._claim(run, want, now)]
-            claims: list[Claim] = []
-            while len(claims) < want.limit and (run := self._queue.best(want, now)) is not None:
+                if run is not None and self._lets_pass(run, porter):
+                    claims.append(self._claim(run, want, now))
+            while want.run is None and len(claims) < want.limit:
+                run = self._queue.best(want, now, porter)
+                if run is None or not self._lets_pass(run, porter):
+                    break
                 claims.append(self._claim(run, want, now))
+            self._opens_at = None if porter is None else porter.opens_at
             return claims
+
+    def _lets_pass(self, run: Run, porter: Porter | None) -> bool:
+        """Where the run's gate is open it counts from now on. One whose lease lapsed has its place."""
+        if porter is None or not run.gate or run.worker is not None:
+            return True
+        starts = run.status is RunStatus.pending
+        if not porter.passes(run.gate, starts=starts):
+            return False
+        self._write_starts(porter.enter(run.gate, starts=starts))
+        return True
 
     def _claimable(self, id: RunId, want: ClaimRequest, now: int) -> Run | None:  # noqa: A002
         run = self._ids.get(id)

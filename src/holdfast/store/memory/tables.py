@@ -20,10 +20,12 @@ from holdfast.types.status import ENDED, RunStatus, may_follow
 if TYPE_CHECKING:
     from holdfast.store.base import FlowRow
     from holdfast.store.memory.rows import Blob, Run
+    from holdfast.store.porter import Start
     from holdfast.types.audit import AuditRow
     from holdfast.types.clock import Clock
     from holdfast.types.document import Document
     from holdfast.types.fleet import WorkerRow
+    from holdfast.types.gate import Gate
     from holdfast.types.hold import HoldRow, Note
     from holdfast.types.ids import HoldId, RunId
     from holdfast.types.memory import Memory
@@ -65,6 +67,9 @@ class Tables:
         self._memories: dict[tuple[str, str], Memory] = {}
         self._schedules: dict[tuple[str, str], ScheduleRow] = {}
         self._workers: dict[str, WorkerRow] = {}
+        self._gates: dict[tuple[str, bool], Gate] = {}
+        self._gate_starts: dict[str, list[Start]] = {}
+        self._opens_at: int | None = None
         self._run_numbers = count(1)
         self._inbox_numbers = count(1)
         self._numbers = count(1)  # of holds, messages and notes
@@ -110,6 +115,8 @@ class Tables:
     def _release(self, run: Run) -> None:
         if self._leased.pop(run.key, None) is not None:
             self._queue.freed(run.tenant)
+            if run.gate:
+                self._bell.ring()
         run.worker = None
         run.lease_until = None
 

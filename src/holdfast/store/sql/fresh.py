@@ -39,5 +39,5 @@ def fresh_row(now: int, new: NewRun) -> RunRow:
         horizon=0,
         started_by=new.started_by,
         deployment=new.deployment,
-        gate=new.gates[-1].name if new.gates else "",
+        gate=new.gate,
     )

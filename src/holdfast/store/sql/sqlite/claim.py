@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
+from typing import cast
 
 import msgspec
 
 from holdfast.store.base import Claim, ClaimRequest
+from holdfast.store.porter import Porter, Taken
+from holdfast.store.sql.choosing import Choice, Ready, Standing
+from holdfast.store.sql.sqlite import gates
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
 from holdfast.store.sql.sqlite.runs import COLUMNS, run_row
 from holdfast.types.record import Lease
@@ -14,7 +19,7 @@ from holdfast.types.status import RunStatus
 
 Filters = dict[str, object]
 
-_LAST_IN_LINE = 1 << 60
+_ROUNDS = 5
 
 _READY = "worker IS NULL AND ready_at <= :now AND status NOT IN ('completed', 'failed', 'cancelled')"
 _SERVED = """
@@ -28,10 +33,15 @@ WHERE {_READY} AND {_SERVED} AND (:below IS NULL OR priority < :below) ORDER BY 
 _NEXT_TENANT = f"""
 SELECT tenant FROM runs INDEXED BY runs_ready
 WHERE {_READY} AND {_SERVED} AND priority = :priority AND tenant > :tenant ORDER BY tenant LIMIT 1"""
-_OF_TENANT = f"""
-SELECT ready_at, key FROM runs INDEXED BY runs_ready
-WHERE {_READY} AND {_SERVED} AND priority = :priority AND tenant = :tenant
- ORDER BY ready_at, key
+_NEXT_LINE = f"""
+SELECT line FROM runs INDEXED BY runs_ready
+WHERE {_READY} AND {_SERVED} AND priority = :priority AND tenant = :tenant AND line > :line
+ORDER BY line LIMIT 1"""
+_OF_LINE = f"""
+SELECT ready_at, key, gate, status = 'pending' FROM runs INDEXED BY runs_ready
+WHERE {_READY} AND {_SERVED} AND priority = :priority AND tenant = :tenant AND line = :line
+AND (:shut IS NULL OR gate NOT IN (SELECT value FROM json_each(:shut)))
+ORDER BY ready_at, key
 LIMIT :limit"""
 _STANDING = """
 SELECT (SELECT count(*) FROM runs INDEXED BY runs_leased WHERE worker IS NOT NULL AND tenant = :tenant),
@@ -46,8 +56,9 @@ UPDATE runs SET term = term + 1, worker = :worker, lease_until = :until, status 
 _TAKE_KEY = f"{_TAKE} WHERE key = :key RETURNING {COLUMNS}"
 _TAKE_NAMED = f"""{_TAKE}
 WHERE id = :run AND (worker IS NULL OR lease_until <= :now) AND NOT read_only
-AND status NOT IN ('completed', 'failed', 'cancelled')
+AND status NOT IN ('completed', 'failed', 'cancelled') AND (gate = '' OR worker IS NOT NULL OR :passes)
 AND (:versions IS NULL OR version IN (SELECT value FROM json_each(:versions))) RETURNING {COLUMNS}"""
+_AT_GATE = "SELECT key, gate, status = 'pending' FROM runs WHERE id = ? AND gate <> '' AND worker IS NULL"
 
 _EXTEND = "UPDATE runs SET lease_until = ? WHERE key = ? AND id = ? AND term = ? AND worker = ?"
 _REST = "UPDATE runs SET status = ?, updated_at = ? WHERE key = ? AND id = ? AND term = ? AND worker = ?"
@@ -58,14 +69,40 @@ def any_ready(cur: Cursor, now: int, want: ClaimRequest) -> bool:
     return row(cur, _ANY_READY, _filters(now, want)) is not None
 
 
-def claim(cur: Cursor, now: int, want: ClaimRequest) -> list[Claim]:
+def claim(cur: Cursor, now: int, want: ClaimRequest) -> Taken:
     filters = _filters(now, want)
     taking = {"now": now, "worker": want.worker, "until": now + want.ttl}
     if want.run is not None:
-        taken = rows(cur, _TAKE_NAMED, filters | taking)
-    else:
-        keys = _choose(cur, filters, want.limit)
-        taken = [values for key in keys for values in rows(cur, _TAKE_KEY, taking | {"key": key})]
+        return _claim_named(cur, want, filters | taking)
+    claims: list[Claim] = []
+    gatehouse = _Gatehouse(cur, now)
+    # Each round takes from more lines: those of whom it found at a shut gate are passed over by the next.
+    for _ in range(_ROUNDS):
+        choice = _choose(cur, filters, want.limit - len(claims), gatehouse)
+        for key in choice.keys:
+            claims += _taken(cur, want, rows(cur, _TAKE_KEY, taking | {"key": key}))
+            gates.write_starts(cur, now, key, choice.starts.get(key, ()))
+        if not choice.keys or choice.full or not choice.refused:
+            break
+    return Taken(claims, gatehouse.kept_out, gatehouse.opens_at)
+
+
+def _claim_named(cur: Cursor, want: ClaimRequest, given: Filters) -> Taken:
+    claims = _taken(cur, want, rows(cur, _TAKE_NAMED, given | {"passes": False}))
+    stands = None if claims else row(cur, _AT_GATE, (want.run,))
+    if stands is None:
+        return Taken(claims)
+    key, gate, starts = stands
+    gatehouse = _Gatehouse(cur, cast("int", given["now"]))
+    if not gatehouse.porter.passes(gate, starts=bool(starts)):
+        return Taken([], True, gatehouse.opens_at)
+    claims = _taken(cur, want, rows(cur, _TAKE_NAMED, given | {"passes": True}))
+    if claims:
+        gates.write_starts(cur, gatehouse.now, key, gatehouse.porter.enter(gate, starts=bool(starts)))
+    return Taken(claims)
+
+
+def _taken(cur: Cursor, want: ClaimRequest, taken: list[Row]) -> list[Claim]:
     claims: list[Claim] = []
     for values in taken:
         run = run_row(values)
@@ -83,55 +120,78 @@ def _filters(now: int, want: ClaimRequest) -> Filters:
     }
 
 
-class _Tenant(msgspec.Struct):
-    """A tenant with ready runs of one priority. The least one is served next."""
+class _Gatehouse:
+    """The porter, asked to come when the first run at a gate is met."""
 
-    name: str
-    running: int
-    turn: int
-    ready: list[Row]  # (ready_at, key), the next one last
+    def __init__(self, cur: Cursor, now: int) -> None:
+        self.now = now
+        self.kept_out = False
+        self._cur = cur
 
-    def rank(self) -> tuple[int, int, Row]:
-        return self.running, self.turn, self.ready[-1]
+    @cached_property
+    def porter(self) -> Porter:
+        return gates.porter(self._cur, self.now)
+
+    @property
+    def opens_at(self) -> int | None:
+        return self.porter.opens_at if "porter" in self.__dict__ else None
+
+    def shut(self, line: str) -> list[str] | None:
+        """Keys that are passed over in that line; None where nobody of it passes."""
+        shut = None if not self.porter.open_lines([line]) else self.porter.shut(starts=line.startswith("+"))
+        self.kept_out = self.kept_out or shut is None or bool(shut)
+        return shut
 
 
-def _choose(cur: Cursor, filters: Filters, limit: int) -> list[int]:
-    """By priority; within one, fair between tenants. Reads a few rows per tenant, however many are ready."""
-    keys: list[int] = []
-    taken: dict[str, int] = {}
+def _choose(cur: Cursor, filters: Filters, limit: int, gatehouse: _Gatehouse) -> Choice:
+    """By priority; within one, fair between tenants. Reads a few rows per tenant and line, however many are
+    ready."""
+    choice = Choice(limit)
     below: int | None = None
-    while len(keys) < limit:
+    while not choice.full:
         found = row(cur, _NEXT_PRIORITY, filters | {"below": below})
         if found is None:
             break
         below = found[0]
-        tenants = _tenants(cur, filters | {"priority": below, "limit": limit - len(keys)}, taken)
-        _serve(tenants, keys, taken, limit)
-    return keys
+        level = filters | {"priority": below, "limit": limit - len(choice.keys)}
+        tenants = _tenants(cur, level, gatehouse)
+        if any(run.gate for tenant in tenants for run in tenant.ready):
+            choice.porter = gatehouse.porter
+        choice.serve(tenants)
+    gatehouse.kept_out = gatehouse.kept_out or choice.refused
+    return choice
 
 
-def _serve(tenants: list[_Tenant], keys: list[int], taken: dict[str, int], limit: int) -> None:
-    """Each run taken counts as running, and sends its tenant to the end of the line."""
-    while tenants and len(keys) < limit:
-        served = min(tenants, key=_Tenant.rank)
-        keys.append(served.ready.pop()[1])
-        served.running += 1
-        served.turn = _LAST_IN_LINE + len(keys)
-        taken[served.name] = taken.get(served.name, 0) + 1
-        if not served.ready:
-            tenants.remove(served)
-
-
-def _tenants(cur: Cursor, level: Filters, taken: dict[str, int]) -> list[_Tenant]:
-    tenants: list[_Tenant] = []
+def _tenants(cur: Cursor, level: Filters, gatehouse: _Gatehouse) -> list[Standing]:
+    tenants: list[Standing] = []
     found = row(cur, _NEXT_TENANT, level | {"tenant": ""})
     while found is not None:
         name = found[0]
         ((running, turn),) = rows(cur, _STANDING, {"tenant": name})
-        ready = rows(cur, _OF_TENANT, level | {"tenant": name})
-        tenants.append(_Tenant(name, running + taken.get(name, 0), turn, ready[::-1]))
+        ready = _ready(cur, level | {"tenant": name}, gatehouse)
+        tenants.append(Standing(name, running, turn, ready[::-1]))
         found = row(cur, _NEXT_TENANT, level | {"tenant": name})
     return tenants
+
+
+def _ready(cur: Cursor, level: Filters, gatehouse: _Gatehouse) -> list[Ready]:
+    """Of one tenant: those at no gate, and the first of each line that moves."""
+    ready = [Ready(r[0], r[1]) for r in rows(cur, _OF_LINE, level | {"line": "", "shut": None})]
+    found = row(cur, _NEXT_LINE, level | {"line": ""})
+    if found is None:
+        return ready
+    while found is not None:
+        line = found[0]
+        shut = gatehouse.shut(line)
+        if shut is not None:
+            past = {"line": line, "shut": msgspec.json.encode(shut).decode()}
+            ready += [Ready(r[0], r[1], r[2], bool(r[3])) for r in rows(cur, _OF_LINE, level | past)]
+        found = row(cur, _NEXT_LINE, level | {"line": line})
+    return sorted(ready, key=_order)
+
+
+def _order(run: Ready) -> tuple[int, int]:
+    return run.ready_at, run.key
 
 
 def extend(cur: Cursor, now: int, leases: Sequence[Lease], ttl: int) -> list[bool]:

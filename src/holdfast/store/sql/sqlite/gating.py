@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
+from holdfast.store.sql.sqlite import gates
+from holdfast.store.sql.sqlite.reader import Readers
+from holdfast.store.sql.sqlite.writer import Writer
 from holdfast.types.gate import Gate
 
 
 class Gating:
+    """What it needs of the store: its clock, its one way to write, its readers."""
+
+    _now: Callable[[], int]
+    _writer: Writer
+    _readers: Readers
+
     async def put_gate(self, gate: Gate) -> Gate:
-        raise NotImplementedError
+        return await self._writer.write(partial(gates.put, gate=gate), wakes=True)
 
     async def gates(
         self, *, prefix: str = "", after: str = "", limit: int = 1000
     ) -> list[tuple[Gate, int, int]]:
-        raise NotImplementedError
+        query = partial(gates.listed, now=self._now(), prefix=prefix, after=after, limit=limit)
+        return self._readers.read_together(query)
 
-    async def drop_gate(self, name: str) -> bool:
-        raise NotImplementedError
+    async def drop_gate(self, name: str, *, fixed: bool = True) -> bool:
+        return await self._writer.write(partial(gates.drop, name=name, fixed=fixed), wakes=True)

@@ -22,6 +22,8 @@ WHERE key = :key"""
 _REVIVE = """
 UPDATE runs SET status = 'resumable', ended_at = NULL, error = NULL, recoveries = 0, dead = 0
 WHERE key = ?"""
+# To stop needs no room: who is asked to waits in no line.
+_LEAVE_LINE = "UPDATE runs SET gate = '' WHERE key = ? AND worker IS NULL AND gate <> ''"
 _WAKE_AND_NUMBER = _WAKE.replace("SET ", "SET event_seq = event_seq + :events, ", 1) + " RETURNING event_seq"
 _NUMBER = "UPDATE runs SET event_seq = event_seq + ? WHERE key = ? RETURNING event_seq"
 _ADD_EVENT = "INSERT INTO events (key, at, type, payload) VALUES (?, ?, ?, ?)"
@@ -61,6 +63,8 @@ def send(
         return False
     if resumes:
         cur.execute(_REVIVE, (key,))
+    if kind == "cancel":
+        cur.execute(_LEAVE_LINE, (key,))
     put(cur, now, key, kind, payload, dedupe)
     if event is not None:
         add_event(cur, key, event)

@@ -8,7 +8,7 @@ from holdfast.errors import BlobMissingError, RunNotFoundError, RunReadOnlyError
 from holdfast.store.base import NewRun, RunFilter, RunRow
 from holdfast.store.consequences import DELETED
 from holdfast.store.sql.fresh import fresh_row
-from holdfast.store.sql.sqlite import outbox
+from holdfast.store.sql.sqlite import gates, outbox
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
 from holdfast.store.sql.sqlite.run_holds import Whose
 from holdfast.store.sql.sqlite.settle import append
@@ -24,8 +24,8 @@ BY_ID = f"SELECT {COLUMNS} FROM runs WHERE id = ?"
 _INSERT = """
 INSERT INTO runs (id, tenant, flow, version, code, lane, priority, thread, instance_key, idempotency_key,
                   started_by, deployment, parent_run, forked_from, created_at, updated_at, ready_at, head,
-                  event_seq, status, term, worker, lease_until)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                  event_seq, status, term, worker, lease_until, gate)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING RETURNING key"""
 _EARLIER = f"SELECT {COLUMNS} FROM runs WHERE tenant = ? AND flow = ? AND idempotency_key = ?"
 _SUPERSEDE = """
@@ -47,6 +47,25 @@ def run_row(values: Row) -> RunRow:
 
 
 def create(cur: Cursor, now: int, new: NewRun) -> tuple[RunRow, bool]:
+    gate = new.gate or gates.fixed_for(cur, new.flow)
+    if gate:
+        return _create_at_gate(cur, now, msgspec.structs.replace(new, gate=gate))
+    return _create(cur, now, new)
+
+
+def _create_at_gate(cur: Cursor, now: int, new: NewRun) -> tuple[RunRow, bool]:
+    """Where the gate is shut, the run is not claimed as it is made: it waits in line."""
+    gates.declare(cur, now, new.gates)
+    porter = None if new.claimed_by is None else gates.porter(cur, now)
+    if porter is not None and not porter.passes(new.gate, starts=True):
+        new, porter = msgspec.structs.replace(new, claimed_by=None, lease_until=None), None
+    made, fresh = _create(cur, now, new)
+    if porter is not None and fresh:
+        gates.write_starts(cur, now, made.key, porter.enter(new.gate, starts=True))
+    return made, fresh
+
+
+def _create(cur: Cursor, now: int, new: NewRun) -> tuple[RunRow, bool]:
     fresh = fresh_row(now, new)
     inserted = row(cur, _INSERT, _values(new, fresh))
     if inserted is None:
@@ -94,7 +113,7 @@ def _values(new: NewRun, run: RunRow) -> Row:
         run.id, run.tenant, run.flow, run.version, run.code, run.lane, run.priority, run.thread,
         run.instance_key, new.idempotency_key, run.started_by, run.deployment, run.parent_run,
         run.forked_from, run.created_at, run.updated_at, run.ready_at, run.head, run.event_seq,
-        run.status, run.term, run.worker, run.lease_until,
+        run.status, run.term, run.worker, run.lease_until, run.gate,
     )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from holdfast.store.base import (
     StoreFacts,
 )
 from holdfast.store.blob.local import LocalBlobs
+from holdfast.store.porter import lets_go, until_open
 from holdfast.store.sql.sqlite import blobs, claim, inbox, journal, kept, memories, moving, reclaim, runs
 from holdfast.store.sql.sqlite.changes import Changes
 from holdfast.store.sql.sqlite.connect import Cursor, Settings, connect, row
@@ -75,13 +76,16 @@ class SqliteStore(Holding, Gating, Scheduling, Fleet):
         self._changes = Changes(partial(self._writer.glance, _data_version))
         self._objects = LocalBlobs(settings.path + "-blobs")
         self._write = self._writer.write
+        # Whether a claim here found a gate shut: who waits at it hears of each place that comes free.
+        self._lined = False
+        self._opens_at: int | None = None
         _open_stores.add(self)
 
     def now(self) -> int:
         return self._now()
 
     async def wait_change(self, timeout: float) -> bool:
-        return await self._changes.wait(timeout)
+        return await self._changes.wait(until_open(timeout, self._opens_at, self._now()))
 
     async def close(self) -> None:
         self._closed = True
@@ -125,7 +129,10 @@ class SqliteStore(Holding, Gating, Scheduling, Fleet):
         if want.run is None and not self._read(partial(claim.any_ready, now=self._now(), want=want)):
             return []
         # It keeps live processes apart, and a power cut leaves none: what is done under it is flushed later.
-        return await self._writer.write(partial(claim.claim, want=want), flushed=False)
+        taken = await self._writer.write(partial(claim.claim, want=want), flushed=False)
+        self._lined = self._lined or taken.kept_out
+        self._opens_at = taken.opens_at
+        return taken.claims
 
     async def extend(self, leases: Sequence[Lease], ttl: int) -> list[bool]:
         return await asyncio.to_thread(self.extend_now, leases, ttl)
@@ -143,15 +150,17 @@ class SqliteStore(Holding, Gating, Scheduling, Fleet):
                 raise translated(error, self._settings.path) from error
 
     async def settle(self, batches: Sequence[RunBatch]) -> list[SettleAnswer]:
-        return await self._writer.submit(partial(settle, batches=batches))
+        wakes = self._lined and any(map(lets_go, batches))
+        return await self._writer.submit(partial(settle, batches=batches), wakes=wakes)
 
     def settle_now(self, batches: Sequence[RunBatch]) -> list[SettleAnswer] | None:
-        answers = self._writer.try_now(partial(settle, batches=batches))
+        wakes = self._lined and any(map(lets_go, batches))
+        answers = self._writer.try_now(partial(settle, batches=batches), wakes=wakes)
         return None if isinstance(answers, Busy) else answers
 
     async def park(self, lease: Lease, *, status: RunStatus, inbox_seen: int, ready_at: int | None) -> bool:
         work = partial(park, lease=lease, how=Park(status, inbox_seen, ready_at))
-        return await self._write(work, wakes=ready_at is not None)
+        return await self._write(work, wakes=ready_at is not None or self._lined)
 
     async def rest(self, lease: Lease, *, status: RunStatus) -> bool:
         return await self._write(partial(claim.rest, lease=lease, status=status))

@@ -1,0 +1,111 @@
+"""What a flow declares of how many of its runs go on at once, and how many may start in a while."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from holdfast.errors import SettingsError
+from holdfast.types.duration import DurationError, parse_duration
+from holdfast.types.gate import EACH, Gate, flow_gate
+
+_RATE = re.compile(r"\s*([0-9]+)\s*(?:/|per\s)\s*(.+?)\s*", re.IGNORECASE)
+_UNITS = {
+    "s": "1s", "sec": "1s", "second": "1s", "m": "1m", "min": "1m", "minute": "1m",
+    "h": "1h", "hour": "1h", "d": "1d", "day": "1d",
+}  # fmt: skip
+_SPELLED = (("day", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000))
+_MOST = 1_000_000_000
+_EXAMPLES = 'Write "100/min", "5/s", "1000/h" or "20/30s".'
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """At most `concurrency` runs of the flow are advanced at once, and at most `rate` start in any window of
+    that length. `key` divides the runs, and `per_key` and `key_rate` hold for each key by itself:
+
+        Flow("refund", limits=Limits(concurrency=20, rate="100/min"))
+        Flow("refund", limits=Limits(key="{{customer}}", per_key=1))
+        Flow("refund", limits=Limits(concurrency=50, key="{{tenant}}", per_key=5, key_rate="60/h"))
+
+    The key is made of the run's input when it is created; `{{tenant}}`, `{{thread}}` and `{{instance_key}}`
+    are the run's own. A run counts while a worker has it: one that waits for a person or for a time has given
+    its place back. Runs that find no room wait in line; nothing is refused.
+    """
+
+    concurrency: int | None = None
+    rate: str | None = None
+    key: str | None = None
+    per_key: int | None = None
+    key_rate: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("concurrency", "per_key"):
+            _demand_number(name, getattr(self, name))
+        for name in ("rate", "key_rate"):
+            if getattr(self, name) is not None:
+                parse_rate(getattr(self, name), f"limits {name}=")
+        keyed = self.per_key is not None or self.key_rate is not None
+        if keyed and self.key is None:
+            raise SettingsError(
+                "limits for each key have no key.", hint='Say what divides the runs: key="{{customer}}".'
+            )
+        if self.key is not None and (type(self.key) is not str or not self.key.strip()):  # pyright: ignore[reportUnnecessaryComparison]
+            raise SettingsError(f"limits key={self.key!r} is no text.", hint='Write key="{{customer}}".')
+        if self.key is not None and not keyed:
+            raise SettingsError(
+                f"limits have the key {self.key!r}, and no limit for it.", hint="Give per_key= or key_rate=."
+            )
+        if self.concurrency is None and self.rate is None and not keyed:
+            raise SettingsError(
+                "limits limit nothing.", hint="Give concurrency=, rate=, or key= and per_key=."
+            )
+
+    def gates(self, flow: str) -> list[Gate]:
+        """What is declared for that flow: its own gate, and that of each key."""
+        own = flow_gate(flow)
+        found = [made_gate(own, self.concurrency, self.rate)]
+        if self.key is not None:
+            found.append(made_gate(f"{own}/{EACH}", self.per_key, self.key_rate))
+        return found
+
+
+def made_gate(name: str, concurrency: int | None, rate: str | None, *, fixed: bool = False) -> Gate:
+    count, per = (None, 0) if rate is None else parse_rate(rate)
+    return Gate(name=name, concurrency=concurrency, rate=count, per=per, fixed=fixed)
+
+
+def parse_rate(text: Any, what: str = "rate ") -> tuple[int, int]:
+    """(how many, in how many microseconds). Raises SettingsError."""
+    match = _RATE.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        raise SettingsError(f"{what}{text!r} is no rate.", hint=_EXAMPLES)
+    count, unit = int(match[1]), match[2].lower()
+    try:
+        per = parse_duration(_UNITS.get(unit, unit))
+    except DurationError as error:
+        raise SettingsError(f"{what}{text!r} is no rate: {match[2]!r} is no time.", hint=_EXAMPLES) from error
+    micros = int(per.total_seconds() * 1_000_000)
+    if not 1 <= count <= _MOST or micros < 1000:
+        raise SettingsError(f"{what}{text!r} lets nothing start, or everything.", hint=_EXAMPLES)
+    return count, micros
+
+
+def rate_text(rate: int | None, per: int) -> str:
+    """As `parse_rate` reads it."""
+    if rate is None:
+        return ""
+    for unit, micros in _SPELLED:
+        if per % micros == 0:
+            many = per // micros
+            return f"{rate}/{unit}" if many == 1 else f"{rate}/{many}{unit[0]}"
+    return f"{rate}/{per // 1000}ms"
+
+
+def _demand_number(name: str, value: Any) -> None:
+    if value is not None and (type(value) is not int or not 1 <= value <= _MOST):
+        raise SettingsError(
+            f"limits {name}={value!r} is not a number of runs.",
+            hint="Give 1 or more, or leave it out. `holdfast limits set NAME --concurrency 0` stops a flow.",
+        )

@@ -30,6 +30,7 @@ THEMES = (
     "notify",
     "audit",
     "doctor",
+    "upgrading",
 )
 
 for theme in THEMES:

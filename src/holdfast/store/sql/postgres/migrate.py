@@ -29,7 +29,7 @@ from holdfast.store.sql.postgres.halves import (
     migrations,
     together,
 )
-from holdfast.store.sql.postgres.pool import connect
+from holdfast.store.sql.postgres.servers import Servers
 from holdfast.telemetry import log
 
 __all__ = ["OLDEST_SERVER", "Migration", "Standing", "bring_up", "finish", "migrations", "standing"]
@@ -236,7 +236,7 @@ class _Outside:
     async def run(self, statements: Sequence[str]) -> None:
         if not statements:
             return
-        raw = await connect(self.settings, pooled=True)
+        raw = await Servers(self.settings).connect(pooled=True)
         try:
             conn = Conn(raw, self.settings.schema)
             for text in statements:

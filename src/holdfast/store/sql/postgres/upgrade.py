@@ -1,0 +1,55 @@
+"""An upgrade as whoever looks after the database sees it: what is to come, and who stands in its way."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from holdfast.errors import HoldfastError
+from holdfast.store.sql.postgres import migrate
+from holdfast.store.sql.postgres.address import Settings
+from holdfast.store.sql.postgres.connect import Conn
+from holdfast.store.sql.postgres.elders import older_sessions, strangers
+from holdfast.store.sql.postgres.faults import FAULTS, translated
+from holdfast.store.sql.postgres.servers import Servers
+from holdfast.store.upgrading import Step, Upgrade
+
+
+async def looked(settings: Settings) -> Upgrade:
+    async with _connected(settings) as conn:
+        return await _look(settings, conn)
+
+
+async def finished(settings: Settings) -> Upgrade:
+    async with _connected(settings) as conn:
+        await migrate.finish(settings, conn)
+        return await _look(settings, conn)
+
+
+async def _look(settings: Settings, conn: Conn) -> Upgrade:
+    now = await migrate.standing(conn, settings.shown)
+    known = migrate.migrations()
+    older = await older_sessions(conn, max(now.begun)) if now.begun else []
+    if now.begun and now.expanded >= known[-1].number:
+        older += [f"{worker}, which is in no register" for worker in await strangers(conn, None)]
+    return Upgrade(
+        shared=True,
+        number=now.number,
+        to_begin=[Step(m.number, m.name, m.sql) for m in known if m.number > now.expanded],
+        to_finish=[Step(m.number, m.name, m.post) for m in known if m.number in now.begun],
+        older=older,
+    )
+
+
+@asynccontextmanager
+async def _connected(settings: Settings) -> AsyncGenerator[Conn]:
+    try:
+        raw = await Servers(settings).connect(pooled=True)
+        try:
+            yield Conn(raw, settings.schema)
+        finally:
+            await raw.close(timeout=settings.timeout)
+    except HoldfastError:
+        raise
+    except (*FAULTS, ValueError) as error:
+        raise translated(error, settings.shown) from error

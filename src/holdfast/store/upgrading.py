@@ -1,0 +1,103 @@
+"""Upgrades of a store that several processes share: how far one is, and its second half.
+
+A file belongs to one machine: it is brought up to date as a whole when it is opened, and there is nothing to
+finish.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from holdfast._version import __version__
+from holdfast.errors import OlderWorkerError, SettingsError
+from holdfast.store.open import FORMS, open_store
+
+if TYPE_CHECKING:
+    from holdfast.types.fleet import WorkerRow
+
+_NUMBERS = re.compile(r"\d+")
+_SHOWN = 5
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One number of the schema. `does`: the statements of the half that is to come."""
+
+    number: int
+    name: str
+    does: str
+
+
+class Upgrade(msgspec.Struct, frozen=True):
+    """`to_begin`: what opening the store with this version adds; `to_finish`: what was added and may be
+    closed once nobody of an older version is left (`older`)."""
+
+    shared: bool
+    number: int
+    to_begin: list[Step] = []
+    to_finish: list[Step] = []
+    older: list[str] = []
+
+
+def is_shared(address: str) -> bool:
+    return address.startswith(("postgresql://", "postgres://"))
+
+
+async def look(address: str) -> Upgrade:
+    """Changes nothing."""
+    if not is_shared(address):
+        store = await open_store(address)
+        try:
+            return Upgrade(shared=False, number=(await store.examine(deep=False)).schema)
+        finally:
+            await store.close()
+    from holdfast.store.sql.postgres import settings_of
+    from holdfast.store.sql.postgres.upgrade import looked
+
+    return await looked(settings_of(address, {}, FORMS))
+
+
+async def bring_up(address: str) -> Upgrade:
+    """Whoever opens a store adds what its version needs."""
+    await (await open_store(address)).close()
+    return await look(address)
+
+
+async def finish(address: str, *, anyway: bool = False) -> Upgrade:
+    """Close what was begun: from then on older versions are refused. `anyway`: although one seems to be at
+    work. Raises OlderWorkerError, SettingsError where there is nothing of that kind."""
+    if not is_shared(address):
+        raise SettingsError(
+            "Only a store on PostgreSQL is upgraded in two halves.",
+            hint="A file is brought up to date as a whole when it is opened; there is nothing to finish.",
+        )
+    store = await open_store(address)
+    try:
+        now = store.now()
+        outdated = [row for row in await store.workers() if row.until > now and is_older(row)]
+    finally:
+        await store.close()
+    upgrade = await look(address)
+    older = [f"worker {row.name} ({row.release})" for row in outdated] + upgrade.older
+    if older and not anyway:
+        raise OlderWorkerError(_refusal(older), hint="Stop them, or update them first, then call again.")
+    from holdfast.store.sql.postgres import settings_of
+    from holdfast.store.sql.postgres.upgrade import finished
+
+    return await finished(settings_of(address, {}, FORMS))
+
+
+def is_older(row: WorkerRow, than: str = __version__) -> bool:
+    return _numbers(row.release) < _numbers(than)
+
+
+def _numbers(release: str) -> list[int]:
+    """Of 1.2.3 and 1.2.3.dev4 the first three: what is not released yet is told apart by its sessions."""
+    return [int(number) for number in _NUMBERS.findall(release)[:3]]
+
+
+def _refusal(older: list[str]) -> str:
+    more = f" and {len(older) - _SHOWN} more" if len(older) > _SHOWN else ""
+    return f"Code of an older version may be at work on this store: {', '.join(older[:_SHOWN])}{more}."

@@ -1,0 +1,81 @@
+"""What a process does beside others of another release. Only what the public interface has had since then.
+
+    python -m tests.upgrade.aside ADDRESS LEDGER serve             a worker, until it is killed
+    python -m tests.upgrade.aside ADDRESS LEDGER start FIRST LAST  runs of the orders with these numbers
+    python -m tests.upgrade.aside ADDRESS LEDGER answer FIRST LAST
+
+Each step writes a line to the ledger: which order, which step, which release.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from holdfast import Flow, Holdfast, RunSettings, Worker
+from holdfast.store.base import RunFilter
+
+SETTINGS = RunSettings(lease_ttl=2.0, lease_margin=0.5, poll=0.1)
+
+
+def orders(ledger: Path) -> Flow:
+    flow = Flow("orders", effect="pure")
+
+    def told(s: Any, what: str) -> None:
+        with ledger.open("a") as file:
+            file.write(f"{s['order']} {what} {os.environ['SIDE']}\n")
+
+    async def check(s: Any) -> dict[str, Any]:
+        told(s, "checked")
+        return {"checked": True}
+
+    async def ship(s: Any) -> dict[str, Any]:
+        told(s, "shipped")
+        return {"by": os.environ["SIDE"]}
+
+    first = flow.node(id="check", effect="read")(check)
+    ask = flow.hold(
+        "approve", prompt="Ship {{order}}?", options=["approve", "reject"], assignee="user:dana@acme"
+    )
+    last = flow.node(id="ship", effect="external", idempotency_key="{{order}}")(ship)
+    flow.start(first)
+    flow.edge(first, ask)
+    flow.edge(ask, last)
+    return flow
+
+
+async def serve(address: str, ledger: Path) -> None:
+    async with Holdfast(address, settings=SETTINGS) as house, Worker(orders(ledger), on=house, poll=0.1):
+        print("serving", flush=True)
+        await asyncio.sleep(120)
+
+
+async def start(house: Holdfast, ledger: Path, numbers: range) -> None:
+    service = await house.service()
+    for number in numbers:
+        await service.create(orders(ledger).program(), {"order": number}, thread=f"o-{number}")
+
+
+async def answer(house: Holdfast, _ledger: Path, numbers: range) -> None:
+    service = await house.service()
+    for number in numbers:
+        (run,) = await service.store.list_runs(RunFilter(thread=f"o-{number}"), after=None, limit=2)
+        (hold,) = await service.holds(run.id)
+        await service.answer(hold.id, "approve", by="user:dana@acme")
+
+
+async def once(address: str, ledger: Path, act: Any, numbers: range) -> None:
+    async with Holdfast(address, settings=SETTINGS) as house:
+        await act(house, ledger, numbers)
+
+
+if __name__ == "__main__":
+    where, book, what, *given = sys.argv[1:]
+    if what == "serve":
+        asyncio.run(serve(where, Path(book)))
+    else:
+        chosen = {"start": start, "answer": answer}[what]
+        asyncio.run(once(where, Path(book), chosen, range(int(given[0]), int(given[1]) + 1)))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from holdfast._version import __version__
-from holdfast.errors import StoreError, WorkerNameTakenError
+from holdfast.errors import StoreError, StoreMovedError, WorkerNameTakenError
 from holdfast.telemetry import log
 from holdfast.types.clock import MICROS, to_datetime
 from holdfast.types.fleet import WorkerRow
@@ -39,6 +39,7 @@ class Presence:
         self._worker = worker
         self.incarnation = new_id()
         self.taken_by: WorkerRow | None = None
+        self.moved: StoreMovedError | None = None
         self.announced = False
         self._started_at = 0
         self._beating: asyncio.Task[None] | None = None
@@ -59,6 +60,9 @@ class Presence:
             holder = await self._announce()
             if holder is not None:
                 await self._outlast(holder)
+        except StoreMovedError:
+            _OURS.discard(self.incarnation)
+            raise
         except StoreError as error:
             log.warning("the worker %s is not announced yet: %s", self.name, error)
         except BaseException:
@@ -105,6 +109,10 @@ class Presence:
             await clock.sleep(min(settings.lease_ttl / 3, OFTEN))
             try:
                 holder = await self._announce()
+            except StoreMovedError as error:
+                self.moved, self.announced = error, False
+                self._worker.halt()
+                return
             except StoreError as error:
                 log.warning("the worker %s could not be announced: %s", self.name, error)
                 continue
@@ -134,7 +142,7 @@ class Presence:
             beating.cancel()
             await asyncio.gather(beating, return_exceptions=True)
         _OURS.discard(self.incarnation)
-        if self.taken_by is not None:
+        if self.taken_by is not None or self.moved is not None:
             return
         self.announced = False
         try:
@@ -144,7 +152,9 @@ class Presence:
             log.warning("the worker %s could not take its leave: %s", self.name, error)
 
     def check(self) -> None:
-        """Raises WorkerNameTakenError where the name was lost on the way."""
+        """Raises WorkerNameTakenError where the name was lost meanwhile, StoreMovedError where the store was."""
+        if self.moved is not None:
+            raise self.moved
         if self.taken_by is not None:
             raise self._refusal(self.taken_by)
 

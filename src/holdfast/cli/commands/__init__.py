@@ -19,6 +19,7 @@ THEMES = (
     "travelling",
     "proving",
     "keeping",
+    "promoting",
     "breakpoints",
     "flows",
     "calendars",
@@ -29,8 +30,8 @@ THEMES = (
     "evidence",
     "notify",
     "audit",
-    "doctor",
     "upgrading",
+    "doctor",
 )
 
 for theme in THEMES:

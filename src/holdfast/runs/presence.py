@@ -152,7 +152,7 @@ class Presence:
             log.warning("the worker %s could not take its leave: %s", self.name, error)
 
     def check(self) -> None:
-        """Raises WorkerNameTakenError where the name was lost meanwhile, StoreMovedError where the store was."""
+        """Raises WorkerNameTakenError where the name was lost, StoreMovedError where the store was."""
         if self.moved is not None:
             raise self.moved
         if self.taken_by is not None:

@@ -35,8 +35,8 @@ def promote(
     """Move a whole store: live runs, open holds, timers, history, every id as it was.
 
     From the moment it begins, workers of the old store get nothing more and end with a sentence that names
-    the new one; when they have, everything is copied, compared by count and hash, and the new store opens. The
-    old one stays readable. Interrupted or killed: run the same command again, and it goes on.
+    the new one; when they have, everything is copied, compared by count and hash, and the new store opens.
+    The old one stays readable. Interrupted or killed: run the same command again, and it goes on.
     """
     from holdfast.cli.promoting import Wish, promote_store
 

@@ -12,8 +12,8 @@ from holdfast import Holdfast, Worker
 async def main(address: str = "sqlite:.holdfast/background.db") -> None:
     async with Holdfast(address) as house, Worker(refund, on=house, concurrency=5):
         service = await house.service()
-        row, _ = await service.create(refund.program(), {"order_id": "B2", "customer": "c-1", "amount": 900})
-        async for event in service.stream(row.id, poll=0.05):
+        run = await refund.submit({"order_id": "B2", "customer": "c-1", "amount": 900}, on=house)
+        async for event in service.stream(run, poll=0.05):
             print(event.number, event.type, event.node)
             if event.type == "hold.opened":
                 print(event.data["prompt"])

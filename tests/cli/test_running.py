@@ -42,6 +42,25 @@ def test_run_says_what_to_type_when_it_waits_for_a_person(cli: Cli, refund: str)
     assert f"holdfast answer {run[:8]} approve" in said.out
 
 
+@pytest.mark.covers("FLEET-WORK-01")
+def test_run_is_left_to_a_worker_when_detached(cli: Cli, refund: str) -> None:
+    started = cli("run", refund, "--input", given(80), "--detach", "--lane", "slow", "--json")
+    assert started.code == 0
+    assert (started.json["status"], started.json["lane"]) == ("pending", "slow")
+
+    assert cli("worker", refund, "--lane", "slow", "--until-idle").code == 0
+    shown = cli("show", started.json["run"], "--json")
+    assert shown.json["run"]["status"] == "completed"
+
+
+def test_detached_run_cannot_be_watched_and_bad_input_starts_nothing(cli: Cli, refund: str) -> None:
+    assert cli("run", refund, "--input", given(80), "--detach", "--watch").code == 2
+    unfit = cli("run", refund, "--input", '{"no": "such"}', "--detach")
+    assert unfit.code == 2
+    assert "does not fit flow" in unfit.err
+    assert cli("runs", "--json").json == []
+
+
 def test_run_fails_with_the_reason_and_the_next_command_when_a_node_fails(cli: Cli, refund: str) -> None:
     said = cli("run", refund, "--input", given(-1))
 

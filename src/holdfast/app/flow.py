@@ -18,12 +18,14 @@ from holdfast.runs.service import RunService
 from holdfast.store.base import RunRow
 from holdfast.types.event import Event
 from holdfast.types.ids import RunId
-from holdfast.types.status import RunStatus
+from holdfast.types.status import ENDED, RunStatus
 
 if TYPE_CHECKING:
     from holdfast.runs.verdicts import Verdict
 
 T = TypeVar("T")
+
+LOOK_AGAIN = 0.25  # seconds
 
 
 class Flow(AgentNodes):
@@ -58,6 +60,22 @@ class Flow(AgentNodes):
         claim, pos = started
         status, pos = await service.runtime.drive(claim, pos)
         return await make_result(service, program, claim.run.id, status, pos)
+
+    async def submit(self, given: Any = None, *, on: Holdfast | None = None, **options: Any) -> RunId:
+        """A new run for whichever worker takes it; durable when this returns. Options as for `run`.
+
+        With an `idempotency_key` that was used before: the id of that run. See `result`."""
+        service = await self._service(on)
+        row, _ = await service.create(self.program(), given if given is not None else {}, **options)
+        return row.id
+
+    async def result(self, run_id: str, *, wait: float | None = 0.0, on: Holdfast | None = None) -> Result:
+        """Where a run of this flow stands, without advancing it. `wait`: so many seconds, until it has ended
+        or waits for a person; None: for as long as it takes. What it was then is in `result.status`."""
+        service = await self._service(on)
+        row, _ = await self._of_this_flow(service, run_id, None)
+        await until_rest(service, row.id, wait)
+        return await result_of(service, self.program(), row.id)
 
     async def resume(
         self,
@@ -193,6 +211,18 @@ async def follow(service: RunService, run: RunId, driving: asyncio.Future[Any]) 
             await woken.wait()
     finally:
         stop()
+
+
+async def until_rest(service: RunService, run: RunId, wait: float | None) -> None:
+    """Until the run has ended or waits for a person, or the time is over."""
+    clock = service.runtime.clock
+    deadline = None if wait is None else clock.monotonic() + wait
+    while (await service.get(run)).status not in (*ENDED, RunStatus.pending_input):
+        left = LOOK_AGAIN if deadline is None else min(LOOK_AGAIN, deadline - clock.monotonic())
+        if left <= 0:
+            return
+        # Whoever drives it may be in another process; not every store tells of every step.
+        await service.store.wait_change(left)
 
 
 async def advance(service: RunService, program: Program, run: RunId) -> Result:

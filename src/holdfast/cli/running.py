@@ -47,15 +47,40 @@ async def run_flow(spec: str, given: Any, options: dict[str, Any], manner: Manne
         try:
             started = await service.start(program, {} if given is None else given, **options)
         except StateError as error:
-            raise StateError(
-                f"the input does not fit flow {flow.name!r}: {error.message}", hint=error.hint
-            ) from error
+            raise _unfit(flow, error) from error
         remember_source(manner.store, program.version, absolute(spec))
         if not isinstance(started, RunRow):
             return await _go_on(service, flow, started[0].run, manner, started)
         if not manner.json:
             note(f"A run with this idempotency key exists already: {started.id}.")
         return await _go_on(service, flow, started, manner)
+
+
+def _unfit(flow: Flow, error: StateError) -> StateError:
+    return StateError(f"the input does not fit flow {flow.name!r}: {error.message}", hint=error.hint)
+
+
+async def leave_to_workers(spec: str, given: Any, options: dict[str, Any], manner: Manner) -> Exit:
+    """The run is durable, and nobody here advances it."""
+    if manner.watch:
+        raise InputError("--detach leaves at once, and --watch stays.", hint="Give one of them.")
+    flow = load_flow(spec)
+    program = flow.program()
+    async with open_house(manner.store, must_exist=False) as house:
+        service = await house.service()
+        try:
+            row, fresh = await service.create(program, {} if given is None else given, **options)
+        except StateError as error:
+            raise _unfit(flow, error) from error
+        remember_source(manner.store, program.version, absolute(spec))
+    if manner.json:
+        print_json({"run": row.id, "status": row.status, "lane": row.lane, "created": fresh})
+        return Exit.ok
+    if not fresh:
+        note(f"A run with this idempotency key exists already: {row.id}.")
+    say(f"run {row.id} is {row.status} in lane {row.lane}.")
+    say(f"A worker goes on with it: {command('worker', spec, store=manner.store)}")
+    return Exit.ok
 
 
 async def resume_run(run: str, spec: str | None, manner: Manner, breaks: Sequence[str] = ()) -> Exit:

@@ -11,12 +11,16 @@ from holdfast.cli.shell import Breaks, By, Flow, Json, Run, Store, Text, Watch, 
 
 @app.command(
     epilog="Examples:  holdfast run refund.py --input @order.json   ·   holdfast run jobs.py:nightly --watch"
+    "   ·   holdfast run jobs.py --detach --lane night"
 )
 def run(
     flow: Flow,
     input: Annotated[Text, typer.Option(help="JSON, @file, or - for stdin", metavar="JSON")] = None,  # noqa: A002
     store: Store = None,
     watch: Watch = False,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Only start it: a worker takes it from there")
+    ] = False,
     json: Json = False,
     lane: Annotated[Text, typer.Option(help="The lane of the run")] = None,
     priority: Annotated[int | None, typer.Option(help="Higher is sooner")] = None,
@@ -38,7 +42,7 @@ def run(
 ) -> int:
     """Start a run and advance it until it ends or waits."""
     from holdfast.cli.given import read_json
-    from holdfast.cli.running import Manner, run_flow
+    from holdfast.cli.running import Manner, leave_to_workers, run_flow
 
     wanted = {
         "lane": lane,
@@ -53,7 +57,8 @@ def run(
         "checkpoints": checkpoints,
     }
     options = {name: value for name, value in wanted.items() if value is not None}
-    return go(run_flow(flow, read_json(input, "--input"), options, Manner(store, watch, json)))
+    begin = leave_to_workers if detach else run_flow
+    return go(begin(flow, read_json(input, "--input"), options, Manner(store, watch, json)))
 
 
 @app.command(

@@ -1,0 +1,65 @@
+"""Runs that somebody starts and somebody else advances."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from holdfast import Flow, Holdfast, Worker
+from holdfast.errors import VersionMismatchError
+from tests.flows.conftest import node
+
+pytestmark = pytest.mark.anyio
+
+
+def asking() -> Flow:
+    flow = Flow("submitted", effect="pure")
+    node(flow, "before", {"x": 1})
+    flow.hold("agree", prompt="Agreed?", options=["yes", "no"])
+    node(flow, "after", {"y": 2})
+    flow.chain("before", "agree", "after")
+    return flow
+
+
+@pytest.mark.covers("FLEET-WORK-01")
+async def test_submitted_run_stands_until_a_worker_takes_it(bare_house: Holdfast) -> None:
+    flow = asking()
+    run = await flow.submit({"given": 7}, on=bare_house, lane="slow")
+    standing = await flow.result(run, on=bare_house)
+    assert standing.status == "pending"
+    async with Worker(flow, on=bare_house, lanes=["slow"], poll=0.05, hot_hold=0.0):
+        asked = await flow.result(run, on=bare_house, wait=20)
+        assert asked.status == "pending_input"
+        service = await bare_house.service()
+        await service.answer(asked.holds[0].id, "yes", by="user:you")
+        done = await asyncio.wait_for(_ended(flow, run, bare_house), 20)
+    assert done.status == "completed"
+    assert done.state["given"] == 7
+    assert done.state["y"] == 2
+
+
+async def _ended(flow: Flow, run: str, house: Holdfast):
+    while (found := await flow.result(run, on=house, wait=None)).status == "pending_input":
+        await asyncio.sleep(0.02)
+    return found
+
+
+async def test_submitting_again_with_the_same_key_gives_the_same_run(bare_house: Holdfast) -> None:
+    flow = asking()
+    first = await flow.submit({}, on=bare_house, idempotency_key="once")
+    assert await flow.submit({}, on=bare_house, idempotency_key="once") == first
+
+
+async def test_waiting_for_a_result_ends_with_its_time(bare_house: Holdfast) -> None:
+    flow = asking()
+    run = await flow.submit({}, on=bare_house)
+    assert (await flow.result(run, on=bare_house, wait=0.05)).status == "pending"
+
+
+async def test_result_of_another_flow_is_refused(bare_house: Holdfast) -> None:
+    run = await asking().submit({}, on=bare_house)
+    other = Flow("other", effect="pure")
+    node(other, "only", {})
+    with pytest.raises(VersionMismatchError):
+        await other.result(run, on=bare_house)

@@ -73,7 +73,7 @@ async def test_database_allows_the_same_changes_of_status_as_the_table(kit: Stor
         await connection.close()
 
 
-@pytest.mark.covers("FLEET-PG-05")
+@pytest.mark.covers("FLEET-PG-05", "D-3-postgres")
 async def test_feed_stops_below_a_transaction_that_is_still_open(kit: StoreKit) -> None:
     await kit.created()
     connection = await asyncpg.connect(postgres.database())

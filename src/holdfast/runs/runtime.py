@@ -39,7 +39,7 @@ from holdfast.runs.sealing import Sealer, log_records
 from holdfast.store.base import Claim, ClaimRequest, Store
 from holdfast.store.readonly import demand_live
 from holdfast.telemetry import crashpoint, log
-from holdfast.types.clock import Clock, SystemClock
+from holdfast.types.clock import Clock, SharedClock
 from holdfast.types.ids import RunId, new_id
 from holdfast.types.record import Lease, Record
 from holdfast.types.retention import Retention
@@ -105,7 +105,8 @@ class Runtime:
         from holdfast.holds.timing.sweeping import HoldSweeper
 
         self.store = store
-        self.clock: Clock = clock or SystemClock()
+        # Wake times and deadlines are the store's: another machine, with another clock, acts on them.
+        self.clock: Clock = clock or SharedClock(store.now)
         self.settings = settings or RunSettings()
         self.desk = BlobDesk(store, objects)
         self.recorder = Recorder(store, self.desk.put_for)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
 
@@ -33,6 +34,17 @@ class SystemClock:
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+
+class SharedClock(SystemClock):
+    """The wall clock of something that many machines share, such as a store: what one of them reckons from it
+    means the same to the others, however wrong their own clocks are. Time passes as it does here."""
+
+    def __init__(self, now: Callable[[], int]) -> None:
+        self._now = now
+
+    def now(self) -> int:
+        return self._now()
 
 
 END_OF_TIME: Final = 253_402_300_799 * MICROS

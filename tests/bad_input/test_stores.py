@@ -21,7 +21,8 @@ from holdfast.errors import (
     StoreFullError,
     StoreUnavailableError,
 )
-from holdfast.runs import recorder
+from holdfast.runs import insisting
+from holdfast.runs.queueing import RunQueue
 from holdfast.store.base import RunFilter
 from holdfast.types.status import RunStatus
 from tests.bad_input.conftest import assert_intact, good_flow
@@ -37,7 +38,8 @@ QUICK = RunSettings(lease_ttl=0.3, lease_margin=0.1, poll=0.05)
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A write that failed is not tried again for seconds."""
-    monkeypatch.setattr(recorder, "RETRY_DELAYS", (0.01,))
+    monkeypatch.setattr(insisting, "RETRY_DELAYS", (0.01,))
+    monkeypatch.setattr(RunQueue, "may_wait", lambda *_: False)
 
 
 def two_steps(between: Callable[[], None], ran: list[str]) -> Flow:
@@ -92,9 +94,10 @@ async def test_run_stops_and_goes_on_later_when_the_disk_is_full(tmp_path: Path)
 
 FULL = """
 import resource, sys
-import holdfast.runs.recorder as recorder
+from holdfast.runs import insisting, queueing
 from holdfast.cli.main import main
-recorder.RETRY_DELAYS = ()
+insisting.RETRY_DELAYS = ()
+queueing.RunQueue.may_wait = lambda *_: False
 resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
 main(sys.argv[1:])
 """

@@ -25,7 +25,7 @@ from tests.crash import flows
 Say = Callable[..., None]
 
 # Leases are short, so that a run whose worker died is soon free; waits of over 0.1 s are parked.
-SETTINGS = RunSettings(lease_ttl=0.3, lease_margin=0.05, hot_timer=0.1, poll=0.05)
+SETTINGS = RunSettings(lease_ttl=0.3, lease_margin=0.05, hot_timer=0.1, poll=0.05, patience=0.0)
 
 
 async def live(house: Holdfast, name: str, run: str, say: Say, pause: Callable[[float], Any]) -> None:

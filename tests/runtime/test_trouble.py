@@ -19,7 +19,8 @@ from holdfast.errors import (
     StoreUnavailableError,
     VersionMismatchError,
 )
-from holdfast.runs import recorder
+from holdfast.runs import insisting
+from holdfast.runs.queueing import RunQueue
 from holdfast.store.base import RunFilter
 from tests.flows.places import Place, answer, kinds, told
 from tests.runtime.people import Seen, State, approval, line, listed, step, until
@@ -46,7 +47,8 @@ class Trouble:
 
         monkeypatch.setattr(store, "settle", slow)
         monkeypatch.setattr(store, "settle_now", quick)
-        monkeypatch.setattr(recorder, "RETRY_DELAYS", (0.001, 0.001))
+        monkeypatch.setattr(insisting, "RETRY_DELAYS", (0.001, 0.001))
+        monkeypatch.setattr(RunQueue, "may_wait", lambda *_: False)
 
     def count(self) -> None:
         self.writes += 1

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.engine.decision import Decision
 from holdfast.engine.messages import Finished, Message
 from holdfast.engine.step import step
-from holdfast.errors import LeaseLostError
+from holdfast.errors import LeaseLostError, StoreError
 from holdfast.model.graph import Graph, Node
 from holdfast.model.position import Exec, Position
 from holdfast.model.program import Program
@@ -21,6 +22,7 @@ from holdfast.runs.mail import Box
 from holdfast.runs.parking import Parker
 from holdfast.runs.performing import Performer
 from holdfast.runs.preparing import facts_of
+from holdfast.runs.queueing import patiently
 from holdfast.runs.recorder import MAX_DELAY
 from holdfast.runs.underway import UnderWay
 from holdfast.runs.waiting import Waiter
@@ -33,6 +35,8 @@ from holdfast.types.status import REPEATABLE, RunStatus
 
 if TYPE_CHECKING:
     from holdfast.runs.runtime import Runtime
+
+T = TypeVar("T")
 
 # Seconds after which a run whose handlers never wait lets others have the loop, if nothing is unwritten.
 STARVING = 0.1
@@ -89,6 +93,11 @@ class Driver:
         except LeaseLostError:
             self.is_lost = True
             await self.witness.testify()
+            raise
+        except StoreError:
+            # Away for longer than we wait. What we know of effects is told when it is back.
+            self.underway.cancel_all_but_effects()
+            self.runtime.testimonies.keep(self.run, await self.witness.known())
             raise
         finally:
             await self.underway.stop(set())
@@ -235,9 +244,14 @@ class Driver:
         if self.underway.fatal is not None:
             raise self.underway.fatal
 
+    async def patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """What may simply be asked again while the store is away: reads, and writes that say the same twice.
+        An effect under way elsewhere in this run is not cut short for it."""
+        return await patiently(ask, self.queue)
+
     async def lease_margin(self) -> None:
         """An effect is not started on a lease that may lapse under it (D-17)."""
-        if not await self.runtime.safe_margin(self.lease):
+        if not await self.patiently(partial(self.runtime.safe_margin, self.lease)):
             self.lost()
             raise LeaseLostError(f"run {self.run} is not ours any more")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -124,7 +125,8 @@ class Box:
 
     async def take(self) -> list[Message]:
         self.urgent = False
-        self.seen, rows = await self.driver.runtime.store.pending(self.driver.run)
+        store, run = self.driver.runtime.store, self.driver.run
+        self.seen, rows = await self.driver.patiently(partial(store.pending, run))
         fresh = [row for row in rows if row.id not in self._taken]
         self.unread = self._asks_about_code()
         if self.unread:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from holdfast.engine.dataflow import Problem
@@ -13,7 +14,7 @@ from holdfast.errors import HoldfastError, LeaseLostError
 from holdfast.model.position import Exec
 from holdfast.telemetry import crashpoint, log
 from holdfast.types.record import Park
-from holdfast.types.status import RunStatus
+from holdfast.types.status import PARKED, RunStatus
 
 if TYPE_CHECKING:
     from holdfast.runs.driver import Driver
@@ -60,16 +61,23 @@ class Parker:
             queue.park = None
         if queue.parked:
             return True
-        return await driver.runtime.store.park(
-            driver.lease, status=how.status, inbox_seen=how.inbox_seen, ready_at=how.ready_at
+        store = driver.runtime.store
+        park = partial(
+            store.park, driver.lease, status=how.status, inbox_seen=how.inbox_seen, ready_at=how.ready_at
         )
+        return await driver.patiently(park)
 
-    async def _not_parked(self) -> None:
+    async def _not_parked(self) -> RunStatus | None:
         driver = self.driver
-        row = await driver.runtime.store.get_run(driver.run)
+        row = await driver.patiently(partial(driver.runtime.store.get_run, driver.run))
         if row is None or row.term != driver.lease.term:
             driver.is_lost = True
             raise LeaseLostError(f"run {driver.run} is not ours any more")
+        if row.worker is None and row.status in PARKED:
+            # It was done the first time, and the answer was lost on its way to us.
+            self.leaving = True
+            return row.status
+        return None
 
     def _stalled(self) -> Decision:
         driver = self.driver
@@ -97,6 +105,8 @@ class Parker:
     async def release(self) -> None:
         """Claimable again at once, by anybody."""
         driver, store = self.driver, self.driver.runtime.store
+        # Whoever wants us to leave does not wait for a store that is away.
+        driver.queue.patience = 0.0
         try:
             await driver.underway.stop(set())
             driver.writer.withdraw()

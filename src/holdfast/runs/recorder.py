@@ -2,6 +2,9 @@
 
 `append` never waits. `committed` is the barrier. A batch carries one contiguous range per run; at most
 one batch per run is in flight. A refused range poisons the run in this process.
+
+While the store is away a commit is made again and again, for as long as its run has patience; what a run
+needs before its commit (blobs, who is to be asked) is its own affair, and nobody else waits for it.
 """
 
 from __future__ import annotations
@@ -9,64 +12,25 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TypeVar
+from time import monotonic
 
 from holdfast.checkpoint import Blob
-from holdfast.errors import HoldfastError, LeaseLostError, StoreError, StoreFullError
+from holdfast.errors import LeaseLostError, StoreError
+from holdfast.runs.insisting import Insistence
+from holdfast.runs.queueing import PATIENCE, RunQueue
 from holdfast.store.base import Capability, Store
 from holdfast.telemetry import crashpoint, log
 from holdfast.types.ids import RunId
-from holdfast.types.record import Kind, Lease, Park, Record, Refusal, RunBatch, SettleAnswer, Side
+from holdfast.types.record import Kind, Lease, Record, Refusal, RunBatch, SettleAnswer
 from holdfast.types.status import Effect
 
 MAX_RECORDS = 64
 MAX_BYTES = 1 << 20
 MAX_DELAY = 0.02
 _EFFECTS = frozenset({Effect.write, Effect.external, Effect.human})
-RETRY_DELAYS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+_PUT_AGAIN = 3  # times that the collector may be faster than us
 
-T = TypeVar("T")
-
-
-class RunQueue:
-    """One run's records on their way to the store."""
-
-    __slots__ = (
-        "blobs", "committed", "ending", "fresh", "lazy", "lease", "on_lost", "on_outage", "outage", "over",
-        "park",
-        "parked",
-        "pending", "poison", "route", "size", "unrouted", "waiters",
-    )  # fmt: skip
-
-    def __init__(self, lease: Lease, head: int, on_lost: Callable[[], None]) -> None:
-        self.lease = lease
-        self.pending: list[Record] = []
-        self.size = 0
-        self.over = False
-        self.committed = head
-        self.waiters: list[tuple[int, asyncio.Future[None]]] = []
-        self.poison: BaseException | None = None
-        self.on_lost = on_lost
-        # Blobs that pending records name: first those not put yet, then all until their records are durable.
-        self.fresh: list[Blob] = []
-        self.blobs: list[Blob] = []
-        # What opens holds that have to be looked up first: whom they go to, until when.
-        self.unrouted: list[Side] = []
-        self.route: Callable[[Side], Awaitable[None]] | None = None
-        # The `exit` mode: no commits in the background, only where something waits for one (D-10).
-        self.lazy = False
-        # Asked for by a driver that has nothing left to do: the run is let go with its last records.
-        self.park: Park | None = None
-        self.parked = False
-        # Set where the flow allows to go on while the store is away: told once for each outage (R-41, R-63).
-        self.on_outage: Callable[[BaseException], None] | None = None
-        self.outage: BaseException | None = None
-        self.ending = False
-
-    @property
-    def full(self) -> bool:
-        """More is unwritten than may be (D-9)."""
-        return self.over and not self.lazy and self.outage is None
+Flying = list[tuple[RunQueue, list[Record]]]
 
 
 def _tells_of_effect(record: Record) -> bool:
@@ -74,10 +38,11 @@ def _tells_of_effect(record: Record) -> bool:
     return record.kind == Kind.step and record.effect in _EFFECTS
 
 
-class Recorder:
+class Recorder(Insistence):
     def __init__(
         self, store: Store, put_blobs: Callable[[RunId, list[Blob]], Awaitable[None]] | None = None
     ) -> None:
+        super().__init__()
         self.store = store
         self.inline = Capability.inline in store.capabilities
         self.queues: set[RunQueue] = set()
@@ -88,15 +53,19 @@ class Recorder:
         self._timer: asyncio.TimerHandle | None = None
         self._put_blobs = put_blobs
         self.published: Callable[[RunQueue, list[Record]], None] | None = None
-        self.make_room: Callable[[], Awaitable[object]] | None = None
+        # How long runs wait for a store that is away, in seconds.
+        self.patience = PATIENCE
 
     def open(self, lease: Lease, head: int, on_lost: Callable[[], None]) -> RunQueue:
         queue = RunQueue(lease, head, on_lost)
+        queue.patience = self.patience
         self.queues.add(queue)
         return queue
 
     def close(self, queue: RunQueue) -> None:
         self.queues.discard(queue)
+        if queue.mending is not None:
+            queue.mending.cancel()
         if queue in self._waiting:
             self._waiting.remove(queue)
 
@@ -162,20 +131,26 @@ class Recorder:
         self._landed(flying, answers)
         return True
 
-    def _load(self) -> list[tuple[RunQueue, list[Record]]]:
+    def _load(self) -> Flying:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         crashpoint("lease_lost_before_commit")
-        flying: list[tuple[RunQueue, list[Record]]] = []
+        flying: Flying = []
+        later: list[RunQueue] = []
         for queue in self._waiting:
-            if queue.pending and queue.poison is None:
-                flying.append((queue, queue.pending))
-                queue.pending, queue.size, queue.over = [], 0, False
-        self._waiting = []
+            if queue.mending is not None:
+                later.append(queue)
+            elif queue.pending and queue.poison is None:
+                if queue.fresh or queue.unrouted:
+                    later.append(queue)
+                    self._mend(queue)
+                else:
+                    flying.append((queue, queue.take()))
+        self._waiting = later
         return flying
 
-    def _unload(self, flying: list[tuple[RunQueue, list[Record]]]) -> None:
+    def _unload(self, flying: Flying) -> None:
         for queue, records in flying:
             queue.pending = records + queue.pending
             queue.over = len(queue.pending) >= MAX_RECORDS
@@ -194,10 +169,7 @@ class Recorder:
                     return
                 batches = [RunBatch(queue.lease, records, queue.park) for queue, records in flying]
                 try:
-                    await self._insist(partial(self._put_first, flying))
-                    await self._insist(partial(self._route, flying))
-                    answers = await self._insist(partial(self.store.settle, batches))
-                    await self._insist(partial(self._put_again, flying, answers))
+                    answers = await self.insist(partial(self.store.settle, batches))
                     self._landed(flying, answers)
                 except BaseException as error:
                     # Whatever it is: whoever waits for this commit must hear of it.
@@ -207,60 +179,60 @@ class Recorder:
         finally:
             self._flight = None
 
-    async def _put_first(self, flying: list[tuple[RunQueue, list[Record]]]) -> None:
-        """Blobs go first: an orphan blob is garbage, a missing blob is data loss."""
-        for queue, _ in flying:
-            if queue.fresh and self._put_blobs is not None:
-                await self._put_blobs(queue.lease.run, queue.fresh)
-                queue.blobs += queue.fresh
-                queue.fresh = []
+    def _mend(self, queue: RunQueue) -> None:
+        """What a run needs first is done in a task of its own: a blob store that is away, or slow, holds up
+        nobody who has no blobs."""
+        queue.since = queue.since or monotonic()
+        queue.mending = asyncio.get_running_loop().create_task(self._prepare(queue))
 
-    async def _route(self, flying: list[tuple[RunQueue, list[Record]]]) -> None:
-        for queue, _ in flying:
-            while queue.unrouted and queue.route is not None:
-                await queue.route(queue.unrouted[0])
-                queue.unrouted.pop(0)
-
-    async def _insist(self, write: Callable[[], Awaitable[T]]) -> T:
-        """Settling and putting blobs are idempotent, so a failed call is simply made again (D-8)."""
-        cleaned = False
-        for pause in RETRY_DELAYS:
-            try:
-                return await write()
-            except StoreError as error:
-                if not error.retryable:
-                    raise
-                log.warning("checkpoint not written, trying again: %s", error)
-                if isinstance(error, StoreFullError) and not cleaned:
-                    cleaned = True
-                    await self._make_room()
-                else:
-                    await asyncio.sleep(pause)
-        return await write()
-
-    async def _make_room(self) -> None:
-        """A full store is cleaned of what retention would take anyway, once (R-42)."""
-        if self.make_room is None:
-            return
+    async def _prepare(self, queue: RunQueue) -> None:
         try:
-            await self.make_room()
-        except HoldfastError as error:
-            log.warning("the full store could not be cleaned: %s", error)
+            await self.insist(partial(self._put_first, queue), settling=False)
+            await self.insist(partial(self._route, queue), settling=False)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            queue.mending = None
+            self._crashed([(queue, queue.take())], error)
+            if not isinstance(error, StoreError):
+                raise
+        else:
+            queue.mending = None
+        if self._waiting:
+            self._take_off()
 
-    async def _put_again(
-        self, flying: list[tuple[RunQueue, list[Record]]], answers: list[SettleAnswer]
-    ) -> None:
-        """The collector was faster than us: put the blobs once more and settle that run again."""
-        for i, (queue, records) in enumerate(flying):
-            if answers[i].refusal is Refusal.put_blobs_again and queue.blobs and self._put_blobs is not None:
-                await self._put_blobs(queue.lease.run, queue.blobs)
-                answers[i] = (await self.store.settle([RunBatch(queue.lease, records)]))[0]
+    async def _put_first(self, queue: RunQueue) -> None:
+        """Blobs go first: an orphan blob is garbage, a missing blob is data loss."""
+        while queue.fresh and self._put_blobs is not None:
+            blobs = list(queue.fresh)
+            await self._put_blobs(queue.lease.run, blobs)
+            queue.blobs += blobs
+            del queue.fresh[: len(blobs)]
 
-    def _landed(self, flying: list[tuple[RunQueue, list[Record]]], answers: list[SettleAnswer]) -> None:
+    async def _route(self, queue: RunQueue) -> None:
+        while queue.unrouted and queue.route is not None:
+            await queue.route(queue.unrouted[0])
+            queue.unrouted.pop(0)
+
+    def _puts_again(self, queue: RunQueue, answer: SettleAnswer) -> bool:
+        """The collector was faster than us: the blobs are put once more before that run settles again."""
+        if answer.refusal is not Refusal.put_blobs_again or not queue.blobs or queue.put_again >= _PUT_AGAIN:
+            return False
+        queue.put_again += 1
+        queue.fresh, queue.blobs = queue.blobs + queue.fresh, []
+        return True
+
+    def _landed(self, flying: Flying, answers: list[SettleAnswer]) -> None:
+        if self.trouble is not None:
+            self.note_end_of_trouble()
         for (queue, records), answer in zip(flying, answers, strict=True):
+            if self._puts_again(queue, answer):
+                self._unload([(queue, records)])
+                continue
             if answer.refusal is None:
                 queue.committed = records[-1].seq
                 queue.parked = answer.parked
+                queue.since, queue.put_again = None, 0
                 queue.blobs.clear()
                 if queue.outage is not None:
                     queue.outage = None
@@ -276,12 +248,17 @@ class Recorder:
             self._wake(queue)
         crashpoint("after_settle")
 
-    def _crashed(self, flying: list[tuple[RunQueue, list[Record]]], error: BaseException) -> None:
-        """The store could not write. Nothing past this point may be seen: the runs stop here."""
+    def _crashed(self, flying: Flying, error: BaseException) -> None:
+        """The store could not write. Nothing past this point may be seen: the runs wait, or stop here."""
         for queue, records in flying:
             if self._may_go_on(queue, error):
                 self._hold_back(queue, records, error)
+            elif queue in self.queues and queue.may_wait(error):
+                self._unload([(queue, records)])
             else:
+                if isinstance(error, StoreError) and queue in self.queues:
+                    run, said = queue.lease.run, "run %s stops here, its checkpoint cannot be written: %s"
+                    log.error(said, run, error, extra={"run": run})
                 self._poison(queue, error)
                 self._wake(queue)
 

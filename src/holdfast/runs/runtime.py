@@ -36,6 +36,7 @@ from holdfast.runs.preparing import Preparer
 from holdfast.runs.recorder import Recorder, RunQueue
 from holdfast.runs.returning import status_before
 from holdfast.runs.sealing import Sealer, log_records
+from holdfast.runs.testifying import Testimonies
 from holdfast.store.base import Claim, ClaimRequest, Store
 from holdfast.store.readonly import demand_live
 from holdfast.telemetry import crashpoint, log
@@ -72,6 +73,8 @@ class RunSettings(msgspec.Struct, kw_only=True):
     """how long handlers may finish when a worker is told to stop, or a run is cancelled"""
     poll: float = 1.0
     """how often a worker looks for work that nobody told it of"""
+    patience: float = 4.0
+    """how long a checkpoint that cannot be written is tried again before its run stops with the error"""
     hold_sweep: float = 300.0
     """how often a worker sweeps holds, whatever is due; what falls due is noticed with each poll"""
     retention: Retention | None = None
@@ -111,6 +114,8 @@ class Runtime:
         self.desk = BlobDesk(store, objects)
         self.recorder = Recorder(store, self.desk.put_for)
         self.recorder.published = self._published
+        self.recorder.patience = self.settings.patience
+        self.testimonies = Testimonies(store)
         self.preparer = Preparer(desk or usual_desk(store))
         self.sweeper = sweeper or HoldSweeper(store, self.clock)
         self.people = people or HoldService(store)
@@ -194,6 +199,7 @@ class Runtime:
         driver: Driver | None = None
         try:
             program = self.program_for(claim.run.version, claim.run.flow)
+            await self.testimonies.tell(claim.run.id)
             loaded = Loaded(fresh, 1) if fresh is not None else await load_or_mend(self, claim, program)
             driver = Driver(self, program, claim, loaded)
             driver.writer.strict = loaded.pos.mode == "strict"
@@ -372,6 +378,7 @@ class Runtime:
         for driver in drivers:
             driver.drain()
         await asyncio.gather(*(driver.gone(self.settings.grace) for driver in drivers))
+        await self.testimonies.close()
         self._stop.set()
         if self._attending is not None:
             self._attending.cancel()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from holdfast.engine.messages import Finished, Message, Stopped
@@ -82,8 +83,13 @@ class Waiter:
             await driver.writer.rest(RunStatus.pending_input)
         wake = self._elapsing.left()
         await self._wait(pause if wake is None else min(pause, max(wake, 0.0005)))
-        await driver.runtime.store.fire_timers(limit=100, run=driver.run)
+        await self._fire()
         driver.box.urgent = True
+
+    async def _fire(self) -> int:
+        """Timers of this run that are due become mail to it."""
+        driver = self.driver
+        return await driver.patiently(partial(driver.runtime.store.fire_timers, limit=100, run=driver.run))
 
     def _only_a_person_helps(self) -> bool:
         """As when it parks: a question is open, and no time that is near goes on by itself (D-31).
@@ -106,7 +112,7 @@ class Waiter:
             task.cancel()
         if sleeping in done:
             crashpoint("during_backoff")
-            if await driver.runtime.store.fire_timers(limit=100, run=driver.run):
+            if await self._fire():
                 driver.box.urgent = True
 
     async def come_to_rest(self) -> list[Message]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from holdfast.engine.messages import Finished, Proven
+from holdfast.errors import StoreError
 from holdfast.runs import evidence
+from holdfast.runs.testifying import Known
 
 if TYPE_CHECKING:
     from holdfast.runs.driver import Driver
@@ -33,7 +36,15 @@ class Witness:
         self._unproven.append((seq, intent, told))
 
     async def testify(self) -> None:
-        """We lost the run. What became of its effects is told unfenced, for who has it now."""
+        """We lost the run. What became of its effects is told unfenced, for who has it now. Where the store
+        is away that is done when it is back."""
+        driver = self.driver
+        driver.runtime.testimonies.keep(driver.run, await self.known())
+        with suppress(StoreError):
+            await driver.runtime.testimonies.tell(driver.run)
+
+    async def known(self) -> Known:
+        """How the effects of this run ended that no record tells of; those under way may end now."""
         driver, underway = self.driver, self.driver.underway
         waiting = [task for key, task in underway.tasks.items() if underway.is_effect(key)]
         if waiting:
@@ -41,8 +52,9 @@ class Witness:
         for message in underway.done:
             if isinstance(message, Finished):
                 self.see(message, NEVER)
-        committed = driver.queue.committed
-        for seq, intent, told in self._unproven:
-            if seq > committed:
-                raw = evidence.encode(told, driver.sealer.registry)
-                await evidence.report(driver.runtime.store, driver.run, intent, raw)
+        committed, registry = driver.queue.committed, driver.sealer.registry
+        return [
+            (intent, evidence.encode(told, registry))
+            for seq, intent, told in self._unproven
+            if seq > committed
+        ]

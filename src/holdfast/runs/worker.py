@@ -15,6 +15,7 @@ from holdfast.errors import (
     VersionMismatchError,
 )
 from holdfast.runs.driver import Driver
+from holdfast.runs.handing import Hands
 from holdfast.runs.keeping import Keeper
 from holdfast.runs.presence import Presence
 from holdfast.runs.service import RunService
@@ -22,7 +23,7 @@ from holdfast.runs.sweeps import Reaper, TimerSweep
 from holdfast.store.base import Claim, ClaimRequest
 from holdfast.telemetry import log
 from holdfast.types.ids import RunId
-from holdfast.types.status import ENDED, PARKED, RunStatus
+from holdfast.types.status import ENDED
 
 FIRST_PAUSE: Final = 0.1
 LONGEST_PAUSE: Final = 5.0
@@ -64,6 +65,7 @@ class Worker:
         max_recoveries: int = 5,
         recovery_backoff: float | None = None,
         poll: float = 1.0,
+        patience: float = 300.0,
         name: str | None = None,
         probe: Probe | None = None,
     ) -> None:
@@ -76,6 +78,9 @@ class Worker:
         self.grace = self.runtime.settings.grace if grace is None else grace
         self.poll = poll
         self.runtime.settings.hot_hold = hot_hold
+        # Nobody waits for us: a store that is away is waited for much longer than by a caller.
+        self.runtime.recorder.patience = max(patience, self.runtime.settings.patience)
+        self.hands = Hands(self.runtime)
         clock = self.runtime.clock
         lease = self.runtime.settings.lease_ttl
         backoff = lease if recovery_backoff is None else recovery_backoff
@@ -314,29 +319,14 @@ class Worker:
         try:
             status, _ = await self.runtime.drive(claim)
             self.ended += status in ENDED
+            self.hands.is_well(run)
         except LeaseLostError:
             log.info("run %s went on elsewhere", run, extra={"run": run})
         except (VersionMismatchError, SchemaTooNewError, KeyMissingError) as error:
             log.warning("run %s cannot go on here: %s", run, error, extra={"run": run})
         except StoreError as error:
             log.warning("run %s stopped here: %s", run, error, extra={"run": run})
-            await self._hand_back(claim)
-
-    async def _hand_back(self, claim: Claim) -> None:
-        """When the store is well again, so that its trouble does not count as a death of the run's worker."""
-        pause = FIRST_PAUSE
-        while True:
-            try:
-                row = await self.store.get_run(claim.run.id)
-                if row is None or row.term != claim.lease.term or row.status in ENDED:
-                    return
-                now = self.store.now()
-                status = row.status if row.status in PARKED else RunStatus.resumable
-                await self.store.park(claim.lease, status=status, inbox_seen=row.inbox_seq, ready_at=now)
-                return
-            except StoreError:
-                await self.runtime.clock.sleep(pause)
-                pause = min(pause * 2, LONGEST_PAUSE)
+            await self.hands.back(claim)
 
     async def _drain(self) -> None:
         deadline = asyncio.get_running_loop().time() + self.grace

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from holdfast.checkpoint import Blob
@@ -73,7 +74,8 @@ class Writer:
     async def rest(self, status: RunStatus) -> None:
         """The run only waits from here on, and everybody may see that; its next record says otherwise."""
         self.resting = status
-        if not await self.driver.runtime.store.rest(self.driver.lease, status=status):
+        driver = self.driver
+        if not await driver.patiently(partial(driver.runtime.store.rest, driver.lease, status=status)):
             self.driver.lost()
 
     def _append(self, record: Record, blobs: list[Blob]) -> None:

@@ -1,0 +1,90 @@
+"""One run's records on their way to the store, and how long a store that is away is waited for."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from holdfast.checkpoint import Blob
+from holdfast.errors import StoreError
+from holdfast.types.record import Lease, Park, Record, Side
+
+PATIENCE = 4.0  # seconds
+FIRST_PAUSE = 0.1
+LONGEST_PAUSE = 2.0
+
+T = TypeVar("T")
+
+
+class RunQueue:
+    """One run's records on their way to the store."""
+
+    __slots__ = (
+        "blobs", "committed", "ending", "fresh", "lazy", "lease", "mending", "on_lost", "on_outage", "outage",
+        "over", "park", "parked", "patience", "pending", "poison", "put_again", "route", "since", "size",
+        "unrouted", "waiters",
+    )  # fmt: skip
+
+    def __init__(self, lease: Lease, head: int, on_lost: Callable[[], None]) -> None:
+        self.lease = lease
+        self.pending: list[Record] = []
+        self.size = 0
+        self.over = False
+        self.committed = head
+        self.waiters: list[tuple[int, asyncio.Future[None]]] = []
+        self.poison: BaseException | None = None
+        self.on_lost = on_lost
+        # Blobs that pending records name: first those not put yet, then all until their records are durable.
+        self.fresh: list[Blob] = []
+        self.blobs: list[Blob] = []
+        # What opens holds that have to be looked up first: whom they go to, until when.
+        self.unrouted: list[Side] = []
+        self.route: Callable[[Side], Awaitable[None]] | None = None
+        # The `exit` mode: no commits in the background, only where something waits for one (D-10).
+        self.lazy = False
+        # Asked for by a driver that has nothing left to do: the run is let go with its last records.
+        self.park: Park | None = None
+        self.parked = False
+        # Set where the flow allows to go on while the store is away: told once for each outage (R-41, R-63).
+        self.on_outage: Callable[[BaseException], None] | None = None
+        self.outage: BaseException | None = None
+        self.ending = False
+        # A store that is away is waited for this long, in seconds; since when it is.
+        self.patience = PATIENCE
+        self.since: float | None = None
+        # Its blobs are being put, its holds looked up: the records of other runs do not wait for that.
+        self.mending: asyncio.Task[None] | None = None
+        # How often its blobs had to be put once more.
+        self.put_again = 0
+
+    def take(self) -> list[Record]:
+        """What is to be written now, all of it."""
+        records, self.pending, self.size, self.over = self.pending, [], 0, False
+        if self.since is None:
+            self.since = time.monotonic()
+        return records
+
+    def may_wait(self, error: BaseException) -> bool:
+        """Whether a commit that failed so is worth another try: the store may come back."""
+        away = isinstance(error, StoreError) and error.retryable
+        return away and self.since is not None and time.monotonic() - self.since < self.patience
+
+    @property
+    def full(self) -> bool:
+        """More is unwritten than may be (D-9)."""
+        return self.over and not self.lazy and self.outage is None
+
+
+async def patiently(ask: Callable[[], Awaitable[T]], queue: RunQueue) -> T:
+    """Until it is answered, or the patience of that run is at its end."""
+    began, pause = time.monotonic(), FIRST_PAUSE
+    while True:
+        try:
+            return await ask()
+        except StoreError as error:
+            if not error.retryable or queue.poison is not None or time.monotonic() - began >= queue.patience:
+                raise
+        await asyncio.sleep(pause)
+        pause = min(pause * 2, LONGEST_PAUSE)

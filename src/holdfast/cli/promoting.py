@@ -10,7 +10,8 @@ import msgspec
 from holdfast.cli.main import Exit
 from holdfast.cli.screen import PATIENCE, note, print_json, say, table
 from holdfast.errors import InputError
-from holdfast.runs.promoting import Moved, Step, Survey, promote, survey, undo
+from holdfast.runs.promoted import Moved, Step, Survey
+from holdfast.runs.promoting import promote, survey, undo
 from holdfast.store.copying import Held
 from holdfast.types.duration import DurationError, parse_duration
 

@@ -1,4 +1,4 @@
-"""Whether one store may be moved into another: what is asked of both, before anything changes and after it."""
+"""Whether one store may be moved into another: what is asked of both, before anything changes and after."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ async def demand_room(old: Movable, new: Movable, mark: Mark | None) -> Mark | N
 
 
 async def is_empty(half: Movable) -> bool:
-    known = await half.columns()
+    known = await half.shapes()
     for rule in RULES:
         if rule.table in known and await half.count(rule):
             return False

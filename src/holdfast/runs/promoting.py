@@ -11,9 +11,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Sequence
 
-import msgspec
+from msgspec.structs import replace
 
 from holdfast.errors import (
     CheckpointCorruptError,
@@ -30,58 +29,10 @@ from holdfast.runs.promotable import (
     moves_elsewhere,
     no_such_move,
 )
-from holdfast.store.copying import RULES, Held, Mark, Movable, Reached, Rule, Tally, Values, key_of
+from holdfast.runs.promoted import Compared, Moved, Step, Survey, Tell
+from holdfast.store.copying import RULES, Held, Mark, Movable, Reached, Rule, Shape, Tally, Values
 
 _LOOK = 0.2  # seconds between two looks at who still works
-
-
-class Step(msgspec.Struct, frozen=True):
-    """How far it is: `done` of `total` rows; while workers are waited for, who they are."""
-
-    phase: str
-    table: str = ""
-    done: int = 0
-    total: int = 0
-    held: Sequence[Held] = ()
-
-
-Tell = Callable[[Step], None]
-
-
-class Compared(msgspec.Struct, frozen=True):
-    """One table: rows and hash, there and here."""
-
-    table: str
-    rows: int
-    sha256: str
-    arrived: int
-    arrived_sha256: str
-
-    @property
-    def same(self) -> bool:
-        return (self.rows, self.sha256) == (self.arrived, self.arrived_sha256)
-
-
-class Moved(msgspec.Struct, frozen=True, kw_only=True):
-    """What a move did. `already`: it was done before. `anew`: readers of the feed begin anew."""
-
-    source: str
-    target: str
-    tables: list[Compared] = []
-    copied: int = 0
-    seconds: float = 0.0
-    already: bool = False
-    anew: bool = False
-
-
-class Survey(msgspec.Struct, frozen=True, kw_only=True):
-    """What a move would do."""
-
-    source: str
-    target: str
-    tables: dict[str, int]
-    held: list[Held]
-    state: str | None
 
 
 async def promote(
@@ -160,7 +111,8 @@ class _Move:
         self._old = old
         self._new = new
         self._tell = tell
-        self._columns: dict[str, tuple[str, ...]] = {}
+        self._there: dict[str, Shape] = {}  # tables of the source
+        self._here: dict[str, Shape] = {}
         self._copied = 0
         self.copied = 0
 
@@ -174,15 +126,13 @@ class _Move:
         if mark is not None and there is None and mark.state == "moved":
             await self._demand_arrived()
             return False
-        self._columns = await self._demand_alike()
+        await self._demand_alike()
         if there is None:
             there = await self._begin(mark)
-        self.mark = mark or msgspec.structs.replace(
-            there, state="closing", peer=self._new.where, at=await self._old.now()
-        )
+        self.mark = mark or replace(there, state="closing", peer=self._new.where, at=await self._old.now())
         if mark is None:
             await self._old.stop_claims(self.mark)
-        self.mark = msgspec.structs.replace(self.mark, anew=there.anew)
+        self.mark = replace(self.mark, anew=there.anew)
         return True
 
     async def _demand_arrived(self) -> None:
@@ -210,16 +160,20 @@ class _Move:
     async def _last_position(self) -> int:
         return (await self._old.counters())["feed"]
 
-    async def _demand_alike(self) -> dict[str, tuple[str, ...]]:
-        old, new = await self._old.columns(), await self._new.columns()
-        ruled = {rule.table for rule in RULES}
-        if old != new or set(old) != ruled:
-            odd = sorted({*old, *new, *ruled} - {t for t in ruled if t in old and old[t] == new.get(t)})
+    async def _demand_alike(self) -> None:
+        """A table that differs, or that nobody gave a rule, stops the move: nothing is left out silently."""
+        old, new = await self._old.shapes(), await self._new.shapes()
+        rules = {rule.table: rule for rule in RULES}
+        alike = {t for t in rules if t in old and t in new and old[t].columns == new[t].columns}
+        odd = {*old, *new, *rules} - alike
+        if odd:
             raise StoreError(
-                f"The tables of {self._old.where} and {self._new.where} differ: {', '.join(odd)}.",
+                f"The tables of {self._old.where} and {self._new.where} cannot be matched: "
+                f"{', '.join(sorted(odd))}.",
                 hint="Bring both to the schema of this version (`holdfast doctor` shows what is odd).",
             )
-        return new
+        self._there = {t: replace(shape, where=rules[t].where) for t, shape in old.items()}
+        self._here = {t: replace(shape, where=rules[t].where) for t, shape in new.items()}
 
     async def stop(self, *, force: bool, wait: float) -> None:
         """Until nobody works on the source, which is sealed then."""
@@ -261,13 +215,13 @@ class _Move:
 
     async def _copy(self, rule: Rule, was: Reached, total: int) -> None:
         """The next batch is read while one is written."""
-        columns = self._columns[rule.table]
-        batch = await self._old.rows(rule, columns, was.after)
+        shape = self._there[rule.table]
+        batch = await self._old.rows(shape, was.after)
         while not was.done:
-            last = key_of(rule, columns, batch[-1]) if batch else was.after
+            last = shape.key_of(batch[-1]) if batch else was.after
             now = Reached(last, was.rows + len(batch), not batch)
             following, fits = await asyncio.gather(
-                self._next(rule, columns, now), self._new.put(rule, columns, batch, was, now)
+                self._next(shape, now), self._new.put(shape, batch, was, now)
             )
             if not fits:
                 raise StoreBusyError(
@@ -279,17 +233,17 @@ class _Move:
             self._tell(Step("copying", rule.table, self._copied, total))
             was, batch = now, following
 
-    async def _next(self, rule: Rule, columns: Sequence[str], now: Reached) -> list[Values]:
-        return [] if now.done else await self._old.rows(rule, columns, now.after)
+    async def _next(self, shape: Shape, now: Reached) -> list[Values]:
+        return [] if now.done else await self._old.rows(shape, now.after)
 
     async def compare(self) -> list[Compared]:
         """Every row of both halves is read and hashed."""
         compared: list[Compared] = []
         rules = self._rules()
         for rule in rules:
-            columns = self._columns[rule.table]
             there, here = await asyncio.gather(
-                self._tally(self._old, rule, columns), self._tally(self._new, rule, columns)
+                self._tally(self._old, self._there[rule.table]),
+                self._tally(self._new, self._here[rule.table]),
             )
             compared.append(Compared(rule.table, there.rows, there.digest, here.rows, here.digest))
             self._tell(Step("comparing", rule.table, len(compared), len(rules)))
@@ -303,12 +257,12 @@ class _Move:
             )
         return compared
 
-    async def _tally(self, half: Movable, rule: Rule, columns: Sequence[str]) -> Tally:
-        tally = Tally(rule, columns, anew=self.mark.anew)
+    async def _tally(self, half: Movable, shape: Shape) -> Tally:
+        tally = Tally(shape, anew=self.mark.anew)
         after: Values | None = None
-        while batch := await half.rows(rule, columns, after):
+        while batch := await half.rows(shape, after):
             tally.add(batch)
-            after = key_of(rule, columns, batch[-1])
+            after = shape.key_of(batch[-1])
         return tally
 
     async def hand_over(self, target: str, compared: list[Compared]) -> None:

@@ -53,43 +53,54 @@ class Reached(msgspec.Struct, frozen=True):
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """How a table is walked: by its key, which every row has and no two share."""
+    """What becomes of a table."""
 
     table: str
-    key: tuple[str, ...]
     where: str = "true"
     checked: bool = False  # the target makes it of other tables; it must come out the same
     placed: bool = False  # it names positions of the feed, and stays behind where those are given anew
 
 
+class Shape(msgspec.Struct, frozen=True):
+    """A table as its rows travel: by the primary key, in batches; the columns sorted."""
+
+    table: str
+    key: tuple[str, ...]
+    columns: tuple[str, ...]
+    where: str = "true"
+
+    def key_of(self, row: Values) -> Values:
+        return tuple(row[self.columns.index(name)] for name in self.key)
+
+
 RULES: Final = (
-    Rule("flows", ("name", "version")),
-    Rule("codes", ("digest",)),
-    Rule("documents", ("number",)),
+    Rule("flows"),
+    Rule("codes"),
+    Rule("documents"),
     # A condemned blob is named by nobody, and its bytes may be gone.
-    Rule("blobs", ("number",), where="NOT condemned"),
-    Rule("runs", ("key",)),
-    Rule("journal", ("key",)),
-    Rule("events", ("key",)),
-    Rule("blob_refs", ("run_key", "digest")),
-    Rule("inbox", ("id",)),
-    Rule("timers", ("run_key", "token")),
-    Rule("late_reports", ("number",)),
-    Rule("deaths", ("run_key", "term")),
-    Rule("holds", ("number",)),
-    Rule("hold_notes", ("number",)),
-    Rule("hold_keys", ("number",)),
-    Rule("hold_links", ("jti",)),
-    Rule("outbox", ("id",)),
-    Rule("audit", ("tenant", "seq")),
-    Rule("audit_heads", ("tenant",), checked=True),
-    Rule("memories", ("number",)),
-    Rule("schedules", ("tenant", "name")),
-    Rule("gates", ("name",)),
-    Rule("gate_starts", ("gate", "at", "run_key")),
-    Rule("turns", ("tenant",)),
-    Rule("feed", ("pos",)),
-    Rule("feed_marks", ("pos",), placed=True),
+    Rule("blobs", where="NOT condemned"),
+    Rule("runs"),
+    Rule("journal"),
+    Rule("events"),
+    Rule("blob_refs"),
+    Rule("inbox"),
+    Rule("timers"),
+    Rule("late_reports"),
+    Rule("deaths"),
+    Rule("holds"),
+    Rule("hold_notes"),
+    Rule("hold_keys"),
+    Rule("hold_links"),
+    Rule("outbox"),
+    Rule("audit"),
+    Rule("audit_heads", checked=True),
+    Rule("memories"),
+    Rule("schedules"),
+    Rule("gates"),
+    Rule("gate_starts"),
+    Rule("turns"),
+    Rule("feed"),
+    Rule("feed_marks", placed=True),
 )
 
 LEFT: Final = {
@@ -131,13 +142,13 @@ class Half(Protocol):
 
     async def mark(self) -> Mark | None: ...
 
-    async def columns(self) -> dict[str, tuple[str, ...]]:
-        """Of each table that there is, those that travel, sorted."""
+    async def shapes(self) -> dict[str, Shape]:
+        """Of each table that may travel."""
         ...
 
     async def count(self, rule: Rule) -> int: ...
 
-    async def rows(self, rule: Rule, columns: Sequence[str], after: Values | None) -> list[Values]:
+    async def rows(self, shape: Shape, after: Values | None) -> list[Values]:
         """The next batch in the order of the key; none at the end."""
         ...
 
@@ -183,9 +194,7 @@ class Target(Half, Protocol):
 
     async def reached(self) -> dict[str, Reached]: ...
 
-    async def put(
-        self, rule: Rule, columns: Sequence[str], batch: Sequence[Values], was: Reached, now: Reached
-    ) -> bool:
+    async def put(self, shape: Shape, batch: Sequence[Values], was: Reached, now: Reached) -> bool:
         """The rows, and how far it came, in one transaction. False: somebody else was faster."""
         ...
 
@@ -202,15 +211,12 @@ class Movable(Source, Target, Protocol):
     """Every store that can be moved can also be moved to: there is a way back."""
 
 
-def key_of(rule: Rule, columns: Sequence[str], row: Values) -> Values:
-    return tuple(row[columns.index(name)] for name in rule.key)
-
-
-def select(rule: Rule, columns: Iterable[str], table: str, *, begun: bool) -> str:
+def select(shape: Shape, table: str, *, begun: bool) -> str:
     """The statement of `rows`: after the key's values (if begun), the limit."""
-    keys = ", ".join(rule.key)
-    beyond = f"AND ({keys}) > ({', '.join('?' * len(rule.key))})" if begun else ""
-    return f"SELECT {', '.join(columns)} FROM {table} WHERE {rule.where} {beyond} ORDER BY {keys} LIMIT ?"
+    keys = ", ".join(shape.key)
+    beyond = f"AND ({keys}) > ({', '.join('?' * len(shape.key))})" if begun else ""
+    columns = ", ".join(shape.columns)
+    return f"SELECT {columns} FROM {table} WHERE {shape.where} {beyond} ORDER BY {keys} LIMIT ?"
 
 
 def fitting(sizes: Iterable[int], room: int) -> int:
@@ -233,11 +239,11 @@ class Tally:
     """Rows of one table, counted and hashed. The sum of all rows' SHA-256 does not depend on their order:
     a text with a NUL sorts differently in the two dialects."""
 
-    def __init__(self, rule: Rule, columns: Sequence[str], *, anew: bool) -> None:
+    def __init__(self, shape: Shape, *, anew: bool) -> None:
         self.rows = 0
         self._sum = 0
         # Where positions are given anew, their order is what must be the same.
-        self._place = columns.index("pos") if anew and rule.table == "feed" else None
+        self._place = shape.columns.index("pos") if anew and shape.table == "feed" else None
 
     def add(self, batch: Iterable[Values]) -> None:
         for row in batch:

@@ -17,6 +17,7 @@ from holdfast.store.copying import (
     Mark,
     Reached,
     Rule,
+    Shape,
     Values,
     fitting,
     reached_at,
@@ -24,16 +25,21 @@ from holdfast.store.copying import (
 )
 from holdfast.store.sql.postgres import sealing
 from holdfast.store.sql.postgres.address import Settings
-from holdfast.store.sql.postgres.clock import ServerClock
 from holdfast.store.sql.postgres.connect import Conn, written
 from holdfast.store.sql.postgres.line import Line
 from holdfast.store.sql.postgres.migrate import standing
-from holdfast.store.sql.postgres.opening import prepare
 from holdfast.store.sql.postgres.servers import Servers
+from holdfast.store.sql.postgres.store import PostgresStore
 
 _COLUMNS = """
 SELECT table_name, column_name, data_type FROM information_schema.columns
 WHERE table_schema = ? AND is_generated = 'NEVER'"""
+_KEYS = """
+SELECT c.relname, array_agg(a.attname::text ORDER BY k.place)
+FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
+CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY AS k (number, place)
+JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = k.number
+WHERE n.nspname = ? AND i.indisprimary AND NOT c.relispartition GROUP BY c.relname"""
 _IDENTITY = """
 SELECT oid::text || ' ' || pg_postmaster_start_time()::text || ' ' || coalesce(inet_server_port(), 0)::text
 FROM pg_database WHERE datname = current_database()"""
@@ -70,7 +76,7 @@ class PostgresHalf:
         return (await self._line.read(lambda conn: standing(conn, self.where))).expanded > 0
 
     async def prepare(self) -> None:
-        await prepare(self._servers, ServerClock(None))
+        await (await PostgresStore.open(self._settings)).close()
 
     async def identity(self) -> str:
         return f"{await self._line.one(_IDENTITY)} {self._settings.schema}"
@@ -78,25 +84,27 @@ class PostgresHalf:
     async def mark(self) -> Mark | None:
         return await self._line.read(sealing.read_mark)
 
-    async def columns(self) -> dict[str, tuple[str, ...]]:
+    async def shapes(self) -> dict[str, Shape]:
         await self._know_types()
+        keys = await self._line.read(lambda conn: conn.rows(_KEYS, conn.schema))
         return {
-            table: tuple(sorted(set(names) - OWN.get(table, frozenset())))
-            for table, names in self._types.items()
+            table: Shape(
+                table, tuple(key), tuple(sorted(set(self._types[table]) - OWN.get(table, frozenset())))
+            )
+            for table, key in keys
             if table not in LEFT
         }
 
     async def count(self, rule: Rule) -> int:
         return await self._line.one(f"SELECT count(*) FROM @{rule.table} WHERE {rule.where}")
 
-    async def rows(self, rule: Rule, columns: Sequence[str], after: Values | None) -> list[Values]:
+    async def rows(self, shape: Shape, after: Values | None) -> list[Values]:
         async def batch(conn: Conn) -> list[Values]:
-            limit = BATCH if rule.table != "blobs" else await _fitting(conn, after)
-            text = select(rule, columns, f"@{rule.table}", begun=after is not None)
+            limit = BATCH if shape.table != "blobs" else await _fitting(conn, after)
+            text = select(shape, f"@{shape.table}", begun=after is not None)
             return await conn.rows(text, *(after or ()), limit)
 
-        await self._know_types()
-        flags = [i for i, name in enumerate(columns) if self._types[rule.table][name] == "boolean"]
+        flags = self._flags(shape)
         found = await self._line.read(batch)
         return [_carried(values, flags) for values in found] if flags else found
 
@@ -160,21 +168,18 @@ class PostgresHalf:
             for name, after, count, done in await self._line.read(lambda conn: conn.rows(sql))
         }
 
-    async def put(
-        self, rule: Rule, columns: Sequence[str], batch: Sequence[Values], was: Reached, now: Reached
-    ) -> bool:
+    async def put(self, shape: Shape, batch: Sequence[Values], was: Reached, now: Reached) -> bool:
         async def putting(conn: Conn) -> bool:
             new = "INSERT INTO @moved_tables (name, rows, done) VALUES (?, 0, false) ON CONFLICT DO NOTHING"
-            await conn.run(new, rule.table)
+            await conn.run(new, shape.table)
             after = None if now.after is None else msgspec.msgpack.encode(now.after)
-            if not await conn.run(_REACH, after, now.rows, now.done, rule.table, was.rows, was.done):
+            if not await conn.run(_REACH, after, now.rows, now.done, shape.table, was.rows, was.done):
                 return False
             await conn.run("UPDATE @moved SET busy = true")
-            await self._copy_in(conn, rule, columns, batch)
+            await self._copy_in(conn, shape, batch)
             await conn.run("UPDATE @moved SET busy = false")
             return True
 
-        await self._know_types()
         return await self._line.write(putting)
 
     async def open_for_work(self, counters: Counters) -> None:
@@ -191,21 +196,24 @@ class PostgresHalf:
 
     # Rows.
 
-    async def _copy_in(self, conn: Conn, rule: Rule, columns: Sequence[str], batch: Sequence[Values]) -> None:
-        types = self._types[rule.table]
-        flags = frozenset(i for i, name in enumerate(columns) if types[name] == "boolean")
-        kept = [
+    async def _copy_in(self, conn: Conn, shape: Shape, batch: Sequence[Values]) -> None:
+        flags = frozenset(self._flags(shape))
+        kept: list[Values] = [
             tuple(bool(v) if i in flags else written(v) for i, v in enumerate(values)) for values in batch
         ]
-        names = [*columns]
-        if rule.table == "holds":
-            terms = columns.index("terms")
-            kept = [(*values, _also_for(str(values[terms]))) for values in kept]
+        names = [*shape.columns]
+        if shape.table == "holds":
+            terms = names.index("terms")
+            kept = [(*values, _also_for(values[terms])) for values in kept]
             names.append("shared")
-        if rule.table == "feed" and await self._feed_anew(conn):
-            kept = await _placed(conn, columns, kept)
+        if shape.table == "feed" and await self._feed_anew(conn):
+            kept = await _placed(conn, names, kept)
         raw: Any = conn.raw
-        await raw.copy_records_to_table(rule.table, schema_name=conn.schema, columns=names, records=kept)
+        await raw.copy_records_to_table(shape.table, schema_name=conn.schema, columns=names, records=kept)
+
+    def _flags(self, shape: Shape) -> list[int]:
+        types = self._types[shape.table]
+        return [i for i, name in enumerate(shape.columns) if types[name] == "boolean"]
 
     async def _feed_anew(self, conn: Conn) -> bool:
         found = await conn.row("SELECT anew FROM @moved")

@@ -25,6 +25,7 @@ from holdfast.store.copying import (
     Mark,
     Reached,
     Rule,
+    Shape,
     Values,
     fitting,
     reached_at,
@@ -38,6 +39,9 @@ from holdfast.store.sql.sqlite.store import IN_ROW
 from holdfast.store.sql.sqlite.writer import transact
 
 T = TypeVar("T")
+
+_LISTED = frozenset(table for table, _ in LISTS)
+_COUNTED = (("id",), ("number",))  # keys that count up
 
 _HELD = """
 SELECT worker, count(*), max(lease_until) FROM runs WHERE worker IS NOT NULL AND lease_until > ?
@@ -73,8 +77,8 @@ class SqliteHalf:
     async def mark(self) -> Mark | None:
         return await self._read(sealing.read_mark)
 
-    async def columns(self) -> dict[str, tuple[str, ...]]:
-        return await self._read(_columns)
+    async def shapes(self) -> dict[str, Shape]:
+        return await self._read(_shapes)
 
     async def count(self, rule: Rule) -> int:
         def counting(cur: Cursor) -> int:
@@ -83,15 +87,13 @@ class SqliteHalf:
 
         return await self._read(counting)
 
-    async def rows(self, rule: Rule, columns: Sequence[str], after: Values | None) -> list[Values]:
+    async def rows(self, shape: Shape, after: Values | None) -> list[Values]:
         def batch(cur: Cursor) -> list[Values]:
-            limit = BATCH if rule.table != "blobs" else _fitting(cur, after)
-            found = rows(
-                cur, select(rule, columns, rule.table, begun=after is not None), (*(after or ()), limit)
-            )
-            if rule.table == "blobs":
-                found = [self._with_bytes(columns, values) for values in found]
-            return [_carried(rule.table, columns, values) for values in found]
+            limit = BATCH if shape.table != "blobs" else _fitting(cur, after)
+            found = rows(cur, select(shape, shape.table, begun=after is not None), (*(after or ()), limit))
+            if shape.table == "blobs":
+                return [self._with_bytes(shape, values) for values in found]
+            return [_carried(shape, values) for values in found] if shape.table in _LISTED else found
 
         return await self._read(batch)
 
@@ -152,23 +154,21 @@ class SqliteHalf:
         found = await self._read(lambda cur: rows(cur, "SELECT name, after, rows, done FROM moved_tables"))
         return {name: reached_at(after, count, done) for name, after, count, done in found}
 
-    async def put(
-        self, rule: Rule, columns: Sequence[str], batch: Sequence[Values], was: Reached, now: Reached
-    ) -> bool:
-        kept = [self._kept(rule.table, columns, values) for values in batch]
-        into = f"INSERT INTO {rule.table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+    async def put(self, shape: Shape, batch: Sequence[Values], was: Reached, now: Reached) -> bool:
+        kept = [self._kept(shape, values) for values in batch]
+        names, places = ", ".join(shape.columns), ", ".join("?" * len(shape.columns))
 
         def putting(cur: Cursor) -> bool:
             cur.execute(
                 "INSERT INTO moved_tables (name, rows, done) VALUES (?, 0, 0) ON CONFLICT DO NOTHING",
-                (rule.table,),
+                (shape.table,),
             )
             after = None if now.after is None else msgspec.msgpack.encode(now.after)
-            cur.execute(_REACH, (after, now.rows, now.done, rule.table, was.rows, was.done))
+            cur.execute(_REACH, (after, now.rows, now.done, shape.table, was.rows, was.done))
             if cur.connection.changes() != 1:
                 return False
             cur.execute("UPDATE moved SET busy = 1")
-            cur.executemany(into, kept)
+            cur.executemany(f"INSERT INTO {shape.table} ({names}) VALUES ({places})", kept)
             cur.execute("UPDATE moved SET busy = 0")
             return True
 
@@ -193,19 +193,21 @@ class SqliteHalf:
 
     # Rows.
 
-    def _with_bytes(self, columns: Sequence[str], values: Values) -> Values:
+    def _with_bytes(self, shape: Shape, values: Values) -> Values:
         """A blob's bytes travel with its row, wherever they lie here."""
-        found = dict(zip(columns, values, strict=True))
+        found = dict(zip(shape.columns, values, strict=True))
         if found["place"] == "file":
             found |= {"place": "row", "data": self._blobs.get_now(found["digest"])}
         return tuple(found.values())
 
-    def _kept(self, table: str, columns: Sequence[str], values: Values) -> Values:
-        found = dict(zip(columns, values, strict=True))
-        for name in columns:
-            if (table, name) in LISTS:
+    def _kept(self, shape: Shape, values: Values) -> Values:
+        if shape.table not in _LISTED and shape.table != "blobs":
+            return values
+        found = dict(zip(shape.columns, values, strict=True))
+        for name in shape.columns:
+            if (shape.table, name) in LISTS:
                 found[name] = msgspec.json.encode(found[name]).decode() if found[name] else "[]"
-        if table == "blobs" and found["place"] == "row" and len(found["data"]) > IN_ROW:
+        if shape.table == "blobs" and found["place"] == "row" and len(found["data"]) > IN_ROW:
             # The file first: a file that nobody names is garbage, a row without its file is a loss.
             self._blobs.put_now(found["digest"], found["data"])
             found |= {"place": "file", "data": None}
@@ -236,22 +238,22 @@ def _now() -> int:
     return time.time_ns() // 1000
 
 
-def _columns(cur: Cursor) -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
-    for table in sealing.tables(cur):
-        if table not in LEFT:
-            # hidden 2 and 3: generated of the others.
-            names = [r[1] for r in rows(cur, f"PRAGMA table_xinfo({table})") if r[6] == 0]
-            found[table] = tuple(sorted(set(names) - OWN.get(table, frozenset())))
-    return found
+def _shapes(cur: Cursor) -> dict[str, Shape]:
+    return {table: _shape(cur, table) for table in sealing.tables(cur) if table not in LEFT}
 
 
-def _carried(table: str, columns: Sequence[str], values: Values) -> Values:
-    if table != "holds":
-        return values
+def _shape(cur: Cursor, table: str) -> Shape:
+    # cid, name, type, notnull, default, pk (its place in the key), hidden (2 and 3: generated of the others)
+    found = rows(cur, f"PRAGMA table_xinfo({table})")
+    own = OWN.get(table, frozenset())
+    key = [r[1] for r in sorted(found, key=lambda r: r[5]) if r[5]]
+    return Shape(table, tuple(key), tuple(sorted(r[1] for r in found if r[6] == 0 and r[1] not in own)))
+
+
+def _carried(shape: Shape, values: Values) -> Values:
     return tuple(
-        msgspec.json.decode(value) if (table, name) in LISTS else value
-        for name, value in zip(columns, values, strict=True)
+        msgspec.json.decode(value) if (shape.table, name) in LISTS else value
+        for name, value in zip(shape.columns, values, strict=True)
     )
 
 
@@ -265,22 +267,9 @@ def _counters(cur: Cursor) -> dict[str, int]:
     """Runs count in a table of SQLite's own; the others go on behind their last row."""
     found = row(cur, "SELECT seq FROM sqlite_sequence WHERE name = 'runs'")
     counters = {"runs": 0 if found is None else int(found[0])}
-    for table, column in COUNTED.items():
-        last = row(cur, f"SELECT coalesce(max({column}), 0) FROM {table}")
-        counters[table] = 0 if last is None else int(last[0])
-    last = row(cur, _LAST_POSITION)
-    return {**counters, "feed": 0 if last is None else int(last[0])}
-
-
-COUNTED = {
-    "inbox": "id",
-    "late_reports": "number",
-    "blobs": "number",
-    "memories": "number",
-    "holds": "number",
-    "hold_notes": "number",
-    "hold_keys": "number",
-    "outbox": "id",
-    "documents": "number",
-    "turns": "turn",
-}
+    counted = {shape.table: shape.key[0] for shape in _shapes(cur).values() if shape.key in _COUNTED}
+    for table, column in {**counted, "turns": "turn"}.items():
+        ((last,),) = rows(cur, f"SELECT coalesce(max({column}), 0) FROM {table}")
+        counters[table] = last
+    ((counters["feed"],),) = rows(cur, _LAST_POSITION)
+    return counters

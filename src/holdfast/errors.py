@@ -26,6 +26,7 @@ HoldfastError
 │   ├── HoldNotFoundError           no question of that id
 │   ├── SkillNotFoundError          no such skill or version
 │   ├── DeploymentNotFoundError     no such deployment
+│   ├── ScheduleNotFoundError       no such schedule
 │   └── FlowNotFoundError           no flow of that name is loaded here
 ├── ConflictError               somebody else was first, or the thing has moved on
 │   ├── HoldDecidedError            names the winner
@@ -44,6 +45,7 @@ HoldfastError
 │   ├── RunBusyError                another worker has the run
 │   ├── RunReadOnlyError            imported history: it can be read and forked, not advanced
 │   ├── OlderWorkerError            code of an older version is at work on the store
+│   ├── HistoryLostError            the store lost part of the run's history; somebody has to accept that
 │   ├── VersionMismatchError        the graph differs from the one the run was started on
 │   ├── WorkerNameTakenError        another live worker has that name
 │   └── LeaseLostError              another worker took the run over; stop quietly
@@ -213,6 +215,10 @@ class DeploymentNotFoundError(NotFoundError):
     code = "deployment_not_found"
 
 
+class ScheduleNotFoundError(NotFoundError):
+    code = "schedule_not_found"
+
+
 class FlowNotFoundError(NotFoundError):
     code = "flow_not_found"
 
@@ -288,6 +294,10 @@ class RunReadOnlyError(ConflictError):
 class OlderWorkerError(ConflictError):
     code = "older_worker"
     retryable = True
+
+
+class HistoryLostError(ConflictError):
+    code = "history_lost"
 
 
 class VersionMismatchError(ConflictError):

@@ -1,4 +1,4 @@
-"""What a house keeps beside its runs: skills, and the deployments that bind them to flows."""
+"""What a house keeps beside its runs: skills, deployments that bind them to flows, schedules."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from holdfast.frontends.python import FlowBuilder
     from holdfast.holds.deploying.deployments import Deployments
     from holdfast.holds.deploying.skills import SkillRegistry
+    from holdfast.runs.scheduling.desk import Schedules
     from holdfast.store.base import Store
 
 
@@ -32,6 +33,12 @@ class Deploying:
         from holdfast.holds.deploying.deployments import Deployments
 
         return Deployments(await self.open())
+
+    async def schedules(self) -> Schedules:
+        """Schedules of the store: put, list, pause, resume, trigger, drop."""
+        from holdfast.runs.scheduling.desk import Schedules
+
+        return Schedules(await self.open())
 
     async def deploy(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from functools import cached_property
 from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,7 +18,7 @@ from holdfast.runs.calling import build_state
 from holdfast.runs.service import RunService
 from holdfast.store.base import RunRow
 from holdfast.types.event import Event
-from holdfast.types.ids import RunId
+from holdfast.types.ids import DEFAULT_TENANT, RunId
 from holdfast.types.status import ENDED, RunStatus
 
 if TYPE_CHECKING:
@@ -34,6 +35,21 @@ class Flow(AgentNodes):
     def program(self) -> Program:
         """The compiled form; compiled once, until something is added."""
         return self.compile()
+
+    def schedule(self, name: str, **plan: Any) -> None:
+        """Workers that carry this flow put that schedule when they start: one of `cron`, `every` and `at`,
+        and the other settings of `house.schedules().put`. What an operator changes stays as they left it;
+        a schedule that is no longer declared goes on until somebody drops it. Raises InputError."""
+        from holdfast.runs.scheduling.asking import demand_name, make_plan
+
+        tenant = plan.pop("tenant", DEFAULT_TENANT)
+        make_plan(0, **plan)
+        self.declared[tenant, demand_name(name)] = plan
+
+    @cached_property
+    def declared(self) -> dict[tuple[str, str], dict[str, Any]]:
+        """What `schedule` has declared, by tenant and name."""
+        return {}
 
     async def run(
         self, given: Any = None, *, on: Holdfast | None = None, run_id: str | None = None, **options: Any

@@ -31,6 +31,7 @@ class Worker:
         **options: Any,
     ) -> None:
         self.house = on or default_house()
+        self._flows = flows
         for flow in flows:
             self.house.carry(flow.program())
         self._options: dict[str, Any] = {
@@ -41,6 +42,7 @@ class Worker:
     async def _made(self) -> RunWorker:
         if self._worker is None:
             self._worker = RunWorker(await self.house.new_service(), **self._options)
+            await self._declare()
         return self._worker
 
     async def arrive(self) -> None:
@@ -48,6 +50,13 @@ class Worker:
 
         Raises WorkerNameTakenError where another live worker has its name."""
         await (await self._made()).arrive()
+
+    async def _declare(self) -> None:
+        """Schedules that the flows declare; what an operator changed stays."""
+        for flow in self._flows:
+            for (tenant, name), plan in flow.declared.items():
+                schedules = await self.house.schedules()
+                await schedules.put(name, flow, tenant=tenant, by="service:worker", declared=True, **plan)
 
     async def serve(self) -> None:
         """Until `stop`."""

@@ -12,12 +12,14 @@ from holdfast.errors import (
     LeaseLostError,
     SchemaTooNewError,
     StoreError,
+    StoreMovedError,
     VersionMismatchError,
 )
 from holdfast.runs.driver import Driver
 from holdfast.runs.handing import Hands
 from holdfast.runs.keeping import Keeper
 from holdfast.runs.presence import Presence
+from holdfast.runs.scheduling.firing import Scheduler
 from holdfast.runs.service import RunService
 from holdfast.runs.sweeps import Reaper, TimerSweep
 from holdfast.store.base import Claim, ClaimRequest
@@ -88,6 +90,7 @@ class Worker:
             self.store, clock, every=lease / 3, max_recoveries=max_recoveries, backoff=backoff
         )
         self.timers = TimerSweep(self.store, clock, every=poll)
+        self.scheduler = Scheduler(service, every=poll)
         self.holds = self.runtime.sweeper
         self.holds.look, self.holds.every = poll, self.runtime.settings.hold_sweep
         settings = self.runtime.settings
@@ -106,7 +109,8 @@ class Worker:
     async def serve(self) -> None:
         """Until `stop`. A store that is busy or away is waited for.
 
-        Raises WorkerNameTakenError where another live worker has its name, or took it meanwhile."""
+        Raises WorkerNameTakenError where another live worker has its name, or took it meanwhile, and
+        StoreMovedError where the store is moved away: what runs may finish its step."""
         await self.arrive()
         sweeps = [asyncio.create_task(self._anew(duty)) for duty in self._duties()]
         self._claiming = asyncio.create_task(self._claim_forever())
@@ -148,6 +152,7 @@ class Worker:
     def _duties(self) -> list[Duty]:
         """What a worker does beside its runs, each until it is cancelled."""
         duties: list[Duty] = [self.reaper.serve, self.timers.serve, self.holds.serve, self.keeper.serve]
+        duties.append(self.scheduler.serve)
         arbiter, deliverer = self.runtime.arbiter, self.runtime.deliverer
         if arbiter is not None:
             duties.append(partial(arbiter.serve, self.runtime.clock, self.poll))
@@ -212,6 +217,7 @@ class Worker:
             self._stopping = False
 
     async def _work_once(self) -> bool:
+        await self.scheduler.sweep()
         await self.timers.sweep()
         await self.runtime.sweep_holds()
         await self.reaper.sweep()
@@ -240,6 +246,8 @@ class Worker:
             try:
                 taken = await self._claim()
                 pause = FIRST_PAUSE
+            except StoreMovedError:
+                raise  # nothing will ever be claimed here again; what runs may end
             except StoreError as error:
                 log.warning("the store did not answer, trying again in %.1f s: %s", pause, error)
                 await self._interruptibly(self.runtime.clock.sleep, pause)

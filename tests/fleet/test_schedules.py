@@ -1,0 +1,300 @@
+"""Schedules under a clock that the test moves: what is started when, what was missed, what overlaps."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from holdfast import Flow, Holdfast, Worker
+from holdfast.errors import InputError, KeyMissingError, ScheduleNotFoundError
+from holdfast.testing.clock import FakeClock
+from holdfast.types.clock import MICROS
+from holdfast.types.status import RunStatus
+from tests.fleet.office import NAME, Office
+
+pytestmark = [pytest.mark.anyio, pytest.mark.covers("FLEET-WORK-10")]
+
+BEGIN = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
+ALL = {"missed": "all", "overlap": "allow"}
+
+
+@dataclass
+class Amount:
+    amount: int = 0
+
+
+@pytest.fixture
+async def office() -> AsyncIterator[Office]:
+    clock = FakeClock(BEGIN)
+    async with Holdfast("memory:", clock=clock) as house:
+        made = Office(house, clock)
+        yield made
+        await made.worker.close()
+
+
+async def test_each_instant_starts_one_run_that_says_what_started_it(office: Office) -> None:
+    await office.put(cron="0 9,10 * * *", lane="slow", priority=3, tenant="default")
+    assert await office.after(minutes=59) == []
+    assert await office.after(minutes=1) == ["09:00"]
+    assert await office.after() == await office.after(minutes=30) == ["09:00"]
+    assert await office.after(minutes=30) == ["09:00", "10:00"]
+    rows = await office.runs()
+    assert {(row.started_by, row.lane, row.priority, row.status) for row in rows} == {
+        ("schedule:daily", "slow", 3, RunStatus.completed)
+    }
+    found = await office.get()
+    assert (found.last_run, found.next_at) == (rows[-1].id, office.clock.now() + 23 * 3600 * MICROS)
+
+
+async def test_interval_is_anchored_in_time_and_not_at_its_making(office: Office) -> None:
+    office.clock.advance(minutes=7)
+    await office.put(every="15m")
+    assert await office.after(minutes=9) == ["08:15"]
+    assert await office.after(minutes=15) == ["08:15", "08:30"]
+    await office.put(every="15m", anchor="2026-01-01T00:05")
+    assert await office.after(minutes=15) == ["08:15", "08:30", "08:35"]
+
+
+async def test_one_off_fires_once_and_is_over(office: Office) -> None:
+    await office.put(at="2026-03-02T08:30")
+    assert await office.after(days=2) == ["08:30"]
+    found = await office.get()
+    assert (found.over, found.next_at) == (True, None)
+    assert await office.after(days=900) == ["08:30"]
+
+
+async def test_nothing_fires_before_its_start_or_after_its_end(office: Office) -> None:
+    await office.put(every="1h", start="2026-03-02T10:00", end="2026-03-02T11:00", **ALL)
+    assert await office.after(hours=24) == ["10:00", "11:00"]
+    assert (await office.get()).over
+
+
+# ---------------------------------------------------------------------- what was missed
+
+
+async def test_newest_missed_instant_is_caught_up_when_the_policy_is_last(office: Office) -> None:
+    await office.put(every="10m")
+    assert await office.after(hours=1, minutes=5) == ["09:00"]
+    assert await office.after(minutes=5) == ["09:00", "09:10"]
+
+
+async def test_missed_instants_are_passed_over_when_the_policy_is_skip(office: Office) -> None:
+    await office.put(every="10m", missed="skip", grace="2m")
+    assert await office.after(hours=1, minutes=3) == []
+    assert await office.after(minutes=7) == ["09:10"]
+    # Two minutes late still is on time.
+    assert await office.after(minutes=12) == ["09:10", "09:20"]
+
+
+async def test_every_missed_instant_is_caught_up_in_order_when_the_policy_is_all(office: Office) -> None:
+    await office.put(every="10m", **ALL)
+    assert await office.after(minutes=45) == ["08:10", "08:20", "08:30", "08:40"]
+    assert await office.after(minutes=5) == ["08:10", "08:20", "08:30", "08:40", "08:50"]
+    assert (await office.get()).standing.trouble == ""
+
+
+async def test_catching_up_is_bounded_and_that_is_told(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.runs.scheduling.firing.AT_MOST", 3)
+    await office.put(every="10m", **ALL)
+    assert await office.after(minutes=125) == ["09:40", "09:50", "10:00"]
+    assert "those before 2026-03-02T09:40:00Z are passed over" in (await office.get()).standing.trouble
+
+
+# ---------------------------------------------------------------------- what overlaps
+
+
+async def test_instant_is_passed_over_when_the_run_before_is_under_way(office: Office) -> None:
+    await office.put(every="10m", input={"slow": True})
+    assert await office.after(minutes=10) == ["08:10"]
+    assert await office.after(minutes=10) == ["08:10"]
+    assert (await office.get()).standing.passed == 1
+    await office.answer_all()
+    assert await office.after(minutes=10) == ["08:10", "08:30"]
+
+
+async def test_instants_start_beside_each_other_when_they_may_overlap(office: Office) -> None:
+    await office.put(every="10m", input={"slow": True}, overlap="allow")
+    await office.after(minutes=10)
+    assert await office.after(minutes=10) == ["08:10", "08:20"]
+    assert {row.status for row in await office.runs()} == {RunStatus.pending_input}
+
+
+async def test_instant_waits_for_the_run_before(office: Office) -> None:
+    await office.put(every="10m", input={"slow": True}, overlap="wait", missed="all")
+    await office.after(minutes=10)
+    assert await office.after(minutes=20) == ["08:10"]
+    await office.answer_all()
+    assert await office.after(seconds=5) == ["08:10", "08:20"]
+    await office.answer_all()
+    assert await office.after(seconds=5) == ["08:10", "08:20", "08:30"]
+
+
+async def test_run_before_is_cancelled_when_the_next_instant_comes(office: Office) -> None:
+    await office.put(every="10m", input={"slow": True}, overlap="cancel")
+    await office.after(minutes=10)
+    assert await office.after(minutes=10) == ["08:10", "08:20"]
+    assert [row.status for row in await office.runs()] == [RunStatus.cancelled, RunStatus.pending_input]
+
+
+# ---------------------------------------------------------------------- what does not fit
+
+
+async def test_input_that_does_not_fit_is_refused_where_the_flow_is_known(office: Office) -> None:
+    flow = typed()
+    schedules = await office.schedules()
+    with pytest.raises(InputError, match="the input does not fit flow 'typed'"):
+        await schedules.put("typed", flow, every="1h", input={"amount": "many"})
+    with pytest.raises(ScheduleNotFoundError):
+        await schedules.get("typed")
+
+
+async def test_input_that_does_not_fit_is_told_and_the_next_instant_comes(office: Office) -> None:
+    """By its name only, nobody could try it."""
+    schedules = await office.schedules()
+    flow = typed()
+    await schedules.put("typed", "typed", every="1h", input={"amount": "many"})
+    worker = Worker(flow, on=office.house)
+    office.clock.advance(hours=1)
+    await worker.run_until_idle()
+    found = await schedules.get("typed")
+    assert "no run was started for 2026-03-02T09:00:00Z" in found.standing.trouble
+    assert found.last_run is None
+    await schedules.put("typed", flow, every="1h", input={"amount": 3})
+    office.clock.advance(hours=1)
+    await worker.run_until_idle()
+    found = await schedules.get("typed")
+    assert (found.standing.trouble, found.last_run is None) == ("", False)
+    await worker.close()
+
+
+def typed() -> Flow:
+    flow = Flow("typed", Amount, effect="pure")
+
+    async def look(s: Any) -> dict[str, Any]:
+        return {}
+
+    flow.node(id="look")(look)
+    return flow
+
+
+async def test_schedule_of_a_flow_that_nobody_carries_stays_due(office: Office) -> None:
+    schedules = await office.schedules()
+    await schedules.put("other", "unknown", every="1h")
+    assert await office.after(hours=3) == []
+    assert ((await schedules.get("other")).next_at or 0) < office.clock.now()
+
+
+# ---------------------------------------------------------------------- operating
+
+
+async def test_paused_schedule_fires_nothing_and_catches_nothing_up(office: Office) -> None:
+    schedules = await office.schedules()
+    await office.put(every="10m", missed="all")
+    found = await schedules.pause(NAME, reason="stocktaking", by="user:dana")
+    assert (found.paused, found.next_at, found.standing.reason) == (True, None, "stocktaking")
+    assert await office.after(hours=1) == []
+    await office.put(every="20m", missed="all")
+    assert (await office.get()).paused
+    await schedules.resume(NAME)
+    assert await office.after(minutes=25) == ["09:20"]
+
+
+async def test_run_by_hand_is_started_once_also_in_a_pause_and_is_of_who_asked(office: Office) -> None:
+    schedules = await office.schedules()
+    await office.put(cron="@daily", input={"slow": False})
+    await schedules.pause(NAME)
+    run = await schedules.trigger(NAME, by="user:dana", input={"slow": True})
+    assert await office.after() == ["08:00"]
+    await office.after(minutes=1)
+    (row,) = await office.runs()
+    assert (row.id, row.started_by, row.status) == (run, "user:dana", RunStatus.pending_input)
+    found = await office.get()
+    assert (found.next_at, found.paused, found.standing.asked) == (None, True, ())
+
+
+async def test_change_of_what_it_starts_leaves_its_next_instant(office: Office) -> None:
+    await office.put(every="1h")
+    office.clock.advance(minutes=90)
+    assert (await office.put(every="1h", input={"slow": False})).next_at == office.clock.now() - 1800 * MICROS
+    assert (await office.put(every="2h")).next_at == office.clock.now() + 1800 * MICROS
+
+
+async def test_dropped_schedule_fires_no_more(office: Office) -> None:
+    schedules = await office.schedules()
+    await office.put(every="10m")
+    await schedules.drop(NAME)
+    assert await office.after(hours=1) == []
+    for act in (schedules.get, schedules.pause, schedules.resume, schedules.trigger, schedules.drop):
+        with pytest.raises(ScheduleNotFoundError, match="there is no schedule 'daily'"):
+            await act(NAME)
+
+
+async def test_declared_schedule_is_put_by_a_worker_until_an_operator_changes_it(office: Office) -> None:
+    schedules = await office.schedules()
+    office.flow.schedule("hourly", every="1h", stamp="at")
+    assert await office.after(minutes=60) == []
+    assert await office.after(minutes=60) == ["10:00"]
+    office.flow.schedule("hourly", every="30m", stamp="at")
+    await office.worker.close()
+    assert await office.after(minutes=30) == ["10:00"]
+    assert await office.after(minutes=30) == ["10:00", "11:00"]
+    await schedules.put("hourly", office.flow, every="2h", stamp="at")
+    office.flow.schedule("hourly", every="5m", stamp="at")
+    await office.worker.close()
+    await office.after()
+    assert (await schedules.get("hourly")).plan.every == 2 * 3600 * MICROS
+
+
+async def test_declared_schedule_that_is_over_keeps_no_worker_from_starting(office: Office) -> None:
+    office.flow.schedule("once", at="2020-01-01T00:00")
+    assert await office.after() == []
+    assert (await (await office.schedules()).get("once")).over
+    with pytest.raises(InputError, match="'61' is no minute"):
+        office.flow.schedule("never", cron="61 * * * *")
+
+
+async def test_workers_sleep_ends_when_the_next_is_due(office: Office) -> None:
+    from holdfast.runs.scheduling.firing import Scheduler
+
+    service = await office.house.service()
+    service.runtime.carry(office.flow.program())
+    await office.put(every="10m")
+    scheduler = Scheduler(service, every=5.0)
+    due = await office.house.open()
+    assert scheduler._pause(await due.next_schedule(("report",))) == 5.0
+    office.clock.advance(seconds=598.5)
+    assert scheduler._pause(await due.next_schedule(("report",))) == 1.5
+
+
+async def test_input_is_encrypted_and_who_has_no_key_leaves_it_to_others() -> None:
+    from holdfast.checkpoint.keys import EVERYBODY, StaticKeys, new_scope, with_scope
+    from holdfast.store.memory import MemoryStore
+
+    clock = FakeClock(BEGIN)
+    inner = MemoryStore(clock)
+    ring = StaticKeys(with_scope(None, EVERYBODY, new_scope(BEGIN)))
+    async with Holdfast(inner, clock=clock, keys=ring) as house:
+        office = Office(house, clock)
+        await office.put(every="1h", input={"slow": False, "iban": "DE02"})
+        row = await inner.schedule("default", NAME)
+        assert row is not None
+        assert b"DE02" not in row.body
+        assert (await office.get()).plan.input["iban"] == "DE02"
+        clock.advance(hours=1)
+        from holdfast.runs.vault import Vault
+        from holdfast.runs.vaulted import vaulted
+
+        async with Holdfast(vaulted(inner, Vault(None)), clock=clock) as blind:
+            worker = Worker(office.flow, on=blind)
+            await worker.run_until_idle()
+            await worker.close()
+            with pytest.raises(KeyMissingError):
+                await (await blind.schedules()).get(NAME)
+        assert await office.after() == ["09:00"]
+        await office.worker.close()

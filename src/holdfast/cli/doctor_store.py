@@ -78,11 +78,33 @@ def _room(file: Path) -> Finding:
 
 async def of_store(service: RunService, store: str | None, *, deep: bool) -> AsyncIterator[Finding]:
     facts = await service.store.examine(deep=deep)
-    yield Finding("schema", OK, f"its schema is number {facts.schema}, its size {facts.size / _MB:,.1f} MB")
+    yield _schema(facts)
+    yield _drift(facts)
     yield _structure(facts, deep=deep)
     yield await _keys(service)
     yield await _blobs(service, facts, deep=deep)
     yield _leases(facts)
+
+
+def _schema(facts: StoreFacts) -> Finding:
+    said = f"its schema is number {facts.schema}, its size {facts.size / _MB:,.1f} MB"
+    if facts.unfinished:
+        todo = "when every worker has this version: holdfast migrate --finish"
+        return Finding("schema", WARN, f"{said}; the upgrade to it is not finished", todo)
+    return Finding("schema", OK, said)
+
+
+def _drift(facts: StoreFacts) -> Finding:
+    """Somebody's own tables and columns are theirs to have: they are mentioned, no more."""
+    grave = [each for each in facts.drift if each.grave]
+    told = [f"{each.what}{f': {each.todo}' if each.todo else ''}" for each in grave or facts.drift]
+    if grave:
+        said = f"{len(grave)} things in the schema are not as Holdfast made them"
+        todo = "each with what to do; or ask whoever changed it"
+        return Finding("drift", FAIL, said, todo, told)
+    if told:
+        return Finding("drift", OK, "the schema is as Holdfast made it, with additions", "", few(told))
+    return Finding("drift", OK, "the schema is as Holdfast made it")
 
 
 def _structure(facts: StoreFacts, *, deep: bool) -> Finding:

@@ -400,6 +400,14 @@ class StoreFacts(msgspec.Struct, frozen=True, kw_only=True):
     lapsed: list[RunId]  # runs whose lease is over and that nobody has freed yet
     blobs: int
     unreferenced: int  # blobs that no run names: garbage until a prune collects them
+class Drift(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the structure of a store is not what Holdfast made. Not `grave`: somebody's own, or a setting."""
+
+    what: str
+    todo: str
+    grave: bool
+
+
     condemned: int
     missing: list[bytes]  # blobs that runs name and that are not there: lost values
     outside: list[bytes] = []  # `deep`: blobs whose bytes somebody else keeps
@@ -412,6 +420,8 @@ class Examined(Protocol):
         ...
 
 
+    drift: list[Drift] = []
+    unfinished: list[int] = []  # migrations whose second half is still to come
 class Store(
     Examined,
     Runs,

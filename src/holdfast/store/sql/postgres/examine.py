@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from holdfast.store.base import StoreFacts
+from holdfast.store.sql.postgres.catalogue import expected_catalogue, read_catalogue
 from holdfast.store.sql.postgres.connect import Conn
+from holdfast.store.sql.postgres.drift import drift_of
 from holdfast.types.ids import RunId
 
 _MANY = 1000
@@ -18,15 +20,10 @@ _MISSING = """
 SELECT DISTINCT refs.digest FROM @blob_refs AS refs
 WHERE NOT EXISTS (SELECT 1 FROM @blobs AS blobs WHERE blobs.digest = refs.digest) LIMIT ?"""
 _OUTSIDE = "SELECT digest FROM @blobs WHERE place = 'elsewhere' AND NOT condemned ORDER BY number"
-_SCHEMA = (
-    "SELECT max(number) FROM (SELECT number FROM @migrations UNION ALL SELECT number FROM @halves) AS n"
-)
+_SCHEMA = "SELECT max(number) FROM (SELECT number FROM @migrations UNION ALL SELECT number FROM @halves) AS n"
 _SIZE = """
 SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class AS c
 JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname = ? AND c.relkind = 'r'"""
-_INVALID = """
-SELECT c.relname FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
-JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname = ? AND NOT i.indisvalid"""
 # A dump that was loaded elsewhere: transactions are counted anew there, and the feed would stand still.
 _AHEAD = """
 SELECT max(pos) > pg_snapshot_xmax(pg_current_snapshot())::text::bigint << 20 FROM @feed"""
@@ -34,6 +31,7 @@ SELECT max(pos) > pg_snapshot_xmax(pg_current_snapshot())::text::bigint << 20 FR
 
 async def examine(conn: Conn, now: int | None, *, deep: bool) -> StoreFacts:
     blobs = await conn.row(_BLOBS) or (0, 0, 0)
+    found = await read_catalogue(conn)
     return StoreFacts(
         schema=await _number(conn, _SCHEMA),
         size=await _number(conn, _SIZE, conn.schema),
@@ -44,11 +42,13 @@ async def examine(conn: Conn, now: int | None, *, deep: bool) -> StoreFacts:
         unreferenced=blobs[2],
         missing=[digest for (digest,) in await conn.rows(_MISSING, _MANY)],
         outside=[digest for (digest,) in await conn.rows(_OUTSIDE)] if deep else [],
+        drift=drift_of(expected_catalogue(), found, conn.schema),
+        unfinished=[number for (number,) in await conn.rows("SELECT number FROM @halves ORDER BY number")],
     )
 
 
 async def _problems(conn: Conn) -> list[str]:
-    problems = [f"the index {name} is not valid" for (name,) in await conn.rows(_INVALID, conn.schema)]
+    problems: list[str] = []
     ahead = await conn.row(_AHEAD)
     if ahead is not None and ahead[0]:
         problems.append("the feed has positions ahead of this server's transactions (a dump loaded anew?)")

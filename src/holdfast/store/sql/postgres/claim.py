@@ -7,39 +7,68 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.store.base import Claim, ClaimRequest
+from holdfast.store.porter import Porter, Taken
+from holdfast.store.sql.choosing import Choice, Ready, Standing
+from holdfast.store.sql.postgres import gates
 from holdfast.store.sql.postgres.connect import Conn, Row
 from holdfast.store.sql.postgres.runs import COLUMNS, run_row
 from holdfast.types.record import Lease
 from holdfast.types.status import RunStatus
 
-_LAST_IN_LINE = 1 << 60
-_ROUNDS = 5
+ROUNDS = 5
 
 _READY = """runs.worker IS NULL AND runs.ready_at <= t.now
 AND runs.status NOT IN ('completed', 'failed', 'cancelled')"""
 _SERVED = """(t.lanes IS NULL OR runs.lane = ANY(t.lanes))
 AND (t.versions IS NULL OR runs.version = ANY(t.versions)) AND runs.key <> ALL (t.tried)"""
-# First which priorities and tenants there are, one step into the index for each; then a few runs of each.
-_CANDIDATES = f"""
+_FREE = f"{_READY} AND runs.gate = '' AND {_SERVED}"
+_LINED = f"{_READY} AND runs.gate <> '' AND {_SERVED}"
+# As in the index: what runs have in common that the same first gate lets pass or not (`porter.line_of`).
+_SIGN = "(CASE WHEN runs.status = 'pending' THEN '+' ELSE '-' END"
+_LINE = f"{_SIGN} || split_part(runs.gate, '/', 1))"
+# First which priorities, tenants and lines there are, one step into the index for each.
+_GROUPS = f"""
 WITH RECURSIVE t AS (
     SELECT @now(?::bigint) AS now, ?::text[] AS lanes, ?::text[] AS versions, ?::bigint[] AS tried
 ), groups AS (
-    (SELECT runs.urgency, runs.tenant FROM @runs AS runs, t WHERE {_READY} AND {_SERVED}
+    (SELECT runs.urgency, runs.tenant FROM @runs AS runs, t WHERE {_FREE}
      ORDER BY runs.urgency, runs.tenant LIMIT 1)
     UNION ALL
     SELECT found.urgency, found.tenant FROM groups CROSS JOIN LATERAL (
         SELECT runs.urgency, runs.tenant FROM @runs AS runs, t
-        WHERE {_READY} AND {_SERVED} AND (runs.urgency, runs.tenant) > (groups.urgency, groups.tenant)
+        WHERE {_FREE} AND (runs.urgency, runs.tenant) > (groups.urgency, groups.tenant)
         ORDER BY runs.urgency, runs.tenant LIMIT 1) AS found
-)
-SELECT groups.urgency, groups.tenant, found.ready_at, found.key,
+), lines AS (
+    (SELECT runs.urgency, runs.tenant, {_LINE} AS line FROM @runs AS runs, t WHERE {_LINED}
+     ORDER BY runs.urgency, runs.tenant, {_LINE} LIMIT 1)
+    UNION ALL
+    SELECT found.urgency, found.tenant, found.line FROM lines CROSS JOIN LATERAL (
+        SELECT runs.urgency, runs.tenant, {_LINE} AS line FROM @runs AS runs, t
+        WHERE {_LINED} AND (runs.urgency, runs.tenant, {_LINE}) > (lines.urgency, lines.tenant, lines.line)
+        ORDER BY runs.urgency, runs.tenant, {_LINE} LIMIT 1) AS found
+)"""
+_OF_TENANT = """
        (SELECT count(*) FROM @runs AS runs WHERE runs.worker IS NOT NULL AND runs.tenant = groups.tenant),
-       coalesce((SELECT turn FROM @turns AS turns WHERE turns.tenant = groups.tenant), 0)
+       coalesce((SELECT turn FROM @turns AS turns WHERE turns.tenant = groups.tenant), 0)"""
+# Then a few runs of each group, with the lines, of which nothing is looked at yet.
+_CANDIDATES = f"""{_GROUPS}
+SELECT groups.urgency, groups.tenant, found.ready_at, found.key, {_OF_TENANT}, '' AS gate, false AS starts
 FROM groups CROSS JOIN LATERAL (
     SELECT runs.ready_at, runs.key FROM @runs AS runs, t
-    WHERE {_READY} AND {_SERVED} AND runs.urgency = groups.urgency AND runs.tenant = groups.tenant
+    WHERE {_FREE} AND runs.urgency = groups.urgency AND runs.tenant = groups.tenant
+    ORDER BY runs.ready_at, runs.key LIMIT ?) AS found"""
+_AND_LINES = f"""{_CANDIDATES} UNION ALL
+SELECT DISTINCT NULL::bigint, NULL, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, line, false
+FROM lines"""
+# Or with a few runs of each line that moves, past those whose own gate is shut.
+_AND_LINED = f"""{_CANDIDATES} UNION ALL
+SELECT groups.urgency, groups.tenant, found.ready_at, found.key, {_OF_TENANT}, found.gate, found.starts
+FROM lines AS groups CROSS JOIN LATERAL (
+    SELECT runs.ready_at, runs.key, runs.gate, runs.status = 'pending' AS starts FROM @runs AS runs, t
+    WHERE {_LINED} AND runs.urgency = groups.urgency AND runs.tenant = groups.tenant
+    AND {_LINE} = groups.line AND {_SIGN} || runs.gate) NOT IN (SELECT unnest(?::text[]))
     ORDER BY runs.ready_at, runs.key LIMIT ?) AS found
-ORDER BY groups.urgency, groups.tenant, found.ready_at, found.key"""
+WHERE groups.line = ANY(?::text[])"""
 _TAKE = """
 UPDATE @runs AS runs SET term = runs.term + 1, worker = ?::text, lease_until = @now(?::bigint) + ?::bigint,
                          status = 'running', ready_at = NULL, updated_at = @now(?::bigint)"""
@@ -55,6 +84,7 @@ _TAKE_SOME = f"""
 WITH free AS MATERIALIZED (
     SELECT runs.key FROM @runs AS runs WHERE runs.key = ANY(?::bigint[]) AND runs.worker IS NULL
     AND runs.ready_at <= @now(?::bigint) AND runs.status NOT IN ('completed', 'failed', 'cancelled')
+    AND (runs.gate = '' OR ?::boolean)
     ORDER BY runs.key FOR UPDATE SKIP LOCKED
 ), taken AS (
     {_TAKE} FROM free WHERE runs.key = free.key RETURNING runs.*
@@ -64,6 +94,7 @@ _TAKE_NAMED = f"""
 WITH taken AS (
     {_TAKE} WHERE id = ? AND (worker IS NULL OR lease_until <= @now(?::bigint)) AND NOT read_only
     AND status NOT IN ('completed', 'failed', 'cancelled')
+    AND (gate = '' OR worker IS NOT NULL OR ?::boolean)
     AND (?::text[] IS NULL OR version = ANY(?::text[])) RETURNING runs.*
 ), turned AS ({_TURN.replace("max(array_position(?::bigint[], taken.key))", "0")})
 SELECT {COLUMNS} FROM taken"""
@@ -78,30 +109,61 @@ SELECT @now(NULL), array(SELECT key FROM held), array(SELECT id FROM held)"""
 _REST = "UPDATE @runs SET status = ?, updated_at = ? WHERE key = ? AND id = ? AND term = ? AND worker = ?"
 
 
-async def claim_named(conn: Conn, now: int | None, want: ClaimRequest) -> list[Claim]:
+class Past(msgspec.Struct, frozen=True):
+    """Whom gates let pass: the lines that move, and the keys that are passed over in them, each with the sign
+    of its line."""
+
+    open: list[str]
+    shut: list[str]
+
+
+class Lined(msgspec.Struct, frozen=True):
+    """Runs stand in these lines too: who takes one has to lock its gates first."""
+
+    lines: list[str]
+
+
+async def claim_named(
+    conn: Conn, now: int | None, want: ClaimRequest, *, passes: bool = False
+) -> list[Claim]:
+    """`passes`: also one that stands at a gate. One whose lease lapsed has its place there already."""
     versions = None if want.versions is None else list(want.versions)
     taken = await conn.rows(
-        _TAKE_NAMED, want.worker, now, want.ttl, now, want.run, now, versions, versions
+        _TAKE_NAMED, want.worker, now, want.ttl, now, want.run, now, passes, versions, versions
     )  # fmt: skip
     return [_claim(values, want) for values in taken]
 
 
-async def claim(conn: Conn, now: int | None, want: ClaimRequest) -> list[Claim]:
+async def claim(conn: Conn, now: int | None, want: ClaimRequest) -> Taken | Lined:
     """Chosen without locks, then taken if nobody was faster; who comes too late looks at what is left."""
     claims: list[Claim] = []
     tried: list[int] = []
-    for _ in range(_ROUNDS):
-        keys = await _choose(conn, now, want, tried, want.limit - len(claims))
-        if not keys:
+    porter: Porter | None = None
+    for _ in range(ROUNDS):
+        found = await candidates(conn, now, want, tried, want.limit - len(claims))
+        lines = [row[6] for row in found if row[3] is None]
+        if lines and porter is None:
+            # Most shut gates are found shut without a lock; where one is open nothing is taken this way.
+            porter = await gates.porter(conn, now, [line[1:] for line in lines], lock=False)
+            if porter.open_lines(lines) and not claims:
+                return Lined(lines)
+        choice = chosen([row for row in found if row[3] is not None], Choice(want.limit - len(claims)))
+        if not choice.keys:
             break
-        taken = await conn.rows(
-            _TAKE_SOME, keys, now, want.worker, now, want.ttl, now, keys, keys
-        )  # fmt: skip
-        claims += [_claim(values, want) for values in taken]
+        claims += await take(conn, now, want, choice.keys, gated=False)
         if len(claims) >= want.limit:
             break
-        tried += keys
-    return claims
+        tried += choice.keys
+    return Taken(claims, porter is not None, None if porter is None else porter.opens_at)
+
+
+async def take(
+    conn: Conn, now: int | None, want: ClaimRequest, keys: list[int], *, gated: bool
+) -> list[Claim]:
+    taken = await conn.rows(
+        _TAKE_SOME, keys, now, gated, want.worker, now, want.ttl, now, keys, keys
+    )  # fmt: skip
+    return [_claim(values, want) for values in taken]
 
 
 def _claim(values: Row, want: ClaimRequest) -> Claim:
@@ -109,49 +171,33 @@ def _claim(values: Row, want: ClaimRequest) -> Claim:
     return Claim(Lease(run.id, run.key, run.term, want.worker), run)
 
 
-class _Tenant(msgspec.Struct):
-    """A tenant with ready runs of one priority. The least one is served next."""
-
-    name: str
-    running: int
-    turn: int
-    ready: list[tuple[int, int]]  # (ready_at, key), the next one last
-
-    def rank(self) -> tuple[int, int, tuple[int, int]]:
-        return self.running, self.turn, self.ready[-1]
-
-
-async def _choose(conn: Conn, now: int | None, want: ClaimRequest, tried: list[int], limit: int) -> list[int]:
-    """By priority; within one, fair between tenants."""
+async def candidates(
+    conn: Conn, now: int | None, want: ClaimRequest, tried: list[int], limit: int, past: Past | None = None
+) -> list[Row]:
     lanes = None if want.lanes is None else list(want.lanes)
     versions = None if want.versions is None else list(want.versions)
-    found = await conn.rows(_CANDIDATES, now, lanes, versions, tried, limit)
-    keys: list[int] = []
-    taken: dict[str, int] = {}
-    for urgency in dict.fromkeys(row[0] for row in found):
-        level = [row for row in found if row[0] == urgency]
-        _serve(_tenants(level, taken), keys, taken, limit)
-    return keys
+    if past is None:
+        return await conn.rows(_AND_LINES, now, lanes, versions, tried, limit)
+    return await conn.rows(
+        _AND_LINED, now, lanes, versions, tried, limit, past.shut, limit, past.open
+    )  # fmt: skip
 
 
-def _tenants(level: list[Row], taken: dict[str, int]) -> list[_Tenant]:
-    tenants: dict[str, _Tenant] = {}
-    for _, name, ready_at, key, running, turn in reversed(level):
-        tenant = tenants.setdefault(name, _Tenant(name, running + taken.get(name, 0), turn, []))
-        tenant.ready.append((ready_at, key))
-    return list(tenants.values())
+def chosen(found: list[Row], choice: Choice) -> Choice:
+    """By priority; within one, fair between tenants."""
+    for urgency in sorted({row[0] for row in found}):
+        tenants: dict[str, Standing] = {}
+        # Backwards: the next one stands last.
+        level = sorted((row for row in found if row[0] == urgency), key=_order, reverse=True)
+        for _, name, ready_at, key, running, turn, gate, starts in level:
+            tenant = tenants.setdefault(name, Standing(name, running, turn, []))
+            tenant.ready.append(Ready(ready_at, key, gate, starts))
+        choice.serve(tenants.values())
+    return choice
 
 
-def _serve(tenants: list[_Tenant], keys: list[int], taken: dict[str, int], limit: int) -> None:
-    """Each run taken counts as running, and sends its tenant to the end of the line."""
-    while tenants and len(keys) < limit:
-        served = min(tenants, key=_Tenant.rank)
-        keys.append(served.ready.pop()[1])
-        served.running += 1
-        served.turn = _LAST_IN_LINE + len(keys)
-        taken[served.name] = taken.get(served.name, 0) + 1
-        if not served.ready:
-            tenants.remove(served)
+def _order(row: Row) -> tuple[int, int]:
+    return row[2], row[3]
 
 
 async def extend(conn: Conn, now: int | None, leases: Sequence[Lease], ttl: int) -> tuple[int, list[bool]]:

@@ -1,18 +1,63 @@
-"""The part of the PostgreSQL store that is about gates."""
+"""The part of the PostgreSQL store that is about gates, and claims, which they let pass."""
 
 from __future__ import annotations
 
-from holdfast.types.gate import Gate
+from collections.abc import Callable
+from functools import partial
+
+import msgspec
+
+from holdfast.store.base import Claim, ClaimRequest, NewRun, RunRow
+from holdfast.store.porter import Taken
+from holdfast.store.sql.postgres import claim, gates, lines
+from holdfast.store.sql.postgres.clock import ServerClock
+from holdfast.store.sql.postgres.holding import Write
+from holdfast.store.sql.postgres.pool import Pools
+from holdfast.types.gate import Gate, flow_gate
 
 
 class Gating:
+    """What it needs of the store: its time, its way to write, its connections."""
+
+    now: Callable[[], int]
+    _write: Write
+    _pools: Pools
+    _clock: ServerClock
+    # When a rate lets the next run start that the last claim found in line.
+    _opens_at: int | None = None
+
     async def put_gate(self, gate: Gate) -> Gate:
-        raise NotImplementedError
+        return await self._write(partial(gates.put, now=self.now(), gate=gate), wakes=True)
 
     async def gates(
         self, *, prefix: str = "", after: str = "", limit: int = 1000
     ) -> list[tuple[Gate, int, int]]:
-        raise NotImplementedError
+        query = partial(gates.listed, now=self._clock.given, prefix=prefix, after=after, limit=limit)
+        return await self._pools.read_together(query)
 
-    async def drop_gate(self, name: str) -> bool:
-        raise NotImplementedError
+    async def drop_gate(self, name: str, *, fixed: bool = True) -> bool:
+        return await self._write(partial(gates.drop, name=name, fixed=fixed), wakes=True)
+
+    async def _claim_any(self, want: ClaimRequest) -> list[Claim]:
+        given = self._clock.given
+        found = await self._pools.write_at_once(partial(claim.claim, now=given, want=want))
+        if not isinstance(found, Taken):
+            past = partial(lines.claim_past, now=given, want=want, lines=found.lines)
+            found = await self._pools.write(past)
+        self._opens_at = found.opens_at
+        return found.claims
+
+    async def _claim_named(self, want: ClaimRequest) -> list[Claim]:
+        given = self._clock.given
+        claims = await self._pools.write_at_once(partial(claim.claim_named, now=given, want=want))
+        if claims:
+            return claims
+        found = await self._pools.write(partial(lines.claim_named, now=given, want=want))
+        self._opens_at = found.opens_at
+        return found.claims
+
+    async def _create_at_gate(self, new: NewRun) -> tuple[RunRow, bool]:
+        """A run at no gate comes to that of its flow, which an operator fixed."""
+        new = msgspec.structs.replace(new, gate=new.gate or flow_gate(new.flow))
+        work = partial(lines.create, now=self.now(), given=self._clock.given, new=new)
+        return await self._write(work, wakes=True)

@@ -22,6 +22,8 @@ WHERE key = ?"""
 _REVIVE = """
 UPDATE @runs SET status = 'resumable', ended_at = NULL, error = NULL, recoveries = 0, dead = false
 WHERE key = ?"""
+# To stop needs no room: who is asked to waits in no line.
+_LEAVE_LINE = "UPDATE @runs SET gate = '' WHERE key = ? AND worker IS NULL AND gate <> ''"
 _NUMBER = """
 WITH moved AS (
     UPDATE @runs SET event_seq = event_seq + ?::bigint, feed_pos = @place(?, feed_pos) WHERE key = ?
@@ -80,6 +82,8 @@ async def send(
         return False
     if resumes:
         await conn.run(_REVIVE, key)
+    if kind == "cancel":
+        await conn.run(_LEAVE_LINE, key)
     await put(conn, now, key, kind, payload, dedupe)
     if event is not None:
         await add_events(conn, key, [event])

@@ -25,7 +25,8 @@ from holdfast.types.clock import SystemClock
 NOTIFY = "SELECT pg_notify(?, '')"
 SEEN = """
 SELECT (SELECT max(key) FROM @runs), (SELECT max(id) FROM @inbox), (SELECT max(id) FROM @outbox),
-       (SELECT min(ready_at) FROM @runs WHERE worker IS NULL AND ready_at IS NOT NULL)"""
+       (SELECT min(ready_at) FROM @runs WHERE worker IS NULL AND ready_at IS NOT NULL),
+       (SELECT count(*) FROM @runs WHERE worker IS NOT NULL AND gate <> '')"""
 
 _RETRY = 2.0  # seconds until LISTEN is tried again
 

@@ -8,12 +8,13 @@ from holdfast.errors import BlobMissingError, RunNotFoundError, RunReadOnlyError
 from holdfast.store.base import NewRun, RunFilter, RunRow
 from holdfast.store.consequences import DELETED
 from holdfast.store.sql.fresh import fresh_row
-from holdfast.store.sql.postgres import outbox
+from holdfast.store.sql.postgres import gates, outbox
 from holdfast.store.sql.postgres.audit import Entries
 from holdfast.store.sql.postgres.connect import Conn, Row
 from holdfast.store.sql.postgres.run_holds import Whose
 from holdfast.store.sql.postgres.settle import INTO_JOURNAL, JOURNAL, RECORDS, record_values
 from holdfast.store.sql.postgres.side import apply_side, check_transitions, close_all, missing_blob
+from holdfast.types.gate import flow_gate
 from holdfast.types.ids import RunId
 from holdfast.types.record import Side
 from holdfast.types.status import ENDED, RunStatus
@@ -25,11 +26,12 @@ BY_ID = f"SELECT {COLUMNS} FROM @runs WHERE id = ?"
 _GIVEN = (
     "id", "tenant", "flow", "version", "code", "lane", "priority", "thread", "instance_key",
     "idempotency_key", "started_by", "deployment", "parent_run", "forked_from", "created_at", "updated_at",
-    "ready_at", "head", "event_seq", "status", "term", "worker", "lease_until",
+    "ready_at", "head", "event_seq", "status", "term", "worker", "lease_until", "gate",
 )  # fmt: skip
 _INSERT = f"""
 INSERT INTO @runs ({", ".join(_GIVEN)}, feed_pos)
-VALUES ({", ".join("?" * len(_GIVEN))}, CASE WHEN ?::boolean THEN @place(0, 0) ELSE 0 END)
+SELECT {", ".join("?" * len(_GIVEN))}, CASE WHEN ?::boolean THEN @place(0, 0) ELSE 0 END
+WHERE NOT EXISTS (SELECT 1 FROM @gates AS gates WHERE gates.root = ? AND gates.name = ? AND gates.fixed)
 ON CONFLICT DO NOTHING RETURNING key, event_seq, feed_pos"""
 _TELL = """
 INSERT INTO @feed (pos, run_key, first, last)
@@ -65,10 +67,13 @@ def is_plain(new: NewRun) -> bool:
     return new.supersedes is None and all(record.side is None for record in new.first)
 
 
-async def create(conn: Conn, now: int, new: NewRun) -> tuple[RunRow, bool]:
+async def create(conn: Conn, now: int, new: NewRun) -> tuple[RunRow, bool] | None:
+    """None, and nothing is written, for a run at no gate where an operator fixed one for its flow."""
     fresh = fresh_row(now, new)
     made = await _insert(conn, new, fresh)
     if made is None:
+        if not new.gate and await gates.is_fixed(conn, new.flow):
+            return None
         return run_row(await _earlier(conn, new)), False
     key: int = made[0]
     if is_plain(new):
@@ -86,11 +91,13 @@ async def create(conn: Conn, now: int, new: NewRun) -> tuple[RunRow, bool]:
 
 async def _insert(conn: Conn, new: NewRun, fresh: RunRow) -> Row | None:
     values = [new.idempotency_key if name == "idempotency_key" else getattr(fresh, name) for name in _GIVEN]
-    tells = fresh.event_seq > 0
+    # Whoever stands at a gate already need not be asked to another one.
+    fixed = "" if new.gate else flow_gate(new.flow)
+    values += [fresh.event_seq > 0, fixed, fixed]
     if not new.first:
-        return await conn.row(_CREATE_BARE, *values, tells)
+        return await conn.row(_CREATE_BARE, *values)
     columns = [list(column) for column in zip(*record_values(0, new.first), strict=True)]
-    return await conn.row(_CREATE, *values, tells, *columns)
+    return await conn.row(_CREATE, *values, *columns)
 
 
 async def _apply(

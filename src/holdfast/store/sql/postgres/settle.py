@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.store.sql.postgres.connect import Conn
+from holdfast.store.sql.postgres.listen import channel
 from holdfast.telemetry import crashpoint
 from holdfast.types.record import Record, RunBatch, SettleAnswer, Side
 from holdfast.types.status import ENDED
@@ -61,7 +62,8 @@ WITH given AS MATERIALIZED (
     WHERE runs.key = g.key AND runs.id = g.run AND runs.term = g.term AND runs.worker = g.worker
     AND runs.head = g.first - 1
     RETURNING runs.key, runs.event_seq - g.events AS before, g.events, runs.feed_pos,
-              g.park IS NOT NULL AND runs.worker IS NULL AS parked
+              g.park IS NOT NULL AND runs.worker IS NULL AS parked,
+              runs.worker IS NULL AND runs.gate <> '' AS freed
 ), written AS (
     {INTO_JOURNAL}
     SELECT moved.key << 32 | r.seq, moved.before + r.told + 1, {", ".join(f"r.{name}" for name in JOURNAL)}
@@ -70,7 +72,8 @@ WITH given AS MATERIALIZED (
     INSERT INTO @feed (pos, run_key, first, last)
     SELECT feed_pos, key, before + 1, before + events FROM moved WHERE events > 0
 )
-SELECT key, before, parked FROM moved"""
+-- Who waits at a gate hears of the place that came free.
+SELECT key, before, parked, CASE WHEN freed THEN pg_notify(?, '')::text END FROM moved"""
 
 
 _MANY = _plain(_RUNS, RECORDS)
@@ -111,12 +114,12 @@ async def settle_plain(
     records = [values for batch in ordered for values in record_values(batch.lease.key, batch.records)]
     crashpoint("inside_settle")
     if len(records) == 1:
-        found = await conn.rows(_ONE, *runs[0], now, now, *records[0])
+        found = await conn.rows(_ONE, *runs[0], now, now, *records[0], channel(conn.schema))
     else:
         columns = [list(column) for column in zip(*runs, strict=True)]
         rows = [list(column) for column in zip(*records, strict=True)]
-        found = await conn.rows(_MANY, *columns, now, now, *rows)
-    return {key: (before, parked) for key, before, parked in found}
+        found = await conn.rows(_MANY, *columns, now, now, *rows, channel(conn.schema))
+    return {key: (before, parked) for key, before, parked, _ in found}
 
 
 def _run_values(batch: RunBatch) -> tuple[Any, ...]:

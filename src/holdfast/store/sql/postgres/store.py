@@ -21,6 +21,7 @@ from holdfast.store.base import (
     RunRow,
     StoreFacts,
 )
+from holdfast.store.porter import until_open
 from holdfast.store.sql.postgres import (
     append,
     blobs,
@@ -87,7 +88,7 @@ class PostgresStore(Holding, Gating, Scheduling, Fleet):
         return cls(servers, own, await prepare(servers, own))
 
     async def wait_change(self, timeout: float) -> bool:
-        return await self._listener.wait(timeout)
+        return await self._listener.wait(until_open(timeout, self._opens_at, self.now()))
 
     async def _look(self) -> Row | None:
         return await self._pools.read(_seen)
@@ -121,6 +122,10 @@ class PostgresStore(Holding, Gating, Scheduling, Fleet):
     # Runs.
 
     async def create(self, new: NewRun) -> tuple[RunRow, bool]:
+        made = None if new.gate else await self._create(new)
+        return await self._create_at_gate(new) if made is None else made
+
+    async def _create(self, new: NewRun) -> tuple[RunRow, bool] | None:
         work = partial(runs.create, now=self.now(), new=new)
         # A run that is claimed as it is made is nothing for anybody else.
         if new.claimed_by is not None and runs.is_plain(new):
@@ -138,8 +143,7 @@ class PostgresStore(Holding, Gating, Scheduling, Fleet):
 
     async def claim(self, want: ClaimRequest) -> list[Claim]:
         self._listener.looked()
-        way = claim.claim if want.run is None else claim.claim_named
-        return await self._pools.write_at_once(partial(way, now=self._clock.given, want=want))
+        return await (self._claim_any(want) if want.run is None else self._claim_named(want))
 
     async def extend(self, leases: Sequence[Lease], ttl: int) -> list[bool]:
         work = partial(claim.extend, now=self._clock.given, leases=leases, ttl=ttl)

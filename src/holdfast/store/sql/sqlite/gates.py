@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
+
 from holdfast.store.porter import Porter, Start, overview
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
 from holdfast.types.gate import Gate, flow_gate, flow_of, root_of
@@ -45,15 +47,11 @@ def gate_of(values: Row) -> Gate:
 
 
 def put(cur: Cursor, now: int, gate: Gate) -> Gate:
-    stored = Gate(
-        name=gate.name, concurrency=gate.concurrency, rate=gate.rate, per=gate.per, fixed=gate.fixed,
-        updated_at=now,
-    )  # fmt: skip
     cur.execute(_PUT, (gate.root, gate.name, gate.concurrency, gate.rate, gate.per, gate.fixed, now))
     flow = flow_of(gate.name)
     if gate.fixed and flow is not None:
         cur.execute(_GATHER, (gate.name, flow))
-    return stored
+    return msgspec.structs.replace(gate, updated_at=now)
 
 
 def declare(cur: Cursor, now: int, gates: Iterable[Gate]) -> None:

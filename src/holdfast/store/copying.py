@@ -106,6 +106,7 @@ RULES: Final = (
 LEFT: Final = {
     "migrations": "each store has its own",
     "halves": "likewise",
+    "timelines": "which servers PostgreSQL was found on",
     "workers": "those of the source do not work on the target",
     "hold_shares": "SQLite makes it of the holds' terms",
     "moved": "the mark of a move",

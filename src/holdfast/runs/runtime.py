@@ -269,7 +269,9 @@ class Runtime:
 
     def _beat(self) -> None:
         """A thread and connection of its own: a handler that blocks the loop must not cost the lease."""
-        while not self._stop.wait(self.settings.lease_ttl / 3):
+        pause = self.settings.lease_ttl / 3
+        while not self._stop.wait(pause):
+            pause = self.settings.lease_ttl / 3
             if self._loop.is_closed():
                 return  # the loop ended without closing us: nobody is left to keep a lease for
             drivers = list(self.drivers.values())
@@ -279,6 +281,8 @@ class Runtime:
                 held = self.store.extend_now([d.lease for d in drivers], self.ttl)
             except StoreError as error:
                 log.warning("heartbeat failed, trying again: %s", error)
+                # Sooner: when the store is back, leases may have lapsed, and others look for such runs.
+                pause = min(1.0, self.settings.lease_ttl / 10)
                 continue
             now = self.clock.monotonic()
             for driver, ours in zip(drivers, held, strict=True):

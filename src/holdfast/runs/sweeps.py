@@ -30,6 +30,7 @@ class Reaper:
         self.every = every
         self.max_recoveries = max_recoveries
         self.backoff = int(backoff * MICROS)
+        self._away = False
 
     async def sweep(self) -> list[RunRow]:
         found: list[RunRow] = []
@@ -45,11 +46,17 @@ class Reaper:
         return found
 
     async def serve(self) -> None:
-        """Until cancelled."""
+        """Until cancelled. After an outage everybody may say first that he is alive: leases that lapsed while
+        nobody could extend them are no deaths (D-33)."""
         while True:
             try:
+                if self._away:
+                    await self.store.next_timer()
+                    self._away = False
+                    await self.clock.sleep(self.every * 1.5)
                 await self.sweep()
             except StoreError as error:
+                self._away = True
                 log.warning("the reaper could not reach the store: %s", error)
             await self.clock.sleep(self.every)
 

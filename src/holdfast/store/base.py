@@ -23,6 +23,7 @@ from holdfast.types.event import EventRow
 from holdfast.types.gate import Gate
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId
+from holdfast.types.loss import Acknowledged
 from holdfast.types.memory import Memory
 from holdfast.types.record import InboxRow, Lease, Record, RunBatch, SettleAnswer
 from holdfast.types.sealed import KeptRow
@@ -200,6 +201,14 @@ class Runs(Protocol):
         on it is claimable only after `backoff`, twice as late each time (`store.dying`). A run whose status
         is pending stays pending (nothing was done), and one that only waited keeps its status and its count:
         that is no death."""
+        ...
+
+    async def lost_history(self, known: Acknowledged) -> RunRow | None:
+        """Somebody was told that the run had come to `known`, and the store may not have it any more: it was
+        put back, or lost its last commits in a failover. Where that is so the run stops, since what is
+        missing may have had effects: a term above both, no lease, failed (one that has ended keeps its
+        status), the evidence in `error`, an event `run.history_lost` whose number no reader has seen yet.
+        None where the store has it all, the run is not there, or this was said since."""
         ...
 
     async def delete_run(self, run: RunId, *, ended: bool = False) -> bool:
@@ -391,6 +400,14 @@ class Resealing(Protocol):
         ...
 
 
+class Drift(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the structure of a store is not what Holdfast made. Not `grave`: somebody's own, or a setting."""
+
+    what: str
+    todo: str
+    grave: bool
+
+
 class StoreFacts(msgspec.Struct, frozen=True, kw_only=True):
     """How a store is, for whoever looks after it."""
 
@@ -400,17 +417,11 @@ class StoreFacts(msgspec.Struct, frozen=True, kw_only=True):
     lapsed: list[RunId]  # runs whose lease is over and that nobody has freed yet
     blobs: int
     unreferenced: int  # blobs that no run names: garbage until a prune collects them
-class Drift(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the structure of a store is not what Holdfast made. Not `grave`: somebody's own, or a setting."""
-
-    what: str
-    todo: str
-    grave: bool
-
-
     condemned: int
     missing: list[bytes]  # blobs that runs name and that are not there: lost values
     outside: list[bytes] = []  # `deep`: blobs whose bytes somebody else keeps
+    drift: list[Drift] = []
+    unfinished: list[int] = []  # migrations whose second half is still to come
 
 
 class Examined(Protocol):
@@ -420,8 +431,6 @@ class Examined(Protocol):
         ...
 
 
-    drift: list[Drift] = []
-    unfinished: list[int] = []  # migrations whose second half is still to come
 class Store(
     Examined,
     Runs,

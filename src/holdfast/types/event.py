@@ -53,6 +53,10 @@ EVENTS = {
         "the run's workers fell silent too often, and nobody goes on until somebody asks",
         ("worker", "term", "head", "recoveries", "lease_until"),
     ),
+    "run.history_lost": EventKind(
+        "the store went back behind what it had acknowledged, and the run stopped",
+        ("acknowledged", "head", "worker", "acknowledged_at", "hold"),
+    ),
     "run.cancel_requested": EventKind("somebody asked the run to stop", ("reason", "by")),
     "run.code_changed": EventKind(
         "code that is ahead of the run is not what the run began with", (*_TRIED, "code", "nodes")

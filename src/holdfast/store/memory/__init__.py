@@ -14,6 +14,7 @@ from holdfast.store.memory.holds import Holding
 from holdfast.store.memory.inbox import Telling
 from holdfast.store.memory.journal import Reading
 from holdfast.store.memory.kept import Resealing
+from holdfast.store.memory.losing import Losing
 from holdfast.store.memory.memories import Remembering
 from holdfast.store.memory.moving import Adopting
 from holdfast.store.memory.runs import Running
@@ -30,6 +31,7 @@ class MemoryStore(
     Auditing,
     Scheduling,
     Adopting,
+    Losing,
     Keeping,
     Remembering,
     Resealing,

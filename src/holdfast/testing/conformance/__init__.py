@@ -40,6 +40,7 @@ ALL = (
     "inbox",
     "journal",
     "leases",
+    "losing",
     "memories",
     "moving",
     "outbox",

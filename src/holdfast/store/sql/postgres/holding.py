@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from holdfast.store.sql.postgres import audit, documents, hold_changes, hold_dues, hold_lists, holds, outbox
+from holdfast.store.sql.postgres.acks import Acks
 from holdfast.store.sql.postgres.pool import Pools, Work
 from holdfast.types.audit import AuditRow, NewAudit
 from holdfast.types.document import Document
@@ -37,6 +38,7 @@ class Holding:
     now: Callable[[], int]
     _write: Write
     _pools: Pools
+    _acks: Acks
 
     # Holds.
 
@@ -74,7 +76,10 @@ class Holding:
     async def change_hold(self, change: HoldChange) -> HoldRow | Unchanged:
         # Only mail concerns a worker; a message, whoever tells it.
         wakes = change.mail is not None or bool(change.outbox)
-        return await self._write(partial(hold_changes.change, now=self.now(), change=change), wakes=wakes)
+        done = await self._write(partial(hold_changes.change, now=self.now(), change=change), wakes=wakes)
+        if isinstance(done, HoldRow):
+            self._acks.changed(done)
+        return done
 
     async def due_holds(self, due: Due, *, now: int, limit: int) -> list[HoldRow]:
         return await self._pools.read(partial(hold_dues.due, due=due, now=now, limit=limit))

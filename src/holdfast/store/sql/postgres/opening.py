@@ -8,6 +8,7 @@ import msgspec
 
 from holdfast.errors import HoldfastError, SettingsError, StoreUnavailableError
 from holdfast.store.sql.postgres.address import Settings
+from holdfast.store.sql.postgres.arriving import Arrivals
 from holdfast.store.sql.postgres.clock import ServerClock
 from holdfast.store.sql.postgres.connect import Conn
 from holdfast.store.sql.postgres.faults import FAULTS, translated
@@ -24,14 +25,16 @@ class Found(msgspec.Struct, frozen=True):
     pooled: bool
 
 
-async def prepare(servers: Servers, clock: ServerClock) -> Found:
+async def prepare(servers: Servers, clock: ServerClock, arrivals: Arrivals) -> Found:
     """Create or migrate the schema. Raises SettingsError, NotAStoreError, SchemaTooNewError and
     StoreUnavailableError; the database is then as it was."""
     settings = servers.settings
     try:
         raw = await servers.connect(pooled=True)
         try:
-            return await _prepare(settings, clock, raw)
+            found = await _prepare(settings, clock, raw)
+            await arrivals.note(Conn(raw, settings.schema))
+            return found
         finally:
             await raw.close(timeout=settings.timeout)
     except HoldfastError:

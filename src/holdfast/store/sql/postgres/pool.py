@@ -130,6 +130,9 @@ class Pools:
         try:
             await self._greet(raw)
             yield Conn(raw, self._settings.schema)
+            if not self._servers.is_current(raw):
+                # Another server took over meanwhile: what this one said counts for nothing.
+                raise _driver.ConnectionDoesNotExistError("it led to an old primary")
         finally:
             vigil.end()
             self._used.pop(raw, None)

@@ -29,12 +29,15 @@ from holdfast.store.sql.postgres import (
     inbox,
     journal,
     kept,
+    losing,
     memories,
     moving,
     reclaim,
     runs,
 )
+from holdfast.store.sql.postgres.acks import Acks
 from holdfast.store.sql.postgres.address import Settings
+from holdfast.store.sql.postgres.arriving import Arrivals
 from holdfast.store.sql.postgres.beats import Beats
 from holdfast.store.sql.postgres.clock import ServerClock
 from holdfast.store.sql.postgres.connect import Conn, Row
@@ -52,6 +55,7 @@ from holdfast.telemetry import crashpoint
 from holdfast.types.clock import Clock
 from holdfast.types.event import EventRow
 from holdfast.types.ids import RunId
+from holdfast.types.loss import Acknowledged
 from holdfast.types.memory import Memory
 from holdfast.types.record import InboxRow, Lease, Park, Record, RunBatch, SettleAnswer
 from holdfast.types.sealed import KeptRow
@@ -65,11 +69,13 @@ class PostgresStore(Holding, Gating, Scheduling, Fleet):
 
     capabilities = Capability.durable | Capability.shared | Capability.notifies
 
-    def __init__(self, servers: Servers, clock: ServerClock, found: Found) -> None:
+    def __init__(self, servers: Servers, clock: ServerClock, arrivals: Arrivals, found: Found) -> None:
         """Of a schema that is prepared: `PostgresStore.open` does that."""
         pooled = found.pooled
         self._clock = clock
-        self._pools = Pools(servers, pooled=pooled)
+        self._arrivals = arrivals
+        self._acks = arrivals.acks
+        self._pools = Pools(servers, pooled=pooled, arrived=arrivals.arrived)
         self._beats = Beats(servers, clock, pooled=pooled)
         self._listener = Listener(servers, self._look, pooled=pooled)
         self._write = self._transact
@@ -85,7 +91,8 @@ class PostgresStore(Holding, Gating, Scheduling, Fleet):
 
         Raises SettingsError, NotAStoreError, SchemaTooNewError, StoreUnavailableError."""
         own, servers = ServerClock(clock), Servers(settings)
-        return cls(servers, own, await prepare(servers, own))
+        arrivals = Arrivals(servers, own, Acks())
+        return cls(servers, own, arrivals, await prepare(servers, own, arrivals))
 
     async def wait_change(self, timeout: float) -> bool:
         return await self._listener.wait(until_open(timeout, self._opens_at, self.now()))
@@ -123,7 +130,10 @@ class PostgresStore(Holding, Gating, Scheduling, Fleet):
 
     async def create(self, new: NewRun) -> tuple[RunRow, bool]:
         made = None if new.gate else await self._create(new)
-        return await self._create_at_gate(new) if made is None else made
+        row, fresh = await self._create_at_gate(new) if made is None else made
+        if fresh:
+            self._acks.created(new)
+        return row, fresh
 
     async def _create(self, new: NewRun) -> tuple[RunRow, bool] | None:
         work = partial(runs.create, now=self.now(), new=new)
@@ -143,7 +153,13 @@ class PostgresStore(Holding, Gating, Scheduling, Fleet):
 
     async def claim(self, want: ClaimRequest) -> list[Claim]:
         self._listener.looked()
-        return await (self._claim_any(want) if want.run is None else self._claim_named(want))
+        if self._arrivals.settling:
+            if want.run is None:
+                return []
+            await self._arrivals.settled()
+        claims = await (self._claim_any(want) if want.run is None else self._claim_named(want))
+        self._acks.claimed([each.lease for each in claims])
+        return claims
 
     async def extend(self, leases: Sequence[Lease], ttl: int) -> list[bool]:
         work = partial(claim.extend, now=self._clock.given, leases=leases, ttl=ttl)
@@ -165,10 +181,12 @@ class PostgresStore(Holding, Gating, Scheduling, Fleet):
         if left:
             answers = await self._pools.write(partial(append.settle, now=self.now(), batches=left))
         looked_at = iter(answers)
-        return [
+        answers = [
             answered(batch, done[batch.lease.key]) if batch.lease.key in done else next(looked_at)
             for batch in batches
         ]
+        self._acks.settled(batches, answers)
+        return answers
 
     def settle_now(self, batches: Sequence[RunBatch]) -> list[SettleAnswer] | None:
         """Never at once: others are asked over the network."""
@@ -187,6 +205,8 @@ class PostgresStore(Holding, Gating, Scheduling, Fleet):
         return await self._pools.write_at_once(work)
 
     async def reclaim(self, *, limit: int, max_recoveries: int, backoff: int = 0) -> list[RunRow]:
+        if self._arrivals.settling:
+            return []
         given = {"given": self._clock.given, "limit": limit, "backoff": backoff}
         freed = await self._pools.write(partial(reclaim.reclaim, max_recoveries=max_recoveries, **given))
         if freed:
@@ -194,8 +214,14 @@ class PostgresStore(Holding, Gating, Scheduling, Fleet):
             self._listener.ring()
         return freed
 
+    async def lost_history(self, known: Acknowledged) -> RunRow | None:
+        return await self._write(partial(losing.stop, now=self._clock.given, known=known))
+
     async def delete_run(self, run: RunId, *, ended: bool = False) -> bool:
-        return await self._write(partial(runs.delete, now=self.now(), run=run, ended=ended))
+        deleted = await self._write(partial(runs.delete, now=self.now(), run=run, ended=ended))
+        if deleted:
+            self._acks.deleted(run)
+        return deleted
 
     # The journal.
 
@@ -248,7 +274,9 @@ class PostgresStore(Holding, Gating, Scheduling, Fleet):
         event: EventRow | None = None,
     ) -> bool:
         given = {"run": run, "kind": kind, "payload": payload, "dedupe": dedupe, "event": event}
-        return await self._write(partial(inbox.send, now=self.now(), **given), wakes=True)
+        now = self.now()
+        send = partial(inbox.send, now=now, **given)
+        return await self._write(partial(self._acks.sending, run=run, now=now, send=send), wakes=True)
 
     async def pending(self, run: RunId) -> tuple[int, list[InboxRow]]:
         return await self._pools.read(partial(inbox.pending, run=run))

@@ -25,7 +25,18 @@ from holdfast.store.base import (
 )
 from holdfast.store.blob.local import LocalBlobs
 from holdfast.store.porter import lets_go, until_open
-from holdfast.store.sql.sqlite import blobs, claim, inbox, journal, kept, memories, moving, reclaim, runs
+from holdfast.store.sql.sqlite import (
+    blobs,
+    claim,
+    inbox,
+    journal,
+    kept,
+    losing,
+    memories,
+    moving,
+    reclaim,
+    runs,
+)
 from holdfast.store.sql.sqlite.changes import Changes
 from holdfast.store.sql.sqlite.connect import Cursor, Settings, connect, row
 from holdfast.store.sql.sqlite.examine import examine
@@ -42,6 +53,7 @@ from holdfast.telemetry import crashpoint
 from holdfast.types.clock import Clock, SystemClock
 from holdfast.types.event import EventRow
 from holdfast.types.ids import RunId
+from holdfast.types.loss import Acknowledged
 from holdfast.types.memory import Memory
 from holdfast.types.record import InboxRow, Lease, Park, Record, RunBatch, SettleAnswer
 from holdfast.types.sealed import KeptRow
@@ -170,6 +182,9 @@ class SqliteStore(Holding, Gating, Scheduling, Fleet):
             return []
         given = {"limit": limit, "max_recoveries": max_recoveries, "backoff": backoff}
         return await self._write(partial(reclaim.reclaim, **given), wakes=True)
+
+    async def lost_history(self, known: Acknowledged) -> RunRow | None:
+        return await self._write(partial(losing.stop, known=known), wakes=self._lined)
 
     async def delete_run(self, run: RunId, *, ended: bool = False) -> bool:
         return await self._write(partial(runs.delete, run=run, ended=ended))

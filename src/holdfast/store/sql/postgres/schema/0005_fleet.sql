@@ -19,5 +19,13 @@ CREATE TABLE @deaths (
     PRIMARY KEY (run_key, term)
 );
 
+-- Since when each timeline of a cluster is known. A failover makes a new one: nobody claims for a moment then.
+CREATE TABLE @timelines (
+    system text COLLATE "C" NOT NULL,
+    timeline bigint NOT NULL,
+    since bigint NOT NULL,
+    PRIMARY KEY (system, timeline)
+);
+
 ALTER TABLE @runs ADD COLUMN dead boolean NOT NULL DEFAULT false;
 CREATE INDEX runs_dead ON @runs (created_at) WHERE dead;

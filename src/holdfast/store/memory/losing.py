@@ -1,0 +1,51 @@
+"""Runs whose history went back. Here that takes a test: nothing of this store outlives it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.store.losing import LOST_EVENT, complaint, told
+from holdfast.store.memory.tables import Tables
+from holdfast.types.status import ENDED, PARKED, RunStatus
+
+if TYPE_CHECKING:
+    from holdfast.store.base import RunRow
+    from holdfast.store.memory.rows import Run
+    from holdfast.types.loss import Acknowledged
+
+
+class Losing(Tables):
+    async def lost_history(self, known: Acknowledged) -> RunRow | None:
+        with self._lock:
+            run = self._ids.get(known.run)
+            if run is None or run.read_only or self._has(run, known) or _said(run, known):
+                return None
+            now, head = self._now(), run.head
+            if run.status in PARKED:
+                self._set_status(run, RunStatus.running, now)
+            if run.status not in ENDED:
+                self._set_status(run, RunStatus.failed, now)
+            run.error = complaint(known, head)
+            run.term = max(run.term, known.term) + 1
+            run.event_seq = max(run.event_seq, known.events)
+            self._add_event(run, told(known, head, now))
+            return run.row()
+
+    def _has(self, run: Run, known: Acknowledged) -> bool:
+        """A record below or at the horizon was pruned or rewritten: nothing can be said of it."""
+        if run.inbox_seq < known.mail:
+            return False
+        if known.hold is not None:
+            hold = self._holds.get(known.hold)
+            if hold is None or hold.version < known.version:
+                return False
+        if known.head <= run.horizon:
+            return True
+        if known.head > run.head:
+            return False
+        record = run.records[known.head - run.horizon]
+        return (record.term, record.at) == (known.term, known.at)
+
+
+def _said(run: Run, known: Acknowledged) -> bool:
+    return any(event.type == LOST_EVENT and event.at >= known.at for event in run.events)

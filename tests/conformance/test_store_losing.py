@@ -1,0 +1,7 @@
+from __future__ import annotations
+
+from holdfast.testing.conformance.losing import LosingSuite
+
+
+class TestLosing(LosingSuite):
+    pass

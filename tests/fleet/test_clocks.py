@@ -38,5 +38,5 @@ async def test_timer_and_deadline_are_by_the_servers_time_when_a_workers_clock_i
         service = await house.service()
         async with Worker(flow, on=house, poll=0.1):
             events = [event async for event in service.stream(result.run_id, poll=0.1)]
-        assert events[-1].type == "run.completed"
+        assert "run.completed" in [event.type for event in events]
         assert abs(events[-1].at - real() // 1000) < 60_000_000

@@ -16,7 +16,7 @@ from holdfast import Context, Flow, NotDone, Retry
 from tests.fleet.torture.ledger import Outside
 
 OUTSIDE = Outside(Path(os.environ.get("TORTURE_LEDGER", "ledger.jsonl")))
-LINGER: Final = float(os.environ.get("TORTURE_LINGER", "0.12"))
+LINGER: Final = float(os.environ.get("TORTURE_LINGER", "0.2"))
 # For the test of the judge: effects that are said to be harmless, so that no intent is written for them.
 CARELESS: Final = os.environ.get("TORTURE_SABOTAGE") == "careless"
 WRITE: Final = "read" if CARELESS else "write"
@@ -182,7 +182,7 @@ asks = flow("asks", {"decided": "ask"}, effect="read")
 first = asks.hold("first", prompt="In words?", type="freeform", bind="word")
 second = asks.hold(
     "second", prompt="And now?", options=["yes", "no"], bind="late", assignee="user:ada",
-    timeout="400ms", ladder=[("30s", "user:boss")],
+    timeout="60s", ladder=[("400ms", "user:boss")],
 )  # fmt: skip
 
 

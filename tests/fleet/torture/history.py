@@ -130,7 +130,8 @@ async def _ran(service: RunService, row: RunRow, lines: list[Line]) -> Ran:
     return Ran(
         id=row.id, flow=row.flow, status=str(row.status), error=row.error, state=_plain(state),
         worker=row.worker, recoveries=row.recoveries, seconds=(row.updated_at - row.created_at) / 1e6,
-        term=row.term, head=row.head, event_seq=row.event_seq, events=[(event.number, event.type) for event in events],
+        term=row.term, head=row.head, event_seq=row.event_seq,
+        events=[(event.number, event.type) for event in events],
         restarts=restarts, resolved=resolved, holds=[_hold(hold, lines) for hold in holds],
     )  # fmt: skip
 

@@ -102,9 +102,11 @@ class PostgresHalf:
         async def batch(conn: Conn) -> list[Values]:
             limit = BATCH if shape.table != "blobs" else await _fitting(conn, after)
             text = select(shape, f"@{shape.table}", begun=after is not None)
-            return await conn.rows(text, *(after or ()), limit)
+            keys = zip(shape.key, after or (), strict=after is not None)
+            beyond = [bool(value) if types[name] == "boolean" else value for name, value in keys]
+            return await conn.rows(text, *beyond, limit)
 
-        flags = self._flags(shape)
+        types, flags = self._types[shape.table], self._flags(shape)
         found = await self._line.read(batch)
         return [_carried(values, flags) for values in found] if flags else found
 

@@ -103,12 +103,14 @@ class Flow(AgentNodes):
         on: Holdfast | None = None,
         tenant: str | None = None,
         breaks: Sequence[str] | None = None,
+        accept_loss: bool = False,
     ) -> Result:
         """Go on with a run of this flow: after an answer, a crash, or a failure that was mended.
 
         `run_id` may be a checkpoint's id. An older checkpoint, an input or a patch never changes the run's
         history: they go on in a fork of it (G-39), whose id is in the result. `tenant`: only a run of theirs.
-        `breaks`: nodes that it stops before from now on too.
+        `breaks`: nodes that it stops before from now on too. `accept_loss`: also where the store lost part of
+        its history, else that is a HistoryLostError.
         """
         service = await self._service(on)
         row, seq = await self._of_this_flow(service, run_id, checkpoint)
@@ -121,7 +123,7 @@ class Flow(AgentNodes):
         # Before anything is touched: a run that nobody here can serve keeps its status (D-34).
         service.runtime.program_for(row.version, row.flow)
         if row.status is RunStatus.failed or breaks:
-            await service.ask_resume(row.id, breaks=breaks)
+            await service.ask_resume(row.id, breaks=breaks, accept_loss=accept_loss)
         return await advance(service, self.program(), row.id)
 
     async def fork(

@@ -83,7 +83,9 @@ async def leave_to_workers(spec: str, given: Any, options: dict[str, Any], manne
     return Exit.ok
 
 
-async def resume_run(run: str, spec: str | None, manner: Manner, breaks: Sequence[str] = ()) -> Exit:
+async def resume_run(
+    run: str, spec: str | None, manner: Manner, breaks: Sequence[str] = (), *, accept_loss: bool = False
+) -> Exit:
     async with open_house(manner.store, must_exist=True) as house:
         service = await house.service()
         row = await service.get(run)
@@ -93,7 +95,7 @@ async def resume_run(run: str, spec: str | None, manner: Manner, breaks: Sequenc
         service.runtime.carry(flow.program())
         service.runtime.program_for(row.version, row.flow)
         if row.status is RunStatus.failed or breaks:
-            await service.ask_resume(row.id, breaks=breaks)
+            await service.ask_resume(row.id, breaks=breaks, accept_loss=accept_loss)
         if spec is not None:
             remember_source(manner.store, flow.program().version, absolute(spec))
         return await _go_on(service, flow, row, manner)

@@ -22,9 +22,9 @@ class RunQueue:
     """One run's records on their way to the store."""
 
     __slots__ = (
-        "blobs", "committed", "ending", "fresh", "lazy", "lease", "mending", "on_lost", "on_outage", "outage",
-        "over", "park", "parked", "patience", "pending", "poison", "put_again", "route", "since", "size",
-        "unrouted", "waiters",
+        "blobs", "committed", "ending", "fresh", "last", "lazy", "lease", "mending", "on_lost", "on_outage",
+        "outage", "over", "park", "parked", "patience", "pending", "poison", "put_again", "route", "since",
+        "size", "unrouted", "waiters",
     )  # fmt: skip
 
     def __init__(self, lease: Lease, head: int, on_lost: Callable[[], None]) -> None:
@@ -33,6 +33,8 @@ class RunQueue:
         self.size = 0
         self.over = False
         self.committed = head
+        # The newest record that was acknowledged to us.
+        self.last: Record | None = None
         self.waiters: list[tuple[int, asyncio.Future[None]]] = []
         self.poison: BaseException | None = None
         self.on_lost = on_lost

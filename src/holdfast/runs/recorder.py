@@ -230,7 +230,8 @@ class Recorder(Insistence):
                 self._unload([(queue, records)])
                 continue
             if answer.refusal is None:
-                queue.committed = records[-1].seq
+                queue.last = records[-1]
+                queue.committed = queue.last.seq
                 queue.parked = answer.parked
                 queue.since, queue.put_again = None, 0
                 queue.blobs.clear()

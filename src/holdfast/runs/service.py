@@ -22,6 +22,7 @@ from holdfast.runs.pending import ALL, PendingRun, open_breakpoints, pending_run
 from holdfast.runs.runtime import Runtime
 from holdfast.runs.withdrawing import withdraw_holds
 from holdfast.store.base import Claim, RunFilter, RunRow
+from holdfast.store.losing import demand_whole
 from holdfast.store.readonly import demand_live
 from holdfast.types.event import Event, EventRow
 from holdfast.types.hold import HoldRow
@@ -33,6 +34,7 @@ from holdfast.types.wording import demand_text
 if TYPE_CHECKING:
     from holdfast.checkpoint.difference import Diff
     from holdfast.checkpoint.picture import Checkpoint, CheckpointMeta
+    from holdfast.runs.dying import DeadRun
     from holdfast.runs.replaying import Replay
     from holdfast.runs.story import Story
     from holdfast.runs.verdicts import Verdict
@@ -144,9 +146,8 @@ class RunService:
             return row
         body = msgspec.json.encode({"reason": reason, "by": by})
         event = EventRow(0, self.store.now(), "run.cancel_requested", body)
-        if row.status in ENDED or not await self.store.send(
-            row.id, "cancel", body, dedupe="cancel", event=event
-        ):
+        over = row.status in ENDED and not row.dead
+        if over or not await self.store.send(row.id, "cancel", body, dedupe="cancel", event=event):
             row = await self.get(run)
             if row.status in ENDED and row.status is not RunStatus.cancelled:
                 raise RunEndedError(f"run {row.id} has already {row.status}.", run=row.id, status=row.status)
@@ -154,13 +155,21 @@ class RunService:
         return await self.get(run)
 
     async def ask_resume(
-        self, run: str, *, breaks: Sequence[str] | None = None, no_breaks: bool = False
+        self,
+        run: str,
+        *,
+        breaks: Sequence[str] | None = None,
+        no_breaks: bool = False,
+        accept_loss: bool = False,
     ) -> RunRow:
         """A failed run may go on; a parked or abandoned one is made claimable; a finished one stays so.
 
-        `breaks`: nodes that it stops before from now on too. `no_breaks`: it stops at no breakpoint."""
+        `breaks`: nodes that it stops before from now on too. `no_breaks`: it stops at no breakpoint.
+        `accept_loss`: even where the store lost part of its history, else that is a HistoryLostError."""
         row = await self.get(run)
         demand_live(row)
+        if not accept_loss:
+            demand_whole(row)
         if row.status in (RunStatus.completed, RunStatus.cancelled):
             return row
         payload = b""
@@ -169,6 +178,31 @@ class RunService:
             payload = msgspec.json.encode({"breaks": break_places(graph, breaks or ()), "off": no_breaks})
         await self.store.send(row.id, "resume", payload)
         return await self.get(run)
+
+    # ------------------------------------------------------------------ dead letters
+    async def dead(self, *, tenant: str | None = None, limit: int = 50) -> list[RunRow]:
+        """Runs that were given up because their workers fell silent again and again, newest first."""
+        from holdfast.runs import dying
+
+        return await dying.list_dead(self, tenant=tenant, limit=limit)
+
+    async def deaths(self, run: str) -> DeadRun:
+        """Every death of a worker that had this run, with the nodes that were under way."""
+        from holdfast.runs import dying
+
+        return await dying.examine_dead(self, run)
+
+    async def retry_dead(self, run: str, *, by: str = "user:local") -> RunRow:
+        """Any worker may go on with it, and the bound counts anew. RunEndedError where it is not dead."""
+        from holdfast.runs import dying
+
+        return await dying.retry_dead(self, run, by=by)
+
+    async def discard_dead(self, run: str, *, reason: str = "discarded", by: str = "user:local") -> RunRow:
+        """The next worker ends it as cancelled, no node runs again. RunEndedError where it is not dead."""
+        from holdfast.runs import dying
+
+        return await dying.discard_dead(self, run, reason=reason, by=by)
 
     # ------------------------------------------------------------------ checkpoints
     async def checkpoints(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from holdfast.engine.messages import Finished, Proven
 from holdfast.errors import StoreError
 from holdfast.runs import evidence
+from holdfast.runs.backward import look_back
 from holdfast.runs.testifying import Known
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class Witness:
         driver.runtime.testimonies.keep(driver.run, await self.known())
         with suppress(StoreError):
             await driver.runtime.testimonies.tell(driver.run)
+        await look_back(driver)
 
     async def known(self) -> Known:
         """How the effects of this run ended that no record tells of; those under way may end now."""

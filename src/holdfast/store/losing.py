@@ -4,13 +4,18 @@ that it happened to stops, and somebody decides."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from holdfast.errors import HistoryLostError
 from holdfast.types.clock import iso
 from holdfast.types.event import EventRow
 from holdfast.types.loss import Acknowledged
+from holdfast.types.status import RunStatus
+
+if TYPE_CHECKING:
+    from holdfast.store.base import RunRow
 
 LOST_EVENT: Final = "run.history_lost"
 _BEGINNING: Final = "History lost: "
@@ -19,6 +24,17 @@ _BEGINNING: Final = "History lost: "
 def is_lost(error: str | None) -> bool:
     """Whether it is what `complaint` made."""
     return error is not None and error.startswith(_BEGINNING)
+
+
+def demand_whole(row: RunRow) -> None:
+    """Raises HistoryLostError for a run that stopped because of a loss."""
+    if row.status is RunStatus.failed and is_lost(row.error):
+        raise HistoryLostError(
+            f"run {row.id} stopped because the store lost part of its history. {row.error}",
+            hint="Find out what its lost steps did outside. Then `holdfast resume RUN --accept-loss` goes on "
+            "from the record that is left and does them again; `holdfast fork RUN` tries it in a copy.",
+            run=row.id,
+        )
 
 
 def complaint(known: Acknowledged, head: int) -> str:

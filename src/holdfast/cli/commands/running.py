@@ -72,11 +72,15 @@ def resume(
     watch: Watch = False,
     json: Json = False,
     breaks: Breaks = None,
+    accept_loss: Annotated[
+        bool, typer.Option("--accept-loss", help="Also where a failover lost part of the run's history")
+    ] = False,
 ) -> int:
     """Go on with a run: after a crash, an answer, or a failure that was mended."""
     from holdfast.cli.running import Manner, resume_run
 
-    return go(resume_run(run, flow, Manner(store, watch, json), breaks or []))
+    manner = Manner(store, watch, json)
+    return go(resume_run(run, flow, manner, breaks or [], accept_loss=accept_loss))
 
 
 @app.command(

@@ -98,7 +98,12 @@ class Crew:
     async def start(self, *words: str) -> subprocess.Popen[str]:
         """Until it says what it carries."""
         worker = self.spawn(*words)
-        await until(lambda: "This worker carries" in self.said(worker), f"{worker.args}")
+
+        def began() -> bool:
+            assert worker.poll() is None, self.said(worker)
+            return "This worker carries" in self.said(worker)
+
+        await until(began, f"{worker.args}")
         return worker
 
     def said(self, worker: subprocess.Popen[str]) -> str:
@@ -117,18 +122,13 @@ class Crew:
 
 
 async def until(met: Callable[[], bool | Awaitable[bool]], what: str = "", seconds: float = 25) -> None:
-    async with asyncio.timeout(seconds) as limit:
-        try:
-            while True:
-                found = met()
-                if found if isinstance(found, bool) else await found:
-                    return
-                await asyncio.sleep(0.05)
-        except TimeoutError:
-            raise
-        finally:
-            if limit.expired():
-                print(f"not within {seconds} s: {what}")
+    limit = asyncio.get_running_loop().time() + seconds
+    while True:
+        found = met()
+        if found if isinstance(found, bool) else await found:
+            return
+        assert asyncio.get_running_loop().time() < limit, f"not within {seconds} s: {what}"
+        await asyncio.sleep(0.05)
 
 
 def stop(worker: subprocess.Popen[str]) -> None:

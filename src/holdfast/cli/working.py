@@ -71,8 +71,10 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _seconds(text: str | None, option: str) -> float | None:
+    if text is None or text in ("0", "0s"):
+        return None if text is None else 0.0
     try:
-        return None if text is None else parse_duration(text).total_seconds()
+        return parse_duration(text).total_seconds()
     except DurationError as error:
         raise SettingsError(f"{option}: {error}.") from error
 

@@ -141,11 +141,12 @@ class Running(Settling, Gating):
         return run
 
     def _claim(self, run: Run, want: ClaimRequest, now: int) -> Claim:
+        since = None if want.run is not None else run.ready_at
         run.term += 1
         run.status = RunStatus.running
         run.updated_at = now
         self._take(run, want.worker, now + want.ttl)
-        return Claim(Lease(run.id, run.key, run.term, want.worker), run.row())
+        return Claim(Lease(run.id, run.key, run.term, want.worker), run.row(), since)
 
     async def extend(self, leases: Sequence[Lease], ttl: int) -> list[bool]:
         return self.extend_now(leases, ttl)

@@ -43,6 +43,7 @@ class Choice:
         self.refused = False  # somebody found a gate shut: others behind may pass
         self.gates: dict[int, str] = {}
         self.starts: dict[int, list[Start]] = {}
+        self.since: dict[int, int] = {}  # when each became ready
         self._taken: dict[str, int] = {}
 
     @property
@@ -72,6 +73,7 @@ class Choice:
             self.gates[run.key] = run.gate
             self.starts[run.key] = self.porter.enter(run.gate, starts=run.starts)
         self.keys.append(run.key)
+        self.since[run.key] = run.ready_at
         return True
 
     def missed(self, taken: Iterable[int]) -> None:

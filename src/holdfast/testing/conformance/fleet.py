@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from holdfast.store.base import ClaimRequest
 from holdfast.types.clock import MICROS
 from holdfast.types.fleet import WorkerRow
 from holdfast.types.outbox import OutboxMessage, OutboxState
@@ -118,6 +119,14 @@ class FleetSuite:
         fast, slow = (await kit.store.figures(ages=AGES)).lanes
         assert (fast.lane, fast.ready, fast.oldest, fast.running) == ("fast", 2, 7 * MICROS, 0)
         assert (slow.lane, slow.ready, slow.oldest, slow.running) == ("slow", 0, 0, 1)
+
+    @pytest.mark.covers("FLEET-OPS-01")
+    async def test_claim_tells_since_when_the_run_stood_in_line(self, kit: StoreKit) -> None:
+        ready_at = kit.clock.now() + 3 * MICROS
+        await kit.created(ready_at=ready_at)
+        kit.clock.advance(seconds=8)
+        (claim,) = await kit.store.claim(ClaimRequest(worker="w", ttl=TTL))
+        assert (claim.since, claim.run.updated_at) == (ready_at, ready_at + 5 * MICROS)
 
     @pytest.mark.covers("FLEET-OPS-01")
     async def test_only_live_runs_are_counted_by_status(self, kit: StoreKit) -> None:

@@ -131,7 +131,7 @@ async def claim_named(
     taken = await conn.rows(
         _TAKE_NAMED, want.worker, now, want.ttl, now, want.run, now, passes, versions, versions
     )  # fmt: skip
-    return [_claim(values, want) for values in taken]
+    return [_claim(values, want, {}) for values in taken]
 
 
 async def claim(conn: Conn, now: int | None, want: ClaimRequest) -> Taken | Lined:
@@ -150,7 +150,7 @@ async def claim(conn: Conn, now: int | None, want: ClaimRequest) -> Taken | Line
         choice = chosen([row for row in found if row[3] is not None], Choice(want.limit - len(claims)))
         if not choice.keys:
             break
-        claims += await take(conn, now, want, choice.keys, gated=False)
+        claims += await take(conn, now, want, choice, gated=False)
         if len(claims) >= want.limit:
             break
         tried += choice.keys
@@ -158,17 +158,18 @@ async def claim(conn: Conn, now: int | None, want: ClaimRequest) -> Taken | Line
 
 
 async def take(
-    conn: Conn, now: int | None, want: ClaimRequest, keys: list[int], *, gated: bool
+    conn: Conn, now: int | None, want: ClaimRequest, choice: Choice, *, gated: bool
 ) -> list[Claim]:
+    keys = choice.keys
     taken = await conn.rows(
         _TAKE_SOME, keys, now, gated, want.worker, now, want.ttl, now, keys, keys
     )  # fmt: skip
-    return [_claim(values, want) for values in taken]
+    return [_claim(values, want, choice.since) for values in taken]
 
 
-def _claim(values: Row, want: ClaimRequest) -> Claim:
+def _claim(values: Row, want: ClaimRequest, since: dict[int, int]) -> Claim:
     run = run_row(values)
-    return Claim(Lease(run.id, run.key, run.term, want.worker), run)
+    return Claim(Lease(run.id, run.key, run.term, want.worker), run, since.get(run.key))
 
 
 async def candidates(

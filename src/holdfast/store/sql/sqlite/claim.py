@@ -80,7 +80,8 @@ def claim(cur: Cursor, now: int, want: ClaimRequest) -> Taken:
     for _ in range(_ROUNDS):
         choice = _choose(cur, filters, want.limit - len(claims), gatehouse)
         for key in choice.keys:
-            claims += _taken(cur, want, rows(cur, _TAKE_KEY, taking | {"key": key}))
+            since = choice.since[key]
+            claims += _taken(cur, want, rows(cur, _TAKE_KEY, taking | {"key": key}), since)
             gates.write_starts(cur, now, key, choice.starts.get(key, ()))
         if not choice.keys or choice.full or not choice.refused:
             break
@@ -102,12 +103,12 @@ def _claim_named(cur: Cursor, want: ClaimRequest, given: Filters) -> Taken:
     return Taken(claims)
 
 
-def _taken(cur: Cursor, want: ClaimRequest, taken: list[Row]) -> list[Claim]:
+def _taken(cur: Cursor, want: ClaimRequest, taken: list[Row], since: int | None = None) -> list[Claim]:
     claims: list[Claim] = []
     for values in taken:
         run = run_row(values)
         cur.execute(_SERVED_NOW, (run.tenant,))
-        claims.append(Claim(Lease(run.id, run.key, run.term, want.worker), run))
+        claims.append(Claim(Lease(run.id, run.key, run.term, want.worker), run, since))
     return claims
 
 

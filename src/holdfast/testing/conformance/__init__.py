@@ -32,6 +32,7 @@ ALL = (
     "dues",
     "durable",
     "events",
+    "gates",
     "fleet",
     "health",
     "hold_changes",

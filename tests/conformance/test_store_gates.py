@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+import pytest
+
+from holdfast.testing.conformance.gates import GateChangeSuite, GateSuite, RateSuite
+
+
+@pytest.mark.covers("FLEET-WORK-03")
+class TestGates(GateSuite):
+    pass
+
+
+@pytest.mark.covers("FLEET-WORK-04")
+class TestRates(RateSuite):
+    pass
+
+
+@pytest.mark.covers("FLEET-WORK-03")
+class TestGateChanges(GateChangeSuite):
+    pass

@@ -4,6 +4,8 @@ CREATE INDEX blob_refs_of_blob ON blob_refs (digest);
 
 CREATE INDEX blobs_by_age ON blobs (put_at);
 
+CREATE INDEX gate_starts_over ON gate_starts (until);
+
 CREATE INDEX hold_links_of_hold ON hold_links (hold);
 
 CREATE INDEX hold_notes_of_slot ON hold_notes (kind, slot);
@@ -58,6 +60,8 @@ CREATE INDEX runs_by_status ON runs (status, created_at);
 
 CREATE INDEX runs_dead ON runs (created_at) WHERE dead;
 
+CREATE INDEX runs_inside ON runs (gate) WHERE worker IS NOT NULL AND gate <> '';
+
 CREATE INDEX runs_leased ON runs (tenant, lease_until) WHERE worker IS NOT NULL;
 
 CREATE INDEX runs_newest ON runs (created_at);
@@ -66,7 +70,7 @@ CREATE INDEX runs_of_thread ON runs (thread, created_at) WHERE thread IS NOT NUL
 
 CREATE UNIQUE INDEX runs_once ON runs (tenant, flow, idempotency_key) WHERE idempotency_key IS NOT NULL;
 
-CREATE INDEX runs_ready ON runs (priority, tenant, ready_at) WHERE worker IS NULL AND ready_at IS NOT NULL;
+CREATE INDEX runs_ready ON runs (priority, tenant, line, ready_at) WHERE worker IS NULL AND ready_at IS NOT NULL;
 
 CREATE INDEX schedules_due ON schedules (next_at) WHERE next_at IS NOT NULL;
 
@@ -167,17 +171,19 @@ CREATE TABLE gate_starts (
     gate TEXT NOT NULL,
     at INTEGER NOT NULL,
     run_key INTEGER NOT NULL,
+    until INTEGER NOT NULL,
     PRIMARY KEY (gate, at, run_key)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE gates (
-    name TEXT PRIMARY KEY,
-    within TEXT,
+    root TEXT NOT NULL,
+    name TEXT NOT NULL,
+    fixed INTEGER NOT NULL CHECK (fixed IN (0, 1)),
     concurrency INTEGER,
     rate INTEGER,
     per INTEGER NOT NULL DEFAULT 0,
-    fixed INTEGER NOT NULL DEFAULT 0 CHECK (fixed IN (0, 1)),
-    updated_at INTEGER NOT NULL
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (root, name, fixed)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE hold_keys (
@@ -379,7 +385,9 @@ CREATE TABLE runs (
     created_at INTEGER NOT NULL,
     ended_at INTEGER,
     error TEXT, read_only INTEGER NOT NULL DEFAULT 0 CHECK (
-    read_only = 0 OR (read_only = 1 AND worker IS NULL AND ready_at IS NULL)), migrated INTEGER NOT NULL DEFAULT 0, started_by TEXT, deployment TEXT, gate TEXT NOT NULL DEFAULT '', dead INTEGER NOT NULL DEFAULT 0 CHECK (dead IN (0, 1)),
+    read_only = 0 OR (read_only = 1 AND worker IS NULL AND ready_at IS NULL)), migrated INTEGER NOT NULL DEFAULT 0, started_by TEXT, deployment TEXT, gate TEXT NOT NULL DEFAULT '', line TEXT GENERATED ALWAYS AS (
+    iif(gate = '', '', iif(status = 'pending', '+', '-') || substr(gate, 1, instr(gate || '/', '/') - 1))
+) VIRTUAL, dead INTEGER NOT NULL DEFAULT 0 CHECK (dead IN (0, 1)),
     CHECK ((worker IS NULL) = (lease_until IS NULL))
 ) STRICT;
 

@@ -29,7 +29,7 @@ async def claim_past(conn: Conn, now: int | None, want: ClaimRequest, lines: lis
         kept_out = kept_out or choice.refused or len(past.open) < len(lines) or bool(past.shut)
         if not choice.keys:
             break
-        taken = await claim.take(conn, now, want, choice.keys, gated=True)
+        taken = await claim.take(conn, now, want, choice, gated=True)
         choice.missed([one.run.key for one in taken])
         await gates.write_starts(
             conn, [(key, start) for key, starts in choice.starts.items() for start in starts]

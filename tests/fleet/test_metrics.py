@@ -160,4 +160,8 @@ async def test_store_is_not_asked_more_often_than_it_has_news(address: str) -> N
         store.figures = counted
         async with Worker(on=house, probe=(metrics := Metrics("0"))):
             await asyncio.gather(*(page_of(metrics.port) for _ in range(5)))
+            own = read((await fetch(metrics.port, "/metrics/worker"))[1])
+            whole = await page_of(metrics.port)
     assert asked == 1
+    assert "holdfast_worker_concurrency" in own
+    assert "holdfast_dead_runs" in whole.keys() - own.keys()

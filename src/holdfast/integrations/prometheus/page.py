@@ -32,7 +32,8 @@ FRESH: Final = 5.0
 
 
 class Metrics(Health):
-    """`Metrics("9464")`: /metrics, /healthz and /readyz on loopback. For one worker."""
+    """`Metrics("9464")`: /metrics, /metrics/worker, /healthz and /readyz on loopback. For one
+    worker."""
 
     def __init__(self, address: str) -> None:
         super().__init__(address)
@@ -45,7 +46,7 @@ class Metrics(Health):
         self._looked = -FRESH
         self._looking = asyncio.Lock()
         self._seen: Worker | None = None
-        self.pages["/metrics"] = self._page
+        self.pages |= {"/metrics": self._page, "/metrics/worker": self._own_page}
 
     async def open(self, worker: Worker) -> None:
         await super().open(worker)
@@ -64,6 +65,14 @@ class Metrics(Health):
     async def _page(self, worker: Worker) -> Answer:
         await self._ask(worker.store)
         return Answer(200, CONTENT_TYPE_LATEST, generate_latest(self.registry))
+
+    async def _own_page(self, _worker: Worker) -> Answer:
+        """Without a question to the store: where there are many workers, one of them tells of the fleet."""
+        async with self._looking:
+            kept, self._look.figures = self._look.figures, None
+            text = generate_latest(self.registry)
+            self._look.figures = kept
+        return Answer(200, CONTENT_TYPE_LATEST, text)
 
     async def _ask(self, store: Store) -> None:
         """A store that is away is told as that; what the worker counts itself is told all the same."""

@@ -19,6 +19,9 @@ from tests.fleet.torture.fleet import Fleet, Member
 from tests.fleet.torture.worker import SETTINGS
 
 TTL = SETTINGS.lease_ttl
+LONGER = 15.0  # seconds more, where something that must strike has not yet
+LANDED = ("kill with runs under way", "pause that lost leases")
+"""Kinds that count only where they met somebody."""
 
 
 class Act(msgspec.Struct, kw_only=True):
@@ -34,6 +37,7 @@ class Chaos:
         self.dice = random.Random(seed)
         self.acts: list[Act] = []
         self.counts: Counter[str] = Counter()
+        self.counts["processes with a wrong clock"] = len(fleet.members)
         self._began = time.monotonic()
         self._busy: set[asyncio.Task[None]] = set()
         self.kinds: dict[str, Callable[[Member], Awaitable[None]]] = {
@@ -55,7 +59,7 @@ class Chaos:
         deadline = time.monotonic() + seconds
         waiting: list[str] = []
         taken: set[str] = set()
-        while time.monotonic() < deadline:
+        while (now := time.monotonic()) < deadline or (self.spared and now < deadline + LONGER):
             if not waiting:
                 waiting = list(self.kinds)
                 self.dice.shuffle(waiting)
@@ -71,6 +75,11 @@ class Chaos:
                 waiting.insert(0, kind)
             await asyncio.sleep(self.dice.uniform(0.4, 1.1))
         await self.over()
+
+    @property
+    def spared(self) -> list[str]:
+        """What has not struck yet."""
+        return [kind for kind in (*self.kinds, *LANDED) if not self.counts[kind]]
 
     async def over(self) -> None:
         """Every act is brought to its end, and every wire mended."""
@@ -98,7 +107,7 @@ class Chaos:
 
     # ------------------------------------------------------------------ processes
     async def kill(self, member: Member) -> None:
-        held = await self._holding(member)
+        held = await self._stopped(member)
         await self.fleet.end(member, signal.SIGKILL)
         self._note("kill", member, f"SIGKILL with {len(held)} runs")
         self.counts["kill with runs under way"] += bool(held)
@@ -107,9 +116,7 @@ class Chaos:
 
     async def pause(self, member: Member) -> None:
         """Long enough to lose every lease; then it wakes and believes that it still has them."""
-        held = await self._holding(member)
-        self.fleet.signal(member, signal.SIGSTOP)
-        member.paused = True
+        held = await self._stopped(member)
         await asyncio.sleep(TTL * self.dice.uniform(1.6, 2.2))
         sql = "SELECT id, term FROM holdfast.runs WHERE id = ANY($1)"
         now = {str(row["id"]): row["term"] for row in await self.fleet.ask(sql, list(held))}
@@ -120,13 +127,17 @@ class Chaos:
         self.counts["pause that lost leases"] += bool(lost)
         self.counts["leases lost by pauses"] += len(lost)
 
-    async def _holding(self, member: Member) -> dict[str, int]:
-        """Waits a while for it to have something to lose."""
-        for _ in range(20):
+    async def _stopped(self, member: Member) -> dict[str, int]:
+        """SIGSTOP at a moment when it has something to lose, if there is one within a while."""
+        member.paused = True
+        for _ in range(25):
+            self.fleet.signal(member, signal.SIGSTOP)
             held = await self.fleet.leased_by(member)
             if held:
                 return held
-            await asyncio.sleep(0.1)
+            self.fleet.signal(member, signal.SIGCONT)
+            await asyncio.sleep(self.dice.uniform(0.05, 0.2))
+        self.fleet.signal(member, signal.SIGSTOP)
         return {}
 
     async def drain(self, member: Member) -> None:

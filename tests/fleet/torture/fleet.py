@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
+import asyncpg
 import msgspec
 
 from holdfast.testing.proxy import Proxy
@@ -128,17 +129,15 @@ class Fleet:
 
     # ------------------------------------------------------------------ asking the server itself
     async def ask(self, sql: str, *args: Any) -> list[Any]:
-        """By nobody's wire. Nothing where the server is just down."""
-        import asyncpg
-
+        """By nobody's wire. Nothing where the server is just down, or goes down."""
         try:
             connection = await asyncpg.connect(self.cluster.address, timeout=3)
-        except (OSError, asyncpg.PostgresError, TimeoutError):
+            try:
+                return await connection.fetch(sql, *args, timeout=3)
+            finally:
+                connection.terminate()
+        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
             return []
-        try:
-            return await connection.fetch(sql, *args)
-        finally:
-            await connection.close(timeout=3)
 
     async def leased_by(self, member: Member) -> dict[str, int]:
         """The runs that it holds, each with its term."""

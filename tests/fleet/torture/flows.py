@@ -18,7 +18,7 @@ from tests.fleet.torture.ledger import Outside
 OUTSIDE = Outside(Path(os.environ.get("TORTURE_LEDGER", "ledger.jsonl")))
 LINGER: Final = float(os.environ.get("TORTURE_LINGER", "0.2"))
 # For the test of the judge: effects that are said to be harmless, so that no intent is written for them.
-CARELESS: Final = os.environ.get("TORTURE_SABOTAGE") == "careless"
+CARELESS: Final = "careless" in os.environ.get("TORTURE_SABOTAGE", "")
 WRITE: Final = "read" if CARELESS else "write"
 EXTERNAL: Final = "read" if CARELESS else "external"
 

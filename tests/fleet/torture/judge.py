@@ -12,6 +12,11 @@ from tests.fleet.torture.history import Ack, History, Hold, Ran
 from tests.fleet.torture.ledger import Line
 
 ENDED = ("completed", "failed", "cancelled")
+MUST_STRIKE = (
+    "kill with runs under way", "pause that lost leases", "drain", "restart of the server", "cut",
+    "cut in a statement", "answer lost", "delay", "swallow", "refuse", "clock set",
+    "processes with a wrong clock",
+)  # fmt: skip
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -177,5 +182,8 @@ def _whole(history: History) -> Iterator[Finding]:
         yield Finding("audit broken", "", history.audit)
     if history.leases:
         yield Finding("lease left", "", f"{history.leases} runs still have a worker")
+    for kind in MUST_STRIKE:
+        if not history.faults.get(kind):
+            yield Finding("did not strike", "", kind)
     for line in history.errors:
         yield Finding("unexpected in a log", "", line)

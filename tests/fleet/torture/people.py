@@ -13,6 +13,7 @@ clocks.deceive()
 import asyncio  # noqa: E402
 import json  # noqa: E402
 import logging  # noqa: E402
+import os  # noqa: E402
 import random  # noqa: E402
 import signal  # noqa: E402
 import sys  # noqa: E402
@@ -30,6 +31,8 @@ from tests.fleet.torture.ledger import append  # noqa: E402
 log = logging.getLogger("torture")
 SAYS = {"confirm": "yes", "second": "yes"}
 IN_WORDS = ("talk", "first")
+# For the test of the judge: what they write down is not what they said.
+FORGETFUL = "forgetful" in os.environ.get("TORTURE_SABOTAGE", "")
 
 
 class People:
@@ -80,10 +83,10 @@ class People:
             self.note("cancelled", run=hold.run)
             self.done.add(hold.id)
             return
-        said = self.decision(hold)
-        if said is None:
+        found = self.decision(hold)
+        if found is None:
             return
-        decision, data = said
+        decision, data = found
         self.note("tried", hold=hold.id, run=hold.run, decision=decision, type=hold.type)
         try:
             await self.service.people.resolve(
@@ -94,7 +97,8 @@ class People:
         except HoldfastError as error:
             self.note("refused", hold=hold.id, run=hold.run, code=error.code)
         else:
-            self.note("decided", hold=hold.id, run=hold.run, decision=decision, type=hold.type)
+            said = f"not {decision}" if FORGETFUL else decision
+            self.note("decided", hold=hold.id, run=hold.run, decision=said, type=hold.type)
         self.done.add(hold.id)
 
     def decision(self, hold: HoldRow) -> tuple[str, Any] | None:

@@ -13,6 +13,7 @@ clocks.deceive()
 
 import asyncio  # noqa: E402
 import logging  # noqa: E402
+import os  # noqa: E402
 import signal  # noqa: E402
 import sys  # noqa: E402
 from pathlib import Path  # noqa: E402
@@ -25,6 +26,8 @@ from tests.fleet.torture.history import Watched  # noqa: E402
 
 log = logging.getLogger("torture")
 STREAMS = 6
+# For the test of the judge: after each interruption it reads the last event once more.
+REPEATING = "repeating" in os.environ.get("TORTURE_SABOTAGE", "")
 
 
 class Watcher:
@@ -78,7 +81,8 @@ class Watcher:
             seen = self.watched.streams.setdefault(run, [])
             while True:
                 try:
-                    async for event in self.service.stream(run, after=seen[-1][0] if seen else 0, poll=0.2):
+                    after = (seen[-1][0] if seen else 0) - (REPEATING and len(seen) > 0)
+                    async for event in self.service.stream(run, after=after, poll=0.2):
                         seen.append((event.number, event.type))
                     break
                 except StoreError as error:

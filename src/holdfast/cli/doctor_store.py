@@ -14,7 +14,7 @@ from holdfast.checkpoint.encrypt import header_of
 from holdfast.cli.findings import FAIL, OK, WARN, Finding, few
 from holdfast.cli.opening import file_of_store
 from holdfast.config import ENVIRONMENT
-from holdfast.errors import BlobMissingError, HoldfastError
+from holdfast.errors import BlobMissingError, StoreError
 from holdfast.runs.service import RunService
 from holdfast.runs.vaulted import VaultedStore
 from holdfast.store.base import RunFilter, StoreFacts
@@ -150,7 +150,12 @@ async def _used_keys(store: VaultedStore) -> list[tuple[str, str]]:
 
 
 async def _blobs(service: RunService, facts: StoreFacts, *, deep: bool) -> Finding:
-    lost = [digest.hex() for digest in facts.missing] + await _lost_outside(service, facts)
+    try:
+        lost = [digest.hex() for digest in facts.missing] + await _lost_outside(service, facts)
+    except StoreError as error:
+        todo = "mount or start it; runs that need it wait, and go on by themselves"
+        about = few([digest.hex() for digest in (*facts.missing, *facts.outside)])
+        return Finding("blobs", FAIL, f"the blob store cannot be reached: {error.message}", todo, about)
     if lost:
         return Finding(
             "blobs",
@@ -166,6 +171,7 @@ async def _blobs(service: RunService, facts: StoreFacts, *, deep: bool) -> Findi
 
 
 async def _lost_outside(service: RunService, facts: StoreFacts) -> list[str]:
+    """Raises StoreError where nobody can be asked: that says nothing of what lies there."""
     objects = service.runtime.desk.objects
     lost: list[str] = []
     for digest in facts.outside:
@@ -173,7 +179,7 @@ async def _lost_outside(service: RunService, facts: StoreFacts) -> list[str]:
             if objects is None:
                 raise BlobMissingError("nobody keeps it")
             await objects.get(digest)
-        except HoldfastError:
+        except BlobMissingError:
             lost.append(digest.hex())
     return lost
 

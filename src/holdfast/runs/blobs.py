@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any, Protocol
 
 from holdfast.checkpoint import Blob, TypeRegistry, unspill
-from holdfast.errors import BlobMissingError, CheckpointCorruptError
+from holdfast.errors import (
+    BlobMissingError,
+    CheckpointCorruptError,
+    HoldfastError,
+    StoreUnavailableError,
+)
 from holdfast.model.frames import Frame
 from holdfast.model.position import Position
 from holdfast.runs.vault import Vault
@@ -22,7 +28,10 @@ IN_ROW = 1 << 20
 
 
 class Objects(Protocol):
-    """Where blobs that are too large for a row live."""
+    """Where blobs that are too large for a row live.
+
+    `get` raises BlobMissingError for what is not there, and only then: the run that names it fails. Any other
+    error means that nobody could be asked now; runs wait for it, and go on later."""
 
     async def put(self, digest: bytes, data: bytes) -> None: ...
 
@@ -31,6 +40,43 @@ class Objects(Protocol):
     async def get(self, digest: bytes) -> bytes: ...
 
     async def delete(self, digest: bytes) -> None: ...
+
+
+class Asked:
+    """Another's objects, whose errors are ours: what a driver raises when it cannot reach anybody."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+
+    async def put(self, digest: bytes, data: bytes) -> None:
+        with _reaching("kept"):
+            await self._objects.put(digest, data)
+
+    async def replace(self, digest: bytes, data: bytes) -> None:
+        with _reaching("kept"):
+            await self._objects.replace(digest, data)
+
+    async def get(self, digest: bytes) -> bytes:
+        with _reaching("read"):
+            return await self._objects.get(digest)
+
+    async def delete(self, digest: bytes) -> None:
+        with _reaching("deleted"):
+            await self._objects.delete(digest)
+
+
+@contextmanager
+def _reaching(what: str) -> Generator[None]:
+    try:
+        yield
+    except HoldfastError:
+        raise
+    except Exception as error:
+        # Its words are not repeated: they may hold an address with a password.
+        raise StoreUnavailableError(
+            f"A large value cannot be {what} now: the blob store did not answer ({type(error).__name__}).",
+            hint="Check that it can be reached; the run waits, and goes on when it can.",
+        ) from error
 
 
 def refs_in(value: Any) -> Iterator[BlobRef]:
@@ -62,7 +108,7 @@ class BlobDesk:
 
     def __init__(self, store: Store, objects: Objects | None, tenant: str | None = None) -> None:
         self.store = store
-        self.objects = objects
+        self.objects = objects if objects is None or isinstance(objects, Asked) else Asked(objects)
         self.tenant = tenant
         self.vaulted = vaulted_within(store)
 
@@ -150,7 +196,8 @@ class BlobDesk:
     async def raw(self, address: bytes) -> bytes | None:
         """As it lies in the store."""
         row = await self.store.blob(address)
-        if row is not None and row[1] is None and self.objects is not None:
+        # What fits into a row was never elsewhere: there it is gone.
+        if row is not None and row[1] is None and self.objects is not None and row[0] > IN_ROW:
             return await self.objects.get(address)
         return None if row is None else row[1]
 

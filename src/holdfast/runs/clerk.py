@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from holdfast.engine import asking
@@ -96,7 +97,8 @@ class Clerk:
 
     async def file(self, reference: Any) -> bytes:
         driver = self.driver
-        return await driver.runtime.shelf.read_for(driver.run, driver.row.tenant, reference)
+        read = driver.runtime.shelf.read_for
+        return await driver.patiently(partial(read, driver.run, driver.row.tenant, reference))
 
     def lists_turns(self, execution: Exec, node: Node) -> bool:
         """Where the settings list no checkpoints of this node, they list none inside it (D-10)."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -107,6 +108,10 @@ async def ready(worker: Worker) -> Answer:
     missing = [] if worker.runtime.heart_beats else ["the heartbeat thread has ended"]
     if worker.is_stopping:
         missing.append("it is draining")
+    unwritten = worker.runtime.recorder.trouble
+    if unwritten is not None:
+        since = monotonic() - unwritten.since
+        missing.append(f"checkpoints cannot be written for {since:.0f} s ({unwritten.error.code})")
     trouble = await _trouble(worker)
     if trouble:
         missing.append(trouble)

@@ -71,6 +71,8 @@ class LocalBlobs:
         try:
             data = path.read_bytes()
         except FileNotFoundError as error:
+            if not self._is_there():
+                raise _away(self._folder) from error
             raise _missing(path, "gone") from error
         except OSError as error:
             raise _translated(error, path) from error
@@ -86,6 +88,14 @@ class LocalBlobs:
             path.unlink(missing_ok=True)
         except OSError as error:
             raise _translated(error, path) from error
+
+    def _is_there(self) -> bool:
+        """A folder that is gone, or empty like the place of a disk that is not mounted, tells nothing of what
+        lies in it. Whoever asks for a blob has put one."""
+        try:
+            return next(self._folder.iterdir(), None) is not None
+        except OSError:
+            return False
 
     def _path(self, digest: bytes) -> Path:
         name = digest.hex()
@@ -127,6 +137,13 @@ def _missing(path: Path, what: str) -> BlobMissingError:
     return BlobMissingError(
         f"The blob {path.name} is {what}.",
         hint=f"Restore {path} from a backup; the runs that name it cannot be read without it.",
+    )
+
+
+def _away(folder: Path) -> StoreUnavailableError:
+    return StoreUnavailableError(
+        f"The blob folder {folder} is not there, or empty: large values cannot be read now.",
+        hint="Mount or restore it; runs that need it wait meanwhile, and go on by themselves.",
     )
 
 

@@ -30,10 +30,11 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     older: str | None = None
     after: str | None = None
     limit: int = 20
+    dead: bool = False
 
     @property
     def narrows(self) -> bool:
-        return any((self.status, self.flow, self.tenant, self.newer, self.older, self.after))
+        return any((self.status, self.flow, self.tenant, self.newer, self.older, self.after, self.dead))
 
 
 async def list_runs(wanted: Wanted, *, store: str | None, json: bool) -> Exit:
@@ -61,6 +62,7 @@ async def _page(service: RunService, wanted: Wanted, now: int) -> list[RunRow]:
         tenant=wanted.tenant,
         created_after=_moment(wanted.newer, "--newer", now),
         created_before=_moment(wanted.older, "--older", now),
+        dead=True if wanted.dead else None,
     )
     last = await service.get(wanted.after) if wanted.after else None
     after = None if last is None else (last.created_at, last.key)
@@ -90,6 +92,7 @@ def _again(wanted: Wanted) -> str:
     for name in ("flow", "tenant", "newer", "older"):
         value = getattr(wanted, name)
         given += [f" --{name} {value}"] if value else []
+    given += [" --dead"] if wanted.dead else []
     return "".join(given) + (f" --limit {wanted.limit}" if wanted.limit != 20 else "")
 
 

@@ -34,6 +34,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     hot: str | None = None
     metrics: str | None = None
     health: str | None = None
+    max_recoveries: int | None = None
 
     def lease_seconds(self) -> float | None:
         seconds = _seconds(self.lease, "--lease")
@@ -45,7 +46,12 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 
     def options(self) -> dict[str, Any]:
         """Of a `Worker`."""
-        given = {"name": self.name, "hot_hold": _seconds(self.hot, "--hot"), "probe": self._probe()}
+        given = {
+            "name": self.name,
+            "hot_hold": _seconds(self.hot, "--hot"),
+            "probe": self._probe(),
+            "max_recoveries": self.max_recoveries,
+        }
         return {name: value for name, value in given.items() if value is not None}
 
     def _probe(self) -> Health | None:

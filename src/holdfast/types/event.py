@@ -57,6 +57,7 @@ EVENTS = {
         "the store went back behind what it had acknowledged, and the run stopped",
         ("acknowledged", "head", "worker", "acknowledged_at", "hold"),
     ),
+    "run.retry_requested": EventKind("somebody let a run that was given up go on", ("by",)),
     "run.cancel_requested": EventKind("somebody asked the run to stop", ("reason", "by")),
     "run.code_changed": EventKind(
         "code that is ahead of the run is not what the run began with", (*_TRIED, "code", "nodes")

@@ -26,6 +26,8 @@ THEMES = (
     "policies",
     "skills",
     "deployments",
+    "schedules",
+    "dead",
     "directory",
     "evidence",
     "notify",

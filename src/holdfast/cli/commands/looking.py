@@ -21,6 +21,9 @@ def runs(
     after: Annotated[
         Text, typer.Option(help="The next page: runs listed after this one", metavar="RUN")
     ] = None,
+    dead: Annotated[
+        bool, typer.Option("--dead", help="Only runs that were given up because they killed their workers")
+    ] = False,
     limit: Annotated[int, typer.Option(help="At most so many", min=1)] = 20,
     store: Store = None,
     json: Json = False,
@@ -29,8 +32,9 @@ def runs(
     from holdfast.cli.listing import Wanted, list_runs
 
     wanted = Wanted(
-        status=status or [], flow=flow, tenant=tenant, newer=newer, older=older, after=after, limit=limit
-    )
+        status=status or [], flow=flow, tenant=tenant, newer=newer, older=older, after=after, limit=limit,
+        dead=dead,
+    )  # fmt: skip
     return go(list_runs(wanted, store=store, json=json))
 
 

@@ -155,6 +155,14 @@ def worker(
     health: Annotated[
         Text, typer.Option(help="Serve /healthz and /readyz only", metavar="[HOST:]PORT")
     ] = None,
+    max_recoveries: Annotated[
+        int | None,
+        typer.Option(
+            help="Give a run up when its workers died oftener in a row than this (5): `holdfast dead`",
+            metavar="N",
+            min=0,
+        ),
+    ] = None,
     until_idle: Annotated[
         bool, typer.Option("--until-idle", help="Stop when nothing is left to do now")
     ] = False,
@@ -167,7 +175,9 @@ def worker(
     """
     from holdfast.cli.working import Terms, work
 
-    terms = Terms(name=name, lease=lease, hot=hot, metrics=metrics, health=health)
+    terms = Terms(
+        name=name, lease=lease, hot=hot, metrics=metrics, health=health, max_recoveries=max_recoveries
+    )
     return go(
         work(flows, lane or None, concurrency, until_idle=until_idle, store=store, json=json, terms=terms)
     )

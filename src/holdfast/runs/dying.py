@@ -1,0 +1,120 @@
+"""Dead letters: runs that were given up because their workers fell silent again and again (ADR 34).
+
+What was under way at each death is read from the journal: a node that stands there every time is where to
+look first. A worker that died within the moment in which records wait to be written together died a node
+later than its journal says.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from holdfast.errors import HoldfastError, RunEndedError
+from holdfast.runs.loading import load
+from holdfast.runs.versions import readers_of
+from holdfast.store.base import RunFilter, RunRow
+from holdfast.types.event import EventRow
+from holdfast.types.fleet import Death
+from holdfast.types.status import RunStatus
+
+if TYPE_CHECKING:
+    from holdfast.model.graph import Graph
+    from holdfast.model.position import Position
+    from holdfast.runs.service import RunService
+
+# Phases of a node in which its own code runs.
+_WORKING: Final = frozenset({"work", "doubt"})
+
+
+class Autopsy(msgspec.Struct, frozen=True):
+    """A death, and the nodes that were under way, as `fetch` or `each[3]/fetch`. `unknown`: why they cannot
+    be told."""
+
+    death: Death
+    nodes: tuple[str, ...] = ()
+    unknown: str = ""
+
+
+class DeadRun(msgspec.Struct, frozen=True):
+    """A run and all its deaths, also those from before somebody let it go on."""
+
+    run: RunRow
+    deaths: list[Autopsy]
+
+    @property
+    def suspects(self) -> list[tuple[str, int]]:
+        """Nodes by how often they were under way, the most frequent first."""
+        return Counter(node for autopsy in self.deaths for node in autopsy.nodes).most_common()
+
+
+async def list_dead(service: RunService, *, tenant: str | None = None, limit: int = 50) -> list[RunRow]:
+    return await service.store.list_runs(RunFilter(dead=True, tenant=tenant), after=None, limit=limit)
+
+
+async def examine_dead(service: RunService, run: str) -> DeadRun:
+    """Of any run: its worker may have died before without its being given up."""
+    row = await service.get(run)
+    deaths = await service.store.deaths(row.id)
+    heads = {head: await _under_way(service, row, head) for head in {death.head for death in deaths}}
+    return DeadRun(row, [Autopsy(death, *heads[death.head]) for death in deaths])
+
+
+async def _under_way(service: RunService, row: RunRow, head: int) -> tuple[tuple[str, ...], str]:
+    if head < row.horizon:
+        return (), "its records are pruned"
+    try:
+        reader = (await readers_of(service, row)).at(head)
+        desk = service.runtime.desk
+        loaded = await load(service.store, reader.sealer, reader.graph, row.id, desk=desk, upto=head)
+    except HoldfastError as error:
+        return (), error.message
+    return tuple(sorted(_names(loaded.pos, reader.graph))), ""
+
+
+def _names(pos: Position, graph: Graph) -> list[str]:
+    names: list[str] = []
+    for (path, number), execution in pos.execs.items():
+        if execution.phase in _WORKING:
+            names.append(path + pos.scope_graph(graph, pos.scopes[path]).nodes[number].id)
+    return names
+
+
+async def retry_dead(service: RunService, run: str, *, by: str = "user:local") -> RunRow:
+    """Somebody has mended what killed it: any worker may go on, and the bound counts anew. Its deaths stay."""
+    row = await _demand_dead(service, run)
+    body = msgspec.json.encode({"by": by})
+    event = EventRow(0, service.store.now(), "run.retry_requested", body)
+    await service.store.send(row.id, "resume", b"", event=event)
+    return await service.get(row.id)
+
+
+async def discard_dead(
+    service: RunService, run: str, *, reason: str = "discarded", by: str = "user:local"
+) -> RunRow:
+    """It is not worth mending: the next worker that carries its flow ends it as cancelled, without running
+    any of its nodes again."""
+    row = await _demand_dead(service, run)
+    _, mail = await service.store.pending(row.id)
+    if any(message.kind == "cancel" for message in mail):
+        # Its workers died while they stopped it: it was asked already, and only has to be taken up again.
+        return await retry_dead(service, row.id, by=by)
+    return await service.cancel(row.id, reason=reason, by=by)
+
+
+async def _demand_dead(service: RunService, run: str) -> RunRow:
+    row = await service.get(run)
+    if row.dead:
+        return row
+    ways = {
+        RunStatus.failed: f"It failed by itself: `holdfast resume {row.id[:8]}` goes on with it.",
+        RunStatus.completed: "It has completed.",
+        RunStatus.cancelled: "It was cancelled.",
+    }
+    raise RunEndedError(
+        f"run {row.id} is {row.status}, and no dead letter.",
+        hint=ways.get(row.status, "`holdfast dead list` shows those."),
+        run=row.id,
+    )

@@ -1,0 +1,135 @@
+"""Runs that kill their workers: given up after a bound, with the evidence, and gone on with when mended."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from holdfast import Holdfast
+from holdfast.errors import RunEndedError
+from holdfast.runs.service import RunService
+from holdfast.store.base import RunRow
+from holdfast.types.ids import RunId
+from holdfast.types.status import ENDED, RunStatus
+from tests.fleet.poison import BOUND, SETTINGS, smoothies
+
+ROOT = Path(__file__).parents[2]
+GOOD = 6
+
+pytestmark = [pytest.mark.anyio, pytest.mark.covers("FLEET-WORK-11")]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:{tmp_path / 'runs.db'}"
+    return request.getfixturevalue("address")
+
+
+def start(address: str, ledger: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tests.fleet.poison", address, str(ledger)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env={**os.environ})
+
+
+@contextmanager
+def fleet(address: str, ledger: Path, size: int) -> Iterator[list[int]]:
+    """Workers that are replaced when they die, as a supervisor does it. Yields how many have died."""
+    workers = [start(address, ledger) for _ in range(size)]
+    died = [0]
+
+    async def replace() -> None:
+        while True:
+            for place, worker in enumerate(workers):
+                if worker.poll() is not None:
+                    died[0] += 1
+                    worker.communicate()
+                    workers[place] = start(address, ledger)
+            await asyncio.sleep(0.02)
+
+    task = asyncio.get_running_loop().create_task(replace())
+    try:
+        yield died
+    finally:
+        task.cancel()
+        for worker in workers:
+            worker.kill()
+            worker.communicate(timeout=10)
+
+
+async def until(done: Callable[[], Awaitable[bool]], seconds: float = 30) -> None:
+    async with asyncio.timeout(seconds):
+        while not await done():  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+
+
+async def test_run_that_kills_its_workers_is_given_up_and_goes_on_when_it_is_mended(
+    tmp_path: Path, place: str
+) -> None:
+    ledger = tmp_path / "ledger.txt"
+    program = smoothies(ledger).program()
+    async with Holdfast(place, settings=SETTINGS) as house:
+        service = await house.service()
+        with fleet(place, ledger, 2) as died:
+            poisoned, _ = await service.create(program, {"order": "bad", "poisoned": True})
+            good = [(await service.create(program, {"order": f"o-{n}"}))[0].id for n in range(GOOD)]
+            await until(lambda: ended(service, [poisoned.id, *good]))
+            await evidence_is_kept(service, poisoned, died[0])
+            assert {(await service.get(run)).status for run in good} == {RunStatus.completed}
+            (tmp_path / "mended").touch()
+            row = await service.retry_dead(poisoned.id, by="user:dana")
+            assert (row.dead, row.recoveries) == (False, 0)
+            await until(lambda: ended(service, [poisoned.id]))
+        row = await service.get(poisoned.id)
+        assert (row.status, row.dead) == (RunStatus.completed, False)
+        # The deaths stay as history; the effect that was settled before the first was not repeated.
+        assert len(await service.store.deaths(row.id)) == BOUND + 1
+        assert ledger.read_text().split().count("bad") == 1
+        with pytest.raises(RunEndedError, match="no dead letter"):
+            await service.retry_dead(poisoned.id)
+
+
+async def evidence_is_kept(service: RunService, poisoned: RunRow, died: int) -> None:
+    (row,) = await service.dead()
+    assert (row.id, row.status, row.recoveries) == (poisoned.id, RunStatus.failed, BOUND + 1)
+    found = await service.deaths(row.id)
+    assert len(found.deaths) == BOUND + 1 <= died
+    assert len({autopsy.death.worker for autopsy in found.deaths}) == BOUND + 1
+    assert {autopsy.nodes for autopsy in found.deaths} == {("blend",)}
+    assert found.suspects == [("blend", BOUND + 1)]
+    assert row.error is not None
+    assert all(autopsy.death.worker in row.error for autopsy in found.deaths)
+    told = [event for event in await service.events(row.id) if event.type.startswith("run.")]
+    kinds = [event.type for event in told if event.type in ("run.recovered", "run.given_up")]
+    assert kinds == ["run.recovered"] * BOUND + ["run.given_up"]
+    assert told[-1].data["recoveries"] == BOUND + 1
+
+
+async def ended(service: RunService, runs: list[RunId]) -> bool:
+    return all([(await service.get(run)).status in ENDED for run in runs])
+
+
+async def test_dead_run_that_is_discarded_ends_as_cancelled_and_runs_nothing_again(
+    tmp_path: Path, place: str
+) -> None:
+    ledger = tmp_path / "ledger.txt"
+    program = smoothies(ledger).program()
+    async with Holdfast(place, settings=SETTINGS) as house:
+        service = await house.service()
+        with fleet(place, ledger, 1) as died:
+            row, _ = await service.create(program, {"order": "bad", "poisoned": True})
+            await until(lambda: ended(service, [row.id]))
+            before = died[0]
+            await service.discard_dead(row.id, reason="ordered twice", by="user:dana")
+            await until(lambda: ended(service, [row.id]))
+            assert died[0] == before
+        found = await service.get(row.id)
+        assert (found.status, found.dead) == (RunStatus.cancelled, False)
+        asked = [event for event in await service.events(row.id) if event.type == "run.cancel_requested"]
+        assert asked[-1].data == {"reason": "ordered twice", "by": "user:dana"}

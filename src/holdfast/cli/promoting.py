@@ -102,6 +102,9 @@ def _tell(moved: Moved) -> None:
     say(f"Moved: {moved.source} is now {moved.target}. {_count(rows, 'row')}, every one compared.")
     if moved.anew:
         note("Positions of the feed are new: whoever reads it begins anew.")
+    if moved.outside:
+        values = _count(moved.outside, "large value")
+        note(f"{values} stay in your own blob store: give the new store the same `objects`.")
     note(f"Start workers with --store {moved.target} (and its password); the old store can still be read.")
 
 
@@ -113,6 +116,7 @@ def _as_json(moved: Moved) -> dict[str, object]:
         "copied_now": moved.copied,
         "copy_seconds": round(moved.seconds, 3),
         "feed_anew": moved.anew,
+        "blobs_elsewhere": moved.outside,
         "tables": [{"table": t.table, "rows": t.rows, "sha256": t.sha256} for t in moved.tables],
     }
 

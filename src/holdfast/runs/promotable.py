@@ -35,8 +35,9 @@ async def halves(source: str, target: str) -> AsyncGenerator[tuple[Movable, Mova
         await new.close()
 
 
-async def demand_whole(address: str, where: str) -> None:
-    """A store that is damaged is not moved, and what arrived must be sound: blobs, indexes, audit chains."""
+async def demand_whole(address: str, where: str) -> int:
+    """A store that is damaged is not moved, and what arrived must be sound: blobs, indexes, audit chains.
+    Answers how many blobs it knows whose bytes are kept elsewhere."""
     store = await open_store(address)
     try:
         facts = await store.examine(deep=True)
@@ -56,6 +57,7 @@ async def demand_whole(address: str, where: str) -> None:
                     f"The audit of tenant {tenant} in {where} is not whole: {found.why}.",
                     hint="`holdfast audit verify` shows where; restore a backup.",
                 )
+        return len(facts.outside)
     finally:
         await store.close()
 

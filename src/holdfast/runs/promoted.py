@@ -37,7 +37,8 @@ class Compared(msgspec.Struct, frozen=True):
 
 
 class Moved(msgspec.Struct, frozen=True, kw_only=True):
-    """What a move did. `already`: it was done before. `anew`: readers of the feed begin anew."""
+    """What a move did. `already`: it was done before. `anew`: readers of the feed begin anew.
+    `outside`: blobs whose bytes are in a blob store of the user's own, which both stores need."""
 
     source: str
     target: str
@@ -46,6 +47,7 @@ class Moved(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
     already: bool = False
     anew: bool = False
+    outside: int = 0
 
 
 class Survey(msgspec.Struct, frozen=True, kw_only=True):

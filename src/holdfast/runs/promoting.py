@@ -52,7 +52,7 @@ async def promote(
         await move.copy()
         seconds = time.monotonic() - began
         compared = await move.compare()
-        await move.hand_over(target, compared)
+        outside = await move.hand_over(target)
         return Moved(
             source=old.where,
             target=new.where,
@@ -60,6 +60,7 @@ async def promote(
             copied=move.copied,
             seconds=seconds,
             anew=move.mark.anew,
+            outside=outside,
         )
 
 
@@ -265,13 +266,14 @@ class _Move:
             after = shape.key_of(batch[-1])
         return tally
 
-    async def hand_over(self, target: str, compared: list[Compared]) -> None:
+    async def hand_over(self, target: str) -> int:
         """The source first: at no moment would both take a write."""
-        await demand_whole(target, self._new.where)
+        outside = await demand_whole(target, self._new.where)
         counters = await self._old.counters()
         await self._old.settle()
-        self._tell(Step("opening", done=len(compared), total=len(compared)))
+        self._tell(Step("opening"))
         await self._new.open_for_work(counters)
+        return outside
 
 
 def _nothing(_step: Step) -> None:

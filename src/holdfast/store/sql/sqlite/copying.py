@@ -194,9 +194,11 @@ class SqliteHalf:
     # Rows.
 
     def _with_bytes(self, shape: Shape, values: Values) -> Values:
-        """A blob's bytes travel with its row, wherever they lie here."""
+        """A blob's bytes travel with its row, if they lie in the folder beside the file: the store puts them
+        there, and so does a house that was given no other place."""
         found = dict(zip(shape.columns, values, strict=True))
-        if found["place"] == "file":
+        here = found["place"] == "elsewhere" and self._blobs.has(found["digest"])
+        if found["place"] == "file" or here:
             found |= {"place": "row", "data": self._blobs.get_now(found["digest"])}
         return tuple(found.values())
 

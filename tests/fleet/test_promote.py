@@ -1,0 +1,149 @@
+"""A whole store moves from SQLite to PostgreSQL and back: nothing differs, and everything goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import Holdfast, Worker
+from holdfast.checkpoint.keys import StaticKeys
+from holdfast.holds.acts.answers import Submission
+from holdfast.holds.linking.opening import Links
+from holdfast.runs.promoting import promote
+from holdfast.store.base import RunFilter
+from holdfast.store.copying import RULES
+from holdfast.types.status import RunStatus
+from tests.fleet.household import SETTINGS, Home, flows, furnish, portrait
+from tests.flows.test_long_lists import LONG, growing
+from tests.keeping.canary import ring
+
+pytestmark = pytest.mark.anyio
+
+
+def differing(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    return [what for what in {*before, *after} if before.get(what) != after.get(what)]
+
+
+async def furnished(
+    address: str, ledger: Path, keys: StaticKeys | None = None
+) -> tuple[Home, dict[str, Any]]:
+    async with Holdfast(address, settings=SETTINGS, keys=keys) as house:
+        return await furnish(house, ledger), await portrait(house)
+
+
+@pytest.mark.covers("FLEET-PROM-01", "FLEET-PROM-02", "FLEET-PROM-03", "D-36-promote")
+@pytest.mark.parametrize("keys", [None, ring()], ids=["plain", "encrypted"])
+async def test_everything_is_seen_as_before_when_a_store_moves_and_comes_back(
+    tmp_path: Path, address: str, keys: StaticKeys | None
+) -> None:
+    source, back = f"sqlite:{tmp_path}/runs.db", f"sqlite:{tmp_path}/back.db"
+    _, before = await furnished(source, tmp_path / "ledger", keys)
+
+    there = await promote(source, address)
+    assert {each.table: each.rows for each in there.tables if not each.rows} == {}, "each table has rows"
+    assert {each.table for each in there.tables} == {rule.table for rule in RULES}
+    async with Holdfast(address, settings=SETTINGS, keys=keys) as house:
+        assert differing(before, await portrait(house)) == []
+
+    here = await promote(address, back)
+    assert [(t.table, t.rows, t.sha256) for t in here.tables] == [
+        (t.table, t.rows, t.sha256) for t in there.tables
+    ]
+    async with Holdfast(back, settings=SETTINGS, keys=keys) as house:
+        assert differing(before, await portrait(house)) == []
+    assert _files(tmp_path / "back.db-blobs") == _files(tmp_path / "runs.db-blobs") != []
+
+
+def _files(folder: Path) -> list[str]:
+    """Large blobs are files again."""
+    return sorted(file.name for file in folder.rglob("*") if file.is_file())
+
+
+@pytest.mark.covers("FLEET-PROM-01")
+async def test_runs_go_on_where_they_stood_when_workers_start_on_the_new_store(
+    tmp_path: Path, address: str
+) -> None:
+    source, ledger = f"sqlite:{tmp_path}/runs.db", tmp_path / "ledger"
+    home, _ = await furnished(source, ledger)
+    await promote(source, address)
+    async with Holdfast(address, settings=SETTINGS) as house:
+        service = await house.service()
+        # A link that went out before the move, and an answer by hand.
+        await Links(service.people.office).decide(home.link, Submission(decision="yes"))
+        await service.answer(home.grown_hold, "yes")
+        async with Worker(*flows(ledger), on=house, poll=0.1), asyncio.timeout(30):
+            while len(await _in(service, RunStatus.completed)) < 11:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        grown = await growing().resume(home.grown, on=house)
+        assert grown.state.lines == [f"line {n}" for n in range(LONG)], "also what lay in the journal alone"
+        # Still as they were: an hour's timer, two open questions, what failed and what was given up.
+        left = {row.status for row in await service.store.list_runs(RunFilter(), after=None, limit=99)}
+        assert left == {"completed", "waiting", "pending_input", "failed", "cancelled"}
+        assert sorted(ledger.read_text().split()) == ["at-once", "lapsed", "pending", "soon"], "each once"
+
+
+async def _in(service: Any, status: RunStatus) -> list[Any]:
+    return await service.store.list_runs(RunFilter(status=(status,)), after=None, limit=99)
+
+
+@pytest.mark.covers("FLEET-PROM-01")
+@pytest.mark.parametrize("way", ["there", "back"])
+async def test_numbers_are_never_given_twice_when_their_rows_went_before_the_move(
+    tmp_path: Path, address: str, way: str
+) -> None:
+    """An old lease on a deleted run must find nothing, on whichever store."""
+    file = f"sqlite:{tmp_path}/runs.db"
+    source, target = (file, address) if way == "there" else (address, file)
+    flow = flows(tmp_path / "ledger")[0].program()
+    async with Holdfast(source) as house:
+        service = await house.service()
+        rows = [(await service.create(flow, {"order": str(n), "rest": 0}))[0] for n in range(3)]
+        for row in rows:
+            await service.store.delete_run(row.id)
+    await promote(source, target)
+    async with Holdfast(target) as house:
+        fresh, _ = await (await house.service()).create(flow, {"order": "new", "rest": 0})
+        assert fresh.key > max(row.key for row in rows)
+
+
+@pytest.mark.covers("FLEET-PROM-01")
+async def test_readers_of_the_feed_go_on_from_their_position_when_the_store_moved(
+    tmp_path: Path, address: str
+) -> None:
+    source, back = f"sqlite:{tmp_path}/runs.db", f"sqlite:{tmp_path}/back.db"
+    _, before = await furnished(source, tmp_path / "ledger")
+    read = before["feed"][: len(before["feed"]) // 2]
+    for old, new in ((source, address), (address, back)):
+        assert not (await promote(old, new)).anew
+        async with Holdfast(new) as house:
+            service = await house.service()
+            flow = flows(tmp_path / "ledger")[1]
+            done = await flow.run({}, on=house)
+            rest = await service.store.feed(after=read[-1][0], limit=1000)
+            assert rest[: len(before["feed"]) - len(read)] == before["feed"][len(read) :]
+            assert done.run_id in {run for _, run, _, _ in rest[len(before["feed"]) - len(read) :]}
+            before["feed"] = await service.store.feed(after=0, limit=1000)
+
+
+@pytest.mark.covers("FLEET-PROM-02")
+async def test_the_feed_is_placed_anew_when_the_server_is_behind_its_positions(
+    tmp_path: Path, address: str
+) -> None:
+    """A store that grew on an old server moves to a young one, which has not counted as many transactions."""
+    source = f"sqlite:{tmp_path}/runs.db"
+    _, before = await furnished(source, tmp_path / "ledger")
+    import apsw
+
+    conn = apsw.Connection(str(tmp_path / "runs.db"))
+    conn.execute("UPDATE feed SET pos = pos + (1 << 60); DELETE FROM feed_marks")
+    conn.close()
+    moved = await promote(source, address)
+    assert moved.anew
+    async with Holdfast(address) as house:
+        store = (await house.service()).store
+        feed = await store.feed(after=0, limit=1000)
+        assert [row[1:] for row in feed] == [row[1:] for row in before["feed"]]
+        assert (await store.examine(deep=True)).problems == []

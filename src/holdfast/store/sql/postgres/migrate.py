@@ -168,7 +168,7 @@ async def _locked(settings: Settings, conn: Conn, step: _Step) -> bool | None:
         found = await conn.row(_TAKE, _lock_number(conn.schema))
         if found is None or not found[0]:
             return None
-        return await step(settings, conn, _Outside(settings))
+        return await step(settings, conn, _Outside(settings, conn))
 
 
 async def _expand_next(settings: Settings, conn: Conn, outside: _Outside) -> bool:
@@ -230,12 +230,15 @@ async def _execute(conn: Conn, sql: str) -> None:
 class _Outside:
     """Statements on a connection of their own, while the transaction that has the lock stays open."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, inside: Conn) -> None:
         self.settings = settings
+        self.inside = inside
 
     async def run(self, statements: Sequence[str]) -> None:
         if not statements:
             return
+        # What the driver fetched keeps its snapshot until the next statement; a plain one lets go of it.
+        await self.inside.raw.execute("SELECT 1")
         raw = await Servers(self.settings).connect(pooled=True)
         try:
             conn = Conn(raw, self.settings.schema)

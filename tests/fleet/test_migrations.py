@@ -1,0 +1,286 @@
+"""Migrations in two halves: what each may do, and what a fleet at work notices of them."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from urllib.parse import urlsplit, urlunsplit
+
+import asyncpg
+import pytest
+
+from holdfast.errors import OlderWorkerError, SchemaTooNewError, StoreBusyError, StoreUnavailableError
+from holdfast.store import upgrading
+from holdfast.store.open import open_store
+from holdfast.store.sql.postgres import migrate
+from holdfast.store.sql.postgres.halves import Migration, apart, at_once, index_of, migrations, together
+from holdfast.types.clock import MICROS
+from holdfast.types.fleet import WorkerRow
+from tests.fleet.conftest import schema_of
+from tests.services import postgres
+
+pytestmark = [pytest.mark.anyio, pytest.mark.covers("FLEET-PG-11")]
+
+NEWEST = migrations()[-1].number
+MORE = Migration(
+    NEWEST + 1,
+    "more",
+    "ALTER TABLE @runs ADD COLUMN more bigint NOT NULL DEFAULT 0;\n"
+    "CREATE INDEX CONCURRENTLY runs_by_more ON @runs (more, created_at);\n",
+    "ALTER TABLE @runs ADD CONSTRAINT runs_more CHECK (more >= 0);\n"
+    "DROP INDEX CONCURRENTLY IF EXISTS @runs_by_flow;\n",
+)
+
+
+@pytest.fixture
+def more(monkeypatch: pytest.MonkeyPatch) -> Migration:
+    """The next release, which adds one number."""
+    monkeypatch.setattr(migrate, "migrations", lambda: [*migrations(), MORE])
+    return MORE
+
+
+@pytest.fixture
+async def used(address: str) -> str:
+    """A store of today, in use."""
+    await (await open_store(address)).close()
+    return address
+
+
+async def opened(address: str) -> None:
+    await (await open_store(address)).close()
+
+
+def numbers(address: str) -> tuple[int, list[tuple[object, ...]]]:
+    """(what older code reads, the halves that were begun)"""
+    schema = schema_of(address)
+    ((newest,),) = postgres.execute(f"SELECT max(number) FROM {schema}.migrations")
+    return int(str(newest)), postgres.execute(f"SELECT number, whole FROM {schema}.halves ORDER BY number")
+
+
+def has(address: str, kind: str, name: str) -> bool:
+    schema = schema_of(address)
+    runs = f"'{schema}.runs'::regclass"
+    sql = {
+        "column": f"SELECT 1 FROM pg_attribute WHERE attrelid = {runs} AND attname = '{name}'",
+        "index": f"SELECT 1 FROM pg_indexes WHERE schemaname = '{schema}' AND indexname = '{name}'",
+        "constraint": f"SELECT 1 FROM pg_constraint WHERE conrelid = {runs} AND conname = '{name}'",
+    }
+    return postgres.execute(sql[kind]) != []
+
+
+# ---------------------------------------------------------------------- the files
+
+
+def test_every_first_half_leaves_what_the_last_release_uses() -> None:
+    """What is dropped, renamed or tightened stands in a second half: the code of the last release goes on."""
+    for each in migrations()[2:]:
+        words = each.sql.upper()
+        assert not any(word in words for word in ("DROP ", "RENAME ", "SET NOT NULL", " TYPE ")), each.name
+
+
+def test_statements_that_run_outside_are_told_apart() -> None:
+    assert "CONCURRENTLY" not in together(MORE.sql)
+    assert apart(MORE.sql) == ["CREATE INDEX CONCURRENTLY runs_by_more ON @runs (more, created_at)"]
+    assert index_of(apart(MORE.sql)[0]) == "runs_by_more"
+    assert "CREATE INDEX runs_by_more ON @runs (more, created_at);" in at_once(MORE.sql)
+    assert [index_of(each) for each in apart(MORE.post)] == [None]
+
+
+# ---------------------------------------------------------------------- the two halves
+
+
+async def test_new_schema_is_whole_at_once(address: str, more: Migration) -> None:
+    await opened(address)
+    assert numbers(address) == (more.number, [])
+    assert has(address, "index", "runs_by_more")
+    assert has(address, "constraint", "runs_more")
+
+
+async def test_first_half_runs_when_a_newer_version_opens_the_second_when_asked(
+    used: str, more: Migration
+) -> None:
+    assert [step.number for step in (await upgrading.look(used)).to_begin] == [more.number]
+    assert not has(used, "column", "more"), "looking changes nothing"
+    await opened(used)
+    await opened(used)
+    assert numbers(used) == (NEWEST, [(more.number, True)])
+    assert has(used, "column", "more")
+    assert has(used, "index", "runs_by_more")
+    assert has(used, "index", "runs_by_flow")
+    assert not has(used, "constraint", "runs_more")
+    (left,) = (await upgrading.look(used)).to_finish
+    assert (left.number, left.does) == (more.number, more.post)
+
+    done = await upgrading.finish(used)
+    assert (done.number, done.to_finish) == (more.number, [])
+    assert numbers(used) == (more.number, [])
+    assert has(used, "constraint", "runs_more")
+    assert not has(used, "index", "runs_by_flow")
+    assert await upgrading.finish(used) == done, "a second time changes nothing"
+
+
+async def test_version_of_before_goes_on_beside_the_first_half_and_is_refused_after_the_second(
+    used: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as newer:
+        newer.setattr(migrate, "migrations", lambda: [*migrations(), MORE])
+        await opened(used)
+    await opened(used)
+    with pytest.raises(SchemaTooNewError, match="begun by a newer version"):
+        await upgrading.finish(used, anyway=True)
+    with monkeypatch.context() as newer:
+        newer.setattr(migrate, "migrations", lambda: [*migrations(), MORE])
+        await upgrading.finish(used)
+    with pytest.raises(SchemaTooNewError, match=f"has number {MORE.number}"):
+        await opened(used)
+
+
+async def test_second_half_waits_for_the_workers_of_an_older_version(used: str, more: Migration) -> None:
+    await opened(used)
+    store = await open_store(used)
+    old = WorkerRow(name="w-old", incarnation="i", host="h", pid=1, release="0.0.9", started_at=store.now())
+    await store.announce(old, 60 * MICROS)
+    await store.close()
+    with pytest.raises(OlderWorkerError) as caught:
+        await upgrading.finish(used)
+    assert "worker w-old (0.0.9)" in caught.value.message
+    assert caught.value.hint
+    assert numbers(used)[0] == NEWEST
+    store = await open_store(used)
+    await store.dismiss("w-old", "i")
+    await store.close()
+    await upgrading.finish(used)
+    assert numbers(used)[0] == more.number
+
+
+async def test_second_half_waits_for_sessions_that_do_not_know_it(used: str, more: Migration) -> None:
+    """Versions from before there was a register: only their sessions tell of them."""
+    await opened(used)
+    schema = schema_of(used)
+    connection = await asyncpg.connect(postgres.database())
+    try:
+        await connection.fetch(f'SELECT 1 FROM "{schema}".runs')
+        with pytest.raises(OlderWorkerError, match=r"session \d+ \(without a name\)"):
+            await upgrading.finish(used)
+        await upgrading.finish(used, anyway=True)
+        assert numbers(used)[0] == more.number
+    finally:
+        await connection.close()
+
+
+async def test_earlier_upgrade_is_to_be_finished_before_the_next_begins(
+    used: str, more: Migration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema = schema_of(used)
+    postgres.execute(f"UPDATE {schema}.migrations SET number = -1 WHERE number = {NEWEST}")
+    postgres.execute(f"INSERT INTO {schema}.halves VALUES ({NEWEST}, 'x', 0, true)")
+    monkeypatch.setattr(migrate, "RELEASED", NEWEST)
+    with pytest.raises(StoreUnavailableError, match="earlier upgrade") as caught:
+        await opened(used)
+    assert "--finish" in str(caught.value.hint)
+    assert not has(used, "column", "more")
+
+
+# ---------------------------------------------------------------------- a fleet at work
+
+
+async def test_change_that_waits_for_a_table_stands_back_so_that_others_go_on(
+    used: str, more: Migration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrate, "LOCK", 0.3)
+    schema = schema_of(used)
+    reader = await asyncpg.connect(postgres.database())
+    other = await asyncpg.connect(postgres.database())
+    try:
+        async with reader.transaction():
+            await reader.fetch(f"SELECT count(*) FROM {schema}.runs")
+            opening = asyncio.create_task(opened(used))
+            longest = 0.0
+            until = time.monotonic() + 2
+            while time.monotonic() < until:
+                began = time.monotonic()
+                await other.fetch(f"SELECT count(*) FROM {schema}.runs")
+                longest = max(longest, time.monotonic() - began)
+                await asyncio.sleep(0.01)
+            assert not opening.done()
+        await asyncio.wait_for(opening, 20)
+    finally:
+        await reader.close()
+        await other.close()
+    # Without a bound they would have waited for all of the two seconds.
+    assert longest < 1.2
+    assert has(used, "column", "more")
+
+
+async def test_change_gives_up_after_a_while_with_nothing_half_done(
+    used: str, more: Migration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrate, "LOCK", 0.1)
+    monkeypatch.setattr(migrate, "PATIENCE", 0.5)
+    connection = await asyncpg.connect(postgres.database())
+    try:
+        async with connection.transaction():
+            await connection.fetch(f"SELECT count(*) FROM {schema_of(used)}.runs")
+            with pytest.raises(StoreBusyError, match="could not be brought up to date") as caught:
+                await opened(used)
+    finally:
+        await connection.close()
+    assert "pg_stat_activity" in str(caught.value.hint)
+    assert numbers(used) == (NEWEST, [])
+    assert not has(used, "column", "more")
+
+
+async def test_index_is_built_once_when_many_open_at_once(used: str, more: Migration) -> None:
+    """Whoever waits does not wait in a statement: building an index would wait for it in turn."""
+    await asyncio.gather(*(opened(used) for _ in range(6)))
+    assert numbers(used) == (NEWEST, [(more.number, True)])
+    ((valid,),) = postgres.execute(
+        f"SELECT indisvalid FROM pg_index WHERE indexrelid = '{schema_of(used)}.runs_by_more'::regclass"
+    )
+    assert valid
+
+
+async def test_index_whose_build_was_broken_off_is_built_anew(
+    used: str, more: Migration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema = schema_of(used)
+    with monkeypatch.context() as broken:
+        broken.setattr(
+            migrate, "apart", lambda _sql: ["CREATE INDEX CONCURRENTLY runs_by_more ON @nowhere (x)"]
+        )
+        with pytest.raises(Exception, match="nowhere"):
+            await opened(used)
+    assert numbers(used) == (NEWEST, [(more.number, False)])
+    # What a process leaves that dies while it builds.
+    postgres.execute(f"CREATE INDEX runs_by_more ON {schema}.runs (more)")
+    postgres.execute(
+        f"UPDATE pg_index SET indisvalid = false WHERE indexrelid = '{schema}.runs_by_more'::regclass"
+    )
+    await opened(used)
+    assert numbers(used) == (NEWEST, [(more.number, True)])
+    assert postgres.execute(f"SELECT indexdef FROM pg_indexes WHERE indexname = 'runs_by_more' "
+                            f"AND schemaname = '{schema}'")[0][0].endswith("(more, created_at)")  # fmt: skip
+
+
+async def test_user_who_may_not_migrate_is_told_who_can(used: str, more: Migration) -> None:
+    role, schema = f"holdfast_test_{secrets.token_hex(4)}", schema_of(used)
+    postgres.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'p'")
+    everything = "SELECT, INSERT, UPDATE, DELETE ON ALL TABLES"
+    postgres.execute(f"GRANT USAGE ON SCHEMA {schema} TO {role}")
+    postgres.execute(f"GRANT {everything} IN SCHEMA {schema} TO {role}")
+    postgres.execute(f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO {role}")
+    parts = urlsplit(used)
+    host = parts.netloc.rpartition("@")[2]
+    theirs = urlunsplit((parts.scheme, f"{role}:p@{host}", parts.path, parts.query, ""))
+    try:
+        with pytest.raises(StoreUnavailableError) as caught:
+            await opened(theirs)
+        assert "may not change it" in caught.value.message
+        assert "holdfast migrate" in str(caught.value.hint)
+        assert numbers(used) == (NEWEST, [])
+        await upgrading.bring_up(used)
+        await opened(theirs)
+    finally:
+        postgres.execute(f"DROP OWNED BY {role}")
+        postgres.execute(f"DROP ROLE {role}")

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Final
 
 from holdfast.types.clock import Clock
+
+_UNKNOWN: Final = 1 << 60
+_DRIFT: Final = 1000
+"""Two clocks may part by one in so many: a millisecond in a second is more than any of them does."""
 
 
 class ServerClock:
@@ -14,7 +19,10 @@ class ServerClock:
 
     def __init__(self, given: Clock | None) -> None:
         self._given = given
-        self._offset = time.time_ns() // 1000 - time.monotonic_ns() // 1000
+        self._offset = time.time_ns() // 1000 - _monotonic()
+        # How far it may be off, and since when that is so. At first nobody was asked.
+        self._error = _UNKNOWN
+        self._since = _monotonic()
 
     @property
     def given(self) -> int | None:
@@ -24,13 +32,25 @@ class ServerClock:
     def now(self) -> int:
         if self._given is not None:
             return self._given.now()
-        return time.monotonic_ns() // 1000 + self._offset
+        return _monotonic() + self._offset
 
     def asking(self) -> Callable[[int], None]:
         """Call it before asking the server for its time, and the answer with what it said."""
-        began = time.monotonic_ns() // 1000
+        began = _monotonic()
 
         def heard(server: int) -> None:
-            self._offset = server - (began + time.monotonic_ns() // 1000) // 2
+            self._hear(server, began, _monotonic())
 
         return heard
+
+    def _hear(self, server: int, began: int, ended: int) -> None:
+        """An answer that was long on its way (a slow network, a process that was stopped) may be off by half
+        of that: it counts for less than a quick one from before, unless both cannot be true."""
+        error, offset = (ended - began) // 2, server - (began + ended) // 2
+        known = self._error + (ended - self._since) // _DRIFT
+        if error <= known or abs(offset - self._offset) > error + known:
+            self._offset, self._error, self._since = offset, error, ended
+
+
+def _monotonic() -> int:
+    return time.monotonic_ns() // 1000

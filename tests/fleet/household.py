@@ -83,7 +83,7 @@ def flows(ledger: Path) -> list[Flow]:
 class Home:
     """What a test has to know of it."""
 
-    asked: HoldId  # an open question
+    asked: HoldId  # an open question, with all that people leave at one
     grown: str  # a run whose lists were left in the journal, and which asks
     grown_hold: HoldId
     orders: list[str]
@@ -105,7 +105,8 @@ async def furnish(house: Holdfast, ledger: Path) -> Home:
     paused = await growing().run({}, on=house)
     home.grown, home.grown_hold = paused.run_id, HoldId(paused.holds[0].id)
     home.asked = HoldId((await asking().run({"text": ODD}, on=house)).holds[0].id)
-    await lived(store, home.asked)
+    await lived(store, home.asked)  # somebody decided it; that takes effect when nobody objects
+    await asking().run({"text": "still open"}, on=house)
     answered = await asking().run({"text": "no"}, on=house, tenant="acme")
     await service.answer(answered.holds[0].id, "no")  # its run was told, and nobody took it yet
     home.link, home.link_hold = await _link(house, "ada@acme.example")

@@ -75,11 +75,11 @@ async def test_runs_go_on_where_they_stood_when_workers_start_on_the_new_store(
         await Links(service.people.office).decide(home.link, Submission(decision="yes"))
         await service.answer(home.grown_hold, "yes")
         async with Worker(*flows(ledger), on=house, poll=0.1), asyncio.timeout(30):
-            while len(await _in(service, RunStatus.completed)) < 11:  # noqa: ASYNC110
+            while len(await _in(service, RunStatus.completed)) < 12:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
         grown = await growing().resume(home.grown, on=house)
         assert grown.state.lines == [f"line {n}" for n in range(LONG)], "also what lay in the journal alone"
-        # Still as they were: an hour's timer, two open questions, what failed and what was given up.
+        # Still as they were: an hour's timer, an open question, what failed and what was given up.
         left = {row.status for row in await service.store.list_runs(RunFilter(), after=None, limit=99)}
         assert left == {"completed", "waiting", "pending_input", "failed", "cancelled"}
         assert sorted(ledger.read_text().split()) == ["at-once", "lapsed", "pending", "soon"], "each once"

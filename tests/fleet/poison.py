@@ -29,7 +29,7 @@ def smoothies(ledger: Path) -> Flow:
 
     async def blend(s: Any) -> dict[str, Any]:
         if s.get("poisoned") and not ledger.with_name("mended").exists():
-            # As one that eats up the memory does: not in its first moment, so that what was before is durable.
+            # As one that eats up memory does: not in its first moment, so that what was before is durable.
             await asyncio.sleep(0.1)
             os.kill(os.getpid(), signal.SIGKILL)
         return {"blended": True}

@@ -11,6 +11,7 @@ import pytest
 
 from holdfast import Flow, Holdfast, Worker
 from holdfast.errors import InputError, KeyMissingError, ScheduleNotFoundError
+from holdfast.runs.scheduling.firing import Scheduler, Turn
 from holdfast.testing.clock import FakeClock
 from holdfast.types.clock import MICROS
 from holdfast.types.status import RunStatus
@@ -71,6 +72,22 @@ async def test_nothing_fires_before_its_start_or_after_its_end(office: Office) -
     await office.put(every="1h", start="2026-03-02T10:00", end="2026-03-02T11:00", **ALL)
     assert await office.after(hours=24) == ["10:00", "11:00"]
     assert (await office.get()).over
+
+
+async def test_worker_that_slept_while_another_moved_on_starts_nothing(office: Office) -> None:
+    """It read the schedule, was stopped, and goes on when other instants are due."""
+    await office.put(every="10m", input={"slow": True})
+    service = await office.house.service()
+    service.runtime.carry(office.flow.program())
+    office.clock.advance(minutes=10)
+    asleep = Turn(Scheduler(service), await office.get(), office.flow.program())
+    assert await office.after() == ["08:10"]
+    office.clock.advance(minutes=10)
+    await asleep.take()
+    assert (asleep.started, len(await office.runs())) == (0, 1)
+    # The one that is awake sees that the run before is under way.
+    await office.after()
+    assert ((await office.get()).standing.passed, len(await office.runs())) == (1, 1)
 
 
 # ---------------------------------------------------------------------- what was missed
@@ -260,8 +277,6 @@ async def test_declared_schedule_that_is_over_keeps_no_worker_from_starting(offi
 
 
 async def test_workers_sleep_ends_when_the_next_is_due(office: Office) -> None:
-    from holdfast.runs.scheduling.firing import Scheduler
-
     service = await office.house.service()
     service.runtime.carry(office.flow.program())
     await office.put(every="10m")

@@ -32,6 +32,23 @@ _OURS: set[str] = set()
 """Incarnations of this process: of two with one process number, these are alive."""
 
 
+class Pace:
+    """How much got done a second, between the last two looks that are a second or more apart."""
+
+    def __init__(self) -> None:
+        self.records = self.ended = 0.0
+        self._before: tuple[float, int, int] | None = None
+
+    def look(self, at: float, records: int, ended: int) -> None:
+        before = self._before
+        if before is not None and at - before[0] < 1:
+            return
+        if before is not None:
+            took = at - before[0]
+            self.records, self.ended = (records - before[1]) / took, (ended - before[2]) / took
+        self._before = at, records, ended
+
+
 class Presence:
     """Announced for as long as a lease lasts, again and again; dismissed when the worker ends."""
 
@@ -43,6 +60,7 @@ class Presence:
         self.announced = False
         self._started_at = 0
         self._beating: asyncio.Task[None] | None = None
+        self._pace = Pace()
 
     @property
     def name(self) -> str:
@@ -161,6 +179,8 @@ class Presence:
     def _row(self) -> WorkerRow:
         worker = self._worker
         programs = worker.runtime.programs
+        records, ended = worker.runtime.settled, worker.ended
+        self._pace.look(worker.runtime.clock.monotonic(), records, ended)
         return WorkerRow(
             name=self.name,
             incarnation=self.incarnation,
@@ -176,8 +196,10 @@ class Presence:
             draining=worker.is_stopping,
             place=_place(),
             skew=worker.runtime.clock.now() - worker.store.now(),
-            records=worker.runtime.settled,
-            ended=worker.ended,
+            records=records,
+            ended=ended,
+            records_per_second=self._pace.records,
+            ended_per_second=self._pace.ended,
         )
 
 

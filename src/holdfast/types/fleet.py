@@ -31,6 +31,8 @@ class WorkerRow(msgspec.Struct, frozen=True, kw_only=True):
     skew: int = 0  # microseconds that its machine's clock is ahead of the store's
     records: int = 0  # that became durable since it started
     ended: int = 0  # runs that it brought to their end since then
+    records_per_second: float = 0.0  # of late
+    ended_per_second: float = 0.0
 
 
 class Death(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from holdfast.cli.shell import app
 THEMES = (
     "starting",
     "running",
+    "top",
     "inbox",
     "holds",
     "arranging",

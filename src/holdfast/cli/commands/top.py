@@ -1,0 +1,29 @@
+"""`top`: the fleet, live."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.shell import Json, Store, app, go
+
+
+@app.command(
+    epilog="Examples:  holdfast top   ·   holdfast top --every 5   ·   holdfast top --once   ·   "
+    "holdfast top --json --store postgresql://db.example/shop",
+    short_help="The fleet, live: workers, lanes, what is late.",
+)
+def top(
+    every: Annotated[float, typer.Option(help="Seconds between two looks", min=0.2)] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="Show it once and end; so does a pipe")] = False,
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Who works, what each lane has to do, which questions wait, and what is late. The key q leaves.
+
+    A worker says how it is every few seconds; one that has said nothing for as long as its lease is silent.
+    """
+    from holdfast.cli.top.program import top
+
+    return go(top(store=store, every=every, once=once, json=json))

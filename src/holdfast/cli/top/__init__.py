@@ -1,0 +1,1 @@
+"""`top`: the fleet, live."""

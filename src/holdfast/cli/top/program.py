@@ -1,0 +1,69 @@
+"""`top`: looks again and again, until somebody leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Final
+
+from holdfast.cli.inbox.spans import plain
+from holdfast.cli.inbox.terminal import Terminal
+from holdfast.cli.main import Exit
+from holdfast.cli.opening import open_house
+from holdfast.cli.screen import print_json, put, width
+from holdfast.cli.top.look import Look, as_json, look
+from holdfast.cli.top.page import frame, lines
+from holdfast.errors import HoldfastError
+from holdfast.store.base import Store
+
+_LEAVE: Final = frozenset({"q", "ctrl-c", "esc"})
+_LOOKED: Final = "looked"
+
+
+async def top(*, store: str | None, every: float, once: bool, json: bool) -> Exit:
+    """Where nobody looks at a terminal it is shown once."""
+    async with open_house(store, must_exist=True) as house:
+        opened = await house.open()
+        seen = await look(opened)
+        if json:
+            print_json(as_json(seen))
+        elif once or not (sys.stdin.isatty() and sys.stdout.isatty()):
+            for line in lines(seen, width()):
+                put(plain(line).rstrip())
+        else:
+            await Top(opened, seen, every).live()
+    return Exit.ok
+
+
+class Top:
+    """Keys and looks, one after another. A store that does not answer leaves what was seen last."""
+
+    def __init__(self, store: Store, seen: Look, every: float) -> None:
+        self._store = store
+        self._every = every
+        self._seen = seen
+        self._said = ""
+        self._heard: asyncio.Queue[str] = asyncio.Queue()
+
+    async def live(self) -> None:
+        looking = asyncio.ensure_future(self._look())
+        try:
+            with Terminal(self._heard.put_nowait) as terminal:
+                key = ""
+                while key not in _LEAVE:
+                    if key == "resize":
+                        terminal.forget()
+                    terminal.show(frame(self._seen, *terminal.size, self._said))
+                    key = await self._heard.get()
+        finally:
+            looking.cancel()
+            await asyncio.gather(looking, return_exceptions=True)
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(self._every)
+            try:
+                self._seen, self._said = await look(self._store), ""
+            except HoldfastError as error:
+                self._said = f"Not up to date: {error.message}"
+            self._heard.put_nowait(_LOOKED)

@@ -101,7 +101,7 @@ def _unreachable(error: BaseException, where: str) -> HoldfastError:
         return StoreUnavailableError(
             f"None of the servers at {where} takes writes: they are replicas.", hint=_WRITABLE
         )
-    if isinstance(error, (*LOST, TimeoutError)):
+    if isinstance(error, (*LOST, asyncpg.InternalClientError, TimeoutError)):
         said = str(error) or "it took too long"
         return StoreUnavailableError(
             f"The database {where} cannot be reached: {said}.",

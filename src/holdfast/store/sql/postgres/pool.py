@@ -106,7 +106,7 @@ class Pools:
             except HoldfastError:
                 raise
             except FAULTS as error:
-                if isinstance(error, (*LOST, _READ_ONLY)):
+                if isinstance(error, (*LOST, _READ_ONLY, asyncpg.InternalClientError)):
                     self._servers.doubt()
                 if isinstance(error, _READ_ONLY):
                     # The server became a replica, and has refused: each connection is made anew, and looks

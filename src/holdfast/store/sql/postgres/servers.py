@@ -32,7 +32,7 @@ from holdfast.store.sql.postgres.session import (
 )
 from holdfast.telemetry import log
 
-_AWHILE: Final = 2.0  # seconds that a server which takes writes waits for the word of the others
+_AWHILE: Final = 2.0  # seconds that we wait for the word of the others when one takes writes
 _AGAIN: Final = 0.2  # seconds until all are asked anew while none takes writes
 
 
@@ -84,7 +84,7 @@ class Servers:
             while waiting and (left := until - time.monotonic()) > 0:
                 _, waiting = await asyncio.wait(waiting, timeout=left, return_when=asyncio.FIRST_COMPLETED)
                 if _writers(asking):
-                    until = min(until, time.monotonic() + _AWHILE)
+                    until = min(until, time.monotonic() + min(_AWHILE, self.settings.timeout / 4))
             best = self._chosen(asking)
             return best
         finally:
@@ -182,7 +182,8 @@ class Servers:
             answers = await asyncio.gather(*map(self._answers, asked))
             if silent and not dict(zip(asked, answers, strict=True))[primary]:
                 log.warning("%s does not answer any more; its connections are given up", primary.name)
-                self.doubt()
+                if self._favourite == primary:
+                    self.doubt()
                 self._leave(primary)
         finally:
             self._looked_at, self._looking = time.monotonic(), False

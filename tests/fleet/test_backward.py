@@ -1,0 +1,118 @@
+"""A standby that was not synchronous is promoted without the last commits: whoever was told of them finds
+that out, and the runs stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from pathlib import Path
+
+import pytest
+
+from holdfast import Holdfast, Worker
+from holdfast.errors import HistoryLostError
+from holdfast.runs.service import RunService
+from holdfast.store.base import ClaimRequest
+from holdfast.store.sql.postgres import acks
+from holdfast.types.ids import RunId
+from holdfast.types.record import RunBatch, SettleAnswer
+from holdfast.types.status import RunStatus
+from tests.fleet.pairs import SETTINGS, cut_off, lines, orders, pair, workers
+from tests.fleet.test_failover import CAUGHT_UP, quick
+from tests.services.pgcluster import hosts
+
+pytestmark = pytest.mark.anyio
+
+
+async def until(service: RunService, run: RunId, status: RunStatus) -> None:
+    async with asyncio.timeout(20):
+        while (await service.get(run)).status is not status:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+
+
+async def approve(service: RunService, run: RunId) -> None:
+    await until(service, run, RunStatus.pending_input)
+    (hold,) = await service.holds(run)
+    await service.answer(hold.id, "yes")
+
+
+@pytest.mark.covers("FLEET-PG-08")
+async def test_run_stops_when_its_history_went_back(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    ledger = tmp_path / "ledger"
+    flow = orders(ledger)
+    with pair(synchronous=False) as (first, second):
+        address = hosts(first, second)
+        async with Holdfast(address, settings=SETTINGS) as house:
+            service = await house.service()
+
+            async def order(name: str) -> RunId:
+                return (await service.create(flow.program(), {"order": name}))[0].id
+
+            async with Worker(flow, on=house, poll=0.05):
+                approved, whole = await order("approved"), await order("whole")
+                for run in (approved, whole):
+                    await until(service, run, RunStatus.pending_input)
+            begun = await order("begun")
+            await quick(first.wait_for, CAUGHT_UP)
+            await quick(cut_off, second)
+            # From here on nothing reaches the standby: a decision, two runs that end, one that begins.
+            (hold,) = await service.holds(approved)
+            async with Worker(flow, on=house, poll=0.05):
+                await service.answer(hold.id, "yes")
+                await approve(service, begun)
+                for run in (approved, begun):
+                    await until(service, run, RunStatus.completed)
+            gone = await order("gone")
+            assert sorted(lines(ledger)) == ["approved", "begun"]
+            await quick(first.kill)
+            await quick(second.promote)
+            # Somebody new, who knows of nothing and would go on with `begun` from its beginning at once.
+            with workers(address, ledger, 1):
+                await asyncio.sleep(0.5)
+                for run in (approved, begun):
+                    await until(service, run, RunStatus.failed)
+                assert (await service.get(whole)).status is RunStatus.pending_input
+                assert await service.store.get_run(gone) is None
+                await approve(service, whole)
+                await until(service, whole, RunStatus.completed)
+            assert sorted(lines(ledger)) == ["approved", "begun", "whole"]
+            await going_on_takes_a_word(service, approved, begun)
+    errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
+    for run in (approved, begun):
+        assert any(f"run {run} stops. History lost: " in said for said in errors)
+    assert any(f"run {gone}" in said and "is not there any more" in said for said in errors)
+
+
+async def going_on_takes_a_word(service: RunService, approved: RunId, begun: RunId) -> None:
+    row = await service.get(begun)
+    assert row.error is not None
+    assert "its newest record is 0" in row.error
+    for run in (approved, begun):
+        with pytest.raises(HistoryLostError, match="lost part of its history"):
+            await service.ask_resume(run)
+        assert await service.store.claim(ClaimRequest(worker="w", ttl=1, run=run)) == []
+    events = [event.type for event in await service.events(begun)]
+    assert "run.history_lost" in events
+    await service.ask_resume(approved, accept_loss=True)
+    assert (await service.get(approved)).status is RunStatus.resumable
+
+
+def test_remembering_what_was_acknowledged_costs_little() -> None:
+    """One entry for each settle: far less than the settle itself, which is a round trip and a flush."""
+    from holdfast.testing.clock import FakeClock
+    from holdfast.testing.conformance.kit import StoreKit
+    from holdfast.types.ids import new_run_id
+    from holdfast.types.record import Lease
+
+    kit = StoreKit(lambda _: None)  # type: ignore[arg-type,return-value]
+    kit.clock = FakeClock()
+    known = acks.Acks(most=100)
+    leases = [Lease(new_run_id(), n, 1, "w") for n in range(1000)]
+    batches = [RunBatch(lease, [kit.record(1)]) for lease in leases]
+    began = time.perf_counter()
+    for batch in batches:
+        known.settled([batch], [SettleAnswer(batch.lease.run)])
+    each = (time.perf_counter() - began) / len(batches)
+    assert each < 50e-6
+    assert len(known._runs) == 100  # pyright: ignore[reportPrivateUsage]

@@ -232,7 +232,7 @@ def fitting(sizes: Iterable[int], room: int) -> int:
 
 
 def reached_at(after: bytes | None, rows: int, done: object) -> Reached:
-    key = None if after is None else msgspec.msgpack.decode(after, type=tuple[int | str | bytes, ...])
+    key = None if after is None else tuple(msgspec.msgpack.decode(after, type=list[Any]))
     return Reached(key, rows, bool(done))
 
 

@@ -1,0 +1,254 @@
+"""A move that dies anywhere goes on when it is called again; what differs is found; it can be undone."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from holdfast import Flow, Holdfast
+from holdfast.errors import (
+    CheckpointCorruptError,
+    InputError,
+    StoreBusyError,
+    StoreFillingError,
+    StoreMovedError,
+)
+from holdfast.runs.promoting import promote, undo
+from holdfast.store.base import RunFilter
+from holdfast.store.sql.postgres import copying as postgres_copying
+from holdfast.store.sql.postgres.line import Line
+from holdfast.store.sql.sqlite import copying as sqlite_copying
+from tests.fleet.conftest import schema_of
+from tests.services import postgres
+
+pytestmark = pytest.mark.anyio
+
+ROOT = Path(__file__).parents[2]
+
+
+class Died(BaseException):
+    """Not an Exception: what mends errors must not mend this."""
+
+
+def counting() -> Flow:
+    flow = Flow("counting", effect="pure")
+
+    @flow.node
+    async def count(s: dict[str, Any]) -> dict[str, Any]:
+        return {"n": s["n"] + 1}
+
+    flow.edge(count, flow.hold("ask", prompt="{{n}}?", options=["yes", "no"]))
+    return flow
+
+
+async def filled(address: str, runs: int = 12) -> dict[str, Any]:
+    async with Holdfast(address) as house:
+        for n in range(runs):
+            await counting().run({"n": n}, on=house)
+        return await seen(house)
+
+
+async def seen(house: Holdfast) -> dict[str, Any]:
+    store = (await house.service()).store
+    rows = await store.list_runs(RunFilter(), after=None, limit=9999)
+    return {row.id: (row, await store.read(row.id), await store.holds(run=row.id)) for row in rows}
+
+
+async def looked(address: str) -> dict[str, Any]:
+    async with Holdfast(address) as house:
+        return await seen(house)
+
+
+class Death:
+    """Dies at the first write of each call: before its commit and after it, in turns, so that every place
+    between two of a move's transactions, and the inside of each, is died at once."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.deaths = 0
+        self._inside = True
+        self._transact = sqlite_copying.transact
+        monkeypatch.setattr(sqlite_copying, "transact", self._sqlite)
+        self._write, self._alone = Line.write, Line.alone
+        monkeypatch.setattr(Line, "write", self._postgres(Line.write))
+        monkeypatch.setattr(Line, "alone", self._postgres(Line.alone))
+        monkeypatch.setattr(sqlite_copying, "BATCH", 5)
+        monkeypatch.setattr(postgres_copying, "BATCH", 5)
+
+    def _die(self, *, inside: bool) -> None:
+        if inside == self._inside:
+            self._inside = not self._inside
+            self.deaths += 1
+            raise Died
+
+    def _sqlite(self, cur: Any, work: Callable[..., Any], now: Callable[[], int]) -> Any:
+        def and_die(cur: Any, at: int) -> Any:
+            done = work(cur, at)
+            self._die(inside=True)
+            return done
+
+        done = self._transact(cur, and_die, now)
+        self._die(inside=False)
+        return done
+
+    def _postgres(self, write: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        async def writing(line: Line, work: Callable[[Any], Awaitable[Any]]) -> Any:
+            async def and_die(conn: Any) -> Any:
+                done = await work(conn)
+                self._die(inside=True)
+                return done
+
+            done = await write(line, and_die)
+            self._die(inside=False)
+            return done
+
+        return writing
+
+
+async def persist(move: Callable[[], Awaitable[Any]]) -> Any:
+    while True:
+        try:
+            return await move()
+        except Died:
+            continue
+
+
+@pytest.mark.covers("FLEET-PROM-02", "FLEET-PROM-03", "D-36-promote")
+async def test_a_move_ends_whole_when_it_dies_in_and_after_each_of_its_transactions(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, back = f"sqlite:{tmp_path}/runs.db", f"sqlite:{tmp_path}/back.db"
+    before = await filled(source)
+    death = Death(monkeypatch)
+    for old, new in ((source, address), (address, back)):
+        death.deaths = 0
+        moved = await persist(lambda old=old, new=new: promote(old, new))
+        # Each table takes a transaction or more, and so do the marks at both ends.
+        assert death.deaths > 2 * 30
+        assert moved.already or all(each.same for each in moved.tables)
+        assert await looked(new) == before
+
+
+MOVING = """
+import asyncio, sys
+from holdfast.runs.promoting import promote
+from holdfast.store.sql.postgres import copying as postgres
+from holdfast.store.sql.sqlite import copying as sqlite
+postgres.BATCH = sqlite.BATCH = 50
+asyncio.run(promote(*sys.argv[1:], tell=lambda step: print(step.phase, step.table, flush=True)))
+print("done")
+"""
+
+
+def moved_by_a_process(source: str, target: str, *, steps: int) -> bool:
+    """Killed after so many steps. True: it was done before that."""
+    command = [sys.executable, "-c", MOVING, source, target]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    told = [process.stdout.readline().strip() for _ in range(steps)]
+    process.kill()
+    process.communicate()
+    return "done" in told
+
+
+@pytest.mark.covers("FLEET-PROM-02")
+async def test_a_move_goes_on_when_its_process_is_killed_again_and_again(
+    tmp_path: Path, address: str
+) -> None:
+    source = f"sqlite:{tmp_path}/runs.db"
+    before = await filled(source, runs=100)
+    kills = 0
+    # Each goes further than the one before, and dies between two steps or in the middle of the next.
+    while not await asyncio.to_thread(moved_by_a_process, source, address, steps=9 + 2 * kills):
+        kills += 1
+    assert kills >= 3
+    assert await looked(address) == before
+
+
+@pytest.mark.covers("FLEET-PROM-02")
+@pytest.mark.parametrize("way", ["there", "back"])
+async def test_the_target_stays_closed_when_what_arrived_is_not_what_left(
+    tmp_path: Path, address: str, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = f"sqlite:{tmp_path}/runs.db"
+    source, target = (file, address) if way == "there" else (address, file)
+    before = await filled(source)
+
+    def tamper(step: Any) -> None:
+        if step.phase != "copying" or step.table != "feed":
+            return
+        alter = "UPDATE {0}moved SET busy = {1}; UPDATE {0}holds SET prompt = 'other' WHERE number = 2; "
+        alter += "UPDATE {0}moved SET busy = {2}"
+        if way == "there":
+            postgres.execute(f"BEGIN; {alter.format(f'{schema_of(address)}.', 'true', 'false')}; COMMIT")
+        else:
+            _execute(tmp_path / "runs.db", alter.format("", 1, 0))
+
+    with pytest.raises(CheckpointCorruptError, match="holds differ") as caught:
+        await promote(source, target, tell=tamper)
+    wrong = [each for each in caught.value.facts["tables"] if not each.same]  # type: ignore[attr-defined]
+    assert [(each.table, each.rows, each.arrived) for each in wrong] == [("holds", 12, 12)]
+    async with Holdfast(target) as house:
+        with pytest.raises(StoreFillingError, match="is being filled from"):
+            await counting().run({"n": 1}, on=house)
+    async with Holdfast(source) as house:
+        with pytest.raises(StoreMovedError):
+            await counting().run({"n": 1}, on=house)
+
+    await undo(source, target)
+    assert await looked(target) == {}
+    async with Holdfast(source) as house:
+        assert await seen(house) == before
+        await counting().run({"n": 99}, on=house)
+    assert len((await promote(source, target)).tables) > 20
+    assert len(await looked(target)) == 13
+
+
+def _execute(file: Path, sql: str) -> None:
+    conn = apsw.Connection(str(file))
+    conn.set_busy_timeout(5000)
+    conn.execute(f"BEGIN IMMEDIATE; {sql}; COMMIT")
+    conn.close()
+
+
+@pytest.mark.covers("FLEET-PROM-02")
+async def test_a_move_that_is_done_is_not_undone(tmp_path: Path, address: str) -> None:
+    source = f"sqlite:{tmp_path}/runs.db"
+    await filled(source, 2)
+    with pytest.raises(InputError, match="No move"):
+        await undo(source, address)
+    await promote(source, address)
+    with pytest.raises(StoreMovedError, match="whole and may be at work"):
+        await undo(source, address)
+    assert (await promote(source, address)).already
+
+
+@pytest.mark.covers("FLEET-PROM-02")
+async def test_two_that_move_the_same_store_do_not_harm_it(tmp_path: Path, address: str) -> None:
+    source = f"sqlite:{tmp_path}/runs.db"
+    before = await filled(source, 200)
+    ends = await asyncio.gather(*(promote(source, address) for _ in range(2)), return_exceptions=True)
+    for end in ends:
+        assert not isinstance(end, BaseException) or isinstance(end, (StoreBusyError, StoreFillingError)), end
+    await promote(source, address)
+    assert await looked(address) == before
+
+
+@pytest.mark.covers("FLEET-PROM-02")
+async def test_a_lost_target_is_told_and_the_source_can_be_opened_again(tmp_path: Path, address: str) -> None:
+    source = f"sqlite:{tmp_path}/runs.db"
+    before = await filled(source, 3)
+    await promote(source, address)
+    postgres.execute(f"DROP SCHEMA {schema_of(address)} CASCADE")
+    with pytest.raises(StoreMovedError, match="where nothing is any more"):
+        await promote(source, address)
+    await undo(source, address)
+    async with Holdfast(source) as house:
+        assert await seen(house) == before
+        assert (await counting().run({"n": 4}, on=house)).holds

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         FlowInvalidError,
         ForbiddenError,
         FormInvalidError,
+        GateShutError,
         HoldCancelledError,
         HoldChangedError,
         HoldClaimedError,
@@ -126,6 +127,7 @@ if TYPE_CHECKING:
     from holdfast.types.deployment import Deployment
     from holdfast.types.event import Event
     from holdfast.types.hold import HoldFilter, HoldRow
+    from holdfast.types.limits import Limits
     from holdfast.types.outcome import Outcome
     from holdfast.types.retention import Retention
     from holdfast.types.skill import Skill, SkillTool
@@ -167,6 +169,7 @@ _HOMES = {
         "FlowInvalidError",
         "ForbiddenError",
         "FormInvalidError",
+        "GateShutError",
         "HoldCancelledError",
         "HoldChangedError",
         "HoldClaimedError",
@@ -248,6 +251,7 @@ _HOMES = {
     "holdfast.runs.runtime": ("RunSettings",),
     "holdfast.types.deployment": ("Deployment",),
     "holdfast.types.event": ("Event",),
+    "holdfast.types.limits": ("Limits",),
     "holdfast.types.outcome": ("Outcome",),
     "holdfast.types.retention": ("Retention",),
     "holdfast.types.skill": ("Skill", "SkillTool"),
@@ -293,6 +297,7 @@ __all__ = [
     "FlowInvalidError",
     "ForbiddenError",
     "FormInvalidError",
+    "GateShutError",
     "Guard",
     "Guardrails",
     "HoldCancelledError",
@@ -317,6 +322,7 @@ __all__ = [
     "KeyReusedError",
     "KeyRing",
     "LeaseLostError",
+    "Limits",
     "LocalSandbox",
     "Lookups",
     "Memberships",

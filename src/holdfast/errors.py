@@ -43,6 +43,7 @@ HoldfastError
 │   ├── RunEndedError               it is over; nothing more can be asked of it
 │   ├── RunExistsError              the id or key names a run of another flow
 │   ├── RunBusyError                another worker has the run
+│   │   └── GateShutError               it waits in line: its flow's limits let no more go on
 │   ├── RunReadOnlyError            imported history: it can be read and forked, not advanced
 │   ├── OlderWorkerError            code of an older version is at work on the store
 │   ├── HistoryLostError            the store lost part of the run's history; somebody has to accept that
@@ -285,6 +286,10 @@ class RunExistsError(ConflictError):
 class RunBusyError(ConflictError):
     code = "run_busy"
     retryable = True
+
+
+class GateShutError(RunBusyError):
+    code = "gate_shut"
 
 
 class RunReadOnlyError(ConflictError):

@@ -1,4 +1,4 @@
-"""What a house keeps beside its runs: skills, deployments that bind them to flows, schedules."""
+"""What a house keeps beside its runs: skills, deployments that bind them to flows, schedules, limits."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from holdfast.frontends.python import FlowBuilder
     from holdfast.holds.deploying.deployments import Deployments
     from holdfast.holds.deploying.skills import SkillRegistry
+    from holdfast.runs.limiting import LimitDesk
     from holdfast.runs.scheduling.desk import Schedules
     from holdfast.store.base import Store
 
@@ -39,6 +40,12 @@ class Deploying:
         from holdfast.runs.scheduling.desk import Schedules
 
         return Schedules(await self.open())
+
+    async def limits(self) -> LimitDesk:
+        """Limits that hold in the store: list, set, clear."""
+        from holdfast.runs.limiting import LimitDesk
+
+        return LimitDesk(await self.open())
 
     async def deploy(
         self,

@@ -15,6 +15,7 @@ from holdfast.errors import RunExistsError, VersionMismatchError
 from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs.calling import build_state
+from holdfast.runs.lining import InLine, Waits, have_places, places_here, take_turn
 from holdfast.runs.service import RunService
 from holdfast.store.base import RunRow
 from holdfast.types.event import Event
@@ -59,6 +60,8 @@ class Flow(AgentNodes):
         Options of the run: `tenant`, `thread`, `instance_key`, `idempotency_key`, `lane`, `priority`, `mode`;
         `started_by`: who set it going, as `user:dana@acme`; `deployment`: what it is a run of;
         `breaks`: nodes to stop before; `checkpoints`: which records it lists, instead of the flow's policy.
+
+        Where the flow's limits let no more runs go on, this one waits in line first.
         """
         house = on or default_house()
         program = self.program()
@@ -73,6 +76,8 @@ class Flow(AgentNodes):
                     run=started.id,
                 )
             return await result_of(service, program, started.id)
+        if isinstance(started, InLine):
+            return await advance(service, program, started.row.id, created=True)
         claim, pos = started
         status, pos = await service.runtime.drive(claim, pos)
         return await make_result(service, program, claim.run.id, status, pos)
@@ -243,9 +248,13 @@ async def until_rest(service: RunService, run: RunId, wait: float | None) -> Non
         await service.store.wait_change(left)
 
 
-async def advance(service: RunService, program: Program, run: RunId) -> Result:
-    """Claim the run and drive it until it ends or parks."""
-    claim = await service.runtime.claim(run)
+async def advance(
+    service: RunService, program: Program, run: RunId, *, created: bool = False, waits: Waits | None = None
+) -> Result:
+    """Claim the run, in its turn (`take_turn`), and drive it until it ends or parks."""
+    claim = await take_turn(service, run, created=created, waits=waits)
+    if isinstance(claim, RunRow):
+        return await result_of(service, program, run)
     status, pos = await service.runtime.drive(claim)
     if claim.run.version != program.version:
         program = service.runtime.program_for(claim.run.version, claim.run.flow)
@@ -296,8 +305,10 @@ def blocking(work: Coroutine[Any, Any, T]) -> T:
     except RuntimeError:
         return asyncio.run(work)
     box: list[Any] = []
+    places = places_here()
 
     def target() -> None:
+        have_places(places)
         try:
             box.append((True, asyncio.run(work)))
         except BaseException as error:

@@ -23,6 +23,7 @@ from holdfast.holds.interactions.question import KINDS, Question
 from holdfast.holds.interactions.statistics import Statistics, statistics_of
 from holdfast.holds.looking.feedback import Feedback, FeedbackBook
 from holdfast.runs.context import Context
+from holdfast.runs.lining import InLine, take_turn
 from holdfast.store.base import RunRow
 from holdfast.types.hold import HoldFilter, HoldRow
 from holdfast.types.ids import DEFAULT_TENANT, RunId, derived_id, new_id
@@ -86,10 +87,16 @@ class Interactions:
                 hint="Give each question an id of its own.",
                 request=name,
             )
-        _, pos = await service.runtime.drive(*started)
+        if isinstance(started, InLine):
+            # An operator limits how much is asked at once.
+            taken = await take_turn(service, started.row.id, created=True)
+            pos = None if isinstance(taken, RunRow) else (await service.runtime.drive(taken))[1]
+        else:
+            _, pos = await service.runtime.drive(*started)
         hold = await self._hold(name)
         if hold is None:
-            why = pos.failing.message if pos.failing is not None else "the run was stopped"
+            failing = None if pos is None else pos.failing
+            why = "the run was stopped" if failing is None else failing.message
             raise InputError(f"{name!r} could not be asked: {why}", request=name)
         return Request(name, question.kind, hold.id, hold.run)
 

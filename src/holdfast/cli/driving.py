@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import time
 from collections.abc import Callable
 from typing import Any
 
 from holdfast.app.flow import advance, make_result, result_of
 from holdfast.app.result import Result
-from holdfast.cli.screen import note
-from holdfast.errors import LeaseLostError, RunBusyError
+from holdfast.cli.screen import PATIENCE, note
+from holdfast.errors import GateShutError, LeaseLostError, RunBusyError
 from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs.service import RunService
@@ -22,9 +23,17 @@ from holdfast.types.status import ENDED, PARKED
 Claimed = tuple[Claim, Position]
 
 
-async def drive(service: RunService, program: Program, run: RunId, claimed: Claimed | None = None) -> Result:
-    """Until the run ends or waits, whoever advances it. Ctrl-C gives it back; a second one at once."""
-    work = asyncio.ensure_future(_advance(service, program, run, claimed))
+async def drive(
+    service: RunService,
+    program: Program,
+    run: RunId,
+    claimed: Claimed | None = None,
+    *,
+    created: bool = False,
+) -> Result:
+    """Until the run ends or waits, whoever advances it. Ctrl-C gives it back; a second one at once.
+    `created`: it was made just now, and waits in line."""
+    work = asyncio.ensure_future(_advance(service, program, run, claimed, created))
     with Signals(lambda: _let_go(service, work)):
         try:
             return await work
@@ -32,12 +41,28 @@ async def drive(service: RunService, program: Program, run: RunId, claimed: Clai
             return await result_of(service, program, run)
 
 
-async def _advance(service: RunService, program: Program, run: RunId, claimed: Claimed | None) -> Result:
+class Patience:
+    """Whoever waits in line is told so, once, after two seconds."""
+
+    def __init__(self) -> None:
+        self._since = time.monotonic()
+        self._said = False
+
+    def __call__(self, error: GateShutError) -> None:
+        if not self._said and time.monotonic() - self._since > PATIENCE:
+            self._said = True
+            note(f"{error.message} Ctrl-C leaves it there; a worker may take it.")
+
+
+async def _advance(
+    service: RunService, program: Program, run: RunId, claimed: Claimed | None, created: bool
+) -> Result:
     said = False
+    patience = Patience()
     while True:
         try:
             if claimed is None:
-                return await advance(service, program, run)
+                return await advance(service, program, run, created=created, waits=patience)
             claim, pos = claimed
             claimed = None
             return await make_result(service, program, run, *await service.runtime.drive(claim, pos))

@@ -24,6 +24,7 @@ from holdfast.errors import (
     RunNotFoundError,
     StateError,
 )
+from holdfast.runs.lining import InLine
 from holdfast.runs.service import RunService
 from holdfast.store.base import RunRow
 from holdfast.types.hold import HoldRow
@@ -49,6 +50,8 @@ async def run_flow(spec: str, given: Any, options: dict[str, Any], manner: Manne
         except StateError as error:
             raise _unfit(flow, error) from error
         remember_source(manner.store, program.version, absolute(spec))
+        if isinstance(started, InLine):
+            return await _go_on(service, flow, started.row, manner, created=True)
         if not isinstance(started, RunRow):
             return await _go_on(service, flow, started[0].run, manner, started)
         if not manner.json:
@@ -112,14 +115,20 @@ async def _tell_ended(service: RunService, row: RunRow, manner: Manner) -> Exit:
 
 
 async def _go_on(
-    service: RunService, flow: Flow, row: RunRow, manner: Manner, claimed: Claimed | None = None
+    service: RunService,
+    flow: Flow,
+    row: RunRow,
+    manner: Manner,
+    claimed: Claimed | None = None,
+    *,
+    created: bool = False,
 ) -> Exit:
     program = flow.program()
     service.runtime.carry(program)
     service.runtime.program_for(row.version, row.flow)
     if not manner.json:
         note(f"run {row.id}")
-    driving = asyncio.ensure_future(drive(service, program, row.id, claimed))
+    driving = asyncio.ensure_future(drive(service, program, row.id, claimed, created=created))
     if manner.watch:
         await watch(service, row, driving, json=manner.json)
     elif not manner.json:

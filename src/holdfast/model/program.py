@@ -11,6 +11,7 @@ import msgspec
 
 from holdfast.model.graph import Graph
 from holdfast.model.migration import Migration
+from holdfast.types.limits import Limits
 from holdfast.types.retention import DEFAULT_RETENTION
 from holdfast.types.value import Adopt, refuse_instances
 
@@ -114,6 +115,8 @@ class Program:
         self.is_item = any("item" in handler.takes for handler in handlers.values())
         # Of the flow's ended runs; a worker that carries the program applies it.
         self.retention = DEFAULT_RETENTION
+        # How many of its runs go on at once; nothing of it is in the graph, so changing it makes no version.
+        self.limits: Limits | None = None
         self._edges = {edge.id: i for i, edge in enumerate(graph.edges)}
 
     @cached_property

@@ -11,6 +11,7 @@ from holdfast.model.fingerprint import encode_graph
 from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs.fitting import Fitting
+from holdfast.runs.lining import stand
 from holdfast.runs.options import check_options, own_options
 from holdfast.runs.preparing import facts_of
 from holdfast.store.base import FlowRow, NewRun
@@ -61,7 +62,9 @@ async def prepare(
         own |= kept
     service.runtime.carry(program)
     spec, now = program.graph.spec, service.store.now()
-    decision = _begun(program, run_id, given, mode or spec.mode, now, own)
+    start, scratch = program.schema.start(given)
+    gate, gates = stand(program, scratch, names)
+    decision = _begun(program, run_id, (start, scratch), mode or spec.mode, now, own)
     await service.keep_flow(program)
     new = NewRun(
         id=RunId(decision.pos.run),
@@ -79,15 +82,22 @@ async def prepare(
         created_at=now,
         ready_at=now,
         first=await _sealed(service, program, decision, tenant),
+        gate=gate,
+        gates=gates,
     )
     await service.runtime.preparer.prepare_all(new.first, facts_of(new))
     return new, decision.pos
 
 
 def _begun(
-    program: Program, run_id: str | None, given: Any, mode: str, now: int, options: dict[str, Any]
+    program: Program,
+    run_id: str | None,
+    values: tuple[Any, dict[str, Any]],
+    mode: str,
+    now: int,
+    options: dict[str, Any],
 ) -> Decision:
-    start, scratch = program.schema.start(given)
+    start, scratch = values
     return begin(
         program.graph,
         RunId(run_id) if run_id else new_run_id(),

@@ -22,6 +22,7 @@ from holdfast.model.snapshot import dump_position
 from holdfast.runs.blobs import refs_in
 from holdfast.runs.filing import inherited_files
 from holdfast.runs.history import Reader, reader_of
+from holdfast.runs.lining import stand_like
 from holdfast.runs.patching import partitions, patched
 from holdfast.runs.pictures import Folded, fold_to, resolve
 from holdfast.runs.preparing import facts_of
@@ -105,6 +106,7 @@ def _demand_plain(reader: Reader, source: RunRow) -> None:
 def _new_run(
     program: Program, source: RunRow, at: int, run: RunId, records: list[Record], now: int, supersede: bool
 ) -> NewRun:
+    gate, gates = stand_like(program, source)
     return NewRun(
         id=run,
         tenant=source.tenant,
@@ -122,6 +124,8 @@ def _new_run(
         created_at=now,
         ready_at=now,
         first=records,
+        gate=gate,
+        gates=gates,
     )
 
 

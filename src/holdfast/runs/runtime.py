@@ -22,6 +22,7 @@ from holdfast.errors import (
     RunBusyError,
     SchemaTooNewError,
     StoreError,
+    StoreMovedError,
     VersionMismatchError,
 )
 from holdfast.model.position import Position
@@ -29,6 +30,7 @@ from holdfast.model.program import Program
 from holdfast.runs.blobs import BlobDesk, Objects
 from holdfast.runs.driver import Driver
 from holdfast.runs.filing import BlobShelf
+from holdfast.runs.lining import gate_shut, inside
 from holdfast.runs.loading import Loaded
 from holdfast.runs.memory import MemoryStore, StoredMemory
 from holdfast.runs.mending import load_or_mend
@@ -44,7 +46,7 @@ from holdfast.types.clock import Clock, SharedClock
 from holdfast.types.ids import RunId, new_id
 from holdfast.types.record import Lease, Record
 from holdfast.types.retention import Retention
-from holdfast.types.status import RunStatus
+from holdfast.types.status import ENDED, RunStatus
 
 if TYPE_CHECKING:
     from holdfast.holds.desk import Desk
@@ -178,12 +180,15 @@ class Runtime:
 
     # ------------------------------------------------------------------ driving
     async def claim(self, run: RunId) -> Claim:
-        """This run, now. Raises RunBusyError where somebody else has it, RunReadOnlyError for history."""
+        """This run, now. Raises RunBusyError where somebody else has it, GateShutError where its gate lets it
+        not pass, RunReadOnlyError for history."""
         claims = await self.store.claim(ClaimRequest(worker=self.worker, ttl=self.ttl, run=run))
         if not claims:
             row = await self.store.get_run(run)
             if row is not None:
                 demand_live(row)
+                if row.gate and row.worker is None and row.status not in ENDED:
+                    raise await gate_shut(self.store, row)
             raise RunBusyError(
                 f"run {run} is being advanced by another worker.",
                 hint="Wait for it, or try again after its lease has lapsed.",
@@ -208,7 +213,8 @@ class Runtime:
                 driver.queue.on_outage = driver.writer.uncheckpointed
             self.drivers[claim.run.id] = driver
             self._attend()
-            return await self._drive(driver), driver.pos
+            with inside(claim.run.gate):
+                return await self._drive(driver), driver.pos
         except (VersionMismatchError, FlowNotFoundError, SchemaTooNewError, KeyMissingError):
             await self._give_back(claim)
             raise
@@ -279,6 +285,8 @@ class Runtime:
                 continue
             try:
                 held = self.store.extend_now([d.lease for d in drivers], self.ttl)
+            except StoreMovedError:
+                held = [False] * len(drivers)  # no lease counts there any more
             except StoreError as error:
                 log.warning("heartbeat failed, trying again: %s", error)
                 # Sooner: when the store is back, leases may have lapsed, and others look for such runs.

@@ -17,6 +17,7 @@ from holdfast.model.program import Program
 from holdfast.runs import creating, pruning
 from holdfast.runs.announcing import Progress
 from holdfast.runs.history import reader_of, tell_events
+from holdfast.runs.lining import InLine
 from holdfast.runs.options import break_places
 from holdfast.runs.pending import ALL, PendingRun, open_breakpoints, pending_runs
 from holdfast.runs.runtime import Runtime
@@ -60,9 +61,12 @@ class RunService:
         new, _ = await creating.prepare(self, program, given, **options)
         return await self.store.create(new)
 
-    async def start(self, program: Program, given: Any, **options: Any) -> tuple[Claim, Position] | RunRow:
-        """Create a run and claim it in one transaction, for a caller who drives it at once. Where the
-        idempotency key names an earlier run: that run's row."""
+    async def start(
+        self, program: Program, given: Any, **options: Any
+    ) -> tuple[Claim, Position] | InLine | RunRow:
+        """Create a run and claim it in one transaction, for a caller who drives it at once. Where limits let
+        no more go on it is in line, for `lining.take_turn`. Where the idempotency key names an earlier run:
+        that run's row."""
         recorder = self.runtime.recorder
         recorder.expected += 1
         try:
@@ -74,6 +78,8 @@ class RunService:
             recorder.expected -= 1
         if not fresh:
             return row
+        if row.worker is None:
+            return InLine(row)
         return Claim(Lease(row.id, row.key, row.term, self.runtime.worker), row), pos
 
     async def keep_flow(self, program: Program) -> None:

@@ -16,7 +16,6 @@ from holdfast.errors import AnswerInvalidError, HoldfastError, InputError
 from holdfast.model.graph import Node
 from holdfast.runs.runtime import RunSettings
 from holdfast.runs.service import RunService
-from holdfast.store.base import RunRow
 from holdfast.torture import suspects
 from holdfast.torture.answers import IN_DOUBT, Answers, Policy, Reply, doubted_call, reply_to, resolve_doubt
 from holdfast.torture.calls import Calls
@@ -117,7 +116,7 @@ class Life:
         row = await service.store.get_run(RUN)
         if row is None:
             started = await service.start(self._program, self._task.given, run_id=RUN, **self._task.options)
-            assert not isinstance(started, RunRow)
+            assert isinstance(started, tuple)
             claim, pos = started
             return await make_result(service, self._program, RUN, *await service.runtime.drive(claim, pos))
         if row.status in (RunStatus.running, RunStatus.resumable, RunStatus.pending):

@@ -65,15 +65,15 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     def gates(self, flow: str) -> list[Gate]:
         """What is declared for that flow: its own gate, and that of each key."""
         own = flow_gate(flow)
-        found = [made_gate(own, self.concurrency, self.rate)]
+        found = [_gate(own, self.concurrency, self.rate)]
         if self.key is not None:
-            found.append(made_gate(f"{own}/{EACH}", self.per_key, self.key_rate))
+            found.append(_gate(f"{own}/{EACH}", self.per_key, self.key_rate))
         return found
 
 
-def made_gate(name: str, concurrency: int | None, rate: str | None, *, fixed: bool = False) -> Gate:
+def _gate(name: str, concurrency: int | None, rate: str | None) -> Gate:
     count, per = (None, 0) if rate is None else parse_rate(rate)
-    return Gate(name=name, concurrency=concurrency, rate=count, per=per, fixed=fixed)
+    return Gate(name=name, concurrency=concurrency, rate=count, per=per)
 
 
 def parse_rate(text: Any, what: str = "rate ") -> tuple[int, int]:

@@ -23,6 +23,7 @@ THEMES = (
     "promoting",
     "breakpoints",
     "flows",
+    "limits",
     "calendars",
     "policies",
     "skills",

@@ -16,6 +16,7 @@ from holdfast.model.graph import Edge, InDoubt, Node
 from holdfast.model.migration import Migration
 from holdfast.model.program import Handler, Router
 from holdfast.model.reducers import ReducerMark, as_mark
+from holdfast.types.limits import Limits
 from holdfast.types.retention import DEFAULT_RETENTION, Retention
 from holdfast.types.status import Effect
 
@@ -54,6 +55,7 @@ class Collector:
         retry_target: str | None = None,
         fallback_retry_target: str | None = None,
         retention: Retention = DEFAULT_RETENTION,
+        limits: Limits | None = None,
         secrets: Iterable[str] = (),
     ) -> None:
         self.name = name
@@ -82,6 +84,8 @@ class Collector:
         }
         # No part of the graph: keeping more or less of the past makes no other version.
         self.retention = retention
+        # Nor is this: operators change limits without a new version.
+        self.limits = limits
         # Beside those that the state's type declares: paths such as "card" and "cards.*.number".
         self.secrets = tuple(secrets)
         self.types = tuple(types)

@@ -8,6 +8,7 @@ from holdfast.errors import StateError
 from holdfast.frontends.python.code import code_fingerprint, visible_substeps, visible_writes
 from holdfast.frontends.python.collect import Collector
 from holdfast.frontends.python.guarding import Parts, parts_of
+from holdfast.frontends.python.limiting import limit_problems
 from holdfast.model.diagnostics import Problem, Severity
 from holdfast.model.fingerprint import graph_fingerprint
 from holdfast.model.graph import Edge, EdgeKind, Graph, GraphSpec, InDoubt, Node
@@ -43,6 +44,7 @@ class Lowered(msgspec.Struct, frozen=True, kw_only=True):
         # Told, and not only seen: a body that takes nothing, or only the context, is one too.
         program.is_item = self.builder.is_item
         program.retention = self.builder.retention
+        program.limits = self.builder.limits
         return program
 
     def _migrations(self) -> tuple[Migration, ...]:
@@ -108,6 +110,7 @@ def lower(builder: Collector, within: tuple[Collector, ...] = ()) -> Lowered:
     problems += validate(spec, writes=_writes(builder), deep=False)
     problems += _handler_problems(builder)
     problems += _migration_problems(builder, spec)
+    problems += limit_problems(builder, schema, parsed(spec.secrets or ()), child=bool(within))
     for name, child in children.items():
         problems += inside(name, child.problems)
     return Lowered(

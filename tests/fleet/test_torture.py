@@ -37,10 +37,10 @@ def short(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     return tortured(tmp_path_factory.mktemp("torture"), seed=5, runs=80, seconds=18.0)
 
 
-@pytest.mark.covers("FLEET-PROOF-01", "D-3", "D-7", "D-13", "D-17", "D-33")
+@pytest.mark.covers("FLEET-PROOF-01", "FLEET-PROOF-02", "D-3", "D-7", "D-13", "D-17", "D-33")
 def test_nothing_is_lost_and_nothing_happens_twice_whatever_befalls_a_fleet(short: Outcome) -> None:
     assert short.findings == [], markdown(short)
-    assert len(short.history.runs) == 80
+    assert len(short.history.runs) > 80
 
 
 @pytest.mark.soak
@@ -50,7 +50,7 @@ def test_nothing_is_lost_in_hundreds_of_runs_over_minutes(tmp_path: Path) -> Non
     seed = random.SystemRandom().randrange(10_000)
     outcome = tortured(tmp_path, seed=seed, runs=500, seconds=200.0)
     assert outcome.findings == [], markdown(outcome)
-    assert len(outcome.history.runs) == 500
+    assert len(outcome.history.runs) > 500
 
 
 @pytest.mark.soak
@@ -159,11 +159,31 @@ def _stream_torn(history: History) -> None:
 
 
 def _feed_torn(history: History) -> None:
-    del history.watched.feed[len(history.watched.feed) // 2]
+    places = [run for run, _first, _last in history.watched.feed]
+    often = max(set(places), key=places.count)
+    del history.watched.feed[places.index(often)]
 
 
 def _feed_reversed(history: History) -> None:
     history.watched.feed.reverse()
+
+
+def _tick_gone(history: History) -> None:
+    _some(history, lambda run: run.flow == "ticks" and run.status == "completed").state = {}
+
+
+def _tick_again(history: History) -> None:
+    history.runs.append(_some(history, lambda run: run.flow == "ticks" and run.status == "completed"))
+
+
+def _too_many(history: History) -> None:
+    """All of them begin when the first does."""
+    narrow = {run.id for run in history.runs if run.flow == "narrow" and not run.recovered}
+    begun = min(line.at for line in history.lines if line.run in narrow)
+    history.lines = [
+        msgspec.structs.replace(line, at=begun) if line.run in narrow and line.what == "begin" else line
+        for line in history.lines
+    ]
 
 
 def _lease_left(history: History) -> None:
@@ -204,6 +224,9 @@ def _spared(history: History) -> None:
         (_stream_torn, "stream differs"),
         (_feed_torn, "feed torn"),
         (_feed_reversed, "feed differs"),
+        (_tick_gone, "schedule missed"),
+        (_tick_again, "schedule twice"),
+        (_too_many, "limit exceeded"),
         (_lease_left, "lease left"),
         (_audit_edited, "audit broken"),
         (_complained, "unexpected in a log"),

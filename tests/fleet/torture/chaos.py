@@ -18,6 +18,7 @@ from tests.fleet.torture import clocks
 from tests.fleet.torture.fleet import Fleet, Member
 from tests.fleet.torture.worker import SETTINGS
 
+SERVER = "restart of the server"
 TTL = SETTINGS.lease_ttl
 LONGER = 15.0  # seconds more, where something that must strike has not yet
 LANDED = ("kill with runs under way", "pause that lost leases")
@@ -39,12 +40,12 @@ class Chaos:
         self.counts: Counter[str] = Counter()
         self.counts["processes with a wrong clock"] = len(fleet.members)
         self._began = time.monotonic()
-        self._busy: set[asyncio.Task[None]] = set()
+        self._acts: list[asyncio.Task[None]] = []
         self.kinds: dict[str, Callable[[Member], Awaitable[None]]] = {
             "kill": self.kill,
             "pause": self.pause,
             "drain": self.drain,
-            "restart of the server": self.restart,
+            SERVER: self.restart,
             "cut": self.cut,
             "cut in a statement": self.cut_within,
             "answer lost": self.lose_answer,
@@ -65,12 +66,9 @@ class Chaos:
                 self.dice.shuffle(waiting)
             kind = waiting.pop()
             free = [member for member in self._targets(kind) if member.name not in taken]
-            if free:
+            if free and (kind != SERVER or SERVER not in taken):
                 member = self.dice.choice(free)
-                taken.add(member.name)
-                task = asyncio.create_task(self._act(kind, member, taken))
-                self._busy.add(task)
-                task.add_done_callback(self._busy.discard)
+                self._acts.append(asyncio.create_task(self._act(kind, member, taken)))
             else:
                 waiting.insert(0, kind)
             await asyncio.sleep(self.dice.uniform(0.4, 1.1))
@@ -83,22 +81,23 @@ class Chaos:
 
     async def over(self) -> None:
         """Every act is brought to its end, and every wire mended."""
-        if self._busy:
-            await asyncio.gather(*self._busy)
+        await asyncio.gather(*self._acts)
         for member in self.fleet.members.values():
             member.proxy.clear()
 
     def _targets(self, kind: str) -> list[Member]:
         """Whoever reads and answers is struck on the wire only: they write down what they were told."""
-        if kind in ("kill", "pause", "drain", "clock set", "restart of the server"):
+        if kind in ("kill", "pause", "drain", "clock set", SERVER):
             return [member for member in self.fleet.workers if member.alive]
         return [member for member in self.fleet.members.values() if member.alive]
 
     async def _act(self, kind: str, member: Member, taken: set[str]) -> None:
+        whom = SERVER if kind == SERVER else member.name
+        taken.add(whom)
         try:
             await self.kinds[kind](member)
         finally:
-            taken.discard(member.name)
+            taken.discard(whom)
 
     def _note(self, kind: str, member: Member | None, what: str) -> None:
         self.counts[kind] += 1
@@ -155,7 +154,7 @@ class Chaos:
         await asyncio.to_thread(cluster.stop, "immediate")
         await asyncio.sleep(self.dice.uniform(0.0, 0.8))
         await asyncio.to_thread(cluster.start)
-        self._note("restart of the server", None, "immediate")
+        self._note(SERVER, None, "immediate")
 
     # ------------------------------------------------------------------ wires
     async def cut(self, member: Member) -> None:

@@ -45,7 +45,7 @@ class Fleet:
         self.folder = folder
         self.dice = random.Random(seed)
         self.sabotage = sabotage
-        self.cluster = Cluster(fsync="on", max_connections="100", log_min_messages="fatal")
+        self.cluster = Cluster(fsync="on", max_connections="100", log_min_messages="panic")
         self.names = [f"worker-{number}" for number in range(1, workers + 1)]
         self.members: dict[str, Member] = {}
 

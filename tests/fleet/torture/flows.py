@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 from typing import Any, Final
 
-from holdfast import Context, Flow, NotDone, Retry
+from holdfast import Context, Flow, Limits, NotDone, Retry
 from tests.fleet.torture.ledger import Outside
 
 OUTSIDE = Outside(Path(os.environ.get("TORTURE_LEDGER", "ledger.jsonl")))
@@ -23,6 +23,8 @@ WRITE: Final = "read" if CARELESS else "write"
 EXTERNAL: Final = "read" if CARELESS else "external"
 
 FLOWS: dict[str, Flow] = {}
+AT_ONCE: Final = 2
+SCHEDULED: Final = "ticks"
 EFFECTS: dict[str, dict[str, str]] = {}
 """flow -> effect -> ask, keyed, probe, retry or fail: what its in-doubt policy is"""
 
@@ -266,6 +268,24 @@ async def not_reached() -> dict[str, Any]:
 stopped.edge(never, not_reached)
 
 
+# ---------------------------------------------------------------- few at a time, and by the clock
+narrow = flow("narrow", {"squeeze": "ask"}, effect="pure", limits=Limits(concurrency=AT_ONCE))
+
+
+@narrow.node(effect=WRITE)
+async def squeeze(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    return await act("squeeze", ctx, {"squeezed": s["n"]})
+
+
+# Nobody creates these: a schedule does.
+ticks = flow("ticks", {"tick": "ask"}, effect="pure")
+
+
+@ticks.node(effect=WRITE)
+async def tick(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    return await act("tick", ctx, {"ticked": s["moment"]})
+
+
 def noise(seed: int, size: int) -> bytes:
     """Bytes that no compression makes small."""
     return hashlib.shake_128(str(seed).encode()).digest(size)
@@ -292,5 +312,6 @@ def expected(name: str, n: int) -> dict[str, Any]:
         "waits": {"between": n},
         "large": {"weight": hashlib.sha256(noise(n + 1, 120_000)).hexdigest()},
         "rounds": {"after": 40},
+        "narrow": {"squeezed": n},
     }
     return found.get(name, {})

@@ -58,6 +58,8 @@ class Ran(msgspec.Struct, kw_only=True):
     head: int
     event_seq: int
     events: list[tuple[int, str]]
+    recovered: bool
+    """whether a worker ever fell silent with it"""
     restarts: dict[str, int]
     """node -> how often it began again because of doubt"""
     resolved: dict[str, int]
@@ -74,6 +76,8 @@ class Ack(msgspec.Struct, kw_only=True):
     decision: str = ""
     type: str = ""
     code: str = ""
+    begin: int = 0
+    end: int = 0
 
 
 class History(msgspec.Struct, kw_only=True):
@@ -117,7 +121,7 @@ async def gather(
 async def _ran(service: RunService, row: RunRow, lines: list[Line]) -> Ran:
     events = await service.events(row.id, limit=100_000)
     result = await result_of(service, flows.FLOWS[row.flow].program(), row.id)
-    wanted = set(flows.expected(row.flow, 0)) | {"word", "said", "late"}
+    wanted = set(flows.expected(row.flow, 0)) | {"word", "said", "late", "ticked"}
     state = {name: value for name, value in dict(result.state).items() if name in wanted}
     restarts: dict[str, int] = {}
     resolved: dict[str, int] = {}
@@ -132,6 +136,7 @@ async def _ran(service: RunService, row: RunRow, lines: list[Line]) -> Ran:
         worker=row.worker, recoveries=row.recoveries, seconds=(row.updated_at - row.created_at) / 1e6,
         term=row.term, head=row.head, event_seq=row.event_seq,
         events=[(event.number, event.type) for event in events],
+        recovered=any(event.type == "run.recovered" for event in events),
         restarts=restarts, resolved=resolved, holds=[_hold(hold, lines) for hold in holds],
     )  # fmt: skip
 

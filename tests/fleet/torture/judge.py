@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from tests.fleet.torture.flows import EFFECTS, expected
+from holdfast.types.clock import MICROS, iso
+from tests.fleet.torture.flows import AT_ONCE, EFFECTS, SCHEDULED, expected
 from tests.fleet.torture.history import Ack, History, Hold, Ran
 from tests.fleet.torture.ledger import Line
 
@@ -32,7 +33,8 @@ def judge(history: History) -> list[Finding]:
     lines: dict[str, list[Line]] = defaultdict(list)
     for line in history.lines:
         lines[line.run].append(line)
-    found = [*_created(history), *_decisions(history), *_feed(history), *_whole(history)]
+    found = [*_created(history), *_scheduled(history), *_limited(history)]
+    found += [*_decisions(history), *_feed(history), *_whole(history)]
     for run in history.runs:
         found += [*_ended(run), *_effects(run, lines[run.id]), *_streams(run, history)]
     return found
@@ -58,6 +60,36 @@ def _created(history: History) -> Iterator[Finding]:
                     yield Finding("wrong result", run.id, text)
         if run.id in cancelled and run.status != "cancelled":
             yield Finding("cancel lost", run.id, f"it was cancelled, and is {run.status}")
+
+
+def _scheduled(history: History) -> Iterator[Finding]:
+    """Each instant of the schedule became one run, also those that nobody was there to see."""
+    started = Counter(run.state.get("ticked") for run in history.runs if run.flow == SCHEDULED)
+    for ack in history.acks:
+        if ack.what == "scheduled":
+            due = {iso(moment) for moment in range(ack.begin, ack.end + 1, MICROS)}
+            for moment in sorted(due - started.keys()):
+                yield Finding("schedule missed", "", f"nothing was started for {moment}")
+    for moment, times in started.items():
+        if times > 1:
+            yield Finding("schedule twice", "", f"{times} runs were started for {moment}")
+
+
+def _limited(history: History) -> Iterator[Finding]:
+    """Of a flow with a limit no more are under way at once. Runs whose worker was cut off are left out: it
+    may still be in the middle of something when its place has long been given to another."""
+    steady = {run.id for run in history.runs if run.flow == "narrow" and not run.recovered}
+    moves = sorted(
+        (line.at, 1 if line.what == "begin" else -1)
+        for line in history.lines
+        if line.run in steady and line.what in ("begin", "end")
+    )
+    under_way = most = 0
+    for _at, step in moves:
+        under_way += step
+        most = max(most, under_way)
+    if most > AT_ONCE:
+        yield Finding("limit exceeded", "", f"{most} runs of 'narrow' at once, and {AT_ONCE} may be")
 
 
 def _ended(run: Ran) -> Iterator[Finding]:

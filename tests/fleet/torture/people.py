@@ -17,12 +17,15 @@ import os  # noqa: E402
 import random  # noqa: E402
 import signal  # noqa: E402
 import sys  # noqa: E402
+from itertools import cycle, islice  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import Any  # noqa: E402
 from uuid import UUID  # noqa: E402
 
 from holdfast import Holdfast, HoldfastError, StoreError, operator  # noqa: E402
+from holdfast.runs.scheduling.desk import Schedules  # noqa: E402
 from holdfast.runs.service import RunService  # noqa: E402
+from holdfast.types.clock import MICROS, to_datetime  # noqa: E402
 from holdfast.types.hold import HoldRow  # noqa: E402
 from tests.fleet.torture import flows  # noqa: E402
 from tests.fleet.torture.history import key_of  # noqa: E402
@@ -48,7 +51,8 @@ class People:
     # ------------------------------------------------------------------ starting
     async def start(self, runs: int, seconds: float) -> None:
         """Each flow about as often, in an order that the dice say, spread over the time."""
-        names = [name for name, _ in zip(_cycle(list(flows.FLOWS)), range(runs), strict=False)]
+        asked = [name for name in flows.FLOWS if name != flows.SCHEDULED]
+        names = list(islice(cycle(asked), runs))
         self.dice.shuffle(names)
         for number, name in enumerate(names):
             await self.create(name, number, str(UUID(int=self.dice.getrandbits(128), version=4)))
@@ -64,6 +68,22 @@ class People:
                 return
             except StoreError as error:
                 log.info("not created yet: %s", error)
+                await asyncio.sleep(0.1)
+
+    async def schedule(self, seconds: float) -> None:
+        """One run a second, and none left out: what was missed in an outage is caught up."""
+        begin = self.service.store.now() // MICROS * MICROS + MICROS
+        end = begin + int(seconds) * MICROS
+        while True:
+            try:
+                await Schedules(self.service.store).put(
+                    "ticking", flows.FLOWS[flows.SCHEDULED], every="1s", missed="all", overlap="allow",
+                    stamp="moment", start=to_datetime(begin), end=to_datetime(end),
+                )  # fmt: skip
+                self.note("scheduled", begin=begin, end=end)
+                return
+            except StoreError as error:
+                log.info("not scheduled yet: %s", error)
                 await asyncio.sleep(0.1)
 
     # ------------------------------------------------------------------ answering
@@ -121,11 +141,6 @@ def truth(hold: HoldRow) -> tuple[str, Any]:
     return "not_happened", None
 
 
-def _cycle(names: list[str]) -> Any:
-    while True:
-        yield from names
-
-
 async def main(address: str, folder: Path, runs: int, seconds: float, seed: int) -> None:
     stopping = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
@@ -133,6 +148,7 @@ async def main(address: str, folder: Path, runs: int, seconds: float, seed: int)
         people = People(await house.service(), folder, seed)
         attending = asyncio.create_task(people.attend())
         print("serving", flush=True)
+        await people.schedule(seconds)
         await people.start(runs, seconds)
         people.note("all created")
         await asyncio.wait([attending, asyncio.create_task(stopping.wait())], return_when="FIRST_COMPLETED")

@@ -16,6 +16,7 @@ from holdfast.store.base import Drift
 from holdfast.store.open import open_store
 from holdfast.store.sql.postgres import catalogue
 from holdfast.store.sql.postgres.connect import Conn, statement
+from holdfast.store.sql.postgres.drift import drift_of
 from holdfast.store.sql.postgres.halves import migrations, together
 from tests.fleet.conftest import schema_of
 from tests.services import pgcluster, postgres
@@ -158,6 +159,14 @@ async def test_index_that_is_not_valid_is_found(address: str) -> None:
     (found,) = [each for each in await drift(address) if each not in before]
     assert "(not valid)" in found.what
     assert "DROP INDEX CONCURRENTLY" in found.todo
+
+
+def test_what_a_second_half_will_do_is_no_drift() -> None:
+    """Until `holdfast migrate --finish` has run, the schema is still the wider one."""
+    wider = {"table t": "", "index a": "CREATE INDEX a ON @t (x)", "column t.x": "bigint not null"}
+    narrow = {"table t": ""}
+    assert len(drift_of(narrow, wider, "s")) == 2
+    assert drift_of(narrow, wider, "s", "DROP INDEX @a;\nALTER TABLE @t DROP COLUMN x;") == []
 
 
 def test_doctor_tells_drift_with_what_to_do_and_fails(address: str) -> None:

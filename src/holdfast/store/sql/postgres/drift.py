@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import re
+
 from holdfast.store.base import Drift
 from holdfast.store.sql.postgres.catalogue import DISABLED, NOT_VALID, Things
 
+_WORD = re.compile(r"\w+")
 _RESTORE = "restore it from a backup, or move the store into a new schema (`holdfast promote`)"
 
 
-def drift_of(expected: Things, found: Things, schema: str) -> list[Drift]:
+def drift_of(expected: Things, found: Things, schema: str, to_come: str = "") -> list[Drift]:
+    """`to_come`: statements of an upgrade that is not finished; what they speak of is left out."""
+    waits = set(_WORD.findall(to_come))
     # What belongs to a table that is gone, or is somebody's own, is told with the table.
     whole = _tables(expected) ^ _tables(found)
     all_found: list[Drift] = []
     for name in sorted(expected.keys() | found.keys()):
         kind, _, thing = name.partition(" ")
         wanted, is_now = expected.get(name), found.get(name)
-        if wanted == is_now or (kind != "table" and _table_of(kind, thing, wanted or is_now or "") in whole):
+        if (
+            wanted == is_now
+            or thing.rpartition(".")[2] in waits
+            or (kind != "table" and _table_of(kind, thing, wanted or is_now or "") in whole)
+        ):
             continue
         if is_now is None:
             all_found.append(_missing(kind, thing, wanted or "", schema))

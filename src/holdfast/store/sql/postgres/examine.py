@@ -6,6 +6,7 @@ from holdfast.store.base import StoreFacts
 from holdfast.store.sql.postgres.catalogue import expected_catalogue, read_catalogue
 from holdfast.store.sql.postgres.connect import Conn
 from holdfast.store.sql.postgres.drift import drift_of
+from holdfast.store.sql.postgres.halves import migrations
 from holdfast.types.ids import RunId
 
 _MANY = 1000
@@ -32,6 +33,7 @@ SELECT max(pos) > pg_snapshot_xmax(pg_current_snapshot())::text::bigint << 20 FR
 async def examine(conn: Conn, now: int | None, *, deep: bool) -> StoreFacts:
     blobs = await conn.row(_BLOBS) or (0, 0, 0)
     found = await read_catalogue(conn)
+    unfinished = [number for (number,) in await conn.rows("SELECT number FROM @halves ORDER BY number")]
     return StoreFacts(
         schema=await _number(conn, _SCHEMA),
         size=await _number(conn, _SIZE, conn.schema),
@@ -42,9 +44,14 @@ async def examine(conn: Conn, now: int | None, *, deep: bool) -> StoreFacts:
         unreferenced=blobs[2],
         missing=[digest for (digest,) in await conn.rows(_MISSING, _MANY)],
         outside=[digest for (digest,) in await conn.rows(_OUTSIDE)] if deep else [],
-        drift=drift_of(expected_catalogue(), found, conn.schema),
-        unfinished=[number for (number,) in await conn.rows("SELECT number FROM @halves ORDER BY number")],
+        drift=drift_of(expected_catalogue(), found, conn.schema, _to_come(unfinished)),
+        unfinished=unfinished,
     )
+
+
+def _to_come(unfinished: list[int]) -> str:
+    """What the second halves will do: until then the schema is another, as it should be."""
+    return "\n".join(each.post for each in migrations() if each.number in unfinished)
 
 
 async def _problems(conn: Conn) -> list[str]:

@@ -4,12 +4,12 @@ ALTER TABLE @runs ADD COLUMN gate text COLLATE "C" NOT NULL DEFAULT '';
 -- Beside `runs_ready`, which the version before this one still asks. Runs at a gate stand in lines: what they
 -- have in common that the same first gate lets pass or not (`store.porter.line_of`). A line is passed over
 -- whole where its gate is shut.
-CREATE INDEX runs_free ON @runs (urgency, tenant, ready_at, key)
+CREATE INDEX CONCURRENTLY runs_free ON @runs (urgency, tenant, ready_at, key)
     WHERE worker IS NULL AND ready_at IS NOT NULL AND gate = '';
-CREATE INDEX runs_lined ON @runs (
+CREATE INDEX CONCURRENTLY runs_lined ON @runs (
     urgency, tenant, (CASE WHEN status = 'pending' THEN '+' ELSE '-' END || split_part(gate, '/', 1)),
     ready_at, key) WHERE worker IS NULL AND ready_at IS NOT NULL AND gate <> '';
-CREATE INDEX runs_inside ON @runs (gate) WHERE worker IS NOT NULL AND gate <> '';
+CREATE INDEX CONCURRENTLY runs_inside ON @runs (gate) WHERE worker IS NOT NULL AND gate <> '';
 
 -- What flows declare and what an operator fixed, beside each other: what is fixed counts.
 CREATE TABLE @gates (

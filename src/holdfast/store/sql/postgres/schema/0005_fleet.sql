@@ -28,4 +28,4 @@ CREATE TABLE @timelines (
 );
 
 ALTER TABLE @runs ADD COLUMN dead boolean NOT NULL DEFAULT false;
-CREATE INDEX runs_dead ON @runs (created_at) WHERE dead;
+CREATE INDEX CONCURRENTLY runs_dead ON @runs (created_at) WHERE dead;

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeVar
 
 from holdfast.cli.inbox.page import Frame
 from holdfast.cli.inbox.spans import Line, Span, cut, fitted, flat, length
@@ -11,6 +11,8 @@ from holdfast.cli.top.table import Column, table
 from holdfast.types.clock import MICROS
 from holdfast.types.fleet import WorkerRow
 from holdfast.types.lasting import ago, clock_time, lasting
+
+T = TypeVar("T")
 
 LATE: Final = 10 * MICROS
 """Microseconds from which what is due and not done deserves a colour."""
@@ -101,7 +103,7 @@ def _folded(line: tuple[str, list[Span]], width: int) -> list[Line]:
 
 def _lanes(seen: Look, width: int, most: int) -> list[Line]:
     lanes = sorted(seen.figures.lanes, key=lambda lane: (-lane.ready, lane.lane))
-    shown = lanes[:most]
+    shown = _first(lanes, most)
     if not shown:
         return [[("No run is ready, and none is under way.", "dim")]]
     columns = [
@@ -121,7 +123,7 @@ def _workers(seen: Look, width: int, most: int) -> list[Line]:
     rows = sorted(seen.workers, key=lambda row: (row.until <= seen.at, row.name))
     if not rows:
         return [[("No worker is alive. Start one: holdfast worker FLOW...", "alert")]]
-    shown = rows[: most if len(rows) <= most else max(most - 1, 1)]
+    shown = _first(rows, most)
     styles = [_STATES[seen.state(row)] for row in shown]
 
     def column(head: str, cells: list[str], matters: int, *, right: bool = True) -> Column:
@@ -154,6 +156,11 @@ def _whole(micros: int) -> str:
 
 def _rate(value: float) -> str:
     return f"{value:.1f}" if value < 10 else f"{value:,.0f}"
+
+
+def _first(rows: list[T], most: int) -> list[T]:
+    """Where not all fit there is a line less: it says how many are left out."""
+    return rows if len(rows) <= most else rows[: max(most - 1, 1)]
 
 
 def _more(count: int) -> list[Line]:

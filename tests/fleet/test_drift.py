@@ -6,10 +6,12 @@ After a migration: `python -m tests.fleet.test_drift` renews the catalogue that 
 from __future__ import annotations
 
 import asyncio
+import secrets
 import subprocess
 import sys
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from holdfast.store.base import Drift
@@ -27,8 +29,6 @@ FILE = Path(catalogue.__file__).parent / "schema" / "catalogue.txt"
 
 
 async def catalogue_of(address: str, schema: str) -> catalogue.Things:
-    import asyncpg
-
     connection = await asyncpg.connect(address.partition("?")[0])
     try:
         return await catalogue.read_catalogue(Conn(connection, schema))
@@ -44,13 +44,33 @@ async def drift(address: str) -> list[Drift]:
         await store.close()
 
 
-async def changed(address: str, *acts: str) -> list[Drift]:
-    """What these statements make of a new schema."""
-    before = await drift(address)
-    schema = schema_of(address)
-    for act in acts:
-        postgres.execute(statement(act, schema))
-    return [each for each in await drift(address) if each not in before]
+@pytest.fixture(scope="module")
+def schema() -> str:
+    """One for all tests of this module, which leave it as it was."""
+    name = f"t_{secrets.token_hex(4)}"
+    postgres.apart(drift(postgres.with_setting(postgres.database(), schema=name)))
+    return name
+
+
+async def changed(schema: str, *acts: str, mended: bool = False) -> list[Drift]:
+    """What these statements make of a schema; nothing of them stays. `mended`: after what doctor says."""
+    connection = await asyncpg.connect(postgres.database())
+    transaction = connection.transaction()
+    await transaction.start()
+    try:
+        conn = Conn(connection, schema)
+        before = await catalogue.read_catalogue(conn)
+        for act in acts:
+            await connection.execute(statement(act, schema))
+        found = drift_of(before, await catalogue.read_catalogue(conn), schema)
+        if mended:
+            for each in found:
+                await connection.execute(each.todo.replace(" CONCURRENTLY", ""))
+            assert await catalogue.read_catalogue(conn) == before
+        return found
+    finally:
+        await transaction.rollback()
+        await connection.close()
 
 
 async def test_catalogue_in_the_package_is_what_the_migrations_make(address: str) -> None:
@@ -107,9 +127,9 @@ GRAVE = [
 
 @pytest.mark.parametrize(("act", "what", "todo"), GRAVE)
 async def test_change_that_matters_is_found_with_what_to_do(
-    address: str, act: str, what: str, todo: str
+    schema: str, act: str, what: str, todo: str
 ) -> None:
-    (found,) = await changed(address, act)
+    (found,) = await changed(schema, act)
     assert what in found.what
     assert todo in found.todo
     assert found.grave
@@ -124,26 +144,23 @@ async def test_change_that_matters_is_found_with_what_to_do(
         ("ALTER TABLE @runs SET (fillfactor = 90)", "table runs is 'fillfactor=90', not 'fillfactor=50'"),
     ],
 )
-async def test_what_is_somebodys_own_is_noted_only(address: str, act: str, what: str) -> None:
-    (found,) = await changed(address, act)
+async def test_what_is_somebodys_own_is_noted_only(schema: str, act: str, what: str) -> None:
+    (found,) = await changed(schema, act)
     assert what in found.what
     assert not found.grave
 
 
-async def test_remedies_mend_what_they_are_told_for(address: str) -> None:
-    before = await drift(address)
+async def test_remedies_mend_what_they_are_told_for(schema: str) -> None:
     found = await changed(
-        address,
+        schema,
         "DROP INDEX @runs_ready",
         "DROP TRIGGER audit_deleted ON @audit",
         "ALTER TABLE @audit DISABLE TRIGGER audit_updated",
         "ALTER TABLE @runs DROP CONSTRAINT runs_status_check",
         f"CREATE OR REPLACE {NOW}",
+        mended=True,
     )
     assert len(found) == 5
-    for each in found:
-        postgres.execute(each.todo)
-    assert await drift(address) == before
 
 
 async def test_index_that_is_not_valid_is_found(address: str) -> None:

@@ -141,9 +141,8 @@ def test_old_command_line_works_until_the_upgrade_is_finished_and_is_then_refuse
 
     with old.worker():
         wait_until_asked(old, 1)
-        for words in (("runs",), ("holds", "list"), ("doctor",)):
-            done = old.cli(*words)
-            assert done.returncode == 0, (words, done.stdout, done.stderr)
+        done = old.cli("doctor")
+        assert done.returncode == 0, (done.stdout, done.stderr)
         refused = new.cli("migrate", "--finish", "--yes")
         assert refused.returncode != 0
         assert "older version may be at work" in refused.stderr
@@ -162,4 +161,3 @@ def test_old_command_line_works_until_the_upgrade_is_finished_and_is_then_refuse
     assert late.returncode == 4
     assert f"has number {newest}, this version of Holdfast knows those up to {RELEASED}" in late.stderr
     assert "Update Holdfast" in late.stderr
-    assert new.cli("runs").returncode == 0

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.app.flow import Flow
+from holdfast.app.house import Holdfast
 from holdfast.app.worker import Worker
 from holdfast.cli.driving import Signals
 from holdfast.cli.locating import address_in, load_flows
@@ -16,13 +17,15 @@ from holdfast.cli.main import Exit
 from holdfast.cli.observing import start_logging
 from holdfast.cli.opening import open_house, remember_source
 from holdfast.cli.screen import note, to_json
-from holdfast.errors import SettingsError
+from holdfast.errors import SettingsError, StoreBusyError, StoreError
+from holdfast.telemetry import log
 from holdfast.types.duration import DurationError, parse_duration
 
 if TYPE_CHECKING:
     from holdfast.runs.probing import Health
 
 LEASE = 30.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0  # seconds until a store that is away is asked again
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,7 +120,7 @@ async def _work(
     flows = [flow for _, flow in carried]
     async with open_house(store, must_exist=False, lease=LEASE, wanted_lease=lease) as house:
         worker = Worker(*flows, on=house, lanes=lanes, concurrency=concurrency, **options)
-        await house.open()
+        await _open(house, waits=not until_idle)
         if not until_idle:
             await worker.arrive()
         for spec, flow in carried:
@@ -129,6 +132,21 @@ async def _work(
             note(_greeting(flows, lanes))
         await _live(worker, until_idle=until_idle)
     return Exit.ok
+
+
+async def _open(house: Holdfast, *, waits: bool) -> None:
+    """A server that is not there yet is waited for, and told of (R-44); what somebody has to mend is not."""
+    pause = _FIRST_PAUSE
+    while True:
+        try:
+            await house.open()
+            return
+        except StoreError as error:
+            if not waits or not (isinstance(error, StoreBusyError) or error.facts.get("away")):
+                raise
+            log.warning("not ready: the store does not answer yet, trying again in %.1f s: %s", pause, error)
+        await asyncio.sleep(pause)
+        pause = min(pause * 2, _LONGEST_PAUSE)
 
 
 def _greeting(flows: list[Flow], lanes: list[str] | None) -> str:

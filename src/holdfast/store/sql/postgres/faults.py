@@ -99,7 +99,7 @@ def _troubled(error: BaseException, where: str) -> HoldfastError | None:
 def _unreachable(error: BaseException, where: str) -> HoldfastError:
     if isinstance(error, asyncpg.exceptions.TargetServerAttributeNotMatched):
         return StoreUnavailableError(
-            f"None of the servers at {where} takes writes: they are replicas.", hint=_WRITABLE
+            f"None of the servers at {where} takes writes: they are replicas.", hint=_WRITABLE, away=True
         )
     if isinstance(error, (*LOST, asyncpg.InternalClientError, TimeoutError)):
         said = str(error) or "it took too long"
@@ -107,6 +107,7 @@ def _unreachable(error: BaseException, where: str) -> HoldfastError:
             f"The database {where} cannot be reached: {said}.",
             hint="Check that the server runs and that its address is right; what was not acknowledged may be "
             "called again.",
+            away=True,
         )
     return StoreError(f"The database {where} could not do it: {error}.")
 

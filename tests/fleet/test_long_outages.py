@@ -1,0 +1,168 @@
+"""Outages that last longer than a run waits, or than its lease: others go on, and know what happened."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from holdfast import Flow, Holdfast, Worker
+from holdfast.errors import StoreError
+from holdfast.runs import insisting
+from holdfast.store.base import RunFilter
+from holdfast.testing.crashpoints import armed
+from holdfast.types.ids import RunId
+from tests.fleet.enduring import (
+    SETTINGS,
+    Ledger,
+    answered,
+    asked,
+    created,
+    ended,
+    judge,
+    paying,
+    until,
+)
+from tests.fleet.faults import FAULTS
+from tests.fleet.test_outages import MOMENTS
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(insisting, "RETRY_DELAYS", (0.05,))
+
+
+@pytest.mark.covers("FLEET-DEGR-01", "FLEET-DEGR-04", "D-17")
+@pytest.mark.parametrize(
+    ("kind", "moment"),
+    [
+        ("cut", "after the handler"),
+        ("locked", "after the handler"),
+        ("locked", "before the intent"),
+        pytest.param("cut", "before the intent", marks=pytest.mark.soak),
+        pytest.param("cut", "at the park", marks=pytest.mark.soak),
+        pytest.param("locked", "at the park", marks=pytest.mark.soak),
+    ],
+)
+async def test_nobody_is_asked_when_the_store_was_away_for_longer_than_the_run_waited(
+    kind: str, moment: str, impatient: None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The run stops, the process lives on: when the store is back it tells how the effect ended."""
+    ledger = Ledger(tmp_path)
+    flow = paying(ledger)
+    async with FAULTS[kind](tmp_path) as fault, Holdfast(fault.address, settings=SETTINGS) as house:
+        service = await house.service()
+        async with Worker(flow, on=house, poll=0.1, hot_hold=0.0, patience=0.0):
+            with armed(MOMENTS[moment], hit=lambda: fault.strike(1.5)):
+                run = await created(service, flow)
+                hold = await asked(service, run)
+            await answered(service, hold)
+            await ended(service, run)
+        await judge(house, run, ledger)
+        assert (await service.get(run)).recoveries == 0
+    stopped = [each for each in caplog.records if each.levelname == "ERROR"]
+    assert ["stops here" in each.getMessage() for each in stopped] == [True]
+
+
+@pytest.mark.covers("FLEET-DEGR-01", "D-33", "FLEET-WORK-06")
+async def test_outage_is_no_death_of_a_worker_when_it_lasts_longer_than_the_lease(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Two workers: each may say first that it lives, then the lapsed leases are looked at."""
+    ledger = Ledger(tmp_path)
+    flow = paying(ledger)
+    settings = msgspec.structs.replace(SETTINGS, lease_ttl=0.9, lease_margin=0.1)
+    async with FAULTS["cut"](tmp_path) as fault, Holdfast(fault.address, settings=settings) as house:
+        service = await house.service()
+        async with (
+            Worker(flow, on=house, poll=0.1, hot_hold=0.0),
+            Worker(flow, on=house, poll=0.1, hot_hold=0.0),
+        ):
+            with armed(MOMENTS["after the handler"], hit=lambda: fault.strike(2.0)):
+                run = await created(service, flow)
+                hold = await asked(service, run)
+            await answered(service, hold)
+            await ended(service, run)
+        await judge(house, run, ledger)
+        assert (await service.get(run)).recoveries == 0
+    assert "fell silent" not in caplog.text
+
+
+@pytest.mark.covers("FLEET-DEGR-01", "R-43", "R-13")
+@pytest.mark.parametrize("kind", ["cut", "locked"])
+async def test_pause_that_could_not_be_stored_is_an_error_and_no_pause(
+    kind: str, impatient: None, tmp_path: Path
+) -> None:
+    ledger = Ledger(tmp_path)
+    flow = paying(ledger, allow_uncheckpointed=True)
+    settings = msgspec.structs.replace(SETTINGS, lease_ttl=0.5, lease_margin=0.1)
+    async with FAULTS[kind](tmp_path) as fault, Holdfast(fault.address, settings=settings) as house:
+        service = await house.service()
+        with armed("before_park", hit=fault.strike), pytest.raises(StoreError):
+            await flow.run({}, on=house)
+        fault.mend()
+        (run,) = [row.id for row in await service.list(RunFilter())]
+
+        async def again() -> bool:
+            return (await flow.resume(run, on=house)).waiting
+
+        await until(again)
+        await answered(service, (await service.holds(run))[0].id)
+        assert (await flow.resume(run, on=house)).completed
+        await judge(house, run, ledger)
+
+
+def counting(ledger: Ledger, steps: int) -> Flow:
+    """Steps that touch nothing, then an effect."""
+    flow = Flow("counting", effect="pure", allow_uncheckpointed=True)
+
+    def step(i: int) -> Any:
+        async def add(_s: Any) -> dict[str, Any]:
+            await asyncio.sleep(0.05)
+            return {f"n{i}": i}
+
+        return add
+
+    async def pay(_s: Any, ctx: Any) -> dict[str, Any]:
+        ledger.happens(ctx.run_id, "pay")
+        return {"paid": True}
+
+    names = [flow.node(id=f"n{i}")(step(i)) for i in range(steps)]
+    flow.chain(*names, flow.node(id="pay", effect="external")(pay))
+    return flow
+
+
+@pytest.mark.covers("FLEET-DEGR-01", "FLEET-DEGR-04", "R-41", "R-63", "D-33")
+@pytest.mark.parametrize("kind", ["cut", "locked"])
+async def test_run_goes_on_without_checkpoints_up_to_its_next_effect_when_its_flow_allows_it(
+    kind: str, impatient: None, tmp_path: Path
+) -> None:
+    ledger = Ledger(tmp_path)
+    flow = counting(ledger, 12)
+    settings = msgspec.structs.replace(SETTINGS, lease_ttl=30.0)
+    async with FAULTS[kind](tmp_path) as fault, Holdfast(fault.address, settings=settings) as house:
+        service = await house.service()
+        async with Worker(flow, on=house, poll=0.1) as worker:
+            with armed("after_handler", nth=2, hit=fault.strike):
+                run = await created(service, flow)
+                runtime = (await worker._made()).runtime
+
+                async def stands_before_the_effect() -> bool:
+                    driver = runtime.drivers.get(RunId(run))
+                    waiting = [] if driver is None else [driver.node(e).id for e in driver.pos.execs.values()]
+                    return "pay" in waiting
+
+                await until(stands_before_the_effect)
+                assert ledger.of(run) == {}
+            fault.mend()
+            await ended(service, run)
+        row = await service.get(run)
+        assert (row.status, ledger.of(run)) == ("completed", {"pay": 1})
+        told = [event.type for event in await service.events(run, limit=1000)]
+        assert told.count("run.uncheckpointed") == 1
+        assert told.index("run.uncheckpointed") < told.index("run.completed")

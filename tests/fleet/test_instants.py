@@ -1,4 +1,4 @@
-"""When a schedule fires: time zones and their changes, anchors, jitter; and what is refused, in a sentence."""
+"""When a schedule fires: time zones and their changes, anchors, jitter. What means nothing is refused."""
 
 from __future__ import annotations
 

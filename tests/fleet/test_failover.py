@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import pytest
 
 from holdfast import Holdfast
+from holdfast.cli.doctor_servers import of_servers
 from holdfast.errors import StoreUnavailableError
 from holdfast.store.base import ClaimRequest, RunFilter
 from holdfast.store.open import open_store
@@ -39,10 +40,13 @@ async def fail_over(first: Cluster, second: Cluster, address: str, ledger: Path,
     flow = orders(ledger)
     async with Holdfast(address, settings=SETTINGS) as house:
         client = Client(await house.service(), flow)
+        store = client.service.store
         with workers(address, ledger, 2):
             ordering = [asyncio.create_task(client.order(f"o-{n}")) for n in range(runs)]
             while len(client.completed) < runs // 4:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
+            (replication,) = [f for f in of_servers(await store.durability()) if f.check == "replication"]
+            assert (replication.state, replication.said[:18]) == ("ok", "synchronous (two):")
             await quick(first.kill)
             before, died = len(client.completed), time.monotonic()
             await quick(second.promote)
@@ -151,7 +155,7 @@ async def test_store_refuses_an_old_primary_and_another_cluster(caplog: pytest.L
             address = with_setting(f"postgresql://postgres@{proxy.address}/postgres", settling="0")
             kit = StoreKit(lambda clock: open_store(address, clock=clock))
             await kit.start()
-            other = Cluster()
+            other = Cluster(own=True)
             try:
                 run = (await kit.created()).id
                 await quick(first.wait_for, CAUGHT_UP)

@@ -42,9 +42,10 @@ class Cluster:
     """One server on loopback, in a folder that goes with it. PostgreSQL refuses to run as root: then it runs
     as an unprivileged user, from copies where that user cannot reach the wheel."""
 
-    def __init__(self, **settings: str) -> None:
+    def __init__(self, *, own: bool = False, **settings: str) -> None:
         bin_ = binaries()
         assert bin_ is not None
+        self.own = own
         self.folder = Path(tempfile.mkdtemp(prefix="holdfast-pg-", dir="/tmp"))
         self.port = free_port()
         self.settings = {"fsync": "off", "listen_addresses": "127.0.0.1", **settings}
@@ -63,12 +64,33 @@ class Cluster:
 
     def start(self) -> None:
         if not self.data.exists():
-            self.run(
-                "initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-N", "-E", "UTF8", "--locale=C"
-            )
+            self.make()
         options = " ".join(f"-c {name}={value}" for name, value in self.settings.items())
         options += f" -p {self.port} -k {self.folder}"
         self.run("pg_ctl", "-D", self.data, "-w", "-l", self.folder / "log", "-o", options, "start")
+
+    def make(self) -> None:
+        """As initdb leaves it. Clusters of one process are copies, which are made sooner: they are the same
+        cluster to PostgreSQL, unless they were asked to be of their own."""
+        if self.own:
+            self._initdb(self.data)
+        else:
+            subprocess.run(["cp", "-a", str(_template(self)), str(self.data)], check=True)
+
+    def _initdb(self, data: Path) -> None:
+        self.run("initdb", "-D", data, "-U", "postgres", "-A", "trust", "-N", "-E", "UTF8", "--locale=C")
+
+    def follow(self, primary: Cluster) -> None:
+        """Start as the standby of a server that was made a moment ago: all that it wrote is still there."""
+        self.make()
+        signal_file = self.data / "standby.signal"
+        signal_file.touch()
+        shutil.chown(signal_file, *_owner(self))
+        self.settings["primary_conninfo"] = (
+            f"'host=127.0.0.1 port={primary.port} user=postgres application_name=two'"
+        )
+        self.start()
+        primary.wait_for("SELECT 1 FROM pg_stat_replication WHERE state = 'streaming'")
 
     def stop(self, mode: str = "immediate") -> None:
         self.run("pg_ctl", "-D", self.data, "-m", mode, "-w", "stop", check=False)
@@ -165,6 +187,25 @@ def _reachable(bin_: Path) -> Path:
         for path in folder.rglob("*"):
             path.chmod(path.stat().st_mode | (0o555 if path.is_dir() else 0o444))
         return copy / "bin"
+
+
+_templates: list[Path] = []
+
+
+def _template(cluster: Cluster) -> Path:
+    """What initdb makes, once for the process."""
+    if not _templates:
+        folder = Path(tempfile.mkdtemp(prefix="holdfast-initdb-", dir="/tmp"))
+        shutil.chown(folder, *_owner(cluster))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        cluster._initdb(folder / "data")  # pyright: ignore[reportPrivateUsage]
+        _templates.append(folder / "data")
+    return _templates[0]
+
+
+def _owner(cluster: Cluster) -> tuple[int, int]:
+    found = cluster.folder.stat()
+    return found.st_uid, found.st_gid
 
 
 def hosts(*clusters: Cluster) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from holdfast._version import __version__
 from holdfast.checkpoint.encrypt import header_of
+from holdfast.cli.doctor_servers import of_servers
 from holdfast.cli.findings import FAIL, OK, WARN, Finding, few
 from holdfast.cli.opening import file_of_store
 from holdfast.config import ENVIRONMENT
@@ -81,6 +82,8 @@ async def of_store(service: RunService, store: str | None, *, deep: bool) -> Asy
     yield _schema(facts)
     yield _drift(facts)
     yield _structure(facts, deep=deep)
+    for finding in of_servers(await service.store.durability()):
+        yield finding
     yield await _keys(service)
     yield await _blobs(service, facts, deep=deep)
     yield _leases(facts)

@@ -15,6 +15,7 @@ from holdfast.errors import (
     StoreMovedError,
     VersionMismatchError,
 )
+from holdfast.runs.cautioning import caution
 from holdfast.runs.driver import Driver
 from holdfast.runs.handing import Hands
 from holdfast.runs.keeping import Keeper
@@ -112,6 +113,7 @@ class Worker:
         Raises WorkerNameTakenError where another live worker has its name, or took it meanwhile, and
         StoreMovedError where the store is moved away: what runs may finish its step."""
         await self.arrive()
+        await caution(self.store)
         sweeps = [asyncio.create_task(self._anew(duty)) for duty in self._duties()]
         self._claiming = asyncio.create_task(self._claim_forever())
         try:

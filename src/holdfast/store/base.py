@@ -19,6 +19,7 @@ import msgspec
 
 from holdfast.store.fleet import Fleet
 from holdfast.store.holding import Audit, Documents, Holds, Outbox
+from holdfast.types.durability import Durability
 from holdfast.types.event import EventRow
 from holdfast.types.gate import Gate
 from holdfast.types.hold import HoldRow
@@ -428,6 +429,10 @@ class Examined(Protocol):
     async def examine(self, *, deep: bool) -> StoreFacts:
         """Changes nothing. `deep`: the store's own structure and each blob's place are looked at too, which
         may take as long as reading all of it."""
+        ...
+
+    async def durability(self) -> Durability:
+        """How safe what is acknowledged is. Cheap: each worker asks when it begins."""
         ...
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.store.losing import LOST_EVENT, complaint, told
 from holdfast.store.memory.tables import Tables
+from holdfast.types.durability import Durability
 from holdfast.types.status import ENDED, PARKED, RunStatus
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ class Losing(Tables):
             run.event_seq = max(run.event_seq, known.events)
             self._add_event(run, told(known, head, now))
             return run.row()
+
+    async def durability(self) -> Durability:
+        return Durability()  # gone with its process: whoever uses it knows
 
     def _has(self, run: Run, known: Acknowledged) -> bool:
         """A record below or at the horizon was pruned or rewritten: nothing can be said of it."""

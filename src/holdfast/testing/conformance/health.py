@@ -30,6 +30,10 @@ class HealthSuite:
         await kit.store.condemn_blobs(older_than=kit.clock.now(), limit=9)
         assert (await kit.store.examine(deep=deep)).condemned == 1
 
+    async def test_store_says_how_safe_what_it_acknowledges_is(self, kit: StoreKit) -> None:
+        facts = await kit.store.durability()
+        assert all(": " in weakness for weakness in facts.weak)  # what is set, and what can be lost
+
     @pytest.mark.covers("TOOL-CLI-19")
     async def test_store_names_runs_whose_worker_is_gone_until_they_are_freed(self, kit: StoreKit) -> None:
         lease = await kit.claimed()

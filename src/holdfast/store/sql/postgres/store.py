@@ -48,11 +48,13 @@ from holdfast.store.sql.postgres.holding import Holding
 from holdfast.store.sql.postgres.listen import SEEN, Listener, notify
 from holdfast.store.sql.postgres.opening import Found, prepare
 from holdfast.store.sql.postgres.pool import Pools, Work
+from holdfast.store.sql.postgres.replication import durability
 from holdfast.store.sql.postgres.scheduling import Scheduling
 from holdfast.store.sql.postgres.servers import Servers
 from holdfast.store.sql.postgres.settle import answered, is_plain, settle_plain
 from holdfast.telemetry import crashpoint
 from holdfast.types.clock import Clock
+from holdfast.types.durability import Durability
 from holdfast.types.event import EventRow
 from holdfast.types.ids import RunId
 from holdfast.types.loss import Acknowledged
@@ -321,6 +323,9 @@ class PostgresStore(Holding, Gating, Scheduling, Fleet):
 
     async def examine(self, *, deep: bool) -> StoreFacts:
         return await self._pools.read(partial(examine, now=self._clock.given, deep=deep))
+
+    async def durability(self) -> Durability:
+        return await self._pools.read(durability)
 
     async def put_code(self, digest: str, marks: bytes) -> None:
         await self._pools.write_at_once(partial(blobs.put_code, digest=digest, marks=marks))

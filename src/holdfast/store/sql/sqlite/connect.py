@@ -15,6 +15,9 @@ Args = Sequence[Any] | Mapping[str, Any]
 PAGE_SIZE = 4096
 
 
+UNSYNCED = "sync=normal: what was acknowledged in the last moments before a power cut is lost"
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`sync="normal"` is faster and survives the death of the process, but not a power cut."""
 

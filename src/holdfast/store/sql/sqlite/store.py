@@ -38,7 +38,7 @@ from holdfast.store.sql.sqlite import (
     runs,
 )
 from holdfast.store.sql.sqlite.changes import Changes
-from holdfast.store.sql.sqlite.connect import Cursor, Settings, connect, row
+from holdfast.store.sql.sqlite.connect import UNSYNCED, Cursor, Settings, connect, row
 from holdfast.store.sql.sqlite.examine import examine
 from holdfast.store.sql.sqlite.faults import closed, translated
 from holdfast.store.sql.sqlite.fleet import Fleet
@@ -51,6 +51,7 @@ from holdfast.store.sql.sqlite.settle import park, settle
 from holdfast.store.sql.sqlite.writer import Busy, Writer, transact
 from holdfast.telemetry import crashpoint
 from holdfast.types.clock import Clock, SystemClock
+from holdfast.types.durability import Durability
 from holdfast.types.event import EventRow
 from holdfast.types.ids import RunId
 from holdfast.types.loss import Acknowledged
@@ -284,6 +285,9 @@ class SqliteStore(Holding, Gating, Scheduling, Fleet):
     async def examine(self, *, deep: bool) -> StoreFacts:
         exists = self._objects.has if deep else None
         return self._read(partial(examine, now=self._now(), exists=exists))
+
+    async def durability(self) -> Durability:
+        return Durability(weak=[UNSYNCED] if self._settings.sync == "normal" else [])
 
     async def put_code(self, digest: str, marks: bytes) -> None:
         await self._write(partial(blobs.put_code, digest=digest, marks=marks))

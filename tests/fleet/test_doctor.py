@@ -1,0 +1,69 @@
+"""`holdfast doctor` on PostgreSQL: what the servers can lose, in plain words. (With standbys: test_failover,
+test_backward.)"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import subprocess
+import sys
+from typing import Any
+
+import msgspec
+import pytest
+
+from holdfast import Flow, Holdfast, Worker
+from holdfast.cli.doctor_servers import of_servers
+from holdfast.types.durability import Durability, Standby
+
+pytestmark = pytest.mark.anyio
+
+
+def doctor(address: str) -> dict[str, dict[str, Any]]:
+    """Its findings by name."""
+    command = [sys.executable, "-m", "holdfast", "doctor", "--json", "--store", address]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout, done.stderr
+    return {finding["check"]: finding for finding in msgspec.json.decode(done.stdout)["findings"]}
+
+
+@pytest.mark.covers("FLEET-PG-08")
+async def test_weak_setting_is_told_by_doctor_and_by_the_worker(
+    address: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    # The test database has synchronous_commit = off.
+    flow = Flow("quiet", effect="pure")
+    flow.node(id="only")(lambda s: {"done": True})
+    async with Holdfast(address) as house, Worker(flow, on=house):
+        await asyncio.sleep(0.1)
+    warned = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+    assert [said for said in warned if "synchronous_commit is off" in said and "is lost" in said]
+    finding = (await asyncio.to_thread(doctor, address))["durability"]
+    assert finding["state"] == "warn"
+    assert any("synchronous_commit is off" in line for line in finding["about"])
+
+
+def said_of(facts: Durability) -> dict[str, tuple[str, str]]:
+    return {finding.check: (finding.state, finding.said) for finding in of_servers(facts)}
+
+
+@pytest.mark.covers("FLEET-PG-08")
+def test_doctor_says_what_can_be_lost_with_the_standbys_that_there_are() -> None:
+    two = Standby(name="two", state="streaming", sync="async", lag_bytes=8192, lag=1_500_000)
+    assert said_of(Durability()) == {}  # a file has no servers
+    alone = said_of(Durability(standbys=[]))
+    assert (alone["durability"][0], alone["replication"][0]) == ("ok", "ok")
+    assert "as safe as the disk" in alone["replication"][1]
+    state, said = said_of(Durability(standbys=[two]))["replication"]
+    assert state == "warn"
+    assert "last moments before a failover can be lost" in said
+    assert "stops them" in said
+    synchronous = msgspec.structs.replace(two, sync="sync")
+    assert said_of(Durability(standbys=[synchronous], waits_for="two"))["replication"][0] == "ok"
+    state, said = said_of(Durability(standbys=[two], waits_for="three"))["replication"]
+    assert (state, "every write hangs" in said) == ("fail", True)
+    (_, finding) = of_servers(Durability(standbys=[two]))
+    assert finding.about == ["two: streaming, async, 8,192 bytes behind, 1.500 s late"]
+    unseen = Standby(name="two", state=None, sync=None, lag_bytes=None, lag=None)
+    (_, finding) = of_servers(Durability(standbys=[unseen], waits_for="two", hidden=True))
+    assert finding.about == ["two: how it is only a member of pg_monitor may see"]

@@ -10,7 +10,7 @@ from holdfast.cli.shell import Json, Store, Text, app, go
 
 limits = typer.Typer(
     no_args_is_help=True,
-    help="Limits: how many runs of a flow go on at once, and how many start in a while.",
+    help="How many runs of a flow go on at once, or start in a while.",
     epilog="Examples:  holdfast limits list   ·   holdfast limits set flow:refund --concurrency 5"
     "   ·   holdfast limits clear flow:refund",
 )
@@ -44,7 +44,7 @@ def list_(
     "set",
     epilog="Examples:  holdfast limits set flow:refund --concurrency 5 --rate 100/min"
     "   ·   holdfast limits set 'flow:refund/*' --concurrency 1"
-    "   ·   holdfast limits set flow:refund --concurrency 0  (nothing more begins)",
+    "   ·   holdfast limits set flow:refund --concurrency 0",
 )
 def set_(
     name: Name,

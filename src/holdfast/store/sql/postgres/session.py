@@ -24,6 +24,7 @@ _driver: Any = asyncpg  # half annotated
 class Server(msgspec.Struct, frozen=True):
     dsn: str
     name: str
+    only: bool = False
 
 
 class Who(msgspec.Struct):
@@ -44,15 +45,20 @@ def servers_of(settings: Settings) -> list[Server]:
     """One for each host of the address. An address without hosts is the driver's to understand."""
     parts = urlsplit(settings.dsn)
     who, at, places = parts.netloc.rpartition("@")
+    if "," not in places:
+        return [Server(settings.dsn, places or "of the address", only=True)]
     return [
         Server(urlunsplit((parts.scheme, f"{who}{at}{place}", parts.path, parts.query, "")), place)
-        for place in (places.split(",") if places else [""])
+        for place in places.split(",")
     ]
 
 
 async def connect(server: Server, settings: Settings, *, pooled: bool) -> Any:
     """Raises the driver's errors."""
     given = options(settings, pooled=pooled)
+    if server.only:
+        # It may stand for several all the same (`?host=one,two`): then the driver looks for the primary.
+        given["target_session_attrs"] = "read-write"
     session = await _driver.connect(server.dsn, connection_class=Session, **given)
     try:
         session.who = Who(server)

@@ -280,9 +280,9 @@ async def test_later_sweep_looks_only_at_runs_that_changed_or_grew_old(
         asked: list[str] = []
         share_of = pruning.share_of
 
-        async def counted(service: Any, row: Any, retention: Any) -> Any:
+        async def counted(service: Any, row: Any, retention: Any, **how: Any) -> Any:
             asked.append(row.id)
-            return await share_of(service, row, retention)
+            return await share_of(service, row, retention, **how)
 
         monkeypatch.setattr(pruning, "share_of", counted)
         clock.advance(hours=2)

@@ -32,11 +32,13 @@ class Wanted(msgspec.Struct, frozen=True):
     grace: str
     dry_run: bool
     yes: bool
+    feed: str | None = None
 
 
 async def prune_runs(wanted: Wanted, *, store: str | None, json: bool) -> Exit:
     retention = _retention(wanted)
     grace = _seconds("--grace", wanted.grace)
+    feed = None if wanted.feed is None else _seconds("--feed", wanted.feed)
     async with open_house(store, must_exist=True) as house:
         service = await house.service()
         if wanted.flow is not None:
@@ -46,6 +48,8 @@ async def prune_runs(wanted: Wanted, *, store: str | None, json: bool) -> Exit:
             return _tell(shares, refused, None, 0, dry=wanted.dry_run, json=json)
         done = await _take(service, shares, retention, quiet=json)
         collected = await service.collect_blobs(grace=grace) if wanted.blobs else 0
+        if feed is not None:
+            done.feed = await pruning.trim_feed(service, feed)
     return _tell(shares, refused, done, collected, dry=False, json=json)
 
 
@@ -147,9 +151,12 @@ def _say(shares: list[Share], done: Cleaned | None, collected: int, *, dry: bool
         say(_sentence(shares, "would go") if dry and shares else "Nothing was changed.")
         return
     if not shares:
-        say("Nothing is to go.")
+        if not done.feed:
+            say("Nothing is to go.")
     else:
         say(f"Gone: {_count(done.runs, 'whole run')} and {_count(done.records, 'record')} of others.")
+    if done.feed:
+        say(f"Gone: {_count(done.feed, 'line')} of the feed.")
     if collected:
         say(f"Gone: {_count(collected, 'blob')} that no run names any more.")
 

@@ -60,15 +60,23 @@ def store_exists(store: str | None) -> bool:
 
 def _settings(lease: float, wanted: float | None) -> RunSettings:
     """A short lease: after a crash, the next `holdfast resume` has to wait until it lapses."""
-    text = os.environ.get("HOLDFAST_LEASE") if wanted is None else None
-    lease = lease if wanted is None else wanted
-    try:
-        seconds = parse_duration(text).total_seconds() if text else lease
-    except DurationError as error:
-        raise SettingsError(f"HOLDFAST_LEASE: {error}.") from error
+    seconds = _seconds("HOLDFAST_LEASE", lease) if wanted is None else wanted
     rule = os.environ.get("HOLDFAST_RETENTION")
-    retention = parse_retention(rule) if rule else None
-    return RunSettings(lease_ttl=seconds, lease_margin=min(2.0, seconds / 4), poll=0.2, retention=retention)
+    return RunSettings(
+        lease_ttl=seconds,
+        lease_margin=min(2.0, seconds / 4),
+        poll=0.2,
+        retention=parse_retention(rule) if rule else None,
+        feed_kept=_seconds("HOLDFAST_FEED_KEPT", RunSettings().feed_kept),
+    )
+
+
+def _seconds(variable: str, otherwise: float) -> float:
+    text = os.environ.get(variable)
+    try:
+        return parse_duration(text).total_seconds() if text else otherwise
+    except DurationError as error:
+        raise SettingsError(f"{variable}: {error}.") from error
 
 
 def _file_of(address: str) -> Path | None:

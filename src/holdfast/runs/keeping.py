@@ -38,6 +38,7 @@ class Keeper:
         began = self.service.store.now()
         total = await pruning.make_room(self.service, self.retention, self._swept)
         self._swept = began
+        total.feed = await pruning.trim_feed(self.service, self.service.runtime.settings.feed_kept)
         await pruning.collect_blobs(self.service)
         if self.service.runtime.settings.reencrypt:
             await reencrypt(self.service)

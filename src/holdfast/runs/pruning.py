@@ -59,6 +59,7 @@ class Cleaned(msgspec.Struct):
     records: int = 0
     skipped: int = 0
     why: str = ""
+    feed: int = 0  # lines of the feed
 
 
 # ---------------------------------------------------------------------- one run
@@ -167,13 +168,15 @@ async def plan(
     flow: str | None = None,
     runs: tuple[str, ...] = (),
     since: int | None = None,
+    measured: bool = True,
 ) -> AsyncIterator[Share]:
     """What that retention would take of the ended runs (of one flow; or of these). Changes nothing. `since`:
-    runs that have not changed from that instant on were looked after then; only their age is asked."""
+    runs that have not changed from that instant on were looked after then; only their age is asked. Not
+    `measured`: how much it is that goes is not counted, which takes reading it."""
     async for row in _ended(service, flow, runs):
         if since is not None and row.updated_at < since and not _is_old(service, row, retention):
             continue
-        share = await share_of(service, row, retention)
+        share = await share_of(service, row, retention, measured=measured)
         if share is not None:
             yield share
 
@@ -193,7 +196,9 @@ async def _ended(service: RunService, flow: str | None, runs: tuple[str, ...]) -
             yield row
 
 
-async def share_of(service: RunService, row: RunRow, retention: Retention) -> Share | None:
+async def share_of(
+    service: RunService, row: RunRow, retention: Retention, *, measured: bool = True
+) -> Share | None:
     """None where nothing of the run is to go."""
     whole = _is_old(service, row, retention)
     if not whole and retention.keep is None:
@@ -201,7 +206,7 @@ async def share_of(service: RunService, row: RunRow, retention: Retention) -> Sh
     horizon = row.head + 1 if whole else await _horizon(service, row, retention.keep or 1)
     if horizon is None or horizon <= row.horizon:
         return None
-    records = await service.store.read(row.id, last=horizon - 1, payloads=False)
+    records = await service.store.read(row.id, last=horizon - 1, payloads=False) if measured else []
     return Share(
         run=row.id,
         flow=row.flow,
@@ -255,7 +260,7 @@ async def apply(
     service: RunService, retention: Retention, *, flow: str | None = None, since: int | None = None
 ) -> Cleaned:
     done = Cleaned()
-    async for share in plan(service, retention, flow=flow, since=since):
+    async for share in plan(service, retention, flow=flow, since=since, measured=False):
         await take(service, share, retention, done)
     return done
 
@@ -298,3 +303,13 @@ async def collect_blobs(service: RunService, *, grace: float = GRACE) -> int:
         await service.store.drop_blobs(digests)
         collected += len(digests)
     return collected
+
+
+async def trim_feed(service: RunService, kept: float) -> int:
+    """Let the feed forget what it told longer than so many seconds ago. Answers how many lines went; a few
+    thousand in each transaction, so that nobody who settles waits."""
+    store = service.store
+    before, total = store.now() - int(kept * 1e6), 0
+    while gone := await store.trim_feed(before=before):
+        total += gone
+    return total

@@ -83,6 +83,8 @@ class RunSettings(msgspec.Struct, kw_only=True):
     """in place of what the flows declare"""
     retention_every: float = 3600.0
     """how often a worker looks what is to go"""
+    feed_kept: float = 7 * 86_400.0
+    """how long the feed over all runs remembers what it told; a reader that was away for longer is told so"""
     reencrypt: bool = False
     """whether a worker also brings everything under the keys that are current, each time it looks"""
 

@@ -28,6 +28,9 @@ def prune(
         bool, typer.Option("--blobs", help="Also large values that no run names any more")
     ] = False,
     grace: Annotated[str, typer.Option(help="Only blobs that are older", metavar="AGE")] = "24h",
+    feed: Annotated[
+        Text, typer.Option(help="Also what the feed over all runs told longer ago: 7d", metavar="AGE")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would go, change nothing")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask")] = False,
     store: Store = None,
@@ -36,7 +39,7 @@ def prune(
     """Forget the past of ended runs. Runs that live or wait are never touched, and forks stay whole."""
     from holdfast.cli.keeping import Wanted, prune_runs
 
-    wanted = Wanted(runs or [], keep, older, flow, blobs, grace, dry_run, yes)
+    wanted = Wanted(runs or [], keep, older, flow, blobs, grace, dry_run, yes, feed)
     return go(prune_runs(wanted, store=store, json=json))
 
 

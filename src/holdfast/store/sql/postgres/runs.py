@@ -6,9 +6,8 @@ import msgspec
 
 from holdfast.errors import BlobMissingError, RunNotFoundError, RunReadOnlyError
 from holdfast.store.base import NewRun, RunFilter, RunRow
-from holdfast.store.consequences import DELETED
 from holdfast.store.sql.fresh import fresh_row
-from holdfast.store.sql.postgres import gates, outbox
+from holdfast.store.sql.postgres import gates
 from holdfast.store.sql.postgres.audit import Entries
 from holdfast.store.sql.postgres.connect import Conn, Row
 from holdfast.store.sql.postgres.run_holds import Whose
@@ -52,8 +51,6 @@ UPDATE @runs SET status = 'cancelled', worker = NULL, lease_until = NULL, ready_
 WHERE key = ?"""
 
 _STATUSES = {str(status): status for status in RunStatus}
-_OF_RUN = ("inbox", "timers", "holds", "late_reports", "blob_refs", "deaths")
-_OF_HOLD = ("hold_notes", "hold_keys", "hold_links")
 
 
 def run_row(values: Row) -> RunRow:
@@ -170,32 +167,3 @@ async def select(conn: Conn, where: RunFilter, after: tuple[int, int] | None, li
     args = [value for _, values in conditions for value in values]
     sql = f"SELECT {COLUMNS} FROM @runs WHERE {text} ORDER BY created_at DESC, key DESC LIMIT ?"
     return [run_row(r) for r in await conn.rows(sql, *args, limit)]
-
-
-async def delete(conn: Conn, now: int, run: RunId, ended: bool) -> bool:
-    sql = "SELECT key, lease_until, status, tenant FROM @runs WHERE id = ? FOR UPDATE"
-    found = await conn.row(sql, run)
-    if found is None or (found[1] is not None and found[1] > now) or (ended and found[2] not in ENDED):
-        return False
-    key = found[0]
-    for table in ("journal", "events"):
-        await conn.run(f"DELETE FROM @{table} WHERE key BETWEEN ? AND ?", key << 32, key << 32 | 0xFFFF_FFFF)
-    await _delete_holds(conn, now, Whose(key, run, found[3]))
-    for table in _OF_RUN:
-        await conn.run(f"DELETE FROM @{table} WHERE run_key = ?", key)
-    await conn.run("DELETE FROM @runs WHERE key = ?", key)
-    return True
-
-
-async def _delete_holds(conn: Conn, now: int, run: Whose) -> None:
-    """Those still open are closed first: what was sent about them is to be withdrawn, and the audit says so.
-    Of what was to be told before, nothing is left to tell."""
-    found = await conn.rows("SELECT id FROM @holds WHERE run_key = ? ORDER BY number", run.key)
-    holds = [hold for (hold,) in found]
-    await outbox.drop(conn, run.key, holds)
-    entries = Entries()
-    await close_all(conn, now, run, DELETED, entries)
-    await entries.append(conn)
-    await outbox.let_go(conn, holds)
-    for table in _OF_HOLD:
-        await conn.run(f"DELETE FROM @{table} WHERE hold = ANY(?::text[])", holds)

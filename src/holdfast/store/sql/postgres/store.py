@@ -41,6 +41,7 @@ from holdfast.store.sql.postgres.arriving import Arrivals
 from holdfast.store.sql.postgres.beats import Beats
 from holdfast.store.sql.postgres.clock import ServerClock
 from holdfast.store.sql.postgres.connect import Conn, Row
+from holdfast.store.sql.postgres.deleting import delete
 from holdfast.store.sql.postgres.examine import examine
 from holdfast.store.sql.postgres.fleet import Fleet
 from holdfast.store.sql.postgres.gating import Gating
@@ -220,7 +221,7 @@ class PostgresStore(Holding, Gating, Scheduling, Fleet):
         return await self._write(partial(losing.stop, now=self._clock.given, known=known))
 
     async def delete_run(self, run: RunId, *, ended: bool = False) -> bool:
-        deleted = await self._write(partial(runs.delete, now=self.now(), run=run, ended=ended))
+        deleted = await self._write(partial(delete, now=self.now(), run=run, ended=ended))
         if deleted:
             self._acks.deleted(run)
         return deleted

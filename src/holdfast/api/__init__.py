@@ -1,0 +1,1 @@
+"""The server: HTTP over the services, live streams, sign-in, plain pages."""

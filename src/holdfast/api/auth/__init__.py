@@ -1,0 +1,1 @@
+"""Who is asking: tokens, sessions, OpenID Connect; and what they may."""

@@ -1,0 +1,76 @@
+"""Who is asking, and the rights that a route can demand."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from holdfast.types.terms import MANAGE, OVERRIDE, RESOLVE, Actor
+
+
+class Right(StrEnum):
+    """What a credential may do. A route names the one that it needs; `holds.permitting` asks further."""
+
+    runs_read = "runs:read"
+    runs_write = "runs:write"
+    flows_read = "flows:read"
+    flows_write = "flows:write"
+    holds_read = "holds:read"
+    resolve = RESOLVE
+    manage = MANAGE
+    override = OVERRIDE
+    schedules_read = "schedules:read"
+    schedules_write = "schedules:write"
+    audit_read = "audit:read"
+    admin = "admin"
+
+
+class Access(StrEnum):
+    """What a route asks for that is no right of a credential."""
+
+    public = "public"  # anybody: health, the OpenAPI document, sign-in
+    signed_in = "signed_in"  # whoever it is: what they may see decides
+    link = "link"  # the holder of a signed link; the link decides
+
+
+IMPLIED: dict[Right, frozenset[Right]] = {
+    Right.runs_write: frozenset({Right.runs_read, Right.flows_read}),
+    Right.flows_write: frozenset({Right.flows_read}),
+    Right.resolve: frozenset({Right.holds_read}),
+    Right.manage: frozenset({Right.resolve, Right.holds_read, Right.runs_read}),
+    Right.schedules_write: frozenset({Right.schedules_read}),
+    Right.admin: frozenset(Right) - {Right.override, Right.admin},
+}
+
+ROLES: dict[str, frozenset[Right]] = {
+    "viewer": frozenset({Right.runs_read, Right.flows_read, Right.holds_read, Right.schedules_read}),
+    "approver": frozenset({Right.holds_read, Right.resolve}),
+    "operator": frozenset({Right.runs_write, Right.flows_read, Right.manage, Right.schedules_write}),
+    "admin": frozenset({Right.admin}),
+}
+"""What people have by the role that they are given; a token may name rights one by one."""
+
+
+def with_implied(rights: frozenset[Right]) -> frozenset[Right]:
+    found = set(rights)
+    while more := {each for right in found for each in IMPLIED.get(right, ())} - found:
+        found |= more
+    return frozenset(found)
+
+
+class Principal(msgspec.Struct, frozen=True, kw_only=True):
+    """Whoever sent a request, as their credential says; so is the tenant, which is the actor's."""
+
+    actor: Actor
+    rights: frozenset[Right]  # with all that they imply
+    method: str  # token, session, local, link
+    credential: str = ""  # the public id of the token or session, for logs and audit; never the secret
+    csrf: str | None = None  # a session's: every change has to show it
+
+    @property
+    def tenant(self) -> str:
+        return self.actor.tenant
+
+    def may(self, right: Right) -> bool:
+        return right in self.rights

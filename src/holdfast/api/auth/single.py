@@ -1,0 +1,30 @@
+"""One token for one server: made when it starts, and gone with it."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+
+from starlette.requests import Request
+
+from holdfast.api.auth.principal import Principal, Right, with_implied
+from holdfast.api.problems import HttpError
+from holdfast.types.terms import operator
+
+
+class OneToken:
+    """Whoever has it may do everything that an operator may on their own machine."""
+
+    def __init__(self, token: str | None = None) -> None:
+        self.token = token or f"hf_{secrets.token_urlsafe(24)}"
+        self._principal = Principal(
+            actor=operator(channel="api"), rights=with_implied(frozenset({Right.admin})), method="local"
+        )
+
+    async def who(self, request: Request) -> Principal | None:
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        if not scheme:
+            return None
+        if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip(), self.token):
+            raise HttpError(401, "This token is not known here.", code="unauthenticated")
+        return self._principal

@@ -1,0 +1,1 @@
+"""Streams from the stored log: server-sent events and WebSocket."""

@@ -1,0 +1,118 @@
+"""The OpenAPI document, made from the routes: what is declared there is what is dispatched."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from holdfast._version import __version__
+from holdfast.api.auth.principal import Access, Right
+from holdfast.api.problems import MEDIA, Problem
+from holdfast.api.routing import Route
+
+_REF = "#/components/schemas/{name}"
+_TYPED = re.compile(r"\{(\w+):\w+\}")
+ALWAYS = (401, 403, 429, 500)
+"""Statuses that every route with a credential can answer with."""
+
+
+def document(routes: Iterable[Route], *, title: str = "Holdfast") -> dict[str, Any]:
+    shown = [route for route in routes if not route.hidden]
+    types = [each for route in shown for each in (route.body, route.answer, route.query) if _is_json(each)]
+    found, components = msgspec.json.schema_components([Problem, *types], ref_template=_REF)
+    schemas = dict(zip([Problem, *types], found, strict=True)) if _hashable(types) else {}
+    paths: dict[str, Any] = {}
+    for route in shown:
+        path = _TYPED.sub(r"{\1}", route.path)
+        paths.setdefault(path, {})[route.method.lower()] = _operation(route, schemas)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": title, "version": __version__, "license": {"name": "Apache-2.0"}},
+        "paths": dict(sorted(paths.items())),
+        "components": {
+            "schemas": components,
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer"},
+                "session": {"type": "apiKey", "in": "cookie", "name": "holdfast_session"},
+            },
+        },
+    }
+
+
+def _is_json(each: Any) -> bool:
+    return each is not None and not (isinstance(each, type) and issubclass(each, Response))
+
+
+def _hashable(types: list[Any]) -> bool:
+    return all(each.__hash__ is not None for each in types)
+
+
+def _operation(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
+    said: dict[str, Any] = {
+        "operationId": route.name,
+        "tags": [route.tag],
+        "summary": route.summary,
+        "responses": _responses(route, schemas),
+    }
+    if route.about:
+        said["description"] = route.about
+    parameters = [*map(_in_path, route.params), *_in_query(route, schemas)]
+    if parameters:
+        said["parameters"] = parameters
+    if route.body is not None:
+        content = {"application/json": {"schema": schemas[route.body]}}
+        said["requestBody"] = {"required": True, "content": content}
+    if isinstance(route.needs, Right):
+        said["security"] = [{"token": []}, {"session": []}]
+        said["x-holdfast-right"] = str(route.needs)
+    elif route.needs is Access.signed_in:
+        said["security"] = [{"token": []}, {"session": []}]
+    return said
+
+
+def _in_path(name: str) -> dict[str, Any]:
+    return {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+
+
+def _in_query(route: Route, schemas: dict[Any, Any]) -> list[dict[str, Any]]:
+    if route.query is None:
+        return []
+    (schema,), components = msgspec.json.schema_components([route.query], ref_template=_REF)
+    whole = components[schema["$ref"].rpartition("/")[2]]
+    required = set(whole.get("required", ()))
+    return [
+        {"name": name, "in": "query", "required": name in required, "schema": shape}
+        for name, shape in whole.get("properties", {}).items()
+    ]
+
+
+def _responses(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
+    right: dict[str, Any] = {"description": HTTPStatus(route.status).phrase}
+    status = route.status
+    if route.answer is None:
+        status = 204 if status == 200 else status
+        right["description"] = HTTPStatus(status).phrase
+    elif _is_json(route.answer):
+        right["content"] = {"application/json": {"schema": schemas[route.answer]}}
+    found: dict[str, Any] = {str(status): right}
+    problem = {"content": {MEDIA: {"schema": schemas[Problem]}}}
+    for each in sorted({*_statuses(route)}):
+        found.setdefault(str(each), {"description": HTTPStatus(each).phrase, **problem})
+    return found
+
+
+def _statuses(route: Route) -> Iterable[int]:
+    yield from (error.status for error in route.raises)
+    if route.needs is not Access.public:
+        yield from ALWAYS
+    if route.params:
+        yield 404
+    if route.body is not None:
+        yield from (400, 413, 422)
+    if route.query is not None:
+        yield 422

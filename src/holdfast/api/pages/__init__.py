@@ -1,0 +1,1 @@
+"""Plain pages, rendered here, that need no script."""

@@ -1,0 +1,102 @@
+"""Errors on the wire: application/problem+json (RFC 9457), one for each class of `holdfast.errors`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from holdfast.errors import HoldfastError
+from holdfast.telemetry import log
+
+MEDIA = "application/problem+json"
+
+
+class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """`code` is stable; `detail` says what is wrong, `hint` what to do. Further members are facts."""
+
+    type: str
+    title: str
+    status: int
+    code: str
+    detail: str
+    hint: str | None = None
+    retryable: bool = False
+    request_id: str | None = None
+    errors: list[dict[str, Any]] = []  # each place that is wrong: {field, code, message}
+
+
+class HttpError(HoldfastError):
+    """What only a server meets: no such path, a body that is no JSON, a header that is missing."""
+
+    code = "bad_request"
+
+    def __init__(
+        self, status: int, message: str, *, code: str, hint: str | None = None, **facts: object
+    ) -> None:
+        super().__init__(message, hint=hint, **facts)
+        self.given_status = status
+        self.given_code = code
+
+
+def problem_of(error: HoldfastError, request_id: str | None = None) -> tuple[Problem, dict[str, Any]]:
+    """The problem, and the members beside its own."""
+    status = error.given_status if isinstance(error, HttpError) else error.status
+    code = error.given_code if isinstance(error, HttpError) else error.code
+    facts = {name: value for name, value in error.facts.items() if value is not None}
+    listed: Any = facts.pop("errors", facts.pop("problems", []))
+    problem = Problem(
+        type=f"/errors/{code.replace('_', '-')}",
+        title=HTTPStatus(status).phrase,
+        status=status,
+        code=code,
+        detail=error.message,
+        hint=error.hint,
+        retryable=error.retryable,
+        request_id=request_id,
+        errors=[_place(each) for each in listed],
+    )
+    return problem, facts
+
+
+def _place(each: Any) -> dict[str, Any]:
+    if isinstance(each, Mapping):
+        return dict(each)  # pyright: ignore[reportUnknownArgumentType]
+    return {"message": str(each)}
+
+
+def answer(
+    error: HoldfastError, request_id: str | None = None, headers: Mapping[str, str] | None = None
+) -> Response:
+    problem, facts = problem_of(error, request_id)
+    said = {**_plain(facts), **msgspec.to_builtins(problem)}
+    body = msgspec.json.encode(said)
+    return Response(body, problem.status, media_type=MEDIA, headers=dict(headers or {}))
+
+
+def _plain(facts: dict[str, Any]) -> dict[str, Any]:
+    """Facts that JSON can carry; the others are for those who catch the error in Python."""
+    return {name: value for name, value in facts.items() if _carries(value)}
+
+
+def _carries(value: Any) -> bool:
+    try:
+        msgspec.json.encode(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def unexpected(error: BaseException, request_id: str) -> Response:
+    """A slip of ours: told in the log with its traceback, and to the caller by the number of the request."""
+    log.error("request %s failed unexpectedly", request_id, exc_info=error)
+    slip = HttpError(
+        500,
+        "Something went wrong here, which is not your fault.",
+        code="internal",
+        hint=f"Tell whoever runs this server the request id {request_id}.",
+    )
+    return answer(slip, request_id)

@@ -1,0 +1,1 @@
+"""What the interface can do, a module a theme."""

@@ -1,0 +1,292 @@
+"""Routes: declared once, with what they need, take and answer. They are dispatched and described from that.
+
+    routes = Routes("runs")
+
+    @routes.get("/runs/{run}", needs=Right.runs_read)
+    async def get_run(call: Call, run: str) -> RunWire: ...
+
+    @routes.post("/runs", needs=Right.runs_write, status=201, raises=(StateError,))
+    async def create_run(call: Call, body: CreateRun) -> Reply[RunWire]: ...
+
+Parameters of the function: those in braces are of the path; `query` and `body` are msgspec structs, read and
+checked before it is called. What it returns becomes JSON. There is no route without `needs`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, get_args, get_origin, get_type_hints
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from holdfast.api.auth.principal import Access, Principal, Right
+from holdfast.api.problems import HttpError
+from holdfast.errors import HoldfastError
+
+if TYPE_CHECKING:
+    from holdfast.app.house import Holdfast
+    from holdfast.holds.service import HoldService
+    from holdfast.runs.service import RunService
+
+T = TypeVar("T")
+Handler = Callable[..., Awaitable[Any]]
+Needs = Right | Access
+
+
+class Reply(msgspec.Struct, Generic[T], kw_only=True):
+    """An answer that says more than its body. `etag`: without quotes; a request that names it gets a 304."""
+
+    body: T
+    status: int | None = None
+    headers: dict[str, str] = {}
+    etag: str | None = None
+
+
+class Call:
+    """One request: who asks, and what can be asked of the house."""
+
+    __slots__ = ("house", "principal", "request", "request_id", "route")
+
+    def __init__(
+        self, request: Request, principal: Principal | None, house: Holdfast, route: Route, request_id: str
+    ) -> None:
+        self.request = request
+        self.principal = principal
+        self.house = house
+        self.route = route
+        self.request_id = request_id
+
+    @property
+    def who(self) -> Principal:
+        """Only in routes that need one."""
+        if self.principal is None:
+            raise HttpError(401, "This needs a credential.", code="unauthenticated", hint=SIGN_IN)
+        return self.principal
+
+    @property
+    def tenant(self) -> str:
+        return self.who.tenant
+
+    async def runs(self) -> RunService:
+        return await self.house.service()
+
+    async def holds(self) -> HoldService:
+        return await self.house.holds()
+
+
+SIGN_IN = "Send `Authorization: Bearer TOKEN`; `holdfast tokens create` makes one."
+
+
+class Route(msgspec.Struct, frozen=True, kw_only=True):
+    method: str
+    path: str
+    name: str  # the operation's id
+    tag: str
+    needs: Needs
+    handler: Handler
+    status: int
+    summary: str
+    about: str
+    body: type | None
+    query: type | None
+    answer: Any  # the type of what it returns; None: an empty answer; Response: not JSON
+    params: tuple[str, ...]
+    raises: tuple[type[HoldfastError], ...]
+    hidden: bool = False  # another name of a route that is described already
+
+
+class Routes:
+    """The routes of one theme."""
+
+    def __init__(self, tag: str, prefix: str = "/v1") -> None:
+        self.tag = tag
+        self.prefix = prefix
+        self.found: list[Route] = []
+
+    def get(self, path: str, **options: Any) -> Callable[[Handler], Handler]:
+        return self.route("GET", path, **options)
+
+    def post(self, path: str, **options: Any) -> Callable[[Handler], Handler]:
+        return self.route("POST", path, **options)
+
+    def put(self, path: str, **options: Any) -> Callable[[Handler], Handler]:
+        return self.route("PUT", path, **options)
+
+    def patch(self, path: str, **options: Any) -> Callable[[Handler], Handler]:
+        return self.route("PATCH", path, **options)
+
+    def delete(self, path: str, **options: Any) -> Callable[[Handler], Handler]:
+        return self.route("DELETE", path, **options)
+
+    def route(
+        self,
+        method: str,
+        path: str,
+        *,
+        needs: Needs,
+        status: int = 200,
+        raises: tuple[type[HoldfastError], ...] = (),
+        also: tuple[str, ...] = (),
+    ) -> Callable[[Handler], Handler]:
+        """`also`: further paths that answer the same, whole ones, which the OpenAPI document leaves out."""
+
+        def declare(handler: Handler) -> Handler:
+            whole = f"{self.prefix}{path}"
+            for place in (whole, *also):
+                self.found.append(
+                    _declared(method, place, self.tag, needs, status, raises, handler, hidden=place != whole)
+                )
+            return handler
+
+        return declare
+
+
+def _declared(
+    method: str,
+    path: str,
+    tag: str,
+    needs: Needs,
+    status: int,
+    raises: tuple[type[HoldfastError], ...],
+    handler: Handler,
+    *,
+    hidden: bool,
+) -> Route:
+    hints = get_type_hints(handler)
+    answer = hints.pop("return", None)
+    named = tuple(name for name in inspect.signature(handler).parameters if name not in _OURS)
+    missing = [name for name in named if f"{{{name}}}" not in path and f"{{{name}:path}}" not in path]
+    if missing:
+        raise TypeError(f"{handler.__name__}: {', '.join(missing)} is not in the path {path}")
+    summary, _, about = inspect.cleandoc(handler.__doc__ or "").partition("\n")
+    return Route(
+        method=method,
+        path=path,
+        name=handler.__name__,
+        tag=tag,
+        needs=needs,
+        handler=handler,
+        status=status,
+        summary=summary,
+        about=about.strip(),
+        body=hints.get("body"),
+        query=hints.get("query"),
+        answer=_answer_of(answer),
+        params=named,
+        raises=raises,
+        hidden=hidden,
+    )
+
+
+_OURS = ("call", "body", "query")
+
+
+def _answer_of(hint: Any) -> Any:
+    if get_origin(hint) is Reply:
+        return get_args(hint)[0]
+    return None if hint is type(None) else hint
+
+
+async def handle(route: Route, call: Call, most: int) -> Response:
+    """Read what was sent, call the handler, write what it says. Raises HoldfastError."""
+    given: dict[str, Any] = {name: call.request.path_params[name] for name in route.params}
+    if route.query is not None:
+        given["query"] = read_query(call.request, route.query)
+    if route.body is not None:
+        given["body"] = await read_body(call.request, route.body, most)
+    return written(call.request, route, await route.handler(call, **given))
+
+
+def read_query(request: Request, shape: type[Any]) -> Any:
+    """Fields that are lists take a parameter as often as it comes. Raises HttpError."""
+    lists = {field.encode_name for field in msgspec.structs.fields(shape) if _is_list(field.type)}
+    known = {field.encode_name for field in msgspec.structs.fields(shape)}
+    unknown = [name for name in request.query_params if name not in known]
+    if unknown:
+        raise HttpError(
+            422,
+            f"There is no parameter {unknown[0]!r} here.",
+            code="unknown_parameter",
+            hint=f"There are {', '.join(sorted(known)) or 'none'}.",
+            errors=[{"field": name, "code": "unknown", "message": "No such parameter."} for name in unknown],
+        )
+    values = {
+        name: request.query_params.getlist(name) if name in lists else request.query_params[name]
+        for name in request.query_params
+    }
+    try:
+        return msgspec.convert(values, shape, strict=False)
+    except msgspec.ValidationError as error:
+        raise _unfit(error, "a parameter") from error
+
+
+def _is_list(hint: Any) -> bool:
+    return any(get_origin(each) in (list, tuple) for each in (hint, *get_args(hint)))
+
+
+async def read_body(request: Request, shape: type[T], most: int) -> T:
+    """JSON, at most `most` bytes. Raises HttpError."""
+    data = await read_bytes(request, most)
+    try:
+        return msgspec.json.decode(data or b"{}", type=shape)
+    except msgspec.ValidationError as error:
+        raise _unfit(error, "the body") from error
+    except msgspec.DecodeError as error:
+        raise HttpError(400, f"The body is no JSON: {error}.", code="not_json") from error
+
+
+async def read_bytes(request: Request, most: int) -> bytes:
+    """The body as it came; refused as soon as it is too long."""
+    told = request.headers.get("content-length", "")
+    if told.isdigit() and int(told) > most:
+        raise _too_large(most)
+    parts: list[bytes] = []
+    size = 0
+    async for part in request.stream():
+        size += len(part)
+        if size > most:
+            raise _too_large(most)
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _too_large(most: int) -> HttpError:
+    return HttpError(
+        413, f"The body is larger than {most:,} bytes.", code="too_large", hint="Send less, or a file apart."
+    )
+
+
+def _unfit(error: msgspec.ValidationError, what: str) -> HttpError:
+    said, _, place = str(error).partition(" - at `$")
+    field = place.rstrip("`").lstrip(".")
+    return HttpError(
+        422,
+        f"{what.capitalize()} does not fit: {said}{f' (at {field})' if field else ''}.",
+        code="invalid_input",
+        errors=[{"field": field, "code": "invalid", "message": said}],
+    )
+
+
+def written(request: Request, route: Route, said: Any) -> Response:
+    if isinstance(said, Response):
+        return said
+    reply = cast("Reply[Any]", said) if isinstance(said, Reply) else Reply[Any](body=said)
+    status = reply.status or route.status
+    headers = dict(reply.headers)
+    if reply.etag is not None:
+        headers["ETag"] = f'"{reply.etag}"'
+        if request.method in ("GET", "HEAD") and names(request.headers, reply.etag):
+            return Response(status_code=304, headers=headers)
+    if reply.body is None:
+        return Response(status_code=204 if status == 200 else status, headers=headers)
+    return Response(msgspec.json.encode(reply.body), status, media_type="application/json", headers=headers)
+
+
+def names(headers: Mapping[str, str], etag: str) -> bool:
+    given = headers.get("if-none-match", "")
+    return given.strip() == "*" or f'"{etag}"' in [
+        each.strip().removeprefix("W/") for each in given.split(",")
+    ]

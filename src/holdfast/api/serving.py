@@ -1,0 +1,77 @@
+"""A server that listens, beside the worker that may live in the same process."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from holdfast.errors import SettingsError
+
+
+class _Quiet(uvicorn.Server):
+    """Signals are those of whoever runs us."""
+
+    ready: Callable[[], None] | None = None
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        if self.ready is not None and self.started:
+            self.ready()
+
+
+class Serving:
+    """uvicorn in our own event loop: signals are the caller's, and it says when it listens."""
+
+    def __init__(self, app: ASGIApp, *, host: str, port: int, drain: float = 10.0) -> None:
+        self.host = host
+        self.port = port
+        self._socket = _listening(host, port)
+        self._server = _Quiet(
+            uvicorn.Config(
+                app,
+                log_config=None,
+                access_log=False,
+                lifespan="on",
+                timeout_graceful_shutdown=int(drain),
+                server_header=False,
+                ws_max_size=1 << 20,
+            )
+        )
+        self.port = self._socket.getsockname()[1]
+
+    @property
+    def address(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+    async def serve(self, ready: Callable[[], None] | None = None) -> None:
+        """Until `stop`."""
+        self._server.ready = ready
+        await self._server.serve(sockets=[self._socket])
+
+    def stop(self) -> None:
+        """Requests under way may end."""
+        self._server.should_exit = True
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    found = socket.socket(family, socket.SOCK_STREAM)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((host, port))
+    except OSError as error:
+        found.close()
+        raise SettingsError(
+            f"Nothing can listen at {host}:{port}: {error.strerror or error}.",
+            hint="Give another --port or --host.",
+        ) from error
+    return found

@@ -1,0 +1,68 @@
+"""Servers that really listen, on a free port of loopback."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from holdfast import Flow, Holdfast
+from holdfast.api.app import ApiSettings, build
+from holdfast.api.auth.single import OneToken
+from holdfast.api.routes.all import THEMES
+from holdfast.api.serving import Serving
+
+
+class Server:
+    """A house, what serves it, and a client with its token."""
+
+    def __init__(self, house: Holdfast, serving: Serving, token: str) -> None:
+        self.house = house
+        self.serving = serving
+        self.token = token
+        self.client = httpx2.AsyncClient(
+            base_url=serving.address, headers={"Authorization": f"Bearer {token}"}, timeout=20
+        )
+
+    async def json(self, method: str, path: str, status: int = 200, **more: Any) -> Any:
+        answer = await self.client.request(method, path, **more)
+        assert answer.status_code == status, (answer.status_code, answer.text)
+        return answer.json() if answer.content else None
+
+
+@asynccontextmanager
+async def serving(house: Holdfast, settings: ApiSettings | None = None) -> AsyncIterator[Server]:
+    auth = OneToken()
+    listens = Serving(build(house, auth, settings or ApiSettings(), THEMES), host="127.0.0.1", port=0)
+    ready = asyncio.Event()
+    task = asyncio.create_task(listens.serve(ready.set))
+    await ready.wait()
+    server = Server(house, listens, auth.token)
+    try:
+        yield server
+    finally:
+        await server.client.aclose()
+        listens.stop()
+        await task
+
+
+@pytest.fixture
+async def server(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Server]:
+    async with Holdfast(f"sqlite:{tmp_path / 's.db'}") as house, serving(house) as found:
+        yield found
+
+
+@pytest.fixture
+def greeting() -> Flow:
+    flow = Flow("greeting", effect="pure")
+
+    async def greet(s: Any) -> dict[str, Any]:
+        return {"said": f"hello {s['name']}"}
+
+    flow.node(id="greet")(greet)
+    return flow

@@ -12,6 +12,7 @@ import pytest
 from holdfast import Flow, Holdfast, Worker
 from holdfast.errors import StoreError
 from holdfast.runs import insisting
+from holdfast.runs.probing import ready
 from holdfast.store.base import RunFilter
 from holdfast.testing.crashpoints import armed
 from holdfast.types.ids import RunId
@@ -166,3 +167,29 @@ async def test_run_goes_on_without_checkpoints_up_to_its_next_effect_when_its_fl
         told = [event.type for event in await service.events(run, limit=1000)]
         assert told.count("run.uncheckpointed") == 1
         assert told.index("run.uncheckpointed") < told.index("run.completed")
+
+
+@pytest.mark.covers("FLEET-DEGR-02", "R-42", "FLEET-OPS-02")
+@pytest.mark.parametrize("kind", ["locked", "grown"])
+async def test_worker_is_not_ready_while_checkpoints_cannot_be_written(kind: str, tmp_path: Path) -> None:
+    """Its store answers who only reads; who would be given work now would stand still with it."""
+    ledger = Ledger(tmp_path)
+    flow = paying(ledger)
+    async with FAULTS[kind](tmp_path) as fault, Holdfast(fault.address, settings=SETTINGS) as house:
+        service = await house.service()
+        async with Worker(flow, on=house, poll=0.1, hot_hold=0.0) as worker:
+            made = await worker._made()
+
+            async def is_not_ready() -> bytes | None:
+                answer = await ready(made)
+                return answer.body if answer.status == 503 else None
+
+            with armed(MOMENTS["after the handler"], hit=fault.strike):
+                run = await created(service, flow)
+                said = await until(is_not_ready)
+            assert b"checkpoints cannot be written" in said
+            fault.mend()
+            await answered(service, await asked(service, run))
+            await ended(service, run)
+            assert await is_not_ready() is None
+        await judge(house, run, ledger)

@@ -67,11 +67,12 @@ async def looked(address: str) -> dict[str, Any]:
 
 
 class Death:
-    """Dies at the first write of each call: before its commit and after it, in turns, so that every place
-    between two of a move's transactions, and the inside of each, is died at once."""
+    """Dies at a write of each call, before its commit and after it in turns. With a stride of 1 it is the
+    first: then it dies at every place between two of a move's transactions, and inside of each."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, stride: int) -> None:
         self.deaths = 0
+        self._stride = self._left = stride
         self._inside = True
         self._transact = sqlite_copying.transact
         monkeypatch.setattr(sqlite_copying, "transact", self._sqlite)
@@ -82,9 +83,13 @@ class Death:
         monkeypatch.setattr(postgres_copying, "BATCH", 5)
 
     def _die(self, *, inside: bool) -> None:
-        if inside == self._inside:
-            self._inside = not self._inside
+        if inside != self._inside:
+            return
+        self._left -= 1
+        if not self._left:
             self.deaths += 1
+            self._inside = not self._inside
+            self._left = self._stride
             raise Died
 
     def _sqlite(self, cur: Any, work: Callable[..., Any], now: Callable[[], int]) -> Any:
@@ -120,17 +125,18 @@ async def persist(move: Callable[[], Awaitable[Any]]) -> Any:
 
 
 @pytest.mark.covers("FLEET-PROM-02", "FLEET-PROM-03", "D-36-promote")
+@pytest.mark.parametrize("stride", [5, pytest.param(1, marks=(pytest.mark.soak, pytest.mark.timeout(600)))])
 async def test_a_move_ends_whole_when_it_dies_in_and_after_each_of_its_transactions(
-    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, address: str, stride: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, back = f"sqlite:{tmp_path}/runs.db", f"sqlite:{tmp_path}/back.db"
-    before = await filled(source)
-    death = Death(monkeypatch)
+    before = await filled(source, 6)
+    death = Death(monkeypatch, stride)
     for old, new in ((source, address), (address, back)):
         death.deaths = 0
         moved = await persist(lambda old=old, new=new: promote(old, new))
         # Each table takes a transaction or more, and so do the marks at both ends.
-        assert death.deaths > 2 * 30
+        assert death.deaths > 30 // stride
         assert moved.already or all(each.same for each in moved.tables)
         assert await looked(new) == before
 
@@ -140,18 +146,18 @@ import asyncio, sys
 from holdfast.runs.promoting import promote
 from holdfast.store.sql.postgres import copying as postgres
 from holdfast.store.sql.sqlite import copying as sqlite
-postgres.BATCH = sqlite.BATCH = 50
+postgres.BATCH = sqlite.BATCH = 20
 asyncio.run(promote(*sys.argv[1:], tell=lambda step: print(step.phase, step.table, flush=True)))
 print("done")
 """
 
 
 def moved_by_a_process(source: str, target: str, *, steps: int) -> bool:
-    """Killed after so many steps. True: it was done before that."""
+    """Killed after so many steps, between two or in the middle of the next. True: it was done before."""
     command = [sys.executable, "-c", MOVING, source, target]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    told = [process.stdout.readline().strip() for _ in range(steps)]
+    told = [process.stdout.readline().strip() for _ in range(steps)]  # nothing more at its end
     process.kill()
     process.communicate()
     return "done" in told
@@ -162,17 +168,16 @@ async def test_a_move_goes_on_when_its_process_is_killed_again_and_again(
     tmp_path: Path, address: str
 ) -> None:
     source = f"sqlite:{tmp_path}/runs.db"
-    before = await filled(source, runs=100)
-    kills = 0
-    # Each goes further than the one before, and dies between two steps or in the middle of the next.
-    while not await asyncio.to_thread(moved_by_a_process, source, address, steps=9 + 2 * kills):
-        kills += 1
-    assert kills >= 3
+    before = await filled(source, runs=40)
+    done = [
+        await asyncio.to_thread(moved_by_a_process, source, address, steps=steps) for steps in (3, 8, 30, 999)
+    ]
+    assert done == [False, False, False, True]
     assert await looked(address) == before
 
 
 @pytest.mark.covers("FLEET-PROM-02")
-@pytest.mark.parametrize("way", ["there", "back"])
+@pytest.mark.parametrize("way", ["there", pytest.param("back", marks=pytest.mark.soak)])
 async def test_the_target_stays_closed_when_what_arrived_is_not_what_left(
     tmp_path: Path, address: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -232,7 +237,7 @@ async def test_a_move_that_is_done_is_not_undone(tmp_path: Path, address: str) -
 @pytest.mark.covers("FLEET-PROM-02")
 async def test_two_that_move_the_same_store_do_not_harm_it(tmp_path: Path, address: str) -> None:
     source = f"sqlite:{tmp_path}/runs.db"
-    before = await filled(source, 200)
+    before = await filled(source, 40)
     ends = await asyncio.gather(*(promote(source, address) for _ in range(2)), return_exceptions=True)
     for end in ends:
         assert not isinstance(end, BaseException) or isinstance(end, (StoreBusyError, StoreFillingError)), end

@@ -1,0 +1,199 @@
+"""A store moves while workers and clients use it: they are told, nothing acknowledged is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from asyncio.subprocess import PIPE, Process
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import Flow, Holdfast, RunSettings, Worker
+from holdfast.errors import HoldfastError, RunBusyError, StoreMovedError
+from holdfast.runs.promoted import Step
+from holdfast.runs.promoting import promote
+from holdfast.store.base import RunFilter
+from holdfast.types.status import RunStatus
+from tests.fleet.household import shipping
+from tests.fleet.serve import SETTINGS, orders
+
+pytestmark = pytest.mark.anyio
+
+ROOT = Path(__file__).parents[2]
+RUNS = 240
+CODE = """
+from pathlib import Path
+from tests.fleet.serve import orders
+flow = orders(Path({ledger!r}))
+"""
+
+
+async def start(code: Path, store: str, *more: str) -> Process:
+    command = [sys.executable, "-m", "holdfast", "worker", f"{code}:flow", "--store", store, "--json", *more]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "HOLDFAST_LEASE": "3s"}
+    process = await asyncio.create_subprocess_exec(
+        *command, stdout=PIPE, stderr=PIPE, env=env, cwd=code.parent
+    )
+    assert process.stdout is not None
+    assert await process.stdout.readline(), await process.communicate()
+    return process
+
+
+async def completed(store: Any) -> int:
+    return len(await store.list_runs(RunFilter(status=(RunStatus.completed,)), after=None, limit=999))
+
+
+@pytest.mark.covers("FLEET-PROM-01", "D-36-promote")
+async def test_every_run_ends_once_when_its_store_moves_under_its_workers(
+    tmp_path: Path, address: str
+) -> None:
+    source, ledger, code = f"sqlite:{tmp_path}/runs.db", tmp_path / "ledger", tmp_path / "shop.py"
+    code.write_text(CODE.format(ledger=str(ledger)))
+    flow = orders(ledger)
+    async with Holdfast(source, settings=SETTINGS) as house:
+        service = await house.service()
+        for n in range(RUNS):
+            await service.create(flow.program(), {"order": f"o-{n}"})
+        workers = await asyncio.gather(*(start(code, source, "--concurrency", "2") for _ in range(2)))
+        async with asyncio.timeout(20):
+            while await completed(service.store) < 5:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+    steps: list[Step] = []
+    moved = await promote(source, address, wait=20, tell=steps.append)
+    assert all(each.same for each in moved.tables)
+    for worker in workers:
+        async with asyncio.timeout(15):
+            _, said = await worker.communicate()
+        assert worker.returncode == 4, said
+        assert address.partition("?")[0].encode() in said, "it names the new store"
+    async with Holdfast(address, settings=SETTINGS) as house:
+        store = (await house.service()).store
+        before = await completed(store)
+        assert 5 <= before < RUNS, "some were left to do"
+        worker = await start(code, address)
+        async with asyncio.timeout(40):
+            while await completed(store) < RUNS:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        worker.terminate()
+        await worker.communicate()
+        rows = await store.list_runs(RunFilter(), after=None, limit=999)
+        assert {row.recoveries for row in rows} == {0}, "all were given back in peace"
+    assert sorted(ledger.read_text().split()) == sorted(f"o-{n}" for n in range(RUNS)), "each effect once"
+
+
+@pytest.mark.covers("FLEET-PROM-01")
+@pytest.mark.parametrize("way", ["there", "back"])
+async def test_what_was_acknowledged_is_in_the_target_and_nothing_is_after_the_seal(
+    tmp_path: Path, address: str, way: str
+) -> None:
+    file = f"sqlite:{tmp_path}/runs.db"
+    source, target = (file, address) if way == "there" else (address, file)
+    flow = shipping(tmp_path / "ledger").program()
+    told: set[str] = set()
+
+    async def client(number: int) -> HoldfastError:
+        async with Holdfast(source) as house:
+            service = await house.service()
+            n = 0
+            while True:
+                try:
+                    row, _ = await service.create(flow, {"order": f"{number}-{n}", "rest": 0})
+                except HoldfastError as error:
+                    return error
+                told.add(row.id)
+                n += 1
+                await asyncio.sleep(0.01)
+
+    async with Holdfast(source) as house:
+        await house.service()
+    clients = [asyncio.create_task(client(n)) for n in range(4)]
+    while len(told) < 40:  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    moved = await promote(source, target)
+    ends = await asyncio.gather(*clients)
+    assert {type(end) for end in ends} == {StoreMovedError}
+    assert len(told) == next(each.rows for each in moved.tables if each.table == "runs")
+    async with Holdfast(target) as house:
+        rows = await (await house.service()).store.list_runs(RunFilter(), after=None, limit=99_999)
+        assert {row.id for row in rows} == told
+
+
+def slow(began: asyncio.Event) -> Flow:
+    flow = Flow("slow", effect="read")
+
+    @flow.node
+    async def work(s: dict[str, Any]) -> dict[str, Any]:
+        began.set()
+        await asyncio.sleep(60 if s.get("here") == "old" else 0)
+        return {"ended": True}
+
+    return flow
+
+
+QUICK = RunSettings(lease_ttl=0.9, lease_margin=0.2, poll=0.05, grace=0.2)
+
+
+@pytest.mark.covers("FLEET-PROM-01", "FLEET-PROM-02")
+@pytest.mark.parametrize("way", ["there", pytest.param("back", marks=pytest.mark.soak)])
+async def test_a_worker_that_does_not_end_is_waited_for_and_then_fenced_by_force(
+    tmp_path: Path, address: str, way: str
+) -> None:
+    file = f"sqlite:{tmp_path}/runs.db"
+    source, target = (file, address) if way == "there" else (address, file)
+    began = asyncio.Event()
+    flow = slow(began)
+    async with Holdfast(source, settings=QUICK) as house:
+        service = await house.service()
+        row, _ = await service.create(flow.program(), {"here": "old"})
+        worker = Worker(flow, on=house, poll=0.05, grace=0.2)
+        serving = asyncio.create_task(worker.serve())
+        await began.wait()
+        held: list[Step] = []
+        with pytest.raises(RunBusyError, match=r"still had runs of .* \(1\)\. Nothing was moved"):
+            await promote(source, target, wait=0.3, tell=held.append)
+        assert [each.runs for each in held[0].held] == [1]
+        # As if nothing had happened: it still has its lease, and others can be started.
+        assert (await service.get(row.id)).term == 1
+        assert not serving.done()
+        await service.create(flow.program(), {"here": "new"}, lane="elsewhere")
+
+        await promote(source, target, force=True)
+        async with asyncio.timeout(10):
+            with pytest.raises(StoreMovedError):
+                await serving
+        await worker.close()
+    async with Holdfast(target, settings=QUICK) as house:
+        store = (await house.service()).store
+        moved = await store.get_run(row.id)
+        assert moved is not None
+        assert (moved.term, moved.worker, moved.status, moved.recoveries) == (2, None, "resumable", 0)
+
+
+@pytest.mark.covers("FLEET-PROM-01")
+async def test_a_worker_on_the_target_waits_until_it_is_whole(tmp_path: Path, address: str) -> None:
+    source = f"sqlite:{tmp_path}/runs.db"
+    flow = slow(asyncio.Event())
+    async with Holdfast(source) as house:
+        await (await house.service()).create(flow.program(), {})
+
+    class Stop(BaseException):
+        pass
+
+    def stop(step: Step) -> None:
+        if step.table == "feed":
+            raise Stop
+
+    with pytest.raises(Stop):
+        await promote(source, address, tell=stop)
+    async with Holdfast(address, settings=QUICK) as house:
+        store = (await house.service()).store
+        async with Worker(flow, on=house, poll=0.05):
+            await asyncio.sleep(0.5)
+            assert await completed(store) == 0, "all rows of the run are there, and nobody gets it"
+            await promote(source, address)
+            async with asyncio.timeout(15):
+                while not await completed(store):  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)

@@ -15,7 +15,7 @@ import asyncpg
 import msgspec
 
 from holdfast.testing.proxy import Proxy
-from tests.fleet.torture import clocks
+from tests.fleet.torture import clocks, stacks
 from tests.services.pgcluster import Cluster
 
 ROOT: Final = Path(__file__).parents[3]
@@ -111,10 +111,12 @@ class Fleet:
         try:
             await asyncio.to_thread(process.communicate, None, within)
         except subprocess.TimeoutExpired:
+            self.signal(member, stacks.ASK)
+            await asyncio.sleep(1)
             process.kill()
             await asyncio.to_thread(process.communicate)
             raise RuntimeError(
-                f"{member.name} did not end within {within:.0f} s: {member.log.read_text()[-3000:]}"
+                f"{member.name} did not end within {within:.0f} s: {member.log.read_text()[-12000:]}"
             ) from None
         member.ends.append(process.returncode)
         return process.returncode

@@ -27,7 +27,7 @@ from holdfast.runs.scheduling.desk import Schedules  # noqa: E402
 from holdfast.runs.service import RunService  # noqa: E402
 from holdfast.types.clock import MICROS, to_datetime  # noqa: E402
 from holdfast.types.hold import HoldRow  # noqa: E402
-from tests.fleet.torture import flows  # noqa: E402
+from tests.fleet.torture import flows, stacks  # noqa: E402
 from tests.fleet.torture.history import key_of  # noqa: E402
 from tests.fleet.torture.ledger import append  # noqa: E402
 
@@ -144,6 +144,7 @@ def truth(hold: HoldRow) -> tuple[str, Any]:
 async def main(address: str, folder: Path, runs: int, seconds: float, seed: int) -> None:
     stopping = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
+    stacks.tell_when_asked()
     async with Holdfast(address) as house:
         people = People(await house.service(), folder, seed)
         attending = asyncio.create_task(people.attend())

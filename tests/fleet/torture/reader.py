@@ -22,6 +22,7 @@ import msgspec  # noqa: E402
 
 from holdfast import Holdfast, StoreError  # noqa: E402
 from holdfast.runs.service import RunService  # noqa: E402
+from tests.fleet.torture import stacks  # noqa: E402
 from tests.fleet.torture.history import Watched  # noqa: E402
 
 log = logging.getLogger("torture")
@@ -95,6 +96,7 @@ class Watcher:
 async def main(address: str, folder: Path) -> None:
     stopping = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
+    stacks.tell_when_asked()
     async with Holdfast(address) as house:
         watcher = Watcher(await house.service())
         following = asyncio.create_task(watcher.follow())

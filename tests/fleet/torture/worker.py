@@ -15,6 +15,7 @@ import signal  # noqa: E402
 import sys  # noqa: E402
 
 from holdfast import Holdfast, Retention, RunSettings, StoreError, Worker  # noqa: E402
+from tests.fleet.torture import stacks  # noqa: E402
 from tests.fleet.torture.flows import FLOWS  # noqa: E402
 
 SETTINGS = RunSettings(
@@ -25,6 +26,7 @@ SETTINGS = RunSettings(
 async def serve(address: str) -> None:
     stopping = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
+    stacks.tell_when_asked()
     async with Holdfast(address, settings=SETTINGS) as house:
         while not stopping.is_set():
             try:

@@ -10,6 +10,8 @@ from inspect import iscoroutinefunction
 from time import perf_counter
 from typing import Any
 
+from prometheus_client import Counter
+
 from holdfast.errors import LeaseLostError, StoreError
 from holdfast.integrations.prometheus.measures import Measures
 from holdfast.runs.driver import Driver
@@ -91,6 +93,7 @@ class Counting:
 
     def __init__(self, measures: Measures) -> None:
         self._measures = measures
+        self._steps: dict[str, Counter] = {}  # looked up once: this is called with each commit
 
     def began(self, driver: Driver) -> None: ...
 
@@ -98,7 +101,10 @@ class Counting:
         self._measures.records.inc(len(records))
         for record in records:
             if record.kind is Kind.step:
-                self._measures.steps.labels(record.outcome).inc()
+                counter = self._steps.get(record.outcome)
+                if counter is None:
+                    counter = self._steps[record.outcome] = self._measures.steps.labels(record.outcome)
+                counter.inc()
 
     def left(self, driver: Driver, status: RunStatus | None, error: BaseException | None) -> None:
         if isinstance(error, LeaseLostError):

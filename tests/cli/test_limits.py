@@ -1,0 +1,96 @@
+"""`holdfast limits`, and `run` while its flow's limits let no more go on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Timer
+
+import pytest
+
+from tests.cli.conftest import Cli
+from tests.cli.test_bad_input import complains
+
+FLOW = """
+from holdfast import Flow, Limits
+
+jobs = Flow("jobs", effect="pure", limits=Limits(concurrency=4, rate="100/min", key="{{who}}", per_key=1))
+
+@jobs.node(effect="pure")
+async def work(s):
+    return {"done": True}
+"""
+
+
+@pytest.fixture
+def jobs(cli: Cli, tmp_path: Path) -> str:
+    name = f"jobs_{abs(hash(str(tmp_path)))}.py"
+    Path(name).write_text(FLOW)
+    assert cli("run", name, "--input", '{"who": "ann"}').code == 0
+    return name
+
+
+@pytest.mark.covers("FLEET-WORK-03", "FLEET-WORK-04")
+def test_limits_are_listed_set_and_cleared(cli: Cli, jobs: str) -> None:
+    flow, each = cli("limits", "list", "--json").json
+    assert flow == {
+        "name": "flow:jobs",
+        "concurrency": 4,
+        "rate": "100/min",
+        "fixed": False,
+        "running": 0,
+        "waiting": 0,
+    }
+    assert (each["name"], each["concurrency"]) == ("flow:jobs/*", 1)
+    # What is not given stays as it is.
+    assert cli("limits", "set", "flow:jobs", "--concurrency", "2").code == 0
+    listed = cli("limits", "list", "flow:jobs").out
+    assert "operator" in listed
+    assert "100/min" in listed
+    changed = cli("limits", "set", "flow:jobs", "--rate", "none", "--json").json
+    assert (changed["concurrency"], changed["rate"], changed["fixed"]) == (2, None, True)
+    assert cli("limits", "set", "flow:jobs/ann", "--concurrency", "3", "--json").json["concurrency"] == 3
+    assert cli("limits", "clear", "flow:jobs", "--json").json == flow
+    assert "Nothing limits flow:other" not in cli("limits", "clear", "flow:jobs/ann").out
+    assert cli("limits", "set", "flow:other", "--concurrency", "3").code == 0
+    assert "Nothing limits flow:other any more." in cli("limits", "clear", "flow:other").out
+
+
+def test_store_without_limits_says_how_to_set_one(cli: Cli, refund: str) -> None:
+    cli("run", refund, "--input", '{"order": "A1", "amount": 1}')
+    assert "holdfast limits set flow:NAME" in cli("limits", "list").out
+    assert cli("limits", "list", "--json").json == []
+
+
+def test_limit_that_means_nothing_is_refused(cli: Cli, jobs: str) -> None:
+    complains(cli("limits", "set", "refund", "--concurrency", "1"), 2, "'refund' names no limit", "flow:NAME")
+    complains(cli("limits", "set", "flow:jobs", "--rate", "soon"), 2, "'soon' is no rate", "100/min")
+    complains(cli("limits", "set", "flow:jobs", "--concurrency", "some"), 2, "'some' is not a number of runs")
+    complains(cli("limits", "set", "flow:jobs", "--concurrency", "-1"), 2, "'-1' is not a number of runs")
+    complains(cli("limits", "set", "flow:new"), 2, "nothing would limit 'flow:new'")
+    complains(cli("limits", "set", "flow:new/x", "--concurrency", "1"), 2, "no flow declares what divides")
+    complains(cli("limits", "clear", "flow:jobs"), 2, "nobody has set a limit 'flow:jobs' here")
+
+
+@pytest.mark.covers("FLEET-WORK-03")
+def test_run_waits_in_line_and_says_so_after_a_while(cli: Cli, jobs: str) -> None:
+    cli("limits", "set", "flow:jobs", "--concurrency", "0")
+    opened = Timer(2.8, _open)
+    opened.start()
+    said = cli("run", jobs, "--input", '{"who": "bob"}')
+    opened.join()
+    assert said.code == 0
+    assert "waits in line: flow:jobs lets 0 go on at once, and 0 do." in said.err
+    assert said.err.count("waits in line") == 1
+    assert "completed" in said.out
+
+
+def _open() -> None:
+    import asyncio
+
+    from holdfast import Holdfast
+
+    async def clear() -> None:
+        async with Holdfast() as house:
+            await (await house.limits()).clear("flow:jobs")
+
+    asyncio.run(clear())

@@ -14,7 +14,7 @@ from holdfast.checkpoint.keys import StaticKeys
 from holdfast.holds.acts.answers import Submission
 from holdfast.holds.linking.opening import Links
 from holdfast.runs.promoting import promote
-from holdfast.store.base import RunFilter
+from holdfast.store.base import RunFilter, Store
 from holdfast.store.copying import RULES
 from holdfast.types.status import RunStatus
 from tests.fleet.household import SETTINGS, Home, flows, furnish, portrait
@@ -111,12 +111,20 @@ async def test_numbers_are_never_given_twice_when_their_rows_went_before_the_mov
         assert fresh.key > max(row.key for row in rows)
 
 
-async def _fed(address: str, *, after: int = 0) -> list[Any]:
+async def _fed(address: str, *, after: int = 0, atleast: int = 3) -> list[Any]:
     """Some things happen, and somebody reads on from where he was."""
     async with Holdfast(address) as house:
         for _ in range(3):
             await asking().run({"text": "x"}, on=house)
-        return await (await house.service()).store.feed(after=after, limit=1000)
+        return await _feed((await house.service()).store, after, atleast)
+
+
+async def _feed(store: Store, after: int, atleast: int) -> list[Any]:
+    """Transactions of others on the same server may hold it back for a while."""
+    async with asyncio.timeout(20):
+        while len(found := await store.feed(after=after, limit=1000)) < atleast:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+    return found
 
 
 @pytest.mark.covers("FLEET-PROM-01")
@@ -127,10 +135,9 @@ async def test_readers_of_the_feed_go_on_from_their_position_when_the_store_move
     told = await _fed(source)
     for old, new in ((source, address), (address, back)):
         assert not (await promote(old, new)).anew
-        more = await _fed(new, after=told[2][0])
+        more = await _fed(new, after=told[2][0], atleast=len(told) - 3 + 3)
         assert more[: len(told) - 3] == told[3:], "nothing is missed, nothing comes twice"
-        assert len(more) > len(told) - 3, "and what happens there comes after it"
-        told = [*told[:3], *more]
+        told = [*told[:3], *more]  # and what happened there came after it
 
 
 @pytest.mark.covers("FLEET-PROM-02")
@@ -147,6 +154,6 @@ async def test_the_feed_is_placed_anew_when_the_server_is_behind_its_positions(
     assert moved.anew
     async with Holdfast(address) as house:
         store = (await house.service()).store
-        feed = await store.feed(after=0, limit=1000)
+        feed = await _feed(store, 0, len(before))
         assert [row[1:] for row in feed] == [row[1:] for row in before]
         assert (await store.examine(deep=True)).problems == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -101,6 +102,17 @@ async def test_blocked_loop_does_not_answer(tmp_path: Path, address: str) -> Non
             assert not asking.done()
             held.unlink()
             assert (await asking)[0] == 200
+
+
+async def test_worker_without_its_heartbeat_is_not_well(address: str) -> None:
+    async with Holdfast(address) as house, Worker(on=house, probe=(health := Health("0"))) as worker:
+        assert worker._worker is not None
+        heart = worker._worker.runtime._heart = threading.Thread(target=bool)
+        heart.start()
+        heart.join()
+        code, said = await fetch(health.port, "/healthz")
+        assert (code, json.loads(said)["alive"]) == (503, False)
+        assert (await fetch(health.port, "/readyz"))[0] == 503
 
 
 async def test_port_that_is_taken_is_refused_before_any_work(address: str) -> None:

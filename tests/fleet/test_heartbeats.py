@@ -27,8 +27,8 @@ async def is_over(service: RunService, *runs: RunId) -> bool:
 async def test_paused_worker_stops_when_another_took_its_run(
     tmp_path: Path, address: str, blocks: bool
 ) -> None:
-    """Paused past its lease in the middle of a step. When it goes on its handler is cancelled, or what it
-    has to write is refused where it could not be."""
+    """Paused past its lease in the middle of a step. When it goes on its handler is cancelled; where that
+    cannot be, because it ends at that very moment, what it has to write is refused."""
     with Crew(tmp_path, address) as crew:
         async with Holdfast(address, settings=RunSettings(**settings())) as house:
             service = await house.service()
@@ -39,16 +39,20 @@ async def test_paused_worker_stops_when_another_took_its_run(
             stop(first)
             second = await crew.start("--lease", "2s", "--name", "second")
             await until(lambda: is_over(service, row.id), "the second finished it")
-            held.unlink()
             before = await service.get(row.id)
+            if blocks:
+                held.unlink()
             go_on(first)
             await until(lambda: "went on elsewhere" in crew.said(first), "the first knows")
+            held.unlink(missing_ok=True)
             after = await service.get(row.id)
             state = (await service.latest(row.id)).state
             more, _ = await service.create(crew.flow("jobs").program(), {"job": "k"})
             await until(lambda: is_over(service, more.id), "one of them does the next")
     assert (after.head, after.term, after.recoveries) == (before.head, before.term, 1)
     assert (state["thought_by"], state["acted_by"]) == (second.pid, second.pid)
+    assert (("j", first.pid) in crew.ledger("stopped")) is not blocks
+    assert (("j", first.pid) in crew.ledger("thought")) is blocks
     assert crew.ledger("act")[0] == ("j", second.pid)
     assert [job for job, _ in crew.ledger("act")] == ["j", "k"]
     assert first.poll() == -signal.SIGKILL  # by the test, at its end: it stayed alive and well
@@ -81,7 +85,7 @@ async def test_worker_that_is_told_to_stop_finishes_its_steps_and_gives_its_runs
             left = [row.pid for row in await service.store.workers()]
     assert told.draining
     assert left == [second.pid]
-    assert took < 5
+    assert took < 15
     assert {row.recoveries for row in rows} == {0}
     # Each step was done once, by whoever had begun it.
     assert sorted(crew.ledger("thought")) == sorted(crew.ledger("think"))
@@ -105,8 +109,8 @@ async def test_run_of_a_killed_worker_is_finished_within_seconds(tmp_path: Path,
             took = time.monotonic() - began
             after = await service.get(row.id)
             deaths = await service.store.deaths(row.id)
-    # The lease, a third of it until somebody looks, and the run itself.
-    assert took < 2 + 2 / 3 + 3
+    # The lease, a third of it until somebody looks, the run itself; and a machine that is busy with others.
+    assert took < 2 + 2 / 3 + 6
     assert (after.recoveries, len(deaths)) == (1, 1)
     assert crew.ledger("act") == [("j", second.pid)]
 
@@ -141,7 +145,8 @@ async def test_run_is_kept_for_a_short_wait_and_parked_after_a_long_one(tmp_path
     # The one more says that it was taken up again.
     assert told[1].count("run.resumed") == 1
     assert told[0] == [kind for kind in told[1] if kind != "run.resumed"]
-    for state in states:
-        del state["decision_result"]["resolved_at"]
-    assert states[0] == states[1]
-    assert states[0]["after"] == "yes"
+    results = [
+        {**state, "decision_result": {**state["decision_result"], "resolved_at": 0}} for state in states
+    ]
+    assert results[0] == results[1]
+    assert results[0]["after"] == "yes"

@@ -44,7 +44,9 @@ WITH made AS ({_INSERT}), written AS (
 ), told AS ({_TELL})
 SELECT key FROM made"""
 _CREATE_BARE = f"WITH made AS ({_INSERT}), told AS ({_TELL}) SELECT key FROM made"
-_EARLIER = f"SELECT {COLUMNS} FROM @runs WHERE tenant = ? AND flow = ? AND idempotency_key = ?"
+# Locked: then the commit waits for a synchronous standby, which may not have heard of the earlier run yet.
+_EARLIER = f"""
+SELECT {COLUMNS} FROM @runs WHERE tenant = ? AND flow = ? AND idempotency_key = ? FOR KEY SHARE"""
 _SUPERSEDE = """
 UPDATE @runs SET status = 'cancelled', worker = NULL, lease_until = NULL, ready_at = NULL,
                  ended_at = ?, updated_at = ?
@@ -117,7 +119,7 @@ async def _earlier(conn: Conn, new: NewRun) -> Row:
     found = None
     if new.idempotency_key is not None:
         found = await conn.row(_EARLIER, new.tenant, new.flow, new.idempotency_key)
-    found = found or await conn.row(BY_ID, new.id)
+    found = found or await conn.row(f"{BY_ID} FOR KEY SHARE", new.id)
     assert found is not None
     return found
 

@@ -1,0 +1,57 @@
+"""Failovers again and again, and what a synchronous standby that is away means. With the soak."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import StoreUnavailableError
+from holdfast.store.open import open_store
+from holdfast.testing.conformance.kit import StoreKit
+from tests.fleet.pairs import cut_off, pair
+from tests.fleet.test_failover import fail_over, quick
+from tests.services.pgcluster import hosts
+from tests.services.postgres import with_setting
+
+pytestmark = [pytest.mark.anyio, pytest.mark.soak]
+
+
+@pytest.mark.covers("FLEET-PG-07")
+@pytest.mark.parametrize("seed", range(10))
+async def test_nothing_acknowledged_is_lost_whenever_the_primary_dies(tmp_path: Path, seed: int) -> None:
+    """Each time with another share of the work done."""
+    runs = random.Random(seed).randrange(20, 120)
+    with pair(synchronous=True) as (first, second):
+        took = await fail_over(first, second, hosts(first, second), tmp_path / "ledger", runs=runs)
+    print(f"{runs} runs; the next one had ended {took:.1f} s after the primary died")
+
+
+@pytest.mark.covers("FLEET-PG-07")
+async def test_nothing_is_acknowledged_a_second_time_while_no_standby_has_it() -> None:
+    """The first time it was committed here and the wait for the standby was given up: it is seen here, but
+    would be lost in a failover. Calling again must wait too."""
+    with pair(synchronous=True) as (first, second):
+        address = with_setting(hosts(first, second), statement_timeout="1", look="9")
+        kit = StoreKit(lambda clock: open_store(address, clock=clock))
+        await kit.start()
+        try:
+            lease = await kit.claimed()
+            await quick(cut_off, second)
+            new = kit.new_run(idempotency_key="once")
+            for _ in range(2):
+                with pytest.raises(StoreUnavailableError, match="too long"):
+                    await kit.store.create(new)
+                with pytest.raises(StoreUnavailableError, match="too long"):
+                    await kit.settle(lease, kit.record(1))
+            assert first.sql(f"SELECT count(*) FROM holdfast.runs WHERE id = '{new.id}'").strip() == "1"
+            began = time.monotonic()
+            first.sql("SET synchronous_commit = local", "ALTER SYSTEM SET synchronous_standby_names = ''")
+            first.sql("SELECT pg_reload_conf()")
+            assert (await kit.store.create(new))[1] is False
+            await kit.written(lease, kit.record(1))
+            assert time.monotonic() - began < 10
+        finally:
+            await kit.stop()

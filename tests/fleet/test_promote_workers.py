@@ -19,6 +19,7 @@ from holdfast.store.base import RunFilter
 from holdfast.types.status import RunStatus
 from tests.fleet.household import shipping
 from tests.fleet.serve import SETTINGS, orders
+from tests.fleet.test_promote_resume import counting
 
 pytestmark = pytest.mark.anyio
 
@@ -133,7 +134,7 @@ def slow(began: asyncio.Event) -> Flow:
     return flow
 
 
-QUICK = RunSettings(lease_ttl=0.9, lease_margin=0.2, poll=0.05, grace=0.2)
+QUICK = RunSettings(lease_ttl=0.9, lease_margin=0.2, poll=0.05)
 
 
 @pytest.mark.covers("FLEET-PROM-01", "FLEET-PROM-02")
@@ -148,14 +149,14 @@ async def test_a_worker_that_does_not_end_is_waited_for_and_then_fenced_by_force
     async with Holdfast(source, settings=QUICK) as house:
         service = await house.service()
         row, _ = await service.create(flow.program(), {"here": "old"})
-        worker = Worker(flow, on=house, poll=0.05, grace=0.2)
+        worker = Worker(flow, on=house, poll=0.05, grace=60)  # it lets its step end, however long that takes
         serving = asyncio.create_task(worker.serve())
         await began.wait()
         held: list[Step] = []
         with pytest.raises(RunBusyError, match=r"still had runs of .* \(1\)\. Nothing was moved"):
-            await promote(source, target, wait=0.3, tell=held.append)
+            await promote(source, target, wait=1.0, tell=held.append)
         assert [each.runs for each in held[0].held] == [1]
-        # As if nothing had happened: it still has its lease, and others can be started.
+        # As if nothing had happened to the store: the run is still with its worker, others can be started.
         assert (await service.get(row.id)).term == 1
         assert not serving.done()
         await service.create(flow.program(), {"here": "new"}, lane="elsewhere")
@@ -197,3 +198,34 @@ async def test_a_worker_on_the_target_waits_until_it_is_whole(tmp_path: Path, ad
             async with asyncio.timeout(15):
                 while not await completed(store):  # noqa: ASYNC110
                     await asyncio.sleep(0.05)
+
+
+@pytest.mark.covers("FLEET-PROM-01")
+@pytest.mark.parametrize("way", ["there", "back"])
+async def test_runs_that_are_held_hot_are_parked_at_once_when_their_store_moves(
+    tmp_path: Path, address: str, way: str
+) -> None:
+    """A worker that finds nothing to claim hears of the move when it next says that it is there."""
+    file = f"sqlite:{tmp_path}/runs.db"
+    source, target = (file, address) if way == "there" else (address, file)
+    flow = counting()
+    async with Holdfast(source, settings=QUICK) as house:
+        service = await house.service()
+        row, _ = await service.create(flow.program(), {"n": 1})
+        worker = Worker(flow, on=house, poll=0.05, hot_hold=600)
+        serving = asyncio.create_task(worker.serve())
+        async with asyncio.timeout(10):
+            while not await service.holds():  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        await promote(source, target, wait=8)
+        with pytest.raises(StoreMovedError):
+            await serving
+        await worker.close()
+        with pytest.raises(StoreMovedError, match="was moved to"):
+            await Worker(flow, on=house, name="late").serve()
+    async with Holdfast(target, settings=QUICK) as house:
+        service = await house.service()
+        assert (await service.get(row.id)).worker is None
+        (hold,) = await service.holds()
+        await service.answer(hold.id, "yes")
+        assert (await flow.resume(row.id, on=house)).completed

@@ -46,9 +46,10 @@ WHERE n.nspname = ? AND c.relkind IN ('r', 'p') AND NOT c.relispartition ORDER B
 _TRIGGERS = """
 SELECT t.tgname, c.relname FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid
 JOIN pg_namespace AS n ON n.oid = c.relnamespace
-WHERE n.nspname = ? AND t.tgname IN ('moved', 'moved_claims', 'moved_starts') AND NOT t.tgisinternal
-AND NOT c.relispartition"""
+WHERE n.nspname = ? AND NOT t.tgisinternal AND NOT c.relispartition
+AND t.tgname IN ('moved', 'moved_claims', 'moved_starts', 'moved_presence')"""
 _UNGUARDED = frozenset(LEFT) - {"workers"}
+# No run gets a worker. Who has nothing to claim hears of it when it next says that it is there.
 _CLAIMS = (
     """
 CREATE TRIGGER moved_claims BEFORE UPDATE OF worker ON @runs FOR EACH ROW
@@ -56,6 +57,9 @@ WHEN (NEW.worker IS NOT NULL AND (OLD.worker IS NULL OR OLD.term <> NEW.term)) E
     """
 CREATE TRIGGER moved_starts BEFORE INSERT ON @runs FOR EACH ROW
 WHEN (NEW.worker IS NOT NULL) EXECUTE FUNCTION @moved()""",
+    """
+CREATE TRIGGER moved_presence BEFORE INSERT OR UPDATE ON @workers FOR EACH STATEMENT
+EXECUTE FUNCTION @moved()""",
 )
 _GUARD = """
 CREATE TRIGGER moved BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON @{table}

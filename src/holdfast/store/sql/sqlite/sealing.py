@@ -23,11 +23,16 @@ CREATE TABLE IF NOT EXISTS moved_tables (
 ) STRICT, WITHOUT ROWID"""
 _TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
 _UNGUARDED = frozenset(LEFT) - {"workers", "hold_shares"}
+# No run gets a worker. Who has nothing to claim hears of it when it next says that it is there.
 _CLAIMS = """
 CREATE TRIGGER moved_claims BEFORE UPDATE OF worker ON runs
 WHEN NEW.worker IS NOT NULL AND (OLD.worker IS NULL OR OLD.term <> NEW.term)
 BEGIN SELECT RAISE(ABORT, {said}); END;
 CREATE TRIGGER moved_starts BEFORE INSERT ON runs WHEN NEW.worker IS NOT NULL
+BEGIN SELECT RAISE(ABORT, {said}); END;
+CREATE TRIGGER moved_arrivals BEFORE INSERT ON workers
+BEGIN SELECT RAISE(ABORT, {said}); END;
+CREATE TRIGGER moved_presence BEFORE UPDATE ON workers
 BEGIN SELECT RAISE(ABORT, {said}); END"""
 _GUARD = """
 CREATE TRIGGER moved_{verb}_{table} BEFORE {verb} ON {table} {when}

@@ -112,7 +112,9 @@ class Pools:
                     # The server became a replica, and has refused: each connection is made anew, and looks
                     # for the primary.
                     await self._expire()
-                if tries < _TRIES and isinstance(error, (*again, _READ_ONLY)):
+                # Who says nothing has been waited for already: once more, and then somebody is told.
+                most = 2 if isinstance(error, TimeoutError) else _TRIES
+                if tries < most and isinstance(error, (*again, _READ_ONLY)):
                     await asyncio.sleep(0.01 * tries)
                     continue
                 raise translated(error, self._settings.shown) from error

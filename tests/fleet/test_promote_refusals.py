@@ -16,6 +16,7 @@ from holdfast.errors import (
     HoldfastError,
     InputError,
     SettingsError,
+    StoreBusyError,
     StoreError,
     StoreFillingError,
     StoreMovedError,
@@ -106,6 +107,23 @@ async def test_a_move_is_refused_in_a_sentence_and_nothing_is_changed(
     await refused(source, nowhere, StoreUnavailableError, "cannot be reached")
     assert await looked(source) == before
     assert _execute(tmp_path, "SELECT name FROM sqlite_schema WHERE name GLOB 'moved*'") == []
+
+
+@pytest.mark.covers("FLEET-PROM-02")
+async def test_a_source_that_somebody_keeps_locked_is_left_as_it_was(
+    tmp_path: Path, source: str, address: str
+) -> None:
+    before = await filled(source, 2)
+    conn = apsw.Connection(str(tmp_path / "runs.db"))
+    conn.execute("BEGIN IMMEDIATE")
+    await refused(
+        f"{source}?busy_timeout=0.2", address, StoreBusyError, "runs.db is locked by another process"
+    )
+    conn.execute("ROLLBACK")
+    conn.close()
+    assert await looked(source) == before
+    await promote(source, address)
+    assert await looked(address) == before
 
 
 @pytest.mark.covers("FLEET-PROM-02")
@@ -201,6 +219,10 @@ def test_the_command_tells_what_it_does(cli: Cli, source: str, address: str, tmp
 
     back = json.loads(cli("promote", secret, f"sqlite:{tmp_path}/back.db", "--json").out)
     assert {each["table"] for each in back["tables"]} == {rule.table for rule in RULES}
+    for moved, place in ((source, address.partition("?")[0]), (address, "back.db")):
+        said = cli("doctor", "--store", moved)
+        assert said.code == 0, "what keeps writers away is no drift"
+        assert f"was moved to {place}" in said.out or f"{place}, begun" in said.out
     undone = cli("promote", "--undo", secret, f"sqlite:{tmp_path}/back.db")
     assert undone.code == 4
     for said in (dry, done, listed, late, undone):

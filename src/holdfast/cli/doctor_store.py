@@ -11,9 +11,10 @@ from pathlib import Path
 
 from holdfast._version import __version__
 from holdfast.checkpoint.encrypt import header_of
+from holdfast.cli.doctor_moved import of_move
 from holdfast.cli.doctor_servers import of_servers
 from holdfast.cli.findings import FAIL, OK, WARN, Finding, few
-from holdfast.cli.opening import file_of_store
+from holdfast.cli.opening import address_of, file_of_store
 from holdfast.config import ENVIRONMENT
 from holdfast.errors import BlobMissingError, StoreError
 from holdfast.runs.service import RunService
@@ -79,6 +80,9 @@ def _room(file: Path) -> Finding:
 
 async def of_store(service: RunService, store: str | None, *, deep: bool) -> AsyncIterator[Finding]:
     facts = await service.store.examine(deep=deep)
+    moved = await of_move(address_of(store))
+    if moved is not None:
+        yield moved
     yield _schema(facts)
     yield _drift(facts)
     yield _structure(facts, deep=deep)

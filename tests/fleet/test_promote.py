@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import apsw
@@ -21,6 +22,7 @@ from tests.fleet.household import SETTINGS, Home, flows, furnish, portrait
 from tests.flows.test_long_lists import LONG, growing
 from tests.keeping.canary import ring
 from tests.keeping.test_hold_encryption import asking
+from tests.services import pgbouncer, postgres
 
 pytestmark = pytest.mark.anyio
 
@@ -157,3 +159,15 @@ async def test_the_feed_is_placed_anew_when_the_server_is_behind_its_positions(
         feed = await _feed(store, 0, len(before))
         assert [row[1:] for row in feed] == [row[1:] for row in before]
         assert (await store.examine(deep=True)).problems == []
+
+
+@pytest.mark.covers("FLEET-PROM-01", "FLEET-PROM-03")
+async def test_a_store_moves_through_a_pooler(tmp_path: Path) -> None:
+    source, back = f"sqlite:{tmp_path}/runs.db", f"sqlite:{tmp_path}/back.db"
+    told = await _fed(source)
+    with pgbouncer.pooler() as pooled:
+        target = postgres.with_setting(pooled, schema=f"t_{token_hex(4)}")
+        await promote(source, target)
+        await promote(target, back)
+    async with Holdfast(back) as house:
+        assert await _feed((await house.service()).store, 0, 3) == told

@@ -116,9 +116,11 @@ async def test_a_source_that_somebody_keeps_locked_is_left_as_it_was(
     before = await filled(source, 2)
     conn = apsw.Connection(str(tmp_path / "runs.db"))
     conn.execute("BEGIN IMMEDIATE")
-    await refused(
-        f"{source}?busy_timeout=0.2", address, StoreBusyError, "runs.db is locked by another process"
-    )
+    locked = f"{source}?busy_timeout=0.2"
+    await refused(locked, address, StoreBusyError, "runs.db is locked by another process")
+    half = half_of_move(address)
+    assert await half.mark() is None
+    await half.close()
     conn.execute("ROLLBACK")
     conn.close()
     assert await looked(source) == before

@@ -132,9 +132,17 @@ class _Move:
             there = await self._begin(mark)
         self.mark = mark or replace(there, state="closing", peer=self._new.where, at=await self._old.now())
         if mark is None:
-            await self._old.stop_claims(self.mark)
+            await self._stop_claims()
         self.mark = replace(self.mark, anew=there.anew)
         return True
+
+    async def _stop_claims(self) -> None:
+        """A source that cannot be written to leaves the target as it was."""
+        try:
+            await self._old.stop_claims(self.mark)
+        except StoreError:
+            await self._new.clear()
+            raise
 
     async def _demand_arrived(self) -> None:
         if await is_empty(self._new) and not await is_empty(self._old):

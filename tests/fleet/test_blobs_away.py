@@ -87,7 +87,7 @@ async def completed(service: RunService, run: str) -> bool:
 
 
 @pytest.mark.covers("FLEET-DEGR-03", "FLEET-DEGR-04")
-@pytest.mark.parametrize("patience", [300.0, 0.0])
+@pytest.mark.parametrize("patience", [300.0, pytest.param(0.0, marks=pytest.mark.soak)])
 async def test_only_who_has_large_values_waits_when_the_blob_store_is_away(
     house: Holdfast, elsewhere: Elsewhere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture, patience: float,

@@ -44,7 +44,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("cut", "after the handler"),
         ("locked", "after the handler"),
-        ("locked", "before the intent"),
+        pytest.param("locked", "before the intent", marks=pytest.mark.soak),
         pytest.param("cut", "before the intent", marks=pytest.mark.soak),
         pytest.param("cut", "at the park", marks=pytest.mark.soak),
         pytest.param("locked", "at the park", marks=pytest.mark.soak),

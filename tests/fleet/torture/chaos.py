@@ -117,14 +117,23 @@ class Chaos:
         """Long enough to lose every lease; then it wakes and believes that it still has them."""
         held = await self._stopped(member)
         await asyncio.sleep(TTL * self.dice.uniform(1.6, 2.2))
-        sql = "SELECT id, term FROM holdfast.runs WHERE id = ANY($1)"
-        now = {str(row["id"]): row["term"] for row in await self.fleet.ask(sql, list(held))}
-        lost = [run for run, term in held.items() if now.get(run, term) > term]
+        lost = await self._lost(held)
         self.fleet.signal(member, signal.SIGCONT)
         member.paused = False
         self._note("pause", member, f"SIGSTOP with {len(held)} runs, {len(lost)} went on elsewhere")
         self.counts["pause that lost leases"] += bool(lost)
         self.counts["leases lost by pauses"] += len(lost)
+
+    async def _lost(self, held: dict[str, int]) -> list[str]:
+        """Which of them have another term by now. The others are busy, or the server is down: a while more."""
+        sql = "SELECT id, term FROM holdfast.runs WHERE id = ANY($1)"
+        for _ in range(12 if held else 0):
+            now = {str(row["id"]): row["term"] for row in await self.fleet.ask(sql, list(held))}
+            lost = [run for run, term in held.items() if now.get(run, term) > term]
+            if lost:
+                return lost
+            await asyncio.sleep(0.4)
+        return []
 
     async def _stopped(self, member: Member) -> dict[str, int]:
         """SIGSTOP at a moment when it has something to lose, if there is one within a while."""

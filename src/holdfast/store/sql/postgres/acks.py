@@ -7,6 +7,8 @@ holds it against the new primary before it does anything else there.
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
@@ -26,14 +28,15 @@ _Newest = tuple[int, int, int, str, int]  # head, the term and instant of that r
 
 
 class Acks:
-    """Written on whatever loop, without a lock: each entry is replaced as a whole."""
+    """Written on whatever loop and thread uses the store."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
-        self._runs: dict[RunId, _Newest] = {}
-        self._terms: dict[RunId, int] = {}
-        self._mail: dict[RunId, tuple[int, int]] = {}
-        self._holds: dict[HoldId, tuple[RunId, int, int]] = {}
+        self._lock = threading.Lock()
+        self._runs: OrderedDict[RunId, _Newest] = OrderedDict()
+        self._terms: OrderedDict[RunId, int] = OrderedDict()
+        self._mail: OrderedDict[RunId, tuple[int, int]] = OrderedDict()
+        self._holds: OrderedDict[HoldId, tuple[RunId, int, int]] = OrderedDict()
 
     # ------------------------------------------------------------------ remembering
     def settled(self, batches: Sequence[RunBatch], answers: Sequence[SettleAnswer]) -> None:
@@ -44,6 +47,8 @@ class Acks:
                 self._put(self._runs, lease.run, (last.seq, last.term, last.at, lease.worker, events))
 
     def created(self, new: NewRun) -> None:
+        if not new.first:
+            return
         last = new.first[-1]
         events = sum(record.events for record in new.first)
         self._put(self._runs, new.id, (last.seq, last.term, last.at, new.claimed_by or "", events))
@@ -52,15 +57,8 @@ class Acks:
         for lease in leases:
             self._put(self._terms, lease.run, lease.term)
 
-    async def sending(
-        self, conn: Conn, run: RunId, now: int, send: Callable[[Conn], Awaitable[bool]]
-    ) -> bool:
-        """Within a transaction: how many messages the run has then."""
-        sent = await send(conn)
-        found = await conn.row("SELECT inbox_seq FROM @runs WHERE id = ?", run) if sent else None
-        if found is not None:
-            self._put(self._mail, run, (found[0], now))
-        return sent
+    def mailed(self, run: RunId, count: int, at: int) -> None:
+        self._put(self._mail, run, (count, at))
 
     def changed(self, hold: HoldRow) -> None:
         self._put(self._holds, hold.id, (hold.run, hold.version, hold.updated_at))
@@ -69,12 +67,14 @@ class Acks:
         for known in (self._runs, self._terms, self._mail):
             known.pop(run, None)
 
-    def _put(self, known: dict[Any, Any], key: str, value: Any) -> None:
-        """The one that was not touched for longest goes."""
-        known.pop(key, None)
-        known[key] = value
-        if len(known) > self._most:
-            known.pop(next(iter(known)), None)
+    def _put(self, known: OrderedDict[Any, Any], key: str, value: Any) -> None:
+        """The one that was not touched for longest goes. (A plain dict takes long to find its oldest entry
+        where many before it were deleted.)"""
+        with self._lock:
+            known[key] = value
+            known.move_to_end(key)
+            if len(known) > self._most:
+                known.popitem(last=False)
 
     # ------------------------------------------------------------------ after a failover
     async def verify(self, conn: Conn, now: Callable[[], int | None]) -> list[Acknowledged]:
@@ -92,21 +92,26 @@ class Acks:
         self._terms.clear()
         for missing in lost:
             self.deleted(missing.run)
-            self._holds = {hold: told for hold, told in self._holds.items() if told[0] != missing.run}
+            if missing.hold is not None:
+                self._holds.pop(missing.hold, None)
         return lost
 
     def _all(self) -> list[Acknowledged]:
+        with self._lock:
+            return self._copied()
+
+    def _copied(self) -> list[Acknowledged]:
         runs = [
             Acknowledged(run=run, head=head, term=term, at=at, worker=worker, events=events)
-            for run, (head, term, at, worker, events) in self._runs.copy().items()
+            for run, (head, term, at, worker, events) in self._runs.items()
         ]
         mail = [
             Acknowledged(run=run, head=0, term=0, at=at, mail=count)
-            for run, (count, at) in self._mail.copy().items()
+            for run, (count, at) in self._mail.items()
         ]
         holds = [
             Acknowledged(run=run, head=0, term=0, at=at, hold=hold, version=version)
-            for hold, (run, version, at) in self._holds.copy().items()
+            for hold, (run, version, at) in self._holds.items()
         ]
         return runs + mail + holds
 
@@ -116,6 +121,14 @@ class Acks:
             row = await losing.stop(conn, now, missing)
         if row is not None:
             log.error("run %s stops. %s", row.id, row.error, extra={"run": row.id, "seq": row.head})
+
+
+async def counted(conn: Conn, run: RunId, send: Callable[[Conn], Awaitable[bool]]) -> tuple[bool, int]:
+    """Within a transaction: whether it was sent, and how many messages the run has then."""
+    if not await send(conn):
+        return False, 0
+    found = await conn.row("SELECT inbox_seq FROM @runs WHERE id = ?", run)
+    return True, 0 if found is None else found[0]
 
 
 def _tell_gone(missing: Acknowledged) -> None:

@@ -35,7 +35,7 @@ from holdfast.store.sql.postgres import (
     reclaim,
     runs,
 )
-from holdfast.store.sql.postgres.acks import Acks
+from holdfast.store.sql.postgres.acks import Acks, counted
 from holdfast.store.sql.postgres.address import Settings
 from holdfast.store.sql.postgres.arriving import Arrivals
 from holdfast.store.sql.postgres.beats import Beats
@@ -279,7 +279,10 @@ class PostgresStore(Holding, Gating, Scheduling, Fleet):
         given = {"run": run, "kind": kind, "payload": payload, "dedupe": dedupe, "event": event}
         now = self.now()
         send = partial(inbox.send, now=now, **given)
-        return await self._write(partial(self._acks.sending, run=run, now=now, send=send), wakes=True)
+        sent, count = await self._write(partial(counted, run=run, send=send), wakes=True)
+        if sent:
+            self._acks.mailed(run, count, now)
+        return sent
 
     async def pending(self, run: RunId) -> tuple[int, list[InboxRow]]:
         return await self._pools.read(partial(inbox.pending, run=run))

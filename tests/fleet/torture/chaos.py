@@ -125,7 +125,7 @@ class Chaos:
         self.counts["leases lost by pauses"] += len(lost)
 
     async def _lost(self, held: dict[str, int]) -> list[str]:
-        """Which of them have another term by now. The others are busy, or the server is down: a while more."""
+        """Which of them have another term by now. Others are busy, or the server is down: a while more."""
         sql = "SELECT id, term FROM holdfast.runs WHERE id = ANY($1)"
         for _ in range(12 if held else 0):
             now = {str(row["id"]): row["term"] for row in await self.fleet.ask(sql, list(held))}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import time
 from pathlib import Path
@@ -9,11 +10,14 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import StoreUnavailableError
+from holdfast.store.base import Capability
 from holdfast.store.open import open_store
 from holdfast.testing.conformance.kit import StoreKit
+from holdfast.testing.proxy import Proxy
 from tests.fleet.pairs import cut_off, pair
-from tests.fleet.test_failover import fail_over, quick
-from tests.services.pgcluster import hosts
+from tests.fleet.test_failover import CAUGHT_UP, fail_over, quick
+from tests.services.pgbouncer import pooler
+from tests.services.pgcluster import Cluster, hosts
 from tests.services.postgres import with_setting
 
 pytestmark = [pytest.mark.anyio, pytest.mark.soak]
@@ -27,6 +31,43 @@ async def test_nothing_acknowledged_is_lost_whenever_the_primary_dies(tmp_path: 
     with pair(synchronous=True) as (first, second):
         took = await fail_over(first, second, hosts(first, second), tmp_path / "ledger", runs=runs)
     print(f"{runs} runs; the next one had ended {took:.1f} s after the primary died")
+
+
+@pytest.mark.covers("FLEET-PG-07")
+async def test_old_primary_is_refused_behind_a_pooler() -> None:
+    """There a connection may lead elsewhere from one transaction to the next: it is asked now and then."""
+    with pair(synchronous=False) as (first, second):
+        async with Proxy(f"127.0.0.1:{first.port}") as proxy:
+            with pooler(to=f"postgresql://postgres@{proxy.address}/postgres") as behind:
+                address = with_setting(behind, look="0.2", settling="0")
+                kit = StoreKit(lambda clock: open_store(address, clock=clock))
+                await kit.start()
+                try:
+                    assert Capability.notifies not in kit.store.capabilities
+                    run = (await kit.created()).id
+                    await quick(first.wait_for, CAUGHT_UP)
+                    await quick(second.promote)
+                    await lead(proxy, second)
+                    assert (await kit.row(run)).head == 0
+                    await kit.created()
+                    await lead(proxy, first)
+                    with pytest.raises(StoreUnavailableError, match="old primary"):
+                        await kit.row(run)
+                    with pytest.raises(StoreUnavailableError, match="old primary"):
+                        await kit.created()
+                    assert first.sql("SELECT count(*) FROM holdfast.runs").strip() == "1"
+                    await lead(proxy, second)
+                    await kit.created()
+                    assert second.sql("SELECT count(*) FROM holdfast.runs").strip() == "3"
+                finally:
+                    await kit.stop()
+
+
+async def lead(proxy: Proxy, server: Cluster) -> None:
+    """The pooler's own connections go there from now on; those to the pooler live on."""
+    proxy.switch(f"127.0.0.1:{server.port}")
+    proxy.cut()
+    await asyncio.sleep(0.5)
 
 
 @pytest.mark.covers("FLEET-PG-07")

@@ -29,12 +29,13 @@ default_pool_size = 4
 
 
 @contextmanager
-def pooler(mode: str = "transaction") -> Iterator[str]:
-    """The address of the test database through it. Few connections behind it: clients have to share."""
+def pooler(mode: str = "transaction", to: str | None = None) -> Iterator[str]:
+    """The address of the test database (or `to`) through it. Few connections behind it: clients have to
+    share."""
     program = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
     if program is None:
         absent("pgbouncer", "pgbouncer is not installed")
-    parts = urlsplit(postgres.database())
+    parts = urlsplit(to or postgres.database())
     folder, port = Path(tempfile.mkdtemp(prefix="holdfast-pool-", dir="/tmp")), free_port()
     config = CONFIG.format(
         name=parts.path[1:],

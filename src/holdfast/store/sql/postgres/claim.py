@@ -17,10 +17,13 @@ from holdfast.types.status import RunStatus
 
 ROUNDS = 5
 
-_READY = """runs.worker IS NULL AND runs.ready_at <= t.now
+# Asked for as single values: joined, they would hide from the planner how many runs there are, and it would
+# read them all instead of the first in the index.
+_READY = """runs.worker IS NULL AND runs.ready_at <= (SELECT now FROM t)
 AND runs.status NOT IN ('completed', 'failed', 'cancelled')"""
-_SERVED = """(t.lanes IS NULL OR runs.lane = ANY(t.lanes))
-AND (t.versions IS NULL OR runs.version = ANY(t.versions)) AND runs.key <> ALL (t.tried)"""
+_SERVED = """((SELECT lanes FROM t) IS NULL OR runs.lane = ANY((SELECT lanes FROM t)::text[]))
+AND ((SELECT versions FROM t) IS NULL OR runs.version = ANY((SELECT versions FROM t)::text[]))
+AND runs.key <> ALL ((SELECT tried FROM t)::bigint[])"""
 _FREE = f"{_READY} AND runs.gate = '' AND {_SERVED}"
 _LINED = f"{_READY} AND runs.gate <> '' AND {_SERVED}"
 # As in the index: what runs have in common that the same first gate lets pass or not (`porter.line_of`).
@@ -28,33 +31,35 @@ _SIGN = "(CASE WHEN runs.status = 'pending' THEN '+' ELSE '-' END"
 _LINE = f"{_SIGN} || split_part(runs.gate, '/', 1))"
 # First which priorities, tenants and lines there are, one step into the index for each.
 _GROUPS = f"""
-WITH RECURSIVE t AS (
+WITH RECURSIVE t AS MATERIALIZED (
     SELECT @now(?::bigint) AS now, ?::text[] AS lanes, ?::text[] AS versions, ?::bigint[] AS tried
 ), groups AS (
-    (SELECT runs.urgency, runs.tenant FROM @runs AS runs, t WHERE {_FREE}
+    (SELECT runs.urgency, runs.tenant FROM @runs AS runs WHERE {_FREE}
      ORDER BY runs.urgency, runs.tenant LIMIT 1)
     UNION ALL
     SELECT found.urgency, found.tenant FROM groups CROSS JOIN LATERAL (
-        SELECT runs.urgency, runs.tenant FROM @runs AS runs, t
+        SELECT runs.urgency, runs.tenant FROM @runs AS runs
         WHERE {_FREE} AND (runs.urgency, runs.tenant) > (groups.urgency, groups.tenant)
         ORDER BY runs.urgency, runs.tenant LIMIT 1) AS found
 ), lines AS (
-    (SELECT runs.urgency, runs.tenant, {_LINE} AS line FROM @runs AS runs, t WHERE {_LINED}
+    (SELECT runs.urgency, runs.tenant, {_LINE} AS line FROM @runs AS runs WHERE {_LINED}
      ORDER BY runs.urgency, runs.tenant, {_LINE} LIMIT 1)
     UNION ALL
     SELECT found.urgency, found.tenant, found.line FROM lines CROSS JOIN LATERAL (
-        SELECT runs.urgency, runs.tenant, {_LINE} AS line FROM @runs AS runs, t
+        SELECT runs.urgency, runs.tenant, {_LINE} AS line FROM @runs AS runs
         WHERE {_LINED} AND (runs.urgency, runs.tenant, {_LINE}) > (lines.urgency, lines.tenant, lines.line)
         ORDER BY runs.urgency, runs.tenant, {_LINE} LIMIT 1) AS found
+), leased AS MATERIALIZED (
+    SELECT tenant, count(*) AS running FROM @runs WHERE worker IS NOT NULL GROUP BY tenant
 )"""
-_OF_TENANT = """
-       (SELECT count(*) FROM @runs AS runs WHERE runs.worker IS NOT NULL AND runs.tenant = groups.tenant),
-       coalesce((SELECT turn FROM @turns AS turns WHERE turns.tenant = groups.tenant), 0)"""
+_STANDING = "coalesce(leased.running, 0), coalesce(turns.turn, 0)"
+_OF_TENANT = """LEFT JOIN leased ON leased.tenant = groups.tenant
+LEFT JOIN @turns AS turns ON turns.tenant = groups.tenant"""
 # Then a few runs of each group, with the lines, of which nothing is looked at yet.
 _CANDIDATES = f"""{_GROUPS}
-SELECT groups.urgency, groups.tenant, found.ready_at, found.key, {_OF_TENANT}, '' AS gate, false AS starts
-FROM groups CROSS JOIN LATERAL (
-    SELECT runs.ready_at, runs.key FROM @runs AS runs, t
+SELECT groups.urgency, groups.tenant, found.ready_at, found.key, {_STANDING}, '' AS gate, false AS starts
+FROM groups {_OF_TENANT} CROSS JOIN LATERAL (
+    SELECT runs.ready_at, runs.key FROM @runs AS runs
     WHERE {_FREE} AND runs.urgency = groups.urgency AND runs.tenant = groups.tenant
     ORDER BY runs.ready_at, runs.key LIMIT ?) AS found"""
 _AND_LINES = f"""{_CANDIDATES} UNION ALL
@@ -62,9 +67,9 @@ SELECT DISTINCT NULL::bigint, NULL, NULL::bigint, NULL::bigint, NULL::bigint, NU
 FROM lines"""
 # Or with a few runs of each line that moves, past those whose own gate is shut.
 _AND_LINED = f"""{_CANDIDATES} UNION ALL
-SELECT groups.urgency, groups.tenant, found.ready_at, found.key, {_OF_TENANT}, found.gate, found.starts
-FROM lines AS groups CROSS JOIN LATERAL (
-    SELECT runs.ready_at, runs.key, runs.gate, runs.status = 'pending' AS starts FROM @runs AS runs, t
+SELECT groups.urgency, groups.tenant, found.ready_at, found.key, {_STANDING}, found.gate, found.starts
+FROM lines AS groups {_OF_TENANT} CROSS JOIN LATERAL (
+    SELECT runs.ready_at, runs.key, runs.gate, runs.status = 'pending' AS starts FROM @runs AS runs
     WHERE {_LINED} AND runs.urgency = groups.urgency AND runs.tenant = groups.tenant
     AND {_LINE} = groups.line AND {_SIGN} || runs.gate) NOT IN (SELECT unnest(?::text[]))
     ORDER BY runs.ready_at, runs.key LIMIT ?) AS found

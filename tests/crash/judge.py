@@ -89,11 +89,13 @@ class Victim:
         self.address, self.world = address_on(store, folder), World(folder / "world.jsonl")
         self.name, self.run = name, str(uuid4())
         self.facts: Facts = []
+        # What its processes are started by, if anything.
+        self.before: list[str] = []
 
     def start(self, *more: str, program: str = "victim", **environment: str) -> subprocess.Popen[str]:
         what = [self.address, self.world.file, self.name, self.run, *more]
         return subprocess.Popen(
-            [sys.executable, "-m", f"tests.crash.{program}", *what],
+            [*self.before, sys.executable, "-m", f"tests.crash.{program}", *what],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
             env={**os.environ, **environment},
         )  # fmt: skip

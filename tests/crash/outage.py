@@ -1,6 +1,7 @@
 """A process whose store fails under it: `python -m tests.crash.outage ADDRESS WORLD FLOW RUN HOW`.
 
 `full`: its files cannot grow for a while (a limit of the process: no root, no small disk is needed).
+`disk`: the disk that its database is on has no room for a while; it must be a small one of its own.
 `locked`: somebody else holds the write lock for longer than the store waits for it.
 `briefly`: for less long than that.
 It says what it met, mends it, goes on, and lives the run to its end.
@@ -12,6 +13,7 @@ import asyncio
 import resource
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import apsw
@@ -85,7 +87,20 @@ def locked(database: str) -> tuple[object, object]:
     return lambda: other.execute("BEGIN EXCLUSIVE"), mends
 
 
-FAULTS = {"full": full, "locked": locked, "briefly": briefly}
+def disk(database: str) -> tuple[object, object]:
+    ballast = Path(database).with_name("ballast")
+
+    def breaks() -> None:
+        with ballast.open("wb", buffering=0) as file:
+            for size in (1 << 16, 1 << 10):
+                with suppress(OSError):
+                    while True:
+                        file.write(b"\0" * size)
+
+    return breaks, ballast.unlink
+
+
+FAULTS = {"full": full, "locked": locked, "briefly": briefly, "disk": disk}
 
 
 if __name__ == "__main__":

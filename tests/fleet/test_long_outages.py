@@ -193,3 +193,44 @@ async def test_worker_is_not_ready_while_checkpoints_cannot_be_written(kind: str
             await ended(service, run)
             assert await is_not_ready() is None
         await judge(house, run, ledger)
+
+
+@pytest.mark.covers("FLEET-DEGR-01", "FLEET-WORK-07")
+@pytest.mark.parametrize("kind", ["locked", pytest.param("cut", marks=pytest.mark.soak)])
+async def test_worker_that_is_told_to_stop_does_not_wait_for_a_store_that_is_away(
+    kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ledger = Ledger(tmp_path)
+    flow = paying(ledger)
+    settings = msgspec.structs.replace(SETTINGS, lease_ttl=0.9, lease_margin=0.1, grace=0.3)
+    async with FAULTS[kind](tmp_path) as fault:
+        async with Holdfast(fault.address, settings=settings) as house:
+            service = await house.service()
+            with armed(MOMENTS["after the handler"], hit=fault.strike):
+                worker = Worker(flow, on=house, poll=0.1, hot_hold=0.0)
+                async with asyncio.timeout(20), worker:
+                    run = await created(service, flow)
+                    await until(lambda: _is_logged(caplog, "checkpoint not written"))
+                    began = asyncio.get_running_loop().time()
+                assert asyncio.get_running_loop().time() - began < 12
+            fault.mend()
+        # It left without a word: somebody is asked about the effect, which nobody else knows of.
+        async with Holdfast(fault.address, settings=settings) as house:
+            service = await house.service()
+            async with Worker(flow, on=house, poll=0.1, hot_hold=0.0):
+
+                async def doubted() -> str | None:
+                    return next(
+                        (hold.id for hold in await service.holds(run) if hold.type == "in_doubt"), None
+                    )
+
+                await service.answer(
+                    await until(doubted), "happened", data={"update": {"receipt": b"1".hex()}}
+                )
+                await answered(service, await asked(service, run))
+                await ended(service, run)
+        assert ledger.of(run) == {"pay": 1, "ship": 1}
+
+
+async def _is_logged(caplog: pytest.LogCaptureFixture, words: str) -> bool:
+    return words in caplog.text

@@ -141,10 +141,11 @@ class Worker:
 
     async def _end(self) -> None:
         self._stopping = True
+        saying = asyncio.create_task(self.presence.say_draining())
         try:
-            await self.presence.say_draining()
             await self._drain()
         finally:
+            await asyncio.gather(saying, return_exceptions=True)
             await self.presence.leave()
             if self.probe is not None:
                 await self.probe.close()

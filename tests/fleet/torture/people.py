@@ -54,9 +54,11 @@ class People:
         asked = [name for name in flows.FLOWS if name != flows.SCHEDULED]
         names = list(islice(cycle(asked), runs))
         self.dice.shuffle(names)
+        loop = asyncio.get_running_loop()
+        began = loop.time()
         for number, name in enumerate(names):
+            await asyncio.sleep(max(0.0, began + seconds * number / runs - loop.time()))
             await self.create(name, number, str(UUID(int=self.dice.getrandbits(128), version=4)))
-            await asyncio.sleep(seconds / runs)
 
     async def create(self, name: str, number: int, run: str) -> None:
         """Asked again until somebody says that it is there: the key makes it one run."""

@@ -23,7 +23,7 @@ class Plan(msgspec.Struct, kw_only=True):
     seconds: float
     """of chaos"""
     settle: float = 60.0
-    """at most so long until every run has ended after that"""
+    """at most so long after that until every run has begun, and then until every run has ended"""
     workers: int = 4
     sabotage: str = ""
 
@@ -72,10 +72,12 @@ async def _begin(fleet: Fleet, plan: Plan, folder: Path) -> None:
 
 async def _all_ended(fleet: Fleet, folder: Path, plan: Plan) -> float:
     """Nobody does anything about it: no operator, no restart. What has not ended then is a finding."""
-    began = time.monotonic()
-    acks = folder / "acks.jsonl"
-    while time.monotonic() < began + plan.settle:
-        if b"all created" in acks.read_bytes() and await fleet.open_runs() == 0:
+    began = waiting = time.monotonic()
+    acks, created = folder / "acks.jsonl", False
+    while time.monotonic() < waiting + plan.settle:
+        if not created and b"all created" in acks.read_bytes():
+            created, waiting = True, time.monotonic()
+        if created and await fleet.open_runs() == 0:
             break
         await asyncio.sleep(0.2)
     return time.monotonic() - began

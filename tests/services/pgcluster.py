@@ -189,18 +189,19 @@ def _reachable(bin_: Path) -> Path:
         return copy / "bin"
 
 
-_templates: list[Path] = []
+_templates: dict[Path, Path] = {}
 
 
 def _template(cluster: Cluster) -> Path:
-    """What initdb makes, once for the process."""
-    if not _templates:
+    """What initdb makes, once for the process and for each version of the server."""
+    binaries_ = cluster._bin  # pyright: ignore[reportPrivateUsage]
+    if binaries_ not in _templates:
         folder = Path(tempfile.mkdtemp(prefix="holdfast-initdb-", dir="/tmp"))
         shutil.chown(folder, *_owner(cluster))
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         cluster._initdb(folder / "data")  # pyright: ignore[reportPrivateUsage]
-        _templates.append(folder / "data")
-    return _templates[0]
+        _templates[binaries_] = folder / "data"
+    return _templates[binaries_]
 
 
 def _owner(cluster: Cluster) -> tuple[int, int]:

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from holdfast import Flow, Holdfast, Worker
-from holdfast.errors import InputError, KeyMissingError, ScheduleNotFoundError
+from holdfast.errors import InputError, KeyMissingError, ScheduleNotFoundError, SchemaTooNewError
 from holdfast.runs.scheduling.firing import Scheduler, Turn
 from holdfast.testing.clock import FakeClock
 from holdfast.types.clock import MICROS
+from holdfast.types.schedule import ScheduleRow
 from holdfast.types.status import RunStatus
 from tests.fleet.office import NAME, Office
 
@@ -311,5 +312,18 @@ async def test_input_is_encrypted_and_who_has_no_key_leaves_it_to_others() -> No
             await worker.close()
             with pytest.raises(KeyMissingError):
                 await (await blind.schedules()).get(NAME)
+            assert await (await blind.schedules()).list() == []
         assert await office.after() == ["09:00"]
         await office.worker.close()
+
+
+async def test_schedule_of_a_newer_version_is_left_to_others_and_holds_up_nobody(office: Office) -> None:
+    store = await office.house.open()
+    await office.put(every="1h")
+    strange = ScheduleRow(tenant="a", name="new", flow="report", body=b'{"plan": 7}', next_at=1)
+    await store.put_schedule(strange)
+    assert await office.after(hours=1) == ["09:00"]
+    assert await store.schedule("a", "new") is not None
+    assert [each.name for each in await (await office.schedules()).list()] == [NAME]
+    with pytest.raises(SchemaTooNewError, match="the schedule 'new' cannot be read by this version"):
+        await (await office.schedules()).get("new", tenant="a")

@@ -123,7 +123,9 @@ async def _show_run(service: RunService, row: RunRow, view: View, *, store: str 
         _apart(view, draws=view.graph or view.timeline)
         _tell_records(await service.store.read(row.id, payloads=False), everything=view.everything)
     tell_holds(await _holds(service, row, HoldStatus.pending), store)
-    if row.status in (RunStatus.failed, RunStatus.resumable) and not row.read_only:
+    if row.dead:
+        note(f"It killed its workers: {command('dead show', row.id[:8], store)}")
+    elif row.status in (RunStatus.failed, RunStatus.resumable) and not row.read_only:
         note(f"Go on with: {command('resume', row.id[:8], store)}")
     if damage:
         complain(f"{damage} What can still be read is shown.")

@@ -51,7 +51,8 @@ class DeadRun(msgspec.Struct, frozen=True):
 
 
 async def list_dead(service: RunService, *, tenant: str | None = None, limit: int = 50) -> list[RunRow]:
-    return await service.store.list_runs(RunFilter(dead=True, tenant=tenant), after=None, limit=limit)
+    where = RunFilter(dead=True, status=(RunStatus.failed,), tenant=tenant)
+    return await service.store.list_runs(where, after=None, limit=limit)
 
 
 async def examine_dead(service: RunService, run: str) -> DeadRun:
@@ -83,7 +84,7 @@ def _names(pos: Position, graph: Graph) -> list[str]:
 
 
 async def retry_dead(service: RunService, run: str, *, by: str = "user:local") -> RunRow:
-    """Somebody has mended what killed it: any worker may go on, and the bound counts anew. Its deaths stay."""
+    """What killed it is mended: any worker may go on, and the bound counts anew. Its deaths stay."""
     row = await _demand_dead(service, run)
     body = msgspec.json.encode({"by": by})
     event = EventRow(0, service.store.now(), "run.retry_requested", body)
@@ -106,7 +107,7 @@ async def discard_dead(
 
 async def _demand_dead(service: RunService, run: str) -> RunRow:
     row = await service.get(run)
-    if row.dead:
+    if row.dead and row.status is RunStatus.failed:
         return row
     ways = {
         RunStatus.failed: f"It failed by itself: `holdfast resume {row.id[:8]}` goes on with it.",

@@ -7,12 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from holdfast.errors import InputError, ScheduleNotFoundError, StoreBusyError
+from holdfast.errors import (
+    InputError,
+    KeyMissingError,
+    ScheduleNotFoundError,
+    SchemaTooNewError,
+    StoreBusyError,
+)
 from holdfast.model.program import Program
 from holdfast.runs.scheduling.asking import demand_name, make_plan
 from holdfast.runs.scheduling.instants import fires_at, following, upcoming
 from holdfast.runs.scheduling.plan import Asked, Plan, Schedule, Standing, read, write
 from holdfast.runs.scheduling.shaping import run_of, stamped, timed
+from holdfast.telemetry import log
 from holdfast.types.ids import DEFAULT_TENANT, RunId, new_id
 from holdfast.types.wording import demand_text
 
@@ -89,12 +96,16 @@ class Schedules:
         return read(row)
 
     async def list(self, *, tenant: str | None = None) -> list[Schedule]:
-        """By tenant and name; `tenant` None: of all. One that cannot be read is told as such by `get`."""
+        """By tenant and name; `tenant` None: of all. One that cannot be read here is told in the log."""
         found: list[Schedule] = []
         after = ("", "")
         while rows := await self.store.schedules(tenant, after=after, limit=_PAGE):
             after = (rows[-1].tenant, rows[-1].name)
-            found += map(read, rows)
+            for row in rows:
+                try:
+                    found.append(read(row))
+                except (KeyMissingError, SchemaTooNewError) as error:
+                    log.warning("schedule %s is not shown: %s", row.name, error)
         return found
 
     async def next(self, name: str, count: int = 5, *, tenant: str = DEFAULT_TENANT) -> list[int]:

@@ -6,9 +6,10 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.errors import StoreError
+from holdfast.errors import KeyMissingError, SchemaTooNewError
 from holdfast.types.clock import MICROS
 from holdfast.types.schedule import ScheduleRow
+from holdfast.types.sealed import is_encrypted
 
 MISSED: Final = ("skip", "last", "all")
 OVERLAP: Final = ("allow", "skip", "wait", "cancel")
@@ -95,13 +96,18 @@ _decode = msgspec.json.Decoder(Body).decode
 
 
 def read(row: ScheduleRow) -> Schedule:
-    """Raises StoreError for a body that this version cannot read."""
+    """Raises KeyMissingError where it is encrypted, and SchemaTooNewError where a newer version wrote it."""
+    if is_encrypted(row.body):
+        raise KeyMissingError(
+            f"the schedule {row.name!r} is encrypted under a key that is not here.",
+            hint="Name the key file: HOLDFAST_KEYS=path/to/keys.json.",
+        )
     try:
         body = _decode(row.body)
     except msgspec.MsgspecError as error:
-        raise StoreError(
-            f"the schedule {row.name!r} cannot be read: {error}.",
-            hint="A newer version wrote it, or it is encrypted under a key that is not here.",
+        raise SchemaTooNewError(
+            f"the schedule {row.name!r} cannot be read by this version: {error}.",
+            hint="A newer version wrote it. Update Holdfast here, or set the schedule anew.",
         ) from error
     return Schedule(
         tenant=row.tenant,

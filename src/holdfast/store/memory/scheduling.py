@@ -18,8 +18,7 @@ class Scheduling(Tables):
                 return None
             kept = replace(row, body=bytes(row.body), revision=revision + 1, updated_at=self._now())
             self._schedules[place] = kept
-        self._bell.ring()
-        return kept
+            return kept
 
     async def schedule(self, tenant: str, name: str) -> ScheduleRow | None:
         with self._lock:

@@ -6,21 +6,19 @@ from collections.abc import Callable
 from functools import partial
 
 from holdfast.store.sql.postgres import schedules
-from holdfast.store.sql.postgres.holding import Write
 from holdfast.store.sql.postgres.pool import Pools
 from holdfast.types.schedule import ScheduleRow
 
 
 class Scheduling:
-    """What it needs of the store: its time, its way to write, its connections."""
+    """What it needs of the store: its time and its connections."""
 
     now: Callable[[], int]
-    _write: Write
     _pools: Pools
 
     async def put_schedule(self, row: ScheduleRow, *, expect: int | None = None) -> ScheduleRow | None:
         work = partial(schedules.put, now=self.now(), given=row, expect=expect)
-        return await self._write(work, wakes=True)
+        return await self._pools.write_at_once(work)
 
     async def schedule(self, tenant: str, name: str) -> ScheduleRow | None:
         return await self._pools.read(partial(schedules.get, tenant=tenant, name=name))

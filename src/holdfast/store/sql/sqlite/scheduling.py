@@ -19,7 +19,7 @@ class Scheduling:
     _readers: Readers
 
     async def put_schedule(self, row: ScheduleRow, *, expect: int | None = None) -> ScheduleRow | None:
-        return await self._write(partial(schedules.put, given=row, expect=expect), wakes=True)
+        return await self._write(partial(schedules.put, given=row, expect=expect))
 
     async def schedule(self, tenant: str, name: str) -> ScheduleRow | None:
         return self._readers.read(partial(schedules.get, tenant=tenant, name=name))

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import StoreError
+from holdfast.runs.sweeps import Reaper
 from holdfast.store.base import ClaimRequest
 from holdfast.store.open import open_store
 from holdfast.testing.conformance.kit import StoreKit
 from holdfast.types.record import RunBatch
-from tests.fleet.faults import swallowed
+from tests.fleet.faults import cut, swallowed
 
 pytestmark = pytest.mark.anyio
 
@@ -60,4 +61,42 @@ async def test_silent_connection_is_left_after_the_time_that_is_set(act: str, tm
             assert (await kit.row(lease.run)).head in (0, 1)
             await acts[act]()
         finally:
+            await kit.stop()
+
+
+@pytest.mark.covers("FLEET-DEGR-01", "D-33")
+async def test_reaper_lets_everybody_speak_first_when_the_store_was_away(tmp_path: Path) -> None:
+    async with cut(tmp_path) as fault:
+        kit = StoreKit(lambda clock: open_store(fault.address, clock=clock))
+        await kit.start()
+        lease = await kit.claimed()
+        reaper = Reaper(kit.store, kit.clock, every=10.0)
+        serving = asyncio.create_task(reaper.serve())
+
+        async def later(seconds: float) -> None:
+            """As much later, and it has looked."""
+            kit.clock.advance(seconds=seconds)
+            async with asyncio.timeout(20):
+                await asyncio.sleep(0.05)
+                while not kit.clock.sleeping:  # noqa: ASYNC110
+                    await asyncio.sleep(0.02)
+
+        try:
+            await later(0)
+            fault.strike()
+            await later(10)
+            kit.clock.advance(hours=1)  # nobody could extend a lease meanwhile
+            await later(0)
+            fault.mend()
+            await later(10)
+            assert (await kit.row(lease.run)).worker == lease.worker
+            assert await kit.store.extend([lease], 20_000_000) == [True]
+            await later(15)
+            assert (await kit.row(lease.run)).recoveries == 0
+            # Who says nothing now is dead.
+            await later(30)
+            assert (await kit.row(lease.run)).recoveries == 1
+        finally:
+            serving.cancel()
+            await asyncio.gather(serving, return_exceptions=True)
             await kit.stop()

@@ -134,6 +134,9 @@ class Presence:
             except StoreError as error:
                 log.warning("the worker %s could not be announced: %s", self.name, error)
                 continue
+            except Exception:
+                log.exception("the worker %s could not be announced", self.name)
+                continue
             if holder is not None:
                 self.taken_by, self.announced = holder, False
                 log.error("%s This one takes nothing more and ends.", self._refusal(holder).message)

@@ -57,13 +57,24 @@ class Top:
                     key = await self._heard.get()
         finally:
             looking.cancel()
-            await asyncio.gather(looking, return_exceptions=True)
+            (ended,) = await asyncio.gather(looking, return_exceptions=True)
+        if isinstance(ended, Exception):
+            raise ended
 
     async def _look(self) -> None:
-        while True:
-            await asyncio.sleep(self._every)
-            try:
-                self._seen, self._said = await look(self._store), ""
-            except HoldfastError as error:
-                self._said = f"Not up to date: {error.message}"
-            self._heard.put_nowait(_LOOKED)
+        try:
+            while True:
+                await asyncio.sleep(self._every)
+                await self._look_once()
+                self._heard.put_nowait(_LOOKED)
+        except Exception:
+            self._heard.put_nowait(
+                "q"
+            )  # nothing more would be seen: it is told when the screen is given back
+            raise
+
+    async def _look_once(self) -> None:
+        try:
+            self._seen, self._said = await look(self._store), ""
+        except HoldfastError as error:
+            self._said = f"Not up to date: {error.message}"

@@ -178,6 +178,13 @@ async def test_index_that_is_not_valid_is_found(address: str) -> None:
     assert "DROP INDEX CONCURRENTLY" in found.todo
 
 
+def test_seal_of_a_store_that_was_moved_is_no_drift() -> None:
+    ours = {"table runs": ""}
+    seal = {"table moved": "", "function moved": "...", "trigger runs.moved_claims": "..."}
+    (found,) = drift_of(ours, ours | seal | {"trigger runs.mine": "..."}, "s")
+    assert "runs.mine" in found.what
+
+
 def test_what_a_second_half_will_do_is_no_drift() -> None:
     """Until `holdfast migrate --finish` has run, the schema is still the wider one."""
     wider = {"table t": "", "index a": "CREATE INDEX a ON @t (x)", "column t.x": "bigint not null"}

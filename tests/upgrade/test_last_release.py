@@ -65,6 +65,11 @@ def sides(old: Path, tmp_path: Path) -> tuple[Side, Side]:
     return Side(old, address, ledger), Side(None, address, ledger)
 
 
+def test_archive_is_of_the_release_whose_code_the_halves_spare(old: Path) -> None:
+    files = (old / "holdfast" / "store" / "sql" / "postgres" / "schema").glob("*.sql")
+    assert max(int(file.name[:4]) for file in files) == RELEASED
+
+
 def lines(side: Side) -> list[tuple[str, str, str]]:
     text = side.ledger.read_text() if side.ledger.exists() else ""
     return [(order, what, who) for order, what, who in (line.split() for line in text.splitlines())]

@@ -85,7 +85,7 @@ async def of_store(service: RunService, store: str | None, *, deep: bool) -> Asy
         yield moved
     yield _schema(facts)
     yield _drift(facts)
-    yield _structure(facts, deep=deep)
+    yield _structure(facts, deep=deep, is_file=file_of_store(store) is not None)
     for finding in of_servers(await service.store.durability()):
         yield finding
     yield await _keys(service)
@@ -114,7 +114,12 @@ def _drift(facts: StoreFacts) -> Finding:
     return Finding("drift", OK, "the schema is as Holdfast made it")
 
 
-def _structure(facts: StoreFacts, *, deep: bool) -> Finding:
+def _structure(facts: StoreFacts, *, deep: bool, is_file: bool) -> Finding:
+    if not is_file:
+        if facts.problems:
+            todo = "see docs/how-to/postgresql.md, or restore a backup"
+            return Finding("structure", FAIL, "something in the database is not right", todo, facts.problems)
+        return Finding("structure", OK, "the server looks after its own files (pg_amcheck looks into them)")
     if facts.problems:
         return Finding(
             "structure",

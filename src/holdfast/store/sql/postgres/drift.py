@@ -10,6 +10,8 @@ from holdfast.store.sql.postgres.catalogue import DISABLED, NOT_VALID, Things
 _WORD = re.compile(r"\w+")
 # What keeps writers away from a store that moves (`sealing`): dropping it would open the store again.
 _OF_A_MOVE = re.compile(r"\bmoved(_\w+)?\b")
+# What guards a store that was moved, or is being filled; `doctor` tells of that apart.
+_SEAL = re.compile(r"moved(_\w+)?")
 _RESTORE = "restore it from a backup, or move the store into a new schema (`holdfast promote`)"
 
 
@@ -32,7 +34,8 @@ def drift_of(expected: Things, found: Things, schema: str, to_come: str = "") ->
         if is_now is None:
             all_found.append(_missing(kind, thing, wanted or "", schema))
         elif wanted is None:
-            all_found.append(_added(kind, thing))
+            if not _SEAL.fullmatch(thing.rpartition(".")[2]):
+                all_found.append(_added(kind, thing))
         else:
             all_found.append(_changed(kind, thing, wanted, is_now, schema))
     return all_found

@@ -12,7 +12,8 @@ WHOLE = 2
 """Numbers up to this one are from before there were halves: they are applied whole."""
 
 RELEASED = 2
-"""The newest number of the release before this one: its code works on all that the numbers after it add."""
+"""The newest number of the release before this one: its code works on all that the numbers after it add.
+When a release is out, it is raised together with the archive of `tests.upgrade.last_release`."""
 
 _APART = re.compile(r"^(?:CREATE (?:UNIQUE )?INDEX|DROP INDEX) CONCURRENTLY [^;]+;", re.MULTILINE)
 _MADE = re.compile(r"CREATE (?:UNIQUE )?INDEX CONCURRENTLY (\w+)")

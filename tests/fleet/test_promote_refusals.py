@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +33,7 @@ from tests.fleet.conftest import schema_of
 from tests.fleet.household import nested
 from tests.fleet.test_promote_resume import counting, filled, looked
 from tests.services import postgres
+from tests.upgrade.last_release import environment, unpack
 
 __all__ = ["cli", "logs"]
 
@@ -196,7 +200,9 @@ async def _try_all(address: str, run: str, hold: str, *, after: Any) -> None:
 
 
 @pytest.mark.covers("FLEET-PROM-01", "FLEET-PROM-02", "FLEET-PROM-03")
-def test_the_command_tells_what_it_does(cli: Cli, source: str, address: str, tmp_path: Path) -> None:
+def test_the_command_tells_what_it_does(
+    cli: Cli, source: str, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     postgres.apart(filled(source, 3))
     secret = address.replace("postgres@", "postgres:s3cr3t@")
     dry = cli("promote", source, secret, "--dry-run")
@@ -205,8 +211,11 @@ def test_the_command_tells_what_it_does(cli: Cli, source: str, address: str, tmp
     assert postgres.execute(f"SELECT 1 FROM pg_namespace WHERE nspname = '{schema_of(address)}'") == []
     assert cli("promote", source, secret, "--wait", "soon").code == 2
 
+    monkeypatch.setattr("holdfast.cli.promoting.PATIENCE", -1)  # as if it took long
     done = cli("promote", source, secret)
     assert done.code == 0, done.err
+    assert "Copying journal: " in done.err
+    assert "Compared audit, " in done.err
     assert "journal" in done.out
     assert "every one compared" in done.out
     moved = json.loads(cli("promote", source, secret, "--json").out)
@@ -219,6 +228,7 @@ def test_the_command_tells_what_it_does(cli: Cli, source: str, address: str, tmp
     assert "was moved to postgresql://" in late.err
     assert cli("cancel", run, "--store", address).code == 0
 
+    assert "Nothing is left to do" in cli("promote", source, secret).out
     back = json.loads(cli("promote", secret, f"sqlite:{tmp_path}/back.db", "--json").out)
     assert {each["table"] for each in back["tables"]} == {rule.table for rule in RULES}
     for moved, place in ((source, address.partition("?")[0]), (address, "back.db")):
@@ -229,3 +239,21 @@ def test_the_command_tells_what_it_does(cli: Cli, source: str, address: str, tmp
     assert undone.code == 4
     for said in (dry, done, listed, late, undone):
         assert "s3cr3t" not in said.out + said.err
+
+
+@pytest.mark.covers("FLEET-PROM-01", "FLEET-PG-11")
+async def test_code_of_the_last_release_is_kept_out_of_a_moved_store(tmp_path: Path, address: str) -> None:
+    """It knows nothing of moves: what it meets is in the database."""
+    old = {"env": environment(unpack(tmp_path / "last")), "cwd": "/", "text": True}
+
+    def aside(what: str, number: int) -> subprocess.CompletedProcess[str]:
+        order = [sys.executable, "-m", "tests.upgrade.aside", address, str(tmp_path / "ledger"), what]
+        command = [*order, str(number), str(number)]
+        return subprocess.run(command, capture_output=True, timeout=60, check=False, **old)  # type: ignore[call-overload]
+
+    assert (await asyncio.to_thread(aside, "start", 1)).returncode == 0
+    await promote(address, f"sqlite:{tmp_path}/back.db")
+    late = await asyncio.to_thread(aside, "start", 2)
+    assert late.returncode == 1
+    assert "holdfast-move" in late.stderr
+    assert len(await looked(address)) == len(await looked(f"sqlite:{tmp_path}/back.db")) == 1

@@ -223,6 +223,33 @@ def _execute(file: Path, sql: str) -> None:
 
 
 @pytest.mark.covers("FLEET-PROM-02")
+async def test_a_move_is_undone_or_done_when_it_died_before_the_target_opened(
+    tmp_path: Path, address: str
+) -> None:
+    """The source is marked as moved by then, and the target is still closed: neither takes a write."""
+    source = f"sqlite:{tmp_path}/runs.db"
+    before = await filled(source, 2)
+
+    def die(step: Any) -> None:
+        if step.phase == "opening":
+            raise Died
+
+    for undone in (True, False):
+        with pytest.raises(Died):
+            await promote(source, address, tell=die)
+        for place, error in ((source, StoreMovedError), (address, StoreFillingError)):
+            async with Holdfast(place) as house:
+                with pytest.raises(error):
+                    await counting().run({"n": 1}, on=house)
+        if undone:
+            await undo(source, address)
+            assert (await looked(source), await looked(address)) == (before, {})
+        else:
+            await promote(source, address)
+            assert await looked(address) == before
+
+
+@pytest.mark.covers("FLEET-PROM-02")
 async def test_a_move_that_is_done_is_not_undone(tmp_path: Path, address: str) -> None:
     source = f"sqlite:{tmp_path}/runs.db"
     await filled(source, 2)

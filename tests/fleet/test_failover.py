@@ -53,7 +53,8 @@ async def fail_over(first: Cluster, second: Cluster, address: str, ledger: Path,
             while len(client.completed) == before:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
             took = time.monotonic() - died
-            await asyncio.gather(*ordering)
+            async with asyncio.timeout(90):
+                await asyncio.gather(*ordering)
         await nothing_is_lost(client, ledger)
     return took
 

@@ -15,6 +15,7 @@ from holdfast.store.open import open_store
 from holdfast.testing.conformance.kit import StoreKit
 from holdfast.testing.proxy import Proxy
 from tests.fleet.pairs import cut_off, pair
+from tests.fleet.test_doctor import doctor
 from tests.fleet.test_failover import CAUGHT_UP, fail_over, quick
 from tests.services.pgbouncer import pooler
 from tests.services.pgcluster import Cluster, hosts
@@ -29,7 +30,11 @@ async def test_nothing_acknowledged_is_lost_whenever_the_primary_dies(tmp_path: 
     """Each time with another share of the work done."""
     runs = random.Random(seed).randrange(20, 120)
     with pair(synchronous=True) as (first, second):
-        took = await fail_over(first, second, hosts(first, second), tmp_path / "ledger", runs=runs)
+        address = hosts(first, second)
+        took = await fail_over(first, second, address, tmp_path / "ledger", runs=runs)
+        # The command line finds it too.
+        found = await quick(doctor, address)
+        assert (found["store"]["state"], found["replication"]["said"][:10]) == ("ok", "no standby")
     print(f"{runs} runs; the next one had ended {took:.1f} s after the primary died")
 
 

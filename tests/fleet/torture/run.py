@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from holdfast import Holdfast
+from tests.fleet.torture import stacks
 from tests.fleet.torture.chaos import Act, Chaos
 from tests.fleet.torture.fleet import Fleet
 from tests.fleet.torture.history import History, gather
@@ -78,8 +79,10 @@ async def _all_ended(fleet: Fleet, folder: Path, plan: Plan) -> float:
         if not created and b"all created" in acks.read_bytes():
             created, waiting = True, time.monotonic()
         if created and await fleet.open_runs() == 0:
-            break
+            return time.monotonic() - began
         await asyncio.sleep(0.2)
+    for member in fleet.members.values():
+        fleet.signal(member, stacks.ASK)  # their logs say what they wait for
     return time.monotonic() - began
 
 

@@ -69,6 +69,7 @@ async def until(done: Callable[[], Awaitable[bool]], seconds: float = 30) -> Non
             await asyncio.sleep(0.05)
 
 
+@pytest.mark.covers("R-61")
 async def test_run_that_kills_its_workers_is_given_up_and_goes_on_when_it_is_mended(
     tmp_path: Path, place: str
 ) -> None:

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from holdfast import Flow, Holdfast, Worker
 from holdfast.errors import InputError, KeyMissingError, ScheduleNotFoundError, SchemaTooNewError
+from holdfast.runs.reencrypt import reencrypt
 from holdfast.runs.scheduling.firing import Scheduler, Turn
+from holdfast.store.open import open_store
 from holdfast.testing.clock import FakeClock
 from holdfast.types.clock import MICROS
 from holdfast.types.schedule import ScheduleRow
 from holdfast.types.status import RunStatus
 from tests.fleet.office import NAME, Office
+from tests.keeping.canary import ring, turned, without
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("FLEET-WORK-10")]
 
@@ -327,3 +331,21 @@ async def test_schedule_of_a_newer_version_is_left_to_others_and_holds_up_nobody
     assert [each.name for each in await (await office.schedules()).list()] == [NAME]
     with pytest.raises(SchemaTooNewError, match="the schedule 'new' cannot be read by this version"):
         await (await office.schedules()).get("new", tenant="a")
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "postgres"])
+async def test_schedules_are_under_the_new_key_after_reencrypting(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    places = {"memory": "memory:", "sqlite": f"sqlite:{tmp_path / 's.db'}"}
+    store = await open_store(places.get(kind) or request.getfixturevalue("address"))
+    old = ring()
+    new = turned(old)
+    async with Holdfast(store, keys=old) as house:
+        made = await (await house.schedules()).put(NAME, "report", every="1h", input={"iban": "DE02"})
+    async with Holdfast(store, keys=new) as house:
+        done = await reencrypt(await house.service())
+        assert (done.rows, done.unreadable) == (1, {})
+    async with Holdfast(store, keys=without(new, old.file.scopes["*"].current)) as house:
+        assert await (await house.schedules()).get(NAME) == made
+    await store.close()

@@ -70,6 +70,8 @@ async def test_run_stops_when_its_history_went_back(tmp_path: Path, caplog: pyte
                     await until(service, run, RunStatus.completed)
             gone = await order("gone")
             assert sorted(lines(ledger)) == ["approved", "begun"]
+            read = (await service.store.feed(after=0, limit=1000))[-1]
+            assert read[1] == gone
             await quick(first.kill)
             await quick(second.promote)
             # Somebody new, who knows of nothing and would go on with `begun` from its beginning at once.
@@ -82,6 +84,9 @@ async def test_run_stops_when_its_history_went_back(tmp_path: Path, caplog: pyte
                 await approve(service, whole)
                 await until(service, whole, RunStatus.completed)
             assert sorted(lines(ledger)) == ["approved", "begun", "whole"]
+            # Whoever read the feed up to what was lost misses nothing of what comes now.
+            told = await service.store.feed(after=read[0], limit=1000)
+            assert [run for _, run, *_ in told][:2] == [approved, begun]
             await going_on_takes_a_word(service, approved, begun)
     errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
     for run in (approved, begun):

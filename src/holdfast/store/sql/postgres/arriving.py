@@ -17,6 +17,11 @@ _NOTE = """
 INSERT INTO @timelines (system, timeline, since)
 SELECT ?, ?, CASE WHEN EXISTS (SELECT 1 FROM @timelines) THEN @now(NULL) ELSE 0 END
 ON CONFLICT DO NOTHING"""
+# A position in the feed begins with the number of its transaction. Numbers whose transactions were lost would
+# be given again, to events that come behind a reader who has been there: so many are let pass. It takes no
+# flush, and about a tenth of a second for 10,000.
+_PASS = "DO $$ BEGIN FOR n IN 1..50000 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$"
+_FIRST_EVER = "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM @timelines)"
 _AGE = "SELECT @now(NULL) - since FROM @timelines WHERE system = ? AND timeline = ?"
 
 
@@ -33,6 +38,9 @@ class Arrivals:
         place = (str(servers.system), servers.timeline)
         age = await conn.row(_AGE, *place)
         if age is None:
+            if await conn.row(_FIRST_EVER) is None:
+                await conn.raw.execute(_PASS)
+            # Only now: whoever finds the timeline noted may write.
             await conn.run(_NOTE, *place)
             age = await conn.row(_AGE, *place)
         left = servers.settings.settling - (0 if age is None else age[0] / 1e6)

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
-from holdfast.errors import StoreError, StoreFillingError, StoreMovedError
+from holdfast.errors import StoreBusyError, StoreError, StoreFillingError, StoreMovedError
 
 Values = tuple[Any, ...]
 Counters = Mapping[str, int]
@@ -259,6 +259,15 @@ class Tally:
 
 
 _encoder = msgspec.msgpack.Encoder()
+
+
+def demand_state(mark: Mark | None, *states: State | None) -> None:
+    """Asked in a transaction that changes a half. Raises StoreBusyError where somebody else changed it."""
+    if (None if mark is None else mark.state) not in states:
+        raise StoreBusyError(
+            "Somebody else began, finished or took back a move of this store at the same moment.",
+            hint="Look with `holdfast doctor`, then call it again.",
+        )
 
 
 # What the triggers of a half say when somebody writes. A driver's error carries it as it is.

@@ -19,6 +19,7 @@ from holdfast.store.copying import (
     Rule,
     Shape,
     Values,
+    demand_state,
     fitting,
     reached_at,
     select,
@@ -126,6 +127,7 @@ class PostgresHalf:
 
     async def seal(self, *, fence: bool) -> None:
         async def sealed(conn: Conn) -> None:
+            demand_state(await sealing.read_mark(conn), "closing", "sealed")
             await sealing.unguard(conn)
             if fence:
                 await sealing.fence(conn)
@@ -135,7 +137,11 @@ class PostgresHalf:
         await self._line.alone(sealed)
 
     async def settle(self) -> None:
-        await self._line.write(lambda conn: sealing.set_state(conn, "moved"))
+        async def settled(conn: Conn) -> None:
+            demand_state(await sealing.read_mark(conn), "sealed", "moved")
+            await sealing.set_state(conn, "moved")
+
+        await self._line.alone(settled)
 
     async def lift(self) -> None:
         await self._line.alone(sealing.forget)
@@ -158,6 +164,7 @@ class PostgresHalf:
 
     async def begin(self, mark: Mark) -> None:
         async def begun(conn: Conn) -> None:
+            demand_state(await sealing.read_mark(conn), None)
             await sealing.write_mark(conn, mark)
             await sealing.guard(conn)
 
@@ -186,6 +193,8 @@ class PostgresHalf:
 
     async def open_for_work(self, counters: Counters) -> None:
         async def opened(conn: Conn) -> None:
+            # Once: whoever works there since has counted on.
+            demand_state(await sealing.read_mark(conn), "filling")
             for table, name in (await _sequences(conn)).items():
                 last = counters.get(table, 0)
                 await conn.rows(_SET.format(sequence=name), last, last)

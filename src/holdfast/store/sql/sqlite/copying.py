@@ -27,6 +27,7 @@ from holdfast.store.copying import (
     Rule,
     Shape,
     Values,
+    demand_state,
     fitting,
     reached_at,
     select,
@@ -120,17 +121,21 @@ class SqliteHalf:
     async def seal(self, *, fence: bool) -> None:
         def sealed(cur: Cursor) -> None:
             mark = sealing.read_mark(cur)
-            assert mark is not None
+            demand_state(mark, "closing", "sealed")
             sealing.unguard(cur)
             if fence:
                 sealing.fence(cur, _now())
             sealing.set_state(cur, "sealed")
-            sealing.guard(cur, "sealed", mark.peer)
+            sealing.guard(cur, "sealed", mark.peer if mark is not None else "")
 
         await self._write(sealed)
 
     async def settle(self) -> None:
-        await self._write(lambda cur: sealing.set_state(cur, "moved"))
+        def settled(cur: Cursor) -> None:
+            demand_state(sealing.read_mark(cur), "sealed", "moved")
+            sealing.set_state(cur, "moved")
+
+        await self._write(settled)
 
     async def lift(self) -> None:
         await self._write(sealing.forget)
@@ -145,6 +150,7 @@ class SqliteHalf:
 
     async def begin(self, mark: Mark) -> None:
         def begun(cur: Cursor) -> None:
+            demand_state(sealing.read_mark(cur), None)
             sealing.write_mark(cur, mark)
             sealing.guard(cur, "filling", mark.peer)
 
@@ -176,6 +182,8 @@ class SqliteHalf:
 
     async def open_for_work(self, counters: Counters) -> None:
         def opened(cur: Cursor) -> None:
+            # Once: whoever works there since has counted on.
+            demand_state(sealing.read_mark(cur), "filling")
             sealing.forget(cur)
             # Only runs have a counter here: the key of a deleted one is never given again.
             cur.execute("DELETE FROM sqlite_sequence WHERE name = 'runs'")

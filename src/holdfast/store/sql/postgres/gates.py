@@ -9,6 +9,7 @@ import msgspec
 
 from holdfast.store.porter import Porter, Start, overview
 from holdfast.store.sql.postgres.connect import Conn, Row
+from holdfast.store.sql.postgres.listen import notify
 from holdfast.types.gate import Gate, flow_gate, flow_of, root_of
 
 _COLUMNS = "name, concurrency, rate, per, fixed, updated_at"
@@ -58,6 +59,7 @@ async def put(conn: Conn, now: int, gate: Gate) -> Gate:
     flow = flow_of(gate.name)
     if gate.fixed and flow is not None:
         await conn.run(_GATHER, gate.name, flow)
+    await notify(conn)
     return msgspec.structs.replace(gate, updated_at=now)
 
 
@@ -87,7 +89,9 @@ async def is_fixed(conn: Conn, flow: str) -> bool:
 
 
 async def drop(conn: Conn, name: str, fixed: bool) -> bool:
-    return await conn.run(_DROP, root_of(name), name, fixed) == 1
+    dropped = await conn.run(_DROP, root_of(name), name, fixed) == 1
+    await notify(conn)
+    return dropped
 
 
 async def listed(

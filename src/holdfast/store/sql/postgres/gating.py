@@ -11,23 +11,21 @@ from holdfast.store.base import Claim, ClaimRequest, NewRun, RunRow
 from holdfast.store.porter import Taken
 from holdfast.store.sql.postgres import claim, gates, lines
 from holdfast.store.sql.postgres.clock import ServerClock
-from holdfast.store.sql.postgres.holding import Write
 from holdfast.store.sql.postgres.pool import Pools
 from holdfast.types.gate import Gate, flow_gate
 
 
 class Gating:
-    """What it needs of the store: its time, its way to write, its connections."""
+    """What it needs of the store: its time and its connections."""
 
     now: Callable[[], int]
-    _write: Write
     _pools: Pools
     _clock: ServerClock
     # When a rate lets the next run start that the last claim found in line.
     _opens_at: int | None = None
 
     async def put_gate(self, gate: Gate) -> Gate:
-        return await self._write(partial(gates.put, now=self.now(), gate=gate), wakes=True)
+        return await self._pools.write(partial(gates.put, now=self.now(), gate=gate))
 
     async def gates(
         self, *, prefix: str = "", after: str = "", limit: int = 1000
@@ -36,7 +34,7 @@ class Gating:
         return await self._pools.read_together(query)
 
     async def drop_gate(self, name: str, *, fixed: bool = True) -> bool:
-        return await self._write(partial(gates.drop, name=name, fixed=fixed), wakes=True)
+        return await self._pools.write(partial(gates.drop, name=name, fixed=fixed))
 
     async def _claim_any(self, want: ClaimRequest) -> list[Claim]:
         given = self._clock.given
@@ -60,4 +58,4 @@ class Gating:
         """A run at no gate comes to that of its flow, which an operator fixed."""
         new = msgspec.structs.replace(new, gate=new.gate or flow_gate(new.flow))
         work = partial(lines.create, now=self.now(), given=self._clock.given, new=new)
-        return await self._write(work, wakes=True)
+        return await self._pools.write(work)

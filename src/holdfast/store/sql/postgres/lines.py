@@ -10,6 +10,7 @@ from holdfast.store.porter import Porter, Taken
 from holdfast.store.sql.choosing import Choice
 from holdfast.store.sql.postgres import claim, gates, runs
 from holdfast.store.sql.postgres.connect import Conn
+from holdfast.store.sql.postgres.listen import notify
 from holdfast.types.gate import root_of
 
 _AT_GATE = "SELECT key, gate, status = 'pending' FROM @runs WHERE id = ? AND gate <> '' AND worker IS NULL"
@@ -75,4 +76,6 @@ async def create(conn: Conn, now: int, given: int | None, new: NewRun) -> tuple[
     row, fresh = made
     if porter is not None and fresh:
         await gates.write_starts(conn, [(row.key, s) for s in porter.enter(new.gate, starts=True)])
+    elif fresh:
+        await notify(conn)
     return row, fresh

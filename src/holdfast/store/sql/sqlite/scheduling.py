@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import partial
 
 from holdfast.store.sql.sqlite import schedules
-from holdfast.store.sql.sqlite.holding import Write
 from holdfast.store.sql.sqlite.reader import Readers
+from holdfast.store.sql.sqlite.writer import Writer
 from holdfast.types.schedule import ScheduleRow
 
 
@@ -15,11 +15,11 @@ class Scheduling:
     """What it needs of the store: its clock, its one way to write, its readers."""
 
     _now: Callable[[], int]
-    _write: Write
+    _writer: Writer
     _readers: Readers
 
     async def put_schedule(self, row: ScheduleRow, *, expect: int | None = None) -> ScheduleRow | None:
-        return await self._write(partial(schedules.put, given=row, expect=expect))
+        return await self._writer.write(partial(schedules.put, given=row, expect=expect))
 
     async def schedule(self, tenant: str, name: str) -> ScheduleRow | None:
         return self._readers.read(partial(schedules.get, tenant=tenant, name=name))
@@ -36,4 +36,4 @@ class Scheduling:
         return self._readers.read(partial(schedules.next_due, flows=flows))
 
     async def drop_schedule(self, tenant: str, name: str) -> bool:
-        return await self._write(partial(schedules.drop, tenant=tenant, name=name))
+        return await self._writer.write(partial(schedules.drop, tenant=tenant, name=name))

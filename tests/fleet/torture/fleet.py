@@ -96,7 +96,7 @@ class Fleet:
         process = member.process
         assert process is not None
         assert process.stdout is not None
-        if process.stdout.readline() != "serving\n" and process.poll() in (None, 0):
+        if process.stdout.readline() != "serving\n":
             raise RuntimeError(f"{member.name} does not serve: {member.log.read_text()[-2000:]}")
 
     def signal(self, member: Member, number: signal.Signals) -> None:

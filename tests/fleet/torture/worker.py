@@ -28,14 +28,14 @@ async def serve(address: str) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
     stacks.tell_when_asked()
     async with Holdfast(address, settings=SETTINGS) as house:
+        worker = Worker(*FLOWS.values(), on=house, concurrency=6, poll=0.2, hot_hold=0.5, max_recoveries=25)
         while not stopping.is_set():
             try:
-                await house.open()
+                await worker.arrive()
                 break
             except StoreError as error:
                 logging.getLogger("torture").warning("the store cannot be opened yet: %s", error)
                 await asyncio.sleep(0.3)
-        worker = Worker(*FLOWS.values(), on=house, concurrency=6, poll=0.2, hot_hold=0.5, max_recoveries=25)
         async with worker:
             print("serving", flush=True)
             await stopping.wait()

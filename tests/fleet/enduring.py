@@ -16,7 +16,7 @@ from holdfast.runs.service import RunService
 from holdfast.types.ids import RunId
 from holdfast.types.record import Kind
 from holdfast.types.status import ENDED
-from tests.fleet.faults import noise
+from tests.fleet.faults import Fault, noise
 
 SETTINGS = RunSettings(lease_ttl=3.0, lease_margin=0.5, poll=0.1, patience=0.0)
 
@@ -26,8 +26,13 @@ class Ledger:
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "ledger.txt"
+        # Asked at the moment of an effect, where the test has somebody to ask.
+        self.fault: Fault | None = None
+        self.unannounced: list[str] = []
 
     def happens(self, run: str, node: str) -> None:
+        if self.fault is not None and self.fault.intents(node) == 0:
+            self.unannounced.append(node)
         with self.file.open("a") as file:
             file.write(f"{run} {node}\n")
 
@@ -113,6 +118,7 @@ async def judge(house: Holdfast, run: str, ledger: Ledger) -> None:
     row = await service.get(run)
     assert (row.status, row.error) == ("completed", None)
     assert ledger.of(run) == {"pay": 1, "ship": 1}
+    assert not ledger.unannounced, "it happened before its intent was durable"
     records = await service.store.read(RunId(run), first=0)
     assert [record.seq for record in records] == list(range(len(records)))
     for node in ("pay", "ship"):

@@ -10,10 +10,13 @@ import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
 
 import apsw
+import asyncpg
 
 from holdfast.testing.proxy import Proxy
+from holdfast.types.record import Kind
 from tests.services import absent, postgres
 from tests.services.pgcluster import Cluster, binaries
 from tests.services.small import SmallDisk
@@ -22,10 +25,38 @@ from tests.services.small import SmallDisk
 class Fault:
     """`strike` and `mend` are called from the loop of whoever uses the store at `address`."""
 
-    def __init__(self, address: str, strike: Callable[[], object], mend: Callable[[], object]) -> None:
+    def __init__(
+        self,
+        address: str,
+        strike: Callable[[], object],
+        mend: Callable[[], object],
+        *,
+        direct: str | None = None,
+    ) -> None:
+        """`direct`: where the same store is reached past the fault."""
         self.address = address
+        self._direct = direct or address
         self._strike, self._mend = strike, mend
         self.struck = 0
+
+    def intents(self, node: str) -> int | None:
+        """How many intents of that node are durable at this moment, as somebody else sees it; none where
+        nobody can be asked."""
+        sql = f"SELECT count(*) FROM {{}}journal WHERE kind = {int(Kind.intent)} AND node = '{node}'"
+        try:
+            if self._direct.startswith("sqlite:"):
+                file = self._direct.removeprefix("sqlite:").partition("?")[0]
+                other = apsw.Connection(file, flags=apsw.SQLITE_OPEN_READONLY)
+                try:
+                    return next(iter(other.execute(sql.format(""))))[0]
+                finally:
+                    other.close()
+            address, _, query = self._direct.partition("?")
+            schema = dict(parse_qsl(query)).get("schema", "holdfast")
+            ((count,),) = postgres.execute(sql.format(f"{schema}."), address)
+            return int(str(count))
+        except (apsw.Error, OSError, asyncpg.PostgresError):
+            return None
 
     def strike(self, seconds: float | None = None) -> None:
         """For that long, or until `mend`."""
@@ -38,18 +69,13 @@ class Fault:
         self._mend()
 
 
-def _proxied(proxy: Proxy) -> str:
-    # A silent server is left after a second: the bounds are settings.
-    schema = f"out_{secrets.token_hex(4)}"
-    address = postgres.with_setting(
-        postgres.database(), schema=schema, timeout="1", statement_timeout="1", look="0.3"
-    )
-    return proxy.between(address)
+def _address() -> str:
+    """A silent server is left after a second: the bounds are settings."""
+    bounds = {"timeout": "1", "statement_timeout": "1", "look": "0.3"}
+    return postgres.with_setting(postgres.database(), schema=f"out_{secrets.token_hex(4)}", **bounds)
 
 
 def _host() -> str:
-    from urllib.parse import urlsplit
-
     parts = urlsplit(postgres.database())
     return f"{parts.hostname}:{parts.port or 5432}"
 
@@ -63,7 +89,8 @@ async def cut(_folder: Path) -> AsyncIterator[Fault]:
             proxy.refuse()
             proxy.cut()
 
-        yield Fault(_proxied(proxy), strike, proxy.clear)
+        address = _address()
+        yield Fault(proxy.between(address), strike, proxy.clear, direct=address)
 
 
 @asynccontextmanager
@@ -75,7 +102,8 @@ async def swallowed(_folder: Path) -> AsyncIterator[Fault]:
             proxy.cut()
             proxy.clear()
 
-        yield Fault(_proxied(proxy), proxy.swallow, mend)
+        address = _address()
+        yield Fault(proxy.between(address), proxy.swallow, mend, direct=address)
 
 
 @asynccontextmanager

@@ -49,6 +49,7 @@ async def test_run_goes_on_by_itself_when_the_store_was_away_for_a_while(
     ledger = Ledger(tmp_path)
     flow = paying(ledger)
     async with FAULTS[kind](tmp_path) as fault, Holdfast(fault.address, settings=SETTINGS) as house:
+        ledger.fault = fault
         service = await house.service()
         async with Worker(flow, on=house, poll=0.1, hot_hold=0.0):
             if moment == "at the answer":

@@ -112,7 +112,10 @@ async def a_day_of_work(house: Holdfast, kit: StoreKit, count: int) -> None:
         assert (await flow.resume(result.run_id, on=house)).completed
 
 
-@pytest.mark.parametrize("a_day", [300, pytest.param(3000, marks=pytest.mark.soak)])
+LONG = [pytest.mark.soak, pytest.mark.timeout(600)]
+
+
+@pytest.mark.parametrize("a_day", [300, pytest.param(3000, marks=LONG)])
 async def test_days_of_runs_under_retention_leave_the_tables_as_large_as_two(
     address: str, a_day: int
 ) -> None:

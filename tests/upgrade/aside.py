@@ -1,10 +1,9 @@
-"""What a process does beside others of another release. Only what the public interface has had since then.
+"""A worker beside others of another release. Only what the public interface has had since then.
 
-    python -m tests.upgrade.aside ADDRESS LEDGER serve             a worker, until it is killed
-    python -m tests.upgrade.aside ADDRESS LEDGER start FIRST LAST  runs of the orders with these numbers
-    python -m tests.upgrade.aside ADDRESS LEDGER answer FIRST LAST
+`python -m tests.upgrade.aside ADDRESS LEDGER` works until its input ends, and does what it is told there, a
+line each: `start FIRST LAST` (runs of the orders with these numbers), `answer FIRST LAST`. It says `done`.
 
-Each step writes a line to the ledger: which order, which step, which release.
+Each step of a run writes a line to the ledger: which order, which step, which release.
 """
 
 from __future__ import annotations
@@ -47,12 +46,6 @@ def orders(ledger: Path) -> Flow:
     return flow
 
 
-async def serve(address: str, ledger: Path) -> None:
-    async with Holdfast(address, settings=SETTINGS) as house, Worker(orders(ledger), on=house, poll=0.1):
-        print("serving", flush=True)
-        await asyncio.sleep(120)
-
-
 async def start(house: Holdfast, ledger: Path, numbers: range) -> None:
     service = await house.service()
     for number in numbers:
@@ -67,15 +60,15 @@ async def answer(house: Holdfast, _ledger: Path, numbers: range) -> None:
         await service.answer(hold.id, "approve", by="user:dana@acme")
 
 
-async def once(address: str, ledger: Path, act: Any, numbers: range) -> None:
-    async with Holdfast(address, settings=SETTINGS) as house:
-        await act(house, ledger, numbers)
+async def serve(address: str, ledger: Path) -> None:
+    async with Holdfast(address, settings=SETTINGS) as house, Worker(orders(ledger), on=house, poll=0.1):
+        print("serving", flush=True)
+        while line := await asyncio.to_thread(sys.stdin.readline):
+            what, first, last = line.split()
+            act = {"start": start, "answer": answer}[what]
+            await act(house, ledger, range(int(first), int(last) + 1))
+            print("done", flush=True)
 
 
 if __name__ == "__main__":
-    where, book, what, *given = sys.argv[1:]
-    if what == "serve":
-        asyncio.run(serve(where, Path(book)))
-    else:
-        chosen = {"start": start, "answer": answer}[what]
-        asyncio.run(once(where, Path(book), chosen, range(int(given[0]), int(given[1]) + 1)))
+    asyncio.run(serve(sys.argv[1], Path(sys.argv[2])))

@@ -6,7 +6,7 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,7 +16,8 @@ from holdfast.store.sql.postgres.halves import RELEASED, migrations
 from tests.services import postgres
 from tests.upgrade.last_release import environment, unpack
 
-pytestmark = pytest.mark.covers("FLEET-PG-11")
+# Many processes are started one after another, each of which loads a whole package.
+pytestmark = [pytest.mark.covers("FLEET-PG-11"), pytest.mark.timeout(180)]
 
 
 @pytest.fixture(scope="module")
@@ -32,30 +33,31 @@ class Side:
         self.address = address
         self.ledger = ledger
 
-    def command(self, *words: str) -> list[str]:
-        return [sys.executable, "-m", "tests.upgrade.aside", self.address, str(self.ledger), *words]
-
-    def do(self, what: str, first: int, last: int) -> None:
-        command = self.command(what, str(first), str(last))
-        done = subprocess.run(command, env=self.env, cwd="/", capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0, done.stderr
-
     def cli(self, *words: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "holdfast", *words, "--store", self.address]
         return subprocess.run(command, env=self.env, cwd="/", capture_output=True, text=True, timeout=60)
 
     @contextmanager
-    def worker(self) -> Iterator[None]:
-        process = subprocess.Popen(
-            self.command("serve"), env=self.env, cwd="/", stdout=subprocess.PIPE, text=True
-        )
+    def worker(self, *, dies: bool = False) -> Iterator[Callable[[str], None]]:
+        """A worker that can be told to start and to answer runs. It ends as it should, or it `dies`."""
+        command = [sys.executable, "-m", "tests.upgrade.aside", self.address, str(self.ledger)]
+        pipe = subprocess.PIPE
+        process = subprocess.Popen(command, env=self.env, cwd="/", stdin=pipe, stdout=pipe, text=True)
+        assert process.stdin is not None
         assert process.stdout is not None
-        assert process.stdout.readline() == "serving\n"
+        told, heard = process.stdin, process.stdout
+
+        def tell(what: str) -> None:
+            print(what, file=told, flush=True)
+            assert heard.readline() == "done\n"
+
         try:
-            yield
+            assert heard.readline() == "serving\n"
+            yield tell
         finally:
-            process.terminate()
-            process.communicate(timeout=20)
+            if dies:
+                process.kill()
+            process.communicate(timeout=30)
 
 
 @pytest.fixture
@@ -99,26 +101,25 @@ def test_runs_begun_by_one_release_end_on_the_other_and_both_work_side_by_side(
 ) -> None:
     old, new = sides
     # The old release makes the store, and asks.
-    with old.worker():
-        old.do("start", 1, 4)
+    with old.worker() as tell_old:
+        tell_old("start 1 4")
         wait_until_asked(old, 4)
-    # The new one opens it while nothing is finished: answers, and brings the runs to their end.
-    new.do("answer", 1, 4)
-    with new.worker():
+    # The new one opens it while nothing is finished: answers, brings the runs to their end, and asks.
+    with new.worker() as tell_new:
+        tell_new("answer 1 4")
         wait_for(new, "shipped", range(1, 5))
-        new.do("start", 5, 8)
+        tell_new("start 5 8")
         wait_until_asked(new, 4)
-    # And the other way round, on the new schema.
-    old.do("answer", 5, 8)
-    with old.worker():
+    # And the other way round, on the new schema; then both at once.
+    with old.worker() as tell_old:
+        tell_old("answer 5 8")
         wait_for(old, "shipped", range(5, 9))
-        # Both at once.
-        with new.worker():
-            old.do("start", 9, 16)
-            new.do("start", 17, 24)
+        with new.worker() as tell_new:
+            tell_old("start 9 16")
+            tell_new("start 17 24")
             wait_until_asked(new, 16)
-            new.do("answer", 9, 16)
-            old.do("answer", 17, 24)
+            tell_new("answer 9 16")
+            tell_old("answer 17 24")
             wait_for(new, "shipped", range(1, 25))
     told = lines(new)
     by = {(order, what): who for order, what, who in told}
@@ -135,21 +136,20 @@ def test_old_command_line_works_until_the_upgrade_is_finished_and_is_then_refuse
 ) -> None:
     old, new = sides
     schema = new.address.partition("schema=")[2]
-    old.do("start", 1, 1)
-    said = new.cli("migrate", "--dry-run")
-    assert said.returncode == 0, said.stderr
-    assert f"would be added  {RELEASED + 1:04d}" in said.stdout
-    assert postgres.execute(f"SELECT max(number) FROM {schema}.migrations") == [(RELEASED,)]
-    said = new.cli("migrate")
-    assert (said.returncode, "--finish" in said.stdout) == (0, True), said.stderr
-    assert postgres.execute(f"SELECT max(number) FROM {schema}.migrations") == [(RELEASED,)]
-
-    with old.worker():
+    with old.worker(dies=True) as tell_old:
+        tell_old("start 1 1")
         wait_until_asked(old, 1)
+        said = new.cli("migrate")
+        assert said.returncode == 0, said.stderr
+        assert f"added  {RELEASED + 1:04d}" in said.stdout
+        assert "holdfast migrate --finish" in said.stdout
+        assert postgres.execute(f"SELECT max(number) FROM {schema}.migrations") == [(RELEASED,)]
         done = old.cli("doctor")
         assert done.returncode == 0, (done.stdout, done.stderr)
+        tell_old("start 2 3")
+        wait_until_asked(old, 3)
         refused = new.cli("migrate", "--finish", "--yes")
-        assert refused.returncode != 0
+        assert refused.returncode == 2
         assert "older version may be at work" in refused.stderr
         assert "session" in refused.stderr
         assert postgres.execute(f"SELECT max(number) FROM {schema}.migrations") == [(RELEASED,)]

@@ -57,10 +57,14 @@ async def test_worker_process_tells_what_it_did_and_how_the_fleet_is(tmp_path: P
             await crew.start("--metrics", str(port), "--lane", "fast", "--lane", "slow", "--hot", "0s")
             await until(lambda: len(crew.ledger("act")) == 3, "the three are done")
 
-            async def asked() -> bool:
-                return (await page_of(port)).get("holdfast_pending_holds", {}).get(("under_1h",)) == 1
+            async def all_is_told() -> bool:
+                page = await page_of(port)
+                held = page.get("holdfast_pending_holds", {}).get(("under_1h",))
+                running = page.get("holdfast_running_runs", {})
+                done = page.get("holdfast_runs_ended_total", {}).get(("completed",))
+                return (held, done, sum(running.values())) == (1, 3, 0)
 
-            await until(asked, "the question is told")
+            await until(all_is_told, "three ended, one asks")
             page = await page_of(port)
     assert page["holdfast_runs_ended_total"] == {("completed",): 3}
     assert page["holdfast_runs_claimed_total"] == {("fast",): 3, ("slow",): 1}

@@ -62,9 +62,10 @@ class Servers:
         if self._sure:
             # The others were asked when this one was found, and are asked again from time to time.
             with suppress(StoreUnavailableError, *FAULTS):
-                return self._admitted(await self._asked(self._favourite, pooled=pooled))
+                async with asyncio.timeout(self.settings.timeout / 3):
+                    return self._admitted(await self._asked(self._favourite, pooled=pooled))
             self.doubt()
-        deadline = time.monotonic() + self.settings.timeout * 0.9
+        deadline = time.monotonic() + self.settings.timeout / 2
         while True:
             try:
                 return self._admitted(await self._best(pooled=pooled))
@@ -193,8 +194,8 @@ class Servers:
         try:
             async with asyncio.timeout(min(self.settings.timeout, self.settings.look)):
                 session = await self._asked(server, pooled=True)
-        except OSError:  # also TimeoutError
-            return False
+        except (OSError, asyncpg.PostgresConnectionError, asyncpg.InterfaceError):  # also TimeoutError
+            return False  # or somebody before it that has nobody to ask
         except FAULTS:
             return True
         who = session.who

@@ -231,6 +231,23 @@ async def test_change_gives_up_after_a_while_with_nothing_half_done(
     assert not has(used, "column", "more")
 
 
+async def test_who_waits_for_another_that_migrates_is_told_so(
+    used: str, more: Migration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrate, "PATIENCE", 0.3)
+    number = migrate._lock_number(schema_of(used))  # pyright: ignore[reportPrivateUsage]
+    connection = await asyncpg.connect(postgres.database())
+    try:
+        async with connection.transaction():
+            await connection.execute(f"SELECT pg_advisory_xact_lock({number})")
+            with pytest.raises(StoreBusyError, match="another process is at it") as caught:
+                await opened(used)
+    finally:
+        await connection.close()
+    assert "when it is done" in str(caught.value.hint)
+    assert numbers(used) == (NEWEST, [])
+
+
 async def test_index_is_built_once_when_many_open_at_once(used: str, more: Migration) -> None:
     """Whoever waits does not wait in a statement: building an index would wait for it in turn."""
     await asyncio.gather(*(opened(used) for _ in range(6)))

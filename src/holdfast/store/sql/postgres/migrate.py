@@ -140,8 +140,10 @@ async def _one_at_a_time(settings: Settings, conn: Conn, step: _Step) -> None:
             more = await _locked(settings, conn, step)
         except asyncpg.LockNotAvailableError as error:
             more, why = None, str(error)
+            todo = "Look for long transactions (pg_stat_activity), then start again; nothing is half done."
         else:
             why = "another process is at it"
+            todo = "Start again when it is done: it may be building an index, which takes its time."
         if more is False:
             return
         if more is True:
@@ -152,7 +154,7 @@ async def _one_at_a_time(settings: Settings, conn: Conn, step: _Step) -> None:
             raise StoreBusyError(
                 f"The schema {conn.schema} of {settings.shown} could not be brought up to date within "
                 f"{PATIENCE:.0f} s: {why}.",
-                hint="Look for long transactions (pg_stat_activity), then start again; nothing is half done.",
+                hint=todo,
             )
         if time.monotonic() - told > _QUIET:
             told = time.monotonic()

@@ -41,8 +41,8 @@ class Worker:
 
     async def _made(self) -> RunWorker:
         if self._worker is None:
-            self._worker = RunWorker(await self.house.new_service(), **self._options)
             await self._declare()
+            self._worker = RunWorker(await self.house.new_service(), **self._options)
         return self._worker
 
     async def arrive(self) -> None:

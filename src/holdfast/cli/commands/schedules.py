@@ -96,7 +96,7 @@ def list_(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Every schedule: when it fires next, what it started last, what is wrong with it."""
+    """Every schedule: when it fires next, and what is wrong with it."""
     from holdfast.cli.timetable import list_schedules
 
     return go(list_schedules(tenant, store=store, json=json))
@@ -143,7 +143,7 @@ def pause(
 def resume(
     name: Name, by: By = "user:local", tenant: Whose = "default", store: Store = None, json: Json = False
 ) -> int:
-    """It fires again from its next instant on: the pause is not caught up."""
+    """It fires again from its next instant on. The pause is not caught up."""
     from holdfast.cli.timetable import resume_schedule
 
     return go(resume_schedule(name, by, tenant, store=store, json=json))

@@ -241,19 +241,34 @@ def test_the_command_tells_what_it_does(
         assert "s3cr3t" not in said.out + said.err
 
 
-@pytest.mark.covers("FLEET-PROM-01", "FLEET-PG-11")
+STARTING = """
+import asyncio, sys
+from holdfast import Flow, Holdfast
+
+async def start(address):
+    flow = Flow("plain", effect="pure")
+    flow.start(flow.hold("ask", prompt="Well?", options=["yes", "no"]))
+    async with Holdfast(address) as house:
+        await (await house.service()).create(flow.program(), {})
+
+asyncio.run(start(sys.argv[1]))
+"""
+
+
+@pytest.mark.covers("FLEET-PROM-01")
 async def test_code_of_the_last_release_is_kept_out_of_a_moved_store(tmp_path: Path, address: str) -> None:
     """It knows nothing of moves: what it meets is in the database."""
-    old = {"env": environment(unpack(tmp_path / "last")), "cwd": "/", "text": True}
+    env = environment(unpack(tmp_path / "last"))
 
-    def aside(what: str, number: int) -> subprocess.CompletedProcess[str]:
-        order = [sys.executable, "-m", "tests.upgrade.aside", address, str(tmp_path / "ledger"), what]
-        command = [*order, str(number), str(number)]
-        return subprocess.run(command, capture_output=True, timeout=60, check=False, **old)  # type: ignore[call-overload]
+    def start() -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", STARTING, address]
+        return subprocess.run(
+            command, capture_output=True, timeout=50, check=False, env=env, cwd="/", text=True
+        )
 
-    assert (await asyncio.to_thread(aside, "start", 1)).returncode == 0
+    assert (await asyncio.to_thread(start)).returncode == 0
     await promote(address, f"sqlite:{tmp_path}/back.db")
-    late = await asyncio.to_thread(aside, "start", 2)
+    late = await asyncio.to_thread(start)
     assert late.returncode == 1
     assert "holdfast-move" in late.stderr
     assert len(await looked(address)) == len(await looked(f"sqlite:{tmp_path}/back.db")) == 1

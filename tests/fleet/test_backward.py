@@ -23,7 +23,8 @@ from tests.fleet.pairs import SETTINGS, cut_off, lines, orders, pair, workers
 from tests.fleet.test_failover import CAUGHT_UP, quick
 from tests.services.pgcluster import hosts
 
-pytestmark = pytest.mark.anyio
+# Servers are made, killed and promoted: a busy machine takes its time.
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(240)]
 
 
 async def until(service: RunService, run: RunId, status: RunStatus) -> None:

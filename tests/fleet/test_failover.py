@@ -23,7 +23,8 @@ from tests.fleet.pairs import SETTINGS, Client, come_back, lines, orders, pair, 
 from tests.services.pgcluster import Cluster, hosts
 from tests.services.postgres import with_setting
 
-pytestmark = pytest.mark.anyio
+# Servers are made, killed and promoted: a busy machine takes its time.
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(240)]
 
 T = TypeVar("T")
 
@@ -75,7 +76,7 @@ async def test_work_goes_on_when_the_primary_dies_and_nothing_acknowledged_is_lo
     with pair(synchronous=True) as (first, second):
         address = hosts(first, second)
         took = await fail_over(first, second, address, tmp_path / "ledger", runs=24)
-        assert took < 15
+        assert took < 30  # about one, on a machine that does nothing else
         await nobody_writes_to_the_old_one(first, second, address, tmp_path / "more")
 
 

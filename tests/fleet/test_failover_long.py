@@ -21,7 +21,7 @@ from tests.services.pgbouncer import pooler
 from tests.services.pgcluster import Cluster, hosts
 from tests.services.postgres import with_setting
 
-pytestmark = [pytest.mark.anyio, pytest.mark.soak]
+pytestmark = [pytest.mark.anyio, pytest.mark.soak, pytest.mark.timeout(600)]
 
 
 @pytest.mark.covers("FLEET-PG-07")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast import Flow, Holdfast
+from holdfast import Flow, Holdfast, Limits
 from holdfast.errors import SettingsError
 from holdfast.store.base import Capability
 from holdfast.store.open import open_store
@@ -105,3 +105,22 @@ async def test_pooler_by_sessions_serves_a_run() -> None:
     with pgbouncer.pooler("session") as address:
         async with Holdfast(postgres.with_setting(address, schema=f"t_{secrets.token_hex(4)}")) as house:
             assert (await flow.run({}, on=house)).completed
+
+
+@pytest.mark.covers("FLEET-PG-06", "FLEET-WORK-03")
+async def test_limits_hold_behind_a_pooler(pooled: str) -> None:
+    flow = Flow("limited", effect="pure", limits=Limits(concurrency=2))
+    inside: list[int] = []
+
+    async def work(s: object) -> dict[str, int]:
+        inside.append(1)
+        await asyncio.sleep(0.05)
+        most = len(inside)
+        inside.pop()
+        return {"most": most}
+
+    flow.node(id="work", effect="pure")(work)
+    async with Holdfast(pooled) as house:
+        results = await asyncio.gather(*(flow.run({}, on=house) for _ in range(6)))
+    assert {result.completed for result in results} == {True}
+    assert max(result.state["most"] for result in results) == 2

@@ -80,7 +80,9 @@ class Worker:
 
     async def close(self) -> None:
         """Stop, and tell what is still to be told. After it, `serve` begins anew."""
-        await self.stop()
-        made, self._worker = self._worker, None
-        if made is not None:
-            await made.runtime.close()
+        try:
+            await self.stop()
+        finally:
+            made, self._worker = self._worker, None
+            if made is not None:
+                await made.runtime.close()

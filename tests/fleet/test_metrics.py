@@ -70,7 +70,7 @@ async def test_worker_process_tells_what_it_did_and_how_the_fleet_is(tmp_path: P
     assert page["holdfast_runs_claimed_total"] == {("fast",): 3, ("slow",): 1}
     assert page["holdfast_steps_settled_total"][("success",)] >= 6
     assert page["holdfast_records_settled_total"][()] >= 6
-    assert page["holdfast_settle_duration_seconds_count"][()] >= 3
+    assert page["holdfast_settle_duration_seconds_count"][()] >= 1  # many share a commit
     assert 0 < page["holdfast_settle_duration_seconds_sum"][()] < 30
     assert page["holdfast_claim_latency_seconds_count"][("fast",)] == 3
     assert page["holdfast_claim_latency_seconds_sum"][("fast",)] > 0

@@ -7,6 +7,7 @@ import asyncio
 import logging
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,6 +16,7 @@ import pytest
 from holdfast import Flow, Holdfast, Worker
 from holdfast.cli.doctor_servers import of_servers
 from holdfast.types.durability import Durability, Standby
+from holdfast.types.loss import Acknowledged
 
 pytestmark = pytest.mark.anyio
 
@@ -41,6 +43,21 @@ async def test_weak_setting_is_told_by_doctor_and_by_the_worker(
     finding = (await asyncio.to_thread(doctor, address))["durability"]
     assert finding["state"] == "warn"
     assert any("synchronous_commit is off" in line for line in finding["about"])
+
+
+@pytest.mark.covers("FLEET-PG-08")
+async def test_doctor_lists_runs_that_lost_their_history(tmp_path: Path) -> None:
+    address = f"sqlite:{tmp_path / 'runs.db'}"
+    flow = Flow("asking", effect="pure")
+    flow.hold("approve", prompt="Go on?", options=["yes", "no"])
+    async with Holdfast(address) as house:
+        run = (await flow.run({}, on=house)).run_id
+        assert (await asyncio.to_thread(doctor, address))["history"]["state"] == "ok"
+        store = (await house.service()).store
+        assert await store.lost_history(Acknowledged(run=run, head=99, term=1, at=1)) is not None
+    finding = (await asyncio.to_thread(doctor, address))["history"]
+    assert (finding["state"], finding["about"]) == ("warn", [run[:8]])
+    assert "--accept-loss" in finding["todo"]
 
 
 def said_of(facts: Durability) -> dict[str, tuple[str, str]]:

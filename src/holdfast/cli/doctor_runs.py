@@ -15,6 +15,7 @@ from holdfast.runs.service import RunService
 from holdfast.runs.verdicts import LIVE
 from holdfast.runs.versions import readers_of
 from holdfast.store.base import RunFilter, RunRow
+from holdfast.store.losing import is_lost
 from holdfast.types.status import RunStatus
 
 _BATCH = 500
@@ -30,6 +31,7 @@ async def of_runs(service: RunService, store: str | None, *, deep: bool) -> Asyn
     yield uncarried(live, versions)
     yield await _answers(service, live)
     yield await _timers(service)
+    yield await _lost(service)
 
 
 async def _rows(service: RunService, status: tuple[RunStatus, ...]) -> AsyncIterator[RunRow]:
@@ -134,6 +136,22 @@ async def _answers(service: RunService, live: list[RunRow]) -> Finding:
             few(stuck),
         )
     return Finding("answers", OK, "no answer waits to be applied")
+
+
+async def _lost(service: RunService) -> Finding:
+    """Among the newest that failed: after a failover there may be many."""
+    failed = RunFilter(status=(RunStatus.failed,))
+    newest = await service.store.list_runs(failed, after=None, limit=_BATCH)
+    lost = [row.id[:8] for row in newest if is_lost(row.error)]
+    if lost:
+        return Finding(
+            "history",
+            WARN,
+            f"{len(lost)} runs stopped because the store lost part of their history",
+            "find out what the lost steps did outside; then `holdfast resume RUN --accept-loss`, or a fork",
+            few(lost),
+        )
+    return Finding("history", OK, "no run stopped because the store lost part of its history")
 
 
 async def _timers(service: RunService) -> Finding:

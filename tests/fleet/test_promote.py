@@ -12,11 +12,15 @@ import pytest
 
 from holdfast import Holdfast, Worker
 from holdfast.checkpoint.keys import StaticKeys
+from holdfast.errors import StoreMovedError
 from holdfast.holds.acts.answers import Submission
 from holdfast.holds.linking.opening import Links
 from holdfast.runs.promoting import promote
 from holdfast.store.base import RunFilter, Store
 from holdfast.store.copying import RULES
+from holdfast.store.open import open_store
+from holdfast.types.clock import MICROS
+from holdfast.types.outbox import OutboxState
 from holdfast.types.status import RunStatus
 from tests.fleet.household import SETTINGS, Home, flows, furnish, portrait
 from tests.flows.test_long_lists import LONG, growing
@@ -159,6 +163,25 @@ async def test_the_feed_is_placed_anew_when_the_server_is_behind_its_positions(
         feed = await _feed(store, 0, len(before))
         assert [row[1:] for row in feed] == [row[1:] for row in before]
         assert (await store.examine(deep=True)).problems == []
+
+
+@pytest.mark.covers("FLEET-PROM-01")
+async def test_messages_that_wait_go_out_from_the_new_store_alone(tmp_path: Path, address: str) -> None:
+    source = f"sqlite:{tmp_path}/runs.db"
+    await _fed(source)
+    old = await open_store(source)
+    (sent, *_) = await old.claim_outbox(limit=1, lease=60 * MICROS)
+    assert await old.finish_outbox(sent.id, attempt=1, state=OutboxState.done)
+    waiting = {row.key for row in await old.list_outbox(state=OutboxState.waiting)}
+    assert len(waiting) == 2
+    await promote(source, address)
+    with pytest.raises(StoreMovedError):
+        await old.claim_outbox(limit=9, lease=MICROS)
+    await old.close()
+    new = await open_store(address)
+    assert {row.key for row in await new.claim_outbox(limit=9, lease=60 * MICROS)} == waiting
+    assert await new.claim_outbox(limit=9, lease=60 * MICROS) == []
+    await new.close()
 
 
 @pytest.mark.covers("FLEET-PROM-01", "FLEET-PROM-03")

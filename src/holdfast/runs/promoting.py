@@ -278,7 +278,8 @@ class _Move:
         """The source first: at no moment would both take a write."""
         outside = await demand_whole(target, self._new.where)
         counters = await self._old.counters()
-        await self._old.settle()
+        if self.mark.state != "moved":
+            await self._old.settle()
         self._tell(Step("opening"))
         await self._new.open_for_work(counters)
         return outside

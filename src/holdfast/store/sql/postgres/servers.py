@@ -33,6 +33,7 @@ from holdfast.store.sql.postgres.session import (
 from holdfast.telemetry import log
 
 _AWHILE: Final = 2.0  # seconds that we wait for the word of the others when one takes writes
+_KNOCKS: Final = 2  # in vain, until a primary that nobody replaced is given up
 _AGAIN: Final = 0.2  # seconds until all are asked anew while none takes writes
 
 
@@ -52,6 +53,7 @@ class Servers:
         self._leavers: list[Callable[[Server | None], None]] = []
         self._looking = False
         self._looked_at = time.monotonic()
+        self._unanswered = 0
 
     # ------------------------------------------------------------------ connecting
     async def connect(self, *_: Any, pooled: bool, **_more: Any) -> Any:
@@ -181,13 +183,22 @@ class Servers:
             primary = self._favourite
             asked = self.all if silent else [server for server in self.all if server != primary]
             answers = await asyncio.gather(*map(self._answers, asked))
-            if silent and not dict(zip(asked, answers, strict=True))[primary]:
-                log.warning("%s does not answer any more; its connections are given up", primary.name)
-                if self._favourite == primary:
-                    self.doubt()
-                self._leave(primary)
+            if silent:
+                self._judge(primary, answered=dict(zip(asked, answers, strict=True))[primary])
         finally:
             self._looked_at, self._looking = time.monotonic(), False
+
+    def _judge(self, primary: Server, *, answered: bool) -> None:
+        """One that is only slow is not left at once: what is under way there would be done again. Behind a
+        pooler, which keeps newcomers waiting while it is busy, nobody is."""
+        self._unanswered = 0 if answered else self._unanswered + 1
+        replaced = self._favourite != primary
+        if not answered and not self.pooled and (replaced or self._unanswered >= _KNOCKS):
+            log.warning("%s does not answer any more; its connections are given up", primary.name)
+            self._unanswered = 0
+            if not replaced:
+                self.doubt()
+            self._leave(primary)
 
     async def _answers(self, server: Server) -> bool:
         """Whether it said anything at all. A newer primary is admitted, and all others are left."""

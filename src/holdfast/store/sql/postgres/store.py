@@ -77,6 +77,7 @@ class PostgresStore(Holding, Gating, Scheduling, Fleet):
         pooled = found.pooled
         self._clock = clock
         self._arrivals = arrivals
+        servers.pooled = pooled
         self._acks = arrivals.acks
         self._pools = Pools(servers, pooled=pooled, arrived=arrivals.arrived)
         self._beats = Beats(servers, clock, pooled=pooled)

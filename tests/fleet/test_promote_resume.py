@@ -125,7 +125,7 @@ async def persist(move: Callable[[], Awaitable[Any]]) -> Any:
 
 
 @pytest.mark.covers("FLEET-PROM-02", "FLEET-PROM-03", "D-36-promote")
-@pytest.mark.parametrize("stride", [7, pytest.param(1, marks=(pytest.mark.soak, pytest.mark.timeout(600)))])
+@pytest.mark.parametrize("stride", [7, pytest.param(1, marks=(pytest.mark.soak, pytest.mark.timeout(300)))])
 async def test_a_move_ends_whole_when_it_dies_in_and_after_each_of_its_transactions(
     tmp_path: Path, address: str, stride: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

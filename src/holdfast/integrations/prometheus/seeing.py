@@ -20,7 +20,19 @@ from holdfast.types.record import Kind, Lease, Record, RunBatch, SettleAnswer
 from holdfast.types.status import ENDED, RunStatus
 
 _COUNTED = frozenset(
-    {"extend", "park", "rest", "pending", "get_run", "fire_timers", "next_timer", "announce", "claim_outbox"}
+    [
+        "extend",
+        "park",
+        "rest",
+        "pending",
+        "get_run",
+        "fire_timers",
+        "next_timer",
+        "announce",
+        "workers",
+        "figures",
+        "claim_outbox",
+    ]
 )
 
 

@@ -20,7 +20,7 @@ from tests.services.pgcluster import Cluster
 
 ROOT: Final = Path(__file__).parents[3]
 # Short waits, so that a swallowed connection is left within seconds.
-SETTINGS: Final = "timeout=3&statement_timeout=4&pool=6"
+SETTINGS: Final = "timeout=3&statement_timeout=4&silence=1.5&pool=6"
 
 
 class Member(msgspec.Struct, kw_only=True):

@@ -22,6 +22,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     pool: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 8  # connections for each event loop
     timeout: Annotated[float, msgspec.Meta(gt=0)] = 10.0  # seconds to connect, and to wait for a connection
     statement_timeout: Annotated[float, msgspec.Meta(gt=0)] = 60.0
+    silence: Annotated[float, msgspec.Meta(gt=0)] = 10.0  # seconds, in an open transaction: see `session`
     poll: Annotated[float, msgspec.Meta(gt=0)] = 0.25  # seconds, where nobody can be told
     pooled: Literal["yes", "no"] | None = None
     look: Annotated[float, msgspec.Meta(gt=0)] = 5.0  # seconds between two looks at the other servers

@@ -19,7 +19,7 @@ from holdfast.store.sql.postgres.address import Settings
 from holdfast.store.sql.postgres.connect import Conn
 from holdfast.store.sql.postgres.faults import AGAIN, FAULTS, LOST, closed, translated
 from holdfast.store.sql.postgres.servers import Servers
-from holdfast.store.sql.postgres.session import Server, ask
+from holdfast.store.sql.postgres.session import Server, ask, hush
 
 T = TypeVar("T")
 
@@ -65,7 +65,7 @@ class Pools:
 
         async def together(conn: Conn) -> T:
             async with _transaction(conn, isolation="repeatable_read", readonly=True):
-                return await query(conn)
+                return await query(conn)  # it locks nothing
 
         return await self._finish(together, again=(*AGAIN, *LOST))
 
@@ -74,6 +74,8 @@ class Pools:
 
         async def transact(conn: Conn) -> T:
             async with _transaction(conn):
+                if self._pooled:
+                    await conn.raw.execute(hush(self._settings))
                 return await work(conn)
 
         return await self._finish(transact, again=AGAIN)

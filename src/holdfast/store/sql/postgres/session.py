@@ -77,14 +77,25 @@ async def ask(session: Any, settings: Settings) -> None:
     who.asked_at = time.monotonic()
 
 
+IDLE = "idle_in_transaction_session_timeout"
+"""Who is stopped or cut off in the middle of a transaction keeps its locks for as long as the server takes it
+for alive, and at a gate or in an audit everybody would wait behind them: the server ends it before that."""
+
+
+def hush(settings: Settings) -> str:
+    """For one transaction, where nothing can be set for a session."""
+    return f"SET LOCAL {IDLE} = {int(settings.silence * 1000)}"
+
+
 def options(settings: Settings, *, pooled: bool) -> dict[str, Any]:
+    session = {} if pooled else {IDLE: str(int(settings.silence * 1000))}
     return {
         "timeout": settings.timeout,
         "command_timeout": settings.statement_timeout,
         # A prepared statement belongs to a session, and behind a pooler the next call may meet another one.
         "statement_cache_size": 0 if pooled else 256,
         "max_cacheable_statement_size": 64 << 10,
-        "server_settings": {"application_name": session_name(settings.dsn)},
+        "server_settings": {"application_name": session_name(settings.dsn), **session},
     }
 
 

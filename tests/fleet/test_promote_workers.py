@@ -219,7 +219,7 @@ async def test_a_worker_on_the_target_waits_until_it_is_whole(tmp_path: Path, ad
 
 
 @pytest.mark.covers("FLEET-PROM-01")
-@pytest.mark.parametrize("way", ["there", "back"])
+@pytest.mark.parametrize("way", ["there", pytest.param("back", marks=pytest.mark.soak)])
 async def test_runs_that_are_held_hot_are_parked_at_once_when_their_store_moves(
     tmp_path: Path, address: str, way: str
 ) -> None:

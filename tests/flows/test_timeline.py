@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast import Flow, Holdfast
-from holdfast.cli.picturing import picture_of
 from holdfast.drawing import Picture, State, to_svg, to_text
+from holdfast.reports.seen import picture_of
 from holdfast.runs.timeline import Timeline, make_timeline
 from holdfast.runs.visits import path_of
 from holdfast.testing.conformance.flows import FLOWS, FlowCase

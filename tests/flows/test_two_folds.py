@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from holdfast import Context, Flow, Holdfast, Retry
-from holdfast.cli.picturing import picture_of
 from holdfast.drawing import Mark, Picture, State
 from holdfast.reports.picturing import story_picture
+from holdfast.reports.seen import picture_of
 from holdfast.runs.timeline import make_timeline
 from holdfast.testing.conformance.flows import FLOWS, FlowCase
 

@@ -9,12 +9,12 @@ from holdfast.cli.locating import is_file, load_flow
 from holdfast.cli.looking import graph_json
 from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house, shown_address, store_exists
-from holdfast.cli.picturing import picture_of
 from holdfast.cli.screen import busy, draw, is_plain, note, print_json, width
 from holdfast.drawing import Picture, from_graph, to_svg, to_text
 from holdfast.errors import FlowNotFoundError, InputError, RunNotFoundError
 from holdfast.model.fingerprint import decode_graph
 from holdfast.model.graph import Graph
+from holdfast.reports.seen import picture_of
 from holdfast.runs.service import RunService
 from holdfast.runs.timeline import make_timeline
 from holdfast.types.status import ENDED

@@ -9,7 +9,6 @@ import msgspec
 from holdfast.checkpoint.picture import Checkpoint
 from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house
-from holdfast.cli.picturing import picture_of
 from holdfast.cli.screen import (
     brief,
     busy,
@@ -29,6 +28,7 @@ from holdfast.drawing import to_text
 from holdfast.errors import InputError, RunNotFoundError, StoreError
 from holdfast.holds.deploying.deployments import Deployments
 from holdfast.model.secrets import masked
+from holdfast.reports.seen import picture_of
 from holdfast.runs.service import RunService
 from holdfast.runs.timeline import Timeline, make_timeline
 from holdfast.runs.versions import migration_note

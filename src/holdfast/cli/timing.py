@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.cli.axis import Axis
-from holdfast.cli.picturing import waiting_text
 from holdfast.cli.screen import clean, is_plain, is_terminal, note, style_of, table, width
 from holdfast.drawing.wording import columns, shortened
+from holdfast.reports.seen import waiting_text
 from holdfast.runs.visits import Visit, Visits
 from holdfast.types.lasting import lasting
 

@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 from holdfast import Holdfast
-from holdfast.cli.holding.wording import why_of
 from holdfast.errors import (
     AnswerInvalidError,
     ConflictError,
@@ -20,6 +19,7 @@ from holdfast.errors import (
     NotFoundError,
 )
 from holdfast.holds.looking.interface import as_interface
+from holdfast.holds.looking.wording import why_of
 from holdfast.testing.clock import FakeClock
 from holdfast.types.outbox import ASKED_BACK, CLOSED
 from holdfast.types.terms import Actor

@@ -10,7 +10,6 @@ from typing import Final
 import msgspec
 
 from holdfast.app.house import Holdfast
-from holdfast.cli.holding.wording import title_of
 from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house
 from holdfast.cli.screen import print_json, say
@@ -18,6 +17,7 @@ from holdfast.cli.telling import HOLDS_SHOWN
 from holdfast.errors import HoldNotFoundError, InputError, RunNotFoundError
 from holdfast.holds.authority.assigning import parse_assignee
 from holdfast.holds.looking.interface import as_interface
+from holdfast.holds.looking.wording import title_of
 from holdfast.holds.service import HoldService
 from holdfast.types.duration import DurationError, parse_duration
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.cli.holding.acting import Desk, Seat, act, length, moment, short, sitting
-from holdfast.cli.holding.wording import assignee_of, claim_of
 from holdfast.cli.main import Exit
 from holdfast.cli.screen import print_json, say
+from holdfast.holds.looking.wording import assignee_of, claim_of
 from holdfast.types.hold import HoldRow
 from holdfast.types.lasting import clock_time
 

@@ -8,7 +8,6 @@ import msgspec
 
 from holdfast.cli.holding.acting import Desk, Seat, act, short, sitting
 from holdfast.cli.holding.listing import Wanted, find_holds
-from holdfast.cli.holding.wording import SHORT, needs_of
 from holdfast.cli.main import Exit
 from holdfast.cli.screen import note, print_json, say, table
 from holdfast.cli.telling import command
@@ -17,6 +16,7 @@ from holdfast.holds.acts.answers import Submission
 from holdfast.holds.acts.bulk import Bulk, BulkItem
 from holdfast.holds.acts.conflicts import resolution_of
 from holdfast.holds.looking.interface import as_interface
+from holdfast.holds.looking.wording import SHORT, needs_of
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus
 

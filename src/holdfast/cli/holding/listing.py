@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from holdfast.cli.holding.acting import Desk, Seat, sitting
-from holdfast.cli.holding.wording import SHORT, assignee_of, countdown, roughly, title_of
 from holdfast.cli.main import Exit
 from holdfast.cli.screen import fields, note, print_json, say, table
 from holdfast.cli.telling import command
@@ -15,6 +14,7 @@ from holdfast.holds.looking.interface import as_interface
 from holdfast.holds.looking.listing import MAX_LIMIT, Page
 from holdfast.holds.looking.metrics import Metrics, Spread
 from holdfast.holds.looking.searching import Query, read_query
+from holdfast.holds.looking.wording import SHORT, assignee_of, countdown, roughly, title_of
 from holdfast.types.clock import MICROS
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus

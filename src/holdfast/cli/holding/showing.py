@@ -10,7 +10,14 @@ import msgspec
 
 from holdfast.cli.forming import form_lines, sample_data
 from holdfast.cli.holding.acting import Desk, Seat, sitting
-from holdfast.cli.holding.wording import (
+from holdfast.cli.main import Exit
+from holdfast.cli.screen import brief, fields, note, print_json, say, table
+from holdfast.cli.telling import command
+from holdfast.holds.acts.answers import Submission
+from holdfast.holds.acts.voting import ballots_of
+from holdfast.holds.looking.history import Entry
+from holdfast.holds.looking.interface import as_interface
+from holdfast.holds.looking.wording import (
     SHORT,
     assignee_of,
     claim_of,
@@ -21,13 +28,6 @@ from holdfast.cli.holding.wording import (
     roughly,
     why_of,
 )
-from holdfast.cli.main import Exit
-from holdfast.cli.screen import brief, fields, note, print_json, say, table
-from holdfast.cli.telling import command
-from holdfast.holds.acts.answers import Submission
-from holdfast.holds.acts.voting import ballots_of
-from holdfast.holds.looking.history import Entry
-from holdfast.holds.looking.interface import as_interface
 from holdfast.types.clock import iso
 from holdfast.types.hold import HoldRow, Note
 from holdfast.types.lasting import clock_time

@@ -9,13 +9,13 @@ import msgspec
 
 from holdfast.cli.holding.acting import Desk, moment
 from holdfast.cli.holding.filing import local
-from holdfast.cli.holding.wording import assignee_of, needs_of, roughly, title_of
 from holdfast.cli.inbox.deciding import ask_field, attached
 from holdfast.cli.inbox.reading import Reader
 from holdfast.cli.inbox.spans import cut, flat
 from holdfast.cli.inbox.state import PAGE, Act, State, told
 from holdfast.errors import FormInvalidError, HoldfastError, InputError
 from holdfast.holds.authority.assigning import same_person
+from holdfast.holds.looking.wording import assignee_of, needs_of, roughly, title_of
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from holdfast.cli.holding.wording import (
+from holdfast.cli.inbox.spans import Line, cut, fitted, flat, padded
+from holdfast.cli.inbox.state import State
+from holdfast.holds.looking.wording import (
     PLAIN_SIGNS,
     SIGNS,
     assignee_of,
@@ -13,8 +15,6 @@ from holdfast.cli.holding.wording import (
     roughly,
     title_of,
 )
-from holdfast.cli.inbox.spans import Line, cut, fitted, flat, padded
-from holdfast.cli.inbox.state import State
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus
 

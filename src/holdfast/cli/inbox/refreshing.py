@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from holdfast.cli.holding.wording import assignee_of, outcome_of, placed_of
 from holdfast.cli.inbox.state import Sheet, State, told
 from holdfast.holds.authority.assigning import same_person
+from holdfast.holds.looking.wording import assignee_of, outcome_of, placed_of
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus
 

@@ -9,7 +9,9 @@ import msgspec
 
 from holdfast.cli.forming import form_lines
 from holdfast.cli.holding.showing import comment_line
-from holdfast.cli.holding.wording import (
+from holdfast.cli.inbox.spans import Line, cut, flat, length, wrapped
+from holdfast.cli.inbox.state import Sheet, State
+from holdfast.holds.looking.wording import (
     claim_of,
     countdown,
     needs_of,
@@ -19,8 +21,6 @@ from holdfast.cli.holding.wording import (
     title_of,
     why_of,
 )
-from holdfast.cli.inbox.spans import Line, cut, flat, length, wrapped
-from holdfast.cli.inbox.state import Sheet, State
 from holdfast.types.hold import HoldRow, Option
 from holdfast.types.lasting import clock_time
 from holdfast.types.status import HoldStatus

@@ -94,3 +94,23 @@ def test_every_manifest_is_in_the_kustomization() -> None:
     listed = documents("kubernetes/kustomization.yaml")[0]["resources"]
     there = {file.name for file in (DEPLOY / "kubernetes").glob("*.yaml")} - {"kustomization.yaml"}
     assert set(listed) == there
+
+
+@pytest.mark.covers("FLEET-OPS-05")
+def test_sizing_guide_tells_figures_that_the_benchmark_measures() -> None:
+    """Its tables have the rows of `bench/fleet.py`; what it says can be measured again by the command it names."""
+    from bench import fleet
+
+    page = (ROOT / "docs/how-to/size-a-fleet.md").read_text("utf-8")
+    for kind, sizes in fleet.FLEETS.items():
+        for workers in sizes:
+            row = re.search(rf"^\| {workers} workers? \| ([\d,]+) \|", _table(page, kind), re.MULTILINE)
+            assert row, (kind, workers)
+            assert int(row.group(1).replace(",", "")) > 0
+    assert 'make bench ARGS="--peers no --only P,W"' in page
+
+
+def _table(page: str, kind: str) -> str:
+    """The table about steps of this kind."""
+    begins = page.index({"waiting": "steps that wait 20 ms |", "busy": "| steps that do nothing"}[kind])
+    return page[begins:].partition("\n\n")[0]

@@ -98,7 +98,7 @@ def test_every_manifest_is_in_the_kustomization() -> None:
 
 @pytest.mark.covers("FLEET-OPS-05")
 def test_sizing_guide_tells_figures_that_the_benchmark_measures() -> None:
-    """Its tables have the rows of `bench/fleet.py`; what it says can be measured again by the command it names."""
+    """Its tables have the rows of `bench/fleet.py`; the command that it names measures them again."""
     from bench import fleet
 
     page = (ROOT / "docs/how-to/size-a-fleet.md").read_text("utf-8")

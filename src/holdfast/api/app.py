@@ -11,16 +11,21 @@ from typing import Protocol
 import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute
+from starlette.routing import BaseRoute, Mount
 from starlette.routing import Route as Place
 
 from holdfast.api import problems
 from holdfast.api.auth.principal import Access, Principal, Right
+from holdfast.api.compressing import compressed
 from holdfast.api.openapi import document
+from holdfast.api.pacing import Paces
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import SIGN_IN, Call, Route, Routes, handle
+from holdfast.api.settings import ApiSettings as ApiSettings
 from holdfast.app.house import Holdfast
 from holdfast.errors import HoldfastError
 from holdfast.telemetry import log
@@ -36,31 +41,18 @@ class Authenticator(Protocol):
         ...
 
 
-class ApiSettings(msgspec.Struct, kw_only=True):
-    """How the server answers; sizes in bytes."""
-
-    most_body: int = 1 << 20
-    most_file: int = 32 << 20
-    origins: tuple[str, ...] = ()
-    """other origins whose pages may call it (CORS)"""
-    hosts: tuple[str, ...] = ()
-    """names that it answers to; none: any"""
-    allow_code: bool = False
-    """whether submitted documents may run shell tools or import code"""
-
-
 def build(
     house: Holdfast, authenticator: Authenticator, settings: ApiSettings, themes: Iterable[Routes]
 ) -> Starlette:
     found = [route for theme in themes for route in theme.found]
     said = msgspec.json.encode(document(found))
-    places: list[BaseRoute] = [
-        Place(route.path, _endpoint(route, house, authenticator, settings), methods=_methods(route))
-        for route in _specific_first(found)
-    ]
+    paces = Paces(settings)
+    endpoints = [(route, _endpoint(route, house, authenticator, settings, paces)) for route in found]
 
-    async def openapi(_request: Request) -> Response:
-        return Response(said, media_type="application/json")
+    async def openapi(request: Request) -> Response:
+        return _dressed(request, Response(said, media_type="application/json"), _request_id(request))
+
+    places: list[BaseRoute] = [Place("/openapi.json", openapi), *_places(endpoints)]
 
     @asynccontextmanager
     async def living(_app: Starlette) -> AsyncGenerator[None]:
@@ -68,43 +60,92 @@ def build(
         yield
 
     return Starlette(
-        routes=[Place("/openapi.json", openapi), *places],
+        routes=[*places, Mount("/api", routes=places)],
         exception_handlers={HTTPException: _missing, Exception: _slip},
+        middleware=_middleware(settings),
         lifespan=living,
     )
 
 
-def _methods(route: Route) -> list[str]:
-    return ["GET", "HEAD"] if route.method == "GET" else [route.method]
+def _middleware(settings: ApiSettings) -> list[Middleware]:
+    """Pages of other origins may call us only where they are listed, and never with a cookie."""
+    if not settings.origins:
+        return []
+    return [
+        Middleware(
+            CORSMiddleware,
+            allow_origins=list(settings.origins),
+            allow_methods=["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
+            allow_headers=[
+                "Authorization", "Content-Type", "Idempotency-Key", "If-Match", "If-None-Match",
+                "Last-Event-ID", "X-Request-Id",
+            ],
+            expose_headers=["ETag", "Location", "Retry-After", "X-Request-Id", "Content-Disposition"],
+            max_age=600,
+        )
+    ]  # fmt: skip
 
 
-def _specific_first(routes: list[Route]) -> list[Route]:
+def _places(endpoints: list[tuple[Route, Endpoint]]) -> list[BaseRoute]:
+    """One for each path, so that a method which is not for it learns of all that are."""
+    by_path: dict[str, dict[str, Endpoint]] = {}
+    for route, endpoint in sorted(endpoints, key=lambda each: _specific(each[0].path)):
+        known = by_path.setdefault(route.path, {})
+        for method in ("GET", "HEAD") if route.method == "GET" else (route.method,):
+            if method in known:
+                raise TypeError(f"{method} {route.path} is declared twice")
+            known[method] = endpoint
+    return [Place(path, _by_method(known), methods=list(known)) for path, known in by_path.items()]
+
+
+def _by_method(known: dict[str, Endpoint]) -> Endpoint:
+    async def dispatch(request: Request) -> Response:
+        return await known[request.method](request)
+
+    return dispatch
+
+
+def _specific(path: str) -> list[bool]:
     """`/holds/bulk` before `/holds/{hold}`, whichever was declared first."""
-    return sorted(routes, key=lambda route: [part.startswith("{") for part in route.path.split("/")])
+    return [part.startswith("{") for part in path.split("/")]
 
 
-def _endpoint(route: Route, house: Holdfast, authenticator: Authenticator, settings: ApiSettings) -> Endpoint:
+def _endpoint(
+    route: Route, house: Holdfast, authenticator: Authenticator, settings: ApiSettings, paces: Paces
+) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         request_id = _request_id(request)
         began = time.perf_counter()
         principal: Principal | None = None
         try:
-            principal = await authenticator.who(request)
+            principal = await _known(authenticator, paces, request)
             demand(route, request, principal)
-            call = Call(request, principal, house, route, request_id)
-            response = await handle(route, call, settings.most_body)
+            call = Call(request, principal, house, route, request_id, settings)
+            response = await handle(route, call)
         except HoldfastError as error:
             response = problems.answer(error, request_id)
         except Exception as error:
             response = problems.unexpected(error, request_id)
         _note(request, route, response, principal, request_id, began)
-        return _dressed(response, request_id)
+        return _dressed(request, response, request_id)
 
     return endpoint
 
 
-def _dressed(response: Response, request_id: str) -> Response:
+async def _known(authenticator: Authenticator, paces: Paces, request: Request) -> Principal | None:
+    """Who asks, within their pace. Whoever guesses at credentials is slowed down by their address."""
+    try:
+        principal = await authenticator.who(request)
+    except HttpError:
+        paces.stranger(request)
+        raise
+    paces.take(request, principal)
+    return principal
+
+
+def _dressed(request: Request, response: Response, request_id: str) -> Response:
     """What every answer has."""
+    compressed(request, response)
     response.headers["X-Request-Id"] = request_id
     response.headers.setdefault("Cache-Control", "no-store")
     response.headers.setdefault("X-Content-Type-Options", "nosniff")
@@ -159,9 +200,9 @@ async def _missing(request: Request, error: Exception) -> Response:
             error.status_code, "There is nothing at this path.", code="not_found", hint="See /openapi.json."
         )
     request_id = _request_id(request)
-    return _dressed(problems.answer(said, request_id, error.headers), request_id)
+    return _dressed(request, problems.answer(said, request_id, error.headers), request_id)
 
 
 async def _slip(request: Request, error: Exception) -> Response:
     request_id = _request_id(request)
-    return _dressed(problems.unexpected(error, request_id), request_id)
+    return _dressed(request, problems.unexpected(error, request_id), request_id)

@@ -13,10 +13,11 @@ from starlette.responses import Response
 from holdfast._version import __version__
 from holdfast.api.auth.principal import Access, Right
 from holdfast.api.problems import MEDIA, Problem
-from holdfast.api.routing import Route
+from holdfast.api.routing import LONGEST_KEY, Route
 
 _REF = "#/components/schemas/{name}"
 _TYPED = re.compile(r"\{(\w+):\w+\}")
+_FILE: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
 ALWAYS = (401, 403, 429, 500)
 """Statuses that every route with a credential can answer with."""
 
@@ -33,6 +34,7 @@ def document(routes: Iterable[Route], *, title: str = "Holdfast") -> dict[str, A
     return {
         "openapi": "3.1.0",
         "info": {"title": title, "version": __version__, "license": {"name": "Apache-2.0"}},
+        "servers": [{"url": "/"}, {"url": "/api"}],
         "paths": dict(sorted(paths.items())),
         "components": {
             "schemas": components,
@@ -45,7 +47,7 @@ def document(routes: Iterable[Route], *, title: str = "Holdfast") -> dict[str, A
 
 
 def _is_json(each: Any) -> bool:
-    return each is not None and not (isinstance(each, type) and issubclass(each, Response))
+    return each is not None and not (isinstance(each, type) and issubclass(each, (Response, bytes)))
 
 
 def _hashable(types: list[Any]) -> bool:
@@ -61,12 +63,14 @@ def _operation(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
     }
     if route.about:
         said["description"] = route.about
-    parameters = [*map(_in_path, route.params), *_in_query(route, schemas)]
+    parameters = [*map(_in_path, route.params), *_in_query(route), *_in_header(route)]
     if parameters:
         said["parameters"] = parameters
-    if route.body is not None:
+    if route.body is bytes:
+        said["requestBody"] = {"required": True, "content": dict.fromkeys(route.media, _FILE)}
+    elif route.body is not None:
         content = {"application/json": {"schema": schemas[route.body]}}
-        said["requestBody"] = {"required": True, "content": content}
+        said["requestBody"] = {"required": _is_required(route.body), "content": content}
     if isinstance(route.needs, Right):
         said["security"] = [{"token": []}, {"session": []}]
         said["x-holdfast-right"] = str(route.needs)
@@ -79,7 +83,27 @@ def _in_path(name: str) -> dict[str, Any]:
     return {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
 
 
-def _in_query(route: Route, schemas: dict[Any, Any]) -> list[dict[str, Any]]:
+def _is_required(body: Any) -> bool:
+    """No body is an empty object, which fits where nothing has to be said."""
+    fields = msgspec.structs.fields(body) if _is_struct(body) else ()
+    return not _is_struct(body) or any(field.required for field in fields)
+
+
+def _is_struct(body: Any) -> bool:
+    return isinstance(body, type) and issubclass(body, msgspec.Struct)
+
+
+def _in_header(route: Route) -> list[dict[str, Any]]:
+    if route.method != "POST" or 201 not in (route.status, *route.more):
+        return []
+    text = "The same request again under the same key makes nothing new."
+    shape = {"type": "string", "minLength": 1, "maxLength": LONGEST_KEY}
+    return [
+        {"name": "Idempotency-Key", "in": "header", "required": False, "description": text, "schema": shape}
+    ]
+
+
+def _in_query(route: Route) -> list[dict[str, Any]]:
     if route.query is None:
         return []
     (schema,), components = msgspec.json.schema_components([route.query], ref_template=_REF)
@@ -99,11 +123,25 @@ def _responses(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
         right["description"] = HTTPStatus(status).phrase
     elif _is_json(route.answer):
         right["content"] = {"application/json": {"schema": schemas[route.answer]}}
-    found: dict[str, Any] = {str(status): right}
+    elif route.media and route.body is not bytes:
+        right["content"] = dict.fromkeys(route.media, _FILE)
+    found: dict[str, Any] = {str(status): _with_headers(status, right)}
+    for each in route.more:
+        further = {**right, "description": HTTPStatus(each).phrase}
+        if each in (204, 304):
+            further.pop("content", None)
+        found[str(each)] = _with_headers(each, further)
     problem = {"content": {MEDIA: {"schema": schemas[Problem]}}}
     for each in sorted({*_statuses(route)}):
         found.setdefault(str(each), {"description": HTTPStatus(each).phrase, **problem})
     return found
+
+
+def _with_headers(status: int, right: dict[str, Any]) -> dict[str, Any]:
+    if status != 201:
+        return right
+    where = {"description": "Where the new thing is.", "schema": {"type": "string"}}
+    return {**right, "headers": {"Location": where}}
 
 
 def _statuses(route: Route) -> Iterable[int]:

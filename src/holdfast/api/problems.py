@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -74,7 +75,10 @@ def answer(
     problem, facts = problem_of(error, request_id)
     said = {**_plain(facts), **msgspec.to_builtins(problem)}
     body = msgspec.json.encode(said)
-    return Response(body, problem.status, media_type=MEDIA, headers=dict(headers or {}))
+    given = dict(headers or {})
+    if isinstance(wait := facts.get("retry_after"), (int, float)):
+        given.setdefault("Retry-After", str(math.ceil(wait)))
+    return Response(body, problem.status, media_type=MEDIA, headers=given)
 
 
 def _plain(facts: dict[str, Any]) -> dict[str, Any]:

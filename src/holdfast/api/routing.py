@@ -9,7 +9,8 @@
     async def create_run(call: Call, body: CreateRun) -> Reply[RunWire]: ...
 
 Parameters of the function: those in braces are of the path; `query` and `body` are msgspec structs, read and
-checked before it is called. What it returns becomes JSON. There is no route without `needs`.
+checked before it is called; a `body` of bytes is a file as it came. What it returns becomes JSON. There is no
+route without `needs`.
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ from holdfast.api.problems import HttpError
 from holdfast.errors import HoldfastError
 
 if TYPE_CHECKING:
+    from holdfast.api.settings import ApiSettings
     from holdfast.app.house import Holdfast
     from holdfast.holds.service import HoldService
     from holdfast.runs.service import RunService
+    from holdfast.types.terms import Actor
 
 T = TypeVar("T")
 Handler = Callable[..., Awaitable[Any]]
@@ -48,16 +51,23 @@ class Reply(msgspec.Struct, Generic[T], kw_only=True):
 class Call:
     """One request: who asks, and what can be asked of the house."""
 
-    __slots__ = ("house", "principal", "request", "request_id", "route")
+    __slots__ = ("house", "principal", "request", "request_id", "route", "settings")
 
     def __init__(
-        self, request: Request, principal: Principal | None, house: Holdfast, route: Route, request_id: str
+        self,
+        request: Request,
+        principal: Principal | None,
+        house: Holdfast,
+        route: Route,
+        request_id: str,
+        settings: ApiSettings,
     ) -> None:
         self.request = request
         self.principal = principal
         self.house = house
         self.route = route
         self.request_id = request_id
+        self.settings = settings
 
     @property
     def who(self) -> Principal:
@@ -70,6 +80,38 @@ class Call:
     def tenant(self) -> str:
         return self.who.tenant
 
+    @property
+    def actor(self) -> Actor:
+        return self.who.actor
+
+    @property
+    def key(self) -> str | None:
+        """`Idempotency-Key`. Raises HttpError where it is empty or too long to be one."""
+        given = self.request.headers.get("idempotency-key")
+        if given is None:
+            return None
+        if not 0 < len(given) <= LONGEST_KEY:
+            raise HttpError(
+                422, f"An Idempotency-Key has 1 to {LONGEST_KEY} characters.", code="invalid_input"
+            )
+        return given
+
+    def location(self, path: str) -> dict[str, str]:
+        """The header that says where a new thing is, below the root path that the caller used."""
+        return {"Location": f"{self.request.scope.get('root_path', '')}{path}"}
+
+    def demand_match(self, etag: str) -> None:
+        """Raises HttpError 412 where the caller has seen another version than this one (`If-Match`)."""
+        given = self.request.headers.get("if-match")
+        if given is not None and not _listed_in(given, etag):
+            raise HttpError(
+                412,
+                "It has changed since you looked at it.",
+                code="version_stale",
+                hint="Get it again, and send its ETag as If-Match.",
+                etag=etag,
+            )
+
     async def runs(self) -> RunService:
         return await self.house.service()
 
@@ -77,6 +119,7 @@ class Call:
         return await self.house.holds()
 
 
+LONGEST_KEY = 200
 SIGN_IN = "Send `Authorization: Bearer TOKEN`; `holdfast tokens create` makes one."
 
 
@@ -95,15 +138,18 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     answer: Any  # the type of what it returns; None: an empty answer; Response: not JSON
     params: tuple[str, ...]
     raises: tuple[type[HoldfastError], ...]
+    more: tuple[int, ...] = ()  # further statuses of the same answer
+    media: tuple[str, ...] = ()  # of an answer that is not JSON, or of a body of bytes
     hidden: bool = False  # another name of a route that is described already
 
 
 class Routes:
-    """The routes of one theme."""
+    """The routes of one theme. `aliases`: further prefixes under which all of them answer."""
 
-    def __init__(self, tag: str, prefix: str = "/v1") -> None:
+    def __init__(self, tag: str, prefix: str = "/v1", aliases: tuple[str, ...] = ()) -> None:
         self.tag = tag
         self.prefix = prefix
+        self.aliases = aliases
         self.found: list[Route] = []
 
     def get(self, path: str, **options: Any) -> Callable[[Handler], Handler]:
@@ -129,16 +175,20 @@ class Routes:
         needs: Needs,
         status: int = 200,
         raises: tuple[type[HoldfastError], ...] = (),
+        more: tuple[int, ...] = (),
+        media: tuple[str, ...] = (),
         also: tuple[str, ...] = (),
     ) -> Callable[[Handler], Handler]:
-        """`also`: further paths that answer the same, whole ones, which the OpenAPI document leaves out."""
+        """`also`: further paths that answer the same, whole ones, which the OpenAPI document leaves out.
+        `more`: statuses beside `status` that it answers with when all is well. `media`: what a file is."""
 
         def declare(handler: Handler) -> Handler:
             whole = f"{self.prefix}{path}"
-            for place in (whole, *also):
-                self.found.append(
-                    _declared(method, place, self.tag, needs, status, raises, handler, hidden=place != whole)
-                )
+            first = _declared(method, whole, self.tag, needs, status, raises, handler)
+            first = msgspec.structs.replace(first, more=more, media=media)
+            self.found.append(first)
+            for place in (*(f"{alias}{path}" for alias in self.aliases), *also):
+                self.found.append(msgspec.structs.replace(first, path=place, hidden=True))
             return handler
 
         return declare
@@ -152,8 +202,6 @@ def _declared(
     status: int,
     raises: tuple[type[HoldfastError], ...],
     handler: Handler,
-    *,
-    hidden: bool,
 ) -> Route:
     hints = get_type_hints(handler)
     answer = hints.pop("return", None)
@@ -177,7 +225,6 @@ def _declared(
         answer=_answer_of(answer),
         params=named,
         raises=raises,
-        hidden=hidden,
     )
 
 
@@ -190,18 +237,25 @@ def _answer_of(hint: Any) -> Any:
     return None if hint is type(None) else hint
 
 
-async def handle(route: Route, call: Call, most: int) -> Response:
+async def handle(route: Route, call: Call) -> Response:
     """Read what was sent, call the handler, write what it says. Raises HoldfastError."""
     given: dict[str, Any] = {name: call.request.path_params[name] for name in route.params}
+    if any("\0" in str(value) for value in given.values()):
+        # No name has one, and a database would take it for its own fault.
+        raise HttpError(404, "There is nothing at this path.", code="not_found", hint="See /openapi.json.")
     if route.query is not None:
         given["query"] = read_query(call.request, route.query)
-    if route.body is not None:
-        given["body"] = await read_body(call.request, route.body, most)
+    if route.body is bytes:
+        given["body"] = await read_bytes(call.request, call.settings.most_file)
+    elif route.body is not None:
+        given["body"] = await read_body(call.request, route.body, call.settings.most_body)
     return written(call.request, route, await route.handler(call, **given))
 
 
 def read_query(request: Request, shape: type[Any]) -> Any:
     """Fields that are lists take a parameter as often as it comes. Raises HttpError."""
+    if any("\0" in value for value in request.query_params.values()):
+        raise HttpError(422, "A parameter has a NUL character.", code="invalid_input")
     lists = {field.encode_name for field in msgspec.structs.fields(shape) if _is_list(field.type)}
     known = {field.encode_name for field in msgspec.structs.fields(shape)}
     unknown = [name for name in request.query_params if name not in known]
@@ -286,7 +340,10 @@ def written(request: Request, route: Route, said: Any) -> Response:
 
 
 def names(headers: Mapping[str, str], etag: str) -> bool:
-    given = headers.get("if-none-match", "")
+    return _listed_in(headers.get("if-none-match", ""), etag)
+
+
+def _listed_in(given: str, etag: str) -> bool:
     return given.strip() == "*" or f'"{etag}"' in [
         each.strip().removeprefix("W/") for each in given.split(",")
     ]

@@ -1,0 +1,27 @@
+"""How a server answers: sizes, paces, who may call it from a browser, which files it may load."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+
+class ApiSettings(msgspec.Struct, kw_only=True):
+    """Sizes are bytes, paces requests a second."""
+
+    most_body: int = 1 << 20
+    most_file: int = 32 << 20
+    origins: tuple[str, ...] = ()
+    """other origins whose pages may call it (CORS)"""
+    hosts: tuple[str, ...] = ()
+    """names that it answers to; none: any"""
+    allow_code: bool = False
+    """whether submitted documents may run shell tools or import code"""
+    roots: tuple[Path, ...] = ()
+    """folders whose files may be named as a workflow (`workflow_uri`); they are loaded, which runs them"""
+    pace: float = 1000.0
+    """requests a second of one credential; so many times `burst` may come at once. 0: as many as they like"""
+    anonymous_pace: float = 50.0
+    """the same for each address that shows no good credential"""
+    burst: float = 2.0

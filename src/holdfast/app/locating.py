@@ -1,0 +1,151 @@
+"""From `path/to/file.py:name` or `package.module:name` to a flow."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+import traceback
+from collections.abc import Mapping
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from holdfast.app.flow import Flow
+from holdfast.errors import FlowNotFoundError, HoldfastError, InputError
+
+FORMS = "A flow is named as path/to/file.py[:name] or package.module[:name]; name@version also works."
+
+
+def load_flow(spec: str) -> Flow:
+    """Imports the module. Raises FlowNotFoundError or InputError that say what to write instead."""
+    place, name = split(spec)
+    return _choose(_flows_of(_module(place)), place, name)
+
+
+def load_flows(spec: str) -> list[Flow]:
+    """All flows of a module, or the one that is named."""
+    place, name = split(spec)
+    found = _flows_of(_module(place))
+    return [_choose(found, place, name)] if name else list(found.values()) or [_choose(found, place, name)]
+
+
+def split(spec: str) -> tuple[str, str]:
+    place, colon, name = spec.rpartition(":")
+    return (place, name) if colon else (spec, "")
+
+
+def absolute(spec: str) -> str:
+    """The same flow named so that it is found from another folder."""
+    place, name = split(spec)
+    whole = str(Path(place).resolve()) if is_file(place) else place
+    return f"{whole}:{name}" if name else whole
+
+
+def address_in(spec: str, flow: Flow) -> str:
+    """Where this flow is found again; with its version where the module has several of that name."""
+    place = split(absolute(spec))[0]
+    same = [other for other in load_flows(place) if other.name == flow.name]
+    return f"{place}:{flow.name}@{flow.label}" if len(same) > 1 and flow.label else f"{place}:{flow.name}"
+
+
+def is_file(place: str) -> bool:
+    return place.endswith(".py") or os.sep in place
+
+
+class _FromSource(SourceFileLoader):
+    """Never from compiled files: they are known by second and size, so code that was changed a moment ago
+    would run as it was before, under the fingerprint of what it is now."""
+
+    def path_stats(self, path: str) -> Mapping[str, Any]:
+        raise OSError(f"nothing compiled is wanted of {path}")
+
+
+def _module(place: str) -> ModuleType:
+    try:
+        return _from_file(Path(place)) if is_file(place) else _by_name(place)
+    except HoldfastError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise InputError(
+            f"{place} could not be loaded: {_reason(error)}.",
+            hint="Mend it; `python` with the same file shows the whole story.",
+        ) from error
+
+
+def _from_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise FlowNotFoundError(f"there is no file {path}.", hint=FORMS)
+    known = sys.modules.get(path.stem)
+    if known is not None and getattr(known, "__file__", None) == str(path.resolve()):
+        return known
+    loader = _FromSource(path.stem, str(path.resolve()))
+    spec = importlib.util.spec_from_file_location(path.stem, path.resolve(), loader=loader)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    # As when Python runs the file itself: its neighbours can be imported, its types find their module.
+    sys.path.insert(0, str(path.resolve().parent))
+    sys.modules[path.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        # Half of a module must not be found by whoever asks next.
+        sys.modules.pop(path.stem, None)
+        raise
+    return module
+
+
+def _by_name(name: str) -> ModuleType:
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise
+        raise FlowNotFoundError(f"there is no module {name}.", hint=FORMS) from None
+
+
+def _reason(error: BaseException) -> str:
+    """The last line of the user's own code that led to it."""
+    if isinstance(error, SyntaxError):
+        return f"{type(error).__name__}: {error} {(error.text or '').strip()!r}"
+    frames = [
+        f
+        for f in traceback.extract_tb(error.__traceback__)
+        if not f.filename.startswith("<frozen") and f.filename != __file__
+    ]
+    where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}{where}"
+
+
+def _flows_of(module: ModuleType) -> dict[str, Flow]:
+    return {name: value for name, value in vars(module).items() if isinstance(value, Flow)}
+
+
+def _choose(found: dict[str, Flow], place: str, name: str) -> Flow:
+    if not found:
+        raise FlowNotFoundError(
+            f"{place} defines no flow.", hint="A flow is a module's variable: refund = Flow('refund')."
+        )
+    by_name = found | {flow.name: flow for flow in found.values()}
+    by_name |= {f"{flow.name}@{flow.label}": flow for flow in found.values() if flow.label}
+    names = ", ".join(sorted(found))
+    if name:
+        if name not in by_name:
+            raise FlowNotFoundError(f"{place} defines no flow {name!r}.", hint=f"It defines: {names}.")
+        return by_name[name]
+    tops = _not_used_by_others(found)
+    if len(tops) == 1:
+        return tops[0]
+    raise InputError(
+        f"{place} defines several flows: {names}.", hint=f"Choose one: {place}:{next(iter(found))}."
+    )
+
+
+def _not_used_by_others(found: dict[str, Flow]) -> list[Flow]:
+    inner = {id(child) for flow in found.values() for child in flow.children.values()}
+    return list({id(flow): flow for flow in found.values() if id(flow) not in inner}.values())

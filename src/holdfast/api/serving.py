@@ -57,9 +57,10 @@ class Serving:
         self._server.ready = ready
         await self._server.serve(sockets=[self._socket])
 
-    def stop(self) -> None:
-        """Requests under way may end."""
+    def stop(self, *, now: bool = False) -> None:
+        """Requests under way may end; `now`: they end at once."""
         self._server.should_exit = True
+        self._server.force_exit = self._server.force_exit or now
 
 
 def _listening(host: str, port: int) -> socket.socket:

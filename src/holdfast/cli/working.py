@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -120,7 +121,7 @@ async def _work(
     flows = [flow for _, flow in carried]
     async with open_house(store, must_exist=False, lease=LEASE, wanted_lease=lease) as house:
         worker = Worker(*flows, on=house, lanes=lanes, concurrency=concurrency, **options)
-        await _open(house, waits=not until_idle)
+        await open_patiently(house, waits=not until_idle)
         if not until_idle:
             await worker.arrive()
         for spec, flow in carried:
@@ -134,8 +135,11 @@ async def _work(
     return Exit.ok
 
 
-async def _open(house: Holdfast, *, waits: bool) -> None:
-    """A server that is not there yet is waited for, and told of (R-44); what somebody has to mend is not."""
+async def open_patiently(
+    house: Holdfast, *, waits: bool, told: Callable[[StoreError], None] | None = None
+) -> None:
+    """A server that is not there yet is waited for, and told of (R-44); what somebody has to mend is not.
+    `told`: hears each time why it is not there."""
     pause = _FIRST_PAUSE
     while True:
         try:
@@ -144,6 +148,8 @@ async def _open(house: Holdfast, *, waits: bool) -> None:
         except StoreError as error:
             if not waits or not (isinstance(error, StoreBusyError) or error.facts.get("away")):
                 raise
+            if told is not None:
+                told(error)
             log.warning("not ready: the store does not answer yet, trying again in %.1f s: %s", pause, error)
         await asyncio.sleep(pause)
         pause = min(pause * 2, _LONGEST_PAUSE)

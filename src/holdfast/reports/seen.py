@@ -1,4 +1,4 @@
-"""A run as a picture, seen by its events: its graph with the state of each node, and the edges that it took."""
+"""A run as a picture, by its events: its graph with the state of each node, and the edges that it took."""
 
 from __future__ import annotations
 

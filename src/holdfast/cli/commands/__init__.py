@@ -12,6 +12,7 @@ from holdfast.cli.shell import app
 THEMES = (
     "starting",
     "running",
+    "serving",
     "top",
     "inbox",
     "holds",

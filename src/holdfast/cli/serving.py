@@ -1,0 +1,173 @@
+"""`serve`: the server, with a worker in the same process unless told otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable
+from logging import WARNING, getLogger
+from typing import Any
+
+import msgspec
+
+from holdfast.api.app import ApiSettings
+from holdfast.api.front import Front, Standing
+from holdfast.api.serving import Serving
+from holdfast.app.flow import Flow
+from holdfast.app.house import Holdfast
+from holdfast.app.worker import Worker
+from holdfast.cli.doors import Door
+from holdfast.cli.driving import Signals
+from holdfast.cli.locating import address_in, load_flows
+from holdfast.cli.main import Exit
+from holdfast.cli.observing import start_logging
+from holdfast.cli.opening import open_house, remember_source, shown_address
+from holdfast.cli.screen import note, say, to_json
+from holdfast.cli.working import LEASE, Terms, open_patiently
+from holdfast.errors import SettingsError, StoreError
+from holdfast.telemetry import log
+
+PORT = 8420
+
+
+class Serve(msgspec.Struct, frozen=True, kw_only=True):
+    """As it was typed. `terms`: of the worker that lives here too."""
+
+    flows: list[str]
+    host: str = "127.0.0.1"
+    port: int = PORT
+    worker: bool = True
+    lanes: list[str] | None = None
+    concurrency: int = 10
+    terms: Terms = Terms()
+    store: str | None = None
+    origins: tuple[str, ...] = ()
+    drain: float = 10.0
+    json: bool = False
+
+
+async def serve(wanted: Serve) -> Exit:
+    """Until SIGTERM or Ctrl-C. With `json`: one line on stdout that says where it listens, logs as JSON."""
+    with start_logging("json" if wanted.json else "text"):
+        getLogger("uvicorn.error").setLevel(WARNING)  # that it starts and ends is ours to tell
+        return await _serve(wanted)
+
+
+async def _serve(wanted: Serve) -> Exit:
+    if not wanted.worker and (wanted.terms.metrics or wanted.terms.health):
+        raise SettingsError(
+            "--metrics and --health tell of the worker, and with --no-worker there is none.",
+            hint="The server itself answers at /healthz and /readyz; each worker has its own --metrics.",
+        )
+    options, lease = wanted.terms.options(), wanted.terms.lease_seconds()
+    carried = [(spec, flow) for spec in wanted.flows for flow in load_flows(spec)]
+    async with open_house(wanted.store, must_exist=False, lease=LEASE, wanted_lease=lease) as house:
+        flows = [flow for _, flow in carried]
+        for flow in flows:
+            house.carry(flow.program())
+        worker = _worker(house, flows, wanted, options) if wanted.worker else None
+        door = Door(house, host=wanted.host, settings=ApiSettings(origins=wanted.origins))
+        await Server(house, door, worker, wanted).live(carried)
+    return Exit.ok
+
+
+def _worker(house: Holdfast, flows: list[Flow], wanted: Serve, options: dict[str, Any]) -> Worker:
+    return Worker(*flows, on=house, lanes=wanted.lanes, concurrency=wanted.concurrency, **options)
+
+
+class Server:
+    """What listens, what works, and how both end."""
+
+    def __init__(self, house: Holdfast, door: Door, worker: Worker | None, wanted: Serve) -> None:
+        self.house = house
+        self.door = door
+        self.worker = worker
+        self.wanted = wanted
+        self.standing = Standing()
+        self.serving = Serving(
+            Front(door.app, self.standing), host=wanted.host, port=wanted.port, drain=wanted.drain
+        )
+        self._stops = 0
+        self._work: asyncio.Task[None] | None = None
+        self._ending: list[asyncio.Future[None]] = []
+
+    async def live(self, carried: list[tuple[str, Flow]]) -> None:
+        listening = asyncio.create_task(self.serving.serve(lambda: None))
+        self._work = asyncio.create_task(self._open_and_work(carried))
+        try:
+            with Signals(self.stop):
+                await self._until_over(listening, self._work)
+        finally:
+            self.serving.stop()
+            self._work.cancel()
+            await asyncio.gather(listening, self._work, return_exceptions=True)
+            if self.worker is not None:
+                await self.worker.close()
+
+    async def _until_over(self, listening: asyncio.Task[None], work: asyncio.Task[None]) -> None:
+        """Until it was told to stop and both are done; or one of them cannot go on, and says why."""
+        waiting: set[asyncio.Task[None]] = {listening, work}
+        while waiting:
+            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                with contextlib.suppress(asyncio.CancelledError):
+                    task.result()
+            if listening in done and work in waiting:
+                work.cancel()
+
+    async def _open_and_work(self, carried: list[tuple[str, Flow]]) -> None:
+        await open_patiently(self.house, waits=True, told=self._away)
+        await self.door.admit()
+        self.standing.store = await self.house.open()
+        service = await self.house.service()
+        for spec, flow in carried:
+            await service.keep_flow(flow.program())
+            remember_source(self.wanted.store, flow.program().version, address_in(spec, flow))
+        await self._greet([flow for _, flow in carried])
+        if self.worker is not None:
+            await self.worker.serve()
+
+    def _away(self, error: StoreError) -> None:
+        self.standing.wrong = f"the store does not answer: {error.message}"
+
+    async def _greet(self, flows: list[Flow]) -> None:
+        address = self.serving.address
+        if self.wanted.json:
+            versions = {flow.name: flow.program().version for flow in flows}
+            told = {"address": address, "flows": versions, "worker": self.worker is not None}
+            print(to_json(told | await self.door.told(address)), flush=True)
+            return
+        say(f"Holdfast listens at {address}, on {shown_address(self.wanted.store)}.")
+        for line in await self.door.greeting(address):
+            say(line)
+        note(_carries(flows, self.worker is not None) + " Ctrl-C or SIGTERM drains it.")
+
+    def stop(self) -> None:
+        """The first time what is under way may end; the second time it ends at once."""
+        self._stops += 1
+        if self._stops > 1:
+            if self._work is not None:
+                self._work.cancel()
+            self.serving.stop(now=True)
+            return
+        log.info("draining: requests and steps that are under way may end")
+        self.standing.draining = True
+        self.door.close_streams()
+        self.serving.stop()
+        self._ending = [asyncio.ensure_future(each) for each in self._stopping()]
+
+    def _stopping(self) -> list[Awaitable[None]]:
+        if self.worker is not None and self.standing.store is not None:
+            return [self.worker.stop()]
+        if self._work is not None:
+            self._work.cancel()
+        return []
+
+
+def _carries(flows: list[Flow], works: bool) -> str:
+    if not works:
+        return "No worker lives here: runs go on where `holdfast worker` is."
+    if not flows:
+        return "Its worker carries no flow; name some: holdfast serve flows.py."
+    names = ", ".join(f"{flow.name} {flow.label}".strip() for flow in flows)
+    return f"Its worker carries {names}."

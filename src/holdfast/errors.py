@@ -80,7 +80,7 @@ HoldfastError
 │   ├── DirectoryUnavailableError   people and groups cannot be asked for; until then nobody is a member
 │   ├── NotAStoreError              the file is not a Holdfast database
 │   ├── SchemaTooNewError           written by a newer version
-│   ├── StoreMovedError             it was moved, or is about to be: it can be read, the other one takes writes
+│   ├── StoreMovedError             it was moved, or is about to be: this one can only be read
 │   ├── StoreFillingError           a move into it is not done yet
 │   ├── CheckpointCorruptError      a record does not match its digest
 │   ├── BlobMissingError            a blob that a record names is gone or damaged

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from holdfast import Flow, Holdfast, Worker
+from holdfast import Flow, Holdfast, Result, Worker
 from holdfast.errors import VersionMismatchError
 from tests.flows.conftest import node
 
@@ -39,10 +39,12 @@ async def test_submitted_run_stands_until_a_worker_takes_it(bare_house: Holdfast
     assert done.state["y"] == 2
 
 
-async def _ended(flow: Flow, run: str, house: Holdfast):
-    while (found := await flow.result(run, on=house, wait=None)).status == "pending_input":
+async def _ended(flow: Flow, run: str, house: Holdfast) -> Result:
+    while True:
+        found = await flow.result(run, on=house, wait=None)
+        if found.status != "pending_input":
+            return found
         await asyncio.sleep(0.02)
-    return found
 
 
 async def test_submitting_again_with_the_same_key_gives_the_same_run(bare_house: Holdfast) -> None:

@@ -244,7 +244,7 @@ class Journal(Protocol):
 
     async def feed(self, *, after: int, limit: int) -> list[tuple[int, RunId, int, int]]:
         """Over all runs in commit order: (position, run, first event number, last event number). Raises
-        FeedTrimmedError where rows after `after` were trimmed; its fact `floor` is where reading can begin."""
+        FeedTrimmedError where rows after `after` were trimmed; its fact `floor` says where to begin."""
         ...
 
     async def trim_feed(self, *, before: int, limit: int = 5000) -> int:

@@ -24,7 +24,13 @@ if TYPE_CHECKING:
 
 def known(kit: StoreKit, lease: Lease, record: Record, **more: Any) -> Acknowledged:
     """That this record was acknowledged."""
-    told = {"head": record.seq, "term": record.term, "at": record.at, "worker": lease.worker, **more}
+    told: dict[str, Any] = {
+        "head": record.seq,
+        "term": record.term,
+        "at": record.at,
+        "worker": lease.worker,
+        **more,
+    }
     return Acknowledged(run=lease.run, **told)
 
 

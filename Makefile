@@ -29,7 +29,7 @@ check: setup-dev  ## format, lint, types and imports; changes nothing
 soak: setup-dev  ## hundreds of crashes at random moments, and long property tests
 	@$(PY) -m pytest -n 2 --dist loadgroup -m soak --timeout 3600 --hypothesis-profile soak $(ARGS)
 
-bench: setup-runtime  ## the core's benchmark, as ratios to a floor measured in the same run
+bench: setup-dev  ## the core's benchmark, as ratios to a floor measured in the same run
 	@$(PY) -m bench $(ARGS)
 
 docs: setup-dev  ## the documentation as a site, in build/docs/site

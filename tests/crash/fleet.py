@@ -12,6 +12,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from holdfast import Holdfast
+from holdfast.errors import HoldDecidedError
 from holdfast.runs.service import RunService
 from holdfast.types.status import ENDED
 from tests.crash import flows, life
@@ -77,7 +78,31 @@ class Fleet:
     async def answer(self, service: RunService) -> None:
         for hold in await service.holds():
             self.doubts += hold.type == "in_doubt"
-            await life.answer(service, hold, _say_nothing)
+            try:
+                await life.answer(service, hold, _say_nothing)
+            except HoldDecidedError:
+                # Whoever lost the run told meanwhile how the effect ended: nobody has to be asked any more.
+                gone = {row.id: row for row in await service.holds(hold.run, open_only=False)}[hold.id]
+                assert (gone.type, gone.status) == ("in_doubt", "cancelled")
+
+    async def put_to_sleep(self, worker: subprocess.Popen[str], service: RunService) -> None:
+        """In the middle of its runs: one that has none would lose nothing by it."""
+        async with asyncio.timeout(20):
+            while True:
+                worker.send_signal(signal.SIGSTOP)
+                await asyncio.sleep(0.02)  # what it sent before arrives
+                rows = [await service.get(run) for run in self.runs]
+                if any(row.worker and f":{worker.pid}:" in f":{row.worker}:" for row in rows):
+                    return
+                worker.send_signal(signal.SIGCONT)
+                await asyncio.sleep(0.01)
+
+    async def until_taken_over(self, service: RunService) -> None:
+        async with asyncio.timeout(20):
+            while True:
+                if any([(await service.get(run)).recoveries for run in self.runs]):
+                    return
+                await asyncio.sleep(0.05)
 
     async def judge(self, service: RunService) -> None:
         for run, name in self.runs.items():

@@ -27,6 +27,7 @@ MODULES = (
     "holdfast.testing.clock",
     "holdfast.testing.crashpoints",
     "holdfast.testing.human",
+    "holdfast.testing.proxy",
 )
 ELSEWHERE = "an error: see [errors](errors.md)"
 

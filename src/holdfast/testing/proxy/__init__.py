@@ -18,6 +18,6 @@ from __future__ import annotations
 
 from holdfast.testing.proxy.process import ProxyProcess
 from holdfast.testing.proxy.proxy import Proxy
-from holdfast.testing.proxy.wire import Counts, Way
+from holdfast.testing.proxy.wire import Counts
 
-__all__ = ["Counts", "Proxy", "ProxyProcess", "Way"]
+__all__ = ["Counts", "Proxy", "ProxyProcess"]

@@ -34,6 +34,7 @@ class ProxyProcess:
         return by_way_of(url, self.address)
 
     def tell(self, *words: object) -> Counts:
+        """One command; done when this returns. Raises ValueError for one that means nothing."""
         pipe = self._process.stdin
         assert pipe is not None
         pipe.write(" ".join(map(str, words)) + "\n")
@@ -44,6 +45,7 @@ class ProxyProcess:
         return msgspec.json.decode(said, type=Counts)
 
     def close(self) -> None:
+        """End the process, and with it every connection."""
         self._process.kill()
         self._process.communicate()
 

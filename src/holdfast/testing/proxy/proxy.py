@@ -40,6 +40,7 @@ class Proxy:
 
     # ------------------------------------------------------------------ living
     async def start(self) -> Proxy:
+        """Listen; `port` and `address` are known then. `async with` does it, and closes."""
         # One socket only keeps the port, another listens: while we refuse, nobody else can take the port.
         self._keeper = bound(self.host, self.port)
         self.port = self._keeper.getsockname()[1]
@@ -47,6 +48,7 @@ class Proxy:
         return self
 
     async def close(self) -> None:
+        """Nobody is let in any more, and every connection ends."""
         self.refuse()
         for task in self._tasks:
             task.cancel()

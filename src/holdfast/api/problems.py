@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from holdfast.errors import HoldfastError
 from holdfast.telemetry import log
+from holdfast.types.clock import iso
 
 MEDIA = "application/problem+json"
 
@@ -82,8 +83,13 @@ def answer(
 
 
 def _plain(facts: dict[str, Any]) -> dict[str, Any]:
-    """Facts that JSON can carry; the others are for those who catch the error in Python."""
-    return {name: value for name, value in facts.items() if _carries(value)}
+    """Facts that JSON can carry, instants as RFC 3339; the others are for those who catch the error in
+    Python."""
+    return {name: _instant(name, value) for name, value in facts.items() if _carries(value)}
+
+
+def _instant(name: str, value: Any) -> Any:
+    return iso(value) if name.endswith(("_at", "_until")) and type(value) is int else value
 
 
 def _carries(value: Any) -> bool:

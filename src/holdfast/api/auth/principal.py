@@ -17,6 +17,7 @@ class Right(StrEnum):
     flows_read = "flows:read"
     flows_write = "flows:write"
     holds_read = "holds:read"
+    holds_write = "holds:write"  # decide what is one's own, comment, claim: whose a hold is decides further
     resolve = RESOLVE
     manage = MANAGE
     override = OVERRIDE
@@ -37,7 +38,8 @@ class Access(StrEnum):
 IMPLIED: dict[Right, frozenset[Right]] = {
     Right.runs_write: frozenset({Right.runs_read, Right.flows_read}),
     Right.flows_write: frozenset({Right.flows_read}),
-    Right.resolve: frozenset({Right.holds_read}),
+    Right.holds_write: frozenset({Right.holds_read}),
+    Right.resolve: frozenset({Right.holds_write}),
     Right.manage: frozenset({Right.resolve, Right.holds_read, Right.runs_read}),
     Right.schedules_write: frozenset({Right.schedules_read}),
     Right.admin: frozenset(Right) - {Right.override, Right.admin},
@@ -45,11 +47,13 @@ IMPLIED: dict[Right, frozenset[Right]] = {
 
 ROLES: dict[str, frozenset[Right]] = {
     "viewer": frozenset({Right.runs_read, Right.flows_read, Right.holds_read, Right.schedules_read}),
+    "member": frozenset({Right.holds_write}),
     "approver": frozenset({Right.holds_read, Right.resolve}),
     "operator": frozenset({Right.runs_write, Right.flows_read, Right.manage, Right.schedules_write}),
     "admin": frozenset({Right.admin}),
 }
-"""What people have by the role that they are given; a token may name rights one by one."""
+"""What people have by the role that they are given; a token may name rights one by one. A member decides what
+waits for them, an approver any hold that does not bind to its assignee."""
 
 
 def with_implied(rights: frozenset[Right]) -> frozenset[Right]:

@@ -47,6 +47,7 @@ def decided(row: HoldRow, *, draft_saved: bool = False) -> HoldDecidedError:
         hint="What you had filled in is kept as your draft." if draft_saved else None,
         hold=row.id,
         status=row.status,
+        checkpoint_status=row.status,
         decision=said.get("decision"),
         resolved_by=row.resolved_by,
         resolved_at=row.resolved_at,

@@ -285,6 +285,8 @@ class Runtime:
             drivers = list(self.drivers.values())
             if not drivers:
                 continue
+            # Before it is asked: whoever was stopped while the answer came must not count from there.
+            asked = self.clock.monotonic()
             try:
                 held = self.store.extend_now([d.lease for d in drivers], self.ttl)
             except StoreMovedError:
@@ -294,10 +296,14 @@ class Runtime:
                 # Sooner: when the store is back, leases may have lapsed, and others look for such runs.
                 pause = min(1.0, self.settings.lease_ttl / 10)
                 continue
-            now = self.clock.monotonic()
+            except Exception:
+                # A slip of a driver library, say: without a heart every run of this process would be lost.
+                log.exception("heartbeat failed, trying again")
+                pause = min(1.0, self.settings.lease_ttl / 10)
+                continue
             for driver, ours in zip(drivers, held, strict=True):
                 if ours:
-                    self._leased[driver.run] = now
+                    self._leased[driver.run] = asked
                 else:
                     with contextlib.suppress(RuntimeError):  # the loop ended while we spoke
                         self._loop.call_soon_threadsafe(driver.lease_gone)
@@ -308,14 +314,17 @@ class Runtime:
         return self._heart is None or self._heart.is_alive()
 
     async def safe_margin(self, lease: Lease) -> bool:
-        """Whether the lease lasts a while yet on our own clock; if not, it is extended first (D-17)."""
-        held = self._leased.get(lease.run, 0.0)
-        if self.clock.monotonic() - held < self.settings.lease_ttl - self.settings.lease_margin:
-            return True
-        extended = (await self.store.extend([lease], self.ttl))[0]
-        if extended:
-            self._leased[lease.run] = self.clock.monotonic()
-        return extended
+        """Whether the lease lasts a while yet on our own clock; if not, it is extended first (D-17).
+
+        It counts from when it was asked for: an answer may come when the lease is over again."""
+        ttl = self.settings.lease_ttl
+        usable = max(ttl - self.settings.lease_margin, ttl / 4)
+        while self.clock.monotonic() - self._leased.get(lease.run, -ttl) >= usable:
+            asked = self.clock.monotonic()
+            if not (await self.store.extend([lease], self.ttl))[0]:
+                return False
+            self._leased[lease.run] = asked
+        return True
 
     # ------------------------------------------------------------------ the attendant
     def _attend(self) -> None:

@@ -1,0 +1,87 @@
+"""No effect begins on a lease that is over: it counts from when it was asked for, not from the answer."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from holdfast import Flow, Holdfast, RunSettings, Worker
+from tests.fleet.crew import until
+
+pytestmark = pytest.mark.anyio
+
+LEASE, MARGIN = 1.0, 0.2
+
+
+def flow(began: asyncio.Event, may_end: asyncio.Event) -> Flow:
+    made = Flow("kept")
+
+    @made.node(effect="pure")
+    async def act(_s: dict[str, Any]) -> None:
+        began.set()
+        await may_end.wait()
+
+    return made
+
+
+@pytest.mark.covers("D-17")
+@pytest.mark.parametrize("taken", [False, True], ids=["ours", "taken"])
+async def test_lease_counts_from_when_it_was_asked_for(
+    address: str, monkeypatch: pytest.MonkeyPatch, taken: bool
+) -> None:
+    """The answer comes when the lease is over: the process was stopped between, or the net was slow."""
+    settings = RunSettings(lease_ttl=LEASE, lease_margin=MARGIN)
+    async with Holdfast(address, settings=settings) as house:
+        service = await house.service()
+        store, runtime = service.store, service.runtime
+        row, _ = await service.create(flow(asyncio.Event(), asyncio.Event()).program(), {})
+        lease = (await runtime.claim(row.id)).lease
+        extend, asked = store.extend, list[float]()
+
+        async def late(*given: Any) -> list[bool]:
+            asked.append(time.monotonic())
+            answer = await extend(*given)
+            if len(asked) == 1:
+                await asyncio.sleep(LEASE + 0.1)
+                if taken:
+                    assert await store.reclaim(limit=10, max_recoveries=9)
+            return answer
+
+        monkeypatch.setattr(store, "extend", late)
+        assert await runtime.safe_margin(lease) is not taken
+        assert len(asked) == 2
+        assert taken or time.monotonic() - asked[-1] < LEASE - MARGIN
+
+
+@pytest.mark.covers("FLEET-WORK-06")
+async def test_heart_goes_on_after_an_error_that_nobody_foresaw(
+    address: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    began, may_end = asyncio.Event(), asyncio.Event()
+    made = flow(began, may_end)
+    async with Holdfast(address, settings=RunSettings(lease_ttl=LEASE, lease_margin=MARGIN)) as house:
+        store = await house.open()
+        extend_now, beats = store.extend_now, list[bool]()
+
+        def slips(*given: Any) -> list[bool]:
+            if not beats:
+                beats.append(False)
+                raise RuntimeError("a slip of the driver library")
+            beats.append(all(answer := extend_now(*given)))
+            return answer
+
+        monkeypatch.setattr(store, "extend_now", slips)
+        async with Worker(made, on=house) as worker:
+            row, _ = await (await house.service()).create(made.program(), {})
+            await began.wait()
+            await until(lambda: len(beats) > 2, "it beats again")
+            assert worker._worker is not None
+            assert worker._worker.runtime.heart_beats
+            may_end.set()
+        after = await (await house.service()).get(row.id)
+    assert beats[:3] == [False, True, True]
+    assert (after.recoveries, str(after.status)) == (0, "completed")
+    assert "heartbeat failed" in caplog.text

@@ -19,6 +19,7 @@ from starlette.routing import BaseRoute, Mount
 from starlette.routing import Route as Place
 
 from holdfast.api import problems
+from holdfast.api.auth.hosts import HostGuard
 from holdfast.api.auth.principal import Access, Principal, Right
 from holdfast.api.compressing import compressed
 from holdfast.api.openapi import document
@@ -37,7 +38,14 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 class Authenticator(Protocol):
     async def who(self, request: Request) -> Principal | None:
-        """None: no credential. Raises HttpError 401 for one that is not good."""
+        """None: no credential. Raises HttpError: 401 for one that is not good, 403 for a change that another
+        site may have sent."""
+        ...
+
+    async def refused(
+        self, request: Request, path: str, principal: Principal | None, error: HttpError, request_id: str
+    ) -> None:
+        """Called with each 401 and 403 that is the credential's."""
         ...
 
 
@@ -59,19 +67,23 @@ def build(
         await house.open()
         yield
 
-    return Starlette(
+    app = Starlette(
         routes=[*places, Mount("/api", routes=places)],
         exception_handlers={HTTPException: _missing, Exception: _slip},
         middleware=_middleware(settings),
         lifespan=living,
     )
+    app.state.authenticator = authenticator
+    return app
 
 
 def _middleware(settings: ApiSettings) -> list[Middleware]:
     """Pages of other origins may call us only where they are listed, and never with a cookie."""
+    guards = [Middleware(HostGuard, hosts=settings.hosts)] if settings.hosts else []
     if not settings.origins:
-        return []
+        return guards
     return [
+        *guards,
         Middleware(
             CORSMiddleware,
             allow_origins=list(settings.origins),
@@ -123,6 +135,8 @@ def _endpoint(
             call = Call(request, principal, house, route, request_id, settings)
             response = await handle(route, call)
         except HoldfastError as error:
+            if isinstance(error, HttpError) and error.given_status in (401, 403):
+                await authenticator.refused(request, route.path, principal, error, request_id)
             response = problems.answer(error, request_id)
         except Exception as error:
             response = problems.unexpected(error, request_id)

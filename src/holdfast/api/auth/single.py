@@ -21,10 +21,19 @@ class OneToken:
             actor=operator(channel="api"), rights=with_implied(frozenset({Right.admin})), method="local"
         )
 
+    def by_token(self, given: str) -> Principal | None:
+        return self._principal if hmac.compare_digest(given.encode(), self.token.encode()) else None
+
     async def who(self, request: Request) -> Principal | None:
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         if not scheme:
             return None
-        if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip(), self.token):
+        found = self.by_token(given.strip()) if scheme.lower() == "bearer" else None
+        if found is None:
             raise HttpError(401, "This token is not known here.", code="unauthenticated")
-        return self._principal
+        return found
+
+    async def refused(
+        self, request: Request, path: str, principal: Principal | None, error: HttpError, request_id: str
+    ) -> None:
+        """Nobody but its owner is here to be told."""

@@ -1,0 +1,77 @@
+"""Which names a server answers to. A page elsewhere can make its own name mean our address (DNS rebinding);
+it cannot make a browser send another name than its own."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from holdfast.api import problems
+from holdfast.api.problems import HttpError
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+class HostGuard:
+    """Refuses requests for other names than these; `*.example.com` stands for all below it."""
+
+    def __init__(self, app: ASGIApp, hosts: Iterable[str]) -> None:
+        self.app = app
+        self.hosts = frozenset(host.lower().rstrip(".") for host in hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket") or self.knows(Headers(scope=scope).get("host", "")):
+            await self.app(scope, receive, send)
+            return
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008, "reason": "This server has another name."})
+            return
+        said = HttpError(
+            421,
+            "This server does not answer to that name.",
+            code="wrong_host",
+            hint="Use the address that it was started with; whoever runs it can add names with --hosts.",
+        )
+        await problems.answer(said)(scope, receive, send)
+
+    def knows(self, header: str) -> bool:
+        name = name_in(header)
+        if name is None:
+            return False
+        return name in self.hosts or any(
+            known.startswith("*.") and name.endswith(known[1:]) for known in self.hosts
+        )
+
+
+def name_in(header: str) -> str | None:
+    """The name in a Host header, without its port. None where it is none."""
+    try:
+        parts = urlsplit(f"//{header}")
+        _ = parts.port
+    except ValueError:
+        return None
+    if not parts.hostname or parts.path or parts.query or parts.fragment or "@" in header:
+        return None
+    return parts.hostname.rstrip(".")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach what listens there."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def hosts_for(host: str, public_url: str | None, given: Iterable[str] = ()) -> tuple[str, ...]:
+    """The names to answer to where `host` is listened at; none: any. On loopback they are always known."""
+    named = [*given, *([name] if public_url and (name := urlsplit(public_url).hostname) else [])]
+    if is_loopback(host):
+        return tuple(dict.fromkeys([*LOOPBACK, host.strip("[]"), *named]))
+    return tuple(dict.fromkeys([*LOOPBACK, *named])) if named else ()

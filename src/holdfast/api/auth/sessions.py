@@ -1,0 +1,165 @@
+"""Sessions of people who use a browser, and the one-time codes that an operator signs in with.
+
+The store keeps digests of both: who reads it can sign in as nobody. The value that a change has to show
+(CSRF) is made of the session's own id, so that there is nothing more to keep.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from datetime import timedelta
+from hashlib import sha256
+from typing import Final
+
+import msgspec
+
+from holdfast.api.auth.granted import SERVER, Grant, checked
+from holdfast.store.base import Store
+from holdfast.types.audit import NewAudit, canonical
+from holdfast.types.clock import MICROS, micros
+from holdfast.types.document import Document
+
+SESSION: Final = "session"
+CODE: Final = "sign_in_code"
+CODE_LIVES: Final = 600 * MICROS
+SWEPT: Final = 200
+"""So many old sessions are looked at with each sign-in, so that they do not heap up."""
+
+
+class Session(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    grant: Grant
+    how: str  # code, token, oidc
+    began_at: int
+    seen_at: int  # to a twentieth of the idle time
+    expires_at: int
+    credential: str = ""  # the token that it began with: the session ends with it
+
+
+class Opened(msgspec.Struct, frozen=True, kw_only=True):
+    """`id` is the cookie's value; `name` is what logs and the audit call it."""
+
+    id: str
+    name: str
+    csrf: str
+    session: Session
+
+
+class _Code(msgspec.Struct, frozen=True):
+    grant: Grant
+    expires_at: int
+
+
+class Sessions:
+    """`lives`: the longest that a session can be; `idle`: it ends sooner when nobody uses it for so long."""
+
+    def __init__(
+        self, store: Store, *, lives: timedelta = timedelta(days=7), idle: timedelta = timedelta(hours=12)
+    ) -> None:
+        self.store = store
+        self.lives = micros(lives)
+        self.idle = micros(idle)
+
+    async def begin(self, grant: Grant, *, how: str, credential: str = "") -> Opened:
+        """Always with a new id: one that somebody planted in the browser is worth nothing."""
+        checked(grant)
+        await self._sweep()
+        now, secret = self.store.now(), secrets.token_urlsafe(32)
+        session = Session(
+            grant=grant,
+            how=how,
+            began_at=now,
+            seen_at=now,
+            expires_at=now + self.lives,
+            credential=credential,
+        )
+        name = _digest(secret)
+        await self._tell(grant, "signed_in", session=name[:12], how=how)
+        await self._put(SESSION, name, session)
+        return _opened(secret, session)
+
+    async def find(self, secret: str) -> Opened | None:
+        """None where it is over. Asked of the store each time: a sign-out holds at once, everywhere."""
+        name = _digest(secret)
+        document = await self.store.document(SERVER, SESSION, name)
+        if document is None:
+            return None
+        session, now = msgspec.json.decode(document.body, type=Session), self.store.now()
+        if self._is_over(session, now):
+            await self.store.drop_document(SERVER, SESSION, name)
+            return None
+        if now - session.seen_at > self.idle // 20:
+            seen = msgspec.structs.replace(session, seen_at=now)
+            # Not over what came between: a session that was ended in this moment stays ended.
+            await self._put(SESSION, name, seen, expect=document.revision)
+        return _opened(secret, session)
+
+    async def end(self, secret: str) -> bool:
+        found = await self.find(secret)
+        if found is not None:
+            await self._tell(found.session.grant, "signed_out", session=found.name)
+        return await self.store.drop_document(SERVER, SESSION, _digest(secret))
+
+    async def end_all(self, subject: str, tenant: str) -> int:
+        """Every session of somebody."""
+        ended = 0
+        for document in await self._all():
+            grant = msgspec.json.decode(document.body, type=Session).grant
+            if (grant.subject, grant.tenant) == (subject, tenant):
+                ended += await self.store.drop_document(SERVER, SESSION, document.name)
+        return ended
+
+    # ------------------------------------------------------------------ one-time codes
+    async def new_code(self, grant: Grant) -> str:
+        """Good once, for ten minutes."""
+        checked(grant)
+        code = secrets.token_urlsafe(24)
+        await self._tell(grant, "sign_in_code_made", roles=grant.roles)
+        await self._put(CODE, _digest(code), _Code(grant, self.store.now() + CODE_LIVES))
+        return code
+
+    async def take_code(self, code: str) -> Grant | None:
+        """Whoever removes it from the store has it: of two who come at once, one is signed in."""
+        name = _digest(code)
+        document = await self.store.document(SERVER, CODE, name)
+        if document is None or not await self.store.drop_document(SERVER, CODE, name):
+            return None
+        found = msgspec.json.decode(document.body, type=_Code)
+        return found.grant if self.store.now() < found.expires_at else None
+
+    # ------------------------------------------------------------------ the store
+    def _is_over(self, session: Session, now: int) -> bool:
+        return now >= session.expires_at or now - session.seen_at >= self.idle
+
+    async def _sweep(self) -> None:
+        """A random part of them, so that in time each one's turn comes."""
+        start, now = secrets.token_hex(1), self.store.now()
+        for document in await self.store.documents(SERVER, SESSION, after=start, limit=SWEPT):
+            if self._is_over(msgspec.json.decode(document.body, type=Session), now):
+                await self.store.drop_document(SERVER, SESSION, document.name)
+        for document in await self.store.documents(SERVER, CODE, limit=SWEPT):
+            if now >= msgspec.json.decode(document.body, type=_Code).expires_at:
+                await self.store.drop_document(SERVER, CODE, document.name)
+
+    async def _all(self) -> list[Document]:
+        found: list[Document] = []
+        while page := await self.store.documents(SERVER, SESSION, after=found[-1].name if found else ""):
+            found += page
+        return found
+
+    async def _put(self, kind: str, name: str, value: object, *, expect: int | None = None) -> None:
+        body = msgspec.json.encode(value)
+        await self.store.put_document(Document(tenant=SERVER, kind=kind, name=name, body=body), expect=expect)
+
+    async def _tell(self, grant: Grant, action: str, **said: object) -> None:
+        entry = NewAudit(at=self.store.now(), actor=grant.subject, action=action, data=canonical(said))
+        await self.store.append_audit(grant.tenant, [entry])
+
+
+def _opened(secret: str, session: Session) -> Opened:
+    csrf = hmac.new(secret.encode(), b"csrf", sha256).hexdigest()
+    return Opened(id=secret, name=_digest(secret)[:12], csrf=csrf, session=session)
+
+
+def _digest(secret: str) -> str:
+    return sha256(secret.encode()).hexdigest()

@@ -1,0 +1,167 @@
+"""How people sign in: a TOML file of the operator (`holdfast serve --sign-in FILE`, or HOLDFAST_SIGN_IN).
+
+public_url = "https://holdfast.example.com"    # as browsers see it; https makes cookies Secure
+
+[sessions]
+lives = "7d"                                   # the longest that a session can be
+idle = "12h"                                   # it ends sooner when nobody uses it for so long
+
+[oidc]
+issuer = "https://login.example.com"
+client_id = "holdfast"
+client_secret = "${HOLDFAST_OIDC_SECRET}"      # a variable of the environment; the file holds no secret
+user = "email"                                 # the claim that is the person's name here
+groups = "groups"
+default_roles = ["member"]
+
+[oidc.roles]
+admin = ["platform"]                           # our role: the groups that have it
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final, cast
+from urllib.parse import urlsplit
+
+import msgspec
+
+from holdfast.api.auth.hosts import is_loopback
+from holdfast.api.auth.principal import ROLES
+from holdfast.errors import SettingsError
+from holdfast.types.duration import DurationError, parse_duration
+from holdfast.types.ids import DEFAULT_TENANT
+
+VARIABLE: Final = "HOLDFAST_SIGN_IN"
+ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+"""Signatures with a key pair. `none`, and secrets that both sides share, are never believed."""
+_NAMED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_HINT: Final = "docs/how-to/sign-in.md shows all fields."
+
+
+class OidcSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`user`, `groups`, `titles`, `tenant_claim` name claims; one inside of another is written a.b."""
+
+    issuer: str
+    client_id: str
+    client_secret: str = ""
+    scopes: tuple[str, ...] = ("openid", "profile", "email")
+    algorithms: tuple[str, ...] = ("RS256", "ES256", "PS256", "EdDSA")
+    user: str = "email"
+    groups: str = "groups"
+    titles: str = ""
+    """the claim with the roles that holds can wait for (role:cfo)"""
+    roles: dict[str, tuple[str, ...]] = {}
+    """our role: the groups whose members have it"""
+    default_roles: tuple[str, ...] = ("member",)
+    tenant: str = DEFAULT_TENANT
+    tenant_claim: str = ""
+    tenants: dict[str, str] = {}
+    """what the claim says: the tenant. A value that is not here is let in nowhere"""
+    label: str = "Sign in"
+    timeout: float = 10.0
+
+
+class SessionSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    lives: str = "7d"
+    idle: str = "12h"
+
+
+class SignIn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    public_url: str = ""
+    sessions: SessionSettings = SessionSettings()
+    oidc: OidcSettings | None = None
+
+    @property
+    def lives(self) -> timedelta:
+        return parse_duration(self.sessions.lives)
+
+    @property
+    def idle(self) -> timedelta:
+        return parse_duration(self.sessions.idle)
+
+
+def sign_in_from_environment() -> SignIn:
+    """That of the file which HOLDFAST_SIGN_IN names. Raises SettingsError."""
+    path = os.environ.get(VARIABLE)
+    return read_sign_in(path) if path else SignIn()
+
+
+def read_sign_in(path: str | os.PathLike[str]) -> SignIn:
+    """Raises SettingsError, which names the field."""
+    source = os.fspath(path)
+    try:
+        raw = tomllib.loads(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise SettingsError(
+            f"the file {source} cannot be read: {error.strerror}.", hint=f"Check {VARIABLE} or --sign-in."
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{source} is not TOML: {error}.") from None
+    return parse_sign_in(raw, source)
+
+
+def parse_sign_in(raw: Any, source: str = "sign-in", environment: Mapping[str, str] | None = None) -> SignIn:
+    known = os.environ if environment is None else environment
+    try:
+        found = msgspec.convert(_filled(raw, known, source), SignIn)
+    except msgspec.ValidationError as error:
+        raise SettingsError(f"{source}: {error}.", hint=_HINT) from None
+    for name, text in (("lives", found.sessions.lives), ("idle", found.sessions.idle)):
+        try:
+            parse_duration(text)
+        except DurationError as error:
+            raise SettingsError(f"{source}: sessions.{name}: {error}.", hint=_HINT) from None
+    if found.public_url and urlsplit(found.public_url).scheme not in ("http", "https"):
+        raise SettingsError(f"{source}: public_url is no address.", hint="Write https://host.")
+    if found.oidc is not None:
+        _check(found.oidc, source)
+    return found
+
+
+def _check(oidc: OidcSettings, source: str) -> None:
+    parts = urlsplit(oidc.issuer)
+    if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(parts.hostname or "")):
+        raise SettingsError(
+            f"{source}: oidc.issuer has to be an https:// address.",
+            hint="Over plain http anybody on the way could sign in as anybody.",
+        )
+    wrong = [each for each in oidc.algorithms if each not in ALGORITHMS]
+    if wrong or not oidc.algorithms:
+        raise SettingsError(
+            f"{source}: oidc.algorithms has {wrong[0] if wrong else 'nothing'!r}.",
+            hint=f"Choose from: {', '.join(ALGORITHMS)}.",
+        )
+    for role in (*oidc.roles, *oidc.default_roles):
+        if role not in ROLES:
+            raise SettingsError(
+                f"{source}: oidc has no role {role!r} to give.", hint=f"There are {', '.join(ROLES)}."
+            )
+    if oidc.tenants and not oidc.tenant_claim:
+        raise SettingsError(f"{source}: oidc.tenants needs oidc.tenant_claim.", hint=_HINT)
+    if "openid" not in oidc.scopes:
+        raise SettingsError(f"{source}: oidc.scopes lacks openid.", hint=_HINT)
+
+
+def _filled(value: Any, environment: Mapping[str, str], source: str) -> Any:
+    """With the variables in the place of their names."""
+    if isinstance(value, str):
+        return _NAMED.sub(lambda found: _variable(found[1], environment, source), value)
+    if isinstance(value, dict):
+        pairs = cast("dict[str, Any]", value).items()
+        return {key: _filled(inner, environment, source) for key, inner in pairs}
+    if isinstance(value, list):
+        return [_filled(inner, environment, source) for inner in cast("list[Any]", value)]
+    return value
+
+
+def _variable(name: str, environment: Mapping[str, str], source: str) -> str:
+    found = environment.get(name)
+    if not found:
+        raise SettingsError(f"{source} names ${{{name}}}, which is not set.", hint=f"Set {name}.")
+    return found

@@ -1,0 +1,174 @@
+"""API tokens: `hf_ID_SECRET`. The store keeps a digest of the secret; the token itself is shown once.
+
+What a server knows of a token is at most `FRESH` seconds old: so long may one that was revoked elsewhere
+still be good. A new one is good at once.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+import secrets
+import string
+import time
+from hashlib import sha256
+from typing import Final
+
+import msgspec
+
+from holdfast.api.auth.granted import SERVER, Grant, checked
+from holdfast.errors import DocumentChangedError, NotFoundError
+from holdfast.store.base import Store
+from holdfast.types.audit import NewAudit, canonical
+from holdfast.types.clock import MICROS
+from holdfast.types.document import Document
+from holdfast.types.wording import told
+
+KIND: Final = "token"
+USED: Final = "token_used"
+FRESH: Final = 5.0
+COARSE: Final = 300 * MICROS
+"""How exactly it is kept when a token was last used: a write for each request would be a write too many."""
+
+_MOST_KNOWN: Final = 10_000
+_LETTERS: Final = string.ascii_letters + string.digits
+_FORM: Final = re.compile(r"hf_([a-z0-9]{12})_([A-Za-z0-9]{43})\Z")
+
+
+class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Everything about it but the secret. Instants in microseconds."""
+
+    id: str
+    digest: str
+    grant: Grant
+    made_at: int
+    made_by: str
+    note: str = ""
+    expires_at: int | None = None
+    revoked_at: int | None = None
+
+    def is_good(self, now: int) -> bool:
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+
+    def standing(self, now: int) -> str:
+        if self.revoked_at is not None:
+            return "revoked"
+        return "good" if self.is_good(now) else "expired"
+
+
+class Tokens:
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._known: dict[str, tuple[float, Token]] = {}
+        self._used: dict[str, int] = {}
+
+    async def create(
+        self, grant: Grant, *, by: str, expires_at: int | None = None, note: str = ""
+    ) -> tuple[Token, str]:
+        """The token, and its text, which nobody can find out again. Raises InputError."""
+        checked(grant)
+        name = "".join(secrets.choice(string.ascii_lowercase + string.digits) for _ in range(12))
+        secret = "".join(secrets.choice(_LETTERS) for _ in range(43))
+        made = Token(
+            id=name,
+            digest=_digest(secret),
+            grant=grant,
+            made_at=self.store.now(),
+            made_by=by,
+            note=note,
+            expires_at=expires_at,
+        )
+        await self._tell(made, "token_created", by, rights=sorted(grant.all_rights), expires_at=expires_at)
+        await self.store.put_document(_document(made), expect=0)
+        return made, f"hf_{name}_{secret}"
+
+    async def check(self, text: str) -> Token | None:
+        """None where it is not good, for whatever reason: who guesses learns nothing."""
+        form = _FORM.match(text)
+        if form is None:
+            return None
+        name, secret = form.groups()
+        found = await self.find(name)
+        if found is None or not hmac.compare_digest(found.digest, _digest(secret)):
+            return None
+        if not found.is_good(self.store.now()):
+            return None
+        await self._note_use(name)
+        return found
+
+    async def list(self, tenant: str | None = None) -> list[tuple[Token, int | None]]:
+        """With when each was last used, to five minutes; the newest first. None: of all tenants."""
+        used = {each.name: int(each.body) for each in await self._all(USED)}
+        kept = [msgspec.json.decode(each.body, type=Token) for each in await self._all(KIND)]
+        mine = [each for each in kept if tenant is None or each.grant.tenant == tenant]
+        return [(each, used.get(each.id)) for each in sorted(mine, key=lambda each: (-each.made_at, each.id))]
+
+    async def revoke(self, name: str, *, by: str, tenant: str | None = None) -> Token:
+        """May be done twice. Raises NotFoundError where there is none in this tenant."""
+        name = name.removeprefix("hf_").partition("_")[0]
+        kept = await self.store.document(SERVER, KIND, name)
+        token = None if kept is None else msgspec.json.decode(kept.body, type=Token)
+        if kept is None or token is None or (tenant is not None and token.grant.tenant != tenant):
+            raise NotFoundError(
+                f"there is no token {told(repr(name), 80)}.", hint="`holdfast tokens list` lists them."
+            )
+        if token.revoked_at is not None:
+            return token
+        revoked = msgspec.structs.replace(token, revoked_at=self.store.now())
+        await self._tell(token, "token_revoked", by)
+        if await self.store.put_document(_document(revoked), expect=kept.revision) is None:
+            raise DocumentChangedError("somebody else changed this token meanwhile.", hint="Try again.")
+        self._known.pop(name, None)
+        return revoked
+
+    async def is_good(self, name: str) -> bool:
+        found = await self.find(name)
+        return found is not None and found.is_good(self.store.now())
+
+    async def any_good(self) -> bool:
+        now = self.store.now()
+        return any(token.is_good(now) for token, _ in await self.list())
+
+    async def find(self, name: str) -> Token | None:
+        """A name that is not there is asked for each time: a token that was just made is good at once."""
+        kept = self._known.get(name)
+        if kept is not None and time.monotonic() - kept[0] < FRESH:
+            return kept[1]
+        asked = time.monotonic()  # before the store is: what it says may be as old as this
+        document = await self.store.document(SERVER, KIND, name)
+        if document is None:
+            self._known.pop(name, None)
+            return None
+        found = msgspec.json.decode(document.body, type=Token)
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        self._known[name] = (asked, found)
+        return found
+
+    async def _note_use(self, name: str) -> None:
+        now = self.store.now()
+        if now - self._used.get(name, 0) >= COARSE:
+            self._used[name] = now
+            await self.store.put_document(
+                Document(tenant=SERVER, kind=USED, name=name, body=str(now).encode())
+            )
+
+    async def _all(self, kind: str) -> list[Document]:
+        found: list[Document] = []
+        while page := await self.store.documents(SERVER, kind, after=found[-1].name if found else ""):
+            found += page
+        return found
+
+    async def _tell(self, token: Token, action: str, by: str, **more: object) -> None:
+        said = {"token": token.id, "subject": token.grant.subject, "note": token.note, **more}
+        entry = NewAudit(at=self.store.now(), actor=by, action=action, data=canonical(said))
+        await self.store.append_audit(token.grant.tenant, [entry])
+
+
+def _digest(secret: str) -> str:
+    """A plain hash is enough: the secret has 256 random bits, which nobody tries out."""
+    return sha256(secret.encode()).hexdigest()
+
+
+def _document(token: Token) -> Document:
+    return Document(tenant=SERVER, kind=KIND, name=token.id, body=msgspec.json.encode(token))

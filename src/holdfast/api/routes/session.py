@@ -1,0 +1,217 @@
+"""Signing in and out, who one is, and the tenant's tokens."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import cast
+
+import msgspec
+from starlette.responses import RedirectResponse, Response
+
+from holdfast.api.auth.door import COOKIE, Door
+from holdfast.api.auth.granted import Grant, demand_within
+from holdfast.api.auth.principal import Access, Right
+from holdfast.api.auth.returning import own_path
+from holdfast.api.auth.tokens import Token
+from holdfast.api.problems import HttpError
+from holdfast.api.routing import Call, Reply, Routes
+from holdfast.api.wire.common import Page
+from holdfast.errors import ForbiddenError, InputError, NotFoundError
+from holdfast.types.clock import iso, to_micros
+
+routes = Routes("session")
+
+
+class SessionWire(msgspec.Struct, kw_only=True):
+    """Who the caller is. `csrf`: what each change with this session has to show; none for tokens."""
+
+    subject: str
+    tenant: str
+    rights: list[Right]
+    groups: list[str]
+    roles: list[str]
+    method: str
+    csrf: str | None = None
+
+
+class BeginSession(msgspec.Struct, kw_only=True):
+    token: str
+
+
+class TokenWire(msgspec.Struct, kw_only=True):
+    """`token`: the text itself, told when it is made and never again."""
+
+    id: str
+    subject: str
+    tenant: str
+    roles: list[str]
+    rights: list[Right]
+    groups: list[str]
+    status: str
+    note: str
+    created_at: str
+    created_by: str
+    expires_at: str | None = None
+    last_used_at: str | None = None
+    token: str | None = None
+
+
+class CreateToken(msgspec.Struct, kw_only=True):
+    subject: str
+    roles: list[str] = []
+    rights: list[Right] = []
+    groups: list[str] = []
+    expires_at: datetime | None = None
+    note: str = ""
+
+
+def door_of(call: Call) -> Door:
+    """Raises HttpError where this server has no sign-in."""
+    found = cast("object", call.request.app.state.authenticator)
+    if not isinstance(found, Door):
+        raise HttpError(404, "This server has no sign-in.", code="not_found")
+    return found
+
+
+# ---------------------------------------------------------------------- sessions
+
+
+@routes.get("/session", needs=Access.signed_in)
+async def get_session(call: Call) -> SessionWire:
+    """Who the caller is, and what they may."""
+    who = call.who
+    return SessionWire(
+        subject=who.actor.id,
+        tenant=who.tenant,
+        rights=sorted(who.rights),
+        groups=sorted(who.actor.groups),
+        roles=sorted(who.actor.roles),
+        method=who.method,
+        csrf=who.csrf,
+    )
+
+
+@routes.post("/session", needs=Access.public, status=204)
+async def begin_session(call: Call, body: BeginSession) -> Response:
+    """Sign in with a token, in a browser: it becomes a session, and ends with the token."""
+    door = door_of(call)
+    _demand_own_page(call, door)
+    principal = await door.by_token(body.token)
+    if principal.method != "token":
+        raise HttpError(401, "This token begins no session.", code="unauthenticated")
+    token = (await (await door.tokens()).find(principal.credential)) if principal.credential else None
+    if token is None:
+        raise HttpError(401, "This token is not good here.", code="unauthenticated")
+    return await signed_in(call, token.grant, how="token", credential=token.id, response=Response(None, 204))
+
+
+@routes.delete("/session", needs=Access.public, status=204)
+async def end_session(call: Call) -> Response:
+    """Sign out, here and everywhere this session is used."""
+    return await signed_out(call, Response(None, 204))
+
+
+async def signed_in(
+    call: Call, grant: Grant, *, how: str, response: Response, credential: str = ""
+) -> Response:
+    """A new session in place of the one that the browser had."""
+    door = door_of(call)
+    sessions = await door.sessions()
+    if before := call.request.cookies.get(door.cookie(call.request)):
+        await sessions.end(before)
+    opened = await sessions.begin(grant, how=how, credential=credential)
+    return door.give(call.request, response, opened)
+
+
+async def signed_out(call: Call, response: Response) -> Response:
+    door = door_of(call)
+    if secret := call.request.cookies.get(door.cookie(call.request)):
+        await (await door.sessions()).end(secret)
+    door.set_cookie(call.request, response, COOKIE, "", 0)
+    return response
+
+
+async def with_code(call: Call, code: str, onwards: str | None) -> Response:
+    """An operator's one-time code becomes a session. Raises HttpError 401."""
+    grant = await (await door_of(call).sessions()).take_code(code)
+    if grant is None:
+        raise HttpError(
+            401,
+            "This sign-in code is not good: it is used, or older than ten minutes.",
+            code="unauthenticated",
+            hint="`holdfast sign-in` makes a new one.",
+        )
+    return await signed_in(call, grant, how="code", response=RedirectResponse(own_path(onwards), 303))
+
+
+def _demand_own_page(call: Call, door: Door) -> None:
+    """Raises HttpError: another site must not sign somebody in as somebody else."""
+    if not door.same_origin(call.request):
+        raise HttpError(403, "This came from another site's page.", code="cross_site")
+
+
+# ---------------------------------------------------------------------- tokens
+
+
+@routes.get("/tokens", needs=Right.admin)
+async def list_tokens(call: Call) -> Page[TokenWire]:
+    """The tenant's tokens, the newest first; what they are is not among it."""
+    tokens = await door_of(call).tokens()
+    found = await tokens.list(call.tenant)
+    now = tokens.store.now()
+    return Page(items=[_token_wire(token, used, now) for token, used in found], next=None)
+
+
+@routes.post("/tokens", needs=Right.admin, status=201, raises=(InputError, ForbiddenError))
+async def create_token(call: Call, body: CreateToken) -> Reply[TokenWire]:
+    """Make a token of this tenant, with no more rights than your own. Its text is told only now."""
+    tokens = await door_of(call).tokens()
+    grant = Grant(
+        subject=body.subject,
+        tenant=call.tenant,
+        roles=tuple(body.roles),
+        rights=tuple(body.rights),
+        groups=tuple(body.groups),
+    )
+    demand_within(grant, call.who)
+    now = tokens.store.now()
+    until = _until(body.expires_at, now)
+    token, text = await tokens.create(grant, by=call.actor.id, expires_at=until, note=body.note[:200])
+    wire = _token_wire(token, None, now)
+    wire.token = text
+    return Reply(body=wire, headers=call.location(f"/v1/tokens/{token.id}"))
+
+
+@routes.delete("/tokens/{token}", needs=Right.admin, raises=(NotFoundError,))
+async def revoke_token(call: Call, token: str) -> TokenWire:
+    """It is good no more: here at once, on other servers within five seconds."""
+    tokens = await door_of(call).tokens()
+    revoked = await tokens.revoke(token, by=call.actor.id, tenant=call.tenant)
+    return _token_wire(revoked, None, tokens.store.now())
+
+
+def _until(moment: datetime | None, now: int) -> int | None:
+    """Raises InputError."""
+    if moment is None:
+        return None
+    if moment.tzinfo is None or to_micros(moment) <= now:
+        raise InputError("expires_at is no moment in the future.", hint="Write 2027-01-31T00:00:00Z.")
+    return to_micros(moment)
+
+
+def _token_wire(token: Token, used: int | None, now: int) -> TokenWire:
+    grant = token.grant
+    return TokenWire(
+        id=token.id,
+        subject=grant.subject,
+        tenant=grant.tenant,
+        roles=list(grant.roles),
+        rights=sorted(grant.all_rights),
+        groups=list(grant.groups),
+        status=token.standing(now),
+        note=token.note,
+        created_at=iso(token.made_at),
+        created_by=token.made_by,
+        expires_at=None if token.expires_at is None else iso(token.expires_at),
+        last_used_at=None if used is None else iso(used),
+    )

@@ -102,7 +102,7 @@ def _doubt_unanswered(history: History) -> None:
 
 
 def _run_gone(history: History) -> None:
-    del history.runs[0]
+    history.runs.remove(_some(history, lambda run: run.flow == "order"))
 
 
 def _run_stuck(history: History) -> None:

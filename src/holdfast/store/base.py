@@ -242,6 +242,11 @@ class Journal(Protocol):
         and events; a record's events are numbered event_from .. event_from + events - 1."""
         ...
 
+    async def event_heads(self, runs: Sequence[RunId]) -> dict[RunId, int]:
+        """The number of each run's last event; a run that is not there is left out. For whoever follows many
+        runs: unlike the feed it waits for no other run's transaction."""
+        ...
+
     async def feed(self, *, after: int, limit: int) -> list[tuple[int, RunId, int, int]]:
         """Over all runs in commit order: (position, run, first event number, last event number). Raises
         FeedTrimmedError where rows after `after` were trimmed; its fact `floor` says where to begin."""

@@ -9,12 +9,12 @@ import pytest
 
 from holdfast.errors import FeedTrimmedError
 from holdfast.types.event import EventRow
+from holdfast.types.ids import RunId
 from holdfast.types.record import Record, Refusal, RunBatch
 
 if TYPE_CHECKING:
     from holdfast.store.base import Store
     from holdfast.testing.conformance.kit import StoreKit
-    from holdfast.types.ids import RunId
 
 
 def numbers(rows: list[Record | EventRow]) -> list[int]:
@@ -98,6 +98,14 @@ class EventSuite:
         await kit.race(3, contend)
         rows = await kit.store.events(lease.run, after=0, limit=999)
         assert numbers(rows) == list(range(1, 1 + 1 + 8 * 2 + 2 * 8))
+
+    @pytest.mark.covers("D-3")
+    async def test_heads_are_the_last_numbers_of_the_runs_that_are_there(self, kit: StoreKit) -> None:
+        run, other = await told(kit), (await kit.created()).id
+        assert await kit.store.event_heads([run, RunId("no-such-run"), other]) == {run: 9, other: 1}
+        await kit.store.send(other, "note", b"", event=kit.event())
+        assert await kit.store.event_heads([other, other]) == {other: 2}
+        assert await kit.store.event_heads([]) == {}
 
     @pytest.mark.covers("D-3")
     async def test_feed_shows_each_transaction_of_each_run_in_commit_order(self, kit: StoreKit) -> None:

@@ -41,6 +41,7 @@ _EVENT_FROM = "SELECT event_from, events FROM @journal WHERE key = ?"
 _WITH_EVENTS = f"SELECT {_WHOLE} {_RANGE} AND events > 0 ORDER BY journal.key LIMIT ?"
 _EVENTS = """
 SELECT key & 4294967295, at, type, payload FROM @events WHERE key BETWEEN ? AND ? ORDER BY key LIMIT ?"""
+_HEADS = "SELECT id, event_seq FROM @runs WHERE id = ANY(?::text[])"
 _FEED = """
 SELECT feed.pos, runs.id, feed.first, feed.last FROM @feed AS feed
 JOIN @runs AS runs ON runs.key = feed.run_key
@@ -119,6 +120,10 @@ async def _first_after(conn: Conn, base: int, low: int, high: int, after: int) -
         else:
             low = middle + 1
     return max(low, 0)
+
+
+async def event_heads(conn: Conn, runs: Sequence[RunId]) -> dict[RunId, int]:
+    return {RunId(run): last for run, last in await conn.rows(_HEADS, list(runs))}
 
 
 async def feed(conn: Conn, after: int, limit: int) -> list[tuple[int, RunId, int, int]]:

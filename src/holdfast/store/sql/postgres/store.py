@@ -247,6 +247,9 @@ class PostgresStore(Holding, Gating, Scheduling, Fleet):
     async def events(self, run: RunId, *, after: int, limit: int) -> list[Record | EventRow]:
         return await self._pools.read_together(partial(journal.events, run=run, after=after, limit=limit))
 
+    async def event_heads(self, runs: Sequence[RunId]) -> dict[RunId, int]:
+        return await self._pools.read(partial(journal.event_heads, runs=runs))
+
     async def feed(self, *, after: int, limit: int) -> list[tuple[int, RunId, int, int]]:
         return await self._pools.read(partial(journal.feed, after=after, limit=limit))
 

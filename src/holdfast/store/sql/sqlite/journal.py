@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from holdfast.errors import BlobMissingError, StoreError
@@ -37,6 +38,7 @@ _WITH_EVENTS = f"SELECT {_WHOLE} {_RANGE} AND events > 0 ORDER BY key LIMIT ?"
 _EVENTS = (
     "SELECT key & 0xffffffff, at, type, payload FROM events WHERE key BETWEEN ? AND ? ORDER BY key LIMIT ?"
 )
+_HEADS = "SELECT id, event_seq FROM runs WHERE id IN (SELECT value FROM json_each(?))"
 _FEED = """
 SELECT feed.pos, runs.id, feed.first, feed.last FROM feed JOIN runs ON runs.key = feed.run_key
 WHERE feed.pos > ? ORDER BY feed.pos LIMIT ?"""
@@ -114,6 +116,10 @@ def _first_after(cur: Cursor, base: int, low: int, high: int, after: int) -> int
         else:
             low = middle + 1
     return max(low, 0)
+
+
+def event_heads(cur: Cursor, runs: Sequence[RunId]) -> dict[RunId, int]:
+    return {RunId(run): last for run, last in rows(cur, _HEADS, (json.dumps(list(runs)),))}
 
 
 def feed(cur: Cursor, after: int, limit: int) -> list[tuple[int, RunId, int, int]]:

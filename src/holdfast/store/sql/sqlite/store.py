@@ -211,6 +211,9 @@ class SqliteStore(Holding, Gating, Scheduling, Fleet):
     async def events(self, run: RunId, *, after: int, limit: int) -> list[Record | EventRow]:
         return self._readers.read_together(partial(journal.events, run=run, after=after, limit=limit))
 
+    async def event_heads(self, runs: Sequence[RunId]) -> dict[RunId, int]:
+        return self._readers.read_together(partial(journal.event_heads, runs=runs))
+
     async def feed(self, *, after: int, limit: int) -> list[tuple[int, RunId, int, int]]:
         return self._readers.read_together(partial(journal.feed, after=after, limit=limit))
 

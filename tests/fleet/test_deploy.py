@@ -12,6 +12,7 @@ import yaml
 from holdfast import RunSettings
 from holdfast.cli.main import run
 from holdfast.config import ENVIRONMENT
+from holdfast.runs.probing import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -88,6 +89,21 @@ def test_nothing_secret_is_written_down_and_every_setting_is_known() -> None:
         text = file.read_text("utf-8")
         assert set(re.findall(r"\bHOLDFAST_[A-Z_]+", text)) <= known, file
         assert not re.search(r"postgresql://\w+:(?!\$\{|password@)", text), file
+
+
+def test_image_runs_as_a_number_where_pods_may_not_be_root() -> None:
+    """Kubernetes starts no container with `runAsNonRoot` whose image names its user by a word."""
+    users = re.findall(r"^USER (\S+)$", (DEPLOY / "Dockerfile").read_text("utf-8"), re.MULTILINE)
+    assert [int(user) > 0 for user in users] == [True]
+    for name in ("kubernetes/worker.yaml", "kubernetes/migrate.yaml"):
+        pod = documents(name)[0]["spec"]["template"]["spec"]
+        assert all(each["securityContext"]["runAsNonRoot"] for each in pod["containers"])
+
+
+def test_probe_waits_longer_than_a_worker_waits_for_its_store() -> None:
+    """Otherwise nobody would read why a worker is not ready."""
+    container = of_kind("kubernetes/worker.yaml", "Deployment")["spec"]["template"]["spec"]["containers"][0]
+    assert container["readinessProbe"]["timeoutSeconds"] > PATIENCE
 
 
 def test_every_manifest_is_in_the_kustomization() -> None:

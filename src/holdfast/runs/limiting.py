@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.errors import NotFoundError, SettingsError
 from holdfast.store.base import Store
-from holdfast.types.gate import EACH, Gate, root_of
+from holdfast.types.gate import EACH, Gate, as_spelled, root_of
 from holdfast.types.limits import parse_rate, rate_text
 
 _NAME = re.compile(r"flow:[^/\s]+(?:/.*)?", re.DOTALL)
@@ -104,6 +104,11 @@ def _gate(name: str, concurrency: int | None, rate: str | None) -> Gate:
         raise SettingsError(
             f"{name!r} names no limit.",
             hint=f"Write flow:NAME for a flow, flow:NAME/{EACH} for each key, flow:NAME/KEY for one.",
+        )
+    if as_spelled(name) != name:
+        raise SettingsError(
+            f"no run stands at {name!r}: keys are spelled another way there.",
+            hint=f"Write {as_spelled(name)!r}; `holdfast limits list --keys` shows names as they are.",
         )
     if concurrency is not None and not 0 <= concurrency <= 1_000_000_000:
         raise SettingsError(f"{concurrency} is not a number of runs.", hint="Give 0 or more.")

@@ -39,7 +39,11 @@ def flow_of(name: str) -> str | None:
     """Whose gate it is, where it is that of a whole flow."""
     if not name.startswith("flow:") or "/" in name:
         return None
-    return name[5:].replace("%2A", "*").replace("%2F", "/").replace("%25", "%")
+    return _read(name[5:])
+
+
+def _read(spelled: str) -> str:
+    return spelled.replace("%2A", "*").replace("%2F", "/").replace("%25", "%")
 
 
 def key_gate(flow: str, key: str) -> str:
@@ -47,6 +51,13 @@ def key_gate(flow: str, key: str) -> str:
     if len(key) > _LONGEST:
         key = sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
     return f"{flow_gate(flow)}/{key.translate(_SPELLED)}"
+
+
+def as_spelled(name: str) -> str:
+    """The gate that is meant by somebody who wrote a key as it is, or too long."""
+    root, _, key = name.partition("/")
+    flow = flow_of(root)
+    return name if flow is None or key in ("", EACH) else key_gate(flow, _read(key))
 
 
 def root_of(name: str) -> str:

@@ -346,6 +346,26 @@ class GateChangeSuite:
         assert await ids(kit.store) == []
         assert await named(kit.store, row.id) == []
 
+    async def test_key_that_is_stopped_does_not_hide_others(self, kit: StoreKit) -> None:
+        now = kit.clock.now()
+        each = declared(1, name=f"{FLOW}/*")
+        for n in range(9):
+            await lined(kit, declared(), each, key="stopped", ready_at=now - 100 + n)
+        other = await lined(kit, declared(), each, key="other", ready_at=now)
+        await kit.store.put_gate(Gate(name=key_gate("refund", "stopped"), concurrency=0, fixed=True))
+        assert await ids(kit.store, 2) == [other.id]
+
+    async def test_key_that_may_go_on_is_found_when_each_other_is_stopped(self, kit: StoreKit) -> None:
+        now = kit.clock.now()
+        each = declared(1, name=f"{FLOW}/*")
+        for n in range(30):
+            await lined(kit, declared(), each, key=f"k{n}", ready_at=now - 100 + n)
+        other = await lined(kit, declared(), each, key="other", ready_at=now)
+        await kit.store.put_gate(Gate(name=f"{FLOW}/*", concurrency=0, fixed=True))
+        assert await ids(kit.store, 2) == []
+        await kit.store.put_gate(Gate(name=key_gate("refund", "other"), concurrency=1, fixed=True))
+        assert await ids(kit.store, 2) == [other.id]
+
     async def test_operator_limits_a_flow_that_declares_nothing(self, kit: StoreKit) -> None:
         waiting = [await kit.created() for _ in range(3)]
         other = await kit.created(flow="other")

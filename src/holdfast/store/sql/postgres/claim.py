@@ -72,6 +72,7 @@ FROM lines AS groups {_OF_TENANT} CROSS JOIN LATERAL (
     SELECT runs.ready_at, runs.key, runs.gate, runs.status = 'pending' AS starts FROM @runs AS runs
     WHERE {_LINED} AND runs.urgency = groups.urgency AND runs.tenant = groups.tenant
     AND {_LINE} = groups.line AND {_SIGN} || runs.gate) NOT IN (SELECT unnest(?::text[]))
+    AND (groups.line <> ALL(?::text[]) OR runs.gate = ANY(?::text[]))
     ORDER BY runs.ready_at, runs.key LIMIT ?) AS found
 WHERE groups.line = ANY(?::text[])"""
 _TAKE = """
@@ -116,10 +117,12 @@ _REST = "UPDATE @runs SET status = ?, updated_at = ? WHERE key = ? AND id = ? AN
 
 class Past(msgspec.Struct, frozen=True):
     """Whom gates let pass: the lines that move, and the keys that are passed over in them, each with the sign
-    of its line."""
+    of its line. In lines that are stopped only those keys that are exempt."""
 
     open: list[str]
     shut: list[str]
+    stopped: list[str]
+    exempt: list[str]
 
 
 class Lined(msgspec.Struct, frozen=True):
@@ -185,7 +188,8 @@ async def candidates(
     if past is None:
         return await conn.rows(_AND_LINES, now, lanes, versions, tried, limit)
     return await conn.rows(
-        _AND_LINED, now, lanes, versions, tried, limit, past.shut, limit, past.open
+        _AND_LINED, now, lanes, versions, tried, limit,
+        past.shut, past.stopped, past.exempt, limit, past.open,
     )  # fmt: skip
 
 

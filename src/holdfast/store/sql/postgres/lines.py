@@ -24,7 +24,7 @@ async def claim_past(conn: Conn, now: int | None, want: ClaimRequest, lines: lis
     kept_out = False
     # Each round takes from more keys: those whom it found at a shut gate are passed over by the next.
     for _ in range(claim.ROUNDS):
-        past = claim.Past(porter.open_lines(lines), _shut(porter))
+        past = _past(porter, lines)
         found = await claim.candidates(conn, now, want, tried, want.limit - len(claims), past)
         choice = claim.chosen(found, Choice(want.limit - len(claims), porter))
         kept_out = kept_out or choice.refused or len(past.open) < len(lines) or bool(past.shut)
@@ -42,10 +42,12 @@ async def claim_past(conn: Conn, now: int | None, want: ClaimRequest, lines: lis
     return Taken(claims, kept_out, porter.opens_at)
 
 
-def _shut(porter: Porter) -> list[str]:
-    return [f"+{name}" for name in porter.shut(starts=True)] + [
-        f"-{name}" for name in porter.shut(starts=False)
-    ]
+def _past(porter: Porter, lines: list[str]) -> claim.Past:
+    shut = [f"+{name}" for name in porter.shut(starts=True)]
+    shut += [f"-{name}" for name in porter.shut(starts=False)]
+    exempt = {line: found for line in lines if (found := porter.exempt(line)) is not None}
+    keys = sorted({key for of_line in exempt.values() for key in of_line})
+    return claim.Past(porter.open_lines(lines), shut, list(exempt), keys)
 
 
 async def claim_named(conn: Conn, now: int | None, want: ClaimRequest) -> Taken:

@@ -41,6 +41,7 @@ _OF_LINE = f"""
 SELECT ready_at, key, gate, status = 'pending' FROM runs INDEXED BY runs_ready
 WHERE {_READY} AND {_SERVED} AND priority = :priority AND tenant = :tenant AND line = :line
 AND (:shut IS NULL OR gate NOT IN (SELECT value FROM json_each(:shut)))
+AND (:exempt IS NULL OR gate IN (SELECT value FROM json_each(:exempt)))
 ORDER BY ready_at, key
 LIMIT :limit"""
 _STANDING = """
@@ -116,9 +117,13 @@ def _filters(now: int, want: ClaimRequest) -> Filters:
     return {
         "now": now,
         "run": want.run,
-        "lanes": None if want.lanes is None else msgspec.json.encode(want.lanes).decode(),
-        "versions": None if want.versions is None else msgspec.json.encode(want.versions).decode(),
+        "lanes": _json(want.lanes),
+        "versions": _json(want.versions),
     }
+
+
+def _json(names: Sequence[str] | None) -> str | None:
+    return None if names is None else msgspec.json.encode(names).decode()
 
 
 class _Gatehouse:
@@ -177,7 +182,8 @@ def _tenants(cur: Cursor, level: Filters, gatehouse: _Gatehouse) -> list[Standin
 
 def _ready(cur: Cursor, level: Filters, gatehouse: _Gatehouse) -> list[Ready]:
     """Of one tenant: those at no gate, and the first of each line that moves."""
-    ready = [Ready(r[0], r[1]) for r in rows(cur, _OF_LINE, level | {"line": "", "shut": None})]
+    everybody = {"line": "", "shut": None, "exempt": None}
+    ready = [Ready(r[0], r[1]) for r in rows(cur, _OF_LINE, level | everybody)]
     found = row(cur, _NEXT_LINE, level | {"line": ""})
     if found is None:
         return ready
@@ -185,7 +191,7 @@ def _ready(cur: Cursor, level: Filters, gatehouse: _Gatehouse) -> list[Ready]:
         line = found[0]
         shut = gatehouse.shut(line)
         if shut is not None:
-            past = {"line": line, "shut": msgspec.json.encode(shut).decode()}
+            past = {"line": line, "shut": _json(shut), "exempt": _json(gatehouse.porter.exempt(line))}
             ready += [Ready(r[0], r[1], r[2], bool(r[3])) for r in rows(cur, _OF_LINE, level | past)]
         found = row(cur, _NEXT_LINE, level | {"line": line})
     return sorted(ready, key=_order)

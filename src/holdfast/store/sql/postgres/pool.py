@@ -145,7 +145,9 @@ class Pools:
     async def _current(self, pool: Any) -> Any:
         """What still leads to an old primary is thrown away."""
         while True:
-            raw = await pool.acquire(timeout=self._settings.timeout)
+            # One that is free is taken at once; only who has to wait needs a limit (and a task for it).
+            limit = None if pool.get_idle_size() else self._settings.timeout
+            raw = await pool.acquire(timeout=limit)
             if self._servers.is_current(raw):
                 return raw
             raw.terminate()

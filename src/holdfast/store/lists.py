@@ -27,11 +27,16 @@ def place_of(row: HoldRow, number: int, order: HoldOrder) -> Place:
 def demand_place(after: Sequence[Any] | None, order: HoldOrder) -> None:
     """Raises InputError for what is no place in a list of this order."""
     size = 4 if order is HoldOrder.inbox else 2
-    if after is not None and (len(after) != size or not all(type(part) is int for part in after)):
+    if after is not None and (len(after) != size or not all(_is_number(part) for part in after)):
         raise InputError(
             f"{list(after)!r} is not a place in a list by {order}.",
             hint="Go on with the cursor that came with the page before, in the same order.",
         )
+
+
+def _is_number(part: Any) -> bool:
+    """One that a column can have: a larger one is none of ours."""
+    return type(part) is int and -NO_DEADLINE <= part <= NO_DEADLINE
 
 
 def ranges(where: HoldFilter) -> list[Range]:

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from holdfast.api.routes import runs
+from holdfast.api.routes import audit, checkpoints, hold_notes, holds, runs, session, signing, views
 from holdfast.api.routing import Routes
 
-THEMES: tuple[Routes, ...] = (runs.routes,)
+THEMES: tuple[Routes, ...] = (
+    runs.routes,
+    holds.routes,
+    hold_notes.routes,
+    checkpoints.routes,
+    audit.routes,
+    views.routes,
+    session.routes,
+    signing.routes,
+)

@@ -1,0 +1,65 @@
+"""Who looks at a hold just now: told by heartbeats, forgotten when they stop.
+
+A document of the store for each who looks (kind `presence`), so that every server of a house tells the same
+(ADR 42). It is no fact of the hold: nothing of it is in the history or the audit, and nobody waits for it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from holdfast.holds.authority.assigning import person_key
+from holdfast.store.holding import Documents
+from holdfast.types.clock import MICROS
+from holdfast.types.document import Document
+from holdfast.types.terms import Actor
+
+KIND: Final = "presence"
+LASTS: Final = 30 * MICROS
+MOST: Final = 100
+"""People who are told of at one hold."""
+
+
+class Look(msgspec.Struct, frozen=True, kw_only=True):
+    """`editing`: they are filling the form in."""
+
+    person: str
+    since: int
+    until: int
+    editing: bool = False
+
+
+class Presence:
+    def __init__(self, store: Documents) -> None:
+        self._store = store
+
+    async def beat(self, actor: Actor, hold: str, now: int, *, editing: bool) -> Look:
+        """They look, for so long again."""
+        name = _name(hold, actor)
+        kept = await self._store.document(actor.tenant, KIND, name)
+        before = None if kept is None else msgspec.json.decode(kept.body, type=Look)
+        since = before.since if before is not None and before.until > now else now
+        look = Look(person=actor.id, since=since, until=now + LASTS, editing=editing)
+        body = msgspec.json.encode(look)
+        await self._store.put_document(Document(tenant=actor.tenant, kind=KIND, name=name, body=body))
+        return look
+
+    async def leave(self, actor: Actor, hold: str) -> None:
+        await self._store.drop_document(actor.tenant, KIND, _name(hold, actor))
+
+    async def at(self, tenant: str, hold: str, now: int) -> list[Look]:
+        """Who looks, who was first first. What is over is swept out on the way."""
+        found: list[Look] = []
+        for document in await self._store.documents(tenant, KIND, prefix=f"{hold}/", limit=MOST):
+            look = msgspec.json.decode(document.body, type=Look)
+            if look.until > now:
+                found.append(look)
+            else:
+                await self._store.drop_document(tenant, KIND, document.name)
+        return sorted(found, key=lambda each: (each.since, each.person))
+
+
+def _name(hold: str, actor: Actor) -> str:
+    return f"{hold}/{person_key(actor.id)}"

@@ -1,0 +1,119 @@
+"""The audit of a tenant: read, and checked."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from holdfast.api.auth.principal import Right
+from holdfast.api.routing import Call, Routes
+from holdfast.api.wire.audit import AuditWire, audit_wire, module_of
+from holdfast.api.wire.common import Cursor, Limit, Page, cursor_of, moment, place_in
+from holdfast.api.wire.finding import Instant, Words
+from holdfast.errors import InputError
+from holdfast.holds.looking.auditing import SignedHead
+from holdfast.types.audit import AuditRow
+from holdfast.types.clock import to_micros
+
+routes = Routes("audit")
+
+_PAGE = 1000
+MOST_READ = 20 * _PAGE
+"""Records that one request looks through; `next` leads on from there."""
+Place = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
+
+
+class ListAudit(msgspec.Struct, kw_only=True):
+    """AND across the fields, OR within each. `module`: scaicore (holds and runs) or holdfast (the house)."""
+
+    module: Words = []
+    checkpoint: str | None = None
+    execution: Words = []
+    actor: Words = []
+    action: Words = []
+    since: Instant | None = None
+    until: Instant | None = None
+    limit: Limit = 100
+    cursor: Cursor | None = None
+
+
+class Head(msgspec.Struct, kw_only=True):
+    """Where the audit stands: keep it where whoever can write the store cannot."""
+
+    tenant: str
+    seq: int
+    hash: str
+    at: str | None
+
+
+class Known(msgspec.Struct, kw_only=True):
+    """A head that was kept before: it must be part of the chain."""
+
+    seq: Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
+    hash: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+
+
+class Verified(msgspec.Struct, kw_only=True):
+    """`problem`: none, or edited, removed, reordered, truncated, at record `seq`."""
+
+    tenant: str
+    whole: bool
+    records: int
+    problem: str | None
+    seq: int | None
+    why: str
+
+
+class Verify(msgspec.Struct, kw_only=True):
+    against: Known | None = None
+
+
+@routes.get("/audit", needs=Right.audit_read)
+async def list_audit(call: Call, query: ListAudit) -> Page[AuditWire]:
+    """What was done and refused, oldest first. A page may be short and still have a `next`."""
+    store = await call.house.open()
+    place = place_in(query.cursor, tuple[Place])
+    after, read, found = (0 if place is None else place[0]), 0, list[AuditRow]()
+    while read < MOST_READ:
+        page = await store.audit(call.tenant, after=after, limit=_PAGE, hold=query.checkpoint)
+        for row in page:
+            after, read = row.seq, read + 1
+            if _wanted(row, query):
+                found.append(row)
+            if len(found) > query.limit:
+                shown = found[: query.limit]
+                return Page(items=[audit_wire(each) for each in shown], next=cursor_of(shown[-1].seq))
+        if len(page) < _PAGE:
+            return Page(items=[audit_wire(each) for each in found])
+    return Page(items=[audit_wire(each) for each in found], next=cursor_of(after))
+
+
+def _wanted(row: AuditRow, query: ListAudit) -> bool:
+    return (
+        (not query.module or module_of(row) in query.module)
+        and (not query.execution or row.run in query.execution)
+        and (not query.actor or row.actor in query.actor)
+        and (not query.action or row.action in query.action)
+        and (query.since is None or row.at >= to_micros(query.since))
+        and (query.until is None or row.at < to_micros(query.until))
+    )
+
+
+@routes.get("/audit/head", needs=Right.audit_read)
+async def audit_head(call: Call) -> Head:
+    """Where the audit stands now."""
+    store = await call.house.open()
+    seq, found = await store.audit_head(call.tenant)
+    return Head(tenant=call.tenant, seq=seq, hash=found.hex(), at=moment(store.now()))
+
+
+@routes.post("/audit/verify", needs=Right.audit_read, raises=(InputError,))
+async def verify_audit(call: Call, body: Verify) -> Verified:
+    """Walk the chain from the first record to the head. `against`: a head that you kept before."""
+    service = await call.holds()
+    head = None
+    if body.against is not None:
+        head = SignedHead(tenant=call.tenant, seq=body.against.seq, hash=body.against.hash, at="")
+    found = await service.verify_audit(call.tenant, against=head)
+    return Verified(**msgspec.structs.asdict(found), whole=found.whole)

@@ -1,0 +1,324 @@
+"""Holds: found, shown, decided, handed on. What may be done with one is `holds.authority`'s to say."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+
+from holdfast.api.auth.principal import Right
+from holdfast.api.problems import HttpError
+from holdfast.api.routing import Call, Reply, Routes
+from holdfast.api.wire.common import Page
+from holdfast.api.wire.finding import Filters, Instant, ListHolds, query_of
+from holdfast.api.wire.holds import (
+    Answer,
+    BulkWire,
+    Comment,
+    EntryWire,
+    HoldWire,
+    Name,
+    bulk_wire,
+    hold_wire,
+    resolved_wire,
+)
+from holdfast.errors import (
+    AnswerInvalidError,
+    ConflictError,
+    ForbiddenError,
+    HoldChangedError,
+    HoldNotFoundError,
+    InputError,
+)
+from holdfast.holds.acts.answers import read_body
+from holdfast.holds.looking.metrics import Metrics
+from holdfast.holds.looking.searching import Query
+from holdfast.holds.service import HoldService
+from holdfast.holds.timing.calendar_book import Calendars
+from holdfast.types.hold import HoldRow
+
+routes = Routes("holds")
+
+LOOKING = (HoldNotFoundError, ForbiddenError)
+CHANGING = (*LOOKING, ConflictError, HoldChangedError, InputError)
+DECIDING = (*CHANGING, AnswerInvalidError)
+
+Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400.0)]
+
+
+class Count(msgspec.Struct, kw_only=True):
+    """Counting ends at 10,000."""
+
+    count: int
+
+
+class Place(Answer, kw_only=True, forbid_unknown_fields=True):
+    """A decision that stands in `seconds`, unless it is taken back; none: as the hold says."""
+
+    seconds: Seconds | None = None
+
+
+class BulkAnswer(msgspec.Struct, kw_only=True):
+    """`preview`: only say what would be. `versions`: those that were shown; what has changed is left out."""
+
+    holds: Annotated[list[str], msgspec.Meta(max_length=1000)]
+    decision: str
+    comment: str | None = None
+    preview: bool = True
+    versions: dict[str, int] = {}
+
+
+class Reason(msgspec.Struct, kw_only=True):
+    reason: Comment | None = None
+
+
+class Reassign(msgspec.Struct, kw_only=True):
+    """`assignee`: `user:dana@acme`, `group:finance`; empty: nobody's, for admins."""
+
+    assignee: Annotated[str, msgspec.Meta(max_length=500)] | None = None
+    expires_at: Instant | None = None
+    reason: Comment | None = None
+
+
+class Extend(msgspec.Struct, kw_only=True):
+    expires_at: Instant
+    reason: Comment | None = None
+
+
+class Claiming(msgspec.Struct, kw_only=True):
+    """`reason`: uses the right to override where somebody else has claimed it."""
+
+    seconds: Seconds | None = None
+    reason: Comment | None = None
+
+
+class Figures(Filters, kw_only=True):
+    calendar: Name | None = None
+    """times in business hours, by this calendar"""
+
+
+# ---------------------------------------------------------------------- looking
+
+
+@routes.get("/holds", needs=Right.holds_read, raises=(InputError, ForbiddenError))
+async def list_holds(call: Call, query: ListHolds) -> Page[HoldWire]:
+    """Holds that you may see, in pages that stay in place. `view=mine` is your own inbox."""
+    service = await call.holds()
+    asked = query_of(query, call.actor, service.office.now())
+    page = await service.list(
+        call.actor,
+        view=query.view,
+        where=asked.where,
+        order=query.order,
+        cursor=query.cursor,
+        limit=query.limit,
+    )
+    now = service.office.now()
+    rows = [row for row in page.rows if await _has(service, row, asked)]
+    return Page(items=[hold_wire(row, now) for row in rows], next=page.cursor)
+
+
+async def _has(service: HoldService, row: HoldRow, asked: Query) -> bool:
+    """`has:comment`: asked of each row of a page, which may so be shorter than its limit."""
+    return not asked.has or bool(await service.store.hold_notes(row.id, kinds=asked.has))
+
+
+@routes.get("/holds/count", needs=Right.holds_read, raises=(InputError, ForbiddenError))
+async def count_holds(call: Call, query: Filters) -> Count:
+    """How many that list has."""
+    service = await call.holds()
+    asked = query_of(query, call.actor, service.office.now())
+    if asked.has:
+        raise InputError("has: is not counted.", hint="List them.")
+    return Count(count=await service.count(call.actor, view=query.view, where=asked.where))
+
+
+@routes.get("/holds/metrics", needs=Right.holds_read, raises=(InputError, ForbiddenError))
+async def hold_metrics(call: Call, query: Figures) -> Metrics:
+    """Figures about the holds that you may see. Lengths are seconds, rates are shares of 1."""
+    service = await call.holds()
+    asked = query_of(query, call.actor, service.office.now())
+    lasting = None
+    if query.calendar is not None:
+        calendar = await Calendars(service.store).named(call.tenant, query.calendar)
+        lasting = calendar.between
+    return await service.metrics(call.actor, where=asked.where, lasting=lasting)
+
+
+@routes.get("/holds/{hold}", needs=Right.holds_read, raises=LOOKING)
+async def get_hold(call: Call, hold: str) -> Reply[HoldWire]:
+    """One hold. Its ETag is its version: send it as If-Match to decide on what you have seen."""
+    service = await call.holds()
+    return shown(service, await service.get(call.actor, hold))
+
+
+@routes.get("/holds/{hold}/history", needs=Right.holds_read, raises=LOOKING)
+async def hold_history(call: Call, hold: str) -> Page[EntryWire]:
+    """What happened to it, oldest first. Each entry has its number in the audit."""
+    found = await (await call.holds()).history(call.actor, hold)
+    return Page(items=[EntryWire(**msgspec.structs.asdict(each)) for each in found])
+
+
+class Schema(msgspec.Struct, kw_only=True):
+    """`json_schema`: what `response_data` must be; none: any object. `request_hash`: of what is shown."""
+
+    json_schema: Any
+    request_hash: str
+    decisions: list[str] | None
+
+
+@routes.get("/holds/{hold}/schema", needs=Right.holds_read, raises=LOOKING)
+async def hold_schema(call: Call, hold: str) -> Schema:
+    """What an answer to it must be, for programs."""
+    row = await (await call.holds()).get(call.actor, hold)
+    return Schema(
+        json_schema=None if row.schema is None else msgspec.json.decode(row.schema),
+        request_hash=row.request_hash,
+        decisions=None if row.options is None else [option.id for option in row.options],
+    )
+
+
+# ---------------------------------------------------------------------- deciding
+
+
+@routes.post("/holds/{hold}/resolve", needs=Right.holds_write, raises=DECIDING)
+async def resolve_hold(call: Call, hold: str, body: Answer) -> Reply[HoldWire]:
+    """Decide it, once; where several have to agree, give your vote.
+
+    `Idempotency-Key`: the same request again gets the same answer. `If-Match`: only the version that you have
+    seen. 409 names who was first; 422 names each field that does not fit, and the hold stays open."""
+    return await decided(call, hold, body)
+
+
+@routes.post("/holds/{hold}/vote", needs=Right.holds_write, raises=DECIDING)
+async def vote_on_hold(call: Call, hold: str, body: Answer) -> Reply[HoldWire]:
+    """The same, by the name that it has where several have to agree."""
+    return await decided(call, hold, body)
+
+
+async def decided(call: Call, hold: str, body: Answer) -> Reply[HoldWire]:
+    service = await call.holds()
+    done = await service.resolve(
+        call.actor,
+        hold,
+        body.body(),
+        if_match=if_match(call),
+        idempotency_key=call.key,
+        reason=body.reason,
+    )
+    now = service.office.now()
+    return Reply(body=resolved_wire(done, now), etag=str(done.row.version))
+
+
+@routes.post("/holds/{hold}/place", needs=Right.holds_write, raises=DECIDING)
+async def place_decision(call: Call, hold: str, body: Place) -> Reply[HoldWire]:
+    """Decide it in a few seconds, unless you take it back before."""
+    service = await call.holds()
+    done = await service.place(
+        call.actor,
+        hold,
+        body.body(),
+        seconds=body.seconds,
+        if_match=if_match(call),
+        idempotency_key=call.key,
+        reason=body.reason,
+    )
+    return Reply(body=resolved_wire(done, service.office.now()), etag=str(done.row.version))
+
+
+@routes.post("/holds/{hold}/undo", needs=Right.holds_write, raises=CHANGING)
+async def undo_decision(call: Call, hold: str) -> Reply[HoldWire]:
+    """Take your own placed decision back."""
+    service = await call.holds()
+    return shown(service, await service.undo(call.actor, hold))
+
+
+@routes.post("/holds/bulk", needs=Right.holds_write, raises=(InputError, AnswerInvalidError))
+async def decide_many(call: Call, body: BulkAnswer) -> BulkWire:
+    """One decision on many, each by itself. A preview, the default, says what would be."""
+    said = {"decision": body.decision, **({"comment": body.comment} if body.comment is not None else {})}
+    read_body(said)
+    service = await call.holds()
+    found = await service.bulk(
+        call.actor, body.holds, said, preview=body.preview, versions=body.versions or None
+    )
+    return bulk_wire(found)
+
+
+@routes.post("/holds/{hold}/cancel", needs=Right.holds_write, raises=CHANGING)
+async def cancel_hold(call: Call, hold: str, body: Reason) -> Reply[HoldWire]:
+    """Withdraw it without a decision."""
+    return await cancelled(call, hold, body)
+
+
+async def cancelled(call: Call, hold: str, body: Reason) -> Reply[HoldWire]:
+    service = await call.holds()
+    said = {} if body.reason is None else {"reason": body.reason}
+    return shown(service, await service.cancel(call.actor, hold, if_match=if_match(call), **said))
+
+
+# ---------------------------------------------------------------------- whose it is, and until when
+
+
+@routes.post("/holds/{hold}/reassign", needs=Right.holds_write, raises=CHANGING)
+async def reassign_hold(call: Call, hold: str, body: Reassign) -> Reply[HoldWire]:
+    """Give it to somebody else, who is told. Its older links are void."""
+    return await reassigned(call, hold, body)
+
+
+async def reassigned(call: Call, hold: str, body: Reassign) -> Reply[HoldWire]:
+    service = await call.holds()
+    row = await service.reassign(
+        call.actor,
+        hold,
+        body.assignee,
+        expires_at=body.expires_at,
+        reason=body.reason,
+        if_match=if_match(call),
+    )
+    return shown(service, row)
+
+
+@routes.post("/holds/{hold}/extend", needs=Right.holds_write, raises=CHANGING)
+async def extend_hold(call: Call, hold: str, body: Extend) -> Reply[HoldWire]:
+    """Give it a later deadline."""
+    service = await call.holds()
+    row = await service.extend(call.actor, hold, body.expires_at, reason=body.reason, if_match=if_match(call))
+    return shown(service, row)
+
+
+@routes.post("/holds/{hold}/claim", needs=Right.holds_write, raises=CHANGING)
+async def claim_hold(call: Call, hold: str, body: Claiming) -> Reply[HoldWire]:
+    """Take it for a while; an unrouted one becomes your own."""
+    service = await call.holds()
+    return shown(service, await service.claim(call.actor, hold, seconds=body.seconds, reason=body.reason))
+
+
+@routes.post("/holds/{hold}/release", needs=Right.holds_write, raises=CHANGING)
+async def release_hold(call: Call, hold: str) -> Reply[HoldWire]:
+    """Let it go again."""
+    service = await call.holds()
+    return shown(service, await service.release(call.actor, hold))
+
+
+# ---------------------------------------------------------------------- shared with the seeds' paths
+
+
+def shown(service: HoldService, row: HoldRow) -> Reply[HoldWire]:
+    return Reply(body=hold_wire(row, service.office.now()), etag=str(row.version))
+
+
+def if_match(call: Call) -> int | None:
+    """The version that the caller has seen. Raises HttpError for an ETag that none of ours can be."""
+    given = call.request.headers.get("if-match")
+    if given is None or given.strip() == "*":
+        return None
+    tag = given.strip().removeprefix("W/").strip('"')
+    if not (tag.isascii() and tag.isdecimal()) or len(tag) > 15:
+        raise HttpError(
+            412,
+            "If-Match names no version that this hold has had.",
+            code="version_stale",
+            hint='Get it again, and send its ETag, such as "7".',
+        )
+    return int(tag)

@@ -1,0 +1,65 @@
+"""Records of the audit on the wire, in the envelope that events and webhooks have too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from holdfast.types.audit import AuditRow
+from holdfast.types.clock import iso
+
+MODULE = "scaicore"
+OWN = "holdfast"
+"""Of the house itself: people, tokens, channels, what was refused at the door."""
+
+
+class AuditWire(msgspec.Struct, kw_only=True):
+    """`hash` is of the one before it, of these fields and the digest of `data`: a chain for each tenant."""
+
+    id: str
+    seq: int
+    type: str
+    module: str
+    tenant: str
+    checkpoint_id: str | None
+    execution_id: str | None
+    at: str
+    actor: str
+    action: str
+    data: Any
+    data_digest: str
+    prev_hash: str
+    hash: str
+
+
+def audit_wire(row: AuditRow) -> AuditWire:
+    module = module_of(row)
+    return AuditWire(
+        id=f"evt_{row.hash.hex()[:24]}",
+        seq=row.seq,
+        type=f"{'checkpoint' if row.hold else module}.{row.action}",
+        module=module,
+        tenant=row.tenant,
+        checkpoint_id=row.hold,
+        execution_id=row.run,
+        at=iso(row.at),
+        actor=row.actor,
+        action=row.action,
+        data=_said(row.data),
+        data_digest=row.data_digest,
+        prev_hash=row.prev.hex(),
+        hash=row.hash.hex(),
+    )
+
+
+def module_of(row: AuditRow) -> str:
+    return MODULE if row.hold is not None or row.run is not None else OWN
+
+
+def _said(data: bytes) -> Any:
+    """None: erased, or encrypted under a key that is not here."""
+    try:
+        return msgspec.json.decode(data)
+    except msgspec.DecodeError:
+        return None

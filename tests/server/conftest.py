@@ -13,6 +13,8 @@ import pytest
 
 from holdfast import Flow, Holdfast
 from holdfast.api.app import ApiSettings, build
+from holdfast.api.auth.door import Door
+from holdfast.api.auth.settings import SignIn
 from holdfast.api.auth.single import OneToken
 from holdfast.api.routes.all import THEMES
 from holdfast.api.serving import Serving
@@ -36,13 +38,16 @@ class Server:
 
 
 @asynccontextmanager
-async def serving(house: Holdfast, settings: ApiSettings | None = None) -> AsyncIterator[Server]:
-    auth = OneToken()
+async def serving(
+    house: Holdfast, settings: ApiSettings | None = None, sign_in: SignIn | None = None
+) -> AsyncIterator[Server]:
+    own = OneToken()
+    auth = Door(house, sign_in, local=own)
     listens = Serving(build(house, auth, settings or ApiSettings(), THEMES), host="127.0.0.1", port=0)
     ready = asyncio.Event()
     task = asyncio.create_task(listens.serve(ready.set))
     await ready.wait()
-    server = Server(house, listens, auth.token)
+    server = Server(house, listens, own.token)
     try:
         yield server
     finally:

@@ -2,51 +2,52 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address
 from typing import Any
 
+import msgspec
 from starlette.types import ASGIApp
 
 from holdfast.api.app import ApiSettings, build
-from holdfast.api.auth.single import OneToken
+from holdfast.api.auth import door, first
+from holdfast.api.auth.hosts import hosts_for, is_loopback
+from holdfast.api.auth.settings import SignIn, sign_in_from_environment
 from holdfast.api.routes.all import THEMES
 from holdfast.app.house import Holdfast
-from holdfast.errors import SettingsError
 
 
 class Door:
     """`app`: what answers. The rest is asked once the store is open."""
 
-    def __init__(self, house: Holdfast, *, host: str, settings: ApiSettings) -> None:
-        self.house = house
+    def __init__(
+        self, house: Holdfast, *, host: str, settings: ApiSettings, sign_in: SignIn | None = None
+    ) -> None:
         self.host = host
-        self._auth = OneToken()
-        self.app: ASGIApp = build(house, self._auth, settings, THEMES)
+        found = sign_in_from_environment() if sign_in is None else sign_in
+        hosts = hosts_for(host, found.public_url or None, settings.hosts)
+        self.auth = door.Door(house, found, most_form=settings.most_file)
+        self.app: ASGIApp = build(house, self.auth, msgspec.structs.replace(settings, hosts=hosts), THEMES)
 
     async def admit(self) -> None:
         """Raises SettingsError where it must not listen as it was told to."""
-        if not is_loopback(self.host):
-            raise SettingsError(
-                f"A server without tokens listens on this machine only, and {self.host} is for others too.",
-                hint="Leave --host out.",
-            )
+        await first.demand_safe(self.auth, self.host)
 
-    async def told(self, _address: str) -> dict[str, Any]:
+    async def told(self, address: str) -> dict[str, Any]:
         """For programs that start a server, on its one line."""
-        return {"token": self._auth.token}
+        own = await first.admit_starter(self.auth, self.host)
+        return {"token": own.token if own else None, "sign_in": await self._sign_in(address)}
 
-    async def greeting(self, _address: str) -> list[str]:
+    async def greeting(self, address: str) -> list[str]:
         """For people."""
-        return [f"Its token, until it ends: {self._auth.token}"]
+        where = await self._sign_in(address)
+        if where is None:
+            return [f"Sign in at {self.auth.settings.public_url or address}/sign-in."]
+        return [f"Sign in here, once and within ten minutes:  {where}", "`holdfast sign-in` makes a new one."]
+
+    async def _sign_in(self, address: str) -> str | None:
+        """Only where the terminal and the browser are those of one machine: elsewhere it would be in logs."""
+        if not is_loopback(self.host):
+            return None
+        return await first.sign_in_address(self.auth, self.auth.settings.public_url or address)
 
     def close_streams(self) -> None:
         """Those who follow something are let go: they come back elsewhere."""
-
-
-def is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False

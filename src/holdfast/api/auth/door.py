@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
+from holdfast.api.auth.oidc.flow import Oidc
 from holdfast.api.auth.principal import Principal
 from holdfast.api.auth.refusals import Refusals
 from holdfast.api.auth.sessions import Opened, Sessions
@@ -42,6 +43,7 @@ class Door:
         self.local = local
         self.most_form = most_form
         self.refusals = Refusals()
+        self.oidc = None if self.settings.oidc is None else Oidc(self.settings.oidc)
         self._tokens: Tokens | None = None
         self._sessions: Sessions | None = None
 

@@ -95,14 +95,9 @@ async def get_session(call: Call) -> SessionWire:
 async def begin_session(call: Call, body: BeginSession) -> Response:
     """Sign in with a token, in a browser: it becomes a session, and ends with the token."""
     door = door_of(call)
-    _demand_own_page(call, door)
-    principal = await door.by_token(body.token)
-    if principal.method != "token":
-        raise HttpError(401, "This token begins no session.", code="unauthenticated")
-    token = (await (await door.tokens()).find(principal.credential)) if principal.credential else None
-    if token is None:
-        raise HttpError(401, "This token is not good here.", code="unauthenticated")
-    return await signed_in(call, token.grant, how="token", credential=token.id, response=Response(None, 204))
+    demand_own_page(call, door)
+    grant, credential = await token_grant(door, body.token)
+    return await signed_in(call, grant, how="token", credential=credential, response=Response(None, 204))
 
 
 @routes.delete("/session", needs=Access.public, status=204)
@@ -131,6 +126,15 @@ async def signed_out(call: Call, response: Response) -> Response:
     return response
 
 
+async def token_grant(door: Door, text: str) -> tuple[Grant, str]:
+    """What a token gives, and its public id. Raises HttpError 401."""
+    principal = await door.by_token(text)
+    token = await (await door.tokens()).find(principal.credential) if principal.credential else None
+    if token is None:
+        raise HttpError(401, "This token begins no session.", code="unauthenticated")
+    return token.grant, token.id
+
+
 async def with_code(call: Call, code: str, onwards: str | None) -> Response:
     """An operator's one-time code becomes a session. Raises HttpError 401."""
     grant = await (await door_of(call).sessions()).take_code(code)
@@ -144,7 +148,7 @@ async def with_code(call: Call, code: str, onwards: str | None) -> Response:
     return await signed_in(call, grant, how="code", response=RedirectResponse(own_path(onwards), 303))
 
 
-def _demand_own_page(call: Call, door: Door) -> None:
+def demand_own_page(call: Call, door: Door) -> None:
     """Raises HttpError: another site must not sign somebody in as somebody else."""
     if not door.same_origin(call.request):
         raise HttpError(403, "This came from another site's page.", code="cross_site")

@@ -13,6 +13,7 @@ THEMES = (
     "starting",
     "running",
     "serving",
+    "tokens",
     "top",
     "inbox",
     "holds",

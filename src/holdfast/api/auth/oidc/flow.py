@@ -1,0 +1,146 @@
+"""One sign-in at a provider: authorization code, PKCE, state and nonce; then claims become a grant."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+from typing import Any, cast
+from urllib.parse import urlencode
+
+import msgspec
+
+from holdfast.api.auth.granted import Grant, checked
+from holdfast.api.auth.oidc.provider import Provider, demand_libraries, refused
+from holdfast.api.auth.returning import own_path
+from holdfast.api.auth.settings import OidcSettings
+from holdfast.errors import InputError
+from holdfast.telemetry import log
+
+
+class Journey(msgspec.Struct, frozen=True, kw_only=True):
+    """What a browser takes along in a cookie that no page can read: nothing is kept for people who never come
+    back. Whoever returns without it, or with another `state`, did not set out here."""
+
+    state: str
+    nonce: str
+    verifier: str
+    onwards: str
+
+    @classmethod
+    def begin(cls, onwards: str) -> Journey:
+        fresh = [secrets.token_urlsafe(32) for _ in range(3)]
+        return cls(state=fresh[0], nonce=fresh[1], verifier=fresh[2], onwards=onwards)
+
+    @classmethod
+    def read(cls, text: str | None) -> Journey:
+        """Raises HttpError 401."""
+        try:
+            found = msgspec.json.decode(urlsafe_b64decode((text or "").encode()), type=Journey)
+        except (ValueError, msgspec.DecodeError):
+            raise refused("it did not begin in this browser, or took longer than ten minutes") from None
+        return msgspec.structs.replace(found, onwards=own_path(found.onwards))
+
+    def text(self) -> str:
+        return urlsafe_b64encode(msgspec.json.encode(self)).decode()
+
+
+class Oidc:
+    def __init__(self, settings: OidcSettings) -> None:
+        demand_libraries()
+        self.settings = settings
+        self.provider = Provider(settings)
+
+    async def address(self, journey: Journey, callback: str) -> str:
+        """Where the browser goes to sign in."""
+        about = await self.provider.about()
+        challenge = urlsafe_b64encode(sha256(journey.verifier.encode()).digest()).rstrip(b"=").decode()
+        asked = {
+            "response_type": "code",
+            "client_id": self.settings.client_id,
+            "redirect_uri": callback,
+            "scope": " ".join(self.settings.scopes),
+            "state": journey.state,
+            "nonce": journey.nonce,
+            "code_challenge": challenge,
+            "code_challenge_method": "S256",
+        }
+        joint = "&" if "?" in about.authorization_endpoint else "?"
+        return f"{about.authorization_endpoint}{joint}{urlencode(asked)}"
+
+    async def finish(self, journey: Journey, said: Mapping[str, str], callback: str) -> Grant:
+        """Raises HttpError: 401 where anything is not as it should be, 502 where the provider is away."""
+        if not hmac.compare_digest(said.get("state", "").encode(), journey.state.encode()):
+            raise refused("it did not begin in this browser")
+        about = await self.provider.about()
+        told = said.get("iss")
+        # Another provider's answer must not be taken to this one (RFC 9207).
+        if told != about.issuer and (told or about.authorization_response_iss_parameter_supported):
+            raise refused("another provider answered")
+        code = said.get("code")
+        if not code:
+            log.info("the provider refused a sign-in: %s", said.get("error", "")[:100])
+            raise refused("the provider did not let you in")
+        token, opens = await self.provider.swap(code, journey.verifier, callback)
+        claims = await self.provider.claims(token, journey.nonce)
+        more = await self.provider.userinfo(opens, claims["sub"]) if opens else {}
+        return grant_of(self.settings, {**more, **claims})
+
+
+def grant_of(settings: OidcSettings, claims: Mapping[str, Any]) -> Grant:
+    """Raises HttpError 401 for somebody who cannot be named, or belongs to no tenant here."""
+    groups = _words(_claim(claims, settings.groups))
+    given = {role for role, members in settings.roles.items() if set(members) & set(groups)}
+    grant = Grant(
+        subject=f"user:{_name(settings, claims)}",
+        tenant=_tenant(settings, claims),
+        roles=tuple(sorted(given | set(settings.default_roles))),
+        groups=tuple(sorted(groups)),
+        titles=tuple(sorted(_words(_claim(claims, settings.titles)))),
+    )
+    try:
+        return checked(grant)
+    except InputError as error:
+        raise refused(error.message.rstrip(".")) from error
+
+
+def _name(settings: OidcSettings, claims: Mapping[str, Any]) -> str:
+    found = _claim(claims, settings.user)
+    if not isinstance(found, str) or not found.strip():
+        raise refused(f"the provider does not tell {settings.user!r}, by which people are known here")
+    if settings.user == "email" and claims.get("email_verified") is not True:
+        # Where anybody can claim any address, an address names nobody.
+        raise refused("the provider has not verified this address")
+    return found.strip().lower() if settings.user == "email" else found.strip()
+
+
+def _tenant(settings: OidcSettings, claims: Mapping[str, Any]) -> str:
+    if not settings.tenant_claim:
+        return settings.tenant
+    found = _claim(claims, settings.tenant_claim)
+    tenants = {settings.tenants[each] for each in _words(found) if each in settings.tenants}
+    if len(tenants) != 1:
+        raise refused("you belong to no tenant of this server" if not tenants else "you belong to several")
+    return tenants.pop()
+
+
+def _claim(claims: Mapping[str, Any], path: str) -> Any:
+    """`realm_access.roles` is inside of another. A claim whose own name has dots is found first."""
+    if not path:
+        return None
+    if path in claims:
+        return claims[path]
+    found: Any = claims
+    for part in path.split("."):
+        found = cast("Mapping[str, Any]", found).get(part) if isinstance(found, Mapping) else None
+    return found
+
+
+def _words(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if not isinstance(value, Iterable) or isinstance(value, Mapping):
+        return []
+    return [each for each in cast("Iterable[Any]", value) if isinstance(each, str)]

@@ -76,6 +76,7 @@ async def test_worker_process_tells_what_it_did_and_how_the_fleet_is(tmp_path: P
     assert page["holdfast_claim_latency_seconds_sum"][("fast",)] > 0
     assert page["holdfast_backlog_runs"] == {("fast",): 0, ("slow",): 0, ("nobody",): 1}
     assert page["holdfast_backlog_oldest_seconds"][("nobody",)] > 0
+    assert page["holdfast_in_line_runs"] == {("fast",): 0, ("slow",): 0, ("nobody",): 0}
     assert page["holdfast_runs"][("pending_input",)] == 1
     assert page["holdfast_workers"] == {("working",): 1, ("draining",): 0, ("silent",): 0}
     assert page["holdfast_worker_concurrency"] == {(): 10}

@@ -132,7 +132,28 @@ class Porter:
         busy = [name for name in {**self._held, **self._started, **self._gates} if "/" in name]
         return sorted(name for name in busy if not self._open(name, starts))
 
+    def room(self, name: str, *, starts: bool) -> int | None:
+        """How many more pass there now; None: as many as come."""
+        rooms: list[int] = []
+        for place in path_of(name):
+            gate = self.gate(place)
+            if gate is not None and gate.concurrency is not None:
+                rooms.append(gate.concurrency - self._held[place])
+            if gate is not None and gate.rate is not None and starts:
+                rooms.append(gate.rate - self._started[place])
+        return max(0, min(rooms)) if rooms else None
+
     # ------------------------------------------------------------------ telling
+    def admit(self, name: str, count: int, *, starts: bool) -> int:
+        """Of so many runs those that pass, as if they were taken. For whoever only counts."""
+        room = self.room(name, starts=starts)
+        passing = count if room is None else min(count, room)
+        self.holds(name, passing)
+        if starts:
+            for place in path_of(name):
+                self._started[place] += passing
+        return passing
+
     def enter(self, name: str, *, starts: bool) -> list[Start]:
         """A run was taken. Answers what has to be written down of it."""
         self.holds(name)

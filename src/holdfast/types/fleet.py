@@ -51,6 +51,7 @@ class LaneFigures(msgspec.Struct, frozen=True, kw_only=True):
     ready: int  # could be claimed now
     oldest: int  # microseconds that the longest has been ready
     running: int  # have a lease
+    in_line: int = 0  # ready too, but a limit lets no more of them pass: another worker would not help them
 
 
 class FleetFigures(msgspec.Struct, frozen=True, kw_only=True):

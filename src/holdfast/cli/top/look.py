@@ -73,6 +73,7 @@ def as_json(seen: Look) -> dict[str, Any]:
                 "ready": lane.ready,
                 "oldest_seconds": lane.oldest / MICROS,
                 "running": lane.running,
+                "in_line": lane.in_line,
             }
             for lane in told.lanes
         ],

@@ -112,6 +112,8 @@ def _lanes(seen: Look, width: int, most: int) -> list[Line]:
         Column("OLDEST", [_oldest(lane.oldest) for lane in shown], 8),
         Column("RUNNING", [(f"{lane.running:,}", "") for lane in shown], 7),
     ]
+    if any(lane.in_line for lane in lanes):  # held back by limits
+        columns.append(Column("IN LINE", [(f"{lane.in_line:,}", "") for lane in shown], 6))
     return [*table(columns, width), *_more(len(lanes) - len(shown))]
 
 

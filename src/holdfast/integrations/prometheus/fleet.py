@@ -52,9 +52,11 @@ class Look(Collector):
         ready = [((lane.lane,), lane.ready) for lane in lanes]
         oldest = [((lane.lane,), lane.oldest / MICROS) for lane in lanes]
         running = [((lane.lane,), lane.running) for lane in lanes]
+        in_line = [((lane.lane,), lane.in_line) for lane in lanes]
         yield _gauge("holdfast_backlog_runs", "Runs that could be taken now.", of, ready)
         yield _gauge("holdfast_backlog_oldest_seconds", "How long the longest has been ready.", of, oldest)
         yield _gauge("holdfast_running_runs", "Runs that a worker has.", of, running)
+        yield _gauge("holdfast_in_line_runs", "Runs that wait for a limit to let them pass.", of, in_line)
 
 
 def _of_worker(worker: Worker) -> Iterator[Metric]:

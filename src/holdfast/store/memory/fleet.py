@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from holdfast.store.backlog import Lane, Lined, told
+from holdfast.store.memory.gating import Gating
 from holdfast.store.memory.holds import Holding
 from holdfast.types.fleet import REMEMBERED, FleetFigures, LaneFigures
 from holdfast.types.outbox import OutboxState
-from holdfast.types.status import ENDED, HoldStatus
+from holdfast.types.status import ENDED, HoldStatus, RunStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from holdfast.types.ids import RunId
 
 
-class Fleet(Holding):
+class Fleet(Holding, Gating):
     async def announce(self, worker: WorkerRow, ttl: int) -> WorkerRow | None:
         with self._lock:
             now = self._now()
@@ -77,14 +79,22 @@ class Fleet(Holding):
 
     def _lanes(self, now: int) -> list[LaneFigures]:
         running = Counter(run.new.lane for run in self._leased.values())
-        ready: dict[str, list[int]] = {lane: [] for lane in running}
+        ready: dict[tuple[str, str, bool], list[int]] = {}
         for run in self._keys.values():
             if run.worker is None and run.ready_at is not None and run.ready_at <= now:
-                ready.setdefault(run.new.lane, []).append(run.ready_at)
-        return [
-            LaneFigures(lane=lane, ready=len(since), oldest=_since(since, now), running=running[lane])
-            for lane, since in sorted(ready.items())
+                starts = bool(run.gate) and run.status is RunStatus.pending
+                ready.setdefault((run.new.lane, run.gate, starts), []).append(run.ready_at)
+        lined = [
+            Lined(lane, gate, starts, len(since), min(since))
+            for (lane, gate, starts), since in ready.items()
+            if gate
         ]
+        lanes: list[Lane] = []
+        for name in sorted({*running, *(lane for lane, _, _ in ready)}):
+            free = ready.get((name, "", False), [])
+            waiting = sum(line.count for line in lined if line.lane == name)
+            lanes.append(Lane(name, len(free), min(free, default=None), waiting, running[name]))
+        return told(lanes, lined, self._porter(), now)
 
 
 def _since(instants: Iterable[int], now: int) -> int:

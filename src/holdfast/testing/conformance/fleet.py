@@ -9,6 +9,7 @@ import pytest
 from holdfast.store.base import ClaimRequest
 from holdfast.types.clock import MICROS
 from holdfast.types.fleet import WorkerRow
+from holdfast.types.gate import Gate
 from holdfast.types.outbox import OutboxMessage, OutboxState
 from holdfast.types.record import NewTimer, Side
 from holdfast.types.status import RunStatus
@@ -119,6 +120,26 @@ class FleetSuite:
         fast, slow = (await kit.store.figures(ages=AGES)).lanes
         assert (fast.lane, fast.ready, fast.oldest, fast.running) == ("fast", 2, 7 * MICROS, 0)
         assert (slow.lane, slow.ready, slow.oldest, slow.running) == ("slow", 0, 0, 1)
+
+    @pytest.mark.covers("FLEET-OPS-01")
+    async def test_runs_behind_a_shut_gate_are_told_apart(self, kit: StoreKit) -> None:
+        """Another worker would not help them."""
+        gate = Gate(name="flow:refund", concurrency=3)
+        for _ in range(6):
+            await kit.created(lane="fast", gate=gate.name, gates=[gate])
+        kit.clock.advance(seconds=7)
+        await kit.created(lane="fast")
+        each = Gate(name="flow:mail/*", rate=1, per=60 * MICROS)
+        for key in "aab":
+            await kit.created(lane="mail", gate=f"flow:mail/{key}", gates=[Gate(name="flow:mail"), each])
+        for limit, (ready, oldest, in_line) in ((2, (2, 7, 3)), (1, (1, 0, 3))):
+            want = ClaimRequest(worker="w", ttl=TTL, limit=limit, lanes=("fast",))
+            assert len(await kit.store.claim(want)) == limit
+            fast, mail = (await kit.store.figures(ages=AGES)).lanes
+            assert (fast.ready, fast.oldest, fast.in_line) == (ready, oldest * MICROS, in_line)
+            assert (mail.ready, mail.in_line) == (2, 1)
+        # As many as somebody takes who could take more.
+        assert len(await kit.store.claim(ClaimRequest(worker="w", ttl=TTL, limit=9))) == 3
 
     @pytest.mark.covers("FLEET-OPS-01")
     async def test_claim_tells_since_when_the_run_stood_in_line(self, kit: StoreKit) -> None:

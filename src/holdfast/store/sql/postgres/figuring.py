@@ -3,17 +3,24 @@ much it is, is not looked at."""
 
 from __future__ import annotations
 
-from holdfast.store.sql.postgres import hold_dues
+from holdfast.store.backlog import MOST_LINES, Lane, Lined, told
+from holdfast.store.sql.postgres import gates, hold_dues
 from holdfast.store.sql.postgres.connect import Conn, Row
 from holdfast.types.fleet import FleetFigures, LaneFigures
+from holdfast.types.gate import root_of
 
 _LANES = """
-SELECT lane, sum(ready)::bigint, min(since), sum(running)::bigint FROM (
-    SELECT lane, count(*) AS ready, min(ready_at) AS since, 0 AS running FROM @runs
+SELECT lane, sum(free)::bigint, min(since), sum(lined)::bigint, sum(running)::bigint FROM (
+    SELECT lane, count(*) FILTER (WHERE gate = '') AS free, min(ready_at) FILTER (WHERE gate = '') AS since,
+           count(*) FILTER (WHERE gate <> '') AS lined, 0 AS running FROM @runs
     WHERE worker IS NULL AND ready_at IS NOT NULL AND ready_at <= ?::bigint GROUP BY lane
     UNION ALL
-    SELECT lane, 0, NULL, count(*) FROM @runs WHERE worker IS NOT NULL GROUP BY lane
+    SELECT lane, 0, NULL, 0, count(*) FROM @runs WHERE worker IS NOT NULL GROUP BY lane
 ) AS found GROUP BY lane ORDER BY lane"""
+_LINED = """
+SELECT lane, gate, status = 'pending' AS starts, count(*), min(ready_at) FROM @runs
+WHERE worker IS NULL AND ready_at IS NOT NULL AND ready_at <= ?::bigint AND gate <> ''
+GROUP BY lane, gate, starts ORDER BY count(*) DESC LIMIT ?"""
 _STATUSES = """
 SELECT status, count(*) FROM @runs
 WHERE status IN ('pending', 'running', 'waiting', 'pending_input', 'resumable') GROUP BY status"""
@@ -35,7 +42,7 @@ async def figures(conn: Conn, now: int | None, ages: tuple[int, ...]) -> FleetFi
     timer, schedule, dead, waiting, unsent = (await conn.row(_REST)) or (None, None, 0, 0, 0)
     return FleetFigures(
         at=at,
-        lanes=[_lane(values, at) for values in await conn.rows(_LANES, at)],
+        lanes=await _lanes(conn, now, at),
         statuses=dict(await conn.rows(_STATUSES)),
         dead=dead,
         holds=_by_age(holds, ages),
@@ -48,9 +55,13 @@ async def figures(conn: Conn, now: int | None, ages: tuple[int, ...]) -> FleetFi
     )
 
 
-def _lane(values: Row, at: int) -> LaneFigures:
-    lane, ready, since, running = values
-    return LaneFigures(lane=lane, ready=ready, oldest=_since(since, at), running=running)
+async def _lanes(conn: Conn, now: int | None, at: int) -> list[LaneFigures]:
+    lanes = [Lane(*values) for values in await conn.rows(_LANES, at)]
+    if not any(lane.lined for lane in lanes):
+        return told(lanes, [], None, at)
+    lined = [Lined(*values) for values in await conn.rows(_LINED, at, MOST_LINES)]
+    porter = await gates.porter(conn, now, {root_of(line.gate) for line in lined}, lock=False)
+    return told(lanes, lined, porter, at)
 
 
 def _by_age(holds: list[Row], ages: tuple[int, ...]) -> list[tuple[int, int]]:

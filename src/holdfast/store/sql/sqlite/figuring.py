@@ -3,17 +3,23 @@ much it is, is not looked at."""
 
 from __future__ import annotations
 
-from holdfast.store.sql.sqlite import hold_dues
+from holdfast.store.backlog import MOST_LINES, Lane, Lined, told
+from holdfast.store.sql.sqlite import gates, hold_dues
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
 from holdfast.types.fleet import FleetFigures, LaneFigures
 
 _LANES = """
-SELECT lane, sum(ready), min(since), sum(running) FROM (
-    SELECT lane, count(*) AS ready, min(ready_at) AS since, 0 AS running FROM runs INDEXED BY runs_ready
+SELECT lane, sum(free), min(since), sum(lined), sum(running) FROM (
+    SELECT lane, count(*) FILTER (WHERE gate = '') AS free, min(ready_at) FILTER (WHERE gate = '') AS since,
+           count(*) FILTER (WHERE gate <> '') AS lined, 0 AS running FROM runs INDEXED BY runs_ready
     WHERE worker IS NULL AND ready_at IS NOT NULL AND ready_at <= ? GROUP BY lane
     UNION ALL
-    SELECT lane, 0, NULL, count(*) FROM runs INDEXED BY runs_leased WHERE worker IS NOT NULL GROUP BY lane
+    SELECT lane, 0, NULL, 0, count(*) FROM runs INDEXED BY runs_leased WHERE worker IS NOT NULL GROUP BY lane
 ) GROUP BY lane ORDER BY lane"""
+_LINED = """
+SELECT lane, gate, status = 'pending' AS starts, count(*), min(ready_at) FROM runs INDEXED BY runs_ready
+WHERE worker IS NULL AND ready_at IS NOT NULL AND ready_at <= ? AND gate <> ''
+GROUP BY lane, gate, starts ORDER BY count(*) DESC LIMIT ?"""
 _STATUSES = """
 SELECT status, count(*) FROM runs INDEXED BY runs_by_status
 WHERE status IN ('pending', 'running', 'waiting', 'pending_input', 'resumable') GROUP BY status"""
@@ -33,7 +39,7 @@ def figures(cur: Cursor, now: int, ages: tuple[int, ...]) -> FleetFigures:
     timer, schedule, dead, waiting, unsent = row(cur, _REST) or (None, None, 0, 0, 0)
     return FleetFigures(
         at=now,
-        lanes=[_lane(values, now) for values in rows(cur, _LANES, (now,))],
+        lanes=_lanes(cur, now),
         statuses=dict(rows(cur, _STATUSES)),
         dead=dead,
         holds=_by_age(holds, ages),
@@ -52,9 +58,12 @@ def _holds(cur: Cursor, now: int, ages: tuple[int, ...]) -> list[Row]:
     return rows(cur, _HOLDS.format(age=reached), tuple(now - age for age in ages))
 
 
-def _lane(values: Row, now: int) -> LaneFigures:
-    lane, ready, since, running = values
-    return LaneFigures(lane=lane, ready=ready, oldest=_since(since, now), running=running)
+def _lanes(cur: Cursor, now: int) -> list[LaneFigures]:
+    lanes = [Lane(*values) for values in rows(cur, _LANES, (now,))]
+    if not any(lane.lined for lane in lanes):
+        return told(lanes, [], None, now)
+    lined = [Lined(a, b, bool(c), d, e) for a, b, c, d, e in rows(cur, _LINED, (now, MOST_LINES))]
+    return told(lanes, lined, gates.porter(cur, now), now)
 
 
 def _by_age(holds: list[Row], ages: tuple[int, ...]) -> list[tuple[int, int]]:

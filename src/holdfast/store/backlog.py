@@ -1,0 +1,61 @@
+"""How many of the ready runs could be claimed now, lane by lane, and how many wait for a limit to let them
+pass: for those nobody needs another worker."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from holdfast.store.porter import Porter
+from holdfast.types.fleet import LaneFigures
+
+MOST_LINES: Final = 5000
+"""Lines of a lane that are looked at, the longest first. Who is behind so many others counts as in line."""
+
+
+class Lane(msgspec.Struct, frozen=True):
+    """What stands there: `free` runs at no gate, `lined` at one."""
+
+    name: str
+    free: int
+    since: int | None  # the longest ready of the free ones
+    lined: int
+    running: int
+
+
+class Lined(msgspec.Struct, frozen=True):
+    """Ready runs of a lane at one gate."""
+
+    lane: str
+    gate: str
+    starts: bool  # for the first time
+    count: int
+    since: int
+
+
+def told(lanes: Sequence[Lane], lined: Iterable[Lined], porter: Porter | None, now: int) -> list[LaneFigures]:
+    """`porter` None: nobody stands at a gate."""
+    passing: Counter[str] = Counter()
+    oldest = {lane.name: lane.since for lane in lanes if lane.since is not None}
+    for line in sorted(lined, key=_since):
+        room = line.count if porter is None else porter.admit(line.gate, line.count, starts=line.starts)
+        if room:
+            passing[line.lane] += room
+            oldest[line.lane] = min(oldest.get(line.lane, line.since), line.since)
+    return [
+        LaneFigures(
+            lane=lane.name,
+            ready=lane.free + passing[lane.name],
+            oldest=max(0, now - oldest.get(lane.name, now)),
+            running=lane.running,
+            in_line=lane.lined - passing[lane.name],
+        )
+        for lane in lanes
+    ]
+
+
+def _since(line: Lined) -> tuple[int, str]:
+    return line.since, line.gate

@@ -12,18 +12,31 @@ from holdfast.types.ids import HoldId, RunId
 if TYPE_CHECKING:
     from holdfast.runs.service import RunService
     from holdfast.types.hold import HoldRow
+    from holdfast.types.terms import Actor
 
 
 async def say(
-    service: RunService, run: str, content: str | Mapping[str, Any], *, hold: str | None, by: str
+    service: RunService,
+    run: str,
+    content: str | Mapping[str, Any],
+    *,
+    hold: str | None,
+    by: str,
+    actor: Actor | None = None,
 ) -> HoldRow:
     """Answer the open question of a run. A mapping is the answer itself: decision, response_data, comment.
+    `actor`: whoever says it, as their credential tells; without, whoever works on the store itself.
 
     Raises AnswerInvalidError for words that fit no option, ConflictError where several questions are open and
     none is named, HoldNotFoundError where none is, HoldDecidedError where somebody was first.
     """
     row = await service.get(run)
     asked = await _question(service, row.id, hold)
+    if actor is not None:
+        # Whether they may see it comes first: what its answers are is told to nobody else.
+        await service.people.get(actor, asked.id)
+        said = content if isinstance(content, Mapping) else _decision(asked, content)
+        return (await service.people.resolve(actor, asked.id, said)).row
     if isinstance(content, Mapping):
         decision = content.get("decision")
         data, comment = content.get("response_data"), content.get("comment")

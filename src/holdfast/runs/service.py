@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from holdfast.runs.replaying import Replay
     from holdfast.runs.story import Story
     from holdfast.runs.verdicts import Verdict
+    from holdfast.types.terms import Actor
 
 
 class RunService:
@@ -137,12 +138,19 @@ class RunService:
         return await self.people.answer(hold, decision, data=data, comment=comment, by=by)
 
     async def say(
-        self, run: str, content: str | Mapping[str, Any], *, hold: str | None = None, by: str = "user:local"
+        self,
+        run: str,
+        content: str | Mapping[str, Any],
+        *,
+        hold: str | None = None,
+        by: str = "user:local",
+        actor: Actor | None = None,
     ) -> HoldRow:
-        """Answer the open question of a run in plain words, or with a whole answer as a mapping."""
+        """Answer the open question of a run in plain words, or with a whole answer as a mapping. `actor`: who
+        says it, where it is not whoever works on the store itself."""
         from holdfast.runs import saying
 
-        return await saying.say(self, run, content, hold=hold, by=by)
+        return await saying.say(self, run, content, hold=hold, by=by, actor=actor)
 
     async def cancel(self, run: str, *, reason: str = "cancelled", by: str = "user:local") -> RunRow:
         """Ask a run to stop. Whoever holds it does; with no holder any worker claims it and does the same."""

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from holdfast.api.routes import audit, checkpoints, hold_notes, holds, runs, session, signing, views
+from holdfast.api.routes import (
+    artifacts,
+    audit,
+    checkpoints,
+    history,
+    hold_notes,
+    holds,
+    runs,
+    session,
+    signing,
+    streams,
+    views,
+)
 from holdfast.api.routing import Routes
 
 THEMES: tuple[Routes, ...] = (
     runs.routes,
+    history.routes,
+    artifacts.routes,
     holds.routes,
     hold_notes.routes,
     checkpoints.routes,
@@ -14,4 +28,5 @@ THEMES: tuple[Routes, ...] = (
     views.routes,
     session.routes,
     signing.routes,
+    streams.routes,
 )

@@ -1,45 +1,283 @@
-"""Runs: started, listed, shown."""
+"""Runs: started, listed, shown, stopped, gone on with, branched off."""
 
 from __future__ import annotations
 
-import msgspec
+from collections.abc import Mapping
+from typing import Any
 
 from holdfast.api.auth.principal import Right
 from holdfast.api.routing import Call, Reply, Routes
-from holdfast.api.wire.common import Cursor, Limit, Page, cursor_of, place_in
-from holdfast.api.wire.runs import RunWire, run_wire
-from holdfast.errors import RunNotFoundError
-from holdfast.store.base import RunFilter
-from holdfast.types.status import RunStatus
+from holdfast.api.wire.common import Page, cursor_of, moment, place_in
+from holdfast.api.wire.run_bodies import (
+    BranchRun,
+    CancelRun,
+    CreateRun,
+    GiveInput,
+    ListPending,
+    ListRuns,
+    ResumeQuery,
+    ResumeRun,
+    Waiting,
+)
+from holdfast.api.wire.runs import (
+    InputTaken,
+    PendingWire,
+    RunDetail,
+    RunResult,
+    RunWire,
+    etag_of,
+    input_taken,
+    run_detail,
+    run_wire,
+)
+from holdfast.api.workflows import find_program
+from holdfast.app.flow import until_rest
+from holdfast.checkpoint.interface import jsonable
+from holdfast.errors import (
+    AnswerInvalidError,
+    CheckpointNotFoundError,
+    ConflictError,
+    FlowNotFoundError,
+    ForbiddenError,
+    HistoryLostError,
+    HoldNotFoundError,
+    InputError,
+    KeyReusedError,
+    RunEndedError,
+    RunNotFoundError,
+    RunReadOnlyError,
+    StateError,
+    VersionMismatchError,
+)
+from holdfast.runs.repeating import demand_same
+from holdfast.runs.resuming import branch, resume
+from holdfast.runs.service import RunService
+from holdfast.store.base import RunFilter, RunRow
 
-routes = Routes("runs")
+routes = Routes("runs", aliases=("", "/v2"))
+
+_MISSING = (RunNotFoundError,)
+_BRANCHING = (
+    RunNotFoundError, CheckpointNotFoundError, StateError, KeyReusedError, RunReadOnlyError,
+    VersionMismatchError,
+)  # fmt: skip
 
 
-class ListRuns(msgspec.Struct, kw_only=True):
-    status: list[RunStatus] = []
-    flow: str | None = None
-    thread: str | None = None
-    limit: Limit = 50
-    cursor: Cursor | None = None
-
-
-@routes.get("/runs", needs=Right.runs_read, also=("/runs", "/v2/runs"))
+@routes.get("/runs", needs=Right.runs_read)
 async def list_runs(call: Call, query: ListRuns) -> Page[RunWire]:
     """The tenant's runs, newest first."""
-    service = await call.runs()
-    where = RunFilter(tenant=call.tenant, status=tuple(query.status), flow=query.flow, thread=query.thread)
-    after = place_in(query.cursor, tuple[int, int])
-    rows = await service.store.list_runs(where, after=after, limit=query.limit + 1)
-    more = len(rows) > query.limit
-    shown = rows[: query.limit]
-    following = cursor_of(shown[-1].created_at, shown[-1].key) if more else None
+    where = RunFilter(
+        tenant=call.tenant,
+        status=tuple(query.status),
+        flow=query.flow,
+        version=query.version,
+        thread=query.thread,
+    )
+    return await page_of_runs(await call.runs(), where, query.cursor, query.limit)
+
+
+async def page_of_runs(
+    service: RunService, where: RunFilter, cursor: str | None, limit: int
+) -> Page[RunWire]:
+    after = place_in(cursor, tuple[int, int])
+    rows = await service.store.list_runs(where, after=after, limit=limit + 1)
+    shown = rows[:limit]
+    following = cursor_of(shown[-1].created_at, shown[-1].key) if len(rows) > limit else None
     return Page(items=[run_wire(row) for row in shown], next=following)
 
 
-@routes.get(
-    "/runs/{run}", needs=Right.runs_read, raises=(RunNotFoundError,), also=("/runs/{run}", "/v2/runs/{run}")
+@routes.post(
+    "/runs",
+    needs=Right.runs_write,
+    status=201,
+    more=(200,),
+    raises=(FlowNotFoundError, ForbiddenError, InputError, KeyReusedError, VersionMismatchError),
 )
-async def get_run(call: Call, run: str) -> Reply[RunWire]:
+async def create_run(call: Call, body: CreateRun) -> Reply[RunDetail]:
+    """Start a run; durable when this answers, and taken by whichever worker carries its flow.
+
+    201 with its `Location`; 200 and the same run for a key that was used before, 422 where the key stands for
+    another input."""
+    return await start(call, body)
+
+
+async def start(call: Call, body: CreateRun, *, thread: str | None = None) -> Reply[RunDetail]:
+    uri = body.workflow_uri or body.flow
+    if uri is None or (body.flow is not None and body.workflow_uri not in (None, body.flow)):
+        raise InputError(
+            "a run needs one workflow_uri.", hint='Send {"workflow_uri": "refund", "input": {}}.'
+        )
+    if call.key is not None and body.idempotency_key not in (None, call.key):
+        raise InputError("the key in the body is not the one in the header.", hint="Send one of them.")
+    service, key = await call.runs(), call.key or body.idempotency_key
+    program = await find_program(call, uri, body.version)
+    row, fresh = await service.create(
+        program,
+        body.input,
+        tenant=call.tenant,
+        thread=thread or body.thread,
+        lane=body.lane,
+        priority=body.priority,
+        instance_key=body.instance_key,
+        deployment=body.deployment,
+        mode=body.mode,
+        breaks=body.breaks or None,
+        idempotency_key=key,
+        started_by=call.actor.id,
+    )
+    if not fresh and key is not None:
+        await demand_same(service, row, program, body.input, key)
+    if body.wait:
+        await until_rest(service, row.id, body.wait)
+        row = await service.get(row.id, tenant=call.tenant)
+    return await told(call, service, row, new=fresh)
+
+
+async def told(call: Call, service: RunService, row: RunRow, *, new: bool) -> Reply[RunDetail]:
+    """A run that a request made (201, where it is) or found (200)."""
+    headers = call.location(f"/v1/runs/{row.id}") if new else {}
+    detail = await run_detail(service, row)
+    return Reply(body=detail, status=201 if new else 200, headers=headers, etag=etag_of(row))
+
+
+@routes.get("/runs/pending", needs=Right.runs_read)
+async def list_pending_runs(call: Call, query: ListPending) -> Page[PendingWire]:
+    """Runs that wait for a person, with what they ask: the newest question first."""
+    service = await call.runs()
+    found = await service.pending(tenant=call.tenant, thread=query.thread, limit=0)
+    if query.mine:
+        own = {row.id for row in [await service.get(each.run) for each in found] if _is_of(call, row)}
+        found = [each for each in found if each.run in own]
+    after = place_in(query.cursor, tuple[int, str])
+    if after is not None:
+        found = [each for each in found if (each.created_at, each.checkpoint) < tuple(after)]
+    found = sorted(found, key=lambda each: (each.created_at, each.checkpoint), reverse=True)
+    shown = found[: query.limit]
+    following = cursor_of(shown[-1].created_at, shown[-1].checkpoint) if len(found) > len(shown) else None
+    items = [
+        PendingWire(
+            run_id=each.run,
+            flow=each.flow,
+            thread=each.thread,
+            checkpoint_id=each.checkpoint,
+            node=each.node,
+            prompt=each.prompt,
+            assignee=each.assignee,
+            created_at=moment(each.created_at) or "",
+        )
+        for each in shown
+    ]
+    return Page(items=items, next=following)
+
+
+def _is_of(call: Call, row: RunRow) -> bool:
+    return row.started_by == call.actor.id
+
+
+@routes.get("/runs/{run}", needs=Right.runs_read, more=(304,), raises=_MISSING)
+async def get_run(call: Call, run: str) -> Reply[RunDetail]:
     """Where a run stands."""
-    row = await (await call.runs()).get(run, tenant=call.tenant)
-    return Reply(body=run_wire(row), etag=f"{row.term}.{row.head}.{row.event_seq}")
+    service = await call.runs()
+    row = await service.get(run, tenant=call.tenant)
+    return Reply(body=await run_detail(service, row), etag=etag_of(row))
+
+
+@routes.get("/runs/{run}/result", needs=Right.runs_read, raises=_MISSING)
+async def get_run_result(call: Call, run: str, query: Waiting) -> RunResult:
+    """What a run came to. `wait`: so many seconds, until it has ended or waits for a person."""
+    service = await call.runs()
+    row = await service.get(run, tenant=call.tenant)
+    await until_rest(service, row.id, query.wait)
+    row = await service.get(row.id, tenant=call.tenant)
+    picture = (await service.checkpoint(row.id, row.head)).shown()
+    return RunResult(
+        id=row.id,
+        status=row.status,
+        state=jsonable(picture.state),
+        artifacts=jsonable(picture.artifacts),
+        error=row.error,
+        open_holds=[each.hold for each in picture.pending_input],
+    )
+
+
+@routes.post(
+    "/runs/{run}/cancel", needs=Right.runs_write, raises=(*_MISSING, RunEndedError, RunReadOnlyError)
+)
+async def cancel_run(call: Call, run: str, body: CancelRun) -> Reply[RunDetail]:
+    """Ask a run to stop. Whoever has it does so at the next moment; its open questions are withdrawn."""
+    service = await call.runs()
+    row = await service.get(run, tenant=call.tenant)
+    call.demand_match(etag_of(row))
+    row = await service.cancel(row.id, reason=body.reason, by=call.actor.id)
+    return await told(call, service, row, new=False)
+
+
+@routes.post(
+    "/runs/{run}/resume", needs=Right.runs_write, more=(201,), raises=(*_BRANCHING, HistoryLostError)
+)
+async def resume_run(call: Call, run: str, query: ResumeQuery, body: ResumeRun) -> Reply[RunDetail]:
+    """Go on with a run, from its latest checkpoint or another.
+
+    The latest checkpoint and no `input_data`: the same run goes on, 200. An older checkpoint, or an input: a
+    fork of it, 201 with its `Location` and `forked_from`; the run itself is left as it is. A finished run:
+    200, and nothing is executed."""
+    service = await call.runs()
+    row = await service.get(run, tenant=call.tenant)
+    call.demand_match(etag_of(row))
+    row, new = await resume(
+        service,
+        row,
+        checkpoint=body.checkpoint_id or query.checkpoint_id,
+        given=body.input_data,
+        mode=query.mode or body.mode,
+        accept_loss=body.accept_loss,
+        key=call.key,
+    )
+    return await told(call, service, row, new=new)
+
+
+@routes.post("/runs/{run}/fork", needs=Right.runs_write, status=201, more=(200,), raises=_BRANCHING)
+async def fork_run(call: Call, run: str, body: BranchRun) -> Reply[RunDetail]:
+    """A new run that begins where this one stood. This one is left as it is."""
+    return await _branched(call, run, body, supersede=False)
+
+
+@routes.post("/runs/{run}/rewind", needs=Right.runs_write, status=201, more=(200,), raises=_BRANCHING)
+async def rewind_run(call: Call, run: str, body: BranchRun) -> Reply[RunDetail]:
+    """A fork that takes this run's place: this one ends as cancelled, with links both ways."""
+    return await _branched(call, run, body, supersede=True)
+
+
+async def _branched(call: Call, run: str, body: BranchRun, *, supersede: bool) -> Reply[RunDetail]:
+    if body.checkpoint_id is not None and body.seq is not None:
+        raise InputError("a checkpoint is named by its id or by its record, not by both.")
+    service = await call.runs()
+    row = await service.get(run, tenant=call.tenant)
+    call.demand_match(etag_of(row))
+    at = body.checkpoint_id if body.checkpoint_id is not None else body.seq
+    seq = None if at is None else (await service.standing(row.id, at))[1]
+    made, new = await branch(
+        service, row, seq, patch=body.patch, given=body.input_data, supersede=supersede, key=call.key
+    )
+    return await told(call, service, made, new=new)
+
+
+@routes.post(
+    "/runs/{run}/input",
+    needs=Right.holds_read,
+    raises=(*_MISSING, HoldNotFoundError, AnswerInvalidError, ConflictError, ForbiddenError),
+)
+async def give_input(call: Call, run: str, body: GiveInput) -> InputTaken:
+    """Answer what a run asks, from any device; the body is JSON whatever its type is said to be.
+
+    A text is an answer's id, then its label, whatever the case: 422 with the ids where it is neither. 409
+    where several questions are open and none is named, and where somebody was first."""
+    service = await call.runs()
+    row = await service.get(run, tenant=call.tenant)
+    return await say(call, service, row, body.content, body.request_id or body.checkpoint_id)
+
+
+async def say(
+    call: Call, service: RunService, row: RunRow, content: str | Mapping[str, Any], hold: str | None
+) -> InputTaken:
+    return input_taken(await service.say(row.id, content, hold=hold, by=call.actor.id, actor=call.actor))

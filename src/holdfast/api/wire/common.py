@@ -14,6 +14,8 @@ from holdfast.types.clock import iso
 T = TypeVar("T")
 
 Limit = Annotated[int, msgspec.Meta(ge=1, le=200, description="How many at most.")]
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=r"^[^\x00]+$")]
+Wait = Annotated[float, msgspec.Meta(ge=0, le=60, description="Seconds to wait for it to come to rest.")]
 Cursor = Annotated[str, msgspec.Meta(max_length=500, description="`next` of the page before.")]
 
 

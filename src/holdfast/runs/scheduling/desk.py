@@ -144,12 +144,16 @@ class Schedules:
         input: Any = None,  # noqa: A002
         by: str = "user:local",
         tenant: str = DEFAULT_TENANT,
+        token: str | None = None,
     ) -> RunId:
         """One run now, beside its instants, also while it is paused and whatever runs already. The id of the
-        run, which exists as soon as a worker that carries the flow has looked."""
-        asked = Asked(new_id(), by, input)
+        run, which exists as soon as a worker that carries the flow has looked. `token`: asked for again
+        under the same one it is the same run."""
+        asked = Asked(token or new_id(), by, input)
 
         def change(known: Schedule) -> Schedule:
+            if any(other.token == asked.token for other in known.standing.asked):
+                return known
             wishes = (*known.standing.asked, asked)
             return timed(replace(known, standing=replace(known.standing, asked=wishes)))
 

@@ -1,0 +1,94 @@
+"""What runs made, and whole runs, as files."""
+
+from __future__ import annotations
+
+import msgspec
+from starlette.responses import Response
+
+from holdfast.api.auth.principal import Right
+from holdfast.api.routing import Call, Reply, Routes
+from holdfast.api.wire.common import Page
+from holdfast.api.wire.files import BYTES, as_file, attachment
+from holdfast.api.wire.history import ArtifactWire
+from holdfast.api.wire.runs import RunDetail, run_detail
+from holdfast.errors import (
+    CheckpointCorruptError,
+    ConflictError,
+    FlowNotFoundError,
+    InputError,
+    NotFoundError,
+    RunNotFoundError,
+)
+
+routes = Routes("runs", aliases=("", "/v2"))
+
+
+class ImportRun(msgspec.Struct, kw_only=True):
+    as_new_run: bool = False
+
+
+@routes.get("/runs/{run}/artifacts", needs=Right.runs_read, raises=(RunNotFoundError,))
+async def list_artifacts(call: Call, run: str) -> Page[ArtifactWire]:
+    """What the run has made so far, by name."""
+    service = await call.runs()
+    row = await service.get(run, tenant=call.tenant)
+    picture = (await service.checkpoint(row.id, row.head)).shown()
+    items: list[ArtifactWire] = []
+    for name, value in sorted(picture.artifacts.items()):
+        media, data = as_file(value)
+        ref = picture.artifact_refs.get(name)
+        digest = None if ref is None else ref.digest
+        items.append(ArtifactWire(name=name, media_type=media, size=len(data), digest=digest))
+    return Page(items=items)
+
+
+@routes.get(
+    "/runs/{run}/artifacts/{name:path}",
+    needs=Right.runs_read,
+    media=("application/json", "text/plain; charset=utf-8", BYTES),
+    raises=(RunNotFoundError, NotFoundError),
+)
+async def get_artifact(call: Call, run: str, name: str) -> Response:
+    """One of them as a file: bytes as they are, text as text, all else as JSON."""
+    service = await call.runs()
+    row = await service.get(run, tenant=call.tenant)
+    picture = (await service.checkpoint(row.id, row.head)).shown()
+    if name not in picture.artifacts:
+        raise NotFoundError(
+            f"run {row.id} has no artifact {name!r}.",
+            hint=f"It has: {', '.join(sorted(picture.artifacts)[:20]) or 'none'}.",
+        )
+    media, data = as_file(picture.artifacts[name])
+    return attachment(data, media, name)
+
+
+@routes.get(
+    "/runs/{run}/export",
+    needs=Right.admin,
+    media=(BYTES,),
+    raises=(RunNotFoundError, CheckpointCorruptError, FlowNotFoundError),
+)
+async def export_run(call: Call, run: str) -> Response:
+    """The run with its whole history as a file, for another store; encrypted where the store is."""
+    service = await call.runs()
+    row = await service.get(run, tenant=call.tenant)
+    return attachment(await service.export_run(row.id), BYTES, f"run-{row.id}.holdfast")
+
+
+@routes.post(
+    "/runs/import",
+    needs=Right.admin,
+    status=201,
+    media=(BYTES,),
+    raises=(InputError, ConflictError, FlowNotFoundError, CheckpointCorruptError),
+)
+async def import_run(call: Call, query: ImportRun, body: bytes) -> Reply[RunDetail]:
+    """Take in an exported run as history that is only read, or as a new run that goes on from its end.
+
+    The same file again gives the same run."""
+    service = await call.runs()
+    row = await service.import_run(body, as_new_run=query.as_new_run, tenant=call.tenant)
+    if row.tenant != call.tenant:
+        raise ConflictError("a run of this id is here already, and differs.")
+    detail = await run_detail(service, row)
+    return Reply(body=detail, status=201, headers=call.location(f"/v1/runs/{row.id}"))

@@ -1,0 +1,182 @@
+"""What happened in a run: checkpoints, timeline, drawing, differences, events."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from starlette.responses import Response
+
+from holdfast.api.auth.principal import Right
+from holdfast.api.routing import Call, Reply, Routes
+from holdfast.api.wire.common import Cursor, Limit, Page, cursor_of, place_in
+from holdfast.api.wire.files import drawing
+from holdfast.api.wire.history import (
+    CheckpointDetail,
+    CheckpointSummary,
+    EventPage,
+    TimelineWire,
+    detail_of,
+    event_of,
+    summary_of,
+    totals_of,
+    visit_wire,
+)
+from holdfast.drawing.svg import to_svg
+from holdfast.errors import (
+    CheckpointCorruptError,
+    CheckpointNotFoundError,
+    FlowNotFoundError,
+    InputError,
+    RunNotFoundError,
+)
+from holdfast.reports.seen import picture_of
+from holdfast.runs.pictures import resolve
+from holdfast.runs.service import RunService
+from holdfast.runs.timeline import make_timeline
+from holdfast.store.base import RunRow
+from holdfast.types.hold import HoldRow
+from holdfast.types.ids import RunId, is_id
+from holdfast.types.status import ENDED, CheckpointStatus
+
+routes = Routes("runs", aliases=("", "/v2"))
+
+_MISSING = (RunNotFoundError,)
+
+
+class ListCheckpoints(msgspec.Struct, kw_only=True):
+    node: str | None = None
+    limit: Limit = 10
+    cursor: Cursor | None = None
+
+
+class ShowTimeline(msgspec.Struct, kw_only=True):
+    limit: Annotated[int, msgspec.Meta(ge=1, le=5000, description="Ended visits, the newest.")] = 500
+
+
+class Compare(msgspec.Struct, kw_only=True):
+    """`to`: a run, RUN@12, RUN@node or a checkpoint's id; `at`: a record or node of this run."""
+
+    to: str
+    at: str | None = None
+    whole: bool = False
+
+
+class ReadEvents(msgspec.Struct, kw_only=True):
+    after: Annotated[int, msgspec.Meta(ge=0, le=2**40)] = 0
+    limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 200
+
+
+@routes.get("/runs/{run}/checkpoints", needs=Right.runs_read, raises=_MISSING)
+async def list_checkpoints(call: Call, run: str, query: ListCheckpoints) -> Page[CheckpointSummary]:
+    """A run's checkpoints, newest first, without their state."""
+    service = await call.runs()
+    row = await service.get(run, tenant=call.tenant)
+    place = place_in(query.cursor, tuple[int])
+    found = await service.checkpoints(
+        row.id, limit=query.limit + 1, node=query.node, before=None if place is None else place[0]
+    )
+    shown = found[: query.limit]
+    asked: dict[str, HoldRow] = {}
+    if any(each.status is CheckpointStatus.pending_input for each in shown):
+        asked = {hold.id: hold for hold in await service.holds(row.id, open_only=False)}
+    return Page(
+        items=[summary_of(each, asked.get(each.id)) for each in shown],
+        next=cursor_of(shown[-1].seq) if len(found) > len(shown) else None,
+    )
+
+
+@routes.get(
+    "/runs/{run}/checkpoints/{checkpoint}",
+    needs=Right.runs_read,
+    more=(304,),
+    raises=(*_MISSING, CheckpointNotFoundError, CheckpointCorruptError),
+)
+async def get_run_checkpoint(call: Call, run: str, checkpoint: str) -> Reply[CheckpointDetail]:
+    """A checkpoint with the states of its nodes: by its id, the number of its record, or `latest`."""
+    service = await call.runs()
+    row = await service.get(run, tenant=call.tenant)
+    seq = await _record_of(service, row, checkpoint)
+    return Reply(body=detail_of(await service.checkpoint(row.id, seq)), etag=f"{row.id}.{seq}.{row.horizon}")
+
+
+async def _record_of(service: RunService, row: RunRow, named: str) -> int:
+    if named == "latest":
+        return (await service.latest(row.id)).seq
+    if named.isascii() and named.isdigit() and len(named) < 12:
+        return (await resolve(service, row.id, int(named)))[1]
+    found, seq = await resolve(service, named)
+    if found.id != row.id:
+        raise CheckpointNotFoundError(
+            f"checkpoint {named!r} is not one of run {row.id}.", run=row.id, checkpoint=named
+        )
+    return seq
+
+
+@routes.get("/runs/{run}/timeline", needs=Right.runs_read, raises=(*_MISSING, FlowNotFoundError))
+async def get_timeline(call: Call, run: str, query: ShowTimeline) -> TimelineWire:
+    """Each visit of each node: when it began, waited, asked, tried again, and what came of it."""
+    service = await call.runs()
+    row = await service.get(run, tenant=call.tenant)
+    line = await make_timeline(service, row, keep=query.limit)
+    return TimelineWire(
+        run_id=row.id,
+        items=[visit_wire(each, row.id) for each in line.visits.all()],
+        nodes={path: totals_of(node) for path, node in line.visits.nodes.items()},
+        edges=dict(line.visits.edges),
+        left_out=line.visits.left_out,
+        damage=line.damage,
+    )
+
+
+@routes.get(
+    "/runs/{run}/drawing",
+    needs=Right.runs_read,
+    media=("image/svg+xml",),
+    raises=(*_MISSING, FlowNotFoundError),
+)
+async def get_run_drawing(call: Call, run: str) -> Response:
+    """The run's graph with the state of each node, as SVG."""
+    service = await call.runs()
+    row = await service.get(run, tenant=call.tenant)
+    line = await make_timeline(service, row, keep=0)
+    interrupted = row.worker is None and row.status not in ENDED
+    return drawing(to_svg(picture_of(line.graph, line.visits, interrupted=interrupted)))
+
+
+@routes.get(
+    "/runs/{run}/diff", needs=Right.runs_read, raises=(*_MISSING, CheckpointNotFoundError, InputError)
+)
+async def diff_runs(call: Call, run: str, query: Compare) -> dict[str, Any]:
+    """What differs from this run, or a moment `at` of it, to another moment: values, visits, their cost."""
+    service = await call.runs()
+    row = await service.get(run, tenant=call.tenant)
+    here = f"{row.id}@{query.at}" if query.at is not None else row.id
+    there = await _own(service, query.to, call.tenant)
+    return (await service.diff(here, there, whole=query.whole)).as_json()
+
+
+async def _own(service: RunService, ref: str, tenant: str) -> str:
+    """The same moment named by a run of this tenant. Others are as if they were not there."""
+    run, at, place = ref.partition("@")
+    if not at and is_id(ref) and await service.store.get_run(RunId(ref)) is None:
+        found, seq = await resolve(service, ref)
+        if found.tenant != tenant:
+            raise CheckpointNotFoundError(f"there is no checkpoint {ref!r} in this store.", checkpoint=ref)
+        return f"{found.id}@{seq}"
+    row = await service.get(run, tenant=tenant)
+    return f"{row.id}{at}{place}"
+
+
+@routes.get("/runs/{run}/events", needs=Right.runs_read, raises=_MISSING)
+async def list_events(call: Call, run: str, query: ReadEvents) -> EventPage:
+    """The stored log after a number, oldest first: nothing twice, nothing missing."""
+    service = await call.runs()
+    row = await service.get(run, tenant=call.tenant)
+    found = await service.events(row.id, after=query.after, limit=query.limit)
+    last = found[-1].number if found else query.after
+    return EventPage(
+        items=[event_of(each) for each in found],
+        last=last,
+        ended=row.status in ENDED and last >= row.event_seq,
+    )

@@ -26,7 +26,7 @@ def document(routes: Iterable[Route], *, title: str = "Holdfast") -> dict[str, A
     shown = [route for route in routes if not route.hidden]
     types = [each for route in shown for each in (route.body, route.answer, route.query) if _is_json(each)]
     found, components = msgspec.json.schema_components([Problem, *types], ref_template=_REF)
-    schemas = dict(zip([Problem, *types], found, strict=True)) if _hashable(types) else {}
+    schemas = dict(zip([Problem, *types], found, strict=True))
     paths: dict[str, Any] = {}
     for route in shown:
         path = _TYPED.sub(r"{\1}", route.path)
@@ -48,10 +48,6 @@ def document(routes: Iterable[Route], *, title: str = "Holdfast") -> dict[str, A
 
 def _is_json(each: Any) -> bool:
     return each is not None and not (isinstance(each, type) and issubclass(each, (Response, bytes)))
-
-
-def _hashable(types: list[Any]) -> bool:
-    return all(each.__hash__ is not None for each in types)
 
 
 def _operation(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:

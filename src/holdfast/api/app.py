@@ -24,6 +24,8 @@ from holdfast.api.auth.principal import Access, Principal, Right
 from holdfast.api.compressing import compressed
 from holdfast.api.openapi import document
 from holdfast.api.pacing import Paces
+from holdfast.api.pages.all import PAGES
+from holdfast.api.pages.places import TAG, place_of, refused, wants_page
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import SIGN_IN, Call, Route, Routes, handle
 from holdfast.api.settings import ApiSettings as ApiSettings
@@ -67,8 +69,9 @@ def build(
         await house.open()
         yield
 
+    shown = [place_of(route, _endpoint(route, house, authenticator, settings, paces)) for route in PAGES]
     app = Starlette(
-        routes=[*places, Mount("/api", routes=places)],
+        routes=[*shown, *places, Mount("/api", routes=places)],
         exception_handlers={HTTPException: _missing, Exception: _slip},
         middleware=_middleware(settings),
         lifespan=living,
@@ -117,9 +120,11 @@ def _by_method(known: dict[str, Endpoint]) -> Endpoint:
     return dispatch
 
 
-def _specific(path: str) -> list[bool]:
-    """`/holds/bulk` before `/holds/{hold}`, whichever was declared first."""
-    return [part.startswith("{") for part in path.split("/")]
+def _specific(path: str) -> list[int]:
+    """`/holds/bulk` before `/holds/{hold}`, and `/x/{name:path}/next` before `/x/{name:path}`, whichever was
+    declared first."""
+    parts = path.split("/")
+    return [*(2 if part.endswith(":path}") else int(part.startswith("{")) for part in parts), 3]
 
 
 def _endpoint(
@@ -137,7 +142,10 @@ def _endpoint(
         except HoldfastError as error:
             if isinstance(error, HttpError) and error.given_status in (401, 403):
                 await authenticator.refused(request, route.path, principal, error, request_id)
-            response = problems.answer(error, request_id)
+            if route.tag == TAG:
+                response = refused(request, error, principal, request_id)
+            else:
+                response = problems.answer(error, request_id)
         except Exception as error:
             response = problems.unexpected(error, request_id)
         _note(request, route, response, principal, request_id, began)
@@ -214,6 +222,8 @@ async def _missing(request: Request, error: Exception) -> Response:
             error.status_code, "There is nothing at this path.", code="not_found", hint="See /openapi.json."
         )
     request_id = _request_id(request)
+    if error.status_code == 404 and wants_page(request.headers.get("accept", "").encode()):
+        return _dressed(request, refused(request, said, None, request_id), request_id)
     return _dressed(request, problems.answer(said, request_id, error.headers), request_id)
 
 

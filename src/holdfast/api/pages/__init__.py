@@ -1,1 +1,1 @@
-"""Plain pages, rendered here, that need no script."""
+"""Pages for people: made here, no build step, no script needed. GET shows, POST decides."""

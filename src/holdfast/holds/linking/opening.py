@@ -48,13 +48,17 @@ class Links:
         await self.office.store.append_audit(row.tenant, [opened])
         return Looked(row=row, claims=claims, way=_way(row, claims))
 
+    async def find(self, token: str) -> tuple[Claims, HoldRow]:
+        """Whose link it is and to which hold, without noting that it was opened. Raises LinkInvalidError."""
+        return await self._read(token)
+
     async def decide(self, token: str, said: Submission, *, actor: Actor | None = None) -> Resolved:
         """Once: the link is used up in the same transaction. `actor`: who is signed in, if somebody is.
 
         Raises LinkInvalidError, ForbiddenError where this link may not decide, and what `resolve` raises; a
         link that was used names the outcome (HoldDecidedError)."""
         claims, row = await self._read(token)
-        who = actor or _bearer(claims)
+        who = actor or bearer(claims)
         if row.status is HoldStatus.pending:
             try:
                 await self._demand_audience(claims, actor)
@@ -106,7 +110,7 @@ class Links:
             raise _void("the question is gone")
         if row.epoch != claims.epoch:
             error = _void("the question went to somebody else meanwhile, or its links were withdrawn")
-            await refuse(self.office, _bearer(claims), row, "open_link", error)
+            await refuse(self.office, bearer(claims), row, "open_link", error)
             raise error
         return claims, row
 
@@ -117,7 +121,7 @@ def _void(why: str) -> LinkInvalidError:
     )
 
 
-def _bearer(claims: Claims) -> Actor:
+def bearer(claims: Claims) -> Actor:
     """Whoever has the link, as the person it was made for, with no rights but theirs."""
     method = "mail_reply" if claims.purpose == "reply" else "link"
     channel = "mail" if claims.purpose == "reply" else "link"

@@ -1,0 +1,115 @@
+"""Flows: those that are stored, each with its drawing, and a way to start one."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from starlette.responses import Response
+
+from holdfast.api.auth.principal import Right
+from holdfast.api.pages.deciding import read_form
+from holdfast.api.pages.places import pages
+from holdfast.api.pages.rendering import page, see
+from holdfast.api.pages.runs import drawing
+from holdfast.api.routing import Call
+from holdfast.drawing import from_graph, to_svg
+from holdfast.errors import FlowNotFoundError, HoldfastError, InputError
+from holdfast.model.fingerprint import decode_graph
+from holdfast.model.graph import Graph
+from holdfast.model.program import Program
+from holdfast.runs.service import RunService
+from holdfast.store.base import RunFilter
+
+routes = pages()
+RUNS: Final = 10
+
+
+@routes.get("/flows", needs=Right.flows_read)
+async def flows_page(call: Call) -> Response:
+    """The flows that are stored here, by name."""
+    service = await call.runs()
+    newest: dict[str, Any] = {}
+    versions: dict[str, int] = {}
+    for flow in await service.store.flows():
+        versions[flow.name] = versions.get(flow.name, 0) + 1
+        if flow.name not in newest or flow.created_at >= newest[flow.name].created_at:
+            newest[flow.name] = flow
+    rows = [(name, newest[name], versions[name], carried(call, name) is not None) for name in sorted(newest)]
+    return page(call.request, "flows.html", who=call.who, rows=rows, now=service.store.now())
+
+
+@routes.get("/flows/{flow}", needs=Right.flows_read)
+async def flow_page(call: Call, flow: str) -> Response:
+    """A flow: its drawing, its last runs, and a form to start one."""
+    return await _show(call, flow, "{}", None)
+
+
+@routes.post("/flows/{flow}", needs=Right.runs_write)
+async def start_page(call: Call, flow: str) -> Response:
+    """Starts a run of it."""
+    service, form = await call.runs(), await read_form(call)
+    text = str(form.get("input") or "").strip() or "{}"
+    try:
+        program = _demand(call, flow)
+        row, _ = await service.create(program, _object(text), tenant=call.tenant, started_by=call.actor.id)
+    except HoldfastError as error:
+        return await _show(call, flow, text, error)
+    return see(f"/runs/{row.id}", call.request)
+
+
+@routes.get("/flows/{flow}/drawing.svg", needs=Right.flows_read)
+async def flow_drawing(call: Call, flow: str) -> Response:
+    """The graph of its newest version."""
+    return drawing(to_svg(from_graph(await _graph(await call.runs(), flow))))
+
+
+async def _show(call: Call, flow: str, text: str, error: HoldfastError | None) -> Response:
+    service = await call.runs()
+    await _graph(service, flow)
+    runs = []
+    if call.who.may(Right.runs_read):
+        runs = await service.list(RunFilter(tenant=call.tenant, flow=flow), limit=RUNS)
+    return page(
+        call.request,
+        "flow.html",
+        who=call.who,
+        status=200 if error is None else error.status,
+        flow=flow,
+        runs=runs,
+        now=service.store.now(),
+        error=error,
+        text=text,
+        may_start=call.who.may(Right.runs_write) and carried(call, flow) is not None,
+        csrf=call.who.csrf,
+    )
+
+
+def carried(call: Call, name: str) -> Program | None:
+    """The version that this server was started with, if it was."""
+    found = [each for each in call.house.programs.values() if each.graph.name == name]
+    return found[-1] if found else None
+
+
+def _demand(call: Call, name: str) -> Program:
+    found = carried(call, name)
+    if found is None:
+        raise FlowNotFoundError(
+            f"this server was not started with flow {name!r}.", hint="Start it with: holdfast serve FLOW."
+        )
+    return found
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise InputError(f"the input is no JSON object: {error}.", hint='Write {"name": "value"}.') from error
+
+
+async def _graph(service: RunService, name: str) -> Graph:
+    found = [flow for flow in await service.store.flows() if flow.name == name]
+    if not found:
+        raise FlowNotFoundError(f"there is no flow {name!r} here.", hint="/flows lists them.")
+    newest = max(found, key=lambda flow: (flow.created_at, flow.version))
+    return Graph(decode_graph(newest.graph))

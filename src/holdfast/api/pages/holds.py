@@ -1,0 +1,161 @@
+"""A hold's page: what is asked, why of me, what to fill in, and the decisions. GET shows, POST decides."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from holdfast.api.auth.principal import Right
+from holdfast.api.pages.deciding import Draft, asked_of, drafted, read_form, refused_draft, submission
+from holdfast.api.pages.places import pages
+from holdfast.api.pages.rendering import page, see
+from holdfast.api.problems import HttpError
+from holdfast.api.routing import Call
+from holdfast.errors import AnswerInvalidError, ForbiddenError, HoldDecidedError, HoldfastError
+from holdfast.holds.acts.conflicts import resolution_of
+from holdfast.holds.acts.voting import ballots_of
+from holdfast.holds.looking.history import Entry
+from holdfast.holds.looking.wording import claim_of, countdown, needs_of, outcome_of, placed_of, why_of
+from holdfast.holds.service import HoldService
+from holdfast.model.template import as_text
+from holdfast.types.hold import HoldRow
+from holdfast.types.status import HoldStatus
+from holdfast.types.terms import Actor
+
+routes = pages()
+CHOOSE = "Choose one of the decisions."
+
+
+@routes.get("/holds/{hold}", needs=Right.holds_read)
+async def hold_page(call: Call, hold: str) -> Response:
+    """A hold, to be read and decided."""
+    service = await call.holds()
+    row = await service.get(call.actor, hold)
+    draft = drafted(await service.draft(call.actor, row.id))
+    return await _show(call, service, row, draft)
+
+
+@routes.post("/holds/{hold}", needs=Right.holds_write)
+async def decide_hold_page(call: Call, hold: str) -> Response:
+    """A decision, a comment, or another act of the page."""
+    service = await call.holds()
+    row = await service.get(call.actor, hold)
+    form = await read_form(call)
+    act = str(form.get("act") or "decide")
+    if act != "decide":
+        await _act(service, call.actor, row, act, str(form.get("text") or ""))
+        return see(f"/holds/{row.id}", call.request)
+    said, draft = await submission(service, call.actor, row, form)
+    try:
+        if draft.wrong:
+            raise AnswerInvalidError("a file was not taken.")
+        if row.options and said.decision is None:
+            raise AnswerInvalidError(CHOOSE)
+        await _decide(service, call.actor, row, msgspec.to_builtins(said), str(form.get("key") or "") or None)
+    except HoldfastError as error:
+        fresh = await service.get(call.actor, hold)
+        return await _show(call, service, fresh, refused_draft(draft, error), error)
+    return see(f"/holds/{row.id}?decided=1", call.request)
+
+
+async def _decide(
+    service: HoldService, actor: Actor, row: HoldRow, body: dict[str, Any], key: str | None
+) -> None:
+    """Where the hold gives a while to take it back, it is placed."""
+    if row.terms.undo and row.status is HoldStatus.pending:
+        await service.place(actor, row.id, body, idempotency_key=key)
+    else:
+        await service.resolve(actor, row.id, body, idempotency_key=key)
+
+
+async def _act(service: HoldService, actor: Actor, row: HoldRow, act: str, text: str) -> None:
+    if act == "comment" and text.strip():
+        await service.comment(actor, row.id, text.replace("\r\n", "\n").strip())
+    elif act == "claim":
+        await service.claim(actor, row.id)
+    elif act == "release":
+        await service.release(actor, row.id)
+    elif act == "undo":
+        await service.undo(actor, row.id)
+    elif act != "comment":
+        raise HttpError(422, "There is no such act on this page.", code="invalid_input")
+
+
+async def _show(
+    call: Call, service: HoldService, row: HoldRow, draft: Draft, error: HoldfastError | None = None
+) -> Response:
+    may = await may_decide(service, call.actor, row)
+    return page(
+        call.request,
+        "hold.html",
+        who=call.who,
+        status=200 if error is None else error.status,
+        may=may,
+        error=error,
+        decided=call.request.query_params.get("decided") == "1",
+        history=[told(each) for each in await service.history(call.actor, row.id)],
+        comments=[_comment(each) for each in await service.comments(call.actor, row.id)],
+        votes=[] if row.terms.approval.mode == "any" else await ballots_of(service.office, row),
+        sees_run=call.who.may(Right.runs_read),
+        action=f"/holds/{row.id}",
+        csrf=call.who.csrf,
+        link=None,
+        **shown(row, service.store.now(), draft, error),
+    )
+
+
+def shown(row: HoldRow, now: int, draft: Draft, error: HoldfastError | None) -> dict[str, Any]:
+    """What a hold's page says, whoever reads it and however they came."""
+    context: Any = msgspec.json.decode(row.context)
+    return {
+        "row": row,
+        "now": now,
+        "open": row.status is HoldStatus.pending and not row.read_only,
+        "outcome": outcome_of(row, now),
+        "resolution": resolution_of(row),
+        "placed": placed_of(row, now),
+        "claimed": claim_of(row, now),
+        "due": countdown(row, now) if row.status is HoldStatus.pending else "",
+        "why": why_of(row),
+        "needs": needs_of(row),
+        "context": context if isinstance(context, dict) else {"context": context} if context else {},
+        "asked": asked_of(row, draft),
+        "draft": draft,
+        "late": isinstance(error, HoldDecidedError),
+        "key": secrets.token_urlsafe(18),
+        "comment_for": [each.label for each in row.options or () if each.requires_comment is True],
+    }
+
+
+async def may_decide(service: HoldService, actor: Actor, row: HoldRow) -> bool:
+    """Whether to show the buttons; the decision itself is asked again."""
+    if row.status is not HoldStatus.pending or row.read_only:
+        return False
+    now = service.store.now()
+    try:
+        standing = await service.office.standing(actor, now)
+    except ForbiddenError:
+        return False
+    return await service.office.may(standing, "resolve", row, now)
+
+
+def told(entry: Entry) -> dict[str, str]:
+    """A line of the history in words."""
+    said = {name: value for name, value in entry.data.items() if value not in (None, "", [], {})}
+    return {
+        "at": entry.at,
+        "who": entry.actor,
+        "did": entry.action.replace("_", " "),
+        "what": ", ".join(f"{name.replace('_', ' ')}: {as_text(value)}" for name, value in said.items()),
+    }
+
+
+def _comment(note: Any) -> dict[str, Any]:
+    body: dict[str, Any] = msgspec.json.decode(note.body)
+    verb = {"comment": "says", "question": f"asks {body.get('to', '')}".strip(), "reply": "replies"}[
+        note.kind
+    ]
+    return {"who": note.person, "verb": verb, "text": body.get("text", ""), "at": note.at}

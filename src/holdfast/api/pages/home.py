@@ -1,0 +1,118 @@
+"""`/`: what waits for me, and what happened lately. `/holds`: all that I may see."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+from starlette.responses import Response
+
+from holdfast.api.auth.principal import Access, Right
+from holdfast.api.pages.places import pages
+from holdfast.api.pages.rendering import page, see
+from holdfast.api.routing import Call
+from holdfast.api.wire.common import Cursor
+from holdfast.holds.looking.listing import VIEWS
+from holdfast.store.base import RunFilter, RunRow
+from holdfast.types.hold import HoldFilter, HoldRow
+from holdfast.types.status import HoldStatus
+
+routes = pages()
+SHOWN: Final = 20
+TITLES: Final = {
+    "mine": "Mine",
+    "groups": "My groups",
+    "unrouted": "For nobody yet",
+    "asked": "Asked back",
+    "watching": "Watched",
+    "snoozed": "Snoozed",
+    "breakpoints": "Breakpoints",
+    "done": "Decided by me",
+    "all": "All",
+}
+
+
+class HoldsQuery(msgspec.Struct, kw_only=True):
+    view: str = "mine"
+    cursor: Cursor | None = None
+
+
+@routes.get("/", needs=Access.signed_in)
+async def home(call: Call) -> Response:
+    """What waits for me, and recent runs."""
+    service = await call.holds()
+    if not call.who.may(Right.holds_read):
+        return page(
+            call.request, "home.html", who=call.who, now=service.store.now(), mine=[], unrouted=[], others=0,
+            runs=await recent_runs(call),
+        )  # fmt: skip
+    mine = await open_of(call, "mine")
+    groups = await open_of(call, "groups")
+    unrouted = await open_of(call, "unrouted") if call.who.may(Right.manage) else []
+    known = {row.id for row in (*mine, *groups, *unrouted)}
+    others = await service.count(call.actor, view="all", where=_open()) - len(known)
+    return page(
+        call.request,
+        "home.html",
+        who=call.who,
+        now=service.store.now(),
+        mine=_in_order([*mine, *groups]),
+        unrouted=unrouted,
+        others=max(others, 0),
+        runs=await recent_runs(call),
+    )
+
+
+@routes.get("/holds", needs=Right.holds_read)
+async def list_holds_page(call: Call, query: HoldsQuery) -> Response:
+    """Holds by view, page by page."""
+    service = await call.holds()
+    view = query.view if query.view in VIEWS else "mine"
+    found = await service.list(call.actor, view=view, cursor=query.cursor, limit=SHOWN)
+    views = [name for name in TITLES if name != "unrouted" or call.who.may(Right.manage)]
+    return page(
+        call.request,
+        "holds.html",
+        who=call.who,
+        now=service.store.now(),
+        rows=found.rows,
+        next=found.cursor,
+        view=view,
+        views=[(name, TITLES[name]) for name in views],
+    )
+
+
+@routes.get("/inbox", needs=Access.public)
+async def inbox_page(call: Call) -> Response:
+    """Where notices that many can read lead to."""
+    return see("/", call.request)
+
+
+@routes.get("/inbox/{hold}", needs=Access.public)
+async def inbox_hold_page(call: Call, hold: str) -> Response:
+    """The same, for one hold; who may see it is asked there."""
+    return see(f"/holds/{hold}", call.request)
+
+
+async def open_of(call: Call, view: str) -> list[HoldRow]:
+    service = await call.holds()
+    return list((await service.list(call.actor, view=view, limit=SHOWN)).rows)
+
+
+async def recent_runs(call: Call, limit: int = 10) -> Sequence[RunRow]:
+    """None for those who may see no runs."""
+    if not call.who.may(Right.runs_read):
+        return []
+    service = await call.runs()
+    return await service.list(RunFilter(tenant=call.tenant), limit=limit)
+
+
+def _open() -> HoldFilter:
+    return HoldFilter(status=(HoldStatus.pending,))
+
+
+def _in_order(rows: list[HoldRow]) -> list[HoldRow]:
+    """As the inbox has them: what is urgent, then what is due first, then what is oldest."""
+    far = 1 << 62
+    return sorted(rows, key=lambda row: (-row.rank, row.expires_at or far, row.created_at))

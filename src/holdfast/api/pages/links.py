@@ -1,0 +1,156 @@
+"""Signed links: opened by anybody who has one, shown as often as they like, decided by once.
+
+`/l/TOKEN` swaps the token for a cookie at once, so that it stands in no address that is shown, copied or sent
+along. GET and HEAD only show. POST needs the cookie, and the value of the page that was shown for it.
+"""
+
+from __future__ import annotations
+
+import hmac
+from hashlib import sha256
+from typing import Final
+from urllib.parse import quote
+
+from starlette.responses import Response
+
+from holdfast.api.auth.principal import Access
+from holdfast.api.pages.deciding import Draft, read_form, refused_draft, submission
+from holdfast.api.pages.holds import CHOOSE, shown
+from holdfast.api.pages.places import pages
+from holdfast.api.pages.rendering import page, see
+from holdfast.api.problems import HttpError
+from holdfast.api.routing import Call
+from holdfast.errors import AnswerInvalidError, HoldfastError, LinkInvalidError
+from holdfast.holds.linking.opening import Links, Looked, bearer
+from holdfast.types.hold import HoldRow
+from holdfast.types.terms import Actor
+
+routes = pages()
+COOKIE: Final = "holdfast_link"
+LASTS: Final = 3600
+"""Seconds for which a browser keeps the token; the link itself may last longer, and is opened again then."""
+PRIVATE: Final = {"Referrer-Policy": "no-referrer"}
+
+
+@routes.get("/l/{token}", needs=Access.link)
+async def open_link(call: Call, token: str) -> Response:
+    """Swaps a signed link for a cookie and shows its hold. Decides nothing, however often it is opened."""
+    links = Links((await call.holds()).office)
+    _, row = await links.find(token)
+    answer = see(f"/link/{row.id}", call.request)
+    root = call.request.scope.get("root_path", "")
+    answer.set_cookie(
+        COOKIE,
+        token,
+        max_age=LASTS,
+        path=f"{root}/link/{row.id}",
+        secure=call.request.url.scheme == "https",
+        httponly=True,
+        samesite="lax",
+    )
+    answer.headers.update(PRIVATE)
+    return answer
+
+
+@routes.get("/link/{hold}", needs=Access.link)
+async def link_page(call: Call, hold: str) -> Response:
+    """The hold of a link that was opened here."""
+    token = _token(call)
+    links = Links((await call.holds()).office)
+    looked = await links.look(token)
+    _demand_same(looked.row, hold)
+    return await _show(call, looked, token, Draft())
+
+
+@routes.post("/link/{hold}", needs=Access.link)
+async def decide_link_page(call: Call, hold: str) -> Response:
+    """Decides by a link, once."""
+    service = await call.holds()
+    token = _token(call)
+    links = Links(service.office)
+    claims, row = await links.find(token)
+    _demand_same(row, hold)
+    form = await read_form(call)
+    if not hmac.compare_digest(str(form.get("csrf_token") or "").encode(), value_of(token).encode()):
+        raise HttpError(
+            403, "This was not sent from the page of the link.", code="csrf", hint="Open the link again."
+        )
+    signed_in = _signed_in(call)
+    said, draft = await submission(service, signed_in or bearer(claims), row, form)
+    try:
+        if draft.wrong:
+            raise AnswerInvalidError("a file was not taken.")
+        if row.options and said.decision is None:
+            raise AnswerInvalidError(CHOOSE)
+        await links.decide(token, said, actor=signed_in)
+    except HoldfastError as error:
+        claims, row = await links.find(token)
+        looked = Looked(row=row, claims=claims, way="over" if row.status != "pending" else "decide")
+        return await _show(call, looked, token, refused_draft(draft, error), error)
+    return see(f"/link/{row.id}?decided=1", call.request)
+
+
+@routes.get("/links", needs=Access.public)
+async def fragment_page(call: Call) -> Response:
+    """Links with their token behind a #, which no server sees: a script brings it here, or a person does."""
+    return page(call.request, "links.html")
+
+
+@routes.post("/links", needs=Access.public)
+async def typed_link(call: Call) -> Response:
+    """A link that somebody pasted."""
+    given = str((await read_form(call)).get("link") or "").strip()
+    token = given.rpartition("#")[2] if "#" in given else given.rpartition("/")[2]
+    if not token:
+        return see("/links", call.request)
+    return see(f"/l/{quote(token, safe='')}", call.request)
+
+
+def value_of(token: str) -> str:
+    """What a POST has to show: only who has the token can know it, and other sites cannot read our page."""
+    return hmac.new(token.encode(), b"holdfast page", sha256).hexdigest()
+
+
+def _token(call: Call) -> str:
+    token = call.request.cookies.get(COOKIE)
+    if not token:
+        raise LinkInvalidError(
+            "the link is not open in this browser any more.", hint="Open it again from your message."
+        )
+    return token
+
+
+def _demand_same(row: HoldRow, hold: str) -> None:
+    if row.id != hold:
+        raise LinkInvalidError("this link is for another question.", hint="Open it again from your message.")
+
+
+def _signed_in(call: Call) -> Actor | None:
+    return None if call.principal is None else call.principal.actor
+
+
+async def _show(
+    call: Call, looked: Looked, token: str, draft: Draft, error: HoldfastError | None = None
+) -> Response:
+    service = await call.holds()
+    row = looked.row
+    way = "decide" if looked.way == "login" and call.principal is not None else looked.way
+    answer = page(
+        call.request,
+        "hold.html",
+        who=call.principal,
+        status=200 if error is None else error.status,
+        may=way == "decide",
+        error=error,
+        decided=call.request.query_params.get("decided") == "1",
+        history=[],
+        comments=[],
+        votes=[],
+        sees_run=False,
+        action=f"/link/{row.id}",
+        csrf=value_of(token),
+        link={"to": looked.claims.to, "way": way, "decisions": looked.claims.decisions},
+        **shown(row, service.store.now(), draft, error),
+    )
+    answer.headers.update(PRIVATE)
+    return answer

@@ -1,0 +1,164 @@
+"""Runs: a list, and one with its drawing and timeline, which follows it while it goes on."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from starlette.responses import Response
+
+from holdfast.api.auth.principal import Right
+from holdfast.api.pages.deciding import read_form
+from holdfast.api.pages.places import pages
+from holdfast.api.pages.rendering import page, see
+from holdfast.api.problems import HttpError
+from holdfast.api.routing import Call
+from holdfast.api.wire.common import Cursor, cursor_of, place_in
+from holdfast.drawing import to_svg
+from holdfast.errors import CheckpointNotFoundError, FlowNotFoundError, StoreError
+from holdfast.reports.seen import picture_of, waiting_text
+from holdfast.runs.service import RunService
+from holdfast.runs.timeline import Timeline, make_timeline
+from holdfast.runs.visits import Visit
+from holdfast.store.base import RunFilter, RunRow
+from holdfast.types.event import EVENTS
+from holdfast.types.lasting import lasting
+from holdfast.types.status import ENDED, RunStatus
+from holdfast.types.veil import veil
+
+routes = pages()
+SHOWN: Final = 25
+VISITS: Final = 200
+REFRESH: Final = 5
+"""Seconds after which a page without script looks again at a run that goes on."""
+NAMES: Final = " ".join(name for name in EVENTS if name != "node.emitted")
+"""Events after which a page that follows a run looks again."""
+SVG_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox"
+"""Of a drawing, which carries its own styles and nothing else."""
+
+
+class RunsQuery(msgspec.Struct, kw_only=True):
+    status: str = ""
+    flow: str = ""
+    cursor: Cursor | None = None
+
+
+class RunQuery(msgspec.Struct, kw_only=True):
+    live: str = ""
+
+
+@routes.get("/runs", needs=Right.runs_read)
+async def runs_page(call: Call, query: RunsQuery) -> Response:
+    """The tenant's runs, newest first."""
+    service = await call.runs()
+    wanted = tuple(each for each in RunStatus if each == query.status)
+    where = RunFilter(tenant=call.tenant, status=wanted, flow=query.flow or None)
+    after = place_in(query.cursor, tuple[int, int])
+    rows = await service.store.list_runs(where, after=after, limit=SHOWN + 1)
+    shown, last = rows[:SHOWN], rows[SHOWN - 1] if len(rows) > SHOWN else None
+    return page(
+        call.request,
+        "runs.html",
+        who=call.who,
+        rows=shown,
+        now=service.store.now(),
+        next=None if last is None else cursor_of(last.created_at, last.key),
+        wanted=query.status,
+        flow=query.flow,
+        statuses=[str(each) for each in RunStatus],
+    )
+
+
+@routes.get("/runs/{run}", needs=Right.runs_read)
+async def run_page(call: Call, run: str, query: RunQuery) -> Response:
+    """A run: where it stands, its drawing, its timeline, what it waits for."""
+    service = await call.runs()
+    row = await service.get(run, tenant=call.tenant)
+    now = service.store.now()
+    line = await _timeline(service, row)
+    live = row.status not in ENDED and not row.read_only and query.live != "off"
+    holds = await service.holds(row.id, open_only=False)
+    return page(
+        call.request,
+        "run.html",
+        who=call.who,
+        row=row,
+        now=now,
+        live=live,
+        names=NAMES,
+        refresh=REFRESH if live else None,
+        ended=row.status in ENDED,
+        visits=[] if line is None else [_told(visit, now) for visit in line.visits.all()[-VISITS:]],
+        left_out=0 if line is None else line.visits.left_out + max(len(line.visits.all()) - VISITS, 0),
+        drawn=line is not None,
+        damage="" if line is None else line.damage,
+        holds=sorted(holds, key=lambda each: (each.status != "pending", each.created_at)),
+        state=await _state(service, row),
+        csrf=call.who.csrf,
+        may_write=call.who.may(Right.runs_write) and not row.read_only,
+    )
+
+
+@routes.post("/runs/{run}", needs=Right.runs_write)
+async def act_on_run_page(call: Call, run: str) -> Response:
+    """Stops a run, or lets one that failed or was left go on."""
+    service = await call.runs()
+    row = await service.get(run, tenant=call.tenant)
+    act = str((await read_form(call)).get("act") or "")
+    if act == "cancel":
+        await service.cancel(row.id, reason="stopped from its page", by=call.actor.id)
+    elif act == "resume":
+        await service.ask_resume(row.id)
+    else:
+        raise HttpError(422, "There is no such act on this page.", code="invalid_input")
+    return see(f"/runs/{row.id}", call.request)
+
+
+@routes.get("/runs/{run}/drawing.svg", needs=Right.runs_read)
+async def run_drawing(call: Call, run: str) -> Response:
+    """The run's graph, with the state of each node."""
+    service = await call.runs()
+    row = await service.get(run, tenant=call.tenant)
+    line = await make_timeline(service, row, keep=0)
+    interrupted = row.worker is None and row.status not in ENDED
+    return drawing(to_svg(picture_of(line.graph, line.visits, interrupted=interrupted)))
+
+
+def drawing(svg: str) -> Response:
+    return Response(
+        veil.hide(svg), media_type="image/svg+xml", headers={"Content-Security-Policy": SVG_POLICY}
+    )
+
+
+async def _timeline(service: RunService, row: RunRow) -> Timeline | None:
+    """None where the graph is not stored here."""
+    try:
+        return await make_timeline(service, row, keep=VISITS)
+    except FlowNotFoundError:
+        return None
+
+
+async def _state(service: RunService, row: RunRow) -> dict[str, Any]:
+    """As it stands, without what is secret; nothing where it cannot be read."""
+    try:
+        found = (await service.latest(row.id)).shown()
+    except (CheckpointNotFoundError, FlowNotFoundError, StoreError):
+        return {}
+    return {"input": msgspec.to_builtins(found.input), **msgspec.to_builtins(dict(found.state))}
+
+
+def _told(visit: Visit, now: int) -> dict[str, Any]:
+    error = visit.error or next((retry.error for retry in reversed(visit.retries)), "")
+    return {
+        "node": visit.label,
+        "visit": visit.visit,
+        "state": visit.state,
+        "started_at": visit.started_at,
+        "took": lasting((visit.ended_at or now) - visit.started_at),
+        "ended": visit.ended_at is not None,
+        "attempts": visit.attempts,
+        "waited": waiting_text(visit, now),
+        "error": error,
+        "said": visit.said,
+        "progress": visit.progress,
+    }

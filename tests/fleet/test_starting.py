@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,13 +44,27 @@ def holdfast(folder: Path, *args: str) -> list[str]:
     return [sys.executable, "-m", "holdfast", *args]
 
 
-@pytest.mark.covers("FLEET-DEGR-01", "R-44")
+def _asked(port: int, path: str) -> tuple[int, dict[str, Any]]:
+    connection = HTTPConnection("127.0.0.1", port, timeout=10)
+    with closing(connection):
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+
+
+@pytest.mark.covers("FLEET-DEGR-01", "R-44", "FLEET-OPS-02")
 def test_worker_says_that_its_store_is_away_and_waits_for_it(cluster: Cluster, tmp_path: Path) -> None:
-    command = holdfast(tmp_path, "worker", "hello.py", "--store", cluster.address)
+    port = free_port()
+    command = holdfast(tmp_path, "worker", "hello.py", "--store", cluster.address, "--health", str(port))
     worker = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env={**os.environ})
     try:
         assert worker.stderr is not None
+        assert f"at http://127.0.0.1:{port}" in worker.stderr.readline()
         first = worker.stderr.readline()
+        assert _asked(port, "/healthz") == (200, {"alive": True})
+        code, said = _asked(port, "/readyz")
+        assert (code, said["ready"]) == (503, False)
+        assert said["missing"][0].startswith("the store does not answer: ")
         assert "not ready: the store does not answer yet" in first
         assert "cannot be reached" in first
         cluster.start()
@@ -54,6 +72,7 @@ def test_worker_says_that_its_store_is_away_and_waits_for_it(cluster: Cluster, t
         assert any("This worker carries hello" in line for line in lines)
         run = holdfast(tmp_path, "run", "hello.py", "--store", cluster.address)
         assert subprocess.run(run, cwd=tmp_path, timeout=30, check=False, capture_output=True).returncode == 0
+        assert _asked(port, "/readyz") == (200, {"ready": True})
         worker.terminate()
         assert worker.wait(15) == 0
     finally:

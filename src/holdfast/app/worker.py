@@ -45,6 +45,11 @@ class Worker:
             self._worker = RunWorker(await self.house.new_service(), **self._options)
         return self._worker
 
+    @property
+    def probe(self) -> Any:
+        """Where it can be asked how it is; None: nowhere."""
+        return self._options.get("probe")
+
     async def arrive(self) -> None:
         """Take its place in the fleet without working yet. `serve` does it too.
 

@@ -23,7 +23,7 @@ from holdfast.cli.main import Exit
 from holdfast.cli.observing import start_logging
 from holdfast.cli.opening import open_house, remember_source, shown_address
 from holdfast.cli.screen import note, say, to_json
-from holdfast.cli.working import LEASE, Terms, open_patiently
+from holdfast.cli.working import LEASE, Terms, open_answering
 from holdfast.errors import SettingsError, StoreError
 from holdfast.telemetry import log
 
@@ -116,7 +116,7 @@ class Server:
                 work.cancel()
 
     async def _open_and_work(self, carried: list[tuple[str, Flow]]) -> None:
-        await open_patiently(self.house, waits=True, told=self._away)
+        await open_answering(self.house, self.worker and self.worker.probe, told=self._away)
         await self.door.admit()
         self.standing.store = await self.house.open()
         service = await self.house.service()

@@ -121,8 +121,10 @@ async def _work(
     flows = [flow for _, flow in carried]
     async with open_house(store, must_exist=False, lease=LEASE, wanted_lease=lease) as house:
         worker = Worker(*flows, on=house, lanes=lanes, concurrency=concurrency, **options)
-        await open_patiently(house, waits=not until_idle)
-        if not until_idle:
+        if until_idle:
+            await house.open()
+        else:
+            await open_answering(house, worker.probe)
             await worker.arrive()
         for spec, flow in carried:
             remember_source(store, flow.program().version, address_in(spec, flow))
@@ -135,9 +137,27 @@ async def _work(
     return Exit.ok
 
 
-async def open_patiently(
-    house: Holdfast, *, waits: bool, told: Callable[[StoreError], None] | None = None
+async def open_answering(
+    house: Holdfast, probe: Health | None, *, told: Callable[[StoreError], None] | None = None
 ) -> None:
+    """`open_patiently`, and where its worker can be asked how it is, it says meanwhile what is missing."""
+    if probe is None:
+        return await open_patiently(house, told=told)
+
+    def tell(error: StoreError) -> None:
+        probe.wrong = f"the store does not answer: {error.message}"
+        if told is not None:
+            told(error)
+
+    await probe.listen()
+    try:
+        await open_patiently(house, told=tell)
+    except BaseException:
+        await probe.close()
+        raise
+
+
+async def open_patiently(house: Holdfast, *, told: Callable[[StoreError], None] | None = None) -> None:
     """A server that is not there yet is waited for, and told of (R-44); what somebody has to mend is not.
     `told`: hears each time why it is not there."""
     pause = _FIRST_PAUSE
@@ -146,7 +166,7 @@ async def open_patiently(
             await house.open()
             return
         except StoreError as error:
-            if not waits or not (isinstance(error, StoreBusyError) or error.facts.get("away")):
+            if not (isinstance(error, StoreBusyError) or error.facts.get("away")):
                 raise
             if told is not None:
                 told(error)

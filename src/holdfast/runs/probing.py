@@ -46,6 +46,7 @@ class Health:
         self.host, self.port = parse_address(address)
         self._server: asyncio.Server | None = None
         self._worker: Worker | None = None
+        self.wrong = "it is starting"  # why there is no worker yet
         self.pages: dict[str, Page] = {"/healthz": alive, "/readyz": ready}
 
     @property
@@ -55,6 +56,11 @@ class Health:
     async def open(self, worker: Worker) -> None:
         """Raises SettingsError where somebody else listens there. Asked for twice, it is open."""
         self._worker = worker
+        await self.listen()
+
+    async def listen(self) -> None:
+        """Before there is a worker, too: whoever looks after a process that waits for its store can tell it
+        from one that hangs. Raises as `open` does."""
         if self._server is not None:
             return
         try:
@@ -89,10 +95,12 @@ class Health:
 
     async def _answer(self, method: str, path: str) -> Answer:
         page = self.pages.get(path)
-        if page is None or self._worker is None:
+        if page is None:
             return said(404, {"pages": sorted(self.pages)})
         if method not in ("GET", "HEAD"):
             return said(405, {"methods": ["GET", "HEAD"]})
+        if self._worker is None:
+            return said(200, {"alive": True}) if path == "/healthz" else _not_ready([self.wrong])
         return await page(self._worker)
 
 
@@ -117,9 +125,11 @@ async def ready(worker: Worker) -> Answer:
         missing.append(trouble)
     elif not worker.presence.announced and not worker.is_stopping:
         missing.append(f"it is not known to the fleet as {worker.presence.name!r} yet")
-    if missing:
-        return said(503, {"ready": False, "missing": missing})
-    return said(200, {"ready": True})
+    return _not_ready(missing) if missing else said(200, {"ready": True})
+
+
+def _not_ready(missing: list[str]) -> Answer:
+    return said(503, {"ready": False, "missing": missing})
 
 
 async def _trouble(worker: Worker) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from holdfast import Flow, Holdfast, Worker
 from holdfast.errors import StoreError
-from holdfast.runs import insisting
+from holdfast.runs import insisting, queueing
 from holdfast.runs.probing import ready
 from holdfast.store.base import RunFilter
 from holdfast.testing.crashpoints import armed
@@ -118,13 +119,13 @@ async def test_pause_that_could_not_be_stored_is_an_error_and_no_pause(
         await judge(house, run, ledger)
 
 
-def counting(ledger: Ledger, steps: int) -> Flow:
+def counting(ledger: Ledger, steps: int, seconds: float) -> Flow:
     """Steps that touch nothing, then an effect."""
     flow = Flow("counting", effect="pure", allow_uncheckpointed=True)
 
     def step(i: int) -> Any:
         async def add(_s: Any) -> dict[str, Any]:
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(seconds)
             return {f"n{i}": i}
 
         return add
@@ -139,12 +140,16 @@ def counting(ledger: Ledger, steps: int) -> Flow:
 
 
 @pytest.mark.covers("FLEET-DEGR-01", "FLEET-DEGR-04", "R-41", "R-63", "D-33")
-@pytest.mark.parametrize("kind", ["cut", "locked"])
+@pytest.mark.parametrize(
+    ("kind", "steps", "seconds"),
+    # The last does more at once than may be unwritten where a flow does not allow it.
+    [("cut", 12, 0.05), ("locked", 12, 0.05), ("locked", 150, 0.001)],
+)
 async def test_run_goes_on_without_checkpoints_up_to_its_next_effect_when_its_flow_allows_it(
-    kind: str, impatient: None, tmp_path: Path
+    kind: str, steps: int, seconds: float, impatient: None, tmp_path: Path
 ) -> None:
     ledger = Ledger(tmp_path)
-    flow = counting(ledger, 12)
+    flow = counting(ledger, steps, seconds)
     settings = msgspec.structs.replace(SETTINGS, lease_ttl=30.0)
     async with FAULTS[kind](tmp_path) as fault, Holdfast(fault.address, settings=settings) as house:
         service = await house.service()
@@ -167,6 +172,44 @@ async def test_run_goes_on_without_checkpoints_up_to_its_next_effect_when_its_fl
         told = [event.type for event in await service.events(run, limit=1000)]
         assert told.count("run.uncheckpointed") == 1
         assert told.index("run.uncheckpointed") < told.index("run.completed")
+
+
+@pytest.mark.covers("FLEET-DEGR-01", "D-9")
+@pytest.mark.parametrize("allowed", [False, True], ids=["waits", "goes on"])
+async def test_what_waits_in_memory_for_a_store_that_is_away_is_bounded_in_bytes(
+    allowed: bool, impatient: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queueing, "MAX_BYTES", 4096, raising=False)
+    monkeypatch.setattr(queueing, "HELD_BYTES", 4096, raising=False)
+    monkeypatch.setattr(queueing, "MAX_RECORDS", 10_000, raising=False)
+    began = list[str]()
+    flow = Flow("growing", effect="pure", allow_uncheckpointed=allowed)
+
+    def step(i: int) -> Any:
+        async def grow(_s: Any) -> dict[str, Any]:
+            began.append(f"n{i}")
+            await asyncio.sleep(0.02)
+            return {f"n{i}": secrets.token_hex(100)}
+
+        return grow
+
+    flow.chain(*[flow.node(id=f"n{i}")(step(i)) for i in range(100)])
+    async with FAULTS["locked"](tmp_path) as fault, Holdfast(fault.address, settings=SETTINGS) as house:
+        service = await house.service()
+        async with Worker(flow, on=house, poll=0.1):
+            with armed("after_handler", nth=2, hit=fault.strike):
+                run = await created(service, flow)
+                await until(lambda: _is(bool(fault.struck)))
+                await asyncio.sleep(100 * 0.02 + 1.5)
+                reached = len(began)
+            fault.mend()
+            await ended(service, run)
+        assert len(began) == 100
+        assert reached < 50
+
+
+async def _is(fact: bool) -> bool:
+    return fact
 
 
 @pytest.mark.covers("FLEET-DEGR-02", "R-42", "FLEET-OPS-02")

@@ -138,8 +138,10 @@ class Clerk:
         driver.writer.note(Kind.substep, body, execution, node, outcome=outcome, effect=effect, listed=listed)
         crashpoint("after_substep")
         kept = (listed or body.usage is not None) and not driver.queue.lazy
-        if driver.queue.full or driver.writer.strict or kept:
+        if driver.writer.strict or kept:
             await driver.recorder.committed(driver.queue, driver.pos.head)
+        elif driver.queue.full:
+            await driver.recorder.room(driver.queue)
 
     def step_ended(self) -> None:
         """Perhaps nothing of that handler is under way any more but a question."""

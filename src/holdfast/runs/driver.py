@@ -134,8 +134,8 @@ class Driver:
                 if isinstance(found, RunStatus):
                     return found
                 messages = found
-            elif self.queue.over and self.queue.full:
-                await self.recorder.committed(self.queue, self.pos.head)
+            elif (self.queue.over or self.queue.outage is not None) and self.queue.full:
+                await self.recorder.room(self.queue)
             elif monotonic() - self.breath > (MAX_DELAY if self.queue.pending else STARVING):
                 # Handlers that never wait must not hold up the loop: others, timers, the bound on delay.
                 self.recorder.catch_up(self.queue)

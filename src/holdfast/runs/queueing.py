@@ -12,6 +12,9 @@ from holdfast.errors import StoreError
 from holdfast.types.record import Lease, Park, Record, Side
 
 PATIENCE = 4.0  # seconds
+MAX_RECORDS = 64
+MAX_BYTES = 1 << 20
+HELD_BYTES = 64 << 20  # of a run that goes on without checkpoints
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 2.0
 
@@ -22,20 +25,24 @@ class RunQueue:
     """One run's records on their way to the store."""
 
     __slots__ = (
-        "blobs", "committed", "ending", "fresh", "last", "lazy", "lease", "mending", "on_lost", "on_outage",
-        "outage", "over", "park", "parked", "patience", "pending", "poison", "put_again", "route", "since",
-        "size", "unrouted", "waiters",
+        "aloft", "blobs", "committed", "crowd", "ending", "flying", "fresh", "last", "lazy", "lease",
+        "mending", "on_lost", "on_outage", "outage", "over", "park", "parked", "patience", "pending",
+        "poison", "put_again", "route", "since", "size", "unrouted", "waiters",
     )  # fmt: skip
 
     def __init__(self, lease: Lease, head: int, on_lost: Callable[[], None]) -> None:
         self.lease = lease
         self.pending: list[Record] = []
-        self.size = 0
+        self.size = 0  # bytes of them
+        # Records and bytes that are tried again at this moment: they are unwritten, too.
+        self.aloft = self.flying = 0
         self.over = False
         self.committed = head
         # The newest record that was acknowledged to us.
         self.last: Record | None = None
         self.waiters: list[tuple[int, asyncio.Future[None]]] = []
+        # They wait for less to be unwritten.
+        self.crowd: list[asyncio.Future[None]] = []
         self.poison: BaseException | None = None
         self.on_lost = on_lost
         # Blobs that pending records name: first those not put yet, then all until their records are durable.
@@ -63,10 +70,30 @@ class RunQueue:
 
     def take(self) -> list[Record]:
         """What is to be written now, all of it."""
-        records, self.pending, self.size, self.over = self.pending, [], 0, False
+        again, records = self.since is not None, self.pending
+        self.aloft, self.flying = (len(records), self.size) if again else (0, 0)
+        self.pending, self.size = [], 0
+        self.weigh()
         if self.since is None:
             self.since = time.monotonic()
         return records
+
+    def weigh(self) -> None:
+        self.over = len(self.pending) + self.aloft >= MAX_RECORDS or self.size + self.flying >= MAX_BYTES
+
+    def put_back(self, records: list[Record]) -> None:
+        """They could not be written."""
+        self.pending = records + self.pending
+        self.aloft, self.flying = 0, 0
+        self.size = sum(len(record.payload) for record in self.pending)
+        self.weigh()
+
+    def let_in(self) -> None:
+        """Whoever waits for room looks again."""
+        crowd, self.crowd = self.crowd, []
+        for waiter in crowd:
+            if not waiter.done():
+                waiter.set_result(None)
 
     def may_wait(self, error: BaseException) -> bool:
         """Whether a commit that failed so is worth another try: the store may come back."""
@@ -75,8 +102,10 @@ class RunQueue:
 
     @property
     def full(self) -> bool:
-        """More is unwritten than may be (D-9)."""
-        return self.over and not self.lazy and self.outage is None
+        """More is unwritten than may be (D-9). Where a run goes on without checkpoints it may be more."""
+        if self.outage is not None:
+            return self.size + self.flying >= HELD_BYTES
+        return self.over and not self.lazy
 
 
 async def patiently(ask: Callable[[], Awaitable[T]], queue: RunQueue) -> T:

@@ -24,8 +24,6 @@ from holdfast.types.ids import RunId
 from holdfast.types.record import Kind, Lease, Record, Refusal, RunBatch, SettleAnswer
 from holdfast.types.status import Effect
 
-MAX_RECORDS = 64
-MAX_BYTES = 1 << 20
 MAX_DELAY = 0.02
 _EFFECTS = frozenset({Effect.write, Effect.external, Effect.human})
 _PUT_AGAIN = 3  # times that the collector may be faster than us
@@ -79,7 +77,7 @@ class Recorder(Insistence):
             self._timer = asyncio.get_running_loop().call_later(MAX_DELAY, self._due)
         queue.pending.append(record)
         queue.size += len(record.payload)
-        queue.over = len(queue.pending) >= MAX_RECORDS or queue.size >= MAX_BYTES
+        queue.weigh()
         if blobs:
             queue.fresh += blobs
 
@@ -92,6 +90,19 @@ class Recorder(Insistence):
                 continue
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             queue.waiters.append((seq, waiter))
+            self._take_off()
+            await waiter
+        if queue.poison is not None:
+            raise queue.poison
+
+    async def room(self, queue: RunQueue) -> None:
+        """Until less is unwritten than may be. Unlike a barrier it keeps no run from going on without
+        checkpoints. Raises as `committed` does."""
+        while queue.full and queue.poison is None:
+            if self._flight is None and self.inline and self.expected <= 1 and self._commit_now():
+                continue
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            queue.crowd.append(waiter)
             self._take_off()
             await waiter
         if queue.poison is not None:
@@ -152,8 +163,7 @@ class Recorder(Insistence):
 
     def _unload(self, flying: Flying) -> None:
         for queue, records in flying:
-            queue.pending = records + queue.pending
-            queue.over = len(queue.pending) >= MAX_RECORDS
+            queue.put_back(records)
             if queue not in self._waiting:
                 self._waiting.append(queue)
 
@@ -234,6 +244,8 @@ class Recorder(Insistence):
                 queue.committed = queue.last.seq
                 queue.parked = answer.parked
                 queue.since, queue.put_again = None, 0
+                queue.aloft = queue.flying = 0
+                queue.weigh()
                 queue.blobs.clear()
                 if queue.outage is not None:
                     queue.outage = None
@@ -271,6 +283,7 @@ class Recorder(Insistence):
             and queue.on_outage is not None
             and queue in self.queues
             and (queue.ending or not queue.waiters)
+            and (queue.outage is None or not queue.full)
         )
 
     def _hold_back(self, queue: RunQueue, records: list[Record], error: BaseException) -> None:
@@ -285,6 +298,7 @@ class Recorder(Insistence):
             run, said = queue.lease.run, "run %s goes on without checkpoints, as its flow allows: %s"
             log.error(said, run, error, extra={"run": run})
             queue.on_outage(error)
+        queue.let_in()
 
     def _poison(self, queue: RunQueue, error: BaseException) -> None:
         queue.poison = error
@@ -292,6 +306,7 @@ class Recorder(Insistence):
         queue.on_lost()
 
     def _wake(self, queue: RunQueue) -> None:
+        queue.let_in()
         if not queue.waiters:
             return
         waiters, queue.waiters = queue.waiters, []

@@ -25,3 +25,9 @@ class ApiSettings(msgspec.Struct, kw_only=True):
     anonymous_pace: float = 50.0
     """the same for each address that shows no good credential"""
     burst: float = 2.0
+    heartbeat: float = 15.0
+    """seconds after which a silent stream shows that it lives"""
+    stream_life: float = 3600.0
+    """seconds after which a stream ends; whoever comes back shows their credential again"""
+    most_streams: int = 5000
+    """streams that are open at once"""

@@ -11,6 +11,7 @@ from holdfast.api.app import ApiSettings, build
 from holdfast.api.auth import door, first
 from holdfast.api.auth.hosts import hosts_for, is_loopback
 from holdfast.api.auth.settings import SignIn, sign_in_from_environment
+from holdfast.api.live.hub import close_streams
 from holdfast.api.routes.all import THEMES
 from holdfast.app.house import Holdfast
 
@@ -51,3 +52,4 @@ class Door:
 
     def close_streams(self) -> None:
         """Those who follow something are let go: they come back elsewhere."""
+        close_streams(self.house)

@@ -1,0 +1,143 @@
+"""One run that is followed: what was told of it last, and how far its log is known to go."""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Final
+
+from holdfast.api.wire.events import Told
+from holdfast.errors import HoldfastError
+from holdfast.runs.history import tell_events
+from holdfast.telemetry import log
+from holdfast.types.status import ENDED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holdfast.runs.service import RunService
+    from holdfast.store.base import RunRow
+
+PAGE: Final = 100
+"""Events that are read from the log at once."""
+KEPT: Final = 128
+KEPT_BYTES: Final = 64 << 10
+"""Of what was told last; whoever is further behind reads the log."""
+AGAIN: Final = 0.5
+
+
+class Bell:
+    """Whoever waits when it rings goes on; look first, then wait, and nothing is missed."""
+
+    __slots__ = ("_waiting",)
+
+    def __init__(self) -> None:
+        self._waiting: set[asyncio.Future[None]] = set()
+
+    def ring(self) -> None:
+        waiting, self._waiting = self._waiting, set()
+        for each in waiting:
+            if not each.done():
+                each.set_result(None)
+
+    async def wait(self, seconds: float) -> bool:
+        """False where the time was over first."""
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.add(future)
+        handle = future.get_loop().call_later(seconds, future.cancel)
+        try:
+            await asyncio.wait((future,))
+            return not future.cancelled()
+        finally:
+            handle.cancel()
+            self._waiting.discard(future)
+
+
+class RunChannel:
+    """`floor`: everything after this number is in `_recent`, as far as `last`. `over`: the run has ended, and
+    this is its last event. `gone`: it was deleted."""
+
+    def __init__(self, service: RunService, row: RunRow) -> None:
+        self.run = row.id
+        self.bell = Bell()
+        self.followers = 0
+        self.last = self.floor = row.event_seq
+        self.over: int | None = None
+        self.gone = False
+        self._service = service
+        self._recent: list[Told] = []
+        self._size = 0
+        self._stirred = False
+        self._reading: asyncio.Task[None] | None = None
+        self.seen(row)
+
+    def seen(self, row: RunRow) -> None:
+        """Whoever comes has just looked, and may know more than what was read last."""
+        if row.event_seq >= self.last:
+            self.over = row.event_seq if row.status in ENDED else None
+
+    # ------------------------------------------------------------------ news
+    def stir(self) -> None:
+        """There may be something new."""
+        self._stirred = True
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.get_running_loop().create_task(self._read_on())
+
+    def reached(self, head: int | None) -> bool:
+        """What the store says; None: the run is not there any more. Whether that is news."""
+        if head is None:
+            self.gone = True
+            self.bell.ring()
+            return False
+        if head > self.last:
+            self.stir()
+        return head > self.last
+
+    async def _read_on(self) -> None:
+        while self._stirred and self.followers:
+            self._stirred = False
+            try:
+                await self._read()
+            except HoldfastError as error:
+                log.warning("the stream of run %s waits: %s", self.run, error)
+                self._stirred = True
+                await asyncio.sleep(AGAIN)
+
+    async def _read(self) -> None:
+        # The row first: what it says is over has no event that is read only later.
+        row = await self._service.store.get_run(self.run)
+        if row is None:
+            self.gone = True
+        else:
+            told = await self._told(row, self.last)
+            self._keep(told)
+            self._stirred = self._stirred or len(told) == PAGE
+            self.over = row.event_seq if row.status in ENDED and self.last >= row.event_seq else None
+        self.bell.ring()
+
+    def _keep(self, told: Sequence[Told]) -> None:
+        self._recent += told
+        self._size += sum(each.size for each in told)
+        if told:
+            self.last = told[-1].number
+        drop = 0
+        while drop < len(self._recent) and (len(self._recent) - drop > KEPT or self._size > KEPT_BYTES):
+            self._size -= self._recent[drop].size
+            self.floor = self._recent[drop].number
+            drop += 1
+        del self._recent[:drop]
+
+    # ------------------------------------------------------------------ reading
+    async def after(self, number: int) -> Sequence[Told]:
+        """What follows that number, at most a page of it. Empty: nothing yet."""
+        if number < self.floor:
+            row = await self._service.store.get_run(self.run)
+            found = [] if row is None else await self._told(row, number)
+            if found:
+                return found
+        place = bisect_right(self._recent, number, key=lambda each: each.number)
+        return self._recent[place : place + PAGE]
+
+    async def _told(self, row: RunRow, after: int) -> list[Told]:
+        events = await tell_events(self._service, row, after=after, limit=PAGE)
+        return [Told(event) for event in events]

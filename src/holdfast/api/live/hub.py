@@ -1,0 +1,210 @@
+"""What is new, for everybody who follows something in this process: one task asks the store for all of them.
+
+Nothing is queued for anybody. Each follower has a place in the stored log and reads on from there; what was
+told last is kept for a while, so that a thousand who follow one run read it once. Whoever is slow falls
+behind that and reads the log at their own pace: they slow nobody, and cost the memory of one number.
+
+The runs of this process ring at once. Those of other processes are found by asking how far the events of the
+runs that are followed go; the feed of the store would do as well, but it stands still behind every
+transaction that is open for long, and one run's stream need not wait for another's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
+
+from holdfast.api.live.channel import Bell, RunChannel
+from holdfast.api.problems import HttpError
+from holdfast.errors import HoldfastError
+from holdfast.runs.watching import together
+from holdfast.telemetry import log
+
+if TYPE_CHECKING:
+    from holdfast.app.house import Holdfast
+    from holdfast.runs.driver import Driver
+    from holdfast.runs.service import RunService
+    from holdfast.store.base import RunRow
+    from holdfast.types.ids import RunId
+    from holdfast.types.record import Lease, Record
+    from holdfast.types.status import RunStatus
+
+PACE: Final = 0.04
+"""Seconds between two looks while something happens. A settle rings no bell that we could wait for."""
+IDLE: Final = 0.1
+"""The same when nothing has happened for a while."""
+LATELY: Final = 5.0
+SHARE: Final = 0.1
+"""At most this part of the time is spent on looking."""
+AGAIN: Final = 0.5
+"""Seconds until a store that did not answer is asked again."""
+MANY: Final = 1000
+"""Runs that one question is about."""
+
+
+class Hub:
+    """Of one event loop. It looks only while somebody follows something."""
+
+    def __init__(self, house: Holdfast) -> None:
+        self._house = house
+        self._loop = asyncio.get_running_loop()
+        self._channels: dict[RunId, RunChannel] = {}
+        self._tenants: dict[str, tuple[Bell, int]] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._lately = 0.0
+        self.closing = False
+        house.tell_services(self._attend)
+
+    # ------------------------------------------------------------------ following
+    def join(self, service: RunService, row: RunRow) -> RunChannel:
+        """Before the first reading, so that nothing falls between. `leave` it."""
+        channel = self._channels.get(row.id)
+        if channel is None:
+            channel = self._channels[row.id] = RunChannel(service, row)
+        channel.seen(row)
+        channel.followers += 1
+        self._look()
+        return channel
+
+    def leave(self, channel: RunChannel) -> None:
+        channel.followers -= 1
+        if not channel.followers:
+            self._channels.pop(channel.run, None)
+
+    def join_tenant(self, tenant: str) -> Bell:
+        """Rings when the tenant's audit may have grown, and sometimes for nothing."""
+        bell, followers = self._tenants.get(tenant, (Bell(), 0))
+        self._tenants[tenant] = (bell, followers + 1)
+        self._look()
+        return bell
+
+    def leave_tenant(self, tenant: str) -> None:
+        bell, followers = self._tenants.pop(tenant)
+        if followers > 1:
+            self._tenants[tenant] = (bell, followers - 1)
+
+    def demand_room(self, most: int) -> None:
+        """Raises HttpError where so many follow something already."""
+        runs = sum(channel.followers for channel in self._channels.values())
+        if runs + sum(followers for _, followers in self._tenants.values()) >= most:
+            raise HttpError(
+                503, f"This server has {most:,} streams open, and no room for more.", code="too_many_streams",
+                hint="Try again later, or ask another server.", retry_after=5,
+            )  # fmt: skip
+
+    @property
+    def followed(self) -> int:
+        return len(self._channels) + len(self._tenants)
+
+    def close(self) -> None:
+        """Every stream ends, so that its client comes back to another server."""
+        self.closing = True
+        for channel in self._channels.values():
+            channel.bell.ring()
+        for bell, _ in self._tenants.values():
+            bell.ring()
+        if self._task is not None:
+            self._task.cancel()
+
+    # ------------------------------------------------------------------ looking
+    def _look(self) -> None:
+        if self._task is None or self._task.done():
+            self._task = self._loop.create_task(self._serve())
+
+    async def _serve(self) -> None:
+        heads: dict[str, int] = {}
+        while self.followed and not self.closing:
+            began = time.monotonic()
+            try:
+                await self._ask_runs()
+                await self._ask_tenants(heads)
+            except HoldfastError as error:
+                log.warning("streams wait: the store did not answer: %s", error)
+                await asyncio.sleep(AGAIN)
+                continue
+            took = time.monotonic() - began
+            pace = PACE if began - self._lately < LATELY else IDLE
+            await asyncio.sleep(min(AGAIN, max(pace, took / SHARE)))
+
+    async def _ask_runs(self) -> None:
+        store = await self._house.open()
+        followed = list(self._channels)
+        for part in _parts(followed, MANY):
+            known = await store.event_heads(part)
+            for run in part:
+                channel = self._channels.get(run)
+                if channel is not None and channel.reached(known.get(run)):
+                    self._lately = time.monotonic()
+
+    async def _ask_tenants(self, heads: dict[str, int]) -> None:
+        store = await self._house.open()
+        for tenant, (bell, _) in list(self._tenants.items()):
+            head, _hash = await store.audit_head(tenant)
+            if heads.get(tenant) != head:
+                heads[tenant] = head
+                self._lately = time.monotonic()
+                bell.ring()
+
+    # ------------------------------------------------------------------ runs of this process
+    def _attend(self, service: RunService) -> None:
+        service.runtime.watch = together(service.runtime.watch, _Watch(self))
+
+    def committed(self, run: RunId) -> None:
+        if run in self._channels:
+            self._channels[run].stir()
+        if self._tenants:
+            self._lately = time.monotonic()
+
+    def committed_elsewhere(self, run: RunId) -> None:
+        """A worker of this house that lives in another thread."""
+        if run in self._channels and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self.committed, run)
+
+    def is_own(self) -> bool:
+        return asyncio.get_running_loop() is self._loop
+
+
+class _Watch:
+    """Hears of what became durable here. Returns at once: the run does not wait."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+
+    def began(self, driver: Driver) -> None:
+        pass
+
+    def committed(self, lease: Lease, records: list[Record]) -> None:
+        if self._hub.is_own():
+            self._hub.committed(lease.run)
+        else:
+            self._hub.committed_elsewhere(lease.run)
+
+    def left(self, driver: Driver, status: RunStatus | None, error: BaseException | None) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
+
+_hubs: WeakKeyDictionary[Holdfast, Hub] = WeakKeyDictionary()
+
+
+def hub_of(house: Holdfast) -> Hub:
+    """The one of this house. Raises RuntimeError in another event loop than that in which it began."""
+    found = _hubs.get(house)
+    if found is None or found._loop.is_closed():  # pyright: ignore[reportPrivateUsage]
+        found = _hubs[house] = Hub(house)
+    return found
+
+
+def close_streams(house: Holdfast) -> None:
+    """Whoever follows something here is let go; they come back to another server, or to this one's next."""
+    if (found := _hubs.get(house)) is not None:
+        found.close()
+
+
+def _parts(all_of_them: Sequence[RunId], size: int) -> list[Sequence[RunId]]:
+    return [all_of_them[at : at + size] for at in range(0, len(all_of_them), size)]

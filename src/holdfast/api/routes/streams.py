@@ -1,0 +1,138 @@
+"""What happens, as it happens: the events of a run, and what becomes of holds."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import aclosing
+from typing import Annotated, Final
+
+import msgspec
+from starlette.responses import Response
+
+from holdfast.api.auth.principal import Right
+from holdfast.api.live.following import Patience, follow_holds, follow_run
+from holdfast.api.live.hub import hub_of
+from holdfast.api.live.sse import BEAT, HEADERS, MEDIA, RETRY, EventStream
+from holdfast.api.problems import HttpError
+from holdfast.api.routing import Call, Routes
+from holdfast.api.wire.events import Names, Told, sse
+from holdfast.errors import RunNotFoundError
+from holdfast.types.status import ENDED
+
+routes = Routes("streams")
+
+MOST: Final = 0x7FFF_FFFF
+CHUNK: Final = 64 << 10
+"""Bytes that are written at once to somebody who catches up."""
+
+Number = Annotated[int, msgspec.Meta(ge=0, le=MOST, description="Only what has a higher number.")]
+
+
+class FollowRun(msgspec.Struct, kw_only=True):
+    after: Number = 0
+    after_sequence: Number = 0  # the same, as others call it
+    names: Names | None = None
+
+
+class FollowHolds(msgspec.Struct, kw_only=True):
+    after: Number | None = None
+
+
+@routes.get(
+    "/runs/{run}/stream",
+    needs=Right.runs_read,
+    raises=(RunNotFoundError,),
+    more=(204,),
+    media=(MEDIA,),
+    also=("/runs/{run}/stream", "/v2/runs/{run}/stream"),
+)
+async def stream_run(call: Call, run: str, query: FollowRun) -> Response:
+    """A run's events as server-sent events, from its stored log.
+
+    The id of each is its number: whoever comes back with `Last-Event-ID` (browsers do) misses nothing and
+    sees nothing twice. The stream ends behind the last event of a run that has ended; 204: there is nothing
+    after that number, and nothing will come. `names=seed`: `checkpoint_created`, `checkpoint_resumed` and
+    `approval` with the fields of the runtime proposal, as under `/runs/{run}/stream`."""
+    after = _place(call, max(query.after, query.after_sequence))
+    service = await call.runs()
+    row = await service.get(run, tenant=call.tenant)
+    if row.status in ENDED and after >= row.event_seq:
+        return Response(status_code=204)
+    if call.request.method == "HEAD":
+        return Response(media_type=MEDIA, headers=HEADERS)
+    own = call.route.path.startswith("/v1/")
+    names = query.names or (Names.own if own else Names.seed)
+    hub = hub_of(call.house)
+    hub.demand_room(call.settings.most_streams)
+    source = follow_run(hub, service, row, after, _patience(call))
+    return EventStream(_framed(source, names))
+
+
+@routes.get("/holds/stream", needs=Right.holds_read, media=(MEDIA,))
+async def stream_holds(call: Call, query: FollowHolds) -> Response:
+    """What becomes of the holds that you may see, as server-sent events.
+
+    The id of each is its number in the tenant's audit; `Last-Event-ID` or `after` goes on from there, without
+    one it begins now. The numbers have gaps where something is not for you to see."""
+    named = _place(call, -1)
+    after = named if named >= 0 else query.after
+    if call.request.method == "HEAD":
+        return Response(media_type=MEDIA, headers=HEADERS)
+    people = await call.holds()
+    hub = hub_of(call.house)
+    hub.demand_room(call.settings.most_streams)
+    if after is None:
+        after, _hash = await people.store.audit_head(call.tenant)
+    source = follow_holds(hub, people, call.actor, after, _patience(call))
+
+    async def framed() -> AsyncGenerator[bytes]:
+        # An id without data: whoever is cut off before the first event goes on from here all the same.
+        yield RETRY + b"id: %d\n\n" % after
+        async with aclosing(source):
+            async for batch in source:
+                frames = (sse(each.seq, each.type, msgspec.json.encode(each)) for each in batch)
+                yield b"".join(frames) or BEAT
+
+    return EventStream(framed())
+
+
+async def _framed(source: AsyncGenerator[Sequence[Told]], names: Names) -> AsyncGenerator[bytes]:
+    yield RETRY
+    async with aclosing(source):
+        async for batch in source:
+            if not batch:
+                yield BEAT
+            for chunk in _chunks(each.frame(names) for each in batch):
+                yield chunk
+
+
+def _chunks(frames: Iterable[bytes]) -> Iterable[bytes]:
+    waiting: list[bytes] = []
+    size = 0
+    for frame in frames:
+        waiting.append(frame)
+        size += len(frame)
+        if size >= CHUNK:
+            yield b"".join(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield b"".join(waiting)
+
+
+def _place(call: Call, given: int) -> int:
+    """Where to go on: what the browser says it saw last, which is newer than what the address says."""
+    said = call.request.headers.get("last-event-id", "").strip()
+    if not said:
+        return given
+    if not said.isascii() or not said.isdigit() or int(said[:12]) > MOST:
+        raise HttpError(
+            422,
+            "Last-Event-ID is none that this stream gave out.",
+            code="bad_last_event_id",
+            hint="Send the id of the last event that you saw, or leave it out to begin.",
+        )
+    return int(said)
+
+
+def _patience(call: Call) -> Patience:
+    return Patience(beat=call.settings.heartbeat, life=call.settings.stream_life)

@@ -1,0 +1,79 @@
+"""People and programs who call a server, each by a token of their own; and holds for them to decide."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+
+from holdfast import Flow, Holdfast, Result
+from holdfast.api.app import ApiSettings, build
+from holdfast.api.auth.door import Door
+from holdfast.api.auth.granted import Grant
+from holdfast.api.auth.tokens import Tokens
+from holdfast.api.routes.all import THEMES
+from holdfast.api.serving import Serving
+
+PEOPLE = {
+    "dana": Grant(subject="user:dana@acme", roles=("member",)),
+    "sam": Grant(subject="user:sam@acme", roles=("member",), groups=("finance",)),
+    "vera": Grant(subject="user:vera@acme", roles=("viewer",)),
+    "ada": Grant(subject="user:ada@acme", roles=("admin",)),
+    "olga": Grant(subject="user:olga@acme", roles=("operator",)),
+    "clerk": Grant(subject="service:clerk", roles=("approver",)),
+    "eve": Grant(subject="user:dana@acme", tenant="elsewhere", roles=("admin",)),
+}
+
+
+class Hall:
+    """A house that is served, and what is said to it: `hall.ask("dana", "GET", "/v1/holds")`."""
+
+    def __init__(self, house: Holdfast, address: str, tokens: dict[str, str]) -> None:
+        self.house = house
+        self.tokens = tokens
+        self.client = httpx2.AsyncClient(base_url=address, timeout=20)
+        self.flows: dict[str, Flow] = {}
+
+    async def send(self, who: str, method: str, path: str, **more: Any) -> httpx2.Response:
+        headers = {"Authorization": f"Bearer {self.tokens[who]}", **more.pop("headers", {})}
+        return await self.client.request(method, path, headers=headers, **more)
+
+    async def ask(self, who: str, method: str, path: str, *, status: int = 200, **more: Any) -> Any:
+        answer = await self.send(who, method, path, **more)
+        assert answer.status_code == status, (answer.status_code, answer.text)
+        return answer.json() if answer.content else None
+
+    async def asks(self, assignee: str | None = "user:dana@acme", **asked: Any) -> str:
+        """A run that waits for somebody: the hold's id."""
+        flow = Flow("refund", effect="pure")
+        given = {"prompt": "Pay 250?", "options": ["approve", "reject"], **asked}
+        flow.hold("approve", assignee=assignee, **given)
+        (hold,) = (await flow.run({"amount": 250}, on=self.house)).holds
+        self.flows[hold.id] = flow
+        return hold.id
+
+    async def goes_on(self, hold: str) -> Result:
+        row = await (await self.house.open()).hold(hold)  # type: ignore[arg-type]
+        assert row is not None
+        return await self.flows[hold].resume(row.run, on=self.house)
+
+
+@asynccontextmanager
+async def hall_of(house: Holdfast, settings: ApiSettings | None = None) -> AsyncIterator[Hall]:
+    made = Tokens(await house.open())
+    tokens = {name: (await made.create(grant, by="user:test"))[1] for name, grant in PEOPLE.items()}
+    app = build(house, Door(house), settings or ApiSettings(), THEMES)
+    listens = Serving(app, host="127.0.0.1", port=0)
+    ready = asyncio.Event()
+    task = asyncio.create_task(listens.serve(ready.set))
+    await ready.wait()
+    hall = Hall(house, listens.address, tokens)
+    try:
+        yield hall
+    finally:
+        await hall.client.aclose()
+        listens.stop()
+        await task

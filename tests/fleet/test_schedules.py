@@ -152,7 +152,7 @@ async def test_instant_waits_for_the_run_before(office: Office) -> None:
     await office.after(minutes=10)
     assert await office.after(minutes=20) == ["08:10"]
     await office.answer_all()
-    assert await office.after(seconds=5) == ["08:10", "08:20"]
+    assert await office.after(minutes=1) == ["08:10", "08:20"]
     await office.answer_all()
     assert await office.after(seconds=5) == ["08:10", "08:20", "08:30"]
 
@@ -331,6 +331,34 @@ async def test_schedule_of_a_newer_version_is_left_to_others_and_holds_up_nobody
     assert [each.name for each in await (await office.schedules()).list()] == [NAME]
     with pytest.raises(SchemaTooNewError, match="the schedule 'new' cannot be read by this version"):
         await (await office.schedules()).get("new", tenant="a")
+
+
+async def test_schedule_that_cannot_be_served_here_holds_up_nobody(
+    office: Office, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its zone came with a newer calendar than this machine has."""
+    store = await office.house.open()
+    await office.put(every="1h")
+    body = b'{"plan": {"cron": "0 9 * * *", "zone": "Mars/Olympus"}, "standing": {"due": 1}}'
+    await store.put_schedule(ScheduleRow(tenant="a", name="mars", flow="report", body=body, next_at=1))
+    assert await office.after(hours=1) == ["09:00"]
+    assert await office.after(hours=1) == ["09:00", "10:00"]
+    told = [record for record in caplog.records if "schedule mars" in record.getMessage()]
+    assert len(told) == 1
+    assert (await store.schedule("a", "mars") or pytest.fail("it is gone")).next_at == 1
+
+
+async def test_long_wait_for_the_run_before_is_not_written_all_the_time(office: Office) -> None:
+    await office.put(every="10m", input={"slow": True}, overlap="wait")
+    await office.after(minutes=10)
+    await office.after(minutes=10)
+    begun = (await office.get()).revision
+    for _ in range(3600):
+        await office.after(seconds=2)
+    # It looks again after a twentieth of the time that the run has taken so far, and after a minute at most.
+    assert (await office.get()).revision - begun < 200
+    await office.answer_all()
+    assert len(await office.after(minutes=1)) == 2
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite", "postgres"])

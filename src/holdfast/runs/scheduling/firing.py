@@ -9,11 +9,19 @@ schedule that is still due: the next worker does the same once more, and finds t
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from holdfast.errors import HoldfastError, KeyMissingError, SchemaTooNewError, StoreError
+from holdfast.errors import (
+    CheckpointCorruptError,
+    HoldfastError,
+    KeyMissingError,
+    RunEndedError,
+    SchemaTooNewError,
+    StoreError,
+)
 from holdfast.model.program import Program
 from holdfast.runs.scheduling.instants import fires_at, following, newest
 from holdfast.runs.scheduling.plan import Asked, Schedule, read, write
@@ -29,7 +37,8 @@ if TYPE_CHECKING:
 
 BATCH: Final = 100
 AT_MOST: Final = 1000  # instants that `missed all` catches up
-LOOK_AGAIN: Final = 2 * MICROS  # with `overlap wait`
+LOOK_AGAIN: Final = 2 * MICROS  # with `overlap wait`; the more seldom the longer the run before takes, up to
+SELDOM: Final = 60 * MICROS
 
 
 class Scheduler:
@@ -83,13 +92,24 @@ class Scheduler:
         try:
             turn = Turn(self, read(row), self._program(row.flow))
             await turn.take()
-        except (KeyMissingError, SchemaTooNewError) as error:
-            # For somebody who can read it: the schedules behind it must not wait for that.
-            if (row.tenant, row.name, row.revision) not in self._told:
-                self._told.add((row.tenant, row.name, row.revision))
-                log.warning("schedule %s is left to others: %s", row.name, error)
+        except (KeyMissingError, SchemaTooNewError, CheckpointCorruptError) as error:
+            self._leave(row, error)
+            return 0
+        except StoreError:
+            raise
+        except Exception as error:
+            # A zone that this machine does not know, or a slip in somebody's code.
+            self._leave(row, error)
             return 0
         return turn.started
+
+    def _leave(self, row: ScheduleRow, error: Exception) -> None:
+        """For somebody who can serve it: the schedules behind it must not wait for that."""
+        mark = (row.tenant, row.name, row.revision)
+        if mark not in self._told:
+            self._told.add(mark)
+            strange = None if isinstance(error, HoldfastError) else error
+            log.warning("schedule %s is left to others: %s", row.name, error, exc_info=strange)
 
 
 class Turn:
@@ -166,11 +186,13 @@ class Turn:
         name = self.schedule.name
         if plan.overlap == "cancel":
             reason = f"the next instant of schedule {name} has come"
-            await self.service.cancel(row.id, reason=reason, by=f"schedule:{name}")
+            with suppress(RunEndedError):  # by itself, meanwhile
+                await self.service.cancel(row.id, reason=reason, by=f"schedule:{name}")
             return None
         if plan.overlap == "wait":
-            later = replace(self.schedule, next_at=self.store.now() + LOOK_AGAIN)
-            await self._put(later)
+            now = self.store.now()
+            pause = min(max(LOOK_AGAIN, (now - row.created_at) // 20), SELDOM)
+            await self._put(replace(self.schedule, next_at=now + pause))
             return False
         log.info("schedule %s: %s is passed over, run %s is under way", name, iso(instant), row.id)
         standing = self.schedule.standing

@@ -52,4 +52,4 @@ class Door:
 
     def close_streams(self) -> None:
         """Those who follow something are let go: they come back elsewhere."""
-        close_streams(self.house)
+        close_streams(self.auth.house)

@@ -345,6 +345,8 @@ async def test_schedule_that_cannot_be_served_here_holds_up_nobody(
     assert await office.after(hours=1) == ["09:00", "10:00"]
     told = [record for record in caplog.records if "schedule mars" in record.getMessage()]
     assert len(told) == 1
+    with pytest.raises(InputError, match="'Mars/Olympus' is not a time zone that is known here"):
+        await (await office.schedules()).next("mars", tenant="a")
     assert (await store.schedule("a", "mars") or pytest.fail("it is gone")).next_at == 1
 
 

@@ -70,7 +70,7 @@ def make_plan(
 ) -> Plan:
     """Raises InputError. `overlap` None: `wait` where all that was missed is caught up, else `skip`."""
     _one_of(cron, every, at)
-    _demand_zone(zone)
+    zone_info(demand_text(zone, "zone"))
     plan = Plan(
         cron="" if cron is None else _cron(cron),
         every=0 if every is None else _every(every),
@@ -157,16 +157,6 @@ def _moment(given: Moment, what: str, zone: str) -> int:
             f"{what} {told(repr(given), 60)} is not a moment.", hint="Write it as 2027-01-31T09:00."
         ) from None
     return to_micros(found.replace(tzinfo=zone_info(zone)) if found.tzinfo is None else found)
-
-
-def _demand_zone(zone: Any) -> None:
-    try:
-        zone_info(demand_text(zone, "zone"))
-    except (KeyError, ValueError, OSError):
-        raise InputError(
-            f"{told(repr(zone), 60)} is not a time zone that is known here.",
-            hint="Write it as Europe/Berlin. A machine without zone data gets it by: pip install tzdata.",
-        ) from None
 
 
 def _word(given: Any, what: str, words: tuple[str, ...]) -> str:

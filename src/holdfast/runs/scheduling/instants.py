@@ -14,8 +14,10 @@ from typing import Final
 
 from cronsim import CronSim
 
+from holdfast.errors import InputError
 from holdfast.runs.scheduling.plan import Plan
 from holdfast.types.clock import END_OF_TIME, MICROS, to_datetime, to_micros
+from holdfast.types.wording import told
 
 _HOUR: Final = 3600 * MICROS
 # How far back to look for the newest instant; each is tried before the next, longer one.
@@ -23,12 +25,18 @@ _SPANS: Final = (_HOUR, 24 * _HOUR, 31 * 24 * _HOUR, 366 * 24 * _HOUR)
 
 
 def zone_info(name: str) -> tzinfo:
-    """Raises KeyError, ValueError or OSError for a name that is not known here."""
+    """Raises InputError for a name that is not known here."""
     if name == "UTC":
         return UTC
     from zoneinfo import ZoneInfo
 
-    return ZoneInfo(name)
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise InputError(
+            f"{told(repr(name), 60)} is not a time zone that is known here.",
+            hint="Write it as Europe/Berlin. A machine without zone data gets it by: pip install tzdata.",
+        ) from None
 
 
 def instants(plan: Plan, after: int) -> Iterator[int]:

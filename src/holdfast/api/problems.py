@@ -79,6 +79,8 @@ def answer(
     given = dict(headers or {})
     if isinstance(wait := facts.get("retry_after"), (int, float)):
         given.setdefault("Retry-After", str(math.ceil(wait)))
+    if problem.status == 401:
+        given.setdefault("WWW-Authenticate", 'Bearer realm="holdfast"')
     return Response(body, problem.status, media_type=MEDIA, headers=given)
 
 

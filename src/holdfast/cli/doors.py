@@ -22,6 +22,7 @@ class Door:
     def __init__(
         self, house: Holdfast, *, host: str, settings: ApiSettings, sign_in: SignIn | None = None
     ) -> None:
+        self.house = house
         self.host = host
         found = sign_in_from_environment() if sign_in is None else sign_in
         hosts = hosts_for(host, found.public_url or None, settings.hosts)

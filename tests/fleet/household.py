@@ -176,10 +176,23 @@ async def portrait(house: Holdfast) -> dict[str, Any]:
     seen["gates"] = await store.gates()
     seen["schedules"] = await store.schedules()
     seen["audit"] = [await store.audit(tenant) for tenant in await store.audit_tenants()]
-    seen["feed"] = await store.feed(after=0, limit=10_000)
+    seen["feed"] = await _feed(store)
     seen["outbox"] = await store.list_outbox()
     seen["memories"] = await store.find_memories(tenant="default", scope="telling", query="", limit=99)
     return seen
+
+
+async def _feed(store: Store) -> list[Any]:
+    """Open transactions of others on the same server may hold it back for a while."""
+    rows = await store.list_runs(RunFilter(), after=None, limit=999)
+    ends = {row.id: row.event_seq for row in rows if not row.read_only}
+    async with asyncio.timeout(30):
+        while True:
+            found = await store.feed(after=0, limit=10_000)
+            upto = {run: last for _, run, _, last in found}
+            if all(upto.get(run, 0) == end for run, end in ends.items()):
+                return found
+            await asyncio.sleep(0.1)
 
 
 async def _some(service: Any, run: str) -> list[Any]:

@@ -66,8 +66,9 @@ def counts(schema: str) -> dict[str, int]:
 async def all_told(schema: str) -> None:
     """Open transactions of others on the same server hold the feed back, and with it its marks."""
     horizon = "pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 20"
-    while postgres.execute(f"SELECT max(pos) < {horizon} FROM {schema}.feed") != [(True,)]:  # noqa: ASYNC110
-        await asyncio.sleep(0.05)
+    async with asyncio.timeout(30):
+        while postgres.execute(f"SELECT max(pos) < {horizon} FROM {schema}.feed") != [(True,)]:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
 
 
 async def test_every_table_has_a_rule(address: str) -> None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 TTL = 60 * MICROS
+PATIENCE = 30.0  # seconds
 
 
 class StoreKit:
@@ -202,6 +203,27 @@ class StoreKit:
         self.clock.advance(seconds=TTL // MICROS + 1)
         await self.store.reclaim(limit=10, max_recoveries=10)
         return (await self.claim(lease.run, "worker-2")).lease
+
+    # -- the feed: where others share the server, their open transactions hold it back for a while
+
+    async def told(self, count: int, *, after: int = 0) -> list[tuple[int, RunId, int, int]]:
+        """The next rows, when there are so many."""
+        async with asyncio.timeout(PATIENCE):
+            while len(rows := await self.store.feed(after=after, limit=count)) < count:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        return rows
+
+    async def all_told(self) -> list[tuple[int, RunId, int, int]]:
+        """All of it up to now. A run more is in the store afterwards: what came before it is seen when it
+        is."""
+        last = await self.created(lane="the last")
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                rows = await self.store.feed(after=0, limit=999)
+                before = [row for row in rows if row[1] != last.id]
+                if len(before) < len(rows):
+                    return before
+                await asyncio.sleep(0.02)
 
     # -- races
 

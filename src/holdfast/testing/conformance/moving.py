@@ -80,7 +80,7 @@ class MovingSuite:
         assert [r.seq for r in await kit.store.listed(run)] == [3, 2, 1, 0]
         assert await kit.store.last_snapshot(run, 3) == 0
         assert await kit.store.list_runs(RunFilter(thread="t-1"), after=None, limit=9) == [row]
-        assert await kit.store.feed(after=0, limit=9) == [], "it did not happen here"
+        assert await kit.all_told() == [], "it did not happen here"
 
     async def test_adopted_run_is_the_same_when_adopted_twice(self, kit: StoreKit) -> None:
         history = await moved(kit)

@@ -121,7 +121,7 @@ class ReclaimSuite:
             ("worker-1", 1, 1),
             ("worker-2", 3, 2),
         ]
-        assert [run for _, run, _, last in await kit.store.feed(after=0, limit=9) if last == row.event_seq]
+        assert [run for _, run, _, last in await kit.all_told() if last == row.event_seq]
 
     @pytest.mark.covers("FLEET-WORK-11")
     async def test_recoveries_count_anew_when_something_got_done_between(self, kit: StoreKit) -> None:

@@ -42,7 +42,7 @@ class RunSuite:
         first, _ = await kit.store.create(new)
         assert await kit.store.create(new) == (first, False)
         assert len(await kit.store.read(new.id)) == 1
-        assert len(await kit.store.feed(after=0, limit=10)) == 1
+        assert len(await kit.all_told()) == 1
 
     async def test_idempotency_key_finds_the_earlier_run_of_its_tenant_and_flow(self, kit: StoreKit) -> None:
         first = await kit.created(idempotency_key="k")
@@ -183,7 +183,7 @@ class RunSuite:
         assert await kit.store.next_timer() is None
         assert await kit.store.pending(new.id) == (0, [])
         assert await kit.store.late_reports(new.id) == []
-        assert [row[1] for row in await kit.store.feed(after=0, limit=10)] == [other.id]
+        assert [row[1] for row in await kit.all_told()] == [other.id]
         assert (await kit.store.create(_full_run(kit)))[1] is True
 
     async def test_run_is_not_deleted_while_its_lease_lives(self, kit: StoreKit) -> None:

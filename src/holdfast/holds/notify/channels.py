@@ -111,7 +111,7 @@ def _hook(spec: TenantSpec, scope: Scope, egress: Egress, clock: Clock) -> Chann
 
     common = HookTerms(egress=egress, scope=scope, admin=spec.admin, clock=clock)
     if isinstance(spec, SlackSpec):
-        return Slack(spec.name, spec.url, **common)
+        return Slack(spec.name, spec.url, buttons=spec.buttons, **common)
     if isinstance(spec, TeamsSpec):
         return Teams(spec.name, spec.url, **common)
     return Webhook(spec.name, spec.url, secrets=spec.secrets, **common)
@@ -125,5 +125,12 @@ def _mail(spec: SmtpSpec, clock: Clock, directory: Directory | None) -> Channel:
     # A mail about the end of each question would be one too many: the link in the first one is void.
     scope = spec.scope(outcomes=False)
     return Smtp(
-        spec.name, server, spec.sender, directory=directory, scope=scope, admins=spec.admins, clock=clock
+        spec.name,
+        server,
+        spec.sender,
+        directory=directory,
+        scope=scope,
+        admins=spec.admins,
+        clock=clock,
+        reply=spec.reply,
     )

@@ -210,7 +210,10 @@ class Deliverer:
             if row is None or reason is not None:
                 return End(OutboxState.skipped, reason)
             link = await self._doorway.link(row, meant, to, personal=channel.personal)
-            delivery = await tell(channel, msgspec.structs.replace(meant, to=to, link=link))
+            reply = await self._doorway.reply_token(row, meant, to, personal=channel.personal)
+            delivery = await tell(
+                channel, msgspec.structs.replace(meant, to=to, link=link, reply_token=reply)
+            )
             await self._ledger.write(row.id, message, (channel.name, to), delivery)
             failed += [] if delivery.accepted else [delivery]
         return self._settled(message, failed)

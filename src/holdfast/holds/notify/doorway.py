@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.holds.linking.keys import LinkKeys
+from holdfast.holds.linking.replies import mint_reply
 from holdfast.holds.linking.tokens import Grant, mint, strength_of
 from holdfast.holds.notify.notice import Notice
 from holdfast.store.base import Store
@@ -28,4 +29,12 @@ class Doorway:
         purpose = "view" if strength_of(row) == "view_only" else "decide"
         key = await self.keys.signing(row.tenant)
         token = mint(row, Grant(to=f"user:{to}", purpose=purpose), key, self.store.now())
-        return f"{self.base_url}/links#{token}"
+        return f"{self.base_url}/l/{token}"
+
+    async def reply_token(self, row: HoldRow, notice: Notice, to: str, *, personal: bool) -> str:
+        """By which this reader can decide in a reply; empty where a mailbox alone is not enough."""
+        if not personal or notice.is_about_the_end or notice.topic == ASKED_BACK or not row.options:
+            return ""
+        if strength_of(row) != "decide_low_risk":
+            return ""
+        return mint_reply(row, to, await self.keys.signing(row.tenant), self.store.now())

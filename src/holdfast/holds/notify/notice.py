@@ -14,6 +14,7 @@ from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Assignee
 
 DIGEST: Final = "holds.unrouted"
+UNCLEAR: Final = "hold.reply_unclear"
 
 _SUBJECTS: Final = {
     outbox.CREATED: "Decision wanted",
@@ -23,6 +24,7 @@ _SUBJECTS: Final = {
     outbox.ASKED_BACK: "Asked back",
     outbox.CLOSED: "Closed",
     DIGEST: "Nobody is asked",
+    UNCLEAR: "Nothing was decided by your reply",
 }
 
 
@@ -49,6 +51,9 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     outcome: str = ""
     to: str = ""
     link: str = ""
+    reply_token: str = ""  # by which this recipient can decide in a reply
+    epoch: int = 0  # of the assignment that it is about
+    request_hash: str = ""
 
     @property
     def title(self) -> str:
@@ -108,6 +113,8 @@ def notice_of(
         expires_at=row.expires_at,
         number=number if isinstance(number, int) else 0,
         outcome=_outcome(row),
+        epoch=row.epoch,
+        request_hash=row.request_hash,
     )
 
 

@@ -64,11 +64,13 @@ class SmtpSpec(Common, frozen=True, kw_only=True, tag="smtp"):
     timeout: float = 30.0
     ca: str = ""
     admins: tuple[str, ...] = ()
+    reply: str = ""
 
 
 class SlackSpec(Common, frozen=True, kw_only=True, tag="slack"):
     url: str
     admin: bool = False
+    buttons: bool = False
 
 
 class TeamsSpec(Common, frozen=True, kw_only=True, tag="teams"):
@@ -109,23 +111,21 @@ def settings_from_environment() -> NotifySettings | None:
 
 def read_settings(path: str | os.PathLike[str]) -> NotifySettings:
     """Raises SettingsError, which names the field."""
-    return parse_settings(_toml(path, f"Check {VARIABLE}."), os.fspath(path))
+    return parse_settings(toml_of(path, f"Check {VARIABLE}."), os.fspath(path))
 
 
 def read_tenant_spec(path: str | os.PathLike[str]) -> TenantSpec:
     """A channel that a tenant sets up for itself, from a file of its own. Raises SettingsError."""
-    raw = _toml(path, "Name a file with the channel's fields.")
+    raw = toml_of(path, "Name a file with the channel's fields.")
     return _tenant_spec(raw, os.fspath(path))
 
 
-def _toml(path: str | os.PathLike[str], hint: str) -> dict[str, Any]:
+def toml_of(path: str | os.PathLike[str], hint: str) -> dict[str, Any]:
     source = os.fspath(path)
     try:
         return tomllib.loads(Path(path).read_text("utf-8"))
     except OSError as error:
-        raise SettingsError(
-            f"the file of channels {source} cannot be read: {error.strerror}.", hint=hint
-        ) from error
+        raise SettingsError(f"the file {source} cannot be read: {error.strerror}.", hint=hint) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"{source} is not TOML: {error}.") from None
 
@@ -134,8 +134,8 @@ def parse_settings(
     raw: Any, source: str = "the channels", environment: Mapping[str, str] | None = None
 ) -> NotifySettings:
     known = os.environ if environment is None else environment
-    filled = _filled(raw, known, "$", source)
-    found = _converted(filled, NotifySettings, source)
+    given = filled(raw, known, "$", source)
+    found = _converted(given, NotifySettings, source)
     names = [spec.name for spec in found.channel]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -179,16 +179,16 @@ def _converted(raw: Any, kind: Any, source: str) -> Any:
         ) from None
 
 
-def _filled(value: Any, environment: Mapping[str, str], path: str, source: str) -> Any:
+def filled(value: Any, environment: Mapping[str, str], path: str, source: str) -> Any:
     """With the variables in the place of their names."""
     if isinstance(value, str):
         return _NAMED.sub(lambda found: _variable(found[1], environment, path, source), value)
     if isinstance(value, dict):
         pairs = cast("dict[str, Any]", value).items()
-        return {key: _filled(inner, environment, f"{path}.{key}", source) for key, inner in pairs}
+        return {key: filled(inner, environment, f"{path}.{key}", source) for key, inner in pairs}
     if isinstance(value, list):
         items = enumerate(cast("list[Any]", value))
-        return [_filled(inner, environment, f"{path}[{place}]", source) for place, inner in items]
+        return [filled(inner, environment, f"{path}[{place}]", source) for place, inner in items]
     return value
 
 

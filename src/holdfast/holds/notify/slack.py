@@ -1,4 +1,4 @@
-"""Slack, by an incoming webhook: it is told, and cannot answer here."""
+"""Slack, by an incoming webhook: it is told; where its app sends clicks back, it can be answered there."""
 
 from __future__ import annotations
 
@@ -10,18 +10,40 @@ from holdfast.holds.notify.channel import Delivery
 from holdfast.holds.notify.escaping import for_slack, one_line, shown
 from holdfast.holds.notify.hooking import Hook
 from holdfast.holds.notify.notice import Notice
+from holdfast.types.hold import Option
 
 # Slack's own limits.
 MAX_HEADER = 150
 MAX_SECTION = 2900
 
 
+ACTION = "holdfast_decide"
+MAX_BUTTONS = 10
+_STYLES = {"primary": "primary", "danger": "danger"}
+
+
+class Click(msgspec.Struct, frozen=True):
+    """What a button carries: a decision on a hold as it was shown, for the assignment of that time."""
+
+    hold: str
+    decision: str
+    epoch: int
+    request_hash: str
+
+
 class Slack(Hook):
+    """`buttons`: the options can be clicked; its app then sends clicks to this server
+    (`/v1/inbound/slack/...`), which asks whether whoever clicked may."""
+
+    def __init__(self, name: str, url: str, *, buttons: bool = False, **common: Any) -> None:
+        super().__init__(name, url, **common)
+        self._buttons = buttons
+
     async def send(self, notice: Notice) -> Delivery:
-        return await self._post(msgspec.json.encode(card(notice)))
+        return await self._post(msgspec.json.encode(card(notice, buttons=self._buttons)))
 
 
-def card(notice: Notice) -> dict[str, Any]:
+def card(notice: Notice, *, buttons: bool = False) -> dict[str, Any]:
     """What flows say stands in `plain_text`, which has neither mentions nor formatting. Slack is told not to
     look the link up: a preview must not be the first to open it."""
     blocks: list[dict[str, Any]] = [
@@ -31,6 +53,10 @@ def card(notice: Notice) -> dict[str, Any]:
     facts = [_plain(f"{name}: {one_line(value, 300)}") for name, value in notice.facts()]
     if facts:
         blocks.append({"type": "context", "elements": facts[:10]})
+    clickable = [option for option in notice.options if option.requires_comment is not True]
+    if buttons and clickable and not notice.is_about_the_end:
+        elements = [_button(notice, option) for option in clickable[:MAX_BUTTONS]]
+        blocks.append({"type": "actions", "elements": elements})
     if notice.link:
         link = {"type": "mrkdwn", "text": f"<{notice.link}|Open it to decide>"}
         blocks.append({"type": "section", "text": link})
@@ -45,3 +71,14 @@ def card(notice: Notice) -> dict[str, Any]:
 
 def _plain(text: str) -> dict[str, Any]:
     return {"type": "plain_text", "text": text, "emoji": False}
+
+
+def _button(notice: Notice, option: Option) -> dict[str, Any]:
+    click = Click(notice.hold, option.id, notice.epoch, notice.request_hash)
+    found: dict[str, Any] = {
+        "type": "button",
+        "action_id": f"{ACTION}:{option.id}"[:255],
+        "text": _plain(one_line(option.label, 75)),
+        "value": msgspec.json.encode(click).decode(),
+    }
+    return {**found, "style": _STYLES[option.variant]} if option.variant in _STYLES else found

@@ -59,7 +59,15 @@ class Smtp:
         scope: Scope | None = None,
         admins: Sequence[str] = (),
         clock: Clock | None = None,
+        reply: str = "",
     ) -> None:
+        """`reply`: where replies to this server go (`reply@in.example.com`); each reader gets one of their
+        own below it. Without, nobody decides by mail."""
+        if reply and (not looks_like_email(reply) or "+" in reply or len(reply.partition("@")[0]) > 15):
+            raise SettingsError(
+                f"{name}.reply {reply!r} is no address to reply to.",
+                hint="Write reply@in.example.com, with at most 15 letters before the @.",
+            )
         if server.security not in SECURITY:
             raise SettingsError(
                 f"{name}.security is {server.security!r}.", hint=f"Choose one of: {', '.join(SECURITY)}."
@@ -76,6 +84,7 @@ class Smtp:
         self._directory = directory
         self._admins = tuple(admins)
         self._clock = clock or SystemClock()
+        self._reply = reply
 
     async def addresses(self, to: Assignee, tenant: str) -> Sequence[str]:
         return await mail_addresses(to, tenant, self._directory, self._clock.now())
@@ -110,6 +119,11 @@ class Smtp:
         if notice.hold:
             # One thread per hold in the reader's mailbox.
             message["References"] = self._name_of(notice.hold, notice.to)
+        if self._reply and notice.reply_token:
+            local, _, domain = self._reply.partition("@")
+            message["Reply-To"] = f"{local}+{notice.reply_token}@{domain}"
+        else:
+            notice = msgspec.structs.replace(notice, reply_token="")
         message["Auto-Submitted"] = "auto-generated"
         message["X-Auto-Response-Suppress"] = "All"
         message.set_content(as_text(notice))

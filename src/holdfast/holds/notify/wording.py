@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from holdfast.holds.notify.escaping import for_html, shown
+from holdfast.holds.notify.escaping import for_html, one_line, shown
 from holdfast.holds.notify.notice import Notice
 
 _STYLE = "font-family: sans-serif; font-size: 15px; line-height: 1.5; color: #1a1a1a; max-width: 40em"
@@ -17,6 +17,7 @@ def as_text(notice: Notice) -> str:
     if facts:
         parts.append(facts)
     parts.append(_way(notice))
+    parts.append(_by_reply(notice))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -27,6 +28,7 @@ def as_html(notice: Notice) -> str:
     return (
         f'<!doctype html><html><body><div style="{_STYLE}">'
         f"<p>{for_html(notice.prompt) or for_html(notice.title)}</p><dl>{facts}</dl>{_button(notice)}"
+        f"<p>{for_html(_by_reply(notice))}</p>"
         "</div></body></html>\n"
     )
 
@@ -44,3 +46,11 @@ def _button(notice: Notice) -> str:
     if notice.link and not notice.is_about_the_end:
         return f'<p><a href="{escape(notice.link)}" style="{_BUTTON}">Open it to decide</a></p>'
     return f"<p>{for_html(_way(notice))}</p>"
+
+
+def _by_reply(notice: Notice) -> str:
+    """The words that a reply takes. Nothing else in it is understood."""
+    if not notice.reply_token:
+        return ""
+    words = ", ".join(one_line(option.id, 60) for option in notice.options)
+    return f"Or reply with one of these words, alone: {words}. A second line may begin with Comment:"

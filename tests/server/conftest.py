@@ -11,13 +11,14 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast import Flow, Holdfast
+from holdfast import Flow, Holdfast, Worker
 from holdfast.api.app import ApiSettings, build
 from holdfast.api.auth.door import Door
 from holdfast.api.auth.settings import SignIn
 from holdfast.api.auth.single import OneToken
 from holdfast.api.routes.all import THEMES
 from holdfast.api.serving import Serving
+from tests.server.flows import both, refund
 
 
 class Server:
@@ -60,6 +61,13 @@ async def serving(
 async def server(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Server]:
     async with Holdfast(f"sqlite:{tmp_path / 's.db'}") as house, serving(house) as found:
         yield found
+
+
+@pytest.fixture
+async def shop(server: Server) -> AsyncIterator[Server]:
+    """A server whose house has a worker, of the flows of `flows.py`."""
+    async with Worker(refund(), both(), on=server.house):
+        yield server
 
 
 @pytest.fixture

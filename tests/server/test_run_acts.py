@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from holdfast import Flow, Worker
 from tests.server.conftest import Server
-from tests.server.flows import both, refund
 
 pytestmark = pytest.mark.anyio
 
 ORDER = {"order": "A1", "amount": 7}
-
-
-@pytest.fixture
-async def shop(server: Server) -> AsyncIterator[Server]:
-    """A server whose house has a worker of these flows."""
-    async with Worker(refund(), both(), on=server.house):
-        yield server
 
 
 async def asked(shop: Server, **more: Any) -> dict[str, Any]:
@@ -262,7 +252,7 @@ async def test_pending_runs_are_listed_newest_question_first(shop: Server) -> No
     assert [each["run_id"] for each in one["items"]] == [runs[1]]
 
 
-async def test_run_moves_to_another_store_as_a_file(shop: Server, greeting: Flow) -> None:
+async def test_run_moves_to_another_store_as_a_file(shop: Server) -> None:
     run = (await asked(shop))["id"]
     data = (await shop.client.get(f"/v1/runs/{run}/export")).content
     same = await shop.client.post("/v1/runs/import", content=data)

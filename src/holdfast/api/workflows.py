@@ -33,13 +33,14 @@ async def find_program(call: Call, uri: str, version: str | None = None) -> Prog
     wanted = written if at else version
     service = await call.runs()
     loaded = [p for p in service.runtime.programs.values() if p.graph.name == name]
-    found = [p for p in loaded if wanted is None or _is_called(wanted, p.version, p.graph.label)]
+    found = [p for p in loaded if wanted is None or is_called(wanted, p.version, p.graph.label)]
     if found:
         return found[-1]
     return await _stored(service, name, wanted)
 
 
-def _is_called(wanted: str, version: str, label: str) -> bool:
+def is_called(wanted: str, version: str, label: str) -> bool:
+    """By its fingerprint, enough of its beginning, or what people call it."""
     short = len(wanted) >= SHORTEST and version.removeprefix("g1-").startswith(wanted.removeprefix("g1-"))
     return bool(wanted) and (wanted in (version, label) or short)
 
@@ -49,7 +50,7 @@ async def _stored(service: RunService, name: str, wanted: str | None) -> Program
     rows = [row for row in await service.store.flows() if row.name == name]
     known = [(row, Graph(decode_graph(row.graph))) for row in rows]
     fits = [
-        (row, graph) for row, graph in known if wanted is None or _is_called(wanted, row.version, graph.label)
+        (row, graph) for row, graph in known if wanted is None or is_called(wanted, row.version, graph.label)
     ]
     for row, graph in sorted(fits, key=lambda each: each[0].created_at, reverse=True):
         last = await service.store.list_runs(RunFilter(flow=name, version=row.version), after=None, limit=1)

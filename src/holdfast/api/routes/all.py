@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from holdfast.api.routes import (
+    admin,
     artifacts,
     audit,
     checkpoints,
+    flows,
     history,
     hold_notes,
     holds,
     runs,
+    schedules,
     session,
     signing,
     streams,
+    threads,
     views,
 )
 from holdfast.api.routing import Routes
@@ -21,6 +25,10 @@ THEMES: tuple[Routes, ...] = (
     runs.routes,
     history.routes,
     artifacts.routes,
+    threads.routes,
+    flows.routes,
+    schedules.routes,
+    admin.routes,
     holds.routes,
     hold_notes.routes,
     checkpoints.routes,

@@ -1,0 +1,150 @@
+"""For those who look after it: workers, figures, limits, dead letters, how the store is.
+
+What belongs to the whole house and not to a tenant is told to administrators of the house's own tenant only.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from holdfast._version import __version__
+from holdfast.api.auth.principal import Right
+from holdfast.api.routing import Call, Routes
+from holdfast.api.wire.admin import (
+    DeadWire,
+    FiguresWire,
+    LimitWire,
+    SetLimit,
+    StatusWire,
+    WorkerWire,
+    dead_wire,
+    figures_wire,
+    worker_wire,
+)
+from holdfast.api.wire.common import Limit, Page
+from holdfast.api.wire.runs import RunDetail, RunWire, run_detail, run_wire
+from holdfast.errors import ForbiddenError, NotFoundError, RunEndedError, RunNotFoundError, SettingsError
+from holdfast.runs.limiting import Limit as Held
+from holdfast.types.clock import MICROS
+from holdfast.types.ids import DEFAULT_TENANT
+
+routes = Routes("admin")
+
+_DEAD = (RunNotFoundError, RunEndedError)
+_AGES = (3600 * MICROS, 24 * 3600 * MICROS)
+
+
+class ListDead(msgspec.Struct, kw_only=True):
+    limit: Limit = 50
+
+
+class ListLimits(msgspec.Struct, kw_only=True):
+    """`keys`: also those keys that runs stand at just now, though nothing was set for them."""
+
+    prefix: str = ""
+    keys: bool = False
+
+
+def _demand_house(call: Call) -> None:
+    if call.tenant != DEFAULT_TENANT:
+        raise ForbiddenError(
+            "this is about the whole house, not about a tenant.",
+            hint=f"Only administrators of the tenant {DEFAULT_TENANT!r} may see it.",
+        )
+
+
+@routes.get("/workers", needs=Right.admin, raises=(ForbiddenError,))
+async def list_workers(call: Call) -> Page[WorkerWire]:
+    """Who works, by name; also those that have fallen silent within the last day."""
+    _demand_house(call)
+    store = (await call.runs()).store
+    now = store.now()
+    return Page(items=[worker_wire(row, now) for row in await store.workers()])
+
+
+@routes.get("/figures", needs=Right.admin, raises=(ForbiddenError,))
+async def get_figures(call: Call) -> FiguresWire:
+    """How much there is to do, and how late it is."""
+    _demand_house(call)
+    return figures_wire(await (await call.runs()).store.figures(ages=_AGES))
+
+
+@routes.get("/admin/status", needs=Right.admin, raises=(ForbiddenError,))
+async def get_status(call: Call) -> StatusWire:
+    """How the server and its store are."""
+    _demand_house(call)
+    service = await call.runs()
+    facts, durability = await service.store.examine(deep=False), await service.store.durability()
+    now = service.store.now()
+    return StatusWire(
+        release=__version__,
+        store=type(service.store).__name__,
+        schema=facts.schema,
+        size=facts.size,
+        problems=facts.problems,
+        drift=[f"{each.what} {each.todo}" for each in facts.drift],
+        weak=durability.weak,
+        unfinished_migrations=facts.unfinished,
+        blobs=facts.blobs,
+        missing_blobs=len(facts.missing),
+        lapsed_runs=len(facts.lapsed),
+        workers=sum(row.until > now for row in await service.store.workers()),
+        flows={version: p.graph.name for version, p in service.runtime.programs.items()},
+    )
+
+
+@routes.get("/limits", needs=Right.admin, raises=(ForbiddenError,))
+async def list_limits(call: Call, query: ListLimits) -> Page[LimitWire]:
+    """Limits as they hold, with how many runs are inside and how many wait."""
+    _demand_house(call)
+    found = await (await call.house.limits()).list(query.prefix, keys=query.keys)
+    return Page(items=[_limit(each) for each in found])
+
+
+def _limit(held: Held) -> LimitWire:
+    return LimitWire(**{name: getattr(held, name) for name in LimitWire.__struct_fields__})
+
+
+@routes.put("/limits/{name:path}", needs=Right.admin, raises=(SettingsError, ForbiddenError))
+async def set_limit(call: Call, name: str, body: SetLimit) -> LimitWire:
+    """Set a limit in place of what the flow declares: `flow:refund`, `flow:refund/*`, `flow:refund/acme`."""
+    _demand_house(call)
+    return _limit(await (await call.house.limits()).set(name, concurrency=body.concurrency, rate=body.rate))
+
+
+@routes.delete("/limits/{name:path}", needs=Right.admin, raises=(NotFoundError, ForbiddenError))
+async def clear_limit(call: Call, name: str) -> None:
+    """What the flow declares holds again."""
+    _demand_house(call)
+    await (await call.house.limits()).clear(name)
+
+
+@routes.get("/dead", needs=Right.runs_read)
+async def list_dead_runs(call: Call, query: ListDead) -> Page[RunWire]:
+    """Runs that were given up because their workers fell silent again and again, newest first."""
+    found = await (await call.runs()).dead(tenant=call.tenant, limit=query.limit)
+    return Page(items=[run_wire(row) for row in found])
+
+
+@routes.get("/dead/{run}", needs=Right.runs_read, raises=(RunNotFoundError,))
+async def get_dead_run(call: Call, run: str) -> DeadWire:
+    """Every death of a worker that had this run, with the nodes that were under way."""
+    service = await call.runs()
+    row = await service.get(run, tenant=call.tenant)
+    return dead_wire(await service.deaths(row.id))
+
+
+@routes.post("/dead/{run}/retry", needs=Right.runs_write, raises=_DEAD)
+async def retry_dead_run(call: Call, run: str) -> RunDetail:
+    """What killed it is mended: any worker may go on with it."""
+    service = await call.runs()
+    row = await service.get(run, tenant=call.tenant)
+    return await run_detail(service, await service.retry_dead(row.id, by=call.actor.id))
+
+
+@routes.post("/dead/{run}/discard", needs=Right.runs_write, raises=_DEAD)
+async def discard_dead_run(call: Call, run: str) -> RunDetail:
+    """It is not worth mending: the next worker ends it as cancelled."""
+    service = await call.runs()
+    row = await service.get(run, tenant=call.tenant)
+    return await run_detail(service, await service.discard_dead(row.id, by=call.actor.id))

@@ -1,0 +1,217 @@
+"""Flows: their versions, graphs and drawings; registered, validated, checked against runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+from starlette.responses import Response
+
+from holdfast.api.auth.principal import Right
+from holdfast.api.routing import Call, Reply, Routes
+from holdfast.api.wire.common import Page, moment
+from holdfast.api.wire.files import drawing
+from holdfast.api.wire.flows import (
+    CheckedFlow,
+    FlowGraph,
+    FlowVersion,
+    FlowWire,
+    RegisterFlow,
+    Validated,
+    ValidateFlow,
+    diagnosed,
+    verdict_wire,
+    version_of,
+)
+from holdfast.api.workflows import find_program, is_called
+from holdfast.drawing import from_graph
+from holdfast.drawing.svg import to_svg
+from holdfast.errors import FlowInvalidError, FlowNotFoundError, ForbiddenError, InputError
+from holdfast.model.diagnostics import demand_valid, errors_in
+from holdfast.model.fingerprint import decode_graph, encode_graph, graph_fingerprint
+from holdfast.model.graph import Graph, GraphSpec
+from holdfast.model.validate import validate
+from holdfast.runs.service import RunService
+from holdfast.store.base import FlowRow
+
+routes = Routes("flows")
+
+_MISSING = (FlowNotFoundError,)
+
+
+@routes.get("/flows", needs=Right.flows_read)
+async def list_flows(call: Call) -> Page[FlowWire]:
+    """Every flow that the store knows, by name, with its versions."""
+    service = await call.runs()
+    found: dict[str, list[FlowVersion]] = {}
+    workers = await _carriers(service)
+    for row in await _rows(service):
+        found.setdefault(row.name, []).append(_version(service, row, workers))
+    return Page(items=[_flow(name, versions) for name, versions in sorted(found.items())])
+
+
+@routes.get("/flows/{flow}", needs=Right.flows_read, raises=_MISSING)
+async def get_flow(call: Call, flow: str) -> FlowWire:
+    """A flow's versions, newest first."""
+    service = await call.runs()
+    workers = await _carriers(service)
+    rows = await _versions(service, flow)
+    return _flow(flow, [_version(service, row, workers) for row in rows])
+
+
+async def _carriers(service: RunService) -> Counter[str]:
+    """How many live workers carry each version."""
+    now = service.store.now()
+    alive = [row for row in await service.store.workers() if row.until > now]
+    return Counter(version for row in alive for version in row.versions)
+
+
+def _version(service: RunService, row: FlowRow, workers: Counter[str]) -> FlowVersion:
+    return version_of(row, loaded=row.version in service.runtime.programs, workers=workers[row.version])
+
+
+def _flow(name: str, versions: list[FlowVersion]) -> FlowWire:
+    return FlowWire(name=name, versions=sorted(versions, key=lambda each: each.created_at, reverse=True))
+
+
+async def _rows(service: RunService) -> list[FlowRow]:
+    """What the store keeps, and what is loaded here though nobody has run it yet."""
+    stored = await service.store.flows()
+    known = {(row.name, row.version) for row in stored}
+    loaded = [p for p in service.runtime.programs.values() if (p.graph.name, p.version) not in known]
+    now = service.store.now()
+    return stored + [
+        FlowRow(name=p.graph.name, version=p.version, graph=encode_graph(p.graph.spec), created_at=now)
+        for p in loaded
+    ]
+
+
+async def _versions(service: RunService, flow: str) -> list[FlowRow]:
+    rows = [row for row in await _rows(service) if row.name == flow]
+    if not rows:
+        raise FlowNotFoundError(
+            f"there is no flow {flow!r} here.", hint="GET /v1/flows lists them.", flow=flow
+        )
+    return sorted(rows, key=lambda row: row.created_at, reverse=True)
+
+
+async def _one(service: RunService, flow: str, version: str) -> tuple[FlowRow, GraphSpec]:
+    """By its fingerprint, enough of its beginning, its label, or `latest`."""
+    for row in await _versions(service, flow):
+        spec = decode_graph(row.graph)
+        if version == "latest" or is_called(version, row.version, Graph(spec).label):
+            return row, spec
+    raise FlowNotFoundError(
+        f"there is no version {version!r} of flow {flow!r} here.", hint="GET /v1/flows lists them.", flow=flow
+    )
+
+
+@routes.get("/flows/{flow}/versions/{version}", needs=Right.flows_read, more=(304,), raises=_MISSING)
+async def get_flow_version(call: Call, flow: str, version: str) -> Reply[FlowGraph]:
+    """The graph of a version: by its fingerprint, its label, or `latest`."""
+    row, spec = await _one(await call.runs(), flow, version)
+    return Reply(body=_graph(row, spec), etag=row.version)
+
+
+def _graph(row: FlowRow, spec: GraphSpec) -> FlowGraph:
+    return FlowGraph(
+        name=row.name,
+        version=row.version,
+        label=Graph(spec).label,
+        created_at=moment(row.created_at) or "",
+        graph=msgspec.json.decode(row.graph),
+    )
+
+
+@routes.get(
+    "/flows/{flow}/versions/{version}/drawing",
+    needs=Right.flows_read,
+    media=("image/svg+xml",),
+    raises=_MISSING,
+)
+async def get_flow_drawing(call: Call, flow: str, version: str) -> Response:
+    """The graph of a version, as SVG."""
+    _, spec = await _one(await call.runs(), flow, version)
+    return drawing(to_svg(from_graph(Graph(spec))))
+
+
+@routes.get("/flows/{flow}/check", needs=Right.flows_read, raises=(FlowNotFoundError, InputError))
+async def check_flow(call: Call, flow: str) -> CheckedFlow:
+    """What the newest version that is loaded here means for live runs on others: which fit, and why not."""
+    service = await call.runs()
+    loaded = [p for p in service.runtime.programs.values() if p.graph.name == flow]
+    if not loaded:
+        await _versions(service, flow)
+        raise InputError(
+            f"the code of flow {flow!r} is not loaded here, so there is nothing to check runs against.",
+            hint="Start the server with the file that defines it.",
+        )
+    program = loaded[-1]
+    own: list[Any] = []
+    for verdict in await service.check(program):
+        row = await service.store.get_run(verdict.run)
+        if row is not None and row.tenant == call.tenant:
+            own.append(verdict_wire(verdict))
+    fits = sum(each.fits for each in own)
+    return CheckedFlow(flow=flow, version=program.version, fits=fits, breaks=len(own) - fits, runs=own)
+
+
+@routes.post(
+    "/flows/validate", needs=Right.flows_write, raises=(FlowInvalidError, FlowNotFoundError, ForbiddenError)
+)
+async def validate_flow(call: Call, body: ValidateFlow) -> Validated:
+    """Every problem of a flow at once, each with its place and how to mend it. Nothing is stored or run."""
+    if (body.graph is None) == (body.workflow_uri is None):
+        raise InputError("a flow is given as a graph or as a workflow_uri.", hint="Send one of them.")
+    if body.workflow_uri is not None:
+        spec = (await find_program(call, body.workflow_uri)).graph.spec
+    else:
+        spec = _spec(body.graph)
+    problems = validate(spec)
+    return Validated(
+        valid=not errors_in(problems),
+        name=spec.name,
+        version=graph_fingerprint(spec),
+        problems=[diagnosed(each) for each in problems],
+    )
+
+
+def _spec(graph: Any) -> GraphSpec:
+    try:
+        return msgspec.convert(graph, GraphSpec)
+    except msgspec.ValidationError as error:
+        raise FlowInvalidError(
+            f"this is no graph: {error}.", hint="GET a version of a flow shows one."
+        ) from error
+
+
+@routes.post(
+    "/flows",
+    needs=Right.flows_write,
+    status=201,
+    more=(200,),
+    raises=(FlowInvalidError, FlowNotFoundError, ForbiddenError),
+)
+async def register_flow(call: Call, body: RegisterFlow) -> Reply[FlowGraph]:
+    """Keep a version of a flow: 201, or 200 where it is known already.
+
+    A graph is data: it brings no code. Its runs go on where a worker carries code of the same graph."""
+    if (body.graph is None) == (body.workflow_uri is None):
+        raise InputError("a flow is given as a graph or as a workflow_uri.", hint="Send one of them.")
+    service = await call.runs()
+    if body.workflow_uri is not None:
+        program = await find_program(call, body.workflow_uri)
+        spec, version = program.graph.spec, program.version
+    else:
+        spec = _spec(body.graph)
+        demand_valid(spec.name, validate(spec))
+        version = graph_fingerprint(spec)
+    known = await service.store.flow(spec.name, version)
+    if known is not None:
+        return Reply(body=_graph(known, spec), status=200, etag=version)
+    row = FlowRow(name=spec.name, version=version, graph=encode_graph(spec), created_at=service.store.now())
+    await service.store.put_flow(row)
+    where = call.location(f"/v1/flows/{quote(spec.name, safe='')}/versions/{version}")
+    return Reply(body=_graph(row, spec), status=201, headers=where, etag=version)

@@ -1,0 +1,137 @@
+"""Schedules: flows that are started by the clock."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+
+from holdfast.api.auth.principal import Right
+from holdfast.api.routing import Call, Reply, Routes
+from holdfast.api.wire.common import Cursor, Limit, Page, cursor_of, place_in
+from holdfast.api.wire.schedules import (
+    Instants,
+    PauseSchedule,
+    PutSchedule,
+    ScheduleWire,
+    Triggered,
+    TriggerSchedule,
+    schedule_wire,
+)
+from holdfast.errors import FlowNotFoundError, InputError, ScheduleNotFoundError
+from holdfast.model.program import Program
+from holdfast.runs.scheduling.plan import Schedule
+from holdfast.types.clock import iso
+from holdfast.types.ids import derived_id
+
+routes = Routes("schedules")
+
+_MISSING = (ScheduleNotFoundError,)
+
+
+class ListSchedules(msgspec.Struct, kw_only=True):
+    limit: Limit = 50
+    cursor: Cursor | None = None
+
+
+class Ahead(msgspec.Struct, kw_only=True):
+    count: Annotated[int, msgspec.Meta(ge=1, le=100)] = 5
+
+
+@routes.get("/schedules", needs=Right.schedules_read)
+async def list_schedules(call: Call, query: ListSchedules) -> Page[ScheduleWire]:
+    """The tenant's schedules, by name."""
+    after = place_in(query.cursor, tuple[str])
+    desk = await call.house.schedules()
+    found = [each for each in await desk.list(tenant=call.tenant) if after is None or each.name > after[0]]
+    shown = found[: query.limit]
+    return Page(
+        items=[schedule_wire(each) for each in shown],
+        next=cursor_of(shown[-1].name) if len(found) > len(shown) else None,
+    )
+
+
+@routes.get("/schedules/{name:path}", needs=Right.schedules_read, more=(304,), raises=_MISSING)
+async def get_schedule(call: Call, name: str) -> Reply[ScheduleWire]:
+    """When it fires, what it starts, and how it goes."""
+    return _told(await (await call.house.schedules()).get(name, tenant=call.tenant))
+
+
+def _told(schedule: Schedule) -> Reply[ScheduleWire]:
+    return Reply(body=schedule_wire(schedule), etag=str(schedule.revision))
+
+
+@routes.put(
+    "/schedules/{name:path}", needs=Right.schedules_write, more=(201,), raises=(InputError, FlowNotFoundError)
+)
+async def put_schedule(call: Call, name: str, body: PutSchedule) -> Reply[ScheduleWire]:
+    """Make a schedule (201), or change it from now on (200). `If-Match`: only over the one you have seen."""
+    desk = await call.house.schedules()
+    try:
+        known = await desk.get(name, tenant=call.tenant)
+    except ScheduleNotFoundError:
+        known = None
+    if known is not None or "if-match" in call.request.headers:
+        call.demand_match("" if known is None else str(known.revision))
+    plan: dict[str, Any] = {
+        field: value for field in body.__struct_fields__ if (value := getattr(body, field)) is not None
+    }
+    flow = await _flow(call, plan.pop("flow"))
+    made = _told(await desk.put(name, flow, tenant=call.tenant, by=call.actor.id, **plan))
+    if known is None:
+        made.status, made.headers = 201, call.location(f"/v1/schedules/{name}")
+    return made
+
+
+async def _flow(call: Call, name: str) -> Program | str:
+    """Where its code is loaded here the input is tried on it."""
+    service = await call.runs()
+    loaded = [p for p in service.runtime.programs.values() if p.graph.name == name]
+    if loaded:
+        return loaded[-1]
+    now = service.store.now()
+    alive = [row for row in await service.store.workers() if row.until > now]
+    carried = any(name in row.versions.values() for row in alive)
+    if not carried and all(row.name != name for row in await service.store.flows()):
+        raise FlowNotFoundError(
+            f"there is no flow {name!r} here.", hint="GET /v1/flows lists them.", flow=name
+        )
+    return name
+
+
+@routes.delete("/schedules/{name:path}", needs=Right.schedules_write, raises=_MISSING)
+async def drop_schedule(call: Call, name: str) -> None:
+    """It fires no more. What it has started goes on."""
+    desk = await call.house.schedules()
+    call.demand_match(str((await desk.get(name, tenant=call.tenant)).revision))
+    await desk.drop(name, tenant=call.tenant)
+
+
+@routes.get("/schedules/{name:path}/next", needs=Right.schedules_read, raises=_MISSING)
+async def next_of_schedule(call: Call, name: str, query: Ahead) -> Instants:
+    """When it would fire, if it is not paused."""
+    found = await (await call.house.schedules()).next(name, query.count, tenant=call.tenant)
+    return Instants(items=[iso(instant) for instant in found])
+
+
+@routes.post("/schedules/{name:path}/pause", needs=Right.schedules_write, raises=_MISSING)
+async def pause_schedule(call: Call, name: str, body: PauseSchedule) -> Reply[ScheduleWire]:
+    """It fires no more until it is resumed."""
+    desk = await call.house.schedules()
+    return _told(await desk.pause(name, reason=body.reason, by=call.actor.id, tenant=call.tenant))
+
+
+@routes.post("/schedules/{name:path}/resume", needs=Right.schedules_write, raises=_MISSING)
+async def resume_schedule(call: Call, name: str) -> Reply[ScheduleWire]:
+    """It fires again, from the next instant on."""
+    desk = await call.house.schedules()
+    return _told(await desk.resume(name, by=call.actor.id, tenant=call.tenant))
+
+
+@routes.post("/schedules/{name:path}/trigger", needs=Right.schedules_write, status=201, raises=_MISSING)
+async def trigger_schedule(call: Call, name: str, body: TriggerSchedule) -> Reply[Triggered]:
+    """One run now, beside its instants, also while it is paused."""
+    desk = await call.house.schedules()
+    token = None if call.key is None else derived_id("trigger", call.tenant, name, call.key)
+    run = await desk.trigger(name, input=body.input, by=call.actor.id, tenant=call.tenant, token=token)
+    return Reply(body=Triggered(run_id=run), status=201, headers=call.location(f"/v1/runs/{run}"))

@@ -1,0 +1,88 @@
+"""Threads: runs that belong together, as the turns of a conversation do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from holdfast.api.auth.principal import Right
+from holdfast.api.routes.runs import page_of_runs, say, start, told
+from holdfast.api.routing import Call, Reply, Routes
+from holdfast.api.wire.common import Cursor, Limit, Name, Page
+from holdfast.api.wire.run_bodies import CreateRun
+from holdfast.api.wire.runs import RunDetail, RunWire
+from holdfast.errors import (
+    AnswerInvalidError,
+    ConflictError,
+    FlowNotFoundError,
+    ForbiddenError,
+    InputError,
+    KeyReusedError,
+)
+from holdfast.store.base import RunFilter
+from holdfast.types.status import RunStatus
+
+routes = Routes("threads", aliases=("", "/v2"))
+
+
+class ListThread(msgspec.Struct, kw_only=True):
+    status: list[RunStatus] = []
+    limit: Limit = 50
+    cursor: Cursor | None = None
+
+
+class ThreadRun(CreateRun, kw_only=True, forbid_unknown_fields=True):
+    """`content`: what is said. Without it, a `content` or `message` of the input, if that is a text."""
+
+    content: str | dict[str, Any] | None = None
+    request_id: Name | None = None
+
+
+class ThreadQuery(msgspec.Struct, kw_only=True):
+    auto_resume_pending: bool = True
+
+
+@routes.get("/threads/{thread}/runs", needs=Right.runs_read)
+async def list_thread_runs(call: Call, thread: str, query: ListThread) -> Page[RunWire]:
+    """The runs of a thread, newest first."""
+    where = RunFilter(tenant=call.tenant, status=tuple(query.status), thread=thread)
+    return await page_of_runs(await call.runs(), where, query.cursor, query.limit)
+
+
+@routes.post(
+    "/threads/{thread}/runs",
+    needs=Right.runs_write,
+    status=201,
+    more=(200,),
+    raises=(FlowNotFoundError, ForbiddenError, InputError, AnswerInvalidError, KeyReusedError, ConflictError),
+)
+async def create_thread_run(call: Call, thread: str, query: ThreadQuery, body: ThreadRun) -> Reply[RunDetail]:
+    """Say something in a thread.
+
+    Where a run of it waits for a person, that is its answer: 200 and that run, which goes on (409 where
+    several questions are open and none is named). Otherwise, and with `auto_resume_pending=false`, it starts
+    a run of `workflow_uri` in the thread: 201."""
+    message = _message(body)
+    if query.auto_resume_pending and message is not None:
+        service = await call.runs()
+        waiting = await service.pending(tenant=call.tenant, thread=thread, limit=0)
+        named = [each for each in waiting if body.request_id in (None, each.checkpoint)]
+        if len(named) > 1:
+            raise ConflictError(
+                f"thread {thread!r} has {len(named)} open questions.",
+                hint="Name the one that you answer as request_id.",
+                holds=[each.checkpoint for each in named],
+            )
+        if named:
+            row = await service.get(named[0].run, tenant=call.tenant)
+            await say(call, service, row, message, named[0].checkpoint)
+            return await told(call, service, await service.get(row.id), new=False)
+    return await start(call, body, thread=thread)
+
+
+def _message(body: ThreadRun) -> str | dict[str, Any] | None:
+    if body.content is not None:
+        return body.content
+    found = body.input.get("content", body.input.get("message"))
+    return found if isinstance(found, str) else None

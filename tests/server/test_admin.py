@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.server.conftest import Server
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.covers("SERVER-API-11")
+async def test_whoever_looks_after_it_sees_workers_figures_and_the_store(shop: Server) -> None:
+    workers = (await shop.json("GET", "/v1/workers"))["items"]
+    assert [(each["alive"], each["flows"]) for each in workers] == [(True, ["both", "refund"])]
+    body = {"workflow_uri": "refund", "input": {"order": "A", "amount": 1}, "wait": 20}
+    await shop.json("POST", "/v1/runs", 201, json=body)
+    figures = await shop.json("GET", "/v1/figures")
+    assert figures["pending_holds"] == 1
+    status = await shop.json("GET", "/v1/admin/status")
+    assert (status["problems"], status["workers"], status["missing_blobs"]) == ([], 1, 0)
+    assert status["schema"] > 0
+
+
+@pytest.mark.covers("SERVER-API-11")
+async def test_limit_is_set_and_cleared(shop: Server) -> None:
+    limit = await shop.json("PUT", "/v1/limits/flow:refund", json={"concurrency": 2, "rate": "100/min"})
+    assert (limit["concurrency"], limit["rate"], limit["fixed"]) == (2, "100/min", True)
+    assert [each["name"] for each in (await shop.json("GET", "/v1/limits"))["items"]] == ["flow:refund"]
+    await shop.json("DELETE", "/v1/limits/flow:refund", 204)
+    await shop.json("DELETE", "/v1/limits/flow:refund", 404)
+    for name, body in (
+        ("refund", {"concurrency": 1}),
+        ("flow:refund", {}),
+        ("flow:refund", {"rate": "fast"}),
+    ):
+        await shop.json("PUT", f"/v1/limits/{name}", 422, json=body)
+
+
+@pytest.mark.covers("SERVER-API-11")
+async def test_dead_letters_are_listed_and_a_living_run_is_none(shop: Server) -> None:
+    assert (await shop.json("GET", "/v1/dead"))["items"] == []
+    body = {"workflow_uri": "refund", "input": {"order": "A", "amount": 1}, "wait": 20}
+    run = (await shop.json("POST", "/v1/runs", 201, json=body))["id"]
+    assert (await shop.json("GET", f"/v1/dead/{run}"))["deaths"] == []
+    for act in ("retry", "discard"):
+        assert (await shop.json("POST", f"/v1/dead/{run}/{act}", 409))["code"] == "run_ended"
+        await shop.json("POST", f"/v1/dead/nothing/{act}", 404)

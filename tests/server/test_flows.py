@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast import Flow, Holdfast
+from holdfast.api.app import ApiSettings
+from tests.server.conftest import Server, serving
+
+pytestmark = pytest.mark.anyio
+
+FILE = """
+from holdfast import Flow
+
+small = Flow("small", effect="pure")
+
+
+@small.node
+async def only(s):
+    return {"done": True}
+"""
+
+
+@pytest.mark.covers("SERVER-API-07")
+async def test_flows_have_versions_graphs_and_drawings(shop: Server) -> None:
+    listed = (await shop.json("GET", "/v1/flows"))["items"]
+    assert {"both", "refund"} <= {each["name"] for each in listed}
+    flow = await shop.json("GET", "/v1/flows/refund")
+    newest = flow["versions"][0]
+    assert (newest["loaded"], newest["nodes"], newest["workers"]) == (True, 3, 1)
+    answer = await shop.client.get("/v1/flows/refund/versions/latest")
+    graph = answer.json()["graph"]
+    assert [node["id"] for node in graph["nodes"]] == ["check", "approve", "pay"]
+    same = f"/v1/flows/refund/versions/{newest['version']}"
+    known = {"If-None-Match": answer.headers["etag"]}
+    assert (await shop.client.get(same, headers=known)).status_code == 304
+    assert (await shop.client.get(f"{same}/drawing")).text.startswith("<svg")
+    for missing in ("/v1/flows/nothing", "/v1/flows/refund/versions/nothing"):
+        assert (await shop.json("GET", missing, 404))["code"] == "flow_not_found"
+    checked = await shop.json("GET", "/v1/flows/refund/check")
+    assert (checked["version"], checked["runs"]) == (newest["version"], [])
+
+
+@pytest.mark.covers("SERVER-API-07")
+async def test_graph_is_validated_and_registered(shop: Server) -> None:
+    graph = (await shop.json("GET", "/v1/flows/refund/versions/latest"))["graph"]
+    fine = await shop.json("POST", "/v1/flows/validate", json={"graph": graph})
+    assert fine["valid"] is True
+    broken = {**graph, "edges": [{**graph["edges"][0], "target": "nowhere"}]}
+    told = await shop.json("POST", "/v1/flows/validate", json={"graph": broken})
+    assert told["valid"] is False
+    assert all(each["message"] and each["rule"] for each in told["problems"])
+    refused = await shop.json("POST", "/v1/flows", 422, json={"graph": broken})
+    assert refused["code"] == "flow_invalid"
+    other = {**graph, "name": "refund-2"}
+    made = await shop.client.post("/v1/flows", json={"graph": other})
+    assert made.status_code == 201, made.text
+    assert (await shop.json("GET", made.headers["location"]))["name"] == "refund-2"
+    await shop.json("POST", "/v1/flows", 200, json={"graph": other})
+    await shop.json("POST", "/v1/flows/validate", 422, json={"graph": {"nodes": 3}})
+    await shop.json("POST", "/v1/flows/validate", 422, json={})
+
+
+@pytest.mark.covers("SERVER-API-21", "R-67-http")
+async def test_files_are_loaded_only_from_folders_that_the_operator_allows(tmp_path: Path) -> None:
+    root = tmp_path / "flows"
+    root.mkdir()
+    (root / "small_of_server.py").write_text(FILE)
+    (tmp_path / "outside.py").write_text("raise SystemExit('loaded')")
+    (root / "link.py").symlink_to(tmp_path / "outside.py")
+    store = f"sqlite:{tmp_path / 's.db'}"
+    async with Holdfast(store) as house, serving(house) as closed:
+        body = {"workflow_uri": "small_of_server.py"}
+        assert (await closed.json("POST", "/v1/runs", 403, json=body))["code"] == "forbidden"
+        assert (await closed.json("POST", "/v1/flows", 403, json=body))["code"] == "forbidden"
+    async with Holdfast(store) as house, serving(house, ApiSettings(roots=(root,))) as server:
+        made = await server.json("POST", "/v1/runs", 201, json=body)
+        assert made["flow"] == "small"
+        for outside in ("../outside.py", "link.py", str(tmp_path / "outside.py"), "/etc/passwd", "none.py"):
+            problem = await server.json("POST", "/v1/runs", 404, json={"workflow_uri": outside})
+            assert problem["code"] == "flow_not_found"
+
+
+@pytest.mark.covers("R-67-http", "SERVER-API-02")
+async def test_server_without_the_code_starts_runs_that_workers_have_run_before(
+    tmp_path: Path, greeting: Flow
+) -> None:
+    store = f"sqlite:{tmp_path / 's.db'}"
+    async with Holdfast(store) as house:
+        done = await greeting.run({"name": "you"}, on=house)
+    async with Holdfast(store) as house, serving(house) as server:
+        body = {"workflow_uri": "greeting", "input": {"name": "me"}}
+        run = await server.json("POST", "/v1/runs", 201, json=body)
+        assert run["version"] == (await server.json("GET", f"/v1/runs/{done.run_id}"))["version"]
+    async with Holdfast(store) as house:
+        result = await greeting.resume(run["id"], on=house)
+        assert result.expect().state["said"] == "hello me"

@@ -22,10 +22,11 @@ from holdfast.api import problems
 from holdfast.api.auth.hosts import HostGuard
 from holdfast.api.auth.principal import Access, Principal, Right
 from holdfast.api.compressing import compressed
+from holdfast.api.live.sockets import sockets
 from holdfast.api.openapi import document
 from holdfast.api.pacing import Paces
 from holdfast.api.pages.all import PAGES
-from holdfast.api.pages.places import TAG, place_of, refused, wants_page
+from holdfast.api.pages.places import TAG, place_of, refused, slipped, wants_page
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import SIGN_IN, Call, Route, Routes, handle
 from holdfast.api.settings import ApiSettings as ApiSettings
@@ -62,7 +63,11 @@ def build(
     async def openapi(request: Request) -> Response:
         return _dressed(request, Response(said, media_type="application/json"), _request_id(request))
 
-    places: list[BaseRoute] = [Place("/openapi.json", openapi), *_places(endpoints)]
+    places: list[BaseRoute] = [
+        Place("/openapi.json", openapi),
+        *sockets(house, authenticator, settings, found),
+        *_places(endpoints),
+    ]
 
     @asynccontextmanager
     async def living(_app: Starlette) -> AsyncGenerator[None]:
@@ -148,6 +153,8 @@ def _endpoint(
                 response = problems.answer(error, request_id)
         except Exception as error:
             response = problems.unexpected(error, request_id)
+            if route.tag == TAG:
+                response = slipped(request, principal, request_id)
         _note(request, route, response, principal, request_id, began)
         return _dressed(request, response, request_id)
 

@@ -56,6 +56,7 @@ class Hub:
         self._task: asyncio.Task[None] | None = None
         self._lately = 0.0
         self.closing = False
+        self.farewell = Bell()
         house.tell_services(self._attend)
 
     # ------------------------------------------------------------------ following
@@ -102,6 +103,7 @@ class Hub:
     def close(self) -> None:
         """Every stream ends, so that its client comes back to another server."""
         self.closing = True
+        self.farewell.ring()
         for channel in self._channels.values():
             channel.bell.ring()
         for bell, _ in self._tenants.values():

@@ -1,0 +1,100 @@
+"""What a socket may be told."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from holdfast.api.problems import HttpError
+from holdfast.api.routing import LONGEST_KEY, Route
+from holdfast.api.wire.events import Names
+
+MOST = 0x7FFF_FFFF
+
+Key = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_KEY, pattern=r"^[\x21-\x7e]*$")]
+Word = Annotated[str, msgspec.Meta(max_length=200)]
+
+ROUTES = {"answer": "give_input", "cancel": "cancel_run", "resume": "resume_run"}
+"""Which route does what a message asks for."""
+
+
+class Message(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """`id`: the sender's own, which comes back with the answer. `key`: as Idempotency-Key over HTTP."""
+
+    type: Literal["auth", "ping", "subscribe", "unsubscribe", "answer", "cancel", "resume"]
+    id: Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)] | Word | None = None
+    token: Annotated[str, msgspec.Meta(max_length=4000)] | None = None
+    run: Word | None = None
+    after: int | None = None
+    names: str | None = None
+    key: (
+        Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_KEY, pattern=r"^[\x21-\x7e]*$")] | None
+    ) = None
+    # Of an answer.
+    content: str | dict[str, Any] | None = None
+    hold: Word | None = None
+    # Of a cancel.
+    reason: str | None = None
+    # Of a resume.
+    checkpoint_id: Word | None = None
+    input_data: dict[str, Any] | None = None
+    mode: str | None = None
+
+
+def read_message(text: str) -> Message:
+    """Raises HttpError."""
+    try:
+        return msgspec.json.decode(text, type=Message)
+    except msgspec.ValidationError as error:
+        raise HttpError(422, f"The message does not fit: {error}.", code="invalid_input") from error
+    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+        raise HttpError(400, f"The message is no JSON: {error}.", code="not_json") from error
+
+
+def _run_of(said: Message) -> str:
+    if not said.run or "\0" in said.run:
+        raise HttpError(422, f"A message of type {said.type} names a run.", code="invalid_input")
+    return said.run
+
+
+class Follow(msgspec.Struct, frozen=True):
+    run: str
+    after: int
+    names: Names | None
+
+    @classmethod
+    def of(cls, said: Message) -> Follow:
+        """Raises HttpError."""
+        run, after = _run_of(said), said.after or 0
+        if not 0 <= after <= MOST:
+            raise HttpError(422, "`after` is the number of an event that you saw.", code="invalid_input")
+        if said.names is not None and said.names not in tuple(Names):
+            raise HttpError(422, f"`names` is one of {', '.join(Names)}.", code="invalid_input")
+        return cls(run, after, None if said.names is None else Names(said.names))
+
+
+class Asked(msgspec.Struct, frozen=True):
+    route: str
+    run: str
+    body: dict[str, Any]
+
+    @classmethod
+    def of(cls, said: Message) -> Asked:
+        bodies: dict[str, dict[str, Any]] = {
+            "answer": {"content": said.content, "checkpoint_id": said.hold},
+            "cancel": {"reason": said.reason},
+            "resume": {
+                "checkpoint_id": said.checkpoint_id, "input_data": said.input_data, "mode": said.mode
+            },
+        }  # fmt: skip
+        body = {name: value for name, value in bodies[said.type].items() if value is not None}
+        return cls(ROUTES[said.type], _run_of(said), body)
+
+    def body_for(self, route: Route) -> Any:
+        """Raises HttpError."""
+        shape: Any = route.body
+        try:
+            return msgspec.convert(self.body, shape)
+        except msgspec.ValidationError as error:
+            raise HttpError(422, f"The message does not fit: {error}.", code="invalid_input") from error

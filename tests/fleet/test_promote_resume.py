@@ -20,11 +20,14 @@ from holdfast.errors import (
     StoreFillingError,
     StoreMovedError,
 )
+from holdfast.runs import promoting
 from holdfast.runs.promoting import promote, undo
 from holdfast.store.base import RunFilter
 from holdfast.store.sql.postgres import copying as postgres_copying
+from holdfast.store.sql.postgres.copying import PostgresHalf
 from holdfast.store.sql.postgres.line import Line
 from holdfast.store.sql.sqlite import copying as sqlite_copying
+from holdfast.store.sql.sqlite.copying import SqliteHalf
 from tests.fleet.conftest import schema_of
 from tests.services import postgres
 
@@ -270,6 +273,66 @@ async def test_two_that_move_the_same_store_do_not_harm_it(tmp_path: Path, addre
         assert not isinstance(end, BaseException) or isinstance(end, (StoreBusyError, StoreFillingError)), end
     await promote(source, address)
     assert await looked(address) == before
+
+
+@pytest.mark.covers("FLEET-PROM-02")
+async def test_who_comes_second_does_not_empty_what_the_first_has_filled(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second looked at the source before the first marked it, and is done with that when the first is
+    in the middle of copying."""
+    source = f"sqlite:{tmp_path / 'old.db'}"
+    before = await filled(source)
+    monkeypatch.setattr(sqlite_copying, "BATCH", 5)
+    copying, refused, looks = asyncio.Event(), asyncio.Event(), list[str]()
+    look_over, put = promoting.demand_whole, PostgresHalf.put
+
+    async def slowly(where: str, shown: str) -> int:
+        looks.append(where)
+        if looks == [source, source]:
+            await copying.wait()
+        return await look_over(where, shown)
+
+    async def and_waits(half: PostgresHalf, *given: Any) -> bool:
+        copying.set()
+        await refused.wait()
+        return await put(half, *given)
+
+    monkeypatch.setattr(promoting, "demand_whole", slowly)
+    monkeypatch.setattr(PostgresHalf, "put", and_waits)
+
+    async def one() -> bool:
+        try:
+            return bool((await promote(source, address)).copied)
+        except StoreBusyError:
+            refused.set()
+            return False
+
+    assert sorted(await asyncio.gather(one(), one())) == [False, True]
+    assert await looked(address) == before
+
+
+@pytest.mark.covers("FLEET-PROM-02")
+@pytest.mark.parametrize("back", [False, True], ids=["to the server", "to a file"])
+async def test_who_copies_is_told_when_somebody_takes_the_move_back(
+    tmp_path: Path, address: str, back: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends = (f"sqlite:{tmp_path}/runs.db", address)
+    source, target = reversed(ends) if back else ends
+    before = await filled(source, 12)
+    half = SqliteHalf if back else PostgresHalf
+    put, puts = half.put, list[None]()
+
+    async def amid(self: Any, *given: Any) -> bool:
+        puts.append(None)
+        if len(puts) == 5:
+            await undo(source, target)
+        return await put(self, *given)
+
+    monkeypatch.setattr(half, "put", amid)
+    with pytest.raises(StoreBusyError, match="took back a move"):
+        await promote(source, target)
+    assert (await looked(source), await looked(target)) == (before, {})
 
 
 @pytest.mark.covers("FLEET-PROM-02")

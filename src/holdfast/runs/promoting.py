@@ -128,20 +128,22 @@ class _Move:
             await self._demand_arrived()
             return False
         await self._demand_alike()
+        begins = there is None
         if there is None:
             there = await self._begin(mark)
         self.mark = mark or replace(there, state="closing", peer=self._new.where, at=await self._old.now())
         if mark is None:
-            await self._stop_claims()
+            await self._stop_claims(begins=begins)
         self.mark = replace(self.mark, anew=there.anew)
         return True
 
-    async def _stop_claims(self) -> None:
-        """A source that cannot be written to leaves the target as it was."""
+    async def _stop_claims(self, *, begins: bool) -> None:
+        """A source that cannot be written to leaves the target as it was; another's target is left alone."""
         try:
             await self._old.stop_claims(self.mark)
         except StoreError:
-            await self._new.clear()
+            if begins:
+                await self._new.clear()
             raise
 
     async def _demand_arrived(self) -> None:

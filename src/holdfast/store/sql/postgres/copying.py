@@ -179,6 +179,7 @@ class PostgresHalf:
 
     async def put(self, shape: Shape, batch: Sequence[Values], was: Reached, now: Reached) -> bool:
         async def putting(conn: Conn) -> bool:
+            demand_state(await sealing.read_mark(conn), "filling")
             new = "INSERT INTO @moved_tables (name, rows, done) VALUES (?, 0, false) ON CONFLICT DO NOTHING"
             await conn.run(new, shape.table)
             after = None if now.after is None else msgspec.msgpack.encode(now.after)

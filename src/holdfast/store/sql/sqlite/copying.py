@@ -165,6 +165,7 @@ class SqliteHalf:
         names, places = ", ".join(shape.columns), ", ".join("?" * len(shape.columns))
 
         def putting(cur: Cursor) -> bool:
+            demand_state(sealing.read_mark(cur), "filling")
             cur.execute(
                 "INSERT INTO moved_tables (name, rows, done) VALUES (?, 0, 0) ON CONFLICT DO NOTHING",
                 (shape.table,),

@@ -97,8 +97,6 @@ async def _end(fleet: Fleet) -> None:
 
 _LOUD = re.compile(r"^(ERROR|CRITICAL) |^Traceback ")
 _QUIET = (
-    # The driver's own, of a connection that it had begun to open when nobody waited for it any more.
-    "unexpected connection_lost() call",
     # As it should: the store was away for longer than a checkpoint is tried again. Another worker goes on.
     "stops here, its checkpoint cannot be written",
 )

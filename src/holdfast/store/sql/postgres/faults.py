@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 
 from holdfast.errors import (
@@ -102,14 +104,22 @@ def _unreachable(error: BaseException, where: str) -> HoldfastError:
             f"None of the servers at {where} takes writes: they are replicas.", hint=_WRITABLE, away=True
         )
     if isinstance(error, (*LOST, asyncpg.InternalClientError, TimeoutError)):
-        said = str(error) or "it took too long"
         return StoreUnavailableError(
-            f"The database {where} cannot be reached: {said}.",
+            f"The database {where} cannot be reached: {_reason(error)}.",
             hint="Check that the server runs and that its address is right; what was not acknowledged may be "
             "called again.",
             away=True,
         )
     return StoreError(f"The database {where} could not do it: {error}.")
+
+
+_GONE = re.compile(r"connection (is|was|has been) (closed|released|lost)|connection_lost\(\)")
+"""How the driver says that a connection which somebody still used is gone, with names of its own inside."""
+
+
+def _reason(error: BaseException) -> str:
+    said = str(error)
+    return "the connection was lost" if _GONE.search(said) else said.rstrip(".") or "it took too long"
 
 
 def closed(where: str) -> StoreUnavailableError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -19,6 +20,16 @@ SELECT current_setting('transaction_read_only') = 'on', (SELECT system_identifie
             ELSE ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint END"""
 
 _driver: Any = asyncpg  # half annotated
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whoever begins to connect may be called off (another server was faster, the time is over). When that
+    connection then ends, asyncio finds an error that nobody asked the driver for, and calls it an ERROR."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not (isinstance(error, ConnectionError) and str(error) == "unexpected connection_lost() call")
+
+
+logging.getLogger("asyncio").addFilter(_is_news)
 
 
 class Server(msgspec.Struct, frozen=True):

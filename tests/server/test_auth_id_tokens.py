@@ -1,0 +1,214 @@
+"""ID tokens that must not be believed, from a provider whose keys the test has."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import jwt
+import msgspec
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from holdfast.api.auth.oidc import provider as module
+from holdfast.api.auth.oidc.flow import grant_of
+from holdfast.api.auth.oidc.provider import Provider
+from holdfast.api.auth.settings import OidcSettings, parse_sign_in, read_sign_in
+from holdfast.api.problems import HttpError
+from holdfast.api.serving import Serving
+from holdfast.errors import SettingsError
+
+pytestmark = [pytest.mark.anyio, pytest.mark.covers("SERVER-AUTH-02")]
+NONCE = "nonce-of-this-sign-in"
+
+
+class Issuer:
+    """Discovery and keys over HTTP; tokens are signed by the test."""
+
+    def __init__(self) -> None:
+        self.keys = {"one": rsa.generate_private_key(65537, 2048)}
+        self.stranger = rsa.generate_private_key(65537, 2048)
+        self.asked = 0
+        self.lies: dict[str, Any] = {}
+        places = [Route("/.well-known/openid-configuration", self.about), Route("/jwks", self.jwks)]
+        self.serving = Serving(Starlette(routes=places), host="127.0.0.1", port=0)
+        self.address = self.serving.address
+
+    async def about(self, _request: Request) -> JSONResponse:
+        said = {"issuer": self.address, "jwks_uri": f"{self.address}/jwks"}
+        ends = {f"{name}_endpoint": f"{self.address}/{name}" for name in ("authorization", "token")}
+        return JSONResponse(said | ends | self.lies)
+
+    async def jwks(self, _request: Request) -> JSONResponse:
+        self.asked += 1
+        made = jwt.algorithms.RSAAlgorithm.to_jwk
+        return JSONResponse(
+            {"keys": [{**made(key.public_key(), as_dict=True), "kid": kid} for kid, key in self.keys.items()]}
+        )
+
+    def claims(self, **change: Any) -> dict[str, Any]:
+        now = int(time.time())
+        said = {
+            "iss": self.address,
+            "aud": "holdfast",
+            "sub": "1",
+            "iat": now,
+            "exp": now + 300,
+            "nonce": NONCE,
+        }
+        return {name: value for name, value in (said | change).items() if value is not None}
+
+    def token(self, *, kid: str = "one", key: Any = None, alg: str = "RS256", **change: Any) -> str:
+        signs = self.keys[kid] if key is None else key
+        return jwt.encode(self.claims(**change), signs, algorithm=alg, headers={"kid": kid})
+
+    def public(self) -> bytes:
+        return self.keys["one"].public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+
+
+@pytest.fixture(scope="module")
+async def issuer(anyio_backend: str) -> AsyncIterator[Issuer]:
+    made = Issuer()
+    ready = asyncio.Event()
+    task = asyncio.create_task(made.serving.serve(ready.set))
+    await ready.wait()
+    yield made
+    made.serving.stop()
+    await task
+
+
+def provider(issuer: Issuer, **more: Any) -> Provider:
+    return Provider(OidcSettings(issuer=issuer.address, client_id="holdfast", **more))
+
+
+def unsigned(issuer: Issuer) -> str:
+    head, body = ({"alg": "none", "kid": "one"}, issuer.claims())
+    parts = [jwt.utils.base64url_encode(msgspec.json.encode(each)).decode() for each in (head, body)]
+    return f"{'.'.join(parts)}."
+
+
+def confused(issuer: Issuer) -> str:
+    """The public key as a shared secret."""
+    head, body = ({"alg": "HS256", "kid": "one"}, issuer.claims())
+    parts = [jwt.utils.base64url_encode(msgspec.json.encode(each)) for each in (head, body)]
+    import hmac
+
+    sign = hmac.digest(issuer.public(), b".".join(parts), "sha256")
+    return b".".join([*parts, jwt.utils.base64url_encode(sign)]).decode()
+
+
+FORGED: dict[str, Callable[[Issuer], str]] = {
+    "unsigned": unsigned,
+    "a public key as a secret": confused,
+    "somebody else's key": lambda it: it.token(key=it.stranger),
+    "an algorithm that is not allowed": lambda it: it.token(alg="RS384"),
+    "another issuer": lambda it: it.token(iss="https://evil.example"),
+    "another audience": lambda it: it.token(aud="another"),
+    "several audiences, none named": lambda it: it.token(aud=["holdfast", "another"]),
+    "another party": lambda it: it.token(azp="another"),
+    "expired": lambda it: it.token(exp=int(time.time()) - 61),
+    "no end": lambda it: it.token(exp=None),
+    "no subject": lambda it: it.token(sub=None),
+    "of the future": lambda it: it.token(iat=int(time.time()) + 600),
+    "another nonce": lambda it: it.token(nonce="another"),
+    "no nonce": lambda it: it.token(nonce=None),
+    "no token": lambda it: "abc",
+    "changed after it was signed": lambda it: it.token()[:-6] + "AAAAAA",
+}
+
+
+@pytest.mark.parametrize("how", FORGED)
+async def test_forged_token_is_refused(issuer: Issuer, how: str) -> None:
+    with pytest.raises(HttpError) as refused:
+        await provider(issuer).claims(FORGED[how](issuer), NONCE)
+    assert refused.value.given_status == 401
+
+
+async def test_good_token_is_believed_and_new_keys_are_found(
+    issuer: Issuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = provider(issuer)
+    assert (await known.claims(issuer.token(), NONCE))["sub"] == "1"
+    assert (await known.claims(issuer.token(aud=["holdfast"], azp="holdfast"), NONCE))["sub"] == "1"
+    asked = issuer.asked
+    issuer.keys["two"] = rsa.generate_private_key(65537, 2048)
+    with pytest.raises(HttpError):  # it has asked just now, and does not at each stranger's word
+        await known.claims(issuer.token(kid="two"), NONCE)
+    assert issuer.asked == asked
+    monkeypatch.setattr(module, "AGAIN", 0.0)
+    assert (await known.claims(issuer.token(kid="two"), NONCE))["sub"] == "1"
+    assert issuer.asked == asked + 1
+
+
+async def test_provider_that_calls_itself_otherwise_is_not_believed(issuer: Issuer) -> None:
+    issuer.lies = {"issuer": "https://evil.example"}
+    try:
+        with pytest.raises(HttpError) as refused:
+            await provider(issuer).about()
+    finally:
+        issuer.lies = {}
+    assert refused.value.given_status == 502
+
+
+# ---------------------------------------------------------------------- claims and settings
+
+
+def test_claims_become_who_one_is_here() -> None:
+    settings = OidcSettings(
+        issuer="https://i.example",
+        client_id="holdfast",
+        user="preferred_username",
+        groups="realm_access.roles",
+        titles="titles",
+        roles={"operator": ("ops", "sre"), "admin": ("root",)},
+    )
+    claims = {"preferred_username": "Dana", "realm_access": {"roles": ["sre", 7]}, "titles": "cfo"}
+    grant = grant_of(settings, claims)
+    assert (grant.subject, grant.tenant) == ("user:Dana", "default")
+    assert (grant.roles, grant.groups, grant.titles) == (("member", "operator"), ("sre",), ("cfo",))
+    for wrong in ({}, {"preferred_username": ["x"]}, {"preferred_username": "a\nb"}):
+        with pytest.raises(HttpError):
+            grant_of(settings, wrong)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"oidc": {"issuer": "http://login.example", "client_id": "x"}},
+        {"oidc": {"issuer": "https://login.example"}},
+        {"oidc": {"issuer": "https://i.example", "client_id": "x", "algorithms": ["HS256"]}},
+        {"oidc": {"issuer": "https://i.example", "client_id": "x", "algorithms": ["none"]}},
+        {"oidc": {"issuer": "https://i.example", "client_id": "x", "roles": {"king": ["a"]}}},
+        {"oidc": {"issuer": "https://i.example", "client_id": "x", "client_secret": "${NOT_SET}"}},
+        {"oidc": {"issuer": "https://i.example", "client_id": "x", "tenants": {"a": "b"}}},
+        {"sessions": {"idle": "soon"}},
+        {"public_url": "holdfast.example"},
+        {"unknown": 1},
+    ],
+)
+def test_settings_that_mean_nothing_or_harm_are_refused(raw: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError):
+        parse_sign_in(raw, environment={})
+
+
+def test_settings_come_from_a_file_without_its_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_TEST_SECRET", "s3cret")
+    file = tmp_path / "sign-in.toml"
+    file.write_text(
+        '[oidc]\nissuer = "https://i.example"\nclient_id = "x"\nclient_secret = "${HF_TEST_SECRET}"\n'
+    )
+    found = read_sign_in(file)
+    assert found.oidc is not None
+    assert found.oidc.client_secret == "s3cret"
+    with pytest.raises(SettingsError, match="cannot be read"):
+        read_sign_in(tmp_path / "none.toml")

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from holdfast import Holdfast
+from holdfast.api.auth.oidc.flow import Journey
+from holdfast.api.auth.settings import OidcSettings, SignIn
+from holdfast.api.routes.signing import JOURNEY
+from tests.server.conftest import Server, serving
+from tests.server.signing import audited
+from tests.services import oidc
+
+pytestmark = [pytest.mark.anyio, pytest.mark.covers("SERVER-AUTH-02")]
+
+
+@pytest.fixture(scope="module")
+def issuer() -> Iterator[str]:
+    with oidc.provider() as address:
+        yield address
+
+
+def settings(issuer: str, **more: Any) -> SignIn:
+    given: dict[str, Any] = {
+        "issuer": issuer,
+        "client_id": "holdfast",
+        "client_secret": oidc.SECRET,
+        "roles": {"admin": ("platform",)},
+        "tenant_claim": "org",
+        "tenants": {"acme.example": "acme"},
+    }
+    return SignIn(oidc=OidcSettings(**given | more))
+
+
+@pytest.fixture
+async def hall(tmp_path: Path, issuer: str, anyio_backend: str) -> Any:
+    store = f"sqlite:{tmp_path / 'o.db'}"
+    async with Holdfast(store) as house, serving(house, sign_in=settings(issuer)) as found:
+        yield found
+
+
+def browser() -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(timeout=20)
+
+
+async def at_the_provider(client: httpx2.AsyncClient, server: Server, name: str, path: str = "/") -> str:
+    """A person signs in there; answers the address that the provider sends them back to."""
+    answer = await client.get(f"{server.serving.address}/sign-in/oidc", params={"next": path})
+    for _ in range(12):
+        if answer.is_redirect:
+            where = str(httpx2.URL(str(answer.url)).join(answer.headers["location"]))
+            if where.startswith(server.serving.address):
+                return where
+            answer = await client.get(where)
+            continue
+        form = re.search(r'<form[^>]*action="([^"]+)"', answer.text)
+        assert form is not None, answer.text
+        prompt = re.search(r'name="prompt" value="(\w+)"', answer.text)
+        assert prompt is not None, answer.text
+        said = {"prompt": prompt[1], "login": name, "password": "any"}
+        answer = await client.post(str(httpx2.URL(str(answer.url)).join(form[1])), data=said)
+    raise AssertionError("the provider goes round in circles")
+
+
+async def test_person_signs_in_at_a_real_provider(hall: Server) -> None:
+    async with browser() as client:
+        back = await at_the_provider(client, hall, "dana", "/runs/17")
+        answer = await client.get(back)
+        assert (answer.status_code, answer.headers["location"]) == (303, "/runs/17")
+        said = (await client.get(f"{hall.serving.address}/v1/session")).json()
+        assert (said["subject"], said["tenant"]) == ("user:dana@acme.example", "acme")
+        assert said["groups"] == ["everybody", "platform"]
+        assert "admin" in said["rights"]
+        again = await client.get(back)  # the same address from the browser's history
+        assert again.status_code == 401
+    (row,) = await audited(hall, "signed_in", "acme")
+    assert row.actor == "user:dana@acme.example"
+
+
+async def test_person_in_no_group_is_a_member(hall: Server) -> None:
+    async with browser() as client:
+        await client.get(await at_the_provider(client, hall, "lea"))
+        said = (await client.get(f"{hall.serving.address}/v1/session")).json()
+    assert said["rights"] == ["holds:read", "holds:write"]
+
+
+@pytest.mark.parametrize(
+    ("name", "why"), [("nobody", "has not verified this address"), ("stray", "no tenant of this server")]
+)
+async def test_person_who_cannot_be_named_or_placed_is_not_let_in(hall: Server, name: str, why: str) -> None:
+    async with browser() as client:
+        answer = await client.get(await at_the_provider(client, hall, name))
+        assert answer.status_code == 401
+        assert why in answer.text
+        assert "holdfast_session" not in client.cookies
+    assert len(await audited(hall, "access_refused", "_server")) == 1
+
+
+@pytest.mark.parametrize("change", ["no cookie", "state", "nonce", "verifier", "code", "iss", "denied"])
+async def test_answer_that_does_not_belong_to_the_journey_is_refused(hall: Server, change: str) -> None:
+    async with browser() as client:
+        back = httpx2.URL(await at_the_provider(client, hall, "dana"))
+        journey = Journey.read(client.cookies.get(JOURNEY))
+        asked = dict(back.params)
+        if change in ("state", "code", "iss"):
+            asked[change] = "https://evil.example"
+        if change == "denied":
+            asked = {"state": asked["state"], "error": "access_denied"}
+        if change in ("nonce", "verifier"):
+            journey = Journey(
+                **{name: getattr(journey, name) for name in journey.__struct_fields__} | {change: "x" * 43}
+            )
+        cookies = {} if change == "no cookie" else {"Cookie": f"{JOURNEY}={journey.text()}"}
+    async with browser() as other:
+        answer = await other.get(str(back.copy_with(params=asked)), headers=cookies)
+        assert answer.status_code == 401, answer.text
+        assert "Signing in did not work" in answer.text
+        assert "holdfast_session" not in other.cookies
+
+
+async def test_provider_that_is_away_is_told_and_the_rest_works(tmp_path: Path, anyio_backend: str) -> None:
+    store, away = f"sqlite:{tmp_path / 'a.db'}", settings("http://127.0.0.1:9")
+    async with Holdfast(store) as house, serving(house, sign_in=away) as found, browser() as client:
+        answer = await client.get(f"{found.serving.address}/sign-in/oidc")
+        assert answer.status_code == 502
+        assert "does not answer as it should" in answer.text
+        await found.json("GET", "/v1/session")

@@ -14,7 +14,6 @@ from holdfast.api.routes import (
     runs,
     schedules,
     session,
-    signing,
     streams,
     threads,
     views,
@@ -35,6 +34,5 @@ THEMES: tuple[Routes, ...] = (
     audit.routes,
     views.routes,
     session.routes,
-    signing.routes,
     streams.routes,
 )

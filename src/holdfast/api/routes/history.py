@@ -68,7 +68,7 @@ class ReadEvents(msgspec.Struct, kw_only=True):
 
 
 @routes.get("/runs/{run}/checkpoints", needs=Right.runs_read, raises=_MISSING)
-async def list_checkpoints(call: Call, run: str, query: ListCheckpoints) -> Page[CheckpointSummary]:
+async def list_run_checkpoints(call: Call, run: str, query: ListCheckpoints) -> Page[CheckpointSummary]:
     """A run's checkpoints, newest first, without their state."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)

@@ -1,0 +1,165 @@
+"""What a server does with too much, too fast, too large, and with callers of all kinds."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import httpx2
+import pytest
+from backports import zstd
+
+from holdfast import Flow, Holdfast
+from holdfast.api.app import ApiSettings
+from holdfast.api.pacing import Buckets
+from holdfast.errors import RateLimitedError
+from tests.server.conftest import Server, serving
+
+pytestmark = pytest.mark.anyio
+
+PAGE = "https://app.example"
+
+
+@pytest.mark.covers("SERVER-API-17", "SERVER-API-13")
+async def test_body_that_is_too_large_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    settings = ApiSettings(most_body=1000, most_file=2000)
+    async with Holdfast(f"sqlite:{tmp_path / 's.db'}") as house, serving(house, settings) as server:
+        told = await server.client.post("/v1/runs", content=b"x" * 1001)
+        assert (told.status_code, told.json()["code"]) == (413, "too_large")
+
+        async def endless() -> object:
+            for _ in range(100):
+                yield b"x" * 100
+
+        drip = await server.client.post("/v1/runs", content=endless())  # type: ignore[arg-type]
+        assert drip.status_code == 413
+        file = await server.client.post("/v1/runs/import", content=b"x" * 1500)
+        assert file.status_code == 422
+        assert (await server.client.post("/v1/runs/import", content=b"x" * 2001)).status_code == 413
+
+
+@pytest.mark.covers("SERVER-API-18")
+async def test_caller_who_is_too_fast_is_told_when_to_come_back(tmp_path: Path) -> None:
+    settings = ApiSettings(pace=0.1, burst=30, anonymous_pace=0.1)
+    async with Holdfast(f"sqlite:{tmp_path / 's.db'}") as house, serving(house, settings) as server:
+        answers = [await server.client.get("/v1/runs") for _ in range(5)]
+        assert [each.status_code for each in answers] == [200, 200, 200, 429, 429]
+        last = answers[-1]
+        assert 1 <= int(last.headers["retry-after"]) <= 11
+        assert (last.json()["code"], last.json()["retryable"]) == ("rate_limited", True)
+        # Whoever guesses is slowed down too, and takes nothing from those who are known.
+        wrong = {"Authorization": "Bearer hf_wrong"}
+        guesses = [(await server.client.get("/v1/runs", headers=wrong)).status_code for _ in range(4)]
+        assert guesses == [401, 401, 401, 429]
+
+
+@pytest.mark.covers("SERVER-API-18")
+def test_bucket_fills_again_as_time_goes_by() -> None:
+    now = [100.0]
+    bucket = Buckets(10, 1, "by one credential", now=lambda: now[0])
+    for _ in range(10):
+        bucket.take("a")
+    with pytest.raises(RateLimitedError):
+        bucket.take("a")
+    bucket.take("b")
+    now[0] += 0.11
+    bucket.take("a")
+    with pytest.raises(RateLimitedError):
+        bucket.take("a")
+    free = Buckets(0, 1, "by one credential")
+    for _ in range(1000):
+        free.take("a")
+
+
+@pytest.mark.covers("SERVER-API-19")
+async def test_long_answers_are_compressed_for_those_who_take_it(server: Server, greeting: Flow) -> None:
+    run = (await greeting.run({"name": "you" * 1000}, on=server.house)).run_id
+    path = f"{server.serving.address}/v1/runs/{run}/checkpoints/latest"
+    known = {"Authorization": f"Bearer {server.token}"}
+    async with httpx2.AsyncClient() as plain:
+        whole = await plain.get(path, headers={**known, "Accept-Encoding": "identity"})
+        assert "content-encoding" not in whole.headers
+        assert whole.headers["vary"] == "Accept-Encoding"
+        for wanted, expand in (("gzip", gzip.decompress), ("zstd, gzip;q=0.5", zstd.decompress)):
+            async with plain.stream("GET", path, headers={**known, "Accept-Encoding": wanted}) as answer:
+                raw = b"".join([part async for part in answer.aiter_raw()])
+            assert answer.headers["content-encoding"] == wanted.partition(",")[0]
+            assert int(answer.headers["content-length"]) == len(raw) < len(whole.content)
+            assert expand(raw) == whole.content
+            again = {**known, "If-None-Match": answer.headers["etag"]}
+            assert (await plain.get(path, headers=again)).status_code == 304
+        none = await plain.get(path, headers={**known, "Accept-Encoding": "gzip;q=0"})
+        assert "content-encoding" not in none.headers
+        short = await server.client.get("/v1/dead", headers={"Accept-Encoding": "gzip"})
+        assert "content-encoding" not in short.headers
+
+
+@pytest.mark.covers("SERVER-API-20")
+async def test_pages_of_other_origins_call_only_where_they_are_listed(tmp_path: Path) -> None:
+    settings = ApiSettings(origins=(PAGE,))
+    asks = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
+    async with Holdfast(f"sqlite:{tmp_path / 's.db'}") as house, serving(house, settings) as server:
+        before = await server.client.options("/v1/runs", headers={"Origin": PAGE, **asks})
+        assert before.status_code == 200
+        assert before.headers["access-control-allow-origin"] == PAGE
+        assert "access-control-allow-credentials" not in before.headers
+        other = await server.client.options("/v1/runs", headers={"Origin": "https://evil.example", **asks})
+        assert other.status_code == 400
+        assert "access-control-allow-origin" not in other.headers
+        said = await server.client.get("/v1/runs", headers={"Origin": PAGE})
+        assert said.headers["access-control-allow-origin"] == PAGE
+        assert "ETag" in said.headers["access-control-expose-headers"]
+        silent = await server.client.get("/v1/runs", headers={"Origin": "https://evil.example"})
+        assert "access-control-allow-origin" not in silent.headers
+
+
+@pytest.mark.covers("SERVER-API-20")
+async def test_no_origin_is_allowed_unless_somebody_lists_it(server: Server) -> None:
+    said = await server.client.get("/v1/runs", headers={"Origin": PAGE})
+    assert "access-control-allow-origin" not in said.headers
+
+
+@pytest.mark.covers("SERVER-API-13", "SERVER-API-16")
+async def test_method_that_is_not_for_a_path_learns_which_are(server: Server) -> None:
+    answer = await server.client.delete("/v1/runs")
+    assert (answer.status_code, answer.headers["content-type"]) == (405, "application/problem+json")
+    assert set(answer.headers["allow"].replace(" ", "").split(",")) == {"GET", "HEAD", "POST"}
+    head = await server.client.head("/v1/runs")
+    assert (head.status_code, head.content) == (200, b"")
+    own = await server.client.get("/v1/runs", headers={"X-Request-Id": "abc-1"})
+    assert own.headers["x-request-id"] == "abc-1"
+    bad = await server.client.get("/v1/runs", headers={"X-Request-Id": "a b\tc"})
+    assert bad.headers["x-request-id"] != "a b\tc"
+
+
+@pytest.mark.parametrize("prefix", ["", "/v2", "/api/v1", "/api", "/api/v2"])
+@pytest.mark.covers("R-66-http")
+async def test_old_paths_answer_like_ours(server: Server, greeting: Flow, prefix: str) -> None:
+    run = (await greeting.run({"name": "you"}, on=server.house)).run_id
+    ours = await server.json("GET", f"/v1/runs/{run}")
+    headers = {"Accept": "application/json"}
+    assert await server.json("GET", f"{prefix}/runs/{run}", headers=headers) == ours
+    points = await server.json("GET", f"{prefix}/runs/{run}/checkpoints", headers=headers)
+    assert points == await server.json("GET", f"/v1/runs/{run}/checkpoints")
+
+
+@pytest.mark.parametrize(
+    ("content", "status", "code"),
+    [
+        (b"{", 400, "not_json"),
+        (b"\xff\xfe", 400, "not_json"),
+        (b"[]", 422, "invalid_input"),
+        (b'"x"', 422, "invalid_input"),
+        (b'{"workflow_uri": 3}', 422, "invalid_input"),
+        (b'{"workflow_uri": "a", "priority": 1e999}', 422, "invalid_input"),
+        (b'{"workflow_uri": "' + b"x" * 300 + b'"}', 422, "invalid_input"),
+        (b'{"workflow_uri": "a", "input": ' + b"[" * 5000 + b"]" * 5000 + b"}", 422, "invalid_input"),
+    ],
+)
+@pytest.mark.covers("SERVER-BAD-01", "SERVER-API-13")
+async def test_malformed_body_is_told_what_to_change(
+    server: Server, content: bytes, status: int, code: str
+) -> None:
+    answer = await server.client.post("/v1/runs", content=content)
+    assert (answer.status_code, answer.json()["code"]) == (status, code), answer.text
+    assert answer.headers["content-type"] == "application/problem+json"

@@ -110,7 +110,7 @@ def test_a_channel_is_kept_for_one_tenant_and_dropped(cli: Cli, hold: str, tmp_p
 @pytest.mark.covers("HOLD-NOTE-06")
 def test_a_link_is_made_for_one_person_and_revoked(cli: Cli, hold: str) -> None:
     made = cli("links", "make", hold, "--to", "user:dana@acme.example").out.strip()
-    assert made.startswith("https://holdfast.example/links#v1.")
+    assert made.startswith("https://holdfast.example/l/v1.")
     assert cli("links", "make", hold[:8], "--to", "user:dana@acme.example").out.startswith("https:")
     complains(cli("links", "make", hold, "--to", "group:finance"), 2, "no one person")
     complains(cli("links", "make", "nothing", "--to", "user:x"), 2, "neither a hold nor a run")

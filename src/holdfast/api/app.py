@@ -155,6 +155,8 @@ def _endpoint(
             response = problems.unexpected(error, request_id)
             if route.tag == TAG:
                 response = slipped(request, principal, request_id)
+        finally:
+            await request.close()  # of a form: its files
         _note(request, route, response, principal, request_id, began)
         return _dressed(request, response, request_id)
 

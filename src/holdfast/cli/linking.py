@@ -32,9 +32,9 @@ async def make_link(hold: str, to: str, *, view: bool, lasting: str, store: str 
         deliverer = service.runtime.deliverer
         base = deliverer.channels.settings.base_url.rstrip("/") if deliverer is not None else ""
     if json:
-        print_json({"token": token, "url": f"{base}/links#{token}" if base else None})
+        print_json({"token": token, "url": f"{base}/l/{token}" if base else None})
     else:
-        say(f"{base}/links#{token}" if base else token)
+        say(f"{base}/l/{token}" if base else token)
         if strength_of(row) == "login_required" and not view:
             note("It shows the question; to decide, this person has to sign in.")
     return Exit.ok

@@ -31,7 +31,7 @@ def a_notice(**fields: Any) -> Notice:
         "options": (Option("approve", "Approve"), Option("reject", "Reject")),
         "assignee": Assignee("user", "dana@acme.example"),
         "to": "dana@acme.example",
-        "link": "https://holdfast.example/links#v1.abc.def",
+        "link": "https://holdfast.example/l/v1.abc.def",
     }
     return Notice(**{**found, **fields})
 

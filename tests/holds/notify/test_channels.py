@@ -51,9 +51,9 @@ async def test_smtp_hands_over_one_mail_in_two_forms():
     assert message["Auto-Submitted"] == "auto-generated"
     text = message.get_body(("plain",)).get_content()
     html = message.get_body(("html",)).get_content()
-    assert "Open it to decide: https://holdfast.example/links#v1.abc.def" in text
+    assert "Open it to decide: https://holdfast.example/l/v1.abc.def" in text
     assert "Answers: Approve, Reject" in text
-    assert 'href="https://holdfast.example/links#v1.abc.def"' in html
+    assert 'href="https://holdfast.example/l/v1.abc.def"' in html
 
 
 @pytest.mark.covers("HOLD-NOTE-02", "NO-8")
@@ -273,7 +273,7 @@ async def test_slack_is_told_in_plain_text_that_calls_nobody():
     assert "<!channel>" not in sent["text"]
     assert sent["unfurl_links"] is False
     marked = [b["text"]["text"] for b in sent["blocks"] if b.get("text", {}).get("type") == "mrkdwn"]
-    assert marked == ["<https://holdfast.example/links#v1.abc.def|Open it to decide>"]
+    assert marked == ["<https://holdfast.example/l/v1.abc.def|Open it to decide>"]
     assert all(len(b["text"]["text"]) <= 3000 for b in sent["blocks"] if "text" in b)
 
 
@@ -284,7 +284,7 @@ async def test_teams_is_told_by_a_card_of_text_runs():
         assert (await Teams("ops", server.url, egress=server.egress).send(a_notice(prompt=NASTY))).accepted
     card = server.seen[0].json["attachments"][0]["content"]
     assert {block["type"] for block in card["body"]} == {"RichTextBlock"}
-    assert card["actions"][0]["url"] == "https://holdfast.example/links#v1.abc.def"
+    assert card["actions"][0]["url"] == "https://holdfast.example/l/v1.abc.def"
     assert "\u202e" not in json.dumps(card, ensure_ascii=False)
 
 

@@ -219,7 +219,7 @@ async def test_only_one_person_gets_a_link_of_their_own():
     async with scene(mail, chat, settings=NotifySettings(base_url="https://holdfast.example/")) as it:
         row = await it.ask()
         await it.deliverer.deliver()
-    assert mail.notices[0].link.startswith("https://holdfast.example/links#v1.")
+    assert mail.notices[0].link.startswith("https://holdfast.example/l/v1.")
     assert chat.notices[0].link == f"https://holdfast.example/inbox/{row.id}"
 
 

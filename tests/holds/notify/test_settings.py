@@ -170,7 +170,7 @@ async def test_mail_of_a_worker_leads_to_a_decision_by_its_link(tmp_path):
             worker = Worker(flow, on=house)
             await worker.run_until_idle()
             text = server.mails[0].message.get_body(("plain",)).get_content()
-            token = text.partition("https://holdfast.example/links#")[2].split()[0]
+            token = text.partition("https://holdfast.example/l/")[2].split()[0]
             store = await house.open()
             looked = await Links(Office(store)).look(token)
             assert isinstance(looked.row, HoldRow)

@@ -59,7 +59,7 @@ def asked_of(row: HoldRow, draft: Draft) -> list[Asked]:
     return [
         Asked(
             section=each,
-            field=None if each["type"] == "context" else field_of(each, draft.values, draft.wrong),
+            field=None if each["type"] == "context" else field_of(each, draft.values, draft.wrong, row),
         )
         for each in sections_of(row)
     ]

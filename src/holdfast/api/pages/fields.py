@@ -6,7 +6,8 @@ a condition say so, and what the form does not ask for as it was filled in is le
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, cast
 
@@ -46,11 +47,8 @@ _HINTS: Final = {
 }
 _LIMITS: Final = (("min", "At least"), ("max", "At most"), ("max_length", "Characters at most:"))
 _MODES: Final = {"number": "decimal", "integer": "numeric", "percent": "decimal", "currency": "decimal"}
-_RULES: Final = (
-    ("visible_if", "Asked when"),
-    ("required_if", "Required when"),
-    ("readonly_if", "Fixed when"),
-)
+_RULES: Final = (("required_if", "Required"), ("visible_if", "Asked only"), ("readonly_if", "Fixed"))
+_ONE_DECISION: Final = re.compile(r"""decision\s*==\s*['"]([^'"]+)['"]""")
 
 
 class Field(msgspec.Struct, kw_only=True):
@@ -96,11 +94,16 @@ def sections_of(row: HoldRow) -> list[Section]:
     return [{"field": DATA, "kind": "json", "label": "Data of the answer", "type": "input"}]
 
 
-def field_of(section: Section, values: Mapping[str, Any], wrong: Mapping[str, str]) -> Field:
-    """`values`: what was typed or drafted so far; else what is proposed stands there."""
+def field_of(
+    section: Section, values: Mapping[str, Any], wrong: Mapping[str, str], row: HoldRow | None = None
+) -> Field:
+    """`values`: what was typed or drafted so far; else what is proposed stands there. `row`: knows what its
+    decisions are called, for conditions that name them."""
     name = section["field"]
     value = values[name] if name in values else section.get("default")
     made = _bare(section, f"{PREFIX}{name}", value)
+    labels = {each.id: each.label for each in (row.options if row is not None else None) or ()}
+    made.help = " ".join(part for part in (made.help, *_conditions(section, labels)) if part)
     made.wrong = wrong.get(name, "")
     if made.widget == "table":
         made.columns = [_bare(column, "", None) for column in section["columns"]]
@@ -132,11 +135,22 @@ def _bare(section: Section, name: str, value: Any) -> Field:
 
 def _help(section: Section, kind: str) -> str:
     parts = [str(section.get("help") or ""), _HINTS.get(kind, "")]
-    parts += [f"{word} {section[rule]}." for rule, word in _RULES if section.get(rule)]
     parts += [f"{word} {section[limit]}." for limit, word in _LIMITS if section.get(limit) is not None]
     if section.get("accept"):
         parts.append(f"Takes {', '.join(section['accept'])}.")
     return " ".join(part.strip() for part in parts if part.strip())
+
+
+def _conditions(section: Section, labels: Mapping[str, str]) -> Iterator[str]:
+    """When it counts, in words where they are plain: `Required for “Send it back”.`"""
+    seen: set[str] = set()
+    for rule, word in _RULES:
+        text = str(section.get(rule) or "").strip()
+        if text and text not in seen:
+            seen.add(text)
+            found = _ONE_DECISION.fullmatch(text)
+            label = None if found is None else labels.get(found[1])
+            yield f"{word} for “{label}”." if label else f"{word} when {text}."
 
 
 def _rows(section: Section, name: str, value: Any) -> list[list[Field]]:

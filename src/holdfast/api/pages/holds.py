@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from typing import Any
 
@@ -26,6 +27,7 @@ from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Actor
 
 routes = pages()
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 CHOOSE = "Choose one of the decisions."
 
 
@@ -149,8 +151,14 @@ def told(entry: Entry) -> dict[str, str]:
         "at": entry.at,
         "who": entry.actor,
         "did": entry.action.replace("_", " "),
-        "what": ", ".join(f"{name.replace('_', ' ')}: {as_text(value)}" for name, value in said.items()),
+        "what": ", ".join(f"{name.replace('_', ' ')}: {_brief(value)}" for name, value in said.items()),
     }
+
+
+def _brief(value: Any) -> str:
+    """Instants to the minute."""
+    text = as_text(value)
+    return f"{text[:10]} {text[11:16]} UTC" if _INSTANT.fullmatch(text) else text
 
 
 def _comment(note: Any) -> dict[str, Any]:

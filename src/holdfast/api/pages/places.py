@@ -14,7 +14,7 @@ from starlette.types import Scope
 
 from holdfast.api.auth.principal import Principal
 from holdfast.api.pages.rendering import page, see
-from holdfast.api.problems import problem_of
+from holdfast.api.problems import HttpError, problem_of
 from holdfast.api.routing import Route, Routes
 from holdfast.errors import HoldfastError
 
@@ -54,6 +54,17 @@ class PagePlace(Place):
 
 def wants_page(accept: bytes) -> bool:
     return b"text/html" in accept
+
+
+def slipped(request: Request, who: Principal | None, request_id: str) -> Response:
+    """A slip of ours, which the log has whole."""
+    slip = HttpError(
+        500,
+        "Something went wrong here, which is not your fault.",
+        code="internal",
+        hint="Tell whoever runs this server the number of the request.",
+    )
+    return refused(request, slip, who, request_id)
 
 
 def refused(request: Request, error: HoldfastError, who: Principal | None, request_id: str) -> Response:

@@ -17,6 +17,7 @@ from holdfast.drawing.wording import WORDS
 from holdfast.holds.looking.wording import assignee_of, countdown, roughly, title_of
 from holdfast.model.template import as_text
 from holdfast.types.clock import iso, to_datetime
+from holdfast.types.hold import HoldRow
 from holdfast.types.lasting import lasting
 
 HERE: Final = Path(__file__).parent
@@ -26,13 +27,26 @@ POLICY: Final = (
 )
 HEADERS: Final = {
     "Content-Security-Policy": POLICY,
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",
     "X-Robots-Tag": "noindex, nofollow",
     "X-Frame-Options": "DENY",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
     "Vary": "Accept, Cookie",
 }
+STATUS_WORDS: Final = {
+    "pending": "in line",
+    "running": "at work",
+    "waiting": "waits for a time",
+    "pending_input": "waits for a person",
+    "resumable": "can go on",
+    "completed": "completed",
+    "failed": "failed",
+    "cancelled": "stopped",
+    "resolved": "decided",
+    "expired": "expired",
+}
+"""How people say a status; of holds too."""
 _LONG: Final = 80
 _COLUMNS: Final = 8
 
@@ -62,9 +76,10 @@ def _environment() -> Environment:
     made.globals.update(
         {
             "title_of": title_of,
-            "assignee_of": assignee_of,
+            "whom": whom,
             "countdown": countdown,
             "version": __version__,
+            "status_words": STATUS_WORDS,
             "state_words": {str(state): word for state, word in WORDS.items()},
         }
     )
@@ -100,6 +115,11 @@ def words(name: object) -> str:
 def person(name: str) -> str:
     """`user:dana@acme` by the name alone; what is no person keeps its kind."""
     return name.removeprefix("user:")
+
+
+def whom(row: HoldRow) -> str:
+    """Whom a hold waits for."""
+    return "nobody yet" if row.assignee_type == "unrouted" else person(assignee_of(row))
 
 
 def pretty(value: object) -> str:

@@ -20,8 +20,9 @@ class Doorway:
         self.keys = keys or LinkKeys(store)
 
     async def link(self, row: HoldRow, notice: Notice, to: str, *, personal: bool) -> str:
-        """What many can read leads to the inbox, where people sign in. The token travels in the fragment:
-        neither servers nor previews on the way get to see it."""
+        """What many can read leads to the inbox, where people sign in. A link of somebody's own works without
+        script: the server swaps its token for a cookie at once, and opening it decides nothing, so that
+        previews and scanners on the way may."""
         if not self.base_url:
             return ""
         if not personal or notice.is_about_the_end or notice.topic == ASKED_BACK:

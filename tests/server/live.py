@@ -60,6 +60,14 @@ class Source:
                 case _:
                     raise AssertionError(f"no field of an event: {line!r}")
 
+    async def place(self) -> str:
+        """Where the stream begins, which it says before its first event."""
+        async for line in self._lines:
+            if line.startswith("id: "):
+                self.last = line.removeprefix("id: ")
+                return self.last
+        raise AssertionError("the stream ended at once")
+
     async def until(self, kind: str) -> list[Sent]:
         """All up to the first of that type."""
         found: list[Sent] = []

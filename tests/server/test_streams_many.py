@@ -1,0 +1,194 @@
+"""Many who follow, and those who are slow: nobody slows anybody, and nobody misses anything."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import resource
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from holdfast import Flow, Holdfast, Worker
+from holdfast.api.live.channel import KEPT, KEPT_BYTES
+from holdfast.api.live.hub import hub_of
+from holdfast.types.ids import RunId
+from tests.server.conftest import Server, serving
+from tests.server.live import asking, follow, numbers
+from tests.server.test_sse import answer, started
+
+pytestmark = pytest.mark.anyio
+
+
+def loud(chunks: int, size: int) -> Flow:
+    """Tells more than the buffers of a socket hold."""
+    flow = Flow("loud", effect="pure")
+
+    async def shout(s: Any, ctx: Any) -> dict[str, Any]:
+        for number in range(chunks):
+            ctx.emit({"number": number, "text": "x" * size}, kind="token")
+            if number % 20 == 0:
+                ctx.flush_chunks()
+                await asyncio.sleep(0)
+        return {}
+
+    flow.node(id="shout")(shout)
+    return flow
+
+
+class Slow:
+    """A client that asks for a stream and does not read it until it is told to."""
+
+    def __init__(self, server: Server, run: str) -> None:
+        self._server = server
+        self._run = run
+
+    async def __aenter__(self) -> Slow:
+        host, port = "127.0.0.1", self._server.serving.port
+        # A small window, so that the kernel takes in nothing that it has not read.
+        small = socket.socket()
+        small.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        small.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(small, (host, port))
+        self.reader, self.writer = await asyncio.open_connection(sock=small, limit=4096)
+        token = f"Authorization: Bearer {self._server.token}"
+        head = f"GET /v1/runs/{self._run}/stream HTTP/1.1\r\nHost: {host}:{port}\r\n{token}\r\n\r\n"
+        self.writer.write(head.encode())
+        assert b"200 OK" in await self.reader.readline()
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        self.writer.close()
+
+    async def ids(self) -> list[int]:
+        """Everything, until the stream ends."""
+        found: list[int] = []
+        ended = False
+        buffer = b""
+        while not ended:
+            part = await self.reader.read(1 << 16)
+            ended = not part or part.endswith(b"0\r\n\r\n")
+            *lines, buffer = (buffer + part).split(b"\n")
+            found += [int(line[4:]) for line in lines if line.startswith(b"id: ")]
+        return found
+
+
+@pytest.mark.covers("SERVER-LIVE-05")
+async def test_slow_client_slows_neither_the_run_nor_others_and_misses_nothing(server: Server) -> None:
+    flow = loud(2000, 4000)
+    async with Worker(flow, on=server.house, poll=0.05):
+        run = await started(server, flow)
+        async with Slow(server, run) as slow:
+            async with follow(server.client, f"/v1/runs/{run}/stream") as source:
+                sent = await source.rest()
+            # The run is over and somebody else has seen it all, while the slow one has read one line.
+            assert (await server.json("GET", f"/v1/runs/{run}"))["status"] == "completed"
+            assert numbers(sent) == list(range(1, len(sent) + 1))
+            assert len(sent) > 2000
+            async with asyncio.timeout(30):
+                assert await slow.ids() == numbers(sent)
+
+
+@pytest.mark.covers("SERVER-LIVE-05")
+async def test_what_is_kept_of_a_run_has_a_bound(server: Server) -> None:
+    flow = loud(1000, 2000)
+    async with Worker(flow, on=server.house, poll=0.05):
+        run = await started(server, flow)
+        service = await server.house.service()
+        hub = hub_of(server.house)
+        channel = hub.join(service, await service.get(run))
+        try:
+            async with follow(server.client, f"/v1/runs/{run}/stream") as source:
+                await source.rest()
+            assert channel.last > 1000
+            kept = await channel.after(channel.floor)
+            assert 0 < len(kept) <= KEPT
+            assert sum(each.size for each in kept) <= KEPT_BYTES
+        finally:
+            hub.leave(channel)
+    assert hub.followed == 0
+
+
+async def crowd(server: Server, *, streams: int, runs: int) -> dict[str, float]:
+    """`streams` clients follow `runs` runs through a question to their ends; what it cost."""
+    flow = asking()
+    base = _memory()
+    limits = httpx2.Limits(max_connections=None)
+    headers = {"Authorization": f"Bearer {server.token}"}
+    async with (
+        httpx2.AsyncClient(
+            base_url=server.serving.address, headers=headers, limits=limits, timeout=60
+        ) as client,
+        Worker(flow, on=server.house, poll=0.05, concurrency=50),
+    ):
+        followed = [await started(server, flow) for _ in range(runs)]
+        asked = asyncio.Semaphore(0)
+
+        async def one(number: int) -> list[int]:
+            seen: list[int] = []
+            async with follow(client, f"/v1/runs/{followed[number % runs]}/stream") as source:
+                async for each in source:
+                    seen.append(each.number)
+                    if each.type == "hold.opened":
+                        asked.release()
+            return seen
+
+        tasks = [asyncio.create_task(one(number)) for number in range(streams)]
+        async with asyncio.timeout(120):
+            for _ in range(streams):
+                await asked.acquire()
+        memory = _memory() - base
+        idle, began = time.process_time(), time.monotonic()
+        await asyncio.sleep(min(3.0, streams / 100))
+        idle = (time.process_time() - idle) / (time.monotonic() - began)
+        began = time.monotonic()
+        await asyncio.gather(*(answer(server, run) for run in followed))
+        async with asyncio.timeout(120):
+            found = await asyncio.gather(*tasks)
+        for seen in found:
+            assert seen == list(range(1, len(seen) + 1))
+            assert len(seen) == len(found[0])
+    return {"mib": memory / 1024, "idle_cpu": idle, "last_seen_s": time.monotonic() - began}
+
+
+def _memory() -> int:
+    """KiB that this process has now: client and server."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1])
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+@pytest.mark.covers("SERVER-LIVE-07")
+async def test_hundred_streams_at_once_each_see_everything_once(server: Server) -> None:
+    await crowd(server, streams=100, runs=20)
+    assert hub_of(server.house).followed == 0
+
+
+@pytest.mark.soak
+@pytest.mark.covers("SERVER-LIVE-07", "SERVER-PROOF-05")
+@pytest.mark.parametrize("runs", [1, 1000])
+async def test_thousand_streams_at_once_each_see_everything_once(
+    tmp_path: Path, runs: int, record_property: Any
+) -> None:
+    async with Holdfast(f"sqlite:{tmp_path / 's.db'}") as house, serving(house) as server:
+        cost = await crowd(server, streams=1000, runs=runs)
+    record_property("cost", cost)
+    print(json.dumps({"streams": 1000, "runs": runs, **{name: round(n, 3) for name, n in cost.items()}}))
+
+
+async def test_followers_that_vanish_leave_nothing_behind(server: Server) -> None:
+    flow = asking()
+    run = await started(server, flow)
+    for _ in range(5):
+        async with follow(server.client, f"/v1/runs/{run}/stream") as source:
+            await source.until("run.created")
+    store = await server.house.open()
+    assert await store.get_run(RunId(run)) is not None
+    async with asyncio.timeout(10):
+        while hub_of(server.house).followed:
+            await asyncio.sleep(0.02)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import msgspec
 
+from holdfast.api.inbound.settings import InboundSettings
+
 
 class ApiSettings(msgspec.Struct, kw_only=True):
     """Sizes are bytes, paces requests a second."""
@@ -31,3 +33,5 @@ class ApiSettings(msgspec.Struct, kw_only=True):
     """seconds after which a stream ends; whoever comes back shows their credential again"""
     most_streams: int = 5000
     """streams that are open at once"""
+    inbound: InboundSettings = InboundSettings()
+    """the ways in beside the interface (HOLDFAST_INBOUND)"""

@@ -11,6 +11,7 @@ from holdfast.api.routes import (
     history,
     hold_notes,
     holds,
+    inbound,
     runs,
     schedules,
     session,
@@ -33,6 +34,7 @@ THEMES: tuple[Routes, ...] = (
     checkpoints.routes,
     audit.routes,
     views.routes,
+    inbound.routes,
     session.routes,
     streams.routes,
 )

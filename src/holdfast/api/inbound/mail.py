@@ -1,0 +1,150 @@
+"""Replies to mails (section 3, rule 5): an address for each message, a sender whom the mail server vouches
+for and who is the one that it was sent to, one keyword above the quote. Everything else decides nothing;
+where the sender is known they get an answer that says why.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import msgspec
+
+from holdfast.api.inbound.letters import Letter, read_letter, said_in
+from holdfast.api.inbound.settings import MailWay
+from holdfast.errors import ForbiddenError, HoldfastError, LinkInvalidError, StoreError
+from holdfast.holds.acts.answers import Submission
+from holdfast.holds.acts.changing import refuse
+from holdfast.holds.acts.conflicts import demand_open
+from holdfast.holds.acts.resolving import Terms, resolve
+from holdfast.holds.linking.keys import LinkKeys
+from holdfast.holds.linking.replies import LENGTH, demand_reply, reference_in
+from holdfast.holds.linking.tokens import strength_of
+from holdfast.holds.notify.channel import tell
+from holdfast.holds.notify.channels import Channels
+from holdfast.holds.notify.notice import UNCLEAR, Notice
+from holdfast.holds.service import HoldService
+from holdfast.telemetry import log
+from holdfast.types.hold import HoldRow
+from holdfast.types.ids import HoldId, new_id
+from holdfast.types.terms import Actor, Assignee
+
+
+class MailTaken(msgspec.Struct, kw_only=True):
+    """`outcome`: resolved, voted, unclear (nothing was decided, and the sender was told why), refused or
+    ignored (nothing was decided, and nobody was told)."""
+
+    outcome: str
+    why: str = ""
+    checkpoint_id: str | None = None
+
+
+UNCLEAR_WORDS: Final = (
+    "Nothing was decided: your reply does not say which of the answers you mean.\n\n"
+    "Reply with one of these words alone, above everything else: {words}.\n"
+    "A second line may begin with Comment:"
+)
+
+
+class Replies:
+    def __init__(self, service: HoldService, way: MailWay, channels: Channels | None) -> None:
+        self.service = service
+        self.way = way
+        self.channels = channels
+        local, _, domain = way.address.lower().partition("@")
+        self._form = re.compile(rf"{re.escape(local)}\+([a-z2-7]{{{LENGTH}}})@{re.escape(domain)}")
+
+    async def take(self, raw: bytes) -> MailTaken:
+        """Raises StoreError alone: the mail server brings it again."""
+        letter = read_letter(raw, self.way.authserv_id)
+        if letter is None:
+            return MailTaken(outcome="ignored", why="it is no mail from one sender")
+        if letter.automatic is not None:
+            return MailTaken(outcome="ignored", why=letter.automatic)
+        token = next((found[1] for each in letter.recipients if (found := self._form.fullmatch(each))), None)
+        if token is None:
+            return MailTaken(outcome="ignored", why="it is to no address that was given out")
+        try:
+            return await self._taken(letter, token)
+        except StoreError:
+            raise
+        except LinkInvalidError as error:
+            # To whom an answer would go is not known.
+            return MailTaken(outcome="refused", why=error.message)
+
+    async def _taken(self, letter: Letter, token: str) -> MailTaken:
+        found = reference_in(token)
+        row = await self.service.store.hold(HoldId(found.hold))
+        actor = self._actor(letter)
+        if row is None or row.tenant != self.way.tenant:
+            return MailTaken(outcome="refused", why="it is about no question of this tenant")
+        if not letter.proven:
+            why = "the mail server does not vouch for its sender"
+            await refuse(self.service.office, actor, row, "resolve", ForbiddenError(f"{why}."))
+            return MailTaken(outcome="refused", why=why, checkpoint_id=row.id)
+        keys = await LinkKeys(self.service.store).all(row.tenant)
+        try:
+            demand_reply(found, row, letter.sender, keys, self.service.office.now())
+        except LinkInvalidError as error:
+            await refuse(self.service.office, actor, row, "resolve", error)
+            raise
+        return await self._decide(letter, token, row, actor)
+
+    async def _decide(self, letter: Letter, token: str, row: HoldRow, actor: Actor) -> MailTaken:
+        """From here on the sender is known, and hears what came of it."""
+        try:
+            _demand_mailbox(row)
+            said = None if letter.text is None else said_in(letter.text, row.options or ())
+            if said is None:
+                demand_open(row)
+                words = ", ".join(option.id for option in row.options or ())
+                await self._answer(letter, row, UNCLEAR_WORDS.format(words=words))
+                return MailTaken(outcome="unclear", why="no keyword stands alone in it", checkpoint_id=row.id)
+            answer = Submission(decision=said.decision, comment=said.comment, request_hash=row.request_hash)
+            terms = Terms(link=f"reply:{token}", epoch=row.epoch)
+            done = (await resolve(self.service.office, actor, row.id, answer, terms)).row
+        except StoreError:
+            raise
+        except HoldfastError as error:
+            why = f"Nothing was decided: {error.message} {error.hint or ''}".strip()
+            await self._answer(letter, row, why)
+            return MailTaken(outcome="unclear", why=error.message, checkpoint_id=row.id)
+        return MailTaken(outcome="voted" if done.resolution is None else "resolved", checkpoint_id=row.id)
+
+    def _actor(self, letter: Letter) -> Actor:
+        """Whoever has the mailbox, with no rights but theirs; the rule of who may is the same as anywhere."""
+        return Actor(
+            id=f"user:{letter.sender}", tenant=self.way.tenant, channel="mail", auth_method="mail_reply"
+        )
+
+    async def _answer(self, letter: Letter, row: HoldRow, words: str) -> None:
+        """By the channel that could have sent the question. One that is away is no reason to take the reply
+        again: it decided nothing."""
+        from holdfast.holds.notify.smtp import Smtp
+
+        found = [] if self.channels is None else await self.channels.of(row.tenant)
+        mail = next((each for each in found if isinstance(each, Smtp)), None)
+        if mail is None:
+            log.warning("a reply to hold %s was not understood, and there is no mail to say so by", row.id)
+            return
+        notice = Notice(
+            id=f"reply:{new_id()}",
+            topic=UNCLEAR,
+            tenant=row.tenant,
+            flow=row.flow,
+            node=row.node,
+            priority=row.priority,
+            prompt=words,
+            assignee=Assignee("user", letter.sender),
+            to=letter.sender,
+            created_at=self.service.office.now(),
+        )
+        delivery = await tell(mail, notice)
+        if not delivery.accepted:
+            log.warning("the answer to a reply to hold %s was not sent: %s", row.id, delivery.detail)
+
+
+def _demand_mailbox(row: HoldRow) -> None:
+    """Raises ForbiddenError where having the mailbox is not enough."""
+    if strength_of(row) != "decide_low_risk":
+        raise ForbiddenError("this question is too important for a mail.", hint="Sign in to decide.")

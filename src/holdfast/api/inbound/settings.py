@@ -1,0 +1,160 @@
+"""Which ways in there are: a TOML file of the operator (HOLDFAST_INBOUND). Each has a name, which is in its
+address, and a tenant: what comes in never says itself whose it is.
+
+    [[way]]
+    name = "desk"
+    kind = "slack"                                  # POST /v1/inbound/slack/desk
+    secrets = ["${SLACK_SIGNING_SECRET}"]
+    people = { U024BE7LH = "user:dana@acme" }
+
+    [[way]]
+    name = "erp"
+    kind = "webhook"                                # POST /v1/inbound/webhooks/erp
+    secrets = ["${ERP_WEBHOOK_SECRET}"]
+    actor = "service:erp"
+    rights = ["scaicore:checkpoint_resolve"]
+
+    [[way]]
+    name = "mail"
+    kind = "mail"                                   # POST /v1/inbound/mail/mail
+    secrets = ["${MAIL_WEBHOOK_SECRET}"]
+    address = "reply@in.example.com"
+    authserv_id = "mx.example.com"
+
+`${NAME}` is a variable of the environment. Several secrets are all believed, so that one can be replaced.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from holdfast.api.problems import HttpError
+from holdfast.errors import SettingsError
+from holdfast.holds.authority.assigning import looks_like_email, parse_assignee
+from holdfast.holds.notify.settings import filled, toml_of
+from holdfast.holds.notify.webhook import secret_of
+from holdfast.types.ids import DEFAULT_TENANT
+from holdfast.types.terms import MANAGE, RESOLVE
+from holdfast.types.veil import veil
+
+VARIABLE: Final = "HOLDFAST_INBOUND"
+SHORTEST: Final = 16
+RIGHTS: Final = (RESOLVE, MANAGE)
+
+
+class _Way(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
+    name: str
+    secrets: tuple[str, ...]
+    tenant: str = DEFAULT_TENANT
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+
+class SlackWay(_Way, frozen=True, kw_only=True, tag="slack"):
+    """`people`: who a chat user is here; further ones are kept in the store. `teams`: only of these
+    workspaces; none: of any that has the secret."""
+
+    people: dict[str, str] = {}
+    teams: tuple[str, ...] = ()
+
+
+class WebhookWay(_Way, frozen=True, kw_only=True, tag="webhook"):
+    """`actor`: who decides by it. `rights`: what it has beyond what is assigned to it. `trusted`: it may name
+    the person who decided (`completed_by`), as a queue does in which people work."""
+
+    actor: str
+    rights: tuple[str, ...] = ()
+    trusted: bool = False
+
+
+class MailWay(_Way, frozen=True, kw_only=True, tag="mail"):
+    """`address`: where replies go, as the channel has it. `authserv_id`: of the mail server whose word on
+    SPF, DKIM and DMARC is believed; it has to take away what others claim in its name (RFC 8601, 5)."""
+
+    address: str
+    authserv_id: str
+
+
+Way = SlackWay | WebhookWay | MailWay
+W = TypeVar("W", SlackWay, WebhookWay, MailWay)
+
+
+class InboundSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`allow`: hosts that the rules of egress do not bind, for the answers to clicks."""
+
+    way: tuple[Way, ...] = ()
+    allow: tuple[str, ...] = ()
+
+    def named(self, name: str, kind: type[W]) -> W:
+        """Raises HttpError 404."""
+        for each in self.way:
+            if each.name == name and isinstance(each, kind):
+                return each
+        raise HttpError(404, "There is no such way in.", code="not_found")
+
+
+def settings_from_environment() -> InboundSettings:
+    """Those of the file that HOLDFAST_INBOUND names; none: no way in. Raises SettingsError."""
+    path = os.environ.get(VARIABLE)
+    return parse_settings(toml_of(path, f"Check {VARIABLE}."), path) if path else InboundSettings()
+
+
+def parse_settings(
+    raw: Any, source: str = "the ways in", environment: Mapping[str, str] | None = None
+) -> InboundSettings:
+    """Raises SettingsError, which names the field."""
+    given = filled(raw, os.environ if environment is None else environment, "$", source)
+    try:
+        found = msgspec.convert(given, InboundSettings)
+    except msgspec.ValidationError as error:
+        raise SettingsError(
+            f"{source}: {error}.", hint="docs/how-to/decide-over-http.md shows all fields."
+        ) from None
+    names = [(type(each), each.name) for each in found.way]
+    if len(set(names)) < len(names):
+        raise SettingsError(f"{source} has two ways of one kind and name.", hint="Give each its own name.")
+    for place, way in enumerate(found.way):
+        _check(way, f"{source}: way[{place}] ({way.name!r})")
+    return found
+
+
+def _check(way: Way, where: str) -> None:
+    if not way.name or not way.name.isascii() or not way.name.replace("-", "").replace("_", "").isalnum():
+        raise SettingsError(f"{where} needs a name of letters, digits, - and _.")
+    if not way.secrets:
+        raise SettingsError(f"{where} has no secret.", hint="Give secrets = [...].")
+    for place, secret in enumerate(way.secrets):
+        _check_secret(way, secret, f"{where}: secrets[{place}]")
+    if isinstance(way, SlackWay):
+        _check_people(way, where)
+    elif isinstance(way, WebhookWay):
+        _check_actor(way, where)
+    elif not looks_like_email(way.address) or not way.authserv_id:
+        raise SettingsError(f"{where} needs an address and an authserv_id.", hint="reply@in.example.com")
+
+
+def _check_secret(way: Way, secret: str, where: str) -> None:
+    veil.learn(secret)
+    if not isinstance(way, SlackWay):
+        secret_of(secret, where)
+    elif len(secret) < SHORTEST:
+        raise SettingsError(f"{where} is not a signing secret of Slack.", hint="Copy it from the app's page.")
+
+
+def _check_people(way: SlackWay, where: str) -> None:
+    for chat, person in way.people.items():
+        if parse_assignee(person).type != "user" or not person.startswith("user:"):
+            raise SettingsError(f"{where}: people.{chat} is no person.", hint="Write user:dana@acme.")
+
+
+def _check_actor(way: WebhookWay, where: str) -> None:
+    if not way.actor.startswith(("service:", "user:")) or way.actor.endswith(":"):
+        raise SettingsError(f"{where}: actor {way.actor!r} names nobody.", hint="Write service:NAME.")
+    wrong = [right for right in way.rights if right not in RIGHTS]
+    if wrong:
+        raise SettingsError(f"{where}: rights has {wrong[0]!r}.", hint=f"There are {', '.join(RIGHTS)}.")

@@ -1,0 +1,212 @@
+"""Clicks in Slack (section 3, rule 4): the signature over the raw bytes, then who clicked, then whether they
+may. It is answered within three seconds; how it ended is told in the place of the card.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+
+from holdfast.api.inbound.settings import SlackWay
+from holdfast.api.problems import HttpError
+from holdfast.errors import (
+    ConflictError,
+    HoldDecidedError,
+    HoldfastError,
+    HoldNotFoundError,
+    LinkInvalidError,
+    NotAssignedError,
+    StoreError,
+)
+from holdfast.holds.acts.answers import Submission
+from holdfast.holds.acts.resolving import Terms, resolve
+from holdfast.holds.egress import Egress
+from holdfast.holds.looking.wording import outcome_of, title_of
+from holdfast.holds.notify.escaping import for_slack, one_line
+from holdfast.holds.notify.posting import post
+from holdfast.holds.notify.slack import ACTION, Click
+from holdfast.holds.service import HoldService
+from holdfast.store.holding import Documents
+from holdfast.telemetry import log
+from holdfast.types.document import Document
+from holdfast.types.hold import HoldRow
+from holdfast.types.ids import HoldId
+from holdfast.types.terms import Actor
+
+SKEW: Final = 300  # seconds
+PATIENCE: Final = 2.0
+"""Seconds that a decision may take before Slack is answered; it goes on."""
+ANSWERS: Final = "hooks.slack.com"
+CHAT_USER: Final = "chat_user"
+
+
+class _User(msgspec.Struct):
+    id: str = ""
+
+
+class _Team(msgspec.Struct):
+    id: str = ""
+
+
+class _Action(msgspec.Struct):
+    action_id: str = ""
+    value: str = ""
+    action_ts: str = ""
+
+
+class Payload(msgspec.Struct):
+    """What we read of what Slack sends."""
+
+    type: str = ""
+    user: _User = msgspec.field(default_factory=_User)
+    team: _Team | None = None
+    actions: list[_Action] = []
+    response_url: str = ""
+
+
+def demand_signed(headers: Mapping[str, str], body: bytes, way: SlackWay, now: int) -> None:
+    """Over the bytes as they came, before any of them is read; `now` in seconds. Raises HttpError 401."""
+    stamp = headers.get("x-slack-request-timestamp", "")
+    given = headers.get("x-slack-signature", "")
+    fresh = stamp.isascii() and stamp.isdecimal() and len(stamp) <= 15 and abs(now - int(stamp)) <= SKEW
+    base = f"v0:{stamp}:".encode() + body
+    expected = [f"v0={hmac.new(each.encode(), base, sha256).hexdigest()}" for each in way.secrets]
+    signed = [hmac.compare_digest(each.encode(), given.encode()) for each in expected]
+    if not fresh or not any(signed):
+        raise HttpError(
+            401,
+            "This is not signed by Slack, or was signed more than five minutes ago.",
+            code="signature_invalid",
+            hint="Check the signing secret, and the clocks.",
+        )
+
+
+def payload_of(body: bytes) -> Payload:
+    """Raises HttpError 422."""
+    try:
+        text = parse_qs(body.decode(), max_num_fields=20).get("payload", ["{}"])[0]
+        return msgspec.json.decode(text, type=Payload)
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise HttpError(422, "The payload is none of Slack's.", code="invalid_input") from error
+
+
+class Clicks:
+    """What becomes of clicks. `egress`: where the outcome may be posted to."""
+
+    def __init__(self, service: HoldService, way: SlackWay, egress: Egress) -> None:
+        self.service = service
+        self.way = way
+        self.egress = egress
+
+    async def take(self, payload: Payload) -> None:
+        """Decided within two seconds, or later: whoever clicked is not told to wait."""
+        if self.way.teams and (payload.team is None or payload.team.id not in self.way.teams):
+            raise HttpError(403, "Clicks of this workspace are not taken here.", code="forbidden")
+        clicked = [each for each in payload.actions if each.action_id.startswith(f"{ACTION}:")]
+        if payload.type != "block_actions" or not clicked:
+            return
+        task = asyncio.create_task(self._decide(payload, clicked[0]))
+        _under_way.add(task)
+        task.add_done_callback(_under_way.discard)
+        await asyncio.wait({task}, timeout=PATIENCE)
+        if task.done() and (error := task.exception()) is not None:
+            raise error
+
+    async def _decide(self, payload: Payload, action: _Action) -> None:
+        """Raises StoreError: Slack says so to whoever clicked, who clicks again."""
+        try:
+            click = msgspec.json.decode(action.value, type=Click)
+        except msgspec.MsgspecError:
+            raise HttpError(422, "This button is none of ours.", code="invalid_input") from None
+        person = await self.person(payload.user.id)
+        if person is None:
+            said = f"You are not known here as {one_line(payload.user.id, 40)}. Ask whoever runs this server."
+            self._tell(payload, _only_you(said))
+            return
+        actor = Actor(id=person, tenant=self.way.tenant, channel="slack", auth_method="slack")
+        key = f"slack:{payload.user.id}:{action.action_ts}"[:200]
+        try:
+            row = await self._resolve(actor, click, key)
+        except StoreError:
+            raise
+        except HoldfastError as error:
+            self._tell(payload, await self._refused(actor, click, error))
+            return
+        self._tell(payload, self._outcome(row))
+
+    async def _resolve(self, actor: Actor, click: Click, key: str) -> HoldRow:
+        """By the same rule as anywhere: whether this person may, on what they were shown, at this moment."""
+        said = Submission(decision=click.decision, request_hash=click.request_hash)
+        terms = Terms(idempotency_key=key, epoch=click.epoch)
+        return (await resolve(self.service.office, actor, click.hold, said, terms)).row
+
+    async def _refused(self, actor: Actor, click: Click, error: HoldfastError) -> dict[str, Any]:
+        """What is over takes the card's place; anything else is between us and whoever clicked."""
+        if isinstance(error, HoldDecidedError):
+            row = await self.service.store.hold(HoldId(click.hold))
+            if row is not None and row.tenant == actor.tenant:
+                return self._outcome(row)
+        if isinstance(error, (HoldNotFoundError, NotAssignedError, LinkInvalidError, ConflictError)):
+            return _only_you(error.message)
+        return _only_you(f"{error.message} {error.hint or 'Open it to decide.'}")
+
+    def _outcome(self, row: HoldRow) -> dict[str, Any]:
+        said = outcome_of(row, self.service.office.now()) or "your vote is counted; others have to decide too"
+        text = for_slack(f"{one_line(title_of(row))}\n{said}")
+        block = {"type": "section", "text": {"type": "plain_text", "text": text, "emoji": False}}
+        return {"replace_original": True, "text": text, "blocks": [block]}
+
+    async def person(self, chat: str) -> str | None:
+        found = self.way.people.get(chat)
+        return found if found is not None else await ChatUsers(self.service.store).find(self.way, chat)
+
+    def _tell(self, payload: Payload, said: dict[str, Any]) -> None:
+        """Not waited for: the decision is made, and Slack wants its answer."""
+        if payload.response_url:
+            task = asyncio.create_task(self._post(payload.response_url, said))
+            _under_way.add(task)
+            task.add_done_callback(_under_way.discard)
+
+    async def _post(self, url: str, said: dict[str, Any]) -> None:
+        try:
+            parts = urlsplit(url)
+            host, port = parts.hostname or "", parts.port or 443
+            if host != ANSWERS and not self.egress.allows(host, port):
+                log.warning("a click was to be answered at %s, which is not Slack's", one_line(host, 80))
+                return
+            body = msgspec.json.encode(said)
+            await post(url, body, {"Content-Type": "application/json"}, egress=self.egress)
+        except (HoldfastError, OSError, TimeoutError, ValueError) as error:
+            log.warning("the outcome of a click was not told to Slack: %s", error)
+
+
+_under_way: set[asyncio.Task[None]] = set()
+
+
+def _only_you(text: str) -> dict[str, Any]:
+    return {"response_type": "ephemeral", "replace_original": False, "text": for_slack(text)}
+
+
+class ChatUsers:
+    """Who a chat user is here, kept in the store by way and chat user."""
+
+    def __init__(self, store: Documents) -> None:
+        self._store = store
+
+    async def find(self, way: SlackWay, chat: str) -> str | None:
+        kept = await self._store.document(way.tenant, CHAT_USER, f"{way.name}/{chat}")
+        return None if kept is None else msgspec.json.decode(kept.body, type=str)
+
+    async def put(self, way: SlackWay, chat: str, person: str) -> None:
+        body = msgspec.json.encode(person)
+        document = Document(tenant=way.tenant, kind=CHAT_USER, name=f"{way.name}/{chat}", body=body)
+        await self._store.put_document(document)
+
+    async def drop(self, way: SlackWay, chat: str) -> bool:
+        return await self._store.drop_document(way.tenant, CHAT_USER, f"{way.name}/{chat}")

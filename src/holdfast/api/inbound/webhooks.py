@@ -1,0 +1,168 @@
+"""Webhooks of other systems (section 3, rule 6): signed as Standard Webhooks are, taken once by their id, and
+matched to a hold by its id (`correlation_id`). What completes a hold that is over is taken without effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.api.inbound.settings import WebhookWay
+from holdfast.api.problems import HttpError
+from holdfast.errors import HoldDecidedError, HoldNotFoundError, KeyReusedError
+from holdfast.holds.notify.webhook import is_signed, secret_of
+from holdfast.holds.service import HoldService
+from holdfast.store.holding import Documents
+from holdfast.types.clock import MICROS
+from holdfast.types.document import Document
+from holdfast.types.terms import Actor
+
+SEEN: Final = "inbound_seen"
+KEPT: Final = 7 * 86_400 * MICROS
+"""For how long an id is known; senders retry for days."""
+_SWEEP: Final = 200
+
+
+class Completed(msgspec.Struct, kw_only=True):
+    """`correlation_id` or `checkpoint_id`: the hold. The answer as its body has it; `completed_by`: who."""
+
+    correlation_id: str | None = None
+    checkpoint_id: str | None = None
+    decision: str | None = None
+    resolution: str | dict[str, Any] | None = None
+    response_data: Any = None
+    comment: str | None = None
+    request_hash: str | None = None
+    completed_by: str | None = None
+
+
+class Event(msgspec.Struct, kw_only=True):
+    type: str = ""
+    tenant: str | None = None
+    data: Completed
+
+
+class WebhookTaken(msgspec.Struct, kw_only=True):
+    """`outcome`: resolved, voted (others have to decide too), already_decided, duplicate or ignored."""
+
+    outcome: str
+    checkpoint_id: str | None = None
+    status: str | None = None
+
+
+def demand_signed(headers: Mapping[str, str], body: bytes, secrets: Sequence[str], now: int) -> str:
+    """The id of the message. `now`: seconds. Raises HttpError 401."""
+    keys = [secret_of(each, "a secret") for each in secrets]
+    name = headers.get("webhook-id", "")
+    if not 0 < len(name) <= 200 or not is_signed(dict(headers), body, keys, now):
+        raise HttpError(
+            401,
+            "This is not signed with a secret that is known here, or was more than five minutes ago.",
+            code="signature_invalid",
+            hint="See standardwebhooks.com for webhook-id, webhook-timestamp and webhook-signature.",
+        )
+    return name
+
+
+def event_in(body: bytes) -> Event:
+    try:
+        return msgspec.json.decode(body, type=Event)
+    except msgspec.ValidationError as error:
+        raise HttpError(422, f"The event does not fit: {error}.", code="invalid_input") from error
+    except msgspec.DecodeError as error:
+        raise HttpError(400, f"The body is no JSON: {error}.", code="not_json") from error
+
+
+class Completions:
+    def __init__(self, service: HoldService, way: WebhookWay) -> None:
+        self.service = service
+        self.way = way
+        self.seen = Seen(service.store, way)
+
+    async def take(self, message: str, body: bytes) -> WebhookTaken:
+        """Raises what `resolve` raises for an answer that does not fit: the hold stays open (QB-8)."""
+        if await self.seen.knows(message, body, self.service.office.now()):
+            return WebhookTaken(outcome="duplicate")
+        event = event_in(body)
+        done = await self._complete(message, event)
+        # Written last: a crash in between brings the same message again, and the hold knows its key.
+        await self.seen.note(message, body, self.service.office.now())
+        return done
+
+    async def _complete(self, message: str, event: Event) -> WebhookTaken:
+        said = event.data
+        hold = said.correlation_id or said.checkpoint_id
+        if hold is None or event.tenant not in (None, self.way.tenant):
+            return WebhookTaken(outcome="ignored")
+        names = ("decision", "resolution", "response_data", "comment", "request_hash")
+        body = {name: value for name in names if (value := getattr(said, name)) is not None}
+        try:
+            done = await self.service.resolve(
+                self._actor(said), hold, body, idempotency_key=f"webhook:{message}"[:255]
+            )
+        except HoldNotFoundError:
+            # Never ours, or another tenant's: nothing is touched (QB-5, QB-7).
+            return WebhookTaken(outcome="ignored")
+        except HoldDecidedError as error:
+            return WebhookTaken(
+                outcome="already_decided", checkpoint_id=hold, status=str(error.facts.get("status"))
+            )
+        outcome = "resolved" if done.row.resolution is not None else "voted"
+        return WebhookTaken(outcome=outcome, checkpoint_id=hold, status=str(done.row.status))
+
+    def _actor(self, said: Completed) -> Actor:
+        """Whoever completed it, where this sender may say so; their own name else."""
+        named = said.completed_by if self.way.trusted else None
+        if named is not None and not named.startswith("user:"):
+            raise HttpError(422, "completed_by is no person.", code="invalid_input", hint="user:dana@acme")
+        return Actor(
+            id=named or self.way.actor,
+            tenant=self.way.tenant,
+            rights=frozenset(self.way.rights),
+            channel="queue",
+            auth_method="webhook",
+        )
+
+
+class Seen:
+    """The ids of messages that were taken, with a digest of each, for a week."""
+
+    def __init__(self, store: Documents, way: WebhookWay) -> None:
+        self._store = store
+        self._way = way
+
+    async def knows(self, message: str, body: bytes, now: int) -> bool:
+        """Raises KeyReusedError for an id under which something else came before."""
+        kept = await self._store.document(self._way.tenant, SEEN, self._name(message))
+        if kept is None or kept.updated_at + KEPT < now:
+            return False
+        if kept.body != _digest(body):
+            raise KeyReusedError(
+                "another message came under this webhook-id.", hint="Give each message an id of its own."
+            )
+        return True
+
+    async def note(self, message: str, body: bytes, now: int) -> None:
+        name = self._name(message)
+        document = Document(tenant=self._way.tenant, kind=SEEN, name=name, body=_digest(body))
+        await self._store.put_document(document)
+        if name.endswith("00"):  # one in 256: what is old goes on the way
+            await self._sweep(now)
+
+    async def _sweep(self, now: int) -> None:
+        after = ""
+        while page := await self._store.documents(self._way.tenant, SEEN, after=after, limit=_SWEEP):
+            for each in page:
+                if each.updated_at + KEPT < now:
+                    await self._store.drop_document(self._way.tenant, SEEN, each.name)
+            after = page[-1].name
+
+    def _name(self, message: str) -> str:
+        return f"{self._way.name}/{sha256(message.encode()).hexdigest()}"
+
+
+def _digest(body: bytes) -> bytes:
+    return msgspec.json.encode(sha256(body).hexdigest())

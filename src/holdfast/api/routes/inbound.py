@@ -1,0 +1,101 @@
+"""Ways in: what other systems send here, each signed with a secret of its own."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from holdfast.api.auth.principal import Access, Right
+from holdfast.api.inbound.mail import MailTaken, Replies
+from holdfast.api.inbound.settings import InboundSettings, MailWay, SlackWay, WebhookWay
+from holdfast.api.inbound.slack import ChatUsers, Clicks, payload_of
+from holdfast.api.inbound.slack import demand_signed as demand_slack
+from holdfast.api.inbound.webhooks import Completions, WebhookTaken, demand_signed
+from holdfast.api.problems import HttpError
+from holdfast.api.routing import Call, Routes
+from holdfast.errors import AnswerInvalidError, ConflictError, ForbiddenError, InputError, NotFoundError
+from holdfast.holds.authority.assigning import parse_assignee
+from holdfast.holds.egress import Egress
+from holdfast.types.clock import MICROS
+
+routes = Routes("inbound")
+
+SIGNED = (NotFoundError, InputError)
+
+
+@routes.post(
+    "/inbound/slack/{way}",
+    needs=Access.public,
+    raises=SIGNED,
+    media=("application/x-www-form-urlencoded",),
+)
+async def take_click(call: Call, way: str, body: bytes) -> None:
+    """A click in Slack: the request URL of the app's interactivity. Signed by Slack (`X-Slack-Signature`)."""
+    found = _settings(call).named(way, SlackWay)
+    service = await call.holds()
+    demand_slack(call.request.headers, body, found, service.office.now() // MICROS)
+    await Clicks(service, found, Egress(allow=_settings(call).allow)).take(payload_of(body))
+
+
+@routes.post(
+    "/inbound/webhooks/{way}",
+    needs=Access.public,
+    raises=(*SIGNED, ForbiddenError, ConflictError, AnswerInvalidError),
+    media=("application/json",),
+)
+async def take_webhook(call: Call, way: str, body: bytes) -> WebhookTaken:
+    """Another system has the answer to a hold: `{"data": {"correlation_id", "decision", ...}}`.
+
+    Signed as Standard Webhooks are. The same message again changes nothing and is answered with 200."""
+    found = _settings(call).named(way, WebhookWay)
+    service = await call.holds()
+    now = service.office.now() // MICROS
+    message = demand_signed(call.request.headers, body, found.secrets, now)
+    return await Completions(service, found).take(message, body)
+
+
+@routes.post("/inbound/mail/{way}", needs=Access.public, raises=SIGNED, media=("message/rfc822",))
+async def take_mail(call: Call, way: str, body: bytes) -> MailTaken:
+    """A reply to a mail, whole, as the mail server took it, with its Authentication-Results.
+
+    Signed as Standard Webhooks are, by whatever hands it over."""
+    found = _settings(call).named(way, MailWay)
+    service = await call.holds()
+    demand_signed(call.request.headers, body, found.secrets, service.office.now() // MICROS)
+    deliverer = (await call.runs()).runtime.deliverer
+    channels = None if deliverer is None else deliverer.channels
+    return await Replies(service, found, channels).take(body)
+
+
+class ChatPerson(msgspec.Struct, kw_only=True):
+    """As whom this chat user decides: `user:dana@acme`."""
+
+    person: Annotated[str, msgspec.Meta(min_length=6, max_length=200, pattern="^user:.")]
+
+
+@routes.put("/inbound/slack/{way}/people/{chat}", needs=Right.manage, raises=(InputError, NotFoundError))
+async def set_chat_person(call: Call, way: str, chat: str, body: ChatPerson) -> None:
+    """Who a chat user is here."""
+    if parse_assignee(body.person).type != "user":
+        raise InputError(f"{body.person!r} is no person.", hint="Write user:dana@acme.")
+    await ChatUsers(await call.house.open()).put(_own(call, way), chat, body.person)
+
+
+@routes.delete("/inbound/slack/{way}/people/{chat}", needs=Right.manage, raises=(NotFoundError,))
+async def drop_chat_person(call: Call, way: str, chat: str) -> None:
+    """This chat user decides nothing any more."""
+    if not await ChatUsers(await call.house.open()).drop(_own(call, way), chat):
+        raise HttpError(404, "This chat user is nobody here.", code="not_found")
+
+
+def _own(call: Call, way: str) -> SlackWay:
+    """A way of the caller's own tenant; another's is not there."""
+    found = _settings(call).named(way, SlackWay)
+    if found.tenant != call.tenant:
+        raise HttpError(404, "There is no such way in.", code="not_found")
+    return found
+
+
+def _settings(call: Call) -> InboundSettings:
+    return call.settings.inbound

@@ -71,11 +71,11 @@ async def test_file_of_a_newer_form_is_refused_and_nothing_changes(
     bare_house: Holdfast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(parcel, "VERSION", 3)
+        patched.setattr(parcel, "VERSION", 9)
         patched.setattr(parcel, "__version__", "9.1")
         data = await a_file()
     service = await bare_house.service()
-    with pytest.raises(SchemaTooNewError, match=r"form 3 \(written by Holdfast 9\.1\)"):
+    with pytest.raises(SchemaTooNewError, match=r"form 9 \(written by Holdfast 9\.1\)"):
         await service.import_run(data)
     assert await contents(service) == NOTHING
 

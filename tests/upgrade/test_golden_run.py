@@ -30,6 +30,8 @@ async def test_exported_run_of_any_released_form_is_read_without_its_code(path: 
         (hold,) = await service.holds(row.id)
         assert hold.prompt == "Refund 250 to c-9?"
         assert [event.number for event in await service.events(row.id)] == list(range(1, row.event_seq + 1))
+        deaths = [death.worker for death in await service.store.deaths(row.id)]
+        assert deaths == (["worker-1", "worker-3"] if path.stem == "form3" else [])
         # What was decided then is decided today.
         found = await service.replay(row.id)
         assert found.same, found.difference

@@ -22,6 +22,7 @@ from holdfast.checkpoint.encrypt import header_of
 from holdfast.errors import CheckpointCorruptError, InputError, SchemaTooNewError
 from holdfast.store.base import RunHistory, RunRow
 from holdfast.types.event import EventRow
+from holdfast.types.fleet import Death
 from holdfast.types.hold import HoldRow
 from holdfast.types.record import Record
 from holdfast.types.sealed import is_encrypted
@@ -29,18 +30,19 @@ from holdfast.types.status import RunStatus
 
 # As with PNG: a transfer that meddles with line ends or the eighth bit is noticed in the first bytes.
 MAGIC = b"\x89HFRUN\r\n"
-VERSION = 2
+VERSION = 3
 
 _LENGTH = 8
 _DIGEST = 32
-_RUN, _GRAPH, _RECORD, _EVENT, _HOLD, _LATE, _BLOB, _CLOSED, _WRITER, _END = b"rgjehlbcwz"
+_RUN, _GRAPH, _RECORD, _EVENT, _HOLD, _LATE, _BLOB, _CLOSED, _WRITER, _DEATH, _END = b"rgjehlbcwdz"
 _NAMES = {
     _WRITER: "writer", _CLOSED: "encrypted blob",
     _RUN: "run", _GRAPH: "graph", _RECORD: "record", _EVENT: "event", _HOLD: "hold", _LATE: "late report",
-    _BLOB: "blob", _END: "end",
+    _BLOB: "blob", _DEATH: "death", _END: "end",
 }  # fmt: skip
 _TYPES: dict[int, Any] = {
     _RUN: RunRow, _RECORD: Record, _EVENT: EventRow, _HOLD: HoldRow, _LATE: tuple[int, bytes],
+    _DEATH: Death,
 }  # fmt: skip
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -98,7 +100,8 @@ def wrap(parcel: Parcel, *, form: int | None = None) -> bytes:
     if chosen > 1:
         _add(out, _WRITER, __version__.encode())
     for kind, content in _contents(parcel):
-        _add(out, kind, content)
+        if kind != _DEATH or chosen > 2:
+            _add(out, kind, content)
     _add(out, _END, sha256(out).digest())
     return bytes(out)
 
@@ -113,6 +116,7 @@ def _contents(parcel: Parcel) -> Iterator[tuple[int, bytes]]:
         (_EVENT, history.events),
         (_HOLD, history.holds),
         (_LATE, history.late),
+        (_DEATH, history.deaths),
     )
     for kind, found in rows:
         for row in found:
@@ -176,6 +180,7 @@ def _parcel(parts: dict[int, list[Any]]) -> Parcel:
         holds=_of_run(parts[_RUN][0], parts[_HOLD]),
         late=parts[_LATE],
         blobs=[address for address, _ in blobs],
+        deaths=parts[_DEATH],
     )
     writer = "".join(part.decode(errors="replace") for part in parts[_WRITER][:1])
     graph, *older = parts[_GRAPH]

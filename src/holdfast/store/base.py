@@ -21,6 +21,7 @@ from holdfast.store.fleet import Fleet
 from holdfast.store.holding import Audit, Documents, Holds, Outbox
 from holdfast.types.durability import Durability
 from holdfast.types.event import EventRow
+from holdfast.types.fleet import Death
 from holdfast.types.gate import Gate
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId
@@ -119,6 +120,7 @@ class RunHistory(msgspec.Struct, frozen=True, kw_only=True):
     holds: list[HoldRow]
     late: list[tuple[int, bytes]]
     blobs: list[bytes]  # the digests that the run refers to
+    deaths: list[Death] = []
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -135,7 +137,7 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     version: str | None = None
     created_after: int | None = None
     created_before: int | None = None
-    dead: bool | None = None
+    dead: bool | None = None  # and not imported: nobody can deal with those here
 
 
 class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -59,7 +59,7 @@ class FleetFigures(msgspec.Struct, frozen=True, kw_only=True):
 
     at: int
     lanes: list[LaneFigures]
-    statuses: dict[str, int]  # live runs only
+    statuses: dict[str, int]  # live runs only, and none that was imported to be read
     dead: int  # runs given up because they killed their workers
     holds: list[tuple[int, int]]  # (age below, in microseconds; 0: older than all), how many are pending
     oldest_hold: int

@@ -59,7 +59,7 @@ class Fleet(Holding, Gating):
                 if row.status is HoldStatus.pending and not row.read_only
             ]
             buckets = Counter(bisect_right(ages, now - at) for at in asked)
-            runs = self._keys.values()
+            runs = [run for run in self._keys.values() if not run.read_only]
             states = Counter(message.state for message in self._outbox.values())
             return FleetFigures(
                 at=now,

@@ -33,6 +33,7 @@ class Adopting(Settling):
                 holds=sorted(holds, key=_asked_at),
                 late=list(found.late),
                 blobs=sorted(found.blobs),
+                deaths=list(found.deaths),
             )
 
     async def adopt(self, history: RunHistory) -> tuple[RunRow, bool]:
@@ -73,6 +74,8 @@ class Adopting(Settling):
             error=row.error,
             read_only=True,
             migrated=row.migrated,
+            dead=row.dead,
+            deaths=list(history.deaths),
             gate=row.gate,
             records=[_copy(record) for record in history.records],
             events=list(history.events),

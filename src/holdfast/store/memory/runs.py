@@ -295,7 +295,7 @@ def _matches(run: Run, where: RunFilter) -> bool:
         and (where.flow is None or where.flow == new.flow)
         and (where.thread is None or where.thread == new.thread)
         and (where.version is None or where.version == new.version)
-        and (where.dead is None or where.dead is run.dead)
+        and (where.dead is None or where.dead is (run.dead and not run.read_only))
         and (where.created_after is None or new.created_at > where.created_after)
         and (where.created_before is None or new.created_at < where.created_before)
     )

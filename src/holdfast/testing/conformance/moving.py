@@ -82,6 +82,30 @@ class MovingSuite:
         assert await kit.store.list_runs(RunFilter(thread="t-1"), after=None, limit=9) == [row]
         assert await kit.all_told() == [], "it did not happen here"
 
+    @pytest.mark.covers("FLEET-WORK-11", "FLEET-OPS-01")
+    async def test_deaths_come_along_and_nobody_here_has_to_deal_with_them(self, kit: StoreKit) -> None:
+        lease = await kit.claimed()
+        await kit.taken_over(lease)
+        kit.clock.advance(seconds=61)
+        await kit.store.reclaim(limit=9, max_recoveries=1)
+        history = await kit.store.history(lease.run)
+        assert history is not None
+        assert [death.worker for death in history.deaths] == ["worker-1", "worker-2"]
+        assert (await kit.store.figures(ages=())).dead == 1
+        assert await kit.store.delete_run(lease.run)
+        row, _ = await kit.store.adopt(history)
+        assert row.dead
+        assert await kit.store.deaths(row.id) == history.deaths
+        assert (await kit.store.figures(ages=())).dead == 0
+        for dead, found in ((True, []), (False, [row]), (None, [row])):
+            assert await kit.store.list_runs(RunFilter(dead=dead), after=None, limit=9) == found
+
+    @pytest.mark.covers("FLEET-OPS-01")
+    async def test_adopted_run_is_no_live_one(self, kit: StoreKit) -> None:
+        row, _ = await kit.store.adopt(await moved(kit))
+        assert row.status is RunStatus.pending_input
+        assert (await kit.store.figures(ages=())).statuses == {}
+
     async def test_adopted_run_is_the_same_when_adopted_twice(self, kit: StoreKit) -> None:
         history = await moved(kit)
         row, _ = await kit.store.adopt(history)

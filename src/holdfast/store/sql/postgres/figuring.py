@@ -23,7 +23,8 @@ WHERE worker IS NULL AND ready_at IS NOT NULL AND ready_at <= ?::bigint AND gate
 GROUP BY lane, gate, starts ORDER BY count(*) DESC LIMIT ?"""
 _STATUSES = """
 SELECT status, count(*) FROM @runs
-WHERE status IN ('pending', 'running', 'waiting', 'pending_input', 'resumable') GROUP BY status"""
+WHERE status IN ('pending', 'running', 'waiting', 'pending_input', 'resumable') AND NOT read_only
+GROUP BY status"""
 # Tenant by tenant in the index; how old each is stands there too.
 _HOLDS = """
 SELECT width_bucket(?::bigint - created_at, ?::bigint[]) AS age, count(*), min(created_at) FROM @holds
@@ -31,7 +32,7 @@ WHERE status = 'pending' AND NOT read_only GROUP BY age"""
 _REST = """
 SELECT (SELECT min(fire_at) FROM @timers),
        (SELECT min(next_at) FROM @schedules WHERE next_at IS NOT NULL),
-       (SELECT count(*) FROM @runs WHERE dead),
+       (SELECT count(*) FROM @runs WHERE dead AND NOT read_only),
        (SELECT count(*) FROM @outbox WHERE state = 'waiting'),
        (SELECT count(*) FROM @outbox WHERE state = 'dead')"""
 

@@ -6,7 +6,7 @@ import msgspec
 
 from holdfast.errors import BlobMissingError, ConflictError
 from holdfast.store.base import RunHistory, RunRow
-from holdfast.store.sql.postgres import holds, inbox, journal
+from holdfast.store.sql.postgres import holds, inbox, journal, reclaim
 from holdfast.store.sql.postgres.connect import Conn
 from holdfast.store.sql.postgres.holds import OWN, column
 from holdfast.store.sql.postgres.runs import FIELDS, get
@@ -45,6 +45,7 @@ async def history(conn: Conn, run: RunId) -> RunHistory | None:
         holds=await holds.of_run(conn, run, None, None, None),
         late=await inbox.late_reports(conn, run),
         blobs=[digest for (digest,) in await conn.rows(_BLOBS, found.key)],
+        deaths=await reclaim.deaths(conn, run),
     )
 
 
@@ -58,6 +59,7 @@ async def adopt(conn: Conn, history: RunHistory) -> tuple[RunRow, bool]:
         await conn.many(_PUT_EVENT, [(key << 32 | e.number, e.at, e.type, e.payload) for e in history.events])
         await conn.many(_PUT_HOLD, [_hold_values(key, hold) for hold in history.holds])
         await conn.many(_PUT_LATE, [(key, seq, payload) for seq, payload in history.late])
+        await conn.many(reclaim.BURY, [reclaim.values(key, death) for death in history.deaths])
     adopted = await get(conn, history.run.id)
     assert adopted is not None
     return adopted, key is not None

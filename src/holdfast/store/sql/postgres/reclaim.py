@@ -24,7 +24,7 @@ _DONE_SINCE = f"""
 SELECT 1 FROM @journal WHERE key > (
     SELECT run_key << 32 | head FROM @deaths WHERE run_key = ? ORDER BY term DESC LIMIT 1)
 AND key <= ?::bigint << 32 | 4294967295 AND kind IN ({", ".join(f"{kind:d}" for kind in PROGRESS)}) LIMIT 1"""
-_BURY = f"INSERT INTO @deaths (run_key, {', '.join(_FIELDS)}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+BURY = f"INSERT INTO @deaths (run_key, {', '.join(_FIELDS)}) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _LAST = f"SELECT {_DEATH} FROM @deaths AS deaths WHERE run_key = ? ORDER BY term DESC LIMIT ?"
 _OF_RUN = f"""
 SELECT {_DEATH} FROM @deaths AS deaths JOIN @runs AS runs ON runs.key = deaths.run_key
@@ -63,7 +63,7 @@ async def _mourn(conn: Conn, key: int, recoveries: int, death: Death, bound: int
     """What is to be told of it."""
     done = await conn.row(_DONE_SINCE, key, key) is not None
     recoveries = 1 if done else recoveries + 1
-    await conn.run(_BURY, key, *(getattr(death, name) for name in _FIELDS))
+    await conn.run(BURY, *values(key, death))
     if recoveries <= bound:
         ready_at = death.at + pause(recoveries, backoff)
         await conn.run(_FREE, recoveries, ready_at, death.at, key)
@@ -78,5 +78,10 @@ async def deaths(conn: Conn, run: RunId) -> list[Death]:
     return _deaths(await conn.rows(_OF_RUN, run))
 
 
+def values(key: int, death: Death) -> tuple[object, ...]:
+    """For BURY."""
+    return key, *(getattr(death, name) for name in _FIELDS)
+
+
 def _deaths(found: Sequence[Row]) -> list[Death]:
-    return [Death(**dict(zip(_FIELDS, values, strict=True))) for values in found]
+    return [Death(**dict(zip(_FIELDS, kept, strict=True))) for kept in found]

@@ -6,7 +6,7 @@ import msgspec
 
 from holdfast.errors import BlobMissingError, ConflictError
 from holdfast.store.base import RunHistory, RunRow
-from holdfast.store.sql.sqlite import holds, inbox, journal
+from holdfast.store.sql.sqlite import holds, inbox, journal, reclaim
 from holdfast.store.sql.sqlite.connect import Cursor, row, rows
 from holdfast.store.sql.sqlite.holds import OWN
 from holdfast.store.sql.sqlite.run_holds import column
@@ -43,6 +43,7 @@ def history(cur: Cursor, run: RunId) -> RunHistory | None:
         holds=holds.of_run(cur, run, None, None, _ALL),
         late=inbox.late_reports(cur, run),
         blobs=[digest for (digest,) in rows(cur, _BLOBS, (found.key,))],
+        deaths=reclaim.deaths(cur, run),
     )
 
 
@@ -57,6 +58,7 @@ def adopt(cur: Cursor, _now: int, history: RunHistory) -> tuple[RunRow, bool]:
     cur.executemany(_PUT_EVENT, [(key << 32 | e.number, e.at, e.type, e.payload) for e in history.events])
     cur.executemany(_PUT_HOLD, [_hold_values(key, hold) for hold in history.holds])
     cur.executemany(_PUT_LATE, [(key, seq, payload) for seq, payload in history.late])
+    cur.executemany(reclaim.BURY, [reclaim.values(key, death) for death in history.deaths])
     adopted = get(cur, history.run.id)
     assert adopted is not None
     return adopted, True

@@ -23,7 +23,7 @@ _DONE_SINCE = f"""
 SELECT 1 FROM journal WHERE key > (
     SELECT run_key << 32 | head FROM deaths WHERE run_key = ?1 ORDER BY term DESC LIMIT 1)
 AND key <= ?1 << 32 | 4294967295 AND kind IN ({", ".join(f"{kind:d}" for kind in PROGRESS)}) LIMIT 1"""
-_BURY = f"INSERT INTO deaths (run_key, {', '.join(_FIELDS)}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+BURY = f"INSERT INTO deaths (run_key, {', '.join(_FIELDS)}) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _LAST = f"SELECT {_DEATH} FROM deaths WHERE run_key = ? ORDER BY term DESC LIMIT ?"
 _OF_RUN = f"""
 SELECT {_DEATH} FROM deaths JOIN runs ON runs.key = deaths.run_key WHERE runs.id = ? ORDER BY deaths.term"""
@@ -59,7 +59,7 @@ def reclaim(cur: Cursor, now: int, limit: int, max_recoveries: int, backoff: int
 def _mourn(cur: Cursor, key: int, recoveries: int, death: Death, bound: int, backoff: int) -> None:
     done = row(cur, _DONE_SINCE, (key,)) is not None
     recoveries = 1 if done else recoveries + 1
-    cur.execute(_BURY, (key, *(getattr(death, name) for name in _FIELDS)))
+    cur.execute(BURY, values(key, death))
     if recoveries <= bound:
         ready_at = death.at + pause(recoveries, backoff)
         cur.execute(_FREE, (recoveries, ready_at, death.at, key))
@@ -75,5 +75,10 @@ def deaths(cur: Cursor, run: RunId) -> list[Death]:
     return _deaths(rows(cur, _OF_RUN, (run,)))
 
 
+def values(key: int, death: Death) -> tuple[object, ...]:
+    """For BURY."""
+    return key, *(getattr(death, name) for name in _FIELDS)
+
+
 def _deaths(found: Sequence[Row]) -> list[Death]:
-    return [Death(**dict(zip(_FIELDS, values, strict=True))) for values in found]
+    return [Death(**dict(zip(_FIELDS, kept, strict=True))) for kept in found]

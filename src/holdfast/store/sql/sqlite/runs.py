@@ -155,7 +155,7 @@ def listing(where: RunFilter, after: tuple[int, int] | None) -> tuple[str, list[
     if where.status:
         conditions.append((f"status IN ({', '.join('?' * len(where.status))})", where.status))
     if where.dead is not None:
-        conditions.append(("dead" if where.dead else "NOT dead", ()))
+        conditions.append(("dead AND NOT read_only" if where.dead else "(NOT dead OR read_only)", ()))
     if where.created_after is not None:
         conditions.append(("created_at > ?", (where.created_after,)))
     if where.created_before is not None:

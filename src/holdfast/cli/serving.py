@@ -6,11 +6,13 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable
 from logging import WARNING, getLogger
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from holdfast.api.app import ApiSettings
+from holdfast.api.auth.settings import read_sign_in
 from holdfast.api.front import Front, Standing
 from holdfast.api.serving import Serving
 from holdfast.app.flow import Flow
@@ -42,6 +44,10 @@ class Serve(msgspec.Struct, frozen=True, kw_only=True):
     terms: Terms = Terms()
     store: str | None = None
     origins: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    sign_in: str | None = None
+    roots: tuple[str, ...] = ()
+    allow_code: bool = False
     drain: float = 10.0
     json: bool = False
 
@@ -66,9 +72,19 @@ async def _serve(wanted: Serve) -> Exit:
         for flow in flows:
             house.carry(flow.program())
         worker = _worker(house, flows, wanted, options) if wanted.worker else None
-        door = Door(house, host=wanted.host, settings=ApiSettings(origins=wanted.origins))
+        sign_in = read_sign_in(wanted.sign_in) if wanted.sign_in else None
+        door = Door(house, host=wanted.host, settings=_settings(wanted), sign_in=sign_in)
         await Server(house, door, worker, wanted).live(carried)
     return Exit.ok
+
+
+def _settings(wanted: Serve) -> ApiSettings:
+    return ApiSettings(
+        origins=wanted.origins,
+        hosts=wanted.hosts,
+        roots=tuple(Path(each) for each in wanted.roots),
+        allow_code=wanted.allow_code,
+    )
 
 
 def _worker(house: Holdfast, flows: list[Flow], wanted: Serve, options: dict[str, Any]) -> Worker:

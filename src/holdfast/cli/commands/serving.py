@@ -41,6 +41,21 @@ def serve(
         list[str] | None,
         typer.Option(help="Pages of this origin may call it (CORS); may be repeated", metavar="URL"),
     ] = None,
+    hosts: Annotated[
+        list[str] | None,
+        typer.Option(help="It answers to this name only, or to *.NAME; may be repeated", metavar="NAME"),
+    ] = None,
+    sign_in: Annotated[
+        Text,
+        typer.Option(help="How people sign in, a TOML file; else HOLDFAST_SIGN_IN", metavar="FILE"),
+    ] = None,
+    root: Annotated[
+        list[str] | None,
+        typer.Option(help="Flows may be named as files of this folder; may be repeated", metavar="FOLDER"),
+    ] = None,
+    allow_code: Annotated[
+        bool, typer.Option("--allow-code", help="Documents that are sent may run shell tools and import code")
+    ] = False,
     drain: Annotated[
         float, typer.Option(help="Seconds that requests have to end when it stops", min=0)
     ] = 10.0,
@@ -66,6 +81,10 @@ def serve(
         terms=Terms(name=name, lease=lease, metrics=metrics),
         store=store,
         origins=tuple(origin or ()),
+        hosts=tuple(hosts or ()),
+        sign_in=sign_in,
+        roots=tuple(root or ()),
+        allow_code=allow_code,
         drain=drain,
         json=json,
     )

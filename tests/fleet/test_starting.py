@@ -90,3 +90,18 @@ def test_command_says_in_one_sentence_that_its_store_is_away(tmp_path: Path) -> 
     assert "Traceback" not in done.stderr
     assert "geheim" not in done.stderr
     assert done.stdout == ""
+
+
+@pytest.mark.covers("FLEET-WORK-07")
+def test_worker_that_waits_for_its_store_ends_when_it_is_told_to(cluster: Cluster, tmp_path: Path) -> None:
+    """By itself, and not by the signal: the first process of a container would not die of it."""
+    command = holdfast(tmp_path, "worker", "hello.py", "--store", cluster.address)
+    worker = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    try:
+        assert worker.stderr is not None
+        assert "not ready: the store does not answer yet" in worker.stderr.readline()
+        worker.terminate()
+        _, said = worker.communicate(timeout=20)
+    finally:
+        worker.kill()
+    assert (worker.returncode, "Stopped before" in said, "Traceback" in said) == (0, True, False)

@@ -123,9 +123,8 @@ async def _work(
         worker = Worker(*flows, on=house, lanes=lanes, concurrency=concurrency, **options)
         if until_idle:
             await house.open()
-        else:
-            await open_answering(house, worker.probe)
-            await worker.arrive()
+        elif not await _arrive(house, worker):
+            return Exit.ok
         for spec, flow in carried:
             remember_source(store, flow.program().version, address_in(spec, flow))
         if json:
@@ -135,6 +134,28 @@ async def _work(
             note(_greeting(flows, lanes))
         await _live(worker, until_idle=until_idle)
     return Exit.ok
+
+
+async def _arrive(house: Holdfast, worker: Worker) -> bool:
+    """False: it was told to stop while it waited for its store, or for its name. The first process of a
+    container does not die of SIGTERM by itself."""
+
+    async def arriving() -> None:
+        await open_answering(house, worker.probe)
+        await worker.arrive()
+
+    def stop() -> None:
+        task.cancel()
+
+    task = asyncio.ensure_future(arriving())
+    with Signals(stop):
+        await asyncio.wait([task])
+    if task.cancelled():
+        note("Stopped before it had begun to work.")
+        await worker.close()
+        return False
+    await task
+    return True
 
 
 async def open_answering(

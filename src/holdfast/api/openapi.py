@@ -31,6 +31,7 @@ def document(routes: Iterable[Route], *, title: str = "Holdfast") -> dict[str, A
     for route in shown:
         path = _TYPED.sub(r"{\1}", route.path)
         paths.setdefault(path, {})[route.method.lower()] = _operation(route, schemas)
+    _link(shown, paths)
     return {
         "openapi": "3.1.0",
         "info": {"title": title, "version": __version__, "license": {"name": "Apache-2.0"}},
@@ -44,6 +45,19 @@ def document(routes: Iterable[Route], *, title: str = "Holdfast") -> dict[str, A
             },
         },
     }
+
+
+def _link(routes: list[Route], paths: dict[str, Any]) -> None:
+    """From an answer that makes something to all that can be done with it."""
+    for route in routes:
+        if not route.makes:
+            continue
+        said = paths[route.path][route.method.lower()]["responses"][str(route.status)]
+        said["links"] = {
+            other.name: {"operationId": other.name, "parameters": {route.makes: "$response.body#/id"}}
+            for other in routes
+            if route.makes in other.params
+        }
 
 
 def _is_json(each: Any) -> bool:

@@ -140,6 +140,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     raises: tuple[type[HoldfastError], ...]
     more: tuple[int, ...] = ()  # further statuses of the same answer
     media: tuple[str, ...] = ()  # of an answer that is not JSON, or of a body of bytes
+    makes: str = ""  # the path parameter of other routes that its answer's `id` fills
     hidden: bool = False  # another name of a route that is described already
 
 
@@ -177,15 +178,17 @@ class Routes:
         raises: tuple[type[HoldfastError], ...] = (),
         more: tuple[int, ...] = (),
         media: tuple[str, ...] = (),
+        makes: str = "",
         also: tuple[str, ...] = (),
     ) -> Callable[[Handler], Handler]:
         """`also`: further paths that answer the same, whole ones, which the OpenAPI document leaves out.
-        `more`: statuses beside `status` that it answers with when all is well. `media`: what a file is."""
+        `more`: statuses beside `status` that it answers with when all is well. `media`: what a file is.
+        `makes`: what it makes, by the name that paths have for it: the OpenAPI document links to those."""
 
         def declare(handler: Handler) -> Handler:
             whole = f"{self.prefix}{path}"
             first = _declared(method, whole, self.tag, needs, status, raises, handler)
-            first = msgspec.structs.replace(first, more=more, media=media)
+            first = msgspec.structs.replace(first, more=more, media=media, makes=makes)
             self.found.append(first)
             for place in (*(f"{alias}{path}" for alias in self.aliases), *also):
                 self.found.append(msgspec.structs.replace(first, path=place, hidden=True))

@@ -91,6 +91,7 @@ async def page_of_runs(
     needs=Right.runs_write,
     status=201,
     more=(200,),
+    makes="run",
     raises=(FlowNotFoundError, ForbiddenError, InputError, KeyReusedError, VersionMismatchError),
 )
 async def create_run(call: Call, body: CreateRun) -> Reply[RunDetail]:
@@ -264,7 +265,7 @@ async def _branched(call: Call, run: str, body: BranchRun, *, supersede: bool) -
 
 @routes.post(
     "/runs/{run}/input",
-    needs=Right.holds_read,
+    needs=Right.holds_write,
     raises=(*_MISSING, HoldNotFoundError, AnswerInvalidError, ConflictError, ForbiddenError),
 )
 async def give_input(call: Call, run: str, body: GiveInput) -> InputTaken:

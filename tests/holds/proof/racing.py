@@ -151,6 +151,11 @@ class Arena:
 
     async def asked(self) -> HoldRow:
         result = await self.flow.run({"n": 1}, on=self.house)
+        # Where the store is slow the house may still look around: it would be one more contender.
+        attendant = (await self.house.service()).runtime._attendant
+        if attendant is not None:
+            attendant.cancel()
+            await asyncio.gather(attendant, return_exceptions=True)
         (hold,) = result.holds
         return await self.row(hold.id)
 

@@ -100,7 +100,10 @@ class Tab:
         return self.call("DOM.getOuterHTML", nodeId=root)["outerHTML"]
 
     def type(self, selector: str, text: str) -> None:
+        """In place of what stands there."""
         self.call("DOM.focus", nodeId=self.find(selector))
+        for kind in ("keyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key="a", modifiers=2, commands=["selectAll"])
         self.call("Input.insertText", text=text)
 
     def press(self, key: str, code: int) -> None:

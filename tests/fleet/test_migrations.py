@@ -280,6 +280,28 @@ async def test_index_whose_build_was_broken_off_is_built_anew(
                             f"AND schemaname = '{schema}'")[0][0].endswith("(more, created_at)")  # fmt: skip
 
 
+async def test_index_is_built_where_the_server_ends_idle_transactions_soon(
+    used: str, more: Migration
+) -> None:
+    """Whoever builds has the lock in a transaction that says nothing meanwhile."""
+    role = f"holdfast_test_{secrets.token_hex(4)}"
+    postgres.execute(f"CREATE ROLE {role} LOGIN SUPERUSER PASSWORD 'p'")
+    postgres.execute(f"ALTER ROLE {role} SET idle_in_transaction_session_timeout = '200ms'")
+    parts = urlsplit(used)
+    host = parts.netloc.rpartition("@")[2]
+    blocker = await asyncpg.connect(postgres.database())
+    try:
+        async with blocker.transaction(isolation="repeatable_read"):
+            await blocker.fetchval("SELECT 1")  # the build waits for who has an older snapshot
+            opening = asyncio.create_task(opened(urlunsplit(parts._replace(netloc=f"{role}:p@{host}"))))
+            await asyncio.sleep(1.0)
+        await opening
+    finally:
+        await blocker.close()
+        postgres.execute(f"DROP ROLE {role}")
+    assert numbers(used) == (NEWEST, [(more.number, True)])
+
+
 async def test_user_who_may_not_migrate_is_told_who_can(used: str, more: Migration) -> None:
     role, schema = f"holdfast_test_{secrets.token_hex(4)}", schema_of(used)
     postgres.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'p'")

@@ -30,6 +30,7 @@ from holdfast.store.sql.postgres.halves import (
     together,
 )
 from holdfast.store.sql.postgres.servers import Servers
+from holdfast.store.sql.postgres.session import IDLE
 from holdfast.telemetry import log
 
 __all__ = ["OLDEST_SERVER", "Migration", "Standing", "bring_up", "finish", "migrations", "standing"]
@@ -167,6 +168,8 @@ async def _locked(settings: Settings, conn: Conn, step: _Step) -> bool | None:
     raw: Any = conn.raw
     async with raw.transaction():
         await raw.execute(f"SET LOCAL lock_timeout = '{int(LOCK * 1000)}ms'")
+        # It says nothing while an index is built outside, which a server may be set to end it for.
+        await raw.execute(f"SET LOCAL {IDLE} = 0")
         found = await conn.row(_TAKE, _lock_number(conn.schema))
         if found is None or not found[0]:
             return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
+from starlette.responses import Response
 
 from holdfast.api.auth.principal import Access, Right
 from holdfast.api.inbound.mail import MailTaken, Replies
@@ -30,12 +31,13 @@ SIGNED = (NotFoundError, InputError)
     raises=SIGNED,
     media=("application/x-www-form-urlencoded",),
 )
-async def take_click(call: Call, way: str, body: bytes) -> None:
+async def take_click(call: Call, way: str, body: bytes) -> Response:
     """A click in Slack: the request URL of the app's interactivity. Signed by Slack (`X-Slack-Signature`)."""
     found = _settings(call).named(way, SlackWay)
     service = await call.holds()
     demand_slack(call.request.headers, body, found, service.office.now() // MICROS)
     await Clicks(service, found, Egress(allow=_settings(call).allow)).take(payload_of(body))
+    return Response(status_code=200)  # empty, as Slack wants it
 
 
 @routes.post(

@@ -105,7 +105,8 @@ def _tell(moved: Moved) -> None:
     if moved.outside:
         values = _count(moved.outside, "large value")
         note(f"{values} stay in your own blob store: give the new store the same `objects`.")
-    note(f"Start workers with --store {moved.target} (and its password); the old store can still be read.")
+    password = " (and its password)" if moved.target.startswith("postgresql:") else ""
+    note(f"Start workers with --store {moved.target}{password}; the old store can still be read.")
 
 
 def _as_json(moved: Moved) -> dict[str, object]:

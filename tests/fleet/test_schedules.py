@@ -10,8 +10,14 @@ from typing import Any
 
 import pytest
 
-from holdfast import Flow, Holdfast, Worker
-from holdfast.errors import InputError, KeyMissingError, ScheduleNotFoundError, SchemaTooNewError
+from holdfast import Actor, Flow, Holdfast, Worker
+from holdfast.errors import (
+    ForbiddenError,
+    InputError,
+    KeyMissingError,
+    ScheduleNotFoundError,
+    SchemaTooNewError,
+)
 from holdfast.runs.reencrypt import reencrypt
 from holdfast.runs.scheduling.firing import Scheduler, Turn
 from holdfast.store.open import open_store
@@ -50,10 +56,36 @@ async def test_each_instant_starts_one_run_that_says_what_started_it(office: Off
     assert await office.after(minutes=30) == ["09:00", "10:00"]
     rows = await office.runs()
     assert {(row.started_by, row.lane, row.priority, row.status) for row in rows} == {
-        ("schedule:daily", "slow", 3, RunStatus.completed)
+        ("schedule:daily (user:local)", "slow", 3, RunStatus.completed)
     }
     found = await office.get()
     assert (found.last_run, found.next_at) == (rows[-1].id, office.clock.now() + 23 * 3600 * MICROS)
+
+
+@pytest.mark.covers("HOLD-AUTH-08", "HOLD-SEC-12")
+async def test_whoever_set_the_schedule_is_the_initiator_of_its_runs(office: Office) -> None:
+    flow = Flow("pay", effect="pure")
+    flow.hold("pay", prompt="Pay?", options=["yes", "no"], approval={"exclude": ["initiator"]})
+    schedules, holds = await office.schedules(), await office.house.holds()
+    await schedules.put(NAME, flow, cron="0 9 * * *", by="user:dana@acme")
+    await schedules.pause(NAME, by="user:eve")
+    await schedules.resume(NAME, by="user:eve")
+    office.clock.advance(hours=1)
+    await Worker(flow, on=office.house).run_until_idle()
+    (row,) = await (await office.house.service()).holds()
+    assert row.started_by == "schedule:daily (user:dana@acme)"
+    with pytest.raises(ForbiddenError, match="whoever started the run cannot decide"):
+        await holds.answer(row.id, "yes", by="user:dana@acme")
+    sam = Actor(id="user:sam@acme", channel="inbox")
+    await holds.ask_back(sam, row.id, "For what?")
+    await holds.reply(Actor(id="user:dana@acme", channel="inbox"), row.id, "For rent.")
+    assert await holds.answer(row.id, "yes", by="user:sam@acme")
+
+
+async def test_schedule_in_the_code_was_set_by_nobody(office: Office) -> None:
+    await office.put(cron="0 9 * * *", by="service:worker", declared=True)
+    await office.after(hours=1)
+    assert [row.started_by for row in await office.runs()] == ["schedule:daily"]
 
 
 async def test_interval_is_anchored_in_time_and_not_at_its_making(office: Office) -> None:

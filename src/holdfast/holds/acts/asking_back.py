@@ -18,6 +18,7 @@ from holdfast.holds.timing.reminding import next_reminder
 from holdfast.types import outbox
 from holdfast.types.hold import HoldChange, HoldRow, Note
 from holdfast.types.ids import new_id
+from holdfast.types.schedule import person_behind
 from holdfast.types.terms import Actor
 from holdfast.types.wording import demand_text
 
@@ -125,7 +126,7 @@ async def open_questions(office: Office, row: HoldRow) -> list[Note]:
 
 
 def _whom(row: HoldRow, actor: Actor, to: str) -> str:
-    whom = {REQUESTER: row.started_by, AGENT: agent_of(row)}.get(to, to)
+    whom = {REQUESTER: person_behind(row.started_by), AGENT: agent_of(row)}.get(to, to)
     if whom is None:
         raise InputError(
             f"nobody is known to have started the run of hold {row.id}.",

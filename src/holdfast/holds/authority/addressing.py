@@ -12,6 +12,7 @@ from holdfast.holds.authority.standing import starter_memberships
 from holdfast.holds.directory.base import Directory
 from holdfast.telemetry import log
 from holdfast.types.hold import HoldFacts, NewHold
+from holdfast.types.schedule import person_behind
 from holdfast.types.terms import Approval
 
 NO_STARTER: Final = "nobody is excluded as initiator: who started the run is not known (started_by)"
@@ -63,7 +64,10 @@ class Addressee:
 
 def _lacks_starter(hold: NewHold, facts: HoldFacts) -> bool:
     """Whoever starts a run without a name is one whom nothing excludes: that is said where it matters."""
-    return facts.started_by is None and "initiator" in (*hold.terms.approval.exclude, *hold.terms.excluded)
+    return person_behind(facts.started_by) is None and "initiator" in (
+        *hold.terms.approval.exclude,
+        *hold.terms.excluded,
+    )
 
 
 def _also_for(approval: Approval) -> tuple[str, ...]:

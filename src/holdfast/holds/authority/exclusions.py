@@ -7,6 +7,7 @@ import msgspec
 from holdfast.holds.authority.assigning import parse_assignee, person_key
 from holdfast.holds.authority.standing import Capacity, Standing
 from holdfast.types.hold import HoldRow
+from holdfast.types.schedule import person_behind
 from holdfast.types.terms import Assignee
 
 
@@ -22,7 +23,7 @@ class Past(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def starter_of(hold: HoldRow, past: Past) -> str | None:
-    named = past.initiator or hold.started_by
+    named = person_behind(past.initiator or hold.started_by)
     return person_key(named) if named else None
 
 

@@ -13,6 +13,7 @@ from holdfast.holds.deploying.deployments import Deployments
 from holdfast.store.base import RunRow, Store
 from holdfast.types.hold import HoldRow, Note
 from holdfast.types.ids import checkpoint_seq, run_prefix
+from holdfast.types.schedule import person_behind
 from holdfast.types.status import HoldStatus
 
 ALL = 10_000
@@ -89,8 +90,8 @@ async def _asked(store: Store, row: HoldRow) -> frozenset[str]:
 
 def agent_of(row: HoldRow) -> str:
     """Who answers what the run's agent is asked: the service that started it, else the run by its name."""
-    service = row.started_by is not None and row.started_by.startswith("service:")
-    return row.started_by or "" if service else f"agent:{row.run}"
+    starter = person_behind(row.started_by) or ""
+    return starter if starter.startswith("service:") else f"agent:{row.run}"
 
 
 def asked_of(note: Note) -> str:

@@ -11,6 +11,7 @@ from holdfast.holds.authority.assigning import DELEGATED, person_key
 from holdfast.holds.directory.base import Delegations, Directory, Memberships, Person
 from holdfast.telemetry import log
 from holdfast.types.clock import to_datetime
+from holdfast.types.schedule import person_behind
 from holdfast.types.terms import MANAGE, RESOLVE, Actor, Assignee
 
 NO_PEOPLE: Final = ("service:", "agent:", "system:", "policy:")
@@ -151,9 +152,10 @@ async def starter_memberships(
     directory: Directory | None, tenant: str, started_by: str | None
 ) -> tuple[str, ...] | None:
     """What a run's starter belongs to when a hold opens, for `HoldTerms.starter_in`; none: not known."""
-    if directory is None or started_by is None:
+    person = person_behind(started_by)
+    if directory is None or person is None:
         return None
-    return _as_texts(await directory.memberships(tenant, person_key(started_by)))
+    return _as_texts(await directory.memberships(tenant, person_key(person)))
 
 
 def _as_texts(member: Memberships) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from holdfast.holds.deploying.deployments import Deployments
 from holdfast.holds.directory.base import Directory
 from holdfast.types.deployment import Deployment
 from holdfast.types.hold import HoldFacts, NewHold
+from holdfast.types.schedule import person_behind
 from holdfast.types.terms import Assignee
 
 
@@ -71,10 +72,10 @@ class DelegatedUser:
         return found if found is not None and found.delegation is not None else None
 
     async def _is_starter(self, own: Deployment, facts: HoldFacts) -> bool:
-        held = own.delegation
-        if held is None or facts.started_by is None or not held.lasts(self.deployments.store.now()):
+        held, person = own.delegation, person_behind(facts.started_by)
+        if held is None or person is None or not held.lasts(self.deployments.store.now()):
             return False
-        starter = person_key(facts.started_by)
+        starter = person_key(person)
         known = await capacity_named(starter, facts.tenant, self.directory)
         return person_key(held.to) in (known.people if known is not None else {starter})
 

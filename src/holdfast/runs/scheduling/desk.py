@@ -60,7 +60,8 @@ class Schedules:
 
         def change(known: Schedule | None) -> Schedule:
             if known is None:
-                return self._fresh(tenant, name, named, made, Standing(by=by, declared=declared))
+                standing = Standing(by=by, set_by="" if declared else by, declared=declared)
+                return self._fresh(tenant, name, named, made, standing)
             if declared and (not known.standing.declared or (known.plan, known.flow) == (made, named)):
                 return known
             return self._changed(known, named, made, by, declared=declared)
@@ -76,7 +77,14 @@ class Schedules:
 
     def _changed(self, known: Schedule, flow: str, plan: Plan, by: str, *, declared: bool) -> Schedule:
         same = known.plan.when() == plan.when() and known.standing.due is not None
-        standing = replace(known.standing, by=by, declared=declared, trouble="", trouble_at=None)
+        standing = replace(
+            known.standing,
+            by=by,
+            set_by="" if declared else by,
+            declared=declared,
+            trouble="",
+            trouble_at=None,
+        )
         changed = replace(known, flow=flow, plan=plan, standing=standing)
         if standing.paused:
             return changed

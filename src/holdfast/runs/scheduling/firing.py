@@ -29,7 +29,7 @@ from holdfast.runs.scheduling.shaping import run_of, stamped, timed
 from holdfast.telemetry import log
 from holdfast.types.clock import MICROS, iso
 from holdfast.types.ids import RunId
-from holdfast.types.schedule import ScheduleRow
+from holdfast.types.schedule import ScheduleRow, starter_of_schedule
 from holdfast.types.status import ENDED
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class Turn:
             run,
             instant,
             schedule.plan.input,
-            started_by=f"schedule:{schedule.name}",
+            started_by=starter_of_schedule(schedule.name, schedule.standing.set_by),
             idempotency_key=f"schedule:{schedule.name}:{iso(instant)}",
         )
         return await self._move_on(instant, run=run if begun else None)

@@ -55,6 +55,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     paused: bool = False
     reason: str = ""
     by: str = ""  # who set it, paused it, or let it go on: the last of them
+    set_by: str = ""  # who said when and what it starts, and answers for its runs; '': it is in the code
     declared: bool = False  # by code, and by no operator since
     asked: tuple[Asked, ...] = ()
     passed: int = 0  # instants that were passed over because the run before was under way

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Actor, Flow, Holdfast, Worker
+from holdfast import Actor, Flow, Holdfast, Worker, operator
 from holdfast.errors import (
     ForbiddenError,
     InputError,
@@ -76,8 +76,7 @@ async def test_whoever_set_the_schedule_is_the_initiator_of_its_runs(office: Off
     assert row.started_by == "schedule:daily (user:dana@acme)"
     with pytest.raises(ForbiddenError, match="whoever started the run cannot decide"):
         await holds.answer(row.id, "yes", by="user:dana@acme")
-    sam = Actor(id="user:sam@acme", channel="inbox")
-    await holds.ask_back(sam, row.id, "For what?")
+    await holds.ask_back(operator("user:sam@acme"), row.id, "For what?")
     await holds.reply(Actor(id="user:dana@acme", channel="inbox"), row.id, "For rent.")
     assert await holds.answer(row.id, "yes", by="user:sam@acme")
 

@@ -65,8 +65,8 @@ class Serving:
 
 def _listening(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Named as TCP: only then the event loop sends small answers at once (TCP_NODELAY). Else each one whose head
-    # and body are two writes waits for 40 ms.
+    # Named as TCP: only then the event loop sends small answers at once (TCP_NODELAY). Else each one whose
+    # head and body are two writes waits for 40 ms.
     found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

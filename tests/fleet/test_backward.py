@@ -8,6 +8,7 @@ import logging
 import time
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from holdfast import Holdfast, Worker
@@ -15,10 +16,13 @@ from holdfast.cli.doctor_servers import of_servers
 from holdfast.errors import HistoryLostError
 from holdfast.runs.service import RunService
 from holdfast.store.base import ClaimRequest
+from holdfast.store.open import open_store
 from holdfast.store.sql.postgres import acks
+from holdfast.store.sql.postgres.connect import Conn
 from holdfast.types.ids import RunId
 from holdfast.types.record import RunBatch, SettleAnswer
 from holdfast.types.status import RunStatus
+from tests.fleet.conftest import schema_of
 from tests.fleet.pairs import SETTINGS, cut_off, lines, orders, pair, workers
 from tests.fleet.test_failover import CAUGHT_UP, quick
 from tests.services.pgcluster import hosts
@@ -107,6 +111,26 @@ async def going_on_takes_a_word(service: RunService, approved: RunId, begun: Run
     assert "run.history_lost" in events
     await service.ask_resume(approved, accept_loss=True)
     assert (await service.get(approved)).status is RunStatus.resumable
+
+
+async def test_thousands_of_runs_that_others_deleted_are_told_as_a_number(
+    address: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = await open_store(address)
+    await store.close()
+    known = acks.Acks()
+    for n in range(2500):
+        known.mailed(RunId(f"gone-{n}"), 1, n)
+    raw = await asyncpg.connect(address.partition("?")[0])
+    try:
+        lost = await known.verify(Conn(raw, schema_of(address)), lambda: None)
+    finally:
+        await raw.close()
+    assert len(lost) == 2500
+    told = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
+    assert len(told) == 21
+    assert "run gone-2499 is not there any more" in told[-2]
+    assert told[-1] == "and 2480 more that were touched here longer ago"
 
 
 def test_remembering_what_was_acknowledged_costs_little() -> None:

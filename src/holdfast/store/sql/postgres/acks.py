@@ -23,6 +23,7 @@ from holdfast.types.record import Lease, RunBatch, SettleAnswer
 
 MOST: Final = 10_000
 _AT_ONCE: Final = 1000
+_NAMED: Final = 20
 
 _Newest = tuple[int, int, int, str, int]  # head, the term and instant of that record, for whom, last event
 
@@ -80,14 +81,16 @@ class Acks:
     async def verify(self, conn: Conn, now: Callable[[], int | None]) -> list[Acknowledged]:
         """What the primary at `conn` does not have; its runs are stopped, and it is forgotten here."""
         lost: list[Acknowledged] = []
+        absent: dict[RunId, Acknowledged] = {}
         known = self._all()
         for first in range(0, len(known), _AT_ONCE):
             for missing, gone in await losing.behind(conn, known[first : first + _AT_ONCE]):
                 lost.append(missing)
                 if gone:
-                    _tell_gone(missing)
+                    absent.setdefault(missing.run, missing)
                 else:
                     await self._stop(conn, now(), missing)
+        _tell_gone(list(absent.values()))
         await losing.fence(conn, self._terms.copy())
         self._terms.clear()
         for missing in lost:
@@ -131,8 +134,12 @@ async def counted(conn: Conn, run: RunId, send: Callable[[Conn], Awaitable[bool]
     return True, 0 if found is None else found[0]
 
 
-def _tell_gone(missing: Acknowledged) -> None:
+def _tell_gone(absent: Sequence[Acknowledged]) -> None:
+    """Where others delete what is old, there may be thousands: a few by name, the rest as a number."""
     said = (
         "run %s is not there any more (record %d was acknowledged): lost in a failover, or deleted elsewhere"
     )
-    log.error(said, missing.run, missing.head, extra={"run": missing.run})
+    for missing in absent[-_NAMED:]:
+        log.error(said, missing.run, missing.head, extra={"run": missing.run})
+    if len(absent) > _NAMED:
+        log.error("and %d more that were touched here longer ago", len(absent) - _NAMED)

@@ -31,3 +31,23 @@ async def test_message_to_a_thread_answers_the_run_that_waits_in_it(shop: Server
     listed = await shop.json("GET", "/v1/threads/t1/runs")
     assert [each["id"] for each in listed["items"]] == [third["id"], second["id"], run["id"]]
     assert (await shop.json("GET", "/v1/threads/t2/runs"))["items"] == []
+
+
+@pytest.mark.covers("SERVER-API-06", "R-6-http")
+async def test_message_that_comes_twice_is_said_once(shop: Server) -> None:
+    run = await shop.json("POST", "/v1/threads/t1/runs", 201, json=START)
+    key, said = {"Idempotency-Key": "m1"}, {**START, "content": "approve"}
+    for _ in range(2):
+        told = await shop.json("POST", "/v1/threads/t1/runs", 200, json=said, headers=key)
+        assert told["id"] == run["id"]
+    await shop.json("GET", f"/v1/runs/{run['id']}/result", params={"wait": 20})
+    again = await shop.json("POST", "/v1/threads/t1/runs", 200, json=said, headers=key)
+    assert (again["id"], again["status"]) == (run["id"], "completed")
+    body = {"content": "approve"}
+    assert (await shop.json("POST", f"/v1/runs/{run['id']}/input", json=body, headers=key))["run_id"] == run[
+        "id"
+    ]
+    other = {"content": "reject"}
+    problem = await shop.json("POST", f"/v1/runs/{run['id']}/input", 422, json=other, headers=key)
+    assert problem["code"] == "idempotency_key_reused"
+    assert len((await shop.json("GET", "/v1/threads/t1/runs"))["items"]) == 1

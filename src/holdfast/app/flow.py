@@ -240,12 +240,20 @@ async def until_rest(service: RunService, run: RunId, wait: float | None) -> Non
     """Until the run has ended or waits for a person, or the time is over."""
     clock = service.runtime.clock
     deadline = None if wait is None else clock.monotonic() + wait
-    while (await service.get(run)).status not in (*ENDED, RunStatus.pending_input):
+    while not await _rests(service, run):
         left = LOOK_AGAIN if deadline is None else min(LOOK_AGAIN, deadline - clock.monotonic())
         if left <= 0:
             return
         # Whoever drives it may be in another process; not every store tells of every step.
         await service.store.wait_change(left)
+
+
+async def _rests(service: RunService, run: RunId) -> bool:
+    status = (await service.get(run)).status
+    if status is not RunStatus.pending_input:
+        return status in ENDED
+    # One whose questions are answered only waits for whoever takes it up.
+    return bool(await service.holds(run))
 
 
 async def advance(

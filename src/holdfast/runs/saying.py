@@ -23,25 +23,36 @@ async def say(
     hold: str | None,
     by: str,
     actor: Actor | None = None,
+    key: str | None = None,
 ) -> HoldRow:
     """Answer the open question of a run. A mapping is the answer itself: decision, response_data, comment.
-    `actor`: whoever says it, as their credential tells; without, whoever works on the store itself.
+    `actor`: whoever says it, as their credential tells; without, whoever works on the store itself. `key`:
+    what they say again under it is said once, whatever the run asks by then.
 
     Raises AnswerInvalidError for words that fit no option, ConflictError where several questions are open and
     none is named, HoldNotFoundError where none is, HoldDecidedError where somebody was first.
     """
     row = await service.get(run)
-    asked = await _question(service, row.id, hold)
+    said_before = None if actor is None or key is None else await said_under(service, row.id, actor, key)
+    asked = said_before or await _question(service, row.id, hold)
     if actor is not None:
         # Whether they may see it comes first: what its answers are is told to nobody else.
         await service.people.get(actor, asked.id)
         said = content if isinstance(content, Mapping) else _decision(asked, content)
-        return (await service.people.resolve(actor, asked.id, said)).row
+        return (await service.people.resolve(actor, asked.id, said, idempotency_key=key)).row
     if isinstance(content, Mapping):
         decision = content.get("decision")
         data, comment = content.get("response_data"), content.get("comment")
         return await service.answer(asked.id, decision, data=data, comment=comment, by=by)
     return await service.answer(asked.id, _decision(asked, content), by=by)
+
+
+async def said_under(service: RunService, run: RunId, actor: Actor, key: str) -> HoldRow | None:
+    """The question of a run that this actor has answered under that key."""
+    for hold in await service.holds(run, open_only=False):
+        if hold.resolved_by is not None and await service.store.hold_key(hold.id, actor.id, key):
+            return hold
+    return None
 
 
 async def _question(service: RunService, run: str, hold: str | None) -> HoldRow:

@@ -145,12 +145,14 @@ class RunService:
         hold: str | None = None,
         by: str = "user:local",
         actor: Actor | None = None,
+        key: str | None = None,
     ) -> HoldRow:
         """Answer the open question of a run in plain words, or with a whole answer as a mapping. `actor`: who
-        says it, where it is not whoever works on the store itself."""
+        says it, where it is not whoever works on the store itself. `key`: said again under it, it is said
+        once."""
         from holdfast.runs import saying
 
-        return await saying.say(self, run, content, hold=hold, by=by, actor=actor)
+        return await saying.say(self, run, content, hold=hold, by=by, actor=actor, key=key)
 
     async def cancel(self, run: str, *, reason: str = "cancelled", by: str = "user:local") -> RunRow:
         """Ask a run to stop. Whoever holds it does; with no holder any worker claims it and does the same."""

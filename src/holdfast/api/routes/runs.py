@@ -281,4 +281,6 @@ async def give_input(call: Call, run: str, body: GiveInput) -> InputTaken:
 async def say(
     call: Call, service: RunService, row: RunRow, content: str | Mapping[str, Any], hold: str | None
 ) -> InputTaken:
-    return input_taken(await service.say(row.id, content, hold=hold, by=call.actor.id, actor=call.actor))
+    """Once under one `Idempotency-Key`."""
+    actor = call.actor
+    return input_taken(await service.say(row.id, content, hold=hold, by=actor.id, actor=actor, key=call.key))

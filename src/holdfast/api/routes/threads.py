@@ -20,10 +20,15 @@ from holdfast.errors import (
     InputError,
     KeyReusedError,
 )
-from holdfast.store.base import RunFilter
+from holdfast.runs.saying import said_under
+from holdfast.runs.service import RunService
+from holdfast.store.base import RunFilter, RunRow
 from holdfast.types.status import RunStatus
 
 routes = Routes("threads", aliases=("", "/v2"))
+
+RECENT = 50
+"""Runs of a thread among which a message that comes again is looked for."""
 
 
 class ListThread(msgspec.Struct, kw_only=True):
@@ -66,6 +71,9 @@ async def create_thread_run(call: Call, thread: str, query: ThreadQuery, body: T
     message = _message(body)
     if query.auto_resume_pending and message is not None:
         service = await call.runs()
+        if (before := await _said_before(call, service, thread)) is not None:
+            await say(call, service, before, message, None)
+            return await told(call, service, before, new=False)
         waiting = await service.pending(tenant=call.tenant, thread=thread, limit=0)
         named = [each for each in waiting if body.request_id in (None, each.checkpoint)]
         if len(named) > 1:
@@ -79,6 +87,18 @@ async def create_thread_run(call: Call, thread: str, query: ThreadQuery, body: T
             await say(call, service, row, message, named[0].checkpoint)
             return await told(call, service, await service.get(row.id), new=False)
     return await start(call, body, thread=thread)
+
+
+async def _said_before(call: Call, service: RunService, thread: str) -> RunRow | None:
+    """The run that the same message, under the same key, was the answer to. By now nothing may be open, and
+    the message must not begin a run, nor answer the next question."""
+    if call.key is None:
+        return None
+    where = RunFilter(tenant=call.tenant, thread=thread)
+    for row in await service.store.list_runs(where, after=None, limit=RECENT):
+        if await said_under(service, row.id, call.actor, call.key) is not None:
+            return row
+    return None
 
 
 def _message(body: ThreadRun) -> str | dict[str, Any] | None:

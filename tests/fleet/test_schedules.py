@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Actor, Flow, Holdfast, Worker, operator
+from holdfast import Actor, Flow, Holdfast, Worker
 from holdfast.errors import (
     ForbiddenError,
     InputError,
@@ -65,7 +65,8 @@ async def test_each_instant_starts_one_run_that_says_what_started_it(office: Off
 @pytest.mark.covers("HOLD-AUTH-08", "HOLD-SEC-12")
 async def test_whoever_set_the_schedule_is_the_initiator_of_its_runs(office: Office) -> None:
     flow = Flow("pay", effect="pure")
-    flow.hold("pay", prompt="Pay?", options=["yes", "no"], approval={"exclude": ["initiator"]})
+    terms = {"assignee": "user:sam@acme", "approval": {"exclude": ["initiator"]}}
+    flow.hold("pay", prompt="Pay?", options=["yes", "no"], **terms)
     schedules, holds = await office.schedules(), await office.house.holds()
     await schedules.put(NAME, flow, cron="0 9 * * *", by="user:dana@acme")
     await schedules.pause(NAME, by="user:eve")
@@ -76,7 +77,7 @@ async def test_whoever_set_the_schedule_is_the_initiator_of_its_runs(office: Off
     assert row.started_by == "schedule:daily (user:dana@acme)"
     with pytest.raises(ForbiddenError, match="whoever started the run cannot decide"):
         await holds.answer(row.id, "yes", by="user:dana@acme")
-    await holds.ask_back(operator("user:sam@acme"), row.id, "For what?")
+    await holds.ask_back(Actor(id="user:sam@acme", channel="inbox"), row.id, "For what?")
     await holds.reply(Actor(id="user:dana@acme", channel="inbox"), row.id, "For rent.")
     assert await holds.answer(row.id, "yes", by="user:sam@acme")
 

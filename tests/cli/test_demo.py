@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import re
 import select
 import subprocess
 import sys
+import termios
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.request import HTTPCookieProcessor, ProxyHandler, Request, build_opener
 
 import pytest
 
@@ -21,9 +24,14 @@ MINUTE = 60
 BARE = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LANG": "C.UTF-8"}
 NO_NETWORK = """
 import socket
-def refuse(*_):
-    raise OSError("this demo may not use the network")
-socket.socket.bind = socket.socket.connect = socket.socket.listen = refuse
+def within(real):
+    def method(self, address):
+        if self.family != socket.AF_UNIX and address[0] != "127.0.0.1":
+            raise OSError(f"this demo may not use the network: {address}")
+        return real(self, address)
+    return method
+socket.socket.bind = within(socket.socket.bind)
+socket.socket.connect = within(socket.socket.connect)
 """
 
 
@@ -78,20 +86,36 @@ def at_a_terminal(folder: Path, typed: str) -> Told:
     here, there = pty.openpty()
     env = BARE | {"TMPDIR": str(folder), "TERM": "xterm"}
     began = time.monotonic()
-    child = subprocess.Popen(COMMAND, env=env, stdin=there, stdout=there, stderr=there)
+    # In a session of its own, whose terminal this is: Ctrl-C means all of it.
+    child = subprocess.Popen(
+        COMMAND, env=env, stdin=there, stdout=there, stderr=there, start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )  # fmt: skip
     os.close(there)
     try:
         story = read_until(here, "approve or reject? ")
         time.sleep(2.5)
         assert child.poll() is None, "it did not wait for the person"
         os.write(here, typed.encode())
+        story += read_until(here, "ends the server and the demo")
+        assert child.poll() is None, "it did not leave the server to the person"
+        story += looked_at(story)
+        os.write(here, b"\x03")
         story += read_until(here, "")
-        assert child.wait(10) == 0, story
+        assert child.wait(30) == 0, story
     finally:
         child.kill()
         child.wait()
         os.close(here)
     return Told(story, time.monotonic() - began)
+
+
+def looked_at(story: str) -> str:
+    """The page behind the address that it printed, as a browser gets it."""
+    (address,) = re.findall(r"http://127\.0\.0\.1:\d+/sign-in\?code=[\w-]+", story)
+    web = build_opener(ProxyHandler({}), HTTPCookieProcessor())
+    with web.open(Request(address, headers={"Accept": "text/html"}), timeout=MINUTE) as answer:
+        return answer.read().decode()
 
 
 def read_until(terminal: int, words: str) -> str:
@@ -148,8 +172,20 @@ def test_demo_prints_the_command_and_answers_itself_when_nobody_is_there(alone: 
 
 @pytest.mark.covers("CORE-DEMO-05")
 def test_demo_needs_no_network_and_no_display(alone: list[Told]) -> None:
-    """It came to its end where every socket is refused and no display or browser is named."""
-    assert len(alone[0].headings) == 6
+    """It came to its end where every socket but those of loopback is refused, and no display is named."""
+    assert len(alone[0].headings) == 7
+
+
+@pytest.mark.covers("SERVER-PAGE-06")
+def test_demo_ends_at_the_server_with_living_examples(alone: list[Told], answered: Told) -> None:
+    story = alone[0].story
+    assert "7. The server, with a few living examples" in story
+    assert "Book invoice R-2026-118 of Nordwerk GmbH?" in story
+    for words in ("waits for a person", "failed, and can go on", "the one that was killed and finished"):
+        assert words in story.partition("7. The server")[2]
+    assert "Open this in a browser" in answered.story
+    assert "<h1>Waiting for you</h1>" in answered.story
+    assert "The server is draining." in answered.story
 
 
 @pytest.mark.covers("CORE-DEMO-06")

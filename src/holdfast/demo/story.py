@@ -15,6 +15,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from holdfast.demo import serving
 from holdfast.demo.paper import Paper
 from holdfast.types.ids import new_run_id
 
@@ -69,8 +70,10 @@ class Demo:
         decision = self.asks()
         self.finishes(decision)
         self.keeps()
+        took = time.monotonic() - started
+        serving.show(self.paper, self.flow, self.env, self.folder)
         self.paper.say(
-            f"\nIt took {time.monotonic() - started:.0f} seconds. The folder {self.folder} is gone now.",
+            f"\nThe story took {took:.0f} seconds. The folder {self.folder} is gone now.",
             "dim",
         )
         return 0

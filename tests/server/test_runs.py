@@ -8,6 +8,7 @@ from tests.server.conftest import Server
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.covers("SERVER-API-03")
 async def test_run_is_shown_and_listed(server: Server, greeting: Flow) -> None:
     done = await greeting.run({"name": "you"}, on=server.house)
     shown = await server.json("GET", f"/v1/runs/{done.run_id}")
@@ -15,6 +16,7 @@ async def test_run_is_shown_and_listed(server: Server, greeting: Flow) -> None:
     assert [each["id"] for each in (await server.json("GET", "/v1/runs"))["items"]] == [done.run_id]
 
 
+@pytest.mark.covers("SERVER-API-14")
 async def test_pages_of_a_list_hang_together(server: Server, greeting: Flow) -> None:
     runs = [(await greeting.run({"name": str(i)}, on=server.house)).run_id for i in range(5)]
     seen: list[str] = []
@@ -28,6 +30,7 @@ async def test_pages_of_a_list_hang_together(server: Server, greeting: Flow) -> 
     assert seen == runs[::-1]
 
 
+@pytest.mark.covers("SERVER-API-15")
 async def test_nothing_is_sent_again_when_the_caller_has_it(server: Server, greeting: Flow) -> None:
     run = (await greeting.run({"name": "you"}, on=server.house)).run_id
     first = await server.client.get(f"/v1/runs/{run}")
@@ -35,6 +38,7 @@ async def test_nothing_is_sent_again_when_the_caller_has_it(server: Server, gree
     assert (first.status_code, again.status_code, again.content) == (200, 304, b"")
 
 
+@pytest.mark.covers("SERVER-API-13", "SERVER-API-16", "SERVER-BAD-01")
 @pytest.mark.parametrize(
     ("path", "status", "code"),
     [
@@ -44,6 +48,12 @@ async def test_nothing_is_sent_again_when_the_caller_has_it(server: Server, gree
         ("/v1/runs?limit=many", 422, "invalid_input"),
         ("/v1/runs?colour=red", 422, "unknown_parameter"),
         ("/v1/runs?cursor=%21%21", 422, "bad_cursor"),
+        # [1e30 as a whole number, 0], and text where numbers belong.
+        ("/v1/runs?cursor=WzEwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAsMF0", 422, "bad_cursor"),
+        ("/v1/runs?cursor=WyJhIiwiYiJd", 422, "bad_cursor"),
+        ("/v1/runs?thread=a%00b", 422, "invalid_input"),
+        ("/v1/runs/a%00b", 404, "not_found"),
+        ("/v1/runs/", 404, "not_found"),
         ("/v1/runs?status=sleeping", 422, "invalid_input"),
     ],
 )
@@ -62,6 +72,7 @@ async def test_request_without_a_good_token_is_refused(server: Server) -> None:
         assert answer.status_code == 401, headers
 
 
+@pytest.mark.covers("SERVER-API-12")
 async def test_openapi_document_lists_what_there_is(server: Server) -> None:
     said = await server.json("GET", "/openapi.json")
     assert {"get"} <= set(said["paths"]["/v1/runs/{run}"])

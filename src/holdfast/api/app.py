@@ -15,7 +15,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Mount
+from starlette.routing import BaseRoute, Mount, Router
 from starlette.routing import Route as Place
 
 from holdfast.api import problems
@@ -76,12 +76,14 @@ def build(
 
     shown = [place_of(route, _endpoint(route, house, authenticator, settings, paces)) for route in PAGES]
     app = Starlette(
-        routes=[*shown, *places, Mount("/api", routes=places)],
+        routes=[*shown, *places, Mount("/api", app=Router(places, redirect_slashes=False))],
         exception_handlers={HTTPException: _missing, Exception: _slip},
         middleware=_middleware(settings),
         lifespan=living,
     )
     app.state.authenticator = authenticator
+    # A path with a slash too many is another path, and a redirect would lose what was sent.
+    app.router.redirect_slashes = False
     return app
 
 

@@ -67,6 +67,8 @@ def problem_of(error: HoldfastError, request_id: str | None = None) -> tuple[Pro
 def _place(each: Any) -> dict[str, Any]:
     if isinstance(each, Mapping):
         return dict(each)  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(each, msgspec.Struct):
+        return msgspec.to_builtins(each)
     return {"message": str(each)}
 
 

@@ -35,13 +35,20 @@ def cursor_of(*place: Any) -> str:
     return base64.urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
 
 
+def _fits_a_column(part: Any) -> bool:
+    return abs(part) < 2**63 if isinstance(part, int) else "\0" not in str(part)
+
+
 def place_in(cursor: str | None, shape: Any) -> Any:
     """What a cursor says; None without one. Raises HttpError for one that was not made here."""
     if cursor is None:
         return None
     try:
         data = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
-        return msgspec.json.decode(data, type=shape)
+        place = msgspec.json.decode(data, type=shape)
+        if not all(map(_fits_a_column, place)):
+            raise ValueError("a number or a text that no row has")
+        return place
     except (binascii.Error, ValueError, msgspec.DecodeError) as error:
         raise HttpError(
             422, "The cursor is none that this server gave out.", code="bad_cursor",

@@ -245,7 +245,10 @@ async def test_a_move_is_undone_or_done_when_it_died_before_the_target_opened(
                 with pytest.raises(error):
                     await counting().run({"n": 1}, on=house)
         if undone:
+            servers = f"SELECT system, timeline FROM {schema_of(address)}.timelines"
+            known = postgres.execute(servers)
             await undo(source, address)
+            assert postgres.execute(servers) == known != [], "what the schema knows of itself stays"
             assert (await looked(source), await looked(address)) == (before, {})
         else:
             await promote(source, address)

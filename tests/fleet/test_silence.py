@@ -10,7 +10,9 @@ import pytest
 
 from holdfast.errors import StoreError
 from holdfast.store.open import open_store
+from holdfast.store.sql.postgres import settings_of
 from holdfast.store.sql.postgres.connect import Conn
+from holdfast.store.sql.postgres.copying import PostgresHalf
 from holdfast.types.gate import Gate, flow_gate
 from tests.services import pgbouncer, postgres
 
@@ -47,6 +49,31 @@ async def locks_are_freed(address: str) -> None:
 @pytest.mark.covers("FLEET-WORK-03", "FLEET-PROOF-01")
 async def test_locks_are_freed_when_their_holder_is_stopped_in_its_transaction(address: str) -> None:
     await locks_are_freed(address)
+
+
+@pytest.mark.covers("FLEET-PROM-02")
+async def test_fleet_goes_on_when_whoever_moves_its_store_is_stopped_with_every_table_locked(
+    address: str,
+) -> None:
+    store = await open_store(address)
+    half = PostgresHalf(settings_of(postgres.with_setting(address, silence="0.5"), {}, ""))
+    locked, woken = asyncio.Event(), asyncio.Event()
+
+    async def work(_conn: Conn) -> None:
+        locked.set()
+        await woken.wait()
+
+    try:
+        asleep = asyncio.create_task(half._line.alone(work))
+        await locked.wait()
+        async with asyncio.timeout(10):
+            await store.put_gate(Gate(name=flow_gate("orders"), concurrency=1, fixed=True))
+        woken.set()
+        with pytest.raises(StoreError):
+            await asleep
+    finally:
+        await half.close()
+        await store.close()
 
 
 @pytest.mark.covers("FLEET-WORK-03", "FLEET-PG-06")

@@ -13,6 +13,7 @@ from holdfast.store.sql.postgres import sealing
 from holdfast.store.sql.postgres.connect import Conn
 from holdfast.store.sql.postgres.faults import AGAIN, FAULTS, translated
 from holdfast.store.sql.postgres.servers import Servers
+from holdfast.store.sql.postgres.session import hush
 
 T = TypeVar("T")
 
@@ -47,6 +48,7 @@ class Line:
         async def transact(conn: Conn) -> T:
             raw: Any = conn.raw
             async with raw.transaction():
+                await conn.run(hush(self._settings))
                 return await work(conn)
 
         return await self.read(transact)
@@ -58,6 +60,8 @@ class Line:
             raw: Any = conn.raw
             async with raw.transaction():
                 await conn.run(_PATIENCE)
+                # With all the locks there are: whoever stops here must not stop the whole fleet.
+                await conn.run(hush(self._settings))
                 await sealing.lock(conn)
                 return await work(conn)
 

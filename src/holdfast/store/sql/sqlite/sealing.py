@@ -112,7 +112,7 @@ def clear(cur: Cursor) -> None:
     for name, _ in own:
         cur.execute(f'DROP TRIGGER "{name}"')
     for table in tables(cur):
-        if table != "migrations":
+        if table not in _UNGUARDED:
             cur.execute(f'DELETE FROM "{table}"')
     for _, sql in own:
         cur.execute(sql)

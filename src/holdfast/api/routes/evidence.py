@@ -1,0 +1,73 @@
+"""What leaves the house about a hold: links for one person, and the evidence of a decision."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from starlette.responses import Response
+
+from holdfast.api.auth.principal import Right
+from holdfast.api.routes.holds import CHANGING, LOOKING, shown
+from holdfast.api.routing import Call, Reply, Routes
+from holdfast.api.wire.holds import HoldWire, Name
+from holdfast.errors import InputError
+from holdfast.holds.acts import conflicts
+from holdfast.holds.authority.assigning import parse_assignee
+from holdfast.holds.linking.opening import Links
+from holdfast.holds.linking.tokens import Grant, strength_of
+
+routes = Routes("holds")
+
+WEEK = 7 * 86_400
+
+
+class NewLink(msgspec.Struct, kw_only=True):
+    """`to`: one person, `user:NAME`. `decide`: whether it may decide, as far as the hold allows links to."""
+
+    to: Name
+    decide: bool = True
+    seconds: Annotated[int, msgspec.Meta(ge=60, le=30 * 86_400)] = WEEK
+
+
+class LinkWire(msgspec.Struct, kw_only=True):
+    """`token`: as it is in the link, after `#`; `path`: where it leads below the server's address. `way`:
+    what can be done by it: decide, login (sign in first) or view."""
+
+    token: str
+    path: str
+    way: str
+
+
+@routes.post("/holds/{hold}/links", needs=Right.manage, status=201, raises=CHANGING)
+async def make_link(call: Call, hold: str, body: NewLink) -> LinkWire:
+    """A link for one person. It is void once it is used, the hold goes on, or its links are revoked."""
+    whom = parse_assignee(body.to)
+    if whom.type != "user":
+        raise InputError(f"{body.to!r} is no one person.", hint="Write user:NAME.")
+    service = await call.holds()
+    row = await service.get(call.actor, hold)
+    conflicts.demand_open(row)
+    purpose = "decide" if body.decide else "view"
+    grant = Grant(to=str(whom), purpose=purpose, lifetime=body.seconds)
+    token = await Links(service.office).make(row, grant)
+    strength = {"view_only": "view", "login_required": "login"}.get(strength_of(row), "decide")
+    return LinkWire(token=token, path=f"/links#{token}", way=strength if body.decide else "view")
+
+
+@routes.delete("/holds/{hold}/links", needs=Right.holds_write, raises=CHANGING)
+async def revoke_links(call: Call, hold: str) -> Reply[HoldWire]:
+    """Every link of it is void."""
+    service = await call.holds()
+    return shown(service, await Links(service.office).revoke(call.actor, hold))
+
+
+@routes.get("/holds/{hold}/evidence", needs=Right.holds_read, raises=LOOKING, media=("application/json",))
+async def hold_evidence(call: Call, hold: str) -> Response:
+    """One decision as a file that `tools/verify_evidence.py` checks offline. That you took it is audited."""
+    data = await (await call.holds()).evidence(call.actor, hold)
+    return Response(
+        data,
+        media_type="application/json",
+        headers={"Content-Disposition": f'attachment; filename="{hold}.evidence.json"'},
+    )

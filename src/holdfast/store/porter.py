@@ -113,19 +113,17 @@ class Porter:
         return False
 
     def open_lines(self, lines: Iterable[str]) -> list[str]:
-        """Of lines (see `line_of`), those whose first gate is open, and who in them may go on at all."""
-        return [
-            line for line in lines if self._open(line[1:], line.startswith("+")) and self.exempt(line) != []
-        ]
+        """Of lines (see `line_of`), those whose first gate is open."""
+        return [line for line in lines if self._open(line[1:], line.startswith("+"))]
 
     def exempt(self, line: str) -> list[str] | None:
-        """Where an operator stopped each key (a concurrency of 0): the keys that have a gate of their own.
-        None where nobody is stopped in that way: then `shut` says enough."""
+        """Where an operator stopped each key (a concurrency of 0): the keys that have a gate of their own, and
+        who has no key. None where nobody is stopped in that way: then `shut` says enough."""
         root = line[1:]
         each = self._gates.get(f"{root}/{EACH}")
         if each is None or each.concurrency != 0:
             return None
-        return sorted(name for name in self._gates if root_of(name) == root and name not in (root, each.name))
+        return sorted({root, *(name for name in self._gates if root_of(name) == root)} - {each.name})
 
     def shut(self, *, starts: bool) -> list[str]:
         """Keys at which nobody passes now, though their flow's gate may be open."""

@@ -363,6 +363,8 @@ class GateChangeSuite:
         other = await lined(kit, declared(), each, key="other", ready_at=now)
         await kit.store.put_gate(Gate(name=f"{FLOW}/*", concurrency=0, fixed=True))
         assert await ids(kit.store, 2) == []
+        keyless = await lined(kit, declared(), each)
+        assert await ids(kit.store, 2) == [keyless.id]
         await kit.store.put_gate(Gate(name=key_gate("refund", "other"), concurrency=1, fixed=True))
         assert await ids(kit.store, 2) == [other.id]
 

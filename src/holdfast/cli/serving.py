@@ -14,6 +14,7 @@ import msgspec
 from holdfast.api.app import ApiSettings
 from holdfast.api.auth.settings import read_sign_in
 from holdfast.api.front import Front, Standing
+from holdfast.api.inbound.settings import settings_from_environment as inbound_settings
 from holdfast.api.serving import Serving
 from holdfast.app.flow import Flow
 from holdfast.app.house import Holdfast
@@ -84,6 +85,7 @@ def _settings(wanted: Serve) -> ApiSettings:
         hosts=wanted.hosts,
         roots=tuple(Path(each) for each in wanted.roots),
         allow_code=wanted.allow_code,
+        inbound=inbound_settings(),
     )
 
 

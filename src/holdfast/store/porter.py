@@ -117,7 +117,7 @@ class Porter:
         return [line for line in lines if self._open(line[1:], line.startswith("+"))]
 
     def exempt(self, line: str) -> list[str] | None:
-        """Where an operator stopped each key (a concurrency of 0): the keys that have a gate of their own, and
+        """Where an operator stopped each key (a concurrency of 0): the keys with a gate of their own, and
         who has no key. None where nobody is stopped in that way: then `shut` says enough."""
         root = line[1:]
         each = self._gates.get(f"{root}/{EACH}")

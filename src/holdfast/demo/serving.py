@@ -92,7 +92,7 @@ def show(paper: Paper, flow: str, env: dict[str, str], folder: Path) -> None:
         if not server.ready():
             paper.say(f"Nothing can listen on this machine, so this act is left out: {server.why_not()}")
             return
-        _tell(paper, _begun(server))
+        _tell(paper, begun(server))
         if sys.stdin.isatty() and not os.environ.get("CI"):
             _wait(paper, server)
         else:
@@ -101,7 +101,7 @@ def show(paper: Paper, flow: str, env: dict[str, str], folder: Path) -> None:
         server.stop()
 
 
-def _begun(server: Server) -> list[dict[str, Any]]:
+def begun(server: Server) -> list[dict[str, Any]]:
     """The runs, once each is where it should be."""
     for flow, given, _ in EXAMPLES:
         server.api("POST", "/v1/runs", {"flow": flow, "input": given})

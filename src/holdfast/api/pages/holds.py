@@ -12,14 +12,14 @@ from starlette.responses import Response
 from holdfast.api.auth.principal import Right
 from holdfast.api.pages.deciding import Draft, asked_of, drafted, read_form, refused_draft, submission
 from holdfast.api.pages.places import pages
-from holdfast.api.pages.rendering import page, see
+from holdfast.api.pages.rendering import page, person, see, since
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import Call
 from holdfast.errors import AnswerInvalidError, ForbiddenError, HoldDecidedError, HoldfastError
 from holdfast.holds.acts.conflicts import resolution_of
 from holdfast.holds.acts.voting import ballots_of
 from holdfast.holds.looking.history import Entry
-from holdfast.holds.looking.wording import claim_of, countdown, needs_of, outcome_of, placed_of, why_of
+from holdfast.holds.looking.wording import claim_of, countdown, needs_of, placed_of, why_of
 from holdfast.holds.service import HoldService
 from holdfast.model.template import as_text
 from holdfast.types.hold import HoldRow
@@ -116,12 +116,12 @@ def shown(row: HoldRow, now: int, draft: Draft, error: HoldfastError | None) -> 
         "row": row,
         "now": now,
         "open": row.status is HoldStatus.pending and not row.read_only,
-        "outcome": outcome_of(row, now),
+        "outcome": outcome(row, now),
         "resolution": resolution_of(row),
         "placed": placed_of(row, now),
         "claimed": claim_of(row, now),
         "due": countdown(row, now) if row.status is HoldStatus.pending else "",
-        "why": why_of(row),
+        "why": _why(row),
         "needs": needs_of(row),
         "context": context if isinstance(context, dict) else {"context": context} if context else {},
         "asked": asked_of(row, draft),
@@ -130,6 +130,29 @@ def shown(row: HoldRow, now: int, draft: Draft, error: HoldfastError | None) -> 
         "key": secrets.token_urlsafe(18),
         "comment_for": [each.label for each in row.options or () if each.requires_comment is True],
     }
+
+
+def outcome(row: HoldRow, now: int) -> str:
+    """What became of it, as a sentence; empty while it is open."""
+    if row.status is HoldStatus.pending:
+        return ""
+    by, at = row.resolved_by or row.closed_by, row.resolved_at or row.closed_at
+    ago = f", {since(at, now)}" if at else ""
+    if row.status is not HoldStatus.resolved:
+        word = {HoldStatus.expired: "Nobody decided in time", HoldStatus.cancelled: "It was withdrawn"}
+        why = f": {row.closed_reason}" if row.closed_reason else ""
+        return f"{word.get(row.status, str(row.status))}{ago}{why}."
+    said = resolution_of(row)
+    chosen = said.get("effective_decision") or said.get("decision")
+    label = next((each.label for each in row.options or () if each.id == chosen), chosen)
+    return f"{person(by or 'Nobody')} decided “{label}”{ago}."
+
+
+def _why(row: HoldRow) -> str:
+    if row.assignee_type == "unrouted" and not row.assignee_reason:
+        return "Nobody is named for it."
+    text = why_of(row)
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 async def may_decide(service: HoldService, actor: Actor, row: HoldRow) -> bool:
@@ -146,7 +169,7 @@ async def may_decide(service: HoldService, actor: Actor, row: HoldRow) -> bool:
 
 def told(entry: Entry) -> dict[str, str]:
     """A line of the history in words."""
-    said = {name: value for name, value in entry.data.items() if value not in (None, "", [], {})}
+    said = {name: value for name, value in entry.data.items() if value not in (None, "", [], {}, False)}
     return {
         "at": entry.at,
         "who": entry.actor,

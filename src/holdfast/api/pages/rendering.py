@@ -16,7 +16,7 @@ from holdfast.api.auth.principal import Principal, Right
 from holdfast.drawing.wording import WORDS
 from holdfast.holds.looking.wording import assignee_of, countdown, roughly, title_of
 from holdfast.model.template import as_text
-from holdfast.types.clock import iso, to_datetime
+from holdfast.types.clock import MICROS, iso, to_datetime
 from holdfast.types.hold import HoldRow
 from holdfast.types.lasting import lasting
 
@@ -65,7 +65,7 @@ def _environment() -> Environment:
             "moment": moment,
             "iso": iso,
             "lasting": lasting,
-            "roughly": roughly,
+            "since": since,
             "text": as_text,
             "pretty": pretty,
             "words": words,
@@ -105,6 +105,10 @@ def see(path: str, request: Request) -> Response:
 def moment(instant: int) -> str:
     """To the minute, in UTC: who reads it may be anywhere."""
     return f"{to_datetime(instant):%Y-%m-%d %H:%M} UTC"
+
+
+def since(instant: int, now: int) -> str:
+    return "just now" if now - instant < 2 * MICROS else f"{roughly(now - instant)} ago"
 
 
 def words(name: object) -> str:

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from holdfast import Flow, Holdfast, RunSettings, Worker
+from holdfast.errors import KeyMissingError
+from holdfast.types.ids import RunId
 from tests.fleet.crew import until
 
 pytestmark = pytest.mark.anyio
@@ -85,3 +87,28 @@ async def test_heart_goes_on_after_an_error_that_nobody_foresaw(
     assert beats[:3] == [False, True, True]
     assert (after.recoveries, str(after.status)) == (0, "completed")
     assert "heartbeat failed" in caplog.text
+
+
+@pytest.mark.covers("D-17", "FLEET-DEGR-04")
+async def test_what_is_known_of_other_runs_is_told_when_one_cannot_be(
+    address: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = flow(asyncio.Event(), asyncio.Event())
+    async with Holdfast(address) as house:
+        service = await house.service()
+        store, testimonies = service.store, service.runtime.testimonies
+        first, second = [(await service.create(made.program(), {}))[0].id for _ in range(2)]
+        report_late = store.report_late
+
+        async def without_its_key(run: RunId, *given: Any) -> None:
+            if run == first:
+                raise KeyMissingError("the key of this tenant is gone.")
+            await report_late(run, *given)
+
+        monkeypatch.setattr(store, "report_late", without_its_key)
+        testimonies.keep(first, [(1, b"{}")])
+        testimonies.keep(second, [(1, b"{}")])
+        async with asyncio.timeout(10):
+            while not await store.late_reports(second):  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+    assert f"run {first}: how its effects ended could not be told" in caplog.text

@@ -45,16 +45,20 @@ class Testimonies:
 
     async def _tell_all(self) -> None:
         pause = FIRST_PAUSE
-        while self._kept:
+        while run := next(iter(self._kept), None):
             try:
-                for run in list(self._kept):
-                    await self.tell(run)
+                await self.tell(run)
             except StoreMovedError as error:
                 log.warning("how effects ended cannot be told here any more: %s", error)
                 self._kept.clear()
-            except StoreError:
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, LONGEST_PAUSE)
+            except StoreError as error:
+                if error.retryable:
+                    await asyncio.sleep(pause)
+                    pause = min(pause * 2, LONGEST_PAUSE)
+                else:
+                    # For want of a key, say: the others do not wait for that.
+                    self._kept.pop(run, None)
+                    _untold(run, error)
 
     async def close(self) -> None:
         """Once more, in case the store is back; what cannot be told is asked of a person (D-15)."""
@@ -65,5 +69,9 @@ class Testimonies:
             try:
                 await self.tell(run)
             except StoreError as error:
-                said = "run %s: how its effects ended could not be told: %s"
-                log.warning(said, run, error, extra={"run": run})
+                _untold(run, error)
+
+
+def _untold(run: RunId, error: StoreError) -> None:
+    said = "run %s: how its effects ended could not be told: %s"
+    log.warning(said, run, error, extra={"run": run})

@@ -18,8 +18,8 @@ from holdfast.api.routing import LONGEST_KEY, Route
 _REF = "#/components/schemas/{name}"
 _TYPED = re.compile(r"\{(\w+):\w+\}")
 _FILE: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
-ALWAYS = (401, 403, 429, 500)
-"""Statuses that every route with a credential can answer with."""
+ALWAYS = (401, 403, 429, 500, 503)
+"""Statuses that every route has: a credential that is not good is refused wherever it is shown."""
 
 
 def document(routes: Iterable[Route], *, title: str = "Holdfast") -> dict[str, Any]:
@@ -77,7 +77,7 @@ def _operation(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
     if parameters:
         said["parameters"] = parameters
     if route.body is bytes:
-        said["requestBody"] = {"required": True, "content": dict.fromkeys(route.media, _FILE)}
+        said["requestBody"] = {"required": True, "content": _files(route.media)}
     elif route.body is not None:
         content = {"application/json": {"schema": schemas[route.body]}}
         said["requestBody"] = {"required": _is_required(route.body), "content": content}
@@ -134,7 +134,7 @@ def _responses(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
     elif _is_json(route.answer):
         right["content"] = {"application/json": {"schema": schemas[route.answer]}}
     elif route.media and route.body is not bytes:
-        right["content"] = dict.fromkeys(route.media, _FILE)
+        right["content"] = _files(route.media)
     found: dict[str, Any] = {str(status): _with_headers(status, right)}
     for each in route.more:
         further = {**right, "description": HTTPStatus(each).phrase}
@@ -147,6 +147,11 @@ def _responses(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
     return found
 
 
+def _files(media: tuple[str, ...]) -> dict[str, Any]:
+    """Of JSON that is a file nothing is said but that it is JSON."""
+    return {each: {"schema": {}} if each == "application/json" else _FILE for each in media}
+
+
 def _with_headers(status: int, right: dict[str, Any]) -> dict[str, Any]:
     if status != 201:
         return right
@@ -156,8 +161,7 @@ def _with_headers(status: int, right: dict[str, Any]) -> dict[str, Any]:
 
 def _statuses(route: Route) -> Iterable[int]:
     yield from (error.status for error in route.raises)
-    if route.needs is not Access.public:
-        yield from ALWAYS
+    yield from ALWAYS
     if route.params:
         yield 404
     if route.body is not None:

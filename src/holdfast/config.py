@@ -22,6 +22,7 @@ ENVIRONMENT = {
     "HOLDFAST_NOTIFY": "the TOML file with the channels by which people are told that a decision waits",
     "HOLDFAST_LINK_KEYS": "`ID:SECRET,...`: what signs links to holds, in place of the keys in the store",
     "HOLDFAST_SIGN_IN": "for `serve`: the TOML file with how people sign in, such as at an OpenID provider",
+    "HOLDFAST_INBOUND": "for `serve`: the TOML file with the ways in: Slack, webhooks, replies to mails",
     "HOLDFAST_RETENTION": "for `worker`, in place of what flows declare: `keep=20,older=30d`, or `all`",
     "HOLDFAST_FEED_KEPT": "for `worker`: how long the feed over all runs remembers, a duration such as `7d`",
     "HOLDFAST_LOG": "logs on stderr as `text` or `json`",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import time
 from collections.abc import AsyncIterator
 from email.message import EmailMessage
@@ -9,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from anyio import run_process
 
 from holdfast import Holdfast
 from holdfast.api.app import ApiSettings
@@ -170,6 +173,21 @@ async def test_address_is_void_once_the_hold_goes_on_or_is_too_important(
     (urgent,) = [each.message for each in office.smtp.mails if "critical" in each.message["Subject"]]
     assert urgent["Reply-To"] is None
     assert "reply with" not in urgent.get_body(("plain",)).get_content()  # type: ignore[union-attr]
+
+
+@pytest.mark.covers("SERVER-IN-03")
+@pytest.mark.skipif(not all(map(shutil.which, ("curl", "openssl", "bash"))), reason="no curl or openssl")
+async def test_script_of_the_how_to_hands_a_mail_over(office: Office) -> None:
+    hold = await office.hall.asks(f"user:{DANA}")
+    to = (await office.mail())["Reply-To"]
+    raw = f"Authentication-Results: {GOOD}\nFrom: {DANA}\nTo: {to}\n\nreject\n".encode()
+    page = (Path(__file__).parents[2] / "docs/how-to/decide-over-http.md").read_text()
+    (script,) = [part.partition("```")[0] for part in page.split("```text\n") if "openssl dgst" in part]
+    own = script.replace("https://holdfast.example.com", str(office.hall.client.base_url).rstrip("/"))
+    given = {**os.environ, "MAIL_SECRET": SECRET}
+    done = await run_process(["bash", "-eu", "-c", own], input=raw, env=given, check=False)
+    assert b'"outcome":"resolved"' in done.stdout, (done.stdout, done.stderr)
+    assert await office.status(hold) == "resolved"
 
 
 OPTIONS = (Option("approve", "Yes, pay"), Option("reject", "No"))

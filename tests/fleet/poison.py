@@ -29,8 +29,9 @@ def smoothies(ledger: Path) -> Flow:
 
     async def blend(s: Any) -> dict[str, Any]:
         if s.get("poisoned") and not ledger.with_name("mended").exists():
-            # As one that eats up memory does: not in its first moment, so that what was before is durable.
-            await asyncio.sleep(0.1)
+            # As one that eats up memory does: not in its first moment, so that what was before is durable and
+            # what others do in this process comes to its end, also on a slow machine.
+            await asyncio.sleep(0.5)
             os.kill(os.getpid(), signal.SIGKILL)
         return {"blended": True}
 

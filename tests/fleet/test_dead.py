@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import Holdfast
+from holdfast import Flow, Holdfast
 from holdfast.errors import RunEndedError
 from holdfast.runs.service import RunService
-from holdfast.store.base import RunRow
+from holdfast.store.base import ClaimRequest, RunRow
 from holdfast.types.ids import RunId
 from holdfast.types.status import ENDED, RunStatus
 from tests.fleet.poison import BOUND, SETTINGS, smoothies
@@ -134,3 +134,35 @@ async def test_dead_run_that_is_discarded_ends_as_cancelled_and_runs_nothing_aga
         assert (found.status, found.dead) == (RunStatus.cancelled, False)
         asked = [event for event in await service.events(row.id) if event.type == "run.cancel_requested"]
         assert asked[-1].data == {"reason": "ordered twice", "by": "user:dana"}
+
+
+async def test_run_that_kills_whoever_loads_it_is_discarded_without_a_worker(place: str) -> None:
+    flow = Flow("heavy", effect="pure")
+    flow.hold("approve", prompt="Go on?", options=["yes", "no"])
+    async with Holdfast(place, settings=SETTINGS) as house:
+        runs = [(await flow.run({}, on=house)).run_id for _ in range(2)]
+    async with Holdfast(place, settings=SETTINGS) as house:  # which has no code of that flow
+        service = await house.service()
+        for run, unread in zip(runs, (False, True), strict=True):
+            await die(service, run)
+            if not unread:
+                await service.discard_dead(run, reason="too much", by="user:dana")
+                await die(service, run)
+            row = await service.discard_dead(run, reason="too much", by="user:dana", unread=unread)
+            assert (row.status, row.dead, row.worker) == (RunStatus.cancelled, False, None)
+            assert row.error == "RunCancelledError: too much"
+            assert "run.cancelled" in [event.type for event in await service.events(row.id)][-2:]
+            assert await service.holds(row.id) == []
+            assert (await service.latest(row.id)).seq == row.head
+            assert await service.store.pending(row.id) == (row.inbox_seq, [])
+            with pytest.raises(RunEndedError, match="no dead letter"):
+                await service.discard_dead(run)
+
+
+async def die(service: RunService, run: str) -> None:
+    """Somebody takes it up, and is not heard of again."""
+    await service.store.send(RunId(run), "note", b"")
+    assert await service.store.claim(ClaimRequest(worker="ghost", ttl=1000, run=RunId(run)))
+    await asyncio.sleep(0.01)
+    (row,) = await service.store.reclaim(limit=9, max_recoveries=0)
+    assert row.dead

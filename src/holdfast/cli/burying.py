@@ -12,6 +12,7 @@ from holdfast.runs.dying import Autopsy, DeadRun
 from holdfast.store.base import RunRow
 from holdfast.types.clock import iso
 from holdfast.types.lasting import ago, clock_time
+from holdfast.types.status import RunStatus
 
 
 async def list_dead(tenant: str | None, limit: int, *, store: str | None, json: bool) -> Exit:
@@ -96,10 +97,14 @@ async def retry_dead(run: str, by: str, *, store: str | None, json: bool) -> Exi
     return _tell(row, said, json=json)
 
 
-async def discard_dead(run: str, reason: str, by: str, *, store: str | None, json: bool) -> Exit:
+async def discard_dead(
+    run: str, reason: str, by: str, *, unread: bool, store: str | None, json: bool
+) -> Exit:
     async with open_house(store, must_exist=True) as house:
-        row = await (await house.service()).discard_dead(run, reason=reason, by=by)
+        row = await (await house.service()).discard_dead(run, reason=reason, by=by, unread=unread)
     said = f"Run {row.id} is to be stopped: the next worker that carries {row.flow} ends it as cancelled."
+    if row.status is RunStatus.cancelled:
+        said = f"Run {row.id} is cancelled. It was not loaded: see outside what was under way."
     return _tell(row, said, json=json)
 
 

@@ -12,12 +12,17 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from holdfast.checkpoint import TypeRegistry
 from holdfast.errors import HoldfastError, RunEndedError
+from holdfast.model.bodies import EndBody, ErrorInfo
 from holdfast.runs.loading import load
+from holdfast.runs.sealing import Sealer
 from holdfast.runs.versions import readers_of
-from holdfast.store.base import RunFilter, RunRow
+from holdfast.store.base import ClaimRequest, RunFilter, RunRow
+from holdfast.types.clock import MICROS
 from holdfast.types.event import EventRow
 from holdfast.types.fleet import Death
+from holdfast.types.record import Kind, Record, RunBatch, Side
 from holdfast.types.status import RunStatus
 
 if TYPE_CHECKING:
@@ -25,6 +30,8 @@ if TYPE_CHECKING:
     from holdfast.model.position import Position
     from holdfast.runs.service import RunService
 
+# Whoever dies while he ends a run leaves it to the workers again.
+_TTL: Final = 30 * MICROS
 # Phases of a node in which its own code runs.
 _WORKING: Final = frozenset({"work", "doubt"})
 
@@ -93,16 +100,46 @@ async def retry_dead(service: RunService, run: str, *, by: str = "user:local") -
 
 
 async def discard_dead(
-    service: RunService, run: str, *, reason: str = "discarded", by: str = "user:local"
+    service: RunService,
+    run: str,
+    *,
+    reason: str = "discarded",
+    by: str = "user:local",
+    unread: bool = False,
 ) -> RunRow:
     """It is not worth mending: the next worker that carries its flow ends it as cancelled, without running
-    any of its nodes again."""
+    any of its nodes again. `unread`: it ends here and now, without being loaded; so does one whose workers
+    died while they stopped it. Its history then does not say which effects were under way."""
     row = await _demand_dead(service, run)
     _, mail = await service.store.pending(row.id)
-    if any(message.kind == "cancel" for message in mail):
-        # Its workers died while they stopped it: it was asked already, and only has to be taken up again.
-        return await retry_dead(service, row.id, by=by)
+    if unread or any(message.kind == "cancel" for message in mail):
+        return await _end_unread(service, row, reason, by)
     return await service.cancel(row.id, reason=reason, by=by)
+
+
+async def _end_unread(service: RunService, row: RunRow, reason: str, by: str) -> RunRow:
+    """What the engine writes for a run that was cancelled, but for what only its state could tell."""
+    store, now = service.store, service.store.now()
+    asked = EventRow(0, now, "run.cancel_requested", msgspec.json.encode({"reason": reason, "by": by}))
+    want = ClaimRequest(worker=service.runtime.worker, ttl=_TTL, run=row.id)
+    claim = await store.exhume(want, event=asked)
+    if claim is None:
+        return await _demand_dead(service, row.id)
+    _, mail = await store.pending(row.id)
+    error = ErrorInfo("run_cancelled", "RunCancelledError", reason)
+    side = Side(
+        status=RunStatus.cancelled,
+        error=f"{error.type}: {error.message}",
+        close_all_holds="the run was cancelled",
+        close_all_timers=True,
+        inbox_done=[message.id for message in mail],
+    )
+    record = Record(
+        claim.run.head + 1, Kind.end, now, 0, "", 0, 0, "", "", "cancelled", True, 0, b"", b"", side
+    )
+    Sealer(TypeRegistry()).seal(record, EndBody("cancelled", error), claim.lease.term)
+    await store.settle([RunBatch(claim.lease, [record])])
+    return await service.get(row.id)
 
 
 async def _demand_dead(service: RunService, run: str) -> RunRow:

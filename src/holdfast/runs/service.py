@@ -214,11 +214,14 @@ class RunService:
 
         return await dying.retry_dead(self, run, by=by)
 
-    async def discard_dead(self, run: str, *, reason: str = "discarded", by: str = "user:local") -> RunRow:
-        """The next worker ends it as cancelled, no node runs again. RunEndedError where it is not dead."""
+    async def discard_dead(
+        self, run: str, *, reason: str = "discarded", by: str = "user:local", unread: bool = False
+    ) -> RunRow:
+        """The next worker ends it as cancelled, no node runs again; `unread`: at once, and nobody has to load
+        it. RunEndedError where it is not dead."""
         from holdfast.runs import dying
 
-        return await dying.discard_dead(self, run, reason=reason, by=by)
+        return await dying.discard_dead(self, run, reason=reason, by=by, unread=unread)
 
     # ------------------------------------------------------------------ checkpoints
     async def checkpoints(

@@ -93,6 +93,12 @@ class VaultedStore(VaultedHolds, VaultedSchedules):
         rows = await self.inner.reclaim(limit=limit, max_recoveries=max_recoveries, backoff=backoff)
         return [self._seen(row) for row in rows]
 
+    async def exhume(self, want: ClaimRequest, *, event: EventRow | None = None) -> Claim | None:
+        tenant = DEFAULT_TENANT if want.run is None else await self.tenant_of(want.run)
+        told = None if event is None or want.run is None else self.vault.close_event(event, tenant, want.run)
+        claim = await self.inner.exhume(want, event=told)
+        return None if claim is None else replace(claim, run=self._seen(claim.run))
+
     # ------------------------------------------------------------------ the journal
     async def settle(self, batches: Sequence[RunBatch]) -> list[SettleAnswer]:
         return await self.inner.settle([await self._closed_batch(batch) for batch in batches])

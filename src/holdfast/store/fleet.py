@@ -5,12 +5,16 @@ The rules of `store.base` hold here too: each method is one transaction and may 
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from holdfast.types.event import EventRow
 from holdfast.types.fleet import Death, FleetFigures, WorkerRow
 from holdfast.types.gate import Gate
 from holdfast.types.ids import RunId
 from holdfast.types.schedule import ScheduleRow
+
+if TYPE_CHECKING:
+    from holdfast.store.base import Claim, ClaimRequest
 
 
 class Gates(Protocol):
@@ -77,6 +81,11 @@ class Workers(Protocol):
 
     async def deaths(self, run: RunId) -> list[Death]:
         """The oldest first. Written by `reclaim` for leases that lapsed while their run was under way."""
+        ...
+
+    async def exhume(self, want: ClaimRequest, *, event: EventRow | None = None) -> Claim | None:
+        """The dead run `want.run` for whoever ends it: as if it were asked to go on and claimed at once, past
+        its gate, so that no worker loads it between. None where it is no dead run (any more)."""
         ...
 
 

@@ -50,11 +50,15 @@ def retry(run: Run, by: By = "user:local", store: Store = None, json: Json = Fal
 def discard(
     run: Run,
     reason: Annotated[str, typer.Option(help="Kept with the run")] = "discarded",
+    unread: Annotated[bool, typer.Option("--unread", help="End it here, without loading it")] = False,
     by: By = "user:local",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Not worth mending: it ends as cancelled, its questions are withdrawn, none of its nodes runs again."""
+    """Not worth mending: it ends as cancelled, its questions are withdrawn, none of its nodes runs again.
+
+    The next worker that carries its flow does it. Where loading the run is what kills, or nobody carries
+    its flow any more: --unread."""
     from holdfast.cli.burying import discard_dead
 
-    return go(discard_dead(run, reason, by, store=store, json=json))
+    return go(discard_dead(run, reason, by, unread=unread, store=store, json=json))

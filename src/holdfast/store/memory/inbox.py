@@ -44,14 +44,6 @@ class Telling(Tables):
         self._bell.ring()
         return True
 
-    def _revive(self, run: Run, now: int) -> None:
-        self._set_status(run, RunStatus.resumable, now)
-        run.ended_at = None
-        run.error = None
-        # Somebody looked at it and asked to go on: the bound on recoveries counts anew.
-        run.recoveries = 0
-        run.dead = False
-
     async def pending(self, run: RunId) -> tuple[int, list[InboxRow]]:
         with self._lock:
             found = self._ids.get(run)

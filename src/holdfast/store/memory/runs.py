@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from holdfast.store.base import ClaimRequest, NewRun, RunFilter, RunRow
     from holdfast.store.porter import Porter
+    from holdfast.types.event import EventRow
     from holdfast.types.ids import RunId
     from holdfast.types.outbox import OutboxRow
 
@@ -121,6 +122,17 @@ class Running(Settling, Gating):
                 claims.append(self._claim(run, want, now))
             self._opens_at = None if porter is None else porter.opens_at
             return claims
+
+    async def exhume(self, want: ClaimRequest, *, event: EventRow | None = None) -> Claim | None:
+        with self._lock:
+            run = None if want.run is None else self._ids.get(want.run)
+            if run is None or run.read_only or not run.dead or run.superseded_by is not None:
+                return None
+            now = self._now()
+            self._revive(run, now)
+            run.gate = ""
+            self._add_event(run, event)
+            return self._claim(run, want, now)
 
     def _lets_pass(self, run: Run, porter: Porter | None) -> bool:
         """Where the run's gate is open it counts from now on. One whose lease lapsed has its place."""

@@ -123,6 +123,14 @@ class Tables:
     def _is_held(self, run: Run, now: int) -> bool:
         return run.lease_until is not None and run.lease_until > now
 
+    def _revive(self, run: Run, now: int) -> None:
+        self._set_status(run, RunStatus.resumable, now)
+        run.ended_at = None
+        run.error = None
+        # Somebody looked at it and asked to go on: the bound on recoveries counts anew.
+        run.recoveries = 0
+        run.dead = False
+
     def _set_status(self, run: Run, status: RunStatus, now: int) -> None:
         check_transition(run, run.status, status)
         run.status = status

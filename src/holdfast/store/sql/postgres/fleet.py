@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
+from holdfast.store.base import Claim, ClaimRequest
 from holdfast.store.sql.postgres import figuring, reclaim, registry
 from holdfast.store.sql.postgres.clock import ServerClock
 from holdfast.store.sql.postgres.pool import Pools
+from holdfast.types.event import EventRow
 from holdfast.types.fleet import Death, FleetFigures, WorkerRow
 from holdfast.types.ids import RunId
 
@@ -29,6 +31,10 @@ class Fleet:
 
     async def deaths(self, run: RunId) -> list[Death]:
         return await self._pools.read(partial(reclaim.deaths, run=run))
+
+    async def exhume(self, want: ClaimRequest, *, event: EventRow | None = None) -> Claim | None:
+        work = partial(reclaim.exhume, now=self._clock.given, want=want, event=event)
+        return await self._pools.write(work)
 
     async def figures(self, *, ages: tuple[int, ...]) -> FleetFigures:
         return await self._pools.read(partial(figuring.figures, now=self._clock.given, ages=ages))

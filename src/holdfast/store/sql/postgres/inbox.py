@@ -19,11 +19,11 @@ UPDATE @runs SET inbox_seq = inbox_seq + 1, updated_at = ?::bigint,
                                  THEN least(coalesce(ready_at, ?::bigint), ?::bigint) ELSE ready_at END
 WHERE key = ?"""
 # Somebody looked at it and asked to go on: the bound on recoveries counts anew.
-_REVIVE = """
+REVIVE = """
 UPDATE @runs SET status = 'resumable', ended_at = NULL, error = NULL, recoveries = 0, dead = false
 WHERE key = ?"""
 # To stop needs no room: who is asked to waits in no line.
-_LEAVE_LINE = "UPDATE @runs SET gate = '' WHERE key = ? AND worker IS NULL AND gate <> ''"
+LEAVE_LINE = "UPDATE @runs SET gate = '' WHERE key = ? AND worker IS NULL AND gate <> ''"
 _NUMBER = """
 WITH moved AS (
     UPDATE @runs SET event_seq = event_seq + ?::bigint, feed_pos = @place(?, feed_pos) WHERE key = ?
@@ -81,9 +81,9 @@ async def send(
     if (status in ENDED and not resumes) or await _is_known(conn, key, dedupe):
         return False
     if resumes:
-        await conn.run(_REVIVE, key)
+        await conn.run(REVIVE, key)
     if kind == "cancel":
-        await conn.run(_LEAVE_LINE, key)
+        await conn.run(LEAVE_LINE, key)
     await put(conn, now, key, kind, payload, dedupe)
     if event is not None:
         await add_events(conn, key, [event])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.store.base import RunRow
+from holdfast.store.base import Claim, ClaimRequest, RunRow
 from holdfast.store.dying import PROGRESS, evidence, pause, told
+from holdfast.store.sql.postgres.claim import claim_named
 from holdfast.store.sql.postgres.connect import Conn, Row
-from holdfast.store.sql.postgres.inbox import add_events
+from holdfast.store.sql.postgres.inbox import LEAVE_LINE, REVIVE, add_events
 from holdfast.store.sql.postgres.runs import COLUMNS, run_row
 from holdfast.types.event import EventRow
 from holdfast.types.fleet import Death
@@ -29,6 +30,8 @@ _LAST = f"SELECT {_DEATH} FROM @deaths AS deaths WHERE run_key = ? ORDER BY term
 _OF_RUN = f"""
 SELECT {_DEATH} FROM @deaths AS deaths JOIN @runs AS runs ON runs.key = deaths.run_key
 WHERE runs.id = ? ORDER BY deaths.term"""
+_IS_DEAD = """
+SELECT key FROM @runs WHERE id = ? AND dead AND NOT read_only AND superseded_by IS NULL FOR UPDATE"""
 _FREE = """
 UPDATE @runs SET term = term + 1, worker = NULL, lease_until = NULL, recoveries = ?, ready_at = ?::bigint,
                  status = CASE WHEN status IN ('pending', 'waiting', 'pending_input') THEN status
@@ -76,6 +79,17 @@ async def _mourn(conn: Conn, key: int, recoveries: int, death: Death, bound: int
 
 async def deaths(conn: Conn, run: RunId) -> list[Death]:
     return _deaths(await conn.rows(_OF_RUN, run))
+
+
+async def exhume(conn: Conn, now: int | None, want: ClaimRequest, event: EventRow | None) -> Claim | None:
+    found = await conn.row(_IS_DEAD, want.run)
+    if found is None:
+        return None
+    await conn.run(REVIVE, found[0])
+    await conn.run(LEAVE_LINE, found[0])
+    if event is not None:
+        await add_events(conn, found[0], [event])
+    return (await claim_named(conn, now, want))[0]
 
 
 def values(key: int, death: Death) -> tuple[object, ...]:

@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
+from holdfast.store.base import Claim, ClaimRequest
 from holdfast.store.sql.sqlite import figuring, reclaim, registry
 from holdfast.store.sql.sqlite.reader import Readers
 from holdfast.store.sql.sqlite.writer import Writer
+from holdfast.types.event import EventRow
 from holdfast.types.fleet import Death, FleetFigures, WorkerRow
 from holdfast.types.ids import RunId
 
@@ -34,6 +36,9 @@ class Fleet:
 
     async def deaths(self, run: RunId) -> list[Death]:
         return self._readers.read(partial(reclaim.deaths, run=run))
+
+    async def exhume(self, want: ClaimRequest, *, event: EventRow | None = None) -> Claim | None:
+        return await self._writer.write(partial(reclaim.exhume, want=want, event=event))
 
     async def figures(self, *, ages: tuple[int, ...]) -> FleetFigures:
         # In a thread: with a long line it takes a tenth of a second, and others use the loop.

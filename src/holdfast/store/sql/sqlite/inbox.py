@@ -19,11 +19,11 @@ UPDATE runs SET inbox_seq = inbox_seq + 1, updated_at = :now,
                                min(coalesce(ready_at, :now), :now), ready_at)
 WHERE key = :key"""
 # Somebody looked at it and asked to go on: the bound on recoveries counts anew.
-_REVIVE = """
+REVIVE = """
 UPDATE runs SET status = 'resumable', ended_at = NULL, error = NULL, recoveries = 0, dead = 0
 WHERE key = ?"""
 # To stop needs no room: who is asked to waits in no line.
-_LEAVE_LINE = "UPDATE runs SET gate = '' WHERE key = ? AND worker IS NULL AND gate <> ''"
+LEAVE_LINE = "UPDATE runs SET gate = '' WHERE key = ? AND worker IS NULL AND gate <> ''"
 _WAKE_AND_NUMBER = _WAKE.replace("SET ", "SET event_seq = event_seq + :events, ", 1) + " RETURNING event_seq"
 _NUMBER = "UPDATE runs SET event_seq = event_seq + ? WHERE key = ? RETURNING event_seq"
 _ADD_EVENT = "INSERT INTO events (key, at, type, payload) VALUES (?, ?, ?, ?)"
@@ -62,9 +62,9 @@ def send(
     if (status in ENDED and not resumes) or _known(cur, key, dedupe):
         return False
     if resumes:
-        cur.execute(_REVIVE, (key,))
+        cur.execute(REVIVE, (key,))
     if kind == "cancel":
-        cur.execute(_LEAVE_LINE, (key,))
+        cur.execute(LEAVE_LINE, (key,))
     put(cur, now, key, kind, payload, dedupe)
     if event is not None:
         add_event(cur, key, event)

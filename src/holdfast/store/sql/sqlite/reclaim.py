@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.store.base import RunRow
+from holdfast.store.base import Claim, ClaimRequest, RunRow
 from holdfast.store.dying import PROGRESS, evidence, pause, told
+from holdfast.store.sql.sqlite.claim import claim
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
-from holdfast.store.sql.sqlite.inbox import add_event
+from holdfast.store.sql.sqlite.inbox import LEAVE_LINE, REVIVE, add_event
 from holdfast.store.sql.sqlite.runs import COLUMNS, run_row
+from holdfast.types.event import EventRow
 from holdfast.types.fleet import Death
 from holdfast.types.ids import RunId
 from holdfast.types.status import PARKED
@@ -27,6 +29,7 @@ BURY = f"INSERT INTO deaths (run_key, {', '.join(_FIELDS)}) VALUES (?, ?, ?, ?, 
 _LAST = f"SELECT {_DEATH} FROM deaths WHERE run_key = ? ORDER BY term DESC LIMIT ?"
 _OF_RUN = f"""
 SELECT {_DEATH} FROM deaths JOIN runs ON runs.key = deaths.run_key WHERE runs.id = ? ORDER BY deaths.term"""
+_IS_DEAD = "SELECT key FROM runs WHERE id = ? AND dead AND NOT read_only AND superseded_by IS NULL"
 _FREE = """
 UPDATE runs SET term = term + 1, worker = NULL, lease_until = NULL, recoveries = ?, ready_at = ?,
                 status = iif(status IN ('pending', 'waiting', 'pending_input'), status, 'resumable'),
@@ -73,6 +76,17 @@ def _mourn(cur: Cursor, key: int, recoveries: int, death: Death, bound: int, bac
 
 def deaths(cur: Cursor, run: RunId) -> list[Death]:
     return _deaths(rows(cur, _OF_RUN, (run,)))
+
+
+def exhume(cur: Cursor, now: int, want: ClaimRequest, event: EventRow | None) -> Claim | None:
+    found = row(cur, _IS_DEAD, (want.run,))
+    if found is None:
+        return None
+    cur.execute(REVIVE, found)
+    cur.execute(LEAVE_LINE, found)
+    if event is not None:
+        add_event(cur, found[0], event)
+    return claim(cur, now, want).claims[0]
 
 
 def values(key: int, death: Death) -> tuple[object, ...]:

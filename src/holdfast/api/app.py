@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Protocol
 
 import msgspec
@@ -56,12 +57,16 @@ def build(
     house: Holdfast, authenticator: Authenticator, settings: ApiSettings, themes: Iterable[Routes]
 ) -> Starlette:
     found = [route for theme in themes for route in theme.found]
-    said = msgspec.json.encode(document(found))
     paces = Paces(settings)
     endpoints = [(route, _endpoint(route, house, authenticator, settings, paces)) for route in found]
 
+    @cache
+    def described() -> bytes:
+        return msgspec.json.encode(document(found))
+
     async def openapi(request: Request) -> Response:
-        return _dressed(request, Response(said, media_type="application/json"), _request_id(request))
+        answer = Response(described(), media_type="application/json")
+        return _dressed(request, answer, _request_id(request))
 
     places: list[BaseRoute] = [
         Place("/openapi.json", openapi),

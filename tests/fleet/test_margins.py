@@ -10,6 +10,7 @@ import pytest
 
 from holdfast import Flow, Holdfast, RunSettings, Worker
 from holdfast.errors import KeyMissingError
+from holdfast.runs.handing import Hands
 from holdfast.types.ids import RunId
 from tests.fleet.crew import until
 
@@ -112,3 +113,41 @@ async def test_what_is_known_of_other_runs_is_told_when_one_cannot_be(
             while not await store.late_reports(second):  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
     assert f"run {first}: how its effects ended could not be told" in caplog.text
+
+
+@pytest.mark.covers("D-29", "FLEET-DEGR-01")
+@pytest.mark.parametrize("who", ["stopped", "cannot serve it", "drains"])
+async def test_run_is_given_back_when_mail_comes_at_that_moment(
+    address: str, monkeypatch: pytest.MonkeyPatch, who: str
+) -> None:
+    """Otherwise its lease would lapse later, and count as a death of its worker."""
+    async with Holdfast(address) as house:
+        service = await house.service()
+        store, runtime = service.store, service.runtime
+        began = asyncio.Event()
+        program = flow(began, asyncio.Event()).program()
+        runtime.carry(program)
+        row, _ = await service.create(program, {})
+        claim = await runtime.claim(row.id)
+        driving = asyncio.create_task(runtime.drive(claim)) if who == "drains" else None
+        if driving is not None:
+            await began.wait()
+        get_run, looks = store.get_run, list[None]()
+
+        async def and_mail_comes(run: RunId) -> Any:
+            found = await get_run(run)
+            looks.append(None)
+            if len(looks) == 1:
+                assert await store.send(run, "signal", b"{}")
+            return found
+
+        monkeypatch.setattr(store, "get_run", and_mail_comes)
+        async with asyncio.timeout(10):
+            if driving is not None:
+                driving.cancel()
+                await asyncio.gather(driving, return_exceptions=True)
+            else:
+                await (Hands(runtime).back(claim) if who == "stopped" else runtime._give_back(claim))
+        after = await get_run(row.id)
+    assert after is not None
+    assert (after.worker, after.inbox_seq, len(looks)) == (None, 1, 2)

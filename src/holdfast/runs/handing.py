@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
 from holdfast.errors import StoreError, StoreMovedError
 from holdfast.types.clock import MICROS
 from holdfast.types.ids import RunId
-from holdfast.types.status import ENDED, PARKED, RunStatus
+from holdfast.types.status import PARKED, RunStatus
 
 if TYPE_CHECKING:
     from holdfast.runs.runtime import Runtime
-    from holdfast.store.base import Claim
+    from holdfast.store.base import Claim, RunRow, Store
+    from holdfast.types.record import Lease
 
 FIRST_PAUSE: Final = 0.1
 LONGEST_PAUSE: Final = 5.0
@@ -53,10 +55,21 @@ class Hands:
         return 0.0 if times == 1 else min(0.5 * 2.0 ** (times - 2), LONGEST_REST)
 
     async def _park(self, claim: Claim, rest: float) -> None:
-        store = self.runtime.store
-        row = await store.get_run(claim.run.id)
-        if row is None or row.term != claim.lease.term or row.status in ENDED:
+        async def before(row: RunRow) -> RunStatus:
+            return row.status if row.status in PARKED else RunStatus.resumable
+
+        await let_go(self.runtime.store, claim.lease, before, int(rest * MICROS))
+
+
+async def let_go(
+    store: Store, lease: Lease, status: Callable[[RunRow], Awaitable[RunStatus]], rest: int = 0
+) -> None:
+    """The run is anybody's again, after `rest` microseconds. Where mail comes at that moment it is tried
+    again: nobody keeps the lease any more, and it would lapse as if its worker had died."""
+    while True:
+        row = await store.get_run(lease.run)
+        if row is None or row.term != lease.term or row.worker is None:
             return
-        status = row.status if row.status in PARKED else RunStatus.resumable
-        ready_at = store.now() + int(rest * MICROS)
-        await store.park(claim.lease, status=status, inbox_seen=row.inbox_seq, ready_at=ready_at)
+        ready_at = store.now() + rest
+        if await store.park(lease, status=await status(row), inbox_seen=row.inbox_seq, ready_at=ready_at):
+            return

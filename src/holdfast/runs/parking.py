@@ -12,12 +12,14 @@ from holdfast.engine.ending import fail_run
 from holdfast.engine.messages import Recovered
 from holdfast.errors import HoldfastError, LeaseLostError
 from holdfast.model.position import Exec
+from holdfast.runs.handing import let_go
 from holdfast.telemetry import crashpoint, log
 from holdfast.types.record import Park
 from holdfast.types.status import PARKED, RunStatus
 
 if TYPE_CHECKING:
     from holdfast.runs.driver import Driver
+    from holdfast.store.base import RunRow
 
 
 class Parker:
@@ -102,6 +104,9 @@ class Parker:
         holds = self.driver.pos.holds
         return any(not sub.done and sub.hold in holds for sub in execution.subs.values())
 
+    async def _resting(self, _row: RunRow) -> RunStatus:
+        return self.driver.writer.resting or RunStatus.resumable
+
     async def release(self) -> None:
         """Claimable again at once, by anybody."""
         driver, store = self.driver, self.driver.runtime.store
@@ -111,14 +116,7 @@ class Parker:
             await driver.underway.stop(set())
             driver.writer.withdraw()
             await driver.recorder.committed(driver.queue, driver.pos.head)
-            row = await store.get_run(driver.run)
-            if row is not None:
-                await store.park(
-                    driver.lease,
-                    status=driver.writer.resting or RunStatus.resumable,
-                    inbox_seen=row.inbox_seq,
-                    ready_at=store.now(),
-                )
+            await let_go(store, driver.lease, self._resting)
         except HoldfastError as error:
             said = "run %s could not be released, its lease will lapse: %s"
             log.warning(said, driver.run, error, extra={"run": driver.run, "seq": driver.pos.head})

@@ -8,6 +8,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable
+from functools import partial
 from logging import DEBUG
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -30,6 +31,7 @@ from holdfast.model.program import Program
 from holdfast.runs.blobs import BlobDesk, Objects
 from holdfast.runs.driver import Driver
 from holdfast.runs.filing import BlobShelf
+from holdfast.runs.handing import let_go
 from holdfast.runs.lining import gate_shut, inside
 from holdfast.runs.loading import Loaded
 from holdfast.runs.memory import MemoryStore, StoredMemory
@@ -249,11 +251,7 @@ class Runtime:
 
     async def _give_back(self, claim: Claim) -> None:
         """Nobody here can serve this run: it keeps its place for somebody who can, whom we let go first."""
-        row = await self.store.get_run(claim.run.id)
-        if row is not None:
-            later = self.store.now() + self.ttl // 3
-            status = await status_before(self.store, row)
-            await self.store.park(claim.lease, status=status, inbox_seen=row.inbox_seq, ready_at=later)
+        await let_go(self.store, claim.lease, partial(status_before, self.store), self.ttl // 3)
 
     @property
     def ttl(self) -> int:

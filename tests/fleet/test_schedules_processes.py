@@ -22,7 +22,8 @@ from tests.fleet.timekeeper import SETTINGS, ticks
 ROOT = Path(__file__).parents[2]
 NAME = "every-second"
 
-pytestmark = [pytest.mark.anyio, pytest.mark.covers("FLEET-WORK-10")]
+# A busy machine takes its time to start processes.
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(180), pytest.mark.covers("FLEET-WORK-10")]
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -42,12 +43,12 @@ async def test_no_instant_is_started_twice_or_missed_when_workers_are_killed_whi
         schedules, service = await house.schedules(), await house.service()
         made = await schedules.put(NAME, ticks(), every="1s", missed="all", overlap="allow")
         assert made.next_at is not None
-        died = await killed_while_firing(place, seconds=4)
+        await killed_while_firing(place, seconds=4)
         # Workers that live finish what is due.
         last = service.store.now() // MICROS * MICROS
         worker = start(place, "none:0")
         try:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while await behind(service, last):  # noqa: ASYNC110
                     await asyncio.sleep(0.05)
         finally:
@@ -64,7 +65,6 @@ async def test_no_instant_is_started_twice_or_missed_when_workers_are_killed_whi
         ahead = run_of(found, found.last_at + MICROS)
         assert expected <= started <= expected | {ahead}
         assert len(rows) == len(started)
-        assert died >= {"intended", "created"}
 
 
 async def behind(service: RunService, last: int) -> bool:
@@ -73,14 +73,17 @@ async def behind(service: RunService, last: int) -> bool:
     return row.last_at is None or row.last_at < last
 
 
-async def killed_while_firing(address: str, seconds: float) -> set[str]:
-    """Three workers, each to die at a point of its own, replaced when it did. The points reached."""
+async def killed_while_firing(address: str, seconds: float) -> None:
+    """Three workers, each to die at a point of its own, replaced when it did: for so long, and until each
+    point was reached."""
     points = cycle(["created:1", "intended:1", "created:2"])
     workers = [(point, start(address, point)) for point in (next(points) for _ in range(3))]
     died: set[str] = set()
-    end = asyncio.get_running_loop().time() + seconds
+    clock = asyncio.get_running_loop().time
+    began = clock()
     try:
-        while asyncio.get_running_loop().time() < end:
+        while clock() - began < seconds or died != {"intended", "created"}:
+            assert clock() - began < 60, f"reached in a minute: {died}"
             for number, (point, worker) in enumerate(workers):
                 if worker.poll() is not None:
                     died.add(point.partition(":")[0])
@@ -92,4 +95,3 @@ async def killed_while_firing(address: str, seconds: float) -> set[str]:
         for _, worker in workers:
             worker.kill()
             worker.communicate(timeout=10)
-    return died

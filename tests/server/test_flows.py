@@ -67,6 +67,7 @@ async def test_files_are_loaded_only_from_folders_that_the_operator_allows(tmp_p
     root = tmp_path / "flows"
     root.mkdir()
     (root / "small_of_server.py").write_text(FILE)
+    (root / "broken_of_server.py").write_text("raise KeyError('mend me')")
     (tmp_path / "outside.py").write_text("raise SystemExit('loaded')")
     (root / "link.py").symlink_to(tmp_path / "outside.py")
     store = f"sqlite:{tmp_path / 's.db'}"
@@ -77,6 +78,12 @@ async def test_files_are_loaded_only_from_folders_that_the_operator_allows(tmp_p
     async with Holdfast(store) as house, serving(house, ApiSettings(roots=(root,))) as server:
         made = await server.json("POST", "/v1/runs", 201, json=body)
         assert made["flow"] == "small"
+        broken = {"workflow_uri": "broken_of_server.py"}
+        told = (await server.json("POST", "/v1/flows/validate", 422, json=broken))["detail"]
+        assert "KeyError: 'mend me'" in told
+        assert str(tmp_path) not in told
+        (root / "small.dot").write_text("digraph {}")
+        await server.json("POST", "/v1/runs", 422, json={"workflow_uri": "small.dot"})
         for outside in ("../outside.py", "link.py", str(tmp_path / "outside.py"), "/etc/passwd", "none.py"):
             problem = await server.json("POST", "/v1/runs", 404, json={"workflow_uri": outside})
             assert problem["code"] == "flow_not_found"

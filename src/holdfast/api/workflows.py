@@ -3,12 +3,14 @@ operator allows (R-67)."""
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from holdfast.api.routing import Call
 from holdfast.app.locating import load_flow
-from holdfast.errors import FlowNotFoundError, ForbiddenError, InputError
+from holdfast.errors import FlowNotFoundError, ForbiddenError, HoldfastError, InputError
 from holdfast.model.fingerprint import decode_graph
 from holdfast.model.graph import Graph
 from holdfast.model.program import Program
@@ -18,6 +20,7 @@ from holdfast.store.base import RunFilter
 if TYPE_CHECKING:
     from holdfast.runs.service import RunService
 
+_LOADING = Lock()
 SHORTEST = 6
 """Characters of a version's fingerprint that are enough to name it."""
 
@@ -26,7 +29,7 @@ async def find_program(call: Call, uri: str, version: str | None = None) -> Prog
     """`name`, `name@version` or a file. Raises FlowNotFoundError, ForbiddenError for a file that is outside
     of what the operator allows, InputError."""
     if uri.endswith((".py", ".dot", ".yaml", ".yml")) or "/" in uri or "\\" in uri or ".py:" in uri:
-        return _from_file(call, uri)
+        return await _from_file(call, uri)
     name, at, written = uri.partition("@")
     if at and version is not None and written != version:
         raise InputError(f"{uri!r} names another version than {version!r}.", hint="Name it once.")
@@ -70,17 +73,28 @@ def _is_plain(graph: Graph) -> bool:
     return all(told["type"] == "Any" or read_type(told["type"]) is not Any for told in fields.values())
 
 
-def _from_file(call: Call, uri: str) -> Program:
+async def _from_file(call: Call, uri: str) -> Program:
     place, colon, name = uri.partition(":") if ".py:" in uri else (uri, "", "")
     path = _allowed(call.settings.roots, place)
     if path.suffix != ".py":
         raise InputError(
             f"nothing here reads {path.suffix or 'files without an ending'}.", hint="Name a .py file."
         )
-    flow = load_flow(f"{path}{colon}{name}")
-    program = flow.program()
+    try:
+        # Elsewhere than in the loop: what a module does when it is loaded may take its time.
+        program = await asyncio.to_thread(_loaded, f"{path}{colon}{name}")
+    except HoldfastError as error:
+        # Where the operator's folders are is nobody's business.
+        raise type(error)(error.message.replace(str(path), place), hint=error.hint) from error
     call.house.carry(program)
     return program
+
+
+def _loaded(spec: str) -> Program:
+    """Once: a file that is changed counts when the server begins anew. One at a time: half of a module must
+    not be found by whoever comes second."""
+    with _LOADING:
+        return load_flow(spec).program()
 
 
 def _allowed(roots: tuple[Path, ...], place: str) -> Path:

@@ -91,13 +91,22 @@ class Acks:
                 else:
                     await self._stop(conn, now(), missing)
         _tell_gone(list(absent.values()))
-        await losing.fence(conn, self._terms.copy())
-        self._terms.clear()
+        await self._fence(conn)
         for missing in lost:
             self.deleted(missing.run)
             if missing.hold is not None:
                 self._holds.pop(missing.hold, None)
         return lost
+
+    async def _fence(self, conn: Conn) -> None:
+        """Other loops may claim meanwhile: only what was fenced is forgotten."""
+        with self._lock:
+            terms = dict(self._terms)
+        await losing.fence(conn, terms)
+        with self._lock:
+            for run, term in terms.items():
+                if self._terms.get(run) == term:
+                    del self._terms[run]
 
     def _all(self) -> list[Acknowledged]:
         with self._lock:

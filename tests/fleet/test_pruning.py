@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from random import Random
 
 import pytest
 
@@ -174,3 +175,26 @@ async def test_reader_of_the_feed_that_was_away_for_too_long_is_told_so(address:
         assert isinstance(floor, int)
         assert "feed_kept" in str(caught.value.hint)
         assert await service.store.feed(after=floor, limit=10)
+
+
+@pytest.mark.covers("R-42")
+async def test_room_that_a_full_store_gets_by_retention_is_used_again(address: str) -> None:
+    flow = Flow("large", effect="pure", retention=Retention(keep=None, older="1h"))
+    # In small parts: large values are not in the journal.
+    flow.node(id="only")(lambda s: {f"part{p}": Random(s["n"] + p).randbytes(2_000) for p in range(20)})
+    clock = FakeClock()
+    sizes: list[int] = []
+    async with Holdfast(address, clock=clock) as house:
+        service = await house.service()
+        for part in range(3):
+            for n in range(20):
+                await flow.run({"n": part * 100 + n}, on=house)
+            # With what is kept beside the table itself.
+            total = f"SELECT pg_total_relation_size('{schema_of(address)}.journal')::bigint"
+            sizes += [int(str(size)) for (size,) in postgres.execute(total)]
+            clock.advance(hours=2)
+            make_room = service.runtime.recorder.make_room
+            assert make_room is not None
+            await make_room()
+    assert sizes[0] > 500_000
+    assert sizes[2] < sizes[0] * 1.5, sizes

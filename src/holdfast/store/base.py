@@ -261,6 +261,11 @@ class Journal(Protocol):
         now or later."""
         ...
 
+    async def free_room(self) -> None:
+        """What was deleted makes room for new rows now, where that is not so by itself: for a store that is
+        full. Others go on meanwhile."""
+        ...
+
     async def prune(
         self,
         run: RunId,

@@ -89,6 +89,9 @@ class Reading(Settling):
             start = bisect_right(self._feed, after, key=_position)
             return self._feed[start : start + limit]
 
+    async def free_room(self) -> None:
+        """What is gone is gone."""
+
     async def trim_feed(self, *, before: int, limit: int = 5000) -> int:
         with self._lock:
             self._feed_marks.append((self._now(), self._feed_position))

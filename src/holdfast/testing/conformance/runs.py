@@ -186,6 +186,15 @@ class RunSuite:
         assert [row[1] for row in await kit.all_told()] == [other.id]
         assert (await kit.store.create(_full_run(kit)))[1] is True
 
+    @pytest.mark.covers("R-42", "CORE-STORE-11")
+    async def test_room_of_deleted_runs_is_freed_and_others_stay(self, kit: StoreKit) -> None:
+        gone, stays = await kit.created(), await kit.claimed()
+        await kit.store.delete_run(gone.id)
+        for _ in range(2):
+            await kit.store.free_room()
+        await kit.written(stays, kit.record(1))
+        assert len(await kit.store.read(stays.run)) == 2
+
     async def test_run_is_not_deleted_while_its_lease_lives(self, kit: StoreKit) -> None:
         lease = await kit.claimed()
         assert await kit.store.delete_run(lease.run) is False

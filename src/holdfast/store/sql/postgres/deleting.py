@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from holdfast.store.consequences import DELETED
 from holdfast.store.sql.postgres import outbox
 from holdfast.store.sql.postgres.audit import Entries
-from holdfast.store.sql.postgres.connect import Conn
+from holdfast.store.sql.postgres.connect import Conn, statement
 from holdfast.store.sql.postgres.run_holds import Whose
 from holdfast.store.sql.postgres.side import close_all
 from holdfast.types.ids import RunId
@@ -30,6 +32,19 @@ _DELETE = (
     )
     + " DELETE FROM @runs WHERE key = ?"
 )
+
+
+_VACUUM = "VACUUM (TRUNCATE false, SKIP_LOCKED) " + ", ".join(
+    f"@{name}" for name in (*_BY_KEY, *_OF_RUN, *_OF_HOLD, "runs", "blobs", "feed", "outbox")
+)
+_LONGEST = 600.0  # seconds
+
+
+async def vacuum(conn: Conn) -> None:
+    """A deleted row keeps its room until somebody vacuums, and the server's own workers come by their clock.
+    No file becomes shorter: that would lock others out. Tables that somebody else vacuums are passed over."""
+    raw: Any = conn.raw
+    await raw.execute(statement(_VACUUM, conn.schema), timeout=_LONGEST)
 
 
 async def delete(conn: Conn, now: int, run: RunId, ended: bool) -> bool:

@@ -41,7 +41,7 @@ from holdfast.store.sql.postgres.arriving import Arrivals
 from holdfast.store.sql.postgres.beats import Beats
 from holdfast.store.sql.postgres.clock import ServerClock
 from holdfast.store.sql.postgres.connect import Conn, Row
-from holdfast.store.sql.postgres.deleting import delete
+from holdfast.store.sql.postgres.deleting import delete, vacuum
 from holdfast.store.sql.postgres.examine import examine
 from holdfast.store.sql.postgres.fleet import Fleet
 from holdfast.store.sql.postgres.gating import Gating
@@ -252,6 +252,11 @@ class PostgresStore(Holding, Gating, Scheduling, Fleet):
 
     async def feed(self, *, after: int, limit: int) -> list[tuple[int, RunId, int, int]]:
         return await self._pools.read(partial(journal.feed, after=after, limit=limit))
+
+    async def free_room(self) -> None:
+        # Behind a pooler nobody knows whether a session of the server is free for so long.
+        if Capability.notifies in self.capabilities:
+            await self._pools.write_at_once(vacuum)
 
     async def trim_feed(self, *, before: int, limit: int = 5000) -> int:
         work = partial(journal.trim_feed, now=self._clock.given, before=before, limit=limit)

@@ -217,6 +217,9 @@ class SqliteStore(Holding, Gating, Scheduling, Fleet):
     async def feed(self, *, after: int, limit: int) -> list[tuple[int, RunId, int, int]]:
         return self._readers.read_together(partial(journal.feed, after=after, limit=limit))
 
+    async def free_room(self) -> None:
+        """Free pages are used again by themselves."""
+
     async def trim_feed(self, *, before: int, limit: int = 5000) -> int:
         return await self._write(partial(journal.trim_feed, before=before, limit=limit))
 

@@ -78,5 +78,5 @@ async def test_chains_of_requests_are_answered_as_described(
         address = postgres.with_setting(postgres.database(), schema=SCHEMA)
         await postgres.empty(SCHEMA)
     async with shop_on(address) as server:
-        told = await fuzz(server, tmp_path, "-n", "20", "--phases", "coverage,fuzzing,stateful")
+        told = await fuzz(server, tmp_path, "-n", "10", "--phases", "coverage,fuzzing,stateful")
     assert "Stateful" in told

@@ -18,6 +18,7 @@ from holdfast.api.routing import LONGEST_KEY, Route
 _REF = "#/components/schemas/{name}"
 _TYPED = re.compile(r"\{(\w+):\w+\}")
 _FILE: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
+_FORM: dict[str, Any] = {"schema": {"type": "object", "additionalProperties": _FILE["schema"]}}
 ALWAYS = (401, 403, 429, 500, 503)
 """Statuses that every route has: a credential that is not good is refused wherever it is shown."""
 
@@ -148,8 +149,9 @@ def _responses(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
 
 
 def _files(media: tuple[str, ...]) -> dict[str, Any]:
-    """Of JSON that is a file nothing is said but that it is JSON."""
-    return {each: {"schema": {}} if each == "application/json" else _FILE for each in media}
+    """Of JSON that is a file nothing is said but that it is JSON; a form's parts are files."""
+    other = {"application/json": {"schema": {}}, "multipart/form-data": _FORM}
+    return {each: other.get(each, _FILE) for each in media}
 
 
 def _with_headers(status: int, right: dict[str, Any]) -> dict[str, Any]:
@@ -165,6 +167,6 @@ def _statuses(route: Route) -> Iterable[int]:
     if route.params:
         yield 404
     if route.body is not None:
-        yield from (400, 413, 422)
+        yield from (400, 413, 415, 422)
     if route.query is not None:
         yield 422

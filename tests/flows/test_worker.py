@@ -257,6 +257,14 @@ async def test_waiting_runs_leave_their_slot_to_others_while_they_are_in_memory(
             await until(house, each, RunStatus.pending_input)
 
 
+async def until_told_to_stop(worker: Worker, run: str) -> None:
+    made = worker._worker
+    assert made is not None
+    async with asyncio.timeout(20):
+        while not made.runtime.drivers[RunId(run)].draining:  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+
+
 @pytest.mark.covers("CORE-WORK-08")
 async def test_stopping_worker_lets_the_step_finish_and_gives_the_run_back(house: Holdfast) -> None:
     flow = Flow("two", effect="pure")
@@ -280,7 +288,7 @@ async def test_stopping_worker_lets_the_step_finish_and_gives_the_run_back(house
     async with Worker(flow, on=house, poll=0.02) as worker:
         await began.wait()
         stopping = asyncio.create_task(worker.stop())
-        await asyncio.sleep(0.06)
+        await until_told_to_stop(worker, run)
         may_end.set()
         await stopping
         assert await status(house, run) is RunStatus.resumable

@@ -150,7 +150,7 @@ def _responses(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
 
 def _files(media: tuple[str, ...]) -> dict[str, Any]:
     """Of JSON that is a file nothing is said but that it is JSON; a form's parts are files."""
-    other = {"application/json": {"schema": {}}, "multipart/form-data": _FORM}
+    other: dict[str, dict[str, Any]] = {"application/json": {"schema": {}}, "multipart/form-data": _FORM}
     return {each: other.get(each, _FILE) for each in media}
 
 

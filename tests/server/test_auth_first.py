@@ -64,14 +64,19 @@ async def test_code_signs_in_once_as_an_admin(server: Server) -> None:
 
 
 @pytest.mark.covers("SERVER-AUTH-08")
-async def test_code_is_good_for_ten_minutes_and_for_one(anyio_backend: str) -> None:
+async def test_code_is_good_for_ten_minutes(anyio_backend: str) -> None:
     clock = FakeClock()
     sessions = Sessions(MemoryStore(clock=clock))
     old = await sessions.new_code(Grant(subject="user:local", roles=("admin",)))
     clock.advance(minutes=10)
     assert await sessions.take_code(old) is None
+
+
+@pytest.mark.covers("SERVER-AUTH-08")
+async def test_of_several_who_have_a_code_one_is_signed_in(server: Server) -> None:
+    sessions = Sessions(await server.house.open())
     code = await sessions.new_code(Grant(subject="user:local", roles=("admin",)))
-    taken = await asyncio.gather(*(sessions.take_code(code) for _ in range(5)))
+    taken = await asyncio.gather(*(sessions.take_code(code) for _ in range(8)))
     assert len([each for each in taken if each is not None]) == 1
 
 
@@ -92,6 +97,35 @@ async def test_served_for_real_it_prints_an_address_that_signs_in(tmp_path: Path
     finally:
         server.kill()
         await server.wait()
+
+
+@pytest.mark.covers("SERVER-AUTH-08")
+async def test_served_for_others_without_a_token_it_ends_and_says_why(tmp_path: Path) -> None:
+    store = f"sqlite:{tmp_path / 'served.db'}"
+    command = [
+        sys.executable,
+        "-m",
+        "holdfast",
+        "serve",
+        "--host",
+        "0.0.0.0",
+        "--port",
+        "0",
+        "--store",
+        store,
+    ]
+    server = await asyncio.create_subprocess_exec(
+        *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    try:
+        _, said = await asyncio.wait_for(server.communicate(), 50)
+    finally:
+        if server.returncode is None:
+            server.kill()
+            await server.wait()
+    assert server.returncode == 2
+    assert "holdfast tokens create" in said.decode()
+    assert "Traceback" not in said.decode()
 
 
 @pytest.mark.covers("SERVER-AUTH-08")

@@ -39,6 +39,7 @@ class Issuer:
         self.asked = 0
         self.lies: dict[str, Any] = {}
         places = [Route("/.well-known/openid-configuration", self.about), Route("/jwks", self.jwks)]
+        places.append(Route("/userinfo", self.userinfo))
         self.serving = Serving(Starlette(routes=places), host="127.0.0.1", port=0)
         self.address = self.serving.address
 
@@ -52,6 +53,12 @@ class Issuer:
         made = jwt.algorithms.RSAAlgorithm.to_jwk
         return JSONResponse(
             {"keys": [{**made(key.public_key(), as_dict=True), "kid": kid} for kid, key in self.keys.items()]}
+        )
+
+    async def userinfo(self, request: Request) -> JSONResponse:
+        """About whoever the token names; `two` opens what is said of somebody else."""
+        return JSONResponse(
+            {"sub": request.headers["authorization"].removeprefix("Bearer "), "groups": ["a"]}
         )
 
     def claims(self, **change: Any) -> dict[str, Any]:
@@ -156,6 +163,18 @@ async def test_provider_that_calls_itself_otherwise_is_not_believed(issuer: Issu
     finally:
         issuer.lies = {}
     assert refused.value.given_status == 502
+
+
+async def test_what_is_told_about_somebody_else_is_not_believed(issuer: Issuer) -> None:
+    issuer.lies = {"userinfo_endpoint": f"{issuer.address}/userinfo"}
+    try:
+        known = provider(issuer)
+        assert (await known.userinfo("one", "one"))["groups"] == ["a"]
+        with pytest.raises(HttpError) as refused:
+            await known.userinfo("two", "one")
+    finally:
+        issuer.lies = {}
+    assert refused.value.given_status == 401
 
 
 # ---------------------------------------------------------------------- claims and settings

@@ -8,10 +8,11 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.api.auth import tokens as module
-from holdfast.api.auth.granted import SERVER, Grant
+from holdfast.api.auth.granted import SERVER, Grant, demand_within
 from holdfast.api.auth.principal import ROLES
 from holdfast.api.auth.tokens import KIND, Tokens
 from holdfast.cli.main import run
+from holdfast.errors import ForbiddenError
 from tests.server.conftest import Server, serving
 from tests.server.signing import audited, bearer, token
 from tests.services import postgres
@@ -185,3 +186,12 @@ def test_command_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 def test_rights_of_a_role_are_looked_up_at_each_use() -> None:
     assert Grant(subject="user:a", roles=("viewer", "of another version")).all_rights == ROLES["viewer"]
+
+
+def test_nobody_gives_in_another_tenant() -> None:
+    giver = Grant(subject="user:a", tenant="acme", roles=("admin",)).principal(
+        method="token", credential="x", channel="api"
+    )
+    demand_within(Grant(subject="user:b", tenant="acme", roles=("viewer",)), giver)
+    with pytest.raises(ForbiddenError):
+        demand_within(Grant(subject="user:b", tenant="other", roles=("viewer",)), giver)

@@ -8,7 +8,8 @@ import msgspec
 class Document(msgspec.Struct, frozen=True, kw_only=True):
     """`revision` grows by one with each write; writers can demand the one that they read.
 
-    Kinds: person, group, role, skill, deployment, calendar, policy, channel, view, link_key."""
+    Kinds: person, group, role, skill, deployment, calendar, policy, channel, view, link_key; and the
+    server's own: token, token_used, session, sign_in_code."""
 
     tenant: str
     kind: str

@@ -220,5 +220,6 @@ def test_code_that_was_changed_a_moment_ago_runs_as_it_is_now(tmp_path: Path) ->
             text=True,
             timeout=50,
         )
+        assert done.returncode == 0, done.stderr
         said.append(json.loads(done.stdout)["state"])
     assert said == [{"n": 1}, {"n": 2}]

@@ -56,7 +56,7 @@ class Issuer:
         )
 
     async def userinfo(self, request: Request) -> JSONResponse:
-        """About whoever the token names; `two` opens what is said of somebody else."""
+        """About whoever the token names."""
         return JSONResponse(
             {"sub": request.headers["authorization"].removeprefix("Bearer "), "groups": ["a"]}
         )

@@ -143,7 +143,7 @@ class Door:
     # ------------------------------------------------------------------ changes that a page sends
     async def _demand_own(self, request: Request, principal: Principal) -> None:
         """Raises HttpError where another site may have made the browser send it."""
-        if not self.same_origin(request):
+        if not self.same_origin(request, proven=True):
             raise HttpError(403, "This came from another site's page.", code="cross_site")
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         has_body = request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
@@ -176,14 +176,15 @@ class Door:
             raise HttpError(400, "The form cannot be read.", code="bad_form") from error
         return value if isinstance(value, str) else None
 
-    def same_origin(self, connection: HTTPConnection) -> bool:
+    def same_origin(self, connection: HTTPConnection, *, proven: bool = False) -> bool:
         """Whether our own page sent it, as far as browsers say. One that hides where it comes from (`null`,
-        by its referrer policy) is believed where the browser itself vouches for the site."""
+        by its referrer policy) is believed where the browser itself vouches for the site; over plain http
+        it does not, and then what is `proven` by the session's own value may come from there."""
         site = connection.headers.get("sec-fetch-site")
         if site is not None and site not in ("same-origin", "none"):
             return False
         origin = connection.headers.get("origin")
-        if origin is None or (origin == "null" and site == "same-origin"):
+        if origin is None or (origin == "null" and (site == "same-origin" or (proven and site is None))):
             return True
         return origin.lower() in self.origins(connection)
 

@@ -59,7 +59,6 @@ async def sign_in_with_token(call: Call) -> Response:
 @routes.post("/sign-out", needs=Access.public)
 async def sign_out(call: Call) -> Response:
     """The session ends, here and everywhere."""
-    demand_own_page(call, door_of(call))
     return await signed_out(call, RedirectResponse("/sign-in", 303))
 
 

@@ -13,6 +13,8 @@ import msgspec
 import pytest
 
 from holdfast import Flow, Holdfast
+from holdfast.api.auth.granted import Grant as Subject
+from holdfast.api.auth.tokens import Tokens
 from holdfast.holds.linking.opening import Links
 from holdfast.holds.linking.tokens import Grant
 from holdfast.types.status import HoldStatus
@@ -191,9 +193,7 @@ async def test_what_does_not_fit_is_shown_beside_its_field_with_what_was_typed(
     assert answer.status_code == 422
     page = answer.text
     assert "Nothing was decided." in page
-    assert re.search(
-        r'id="f-integer-wrong"[^>]*>.*Error: </span>integer is not a number', page
-    )
+    assert re.search(r'id="f-integer-wrong"[^>]*>.*Error: </span>integer is not a number', page)
     assert re.search(r'id="f-one-wrong"[^>]*>.*is missing', page)
     assert re.search(r'id="f-why-wrong"[^>]*>.*is missing', page)
     assert 'value="say &#34;this&#34;"' in page
@@ -347,6 +347,38 @@ async def test_what_is_not_there_is_a_page_that_says_so(server: Server) -> None:
     assert css.headers["content-type"].startswith("text/css")
     same = await server.client.get("/static/pages.css", headers={"If-None-Match": css.headers["etag"]})
     assert same.status_code == 304
+
+
+async def test_a_viewer_sees_a_run_and_not_what_it_asks_of_others(server: Server, simple: Flow) -> None:
+    hold = await waiting(server, simple)
+    run = (await (await server.house.holds()).get(operator(), hold)).run
+    tokens = Tokens(await server.house.open())
+    _, text = await tokens.create(Subject(subject="user:vic", roles=("viewer",)), by="user:local")
+    headers = HTML | {"Authorization": f"Bearer {text}"}
+    page = (await server.client.get(f"/runs/{run}", headers=headers)).text
+    assert "It waits for somebody else." in page
+    assert "Ship A-1?" not in page
+    assert "Stop this run" not in page
+    assert (await server.client.get(f"/holds/{hold}", headers=headers)).status_code in (403, 404)
+    refused = await server.client.post(f"/holds/{hold}", data={"decision": "yes"}, headers=headers)
+    assert refused.status_code == 403
+    stopped = await server.client.post(f"/runs/{run}", data={"act": "cancel"}, headers=headers)
+    assert stopped.status_code == 403
+    other = Subject(subject="user:eve", tenant="elsewhere", roles=("admin",))
+    _, text = await tokens.create(other, by="user:local")
+    headers = HTML | {"Authorization": f"Bearer {text}"}
+    for path in (f"/runs/{run}", f"/runs/{run}/drawing.svg", f"/holds/{hold}"):
+        assert (await server.client.get(path, headers=headers)).status_code == 404
+    assert run[:8] not in (await server.client.get("/", headers=headers)).text
+
+
+async def test_addresses_cannot_be_bent_into_other_hosts_or_headers(server: Server) -> None:
+    for bad in ("x%0d%0aSet-Cookie:%20a=b", "%2f%2fevil.example", "\u2028"):
+        answer = await server.client.get(f"/inbox/{bad}", headers=HTML)
+        assert "a" not in answer.cookies
+        where = answer.headers.get("location", "/holds/")
+        assert where.startswith("/holds/")
+        assert "\r" not in where
 
 
 # ---------------------------------------------------------------------- signed links

@@ -116,7 +116,8 @@ def is_done(client: httpx2.Client, run: str) -> Callable[[], bool]:
 
 @pytest.mark.covers("SERVER-API-01")
 def test_serve_alone_is_whole_with_a_store_and_a_worker_of_its_own(tmp_path: Path) -> None:
-    with served(tmp_path) as server:
+    metrics = _free_port()
+    with served(tmp_path, "--metrics", str(metrics)) as server:
         server.ready()
         assert server.told["worker"] is True
         with server.client() as client:
@@ -127,6 +128,8 @@ def test_serve_alone_is_whole_with_a_store_and_a_worker_of_its_own(tmp_path: Pat
             decided = client.post(f"/holds/{found[1]}", data={"decision": "yes"})
             assert decided.status_code == 303
             until(is_done(client, run), "the run goes on behind the decision")
+            told = client.get(f"http://127.0.0.1:{metrics}/metrics").text
+            assert "holdfast_store_up 1.0" in told
         # The printed address signs a browser in, once.
         with httpx2.Client(follow_redirects=True, headers={"Accept": "text/html"}) as browser:
             page = browser.get(server.told["sign_in"])

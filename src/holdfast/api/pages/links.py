@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
+from holdfast.api.auth.door import Door
 from holdfast.api.auth.principal import Access
 from holdfast.api.pages.deciding import Draft, read_form, refused_draft, submission
 from holdfast.api.pages.holds import CHOOSE, shown
@@ -44,7 +45,7 @@ async def open_link(call: Call, token: str) -> Response:
         token,
         max_age=LASTS,
         path=f"{root}/link/{row.id}",
-        secure=call.request.url.scheme == "https",
+        secure=_is_https(call),
         httponly=True,
         samesite="lax",
     )
@@ -109,6 +110,12 @@ async def typed_link(call: Call) -> Response:
 def value_of(token: str) -> str:
     """What a POST has to show: only who has the token can know it, and other sites cannot read our page."""
     return hmac.new(token.encode(), b"holdfast page", sha256).hexdigest()
+
+
+def _is_https(call: Call) -> bool:
+    """As browsers see it, which a proxy in front may hide."""
+    door: object = call.request.app.state.authenticator
+    return door.is_https(call.request) if isinstance(door, Door) else call.request.url.scheme == "https"
 
 
 def _token(call: Call) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, cast
+from urllib.parse import quote
 
 import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -97,8 +98,9 @@ def page(
 
 
 def see(path: str, request: Request) -> Response:
-    """POST, then look: what is reloaded is a page, and not the decision."""
-    where = f"{request.scope.get('root_path', '')}{path}"
+    """POST, then look: what is reloaded is a page, and not the decision. Whatever a path brought along stays
+    a part of this address: neither another host nor another header can be made of it."""
+    where = quote(f"{request.scope.get('root_path', '')}{path}", safe="/?&=%#+,:@~-._")
     return Response(status_code=303, headers=HEADERS | {"Location": where})
 
 

@@ -22,13 +22,15 @@ from holdfast.runs.timeline import Timeline, make_timeline
 from holdfast.runs.visits import Visit
 from holdfast.store.base import RunFilter, RunRow
 from holdfast.types.event import EVENTS
+from holdfast.types.hold import HoldFilter, HoldRow
 from holdfast.types.lasting import lasting
-from holdfast.types.status import ENDED, RunStatus
+from holdfast.types.status import ENDED, HoldStatus, RunStatus
 from holdfast.types.veil import veil
 
 routes = pages()
 SHOWN: Final = 25
 VISITS: Final = 200
+HOLDS: Final = 200
 REFRESH: Final = 5
 """Seconds after which a page without script looks again at a run that goes on."""
 NAMES: Final = " ".join(name for name in EVENTS if name != "node.emitted")
@@ -77,7 +79,7 @@ async def run_page(call: Call, run: str, query: RunQuery) -> Response:
     now = service.store.now()
     line = await _timeline(service, row)
     live = row.status not in ENDED and not row.read_only and query.live != "off"
-    holds = await service.holds(row.id, open_only=False)
+    holds = await _holds(call, row)
     return page(
         call.request,
         "run.html",
@@ -128,6 +130,18 @@ def drawing(svg: str) -> Response:
     return Response(
         veil.hide(svg), media_type="image/svg+xml", headers={"Content-Security-Policy": SVG_POLICY}
     )
+
+
+async def _holds(call: Call, row: RunRow) -> list[HoldRow]:
+    """Those that this person may see: whoever may see a run need not see what it asks of others."""
+    if not call.who.may(Right.holds_read):
+        return []
+    people, where = await call.holds(), HoldFilter(run=(row.id,), status=tuple(HoldStatus))
+    found = [
+        (await people.list(call.actor, view=view, where=where, limit=HOLDS)).rows
+        for view in ("all", "breakpoints")
+    ]
+    return [each for rows in found for each in rows]
 
 
 async def _timeline(service: RunService, row: RunRow) -> Timeline | None:

@@ -19,8 +19,10 @@ from holdfast.store.base import ClaimRequest
 from holdfast.store.open import open_store
 from holdfast.store.sql.postgres import acks
 from holdfast.store.sql.postgres.connect import Conn
+from holdfast.store.sql.postgres.store import PostgresStore
+from holdfast.testing.conformance.kit import StoreKit
 from holdfast.types.ids import RunId
-from holdfast.types.record import RunBatch, SettleAnswer
+from holdfast.types.record import Refusal, RunBatch, SettleAnswer
 from holdfast.types.status import RunStatus
 from tests.fleet.conftest import schema_of
 from tests.fleet.pairs import SETTINGS, cut_off, lines, orders, pair, workers
@@ -113,6 +115,41 @@ async def going_on_takes_a_word(service: RunService, approved: RunId, begun: Run
     assert (await service.get(approved)).status is RunStatus.resumable
 
 
+@pytest.mark.covers("FLEET-PG-08")
+@pytest.mark.parametrize("by", ["the one that knows", "another"])
+async def test_run_that_was_lost_whole_stops_when_it_is_made_anew(address: str, by: str) -> None:
+    """By a schedule, or by a caller that tries again: what it did before it would do once more."""
+    kit = StoreKit(lambda clock: open_store(address, clock=clock))
+    await kit.start()
+    raw = await asyncpg.connect(address.partition("?")[0])
+    try:
+        lease = await kit.claimed()
+        await kit.written(lease, kit.record(1))
+        known: PostgresStore = kit.store  # type: ignore[assignment]
+        await raw.execute(f"DELETE FROM {schema_of(address)}.runs WHERE id = $1", lease.run)
+        await known._acks.verify(Conn(raw, schema_of(address)), kit.clock.now)  # pyright: ignore[reportPrivateUsage]
+        await kit.created(id=lease.run)
+        if by == "another":
+            other = await kit.another()
+            (taken,) = await other.claim(ClaimRequest(worker="x", ttl=10**9))
+            await known.reclaim(limit=9, max_recoveries=9)
+            (answer,) = await other.settle([RunBatch(taken.lease, [kit.record(1, term=taken.lease.term)])])
+            assert answer.refusal is Refusal.fenced
+            await other.close()
+        else:
+            assert await known.claim(ClaimRequest(worker="w", ttl=10**9)) == []
+        row = await kit.row(lease.run)
+        assert row.status is RunStatus.failed
+        assert "record 1 was acknowledged" in str(row.error)
+        # Somebody decided: it is not stopped again.
+        await known.send(lease.run, "resume", b"")
+        await known.reclaim(limit=9, max_recoveries=9)
+        assert len(await known.claim(ClaimRequest(worker="w", ttl=10**9))) == 1
+    finally:
+        await raw.close()
+        await kit.stop()
+
+
 async def test_thousands_of_runs_that_others_deleted_are_told_as_a_number(
     address: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -136,7 +173,6 @@ async def test_thousands_of_runs_that_others_deleted_are_told_as_a_number(
 def test_remembering_what_was_acknowledged_costs_little() -> None:
     """One entry for each settle: far less than the settle itself, which is a round trip and a flush."""
     from holdfast.testing.clock import FakeClock
-    from holdfast.testing.conformance.kit import StoreKit
     from holdfast.types.ids import new_run_id
     from holdfast.types.record import Lease
 

@@ -8,11 +8,12 @@ holds it against the new primary before it does anything else there.
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
-from holdfast.store.base import NewRun
+from holdfast.store.base import NewRun, RunRow
 from holdfast.store.sql.postgres import losing
 from holdfast.store.sql.postgres.connect import Conn
 from holdfast.telemetry import log
@@ -24,6 +25,7 @@ from holdfast.types.record import Lease, RunBatch, SettleAnswer
 MOST: Final = 10_000
 _AT_ONCE: Final = 1000
 _NAMED: Final = 20
+_LOOKED_FOR: Final = 3600.0  # seconds
 
 _Newest = tuple[int, int, int, str, int]  # head, the term and instant of that record, for whom, last event
 
@@ -38,6 +40,9 @@ class Acks:
         self._terms: OrderedDict[RunId, int] = OrderedDict()
         self._mail: OrderedDict[RunId, tuple[int, int]] = OrderedDict()
         self._holds: OrderedDict[HoldId, tuple[RunId, int, int]] = OrderedDict()
+        # Runs that did things and were not there after a failover, and until when we look for them.
+        self._gone: OrderedDict[RunId, Acknowledged] = OrderedDict()
+        self._gone_until = 0.0
 
     # ------------------------------------------------------------------ remembering
     def settled(self, batches: Sequence[RunBatch], answers: Sequence[SettleAnswer]) -> None:
@@ -91,12 +96,38 @@ class Acks:
                 else:
                     await self._stop(conn, now(), missing)
         _tell_gone(list(absent.values()))
+        for missing in absent.values():
+            if missing.head:
+                self._put(self._gone, missing.run, missing)
+                self._gone_until = time.monotonic() + _LOOKED_FOR
         await self._fence(conn)
         for missing in lost:
             self.deleted(missing.run)
             if missing.hold is not None:
                 self._holds.pop(missing.hold, None)
         return lost
+
+    # ------------------------------------------------------------------ runs that come back from nothing
+    def gone(self, run: RunId | None = None) -> list[Acknowledged]:
+        """That run, or some of all, where they were gone after a failover. Whoever makes one anew under its
+        id (a schedule, a caller that tries again) knows nothing of what it did before."""
+        if not self._gone or time.monotonic() > self._gone_until:
+            return []
+        with self._lock:
+            if run is not None:
+                return [self._gone[run]] if run in self._gone else []
+            return list(self._gone.values())[:_AT_ONCE]
+
+    def returned(
+        self, known: Sequence[Acknowledged], behind: Sequence[tuple[Acknowledged, bool]]
+    ) -> list[Acknowledged]:
+        """Of those that were gone, who is there again without what was acknowledged; nobody looks for who is
+        there any more."""
+        missing = {each.run for each, gone in behind if gone}
+        for each in known:
+            if each.run not in missing:
+                self._gone.pop(each.run, None)
+        return [each for each, gone in behind if not gone]
 
     async def _fence(self, conn: Conn) -> None:
         """Other loops may claim meanwhile: only what was fenced is forgotten."""
@@ -131,8 +162,12 @@ class Acks:
         raw: Any = conn.raw
         async with raw.transaction():
             row = await losing.stop(conn, now, missing)
-        if row is not None:
-            log.error("run %s stops. %s", row.id, row.error, extra={"run": row.id, "seq": row.head})
+        tell_stopped(row)
+
+
+def tell_stopped(row: RunRow | None) -> None:
+    if row is not None:
+        log.error("run %s stops. %s", row.id, row.error, extra={"run": row.id, "seq": row.head})
 
 
 async def counted(conn: Conn, run: RunId, send: Callable[[Conn], Awaitable[bool]]) -> tuple[bool, int]:

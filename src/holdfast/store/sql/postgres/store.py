@@ -35,7 +35,7 @@ from holdfast.store.sql.postgres import (
     reclaim,
     runs,
 )
-from holdfast.store.sql.postgres.acks import Acks, counted
+from holdfast.store.sql.postgres.acks import Acks, counted, tell_stopped
 from holdfast.store.sql.postgres.address import Settings
 from holdfast.store.sql.postgres.arriving import Arrivals
 from holdfast.store.sql.postgres.beats import Beats
@@ -163,7 +163,18 @@ class PostgresStore(Holding, Gating, Scheduling, Fleet):
             await self._arrivals.settled()
         claims = await (self._claim_any(want) if want.run is None else self._claim_named(want))
         self._acks.claimed([each.lease for each in claims])
-        return claims
+        return [each for each in claims if not await self._came_back(each.run.id)]
+
+    async def _came_back(self, run: RunId | None = None) -> bool:
+        """Whether that run, or any, was lost in a failover and made anew: then it is stopped."""
+        known = self._acks.gone(run)
+        if not known:
+            return False
+        behind = await self._pools.read(partial(losing.behind, known=known))
+        stopped = [await self.lost_history(each) for each in self._acks.returned(known, behind)]
+        for row in stopped:
+            tell_stopped(row)
+        return any(row is not None for row in stopped)
 
     async def extend(self, leases: Sequence[Lease], ttl: int) -> list[bool]:
         work = partial(claim.extend, now=self._clock.given, leases=leases, ttl=ttl)
@@ -211,6 +222,7 @@ class PostgresStore(Holding, Gating, Scheduling, Fleet):
     async def reclaim(self, *, limit: int, max_recoveries: int, backoff: int = 0) -> list[RunRow]:
         if self._arrivals.settling:
             return []
+        await self._came_back()
         given = {"given": self._clock.given, "limit": limit, "backoff": backoff}
         freed = await self._pools.write(partial(reclaim.reclaim, max_recoveries=max_recoveries, **given))
         if freed:

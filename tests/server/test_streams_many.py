@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import resource
 import socket
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,8 @@ import httpx2
 import pytest
 
 from holdfast import Flow, Holdfast, Worker
-from holdfast.api.live.channel import KEPT, KEPT_BYTES
+from holdfast.api.app import ApiSettings
+from holdfast.api.live.channel import KEPT, KEPT_BYTES, RunChannel
 from holdfast.api.live.hub import hub_of
 from holdfast.types.ids import RunId
 from tests.fleet.crew import until
@@ -193,3 +196,54 @@ async def test_followers_that_vanish_leave_nothing_behind(server: Server) -> Non
     store = await server.house.open()
     assert await store.get_run(RunId(run)) is not None
     await until(lambda: not hub_of(server.house).followed)
+
+
+class Between:
+    """The store, but something happens each time that a run's row was read."""
+
+    def __init__(self, store: Any, happens: Callable[[], Awaitable[None]]) -> None:
+        self._store = store
+        self._happens = happens
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def get_run(self, run: RunId) -> Any:
+        row = await self._store.get_run(run)
+        await self._happens()
+        return row
+
+
+@pytest.mark.covers("SERVER-LIVE-01")
+async def test_stream_ends_with_a_run_that_ended_while_it_was_read(server: Server, greeting: Flow) -> None:
+    run = await started(server, greeting, name="Ada")
+    service = await server.house.service()
+
+    async def finish() -> None:
+        worker = Worker(greeting, on=server.house)
+        await worker.run_until_idle()
+        await worker.close()
+
+    behind = copy.copy(service)
+    behind.store = Between(service.store, finish)  # pyright: ignore[reportAttributeAccessIssue]
+    channel = RunChannel(behind, await service.get(run))
+    channel.followers = 1
+    channel.stir()
+    await until(lambda: channel.over is not None)
+    assert channel.over == (await service.get(run)).event_seq
+
+
+@pytest.mark.covers("SERVER-LIVE-01")
+async def test_stream_ends_when_another_run_takes_its_place(tmp_path: Path) -> None:
+    flow = asking()
+    async with (
+        Holdfast(f"sqlite:{tmp_path / 's.db'}") as house,
+        serving(house, ApiSettings(heartbeat=0.1)) as server,
+        Worker(flow, on=server.house, poll=0.05),
+    ):
+        run = await started(server, flow)
+        async with follow(server.client, f"/v1/runs/{run}/stream") as source:
+            await source.until("hold.opened")
+            await server.json("POST", f"/v1/runs/{run}/rewind", 201)
+            await source.rest()
+        assert (await server.json("GET", f"/v1/runs/{run}"))["status"] == "cancelled"

@@ -98,8 +98,9 @@ class RunChannel:
             self._stirred = False
             try:
                 await self._read()
-            except HoldfastError as error:
-                log.warning("the stream of run %s waits: %s", self.run, error)
+            except Exception as error:
+                told = None if isinstance(error, HoldfastError) else error
+                log.warning("the stream of run %s waits: %s", self.run, error, exc_info=told)
                 self._stirred = True
                 await asyncio.sleep(AGAIN)
 
@@ -111,7 +112,8 @@ class RunChannel:
         else:
             told = await self._told(row, self.last)
             self._keep(told)
-            self._stirred = self._stirred or len(told) == PAGE
+            # More to read; or the run went on between the two, and only a newer row tells whether it ended.
+            self._stirred = self._stirred or len(told) == PAGE or self.last > row.event_seq
             self.over = row.event_seq if row.status in ENDED and self.last >= row.event_seq else None
         self.bell.ring()
 

@@ -62,6 +62,8 @@ async def follow_run(
             elif channel.gone or (channel.over is not None and after >= channel.over):
                 return
             elif not await channel.bell.wait(patience.beat):
+                # A run may have ended without an event: another one took its place.
+                channel.stir()
                 yield ()
     finally:
         hub.leave(channel)

@@ -123,8 +123,10 @@ class Hub:
             try:
                 await self._ask_runs()
                 await self._ask_tenants(heads)
-            except HoldfastError as error:
-                log.warning("streams wait: the store did not answer: %s", error)
+            except Exception as error:
+                # Whatever it is: everybody here depends on this one task, which has to go on.
+                told = None if isinstance(error, HoldfastError) else error
+                log.warning("streams wait: the store did not answer: %s", error, exc_info=told)
                 await asyncio.sleep(AGAIN)
                 continue
             took = time.monotonic() - began

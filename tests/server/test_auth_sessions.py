@@ -113,6 +113,18 @@ async def test_session_ends_with_the_token_it_began_with(server: Server) -> None
         assert (await client.get("/v1/session")).status_code == 401
 
 
+@pytest.mark.covers("SERVER-AUTH-03")
+async def test_all_sessions_of_somebody_are_ended_at_once(server: Server) -> None:
+    mine, theirs = await session(server, "user:dana", "viewer"), await session(server, "user:lea", "viewer")
+    sessions = Sessions(await server.house.open())
+    assert await sessions.end_all("user:dana", "other", by="user:local") == 0
+    assert await sessions.end_all("user:dana", "default", by="user:local") == 1
+    for opened, status in ((mine, 401), (theirs, 200)):
+        async with browser(server, opened) as client:
+            assert (await client.get("/v1/session")).status_code == status
+    assert [row.actor for row in await audited(server, "sessions_ended")] == ["user:local"]
+
+
 async def test_session_of_a_stranger_site_cannot_be_begun(server: Server) -> None:
     text = await token(server, "user:mallory", "viewer")
     async with browser(server) as client:

@@ -7,6 +7,7 @@ from typing import Any
 from holdfast.api.auth.door import Door
 from holdfast.api.auth.first import sign_in_address
 from holdfast.api.auth.granted import Grant, rights_of
+from holdfast.api.auth.sessions import Sessions
 from holdfast.api.auth.settings import sign_in_from_environment
 from holdfast.api.auth.tokens import Token, Tokens
 from holdfast.cli.main import Exit
@@ -97,6 +98,18 @@ async def make_sign_in(
     else:
         put(f"{where}\n")
         note("Good once, for ten minutes.")
+    return Exit.ok
+
+
+async def end_sessions(subject: str, *, tenant: str, store: str | None, json: bool) -> Exit:
+    async with open_house(store, must_exist=True) as house:
+        ended = await Sessions(await house.open()).end_all(subject, tenant, by="user:local")
+    if json:
+        print_json({"ended": ended})
+    else:
+        say(
+            f"{ended} {'session' if ended == 1 else 'sessions'} of {subject} ended. Tokens are revoked apart."
+        )
     return Exit.ok
 
 

@@ -100,8 +100,12 @@ class Sessions:
             await self._tell(found.session.grant, "signed_out", session=found.name)
         return await self.store.drop_document(SERVER, SESSION, _digest(secret))
 
-    async def end_all(self, subject: str, tenant: str) -> int:
-        """Every session of somebody."""
+    async def end_all(self, subject: str, tenant: str, *, by: str) -> int:
+        """Every session of somebody, at once and on every server."""
+        said = NewAudit(
+            at=self.store.now(), actor=by, action="sessions_ended", data=canonical({"subject": subject})
+        )
+        await self.store.append_audit(tenant, [said])
         ended = 0
         for document in await self._all():
             grant = msgspec.json.decode(document.body, type=Session).grant

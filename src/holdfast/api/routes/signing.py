@@ -95,7 +95,8 @@ async def _not_in(call: Call, error: HttpError) -> Response:
     """The page again, with what went wrong; a refusal is written down as every other is."""
     if error.given_status in (401, 403):
         await door_of(call).refused(call.request, call.route.path, None, error, call.request_id)
-    return _page(call, wrong=f"{error.message} {error.hint or ''}".strip(), status=error.given_status)
+    wrong = f"{error.message} {error.hint or ''}".replace("`", "").strip()
+    return _page(call, wrong=wrong, status=error.given_status)
 
 
 def _oidc(call: Call) -> Oidc:

@@ -124,3 +124,21 @@ def sign_in(
             subject=subject, tenant=tenant, roles=role or [], address=address, store=store, json=json
         )
     )
+
+
+@app.command(
+    "sign-out",
+    epilog="Examples:  holdfast sign-out user:dana@acme.com   ·   holdfast sign-out user:dana --tenant acme",
+    short_help="End every session of somebody.",
+)
+def sign_out(
+    subject: Annotated[str, typer.Argument(help="Whose sessions: user:NAME", metavar="WHO")],
+    tenant: Tenant = "default",
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """End every session of somebody, at once and on every server: a lost laptop, somebody who has left. Their
+    tokens are another thing: `holdfast tokens revoke`."""
+    from holdfast.cli.tokening import end_sessions
+
+    return go(end_sessions(subject, tenant=tenant, store=store, json=json))

@@ -10,6 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from holdfast import Flow, Holdfast, RunSettings, Worker
+from holdfast.errors import KeyMissingError, StoreError, StoreUnavailableError
 from holdfast.integrations.prometheus import Metrics
 from holdfast.runs.runtime import Runtime
 from tests.fleet.crew import Crew, fetch, settings, until
@@ -140,6 +141,25 @@ async def test_lost_lease_is_counted(address: str, quick: None) -> None:
 
             await until(is_counted, "the loss is counted")
             assert (await store.get_run(row.id)).worker == "other"
+
+
+async def test_what_the_store_refuses_is_no_outage(address: str, quick: None) -> None:
+    async with Holdfast(address) as house:
+        store = await house.open()
+        refusals: list[StoreError] = [KeyMissingError("a key is gone."), StoreUnavailableError("it is away.")]
+
+        async def refused(**_given: object):
+            raise refusals[0]
+
+        store.figures = refused
+        async with Worker(on=house, poll=60, probe=(metrics := Metrics("0"))):
+            counts: list[float] = []
+            while refusals:
+                page = await page_of(metrics.port)
+                counts.append(page["holdfast_store_outages_total"][()])
+                code = refusals.pop(0).code
+                assert page["holdfast_store_errors_total"][(code,)] == 1
+    assert counts == [0, 1]
 
 
 async def test_worker_that_nobody_measures_has_nothing_of_it(address: str) -> None:

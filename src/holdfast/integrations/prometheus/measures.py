@@ -6,6 +6,8 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
+from holdfast.errors import StoreError
+
 _SHORT: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _LONG: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600)
 
@@ -42,11 +44,12 @@ class Measures:
         self.outages = count("holdfast_store_outages_total", "How often the store went away.")
         self.away = False
 
-    def failed(self, code: str) -> None:
-        self.errors.labels(code).inc()
-        if not self.away:
+    def failed(self, error: StoreError) -> None:
+        """One that is worth another try is an outage; what the store refuses for good is an answer."""
+        self.errors.labels(error.code).inc()
+        if error.retryable and not self.away:
             self.outages.inc()
-        self.away = True
+        self.away = error.retryable
 
     def answered(self) -> None:
         self.away = False

@@ -60,7 +60,7 @@ class SeenStore:
         try:
             answer = await act
         except StoreError as error:
-            self._measures.failed(error.code)
+            self._measures.failed(error)
             raise
         self._measures.answered()
         return answer
@@ -82,7 +82,7 @@ class SeenStore:
         try:
             return self._store.extend_now(leases, ttl)
         except StoreError as error:
-            self._measures.failed(error.code)
+            self._measures.failed(error)
             raise
 
     async def claim(self, want: ClaimRequest) -> list[Claim]:

@@ -68,7 +68,7 @@ async def test_decision_stands_whatever_comes_after_it(hall: Hall) -> None:
     other = await hall.send("dana", "POST", path, json={**yes, "request_hash": "sha256:00"})
     assert (other.status_code, other.json()["code"]) == (409, "content_changed")
     odd = await hall.send("dana", "POST", path, json={"decision": "maybe", "comment": "hm"})
-    assert odd.status_code == 422
+    assert (odd.status_code, odd.json()["type"]) == (422, "/errors/invalid-response")
     assert "approve" in odd.text
     assert (await hall.ask("dana", "GET", f"/v1/holds/{hold}/draft"))["comment"] == "hm"
     key = {"Idempotency-Key": "once"}
@@ -83,7 +83,8 @@ async def test_decision_stands_whatever_comes_after_it(hall: Hall) -> None:
     told = late.json()
     assert (late.status_code, told["checkpoint_status"], told["decision"]) == (409, "resolved", "approve")
     assert (told["status"], told["resolved_by"]) == (409, "user:dana@acme")
-    assert told["resolved_at"] == first["resolved_at"]
+    assert (told["resolved_at"], told["your_draft_saved"]) == (first["resolved_at"], False)
+    assert (told["type"], told["title"]) == ("/errors/already-resolved", "Already resolved")
 
 
 @pytest.mark.covers("RS-8", "SERVER-AUTH-04")

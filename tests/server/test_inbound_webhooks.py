@@ -49,7 +49,7 @@ async def send(
     return answer.status_code, answer.json()
 
 
-@pytest.mark.covers("SERVER-IN-02", "QB-3", "QB-4")
+@pytest.mark.covers("SERVER-IN-02")
 async def test_completion_decides_and_coming_again_changes_nothing(hall: Hall) -> None:
     hold = await hall.asks()
     said = {"correlation_id": hold, "decision": "approve", "response_data": {"ref": "A-7"}}
@@ -85,7 +85,7 @@ async def test_message_that_is_not_signed_now_is_refused(hall: Hall) -> None:
     assert (await send(hall, said, secret=OTHER))[0] == 200  # either secret is good while they are changed
 
 
-@pytest.mark.covers("SERVER-IN-02", "QB-5", "QB-7", "QB-8")
+@pytest.mark.covers("SERVER-IN-02")
 async def test_what_does_not_fit_leaves_the_hold_open(hall: Hall) -> None:
     hold = await hall.asks()
     said = {"correlation_id": hold, "decision": "approve"}
@@ -104,7 +104,7 @@ async def test_what_does_not_fit_leaves_the_hold_open(hall: Hall) -> None:
     ] == "resolved"  # what was refused can be mended and sent again
 
 
-@pytest.mark.covers("SERVER-IN-02", "QB-3")
+@pytest.mark.covers("SERVER-IN-02")
 async def test_trusted_sender_names_who_decided_and_others_do_not(hall: Hall) -> None:
     for way, by in (("queue", "user:dana@acme"), ("erp", "service:erp")):
         hold = await hall.asks()

@@ -63,7 +63,7 @@ async def test_checkpoint_is_resolved_cancelled_reassigned_and_has_a_history(hal
     assert (late.status_code, late.json()["checkpoint_status"]) == (409, "cancelled")
 
 
-@pytest.mark.covers("SERVER-SEED-03", "SERVER-SEED-04", "PE-1")
+@pytest.mark.covers("SERVER-SEED-03", "SERVER-SEED-04")
 async def test_proxy_needs_manage_and_module_needs_the_right_to_resolve(hall: Hall) -> None:
     may = {
         PROXY: {"olga": 200, "ada": 200, "clerk": 403, "dana": 403, "vera": 403},
@@ -82,7 +82,7 @@ async def test_proxy_needs_manage_and_module_needs_the_right_to_resolve(hall: Ha
                 assert answer.json()["resolution"]["authority"] == "permission"
 
 
-@pytest.mark.covers("SERVER-SEED-03", "PE-2")
+@pytest.mark.covers("SERVER-SEED-03")
 async def test_proxy_answers_as_the_module_does(hall: Hall) -> None:
     """Status, body, request id, idempotency key and caller: nothing of the proxy's own is seen."""
     answers: list[Any] = []
@@ -109,7 +109,7 @@ async def test_proxy_answers_as_the_module_does(hall: Hall) -> None:
     assert answers[0][3:] == [404, 422, 404, 409]
 
 
-@pytest.mark.covers("SERVER-SEED-03", "BP-7", "BP-8")
+@pytest.mark.covers("SERVER-SEED-03")
 async def test_breakpoint_is_continued(hall: Hall) -> None:
     flow = Flow("steps", effect="pure")
 

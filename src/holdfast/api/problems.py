@@ -15,6 +15,12 @@ from holdfast.telemetry import log
 from holdfast.types.clock import iso
 
 MEDIA = "application/problem+json"
+NAMED = {
+    "hold_decided": ("already-resolved", "Already resolved"),
+    "answer_invalid": ("invalid-response", "Invalid response"),
+    "form_invalid": ("invalid-response", "Invalid response"),
+}
+"""Types that the seeds' callers know by another name than our code."""
 
 
 class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -50,9 +56,10 @@ def problem_of(error: HoldfastError, request_id: str | None = None) -> tuple[Pro
     code = error.given_code if isinstance(error, HttpError) else error.code
     facts = {name: value for name, value in error.facts.items() if value is not None}
     listed: Any = facts.pop("errors", facts.pop("problems", []))
+    name, title = NAMED.get(code, (code.replace("_", "-"), HTTPStatus(status).phrase))
     problem = Problem(
-        type=f"/errors/{code.replace('_', '-')}",
-        title=HTTPStatus(status).phrase,
+        type=f"/errors/{name}",
+        title=title,
         status=status,
         code=code,
         detail=error.message,

@@ -16,8 +16,6 @@ from holdfast.api.routes.holds import (
     CHANGING,
     DECIDING,
     LOOKING,
-    Reason,
-    Reassign,
     cancelled,
     decided,
     reassigned,
@@ -28,6 +26,7 @@ from holdfast.api.routes.holds import list_holds as _list
 from holdfast.api.routing import Call, Handler, Reply, Routes
 from holdfast.api.wire.common import Page
 from holdfast.api.wire.finding import ListHolds
+from holdfast.api.wire.hold_bodies import Reason, Reassign
 from holdfast.api.wire.holds import Answer, EntryWire, HoldWire
 from holdfast.errors import ForbiddenError, HoldfastError, InputError
 

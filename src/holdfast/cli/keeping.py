@@ -11,7 +11,7 @@ from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house
 from holdfast.cli.screen import complain, note, print_json, say, table
 from holdfast.errors import HoldfastError, InputError, RunBusyError
-from holdfast.runs import pruning
+from holdfast.runs import collecting, pruning
 from holdfast.runs.pruning import Cleaned, Share
 from holdfast.runs.service import RunService
 from holdfast.types.duration import DurationError, parse_duration
@@ -49,7 +49,7 @@ async def prune_runs(wanted: Wanted, *, store: str | None, json: bool) -> Exit:
         done = await _take(service, shares, retention, quiet=json)
         collected = await service.collect_blobs(grace=grace) if wanted.blobs else 0
         if feed is not None:
-            done.feed = await pruning.trim_feed(service, feed)
+            done.feed = await collecting.trim_feed(service, feed)
     return _tell(shares, refused, done, collected, dry=False, json=json)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.errors import HoldfastError
-from holdfast.runs import pruning
+from holdfast.runs import collecting, pruning
 from holdfast.runs.pruning import Cleaned
 from holdfast.runs.reencrypt import reencrypt
 from holdfast.telemetry import log
@@ -38,8 +38,8 @@ class Keeper:
         began = self.service.store.now()
         total = await pruning.make_room(self.service, self.retention, self._swept)
         self._swept = began
-        total.feed = await pruning.trim_feed(self.service, self.service.runtime.settings.feed_kept)
-        await pruning.collect_blobs(self.service)
+        total.feed = await collecting.trim_feed(self.service, self.service.runtime.settings.feed_kept)
+        await collecting.collect_blobs(self.service)
         if self.service.runtime.settings.reencrypt:
             await reencrypt(self.service)
         if total.runs or total.records:

@@ -14,7 +14,7 @@ from holdfast.errors import (
 from holdfast.model.graph import Graph
 from holdfast.model.position import Position
 from holdfast.model.program import Program
-from holdfast.runs import creating, pruning
+from holdfast.runs import collecting, creating, pruning
 from holdfast.runs.announcing import Progress
 from holdfast.runs.history import reader_of, tell_events
 from holdfast.runs.lining import InLine
@@ -352,9 +352,9 @@ class RunService:
         """What the retention of the flows that are carried here takes, now; its room is free at once."""
         return await pruning.make_room_at_once(self)
 
-    async def collect_blobs(self, *, grace: float = pruning.GRACE) -> int:
+    async def collect_blobs(self, *, grace: float = collecting.GRACE) -> int:
         """Delete blobs that nobody refers to, after a grace period in seconds."""
-        return await pruning.collect_blobs(self, grace=grace)
+        return await collecting.collect_blobs(self, grace=grace)
 
     # ------------------------------------------------------------------ events
     async def events(self, run: str, *, after: int = 0, limit: int = 1000) -> list[Event]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from holdfast.store.base import Capability
 from holdfast.store.memory.auditing import Auditing
 from holdfast.store.memory.blobs import Keeping
+from holdfast.store.memory.dying import Dying
 from holdfast.store.memory.fleet import Fleet
 from holdfast.store.memory.holds import Holding
 from holdfast.store.memory.inbox import Telling
@@ -17,13 +18,12 @@ from holdfast.store.memory.kept import Resealing
 from holdfast.store.memory.losing import Losing
 from holdfast.store.memory.memories import Remembering
 from holdfast.store.memory.moving import Adopting
-from holdfast.store.memory.runs import Running
 from holdfast.store.memory.scheduling import Scheduling
 from holdfast.store.porter import until_open
 
 
 class MemoryStore(
-    Running,
+    Dying,
     Reading,
     Telling,
     Fleet,

@@ -30,6 +30,16 @@ def test_a_schedule_is_set_listed_shown_and_deleted(cli: Cli, refund: str) -> No
 
 
 @pytest.mark.covers("FLEET-WORK-10")
+def test_who_deletes_a_schedule_is_told_of_runs_that_it_promised(cli: Cli, refund: str) -> None:
+    for form in ((), ("--json",)):
+        cli(*NIGHTLY, "--flow", refund, "--input", given(20))
+        run = cli("schedules", "trigger", "nightly", "--json").json["run"]
+        said = cli("schedules", "delete", "nightly", *form)
+        assert said.code == 0
+        assert said.json["not_started"] == [run] if form else run in said.err
+
+
+@pytest.mark.covers("FLEET-WORK-10")
 def test_a_schedule_is_paused_resumed_and_started_by_hand(cli: Cli, refund: str) -> None:
     cli(*NIGHTLY, "--flow", refund, "--input", given(20))
     assert cli("schedules", "pause", "nightly", "--reason", "stocktaking", "--json").json["paused"]

@@ -169,11 +169,14 @@ async def trigger_schedule(
 
 async def delete_schedule(name: str, tenant: str, *, store: str | None, json: bool) -> Exit:
     async with open_house(store, must_exist=True) as house:
-        await (await house.schedules()).drop(name, tenant=tenant)
+        promised = await (await house.schedules()).drop(name, tenant=tenant)
     if json:
-        print_json({"schedule": name, "deleted": True})
+        print_json({"schedule": name, "deleted": True, "not_started": promised})
     else:
         say(f"Schedule {name} is deleted. What it has started goes on.")
+        if promised:
+            said = "Triggered by hand and not started by any worker until now, so they never will be"
+            note(f"{said}: {', '.join(promised)}.")
     return Exit.ok
 
 

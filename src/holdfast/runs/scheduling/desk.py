@@ -167,10 +167,17 @@ class Schedules:
 
         return run_of(await self._change_known(tenant, name, change), asked)
 
-    async def drop(self, name: str, *, tenant: str = DEFAULT_TENANT) -> None:
-        """What it has started goes on. Raises ScheduleNotFoundError."""
+    async def drop(self, name: str, *, tenant: str = DEFAULT_TENANT) -> list[RunId]:
+        """What it has started goes on. The runs that `trigger` promised and that no worker has started: they
+        go with it. Raises ScheduleNotFoundError."""
+        try:
+            known = await self.get(name, tenant=tenant)
+            promised = [run_of(known, asked) for asked in known.standing.asked]
+        except (KeyMissingError, SchemaTooNewError):
+            promised = []  # it may be deleted by who cannot read it
         if not await self.store.drop_schedule(tenant, name):
             await self.get(name, tenant=tenant)
+        return promised
 
     async def _change_known(self, tenant: str, name: str, change: Callable[[Schedule], Schedule]) -> Schedule:
         await self.get(name, tenant=tenant)

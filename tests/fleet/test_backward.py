@@ -116,7 +116,7 @@ async def going_on_takes_a_word(service: RunService, approved: RunId, begun: Run
 
 
 @pytest.mark.covers("FLEET-PG-08")
-@pytest.mark.parametrize("by", ["the one that knows", "another"])
+@pytest.mark.parametrize("by", ["its maker", "the one that knows", "another"])
 async def test_run_that_was_lost_whole_stops_when_it_is_made_anew(address: str, by: str) -> None:
     """By a schedule, or by a caller that tries again: what it did before it would do once more."""
     kit = StoreKit(lambda clock: open_store(address, clock=clock))
@@ -128,7 +128,10 @@ async def test_run_that_was_lost_whole_stops_when_it_is_made_anew(address: str, 
         known: PostgresStore = kit.store  # type: ignore[assignment]
         await raw.execute(f"DELETE FROM {schema_of(address)}.runs WHERE id = $1", lease.run)
         await known._acks.verify(Conn(raw, schema_of(address)), kit.clock.now)  # pyright: ignore[reportPrivateUsage]
-        await kit.created(id=lease.run)
+        maker = known if by == "its maker" else await kit.another()
+        await maker.create(kit.new_run(id=lease.run))
+        if maker is not known:
+            await maker.close()
         if by == "another":
             other = await kit.another()
             (taken,) = await other.claim(ClaimRequest(worker="x", ttl=10**9))
@@ -136,7 +139,7 @@ async def test_run_that_was_lost_whole_stops_when_it_is_made_anew(address: str, 
             (answer,) = await other.settle([RunBatch(taken.lease, [kit.record(1, term=taken.lease.term)])])
             assert answer.refusal is Refusal.fenced
             await other.close()
-        else:
+        elif by == "the one that knows":
             assert await known.claim(ClaimRequest(worker="w", ttl=10**9)) == []
         row = await kit.row(lease.run)
         assert row.status is RunStatus.failed

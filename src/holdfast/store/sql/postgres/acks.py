@@ -116,18 +116,21 @@ class Acks:
         with self._lock:
             if run is not None:
                 return [self._gone[run]] if run in self._gone else []
-            return list(self._gone.values())[:_AT_ONCE]
+            return list(self._gone.values())[-_AT_ONCE:]
 
     def returned(
         self, known: Sequence[Acknowledged], behind: Sequence[tuple[Acknowledged, bool]]
     ) -> list[Acknowledged]:
-        """Of those that were gone, who is there again without what was acknowledged; nobody looks for who is
-        there any more."""
-        missing = {each.run for each, gone in behind if gone}
+        """Of those that were gone, who is there again without what was acknowledged. Nobody looks any more
+        for those who are there with it."""
+        missing = {each.run for each, _ in behind}
         for each in known:
             if each.run not in missing:
-                self._gone.pop(each.run, None)
+                self.found(each.run)
         return [each for each, gone in behind if not gone]
+
+    def found(self, run: RunId) -> None:
+        self._gone.pop(run, None)
 
     async def _fence(self, conn: Conn) -> None:
         """Other loops may claim meanwhile: only what was fenced is forgotten."""

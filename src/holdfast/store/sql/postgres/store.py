@@ -137,6 +137,8 @@ class PostgresStore(Holding, Gating, Scheduling, Fleet):
         row, fresh = await self._create_at_gate(new) if made is None else made
         if fresh:
             self._acks.created(new)
+            # One that is claimed as it is made goes on at once. Whoever has it finds that it was stopped.
+            await self._came_back(row.id)
         return row, fresh
 
     async def _create(self, new: NewRun) -> tuple[RunRow, bool] | None:
@@ -171,10 +173,13 @@ class PostgresStore(Holding, Gating, Scheduling, Fleet):
         if not known:
             return False
         behind = await self._pools.read(partial(losing.behind, known=known))
-        stopped = [await self.lost_history(each) for each in self._acks.returned(known, behind)]
-        for row in stopped:
+        stops = False
+        for each in self._acks.returned(known, behind):
+            row = await self.lost_history(each)
+            self._acks.found(each.run)
             tell_stopped(row)
-        return any(row is not None for row in stopped)
+            stops = stops or row is not None
+        return stops
 
     async def extend(self, leases: Sequence[Lease], ttl: int) -> list[bool]:
         work = partial(claim.extend, now=self._clock.given, leases=leases, ttl=ttl)

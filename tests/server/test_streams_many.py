@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import json
-import resource
 import socket
-import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -118,10 +115,9 @@ async def test_what_is_kept_of_a_run_has_a_bound(server: Server) -> None:
     assert hub.followed == 0
 
 
-async def crowd(server: Server, *, streams: int, runs: int) -> dict[str, float]:
-    """`streams` clients follow `runs` runs through a question to their ends; what it cost."""
+async def crowd(server: Server, *, streams: int, runs: int) -> None:
+    """`streams` clients follow `runs` runs through a question to their ends."""
     flow = asking()
-    base = _memory()
     limits = httpx2.Limits(max_connections=None)
     headers = {"Authorization": f"Bearer {server.token}"}
     async with (
@@ -143,48 +139,20 @@ async def crowd(server: Server, *, streams: int, runs: int) -> dict[str, float]:
             return seen
 
         tasks = [asyncio.create_task(one(number)) for number in range(streams)]
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(50):
             for _ in range(streams):
                 await asked.acquire()
-        memory = _memory() - base
-        idle, began = time.process_time(), time.monotonic()
-        await asyncio.sleep(min(3.0, streams / 100))
-        idle = (time.process_time() - idle) / (time.monotonic() - began)
-        began = time.monotonic()
-        await asyncio.gather(*(answer(server, run) for run in followed))
-        async with asyncio.timeout(120):
+            await asyncio.gather(*(answer(server, run) for run in followed))
             found = await asyncio.gather(*tasks)
         for seen in found:
             assert seen == list(range(1, len(seen) + 1))
             assert len(seen) == len(found[0])
-    return {"mib": memory / 1024, "idle_cpu": idle, "last_seen_s": time.monotonic() - began}
-
-
-def _memory() -> int:
-    """KiB that this process has now: client and server."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1])
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 @pytest.mark.covers("SERVER-LIVE-07")
 async def test_hundred_streams_at_once_each_see_everything_once(server: Server) -> None:
     await crowd(server, streams=100, runs=20)
     assert hub_of(server.house).followed == 0
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(300)
-@pytest.mark.covers("SERVER-LIVE-07", "SERVER-PROOF-05")
-@pytest.mark.parametrize("runs", [1, 1000])
-async def test_thousand_streams_at_once_each_see_everything_once(
-    tmp_path: Path, runs: int, record_property: Any
-) -> None:
-    async with Holdfast(f"sqlite:{tmp_path / 's.db'}") as house, serving(house) as server:
-        cost = await crowd(server, streams=1000, runs=runs)
-    record_property("cost", cost)
-    print(json.dumps({"streams": 1000, "runs": runs, **{name: round(n, 3) for name, n in cost.items()}}))
 
 
 async def test_followers_that_vanish_leave_nothing_behind(server: Server) -> None:

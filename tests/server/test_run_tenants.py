@@ -93,5 +93,16 @@ async def test_another_tenant_learns_nothing_of_a_run(shop: Server) -> None:
     assert (await shop.json("GET", f"/v1/runs/{key}"))["status"] == "pending_input"
 
 
+@pytest.mark.covers("SERVER-API-04", "SERVER-AUTH-06")
+async def test_whoever_branches_a_run_off_is_the_one_who_started_the_branch(shop: Server) -> None:
+    run = await shop.json("POST", "/v1/runs", 201, json=BODY)
+    other = bearer(await token(shop, "user:eve", "operator"))
+    more = {"input_data": {"amount": 7000}}
+    for act, status in (("fork", 201), ("resume", 201), ("rewind", 201)):
+        made = await shop.json("POST", f"/v1/runs/{run['id']}/{act}", status, json=more, headers=other)
+        assert made["started_by"] == "user:eve", act
+    assert (await shop.json("GET", f"/v1/runs/{run['id']}"))["started_by"] == "user:local"
+
+
 def _unknown(run: str) -> str:
     return f"{run[:-4]}0000" if not run.endswith("0000") else f"{run[:-4]}1111"

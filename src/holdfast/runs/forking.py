@@ -49,11 +49,13 @@ async def fork(
     given: Any = None,
     supersede: bool = False,
     run_id: str | None = None,
+    started_by: str | None = None,
 ) -> RunRow:
     """A new run from a checkpoint, with what `patch` says changed; durable when this returns.
 
     `patch` has the partitions input, scratch, artifacts and diagnostics; each is merged key by key. `given`
     is short for {"input": ...}. `supersede`: the source ends as cancelled in the same transaction.
+    `started_by`: who asks for it, and so is the new run's initiator; without, whoever started the source.
     Where no code of the flow is loaded, its stored graph says what fits. Raises CheckpointNotFoundError,
     StateError for a patch that does not fit, VersionMismatchError where only another version of the flow is
     loaded, FlowNotFoundError where none is and the run holds values of the flow's own types.
@@ -81,6 +83,7 @@ async def fork(
     _add_blobs(records[0], await inherited_files(service.runtime.desk, source))
     crashpoint("inside_fork")
     new = _new_run(program, source, at, run, records, now, supersede)
+    new.started_by = started_by or source.started_by
     await service.runtime.preparer.prepare_all(records, facts_of(new))
     row, _ = await service.store.create(new)
     return row

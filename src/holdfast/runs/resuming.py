@@ -26,6 +26,7 @@ async def resume(
     mode: str = "resume",
     accept_loss: bool = False,
     key: str | None = None,
+    by: str | None = None,
 ) -> tuple[RunRow, bool]:
     """(the run that goes on, whether it is a new one). Any worker that carries the flow takes it.
 
@@ -37,7 +38,7 @@ async def resume(
         if row.status in _PARKED:
             row = await service.ask_resume(row.id, accept_loss=accept_loss)
         return row, False
-    return await branch(service, row, seq, given=given, supersede=mode == "rewind", key=key)
+    return await branch(service, row, seq, given=given, supersede=mode == "rewind", key=key, by=by)
 
 
 async def branch(
@@ -49,9 +50,12 @@ async def branch(
     given: Any = None,
     supersede: bool = False,
     key: str | None = None,
+    by: str | None = None,
 ) -> tuple[RunRow, bool]:
     """A fork or rewind from a record, or from where the run stands; once under one `key`, whoever asks again
-    has the same run. Raises KeyReusedError where the key stands for a branch of another run."""
+    has the same run. `by`: who asks, and so is its initiator: what they changed they must not approve
+    themselves where initiators are excluded. Raises KeyReusedError where the key stands for a branch of
+    another run."""
     run = None if key is None else RunId(derived_id("branch", row.tenant, key))
     known = None if run is None else await service.store.get_run(run)
     if known is not None:
@@ -60,4 +64,4 @@ async def branch(
         return known, False
     act = service.rewind if supersede else service.fork
     at = row.head if seq is None else seq
-    return await act(row.id, at, patch=patch, input=given, run_id=run), True
+    return await act(row.id, at, patch=patch, input=given, run_id=run, started_by=by), True

@@ -289,11 +289,16 @@ class RunService:
         patch: Mapping[str, Any] | None = None,
         input: Any = None,  # noqa: A002
         run_id: str | None = None,
+        started_by: str | None = None,
     ) -> RunRow:
-        """A new run from a checkpoint (an id, or a run and a record); the source stays as it is."""
+        """A new run from a checkpoint (an id, or a run and a record); the source stays as it is.
+
+        `started_by`: who asks for it; without, whoever started the source."""
         from holdfast.runs import forking
 
-        return await forking.fork(self, ref, seq, patch=patch, given=input, run_id=run_id)
+        return await forking.fork(
+            self, ref, seq, patch=patch, given=input, run_id=run_id, started_by=started_by
+        )
 
     async def rewind(
         self,
@@ -303,11 +308,14 @@ class RunService:
         patch: Mapping[str, Any] | None = None,
         input: Any = None,  # noqa: A002
         run_id: str | None = None,
+        started_by: str | None = None,
     ) -> RunRow:
         """A fork that supersedes its source: the old run ends as cancelled, with links both ways."""
         from holdfast.runs import forking
 
-        return await forking.fork(self, ref, seq, patch=patch, given=input, supersede=True, run_id=run_id)
+        return await forking.fork(
+            self, ref, seq, patch=patch, given=input, supersede=True, run_id=run_id, started_by=started_by
+        )
 
     # ------------------------------------------------------------------ versions
     async def check(self, program: Program) -> list[Verdict]:

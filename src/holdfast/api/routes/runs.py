@@ -233,6 +233,7 @@ async def resume_run(call: Call, run: str, query: ResumeQuery, body: ResumeRun) 
         mode=query.mode or body.mode,
         accept_loss=body.accept_loss,
         key=call.key,
+        by=call.actor.id,
     )
     return await told(call, service, row, new=new)
 
@@ -258,7 +259,14 @@ async def _branched(call: Call, run: str, body: BranchRun, *, supersede: bool) -
     at = body.checkpoint_id if body.checkpoint_id is not None else body.seq
     seq = None if at is None else (await service.standing(row.id, at))[1]
     made, new = await branch(
-        service, row, seq, patch=body.patch, given=body.input_data, supersede=supersede, key=call.key
+        service,
+        row,
+        seq,
+        patch=body.patch,
+        given=body.input_data,
+        supersede=supersede,
+        key=call.key,
+        by=call.actor.id,
     )
     return await told(call, service, made, new=new)
 

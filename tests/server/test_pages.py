@@ -12,7 +12,7 @@ import httpx2
 import msgspec
 import pytest
 
-from holdfast import Flow, Holdfast
+from holdfast import Context, Flow, Holdfast
 from holdfast.api.auth.granted import Grant as Subject
 from holdfast.api.auth.tokens import Tokens
 from holdfast.holds.linking.opening import Links
@@ -240,6 +240,31 @@ async def test_a_page_that_shows_something_older_decides_nothing(server: Server,
     answer = await post(server, f"/holds/{hold}", {"decision": "yes", "request_hash": "0" * 64})
     assert answer.status_code == 409
     assert "what you were shown is not what" in answer.text.lower()
+
+
+async def test_questions_are_answered_in_words_and_by_several_people(server: Server) -> None:
+    free = Flow("free", effect="pure")
+
+    async def ask(_s: Any, ctx: Context) -> dict[str, Any]:
+        return {"said": (await ctx.ask("What now?")).decision}
+
+    free.node(id="ask")(ask)
+    hold = await waiting(server, free)
+    assert 'id="answer"' in await get(server, f"/holds/{hold}")
+    assert (await post(server, f"/holds/{hold}", {"answer": "  "})).status_code == 422
+    assert (await post(server, f"/holds/{hold}", {"answer": "wait a day"})).status_code == 303
+    both = Flow("both", effect="pure")
+    approval = {"mode": "quorum", "need": 2, "of": ["user:local", "user:lee"]}
+    both.hold("ask", prompt="Agree?", options=["approve", "reject"], assignee="user:local", approval=approval)
+    hold = await waiting(server, both)
+    assert "It needs 2 of user:local, user:lee." in await get(server, f"/holds/{hold}")
+    voted = await post(server, f"/holds/{hold}", {"decision": "approve"})
+    assert voted.status_code == 303
+    page = await get(server, voted.headers["location"])
+    assert "Others have to agree." in page
+    assert "<li>local: approve</li>" in page
+    again = await post(server, f"/holds/{hold}", {"decision": "reject"})
+    assert again.status_code in (303, 409)
 
 
 async def test_remarks_are_said_and_a_hold_is_kept_and_given_back(server: Server, simple: Flow) -> None:

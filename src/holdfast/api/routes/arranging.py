@@ -84,7 +84,7 @@ async def list_policies(call: Call) -> Page[Arrangement]:
     return Page(items=await _documents(call, POLICY))
 
 
-@routes.put("/policies/{name}", needs=Right.manage, raises=(PolicyInvalidError, DocumentChangedError))
+@routes.put("/policies/{name}", needs=Right.admin, raises=(PolicyInvalidError, DocumentChangedError))
 async def put_policy(call: Call, name: str, body: Rules) -> Arrangement:
     """Write it: it counts for holds that open from now on."""
     store = await call.house.open()
@@ -92,7 +92,7 @@ async def put_policy(call: Call, name: str, body: Rules) -> Arrangement:
     return Arrangement(name=kept.name, rules=msgspec.json.decode(kept.body), version=kept.revision)
 
 
-@routes.delete("/policies/{name}", needs=Right.manage, raises=(NotFoundError,))
+@routes.delete("/policies/{name}", needs=Right.admin, raises=(NotFoundError,))
 async def drop_policy(call: Call, name: str) -> None:
     """Its rules match nothing more."""
     await _drop_policy(await call.house.open(), call.tenant, name, by=call.actor.id)

@@ -76,7 +76,7 @@ class ChatPerson(msgspec.Struct, kw_only=True):
     person: Annotated[str, msgspec.Meta(min_length=6, max_length=200, pattern="^user:.")]
 
 
-@routes.put("/inbound/slack/{way}/people/{chat}", needs=Right.manage, raises=(InputError, NotFoundError))
+@routes.put("/inbound/slack/{way}/people/{chat}", needs=Right.admin, raises=(InputError, NotFoundError))
 async def set_chat_person(call: Call, way: str, chat: str, body: ChatPerson) -> None:
     """Who a chat user is here."""
     if parse_assignee(body.person).type != "user":
@@ -84,7 +84,7 @@ async def set_chat_person(call: Call, way: str, chat: str, body: ChatPerson) -> 
     await ChatUsers(await call.house.open()).put(_own(call, way), chat, body.person)
 
 
-@routes.delete("/inbound/slack/{way}/people/{chat}", needs=Right.manage, raises=(NotFoundError,))
+@routes.delete("/inbound/slack/{way}/people/{chat}", needs=Right.admin, raises=(NotFoundError,))
 async def drop_chat_person(call: Call, way: str, chat: str) -> None:
     """This chat user decides nothing any more."""
     if not await ChatUsers(await call.house.open()).drop(_own(call, way), chat):

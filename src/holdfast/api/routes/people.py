@@ -110,7 +110,7 @@ async def get_person(call: Call, person: str) -> PersonWire:
     return _person(found)
 
 
-@routes.put("/people/{person}", needs=Right.manage, raises=CHANGING)
+@routes.put("/people/{person}", needs=Right.admin, raises=CHANGING)
 async def put_person(call: Call, person: str, body: PutPerson) -> PersonWire:
     """New, or changed. Who is not `active` may do nothing."""
     given = Person(id=person, **msgspec.structs.asdict(body))
@@ -118,14 +118,14 @@ async def put_person(call: Call, person: str, body: PutPerson) -> PersonWire:
     return _person(await (await _tables(call)).person(call.tenant, kept.id) or kept)
 
 
-@routes.delete("/people/{person}", needs=Right.manage, raises=(NotFoundError,))
+@routes.delete("/people/{person}", needs=Right.admin, raises=(NotFoundError,))
 async def drop_person(call: Call, person: str) -> None:
     """Gone from the directory, and from every group and role."""
     if not await (await _registrar(call)).drop_person(call.tenant, person):
         raise NotFoundError(f"the directory knows no {person!r}.")
 
 
-@routes.put("/people/{person}/away", needs=Right.manage, raises=CHANGING)
+@routes.put("/people/{person}/away", needs=Right.admin, raises=CHANGING)
 async def put_away(call: Call, person: str, body: PutAway) -> None:
     """Out of office; somebody else acts for them."""
     since = None if body.since is None else to_micros(body.since)
@@ -134,7 +134,7 @@ async def put_away(call: Call, person: str, body: PutAway) -> None:
     await (await _registrar(call)).put_away(call.tenant, person, away)
 
 
-@routes.delete("/people/{person}/away", needs=Right.manage, raises=(NotFoundError,))
+@routes.delete("/people/{person}/away", needs=Right.admin, raises=(NotFoundError,))
 async def end_away(call: Call, person: str) -> None:
     """Back again."""
     await (await _registrar(call)).back(call.tenant, person)
@@ -146,14 +146,14 @@ async def list_groups(call: Call) -> Page[CircleWire]:
     return Page(items=[_circle(each) for each in await (await _tables(call)).groups(call.tenant)])
 
 
-@routes.put("/groups/{key}", needs=Right.manage, raises=CHANGING)
+@routes.put("/groups/{key}", needs=Right.admin, raises=CHANGING)
 async def put_group(call: Call, key: str, body: PutCircle) -> CircleWire:
     """With exactly these members."""
     registrar = await _registrar(call)
     return _circle(await registrar.put_group(call.tenant, key, body.members, name=body.name))
 
 
-@routes.delete("/groups/{key}", needs=Right.manage, raises=(NotFoundError, InputError))
+@routes.delete("/groups/{key}", needs=Right.admin, raises=(NotFoundError, InputError))
 async def drop_group(call: Call, key: str) -> None:
     """Nobody is in it any more."""
     if not await (await _registrar(call)).drop_circle(call.tenant, f"group:{key}"):
@@ -166,14 +166,14 @@ async def list_roles(call: Call) -> Page[CircleWire]:
     return Page(items=[_circle(each) for each in await (await _tables(call)).roles(call.tenant)])
 
 
-@routes.put("/roles/{key}", needs=Right.manage, raises=CHANGING)
+@routes.put("/roles/{key}", needs=Right.admin, raises=CHANGING)
 async def put_role(call: Call, key: str, body: PutCircle) -> CircleWire:
     """With exactly these members."""
     registrar = await _registrar(call)
     return _circle(await registrar.put_role(call.tenant, key, body.members, name=body.name))
 
 
-@routes.delete("/roles/{key}", needs=Right.manage, raises=(NotFoundError, InputError))
+@routes.delete("/roles/{key}", needs=Right.admin, raises=(NotFoundError, InputError))
 async def drop_role(call: Call, key: str) -> None:
     """Nobody has it any more."""
     if not await (await _registrar(call)).drop_circle(call.tenant, f"role:{key}"):

@@ -15,7 +15,10 @@ from tools import docs, pages
 from tools.pages import commands, settings
 
 EVENT = re.compile(r"(run|node|edge|loop|join|timer|hold|checkpoint|record)\.[a-z_]+")
-TELLERS = ("model/events.py", "runs/history.py", "runs/service.py", "holds/acts/telling.py")
+TELLERS = (
+    "model/events.py", "runs/history.py", "runs/service.py", "runs/dying.py", "holds/acts/telling.py",
+    "store/dying.py", "store/losing.py",
+)  # fmt: skip
 
 
 @pytest.mark.covers("TOOL-DOCS-05", "TOOL-DOCS-06", "TOOL-DOCS-07", "TOOL-DOCS-08", "TOOL-DOCS-09")

@@ -47,6 +47,7 @@ FLOW = {
     "retry_target": "where a walk goes when a goal was not met",
     "fallback_retry_target": "where it goes if that does not exist",
     "retention": "how much of its runs is kept after they end",
+    "limits": "how many of its runs go on at a time, and start in a while ([Limits](../how-to/limits.md))",
     "secrets": "paths of fields that are never shown, beside those that the state's type declares",
 }
 PROGRAM = {

@@ -20,6 +20,7 @@ BAD = [
     ("/v1/runs?thread=a%00b", 422, "invalid_input"),
     ("/v1/runs?status=sleeping", 422, "invalid_input"),
     ("/v1/runs/a%00b", 404, "not_found"),
+    (f"/v1/runs/{'x' * 5000}", 404, "not_found"),
     ("/v1/runs/", 404, "not_found"),
 ]
 

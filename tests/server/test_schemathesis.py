@@ -55,7 +55,9 @@ async def fuzz(server: Server, folder: Path, *options: str) -> str:
     ]
     done = await anyio.run_process(command, check=False, cwd=folder)
     told = done.stdout.decode()
-    assert done.returncode == 0, told[-6000:] + done.stderr.decode()[-2000:]
+    assert done.returncode == 0, (
+        told[max(0, told.find("= FAILURES =")) :][:6000] + done.stderr.decode()[-2000:]
+    )
     return told
 
 

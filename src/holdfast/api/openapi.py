@@ -13,11 +13,12 @@ from starlette.responses import Response
 from holdfast._version import __version__
 from holdfast.api.auth.principal import Access, Right
 from holdfast.api.problems import MEDIA, Problem
-from holdfast.api.routing import LONGEST_KEY, Route
+from holdfast.api.routing import LONGEST_KEY, LONGEST_NAME, Route
 
 _REF = "#/components/schemas/{name}"
 _TYPED = re.compile(r"\{(\w+):\w+\}")
 _FILE: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
+_NAME: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME}
 _FORM: dict[str, Any] = {"schema": {"type": "object", "additionalProperties": _FILE["schema"]}}
 ALWAYS = (401, 403, 429, 500, 503)
 """Statuses that every route has: a credential that is not good is refused wherever it is shown."""
@@ -91,7 +92,7 @@ def _operation(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
 
 
 def _in_path(name: str) -> dict[str, Any]:
-    return {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+    return {"name": name, "in": "path", "required": True, "schema": _NAME}
 
 
 def _is_required(body: Any) -> bool:

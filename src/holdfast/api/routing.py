@@ -120,6 +120,8 @@ class Call:
 
 
 LONGEST_KEY = 200
+LONGEST_NAME = 4000
+"""Characters of a part of a path."""
 SIGN_IN = "Send `Authorization: Bearer TOKEN`; `holdfast tokens create` makes one."
 
 
@@ -243,8 +245,8 @@ def _answer_of(hint: Any) -> Any:
 async def handle(route: Route, call: Call) -> Response:
     """Read what was sent, call the handler, write what it says. Raises HoldfastError."""
     given: dict[str, Any] = {name: call.request.path_params[name] for name in route.params}
-    if any("\0" in str(value) for value in given.values()):
-        # No name has one, and a database would take it for its own fault.
+    if any("\0" in str(value) or len(str(value)) > LONGEST_NAME for value in given.values()):
+        # No name is so long or has a NUL, which a database would take for its own fault.
         raise HttpError(404, "There is nothing at this path.", code="not_found", hint="See /openapi.json.")
     if route.query is not None:
         given["query"] = read_query(call.request, route.query)

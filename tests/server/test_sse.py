@@ -30,7 +30,7 @@ async def answer(server: Server, run: str, decision: str = "approve") -> None:
     await service.answer(hold.id, decision)
 
 
-@pytest.mark.covers("SERVER-LIVE-01", "R-19-http", "R-18-http")
+@pytest.mark.covers("SERVER-LIVE-01", "R-19-http", "R-18")
 async def test_stream_tells_the_log_from_its_beginning_and_ends_with_the_run(
     server: Server, greeting: Flow
 ) -> None:

@@ -9,7 +9,7 @@ idle = "12h"                                   # it ends sooner when nobody uses
 [oidc]
 issuer = "https://login.example.com"
 client_id = "holdfast"
-client_secret = "${HOLDFAST_OIDC_SECRET}"      # a variable of the environment; the file holds no secret
+client_secret = "${OIDC_CLIENT_SECRET}"      # a variable of the environment; the file holds no secret
 user = "email"                                 # the claim that is the person's name here
 groups = "groups"
 default_roles = ["member"]

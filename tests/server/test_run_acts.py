@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.server.conftest import Server
+from tests.server.signing import bearer, token
 
 pytestmark = pytest.mark.anyio
 
@@ -258,3 +259,24 @@ async def test_run_moves_to_another_store_as_a_file(shop: Server) -> None:
     assert same.status_code in (201, 409), same.text
     bad = await shop.client.post("/v1/runs/import", content=b"nothing")
     assert bad.status_code == 422, bad.text
+
+
+@pytest.mark.covers("SERVER-AUTH-05", "SERVER-API-04")
+async def test_a_yes_is_not_taken_along_into_a_branch_by_whoever_may_only_start_runs(shop: Server) -> None:
+    run = await asked(shop)
+    await shop.json("POST", f"/v1/runs/{run['id']}/input", json={"content": "approve"})
+    await ended(shop, run["id"])
+    starter = bearer(await token(shop, "user:sly", rights=("runs:write",)))
+    changed = {"patch": {"scratch": {"amount": 7000}}, "checkpoint_id": run["metadata"]["checkpoint_id"]}
+    for path, body in (
+        ("fork", {"patch": {"scratch": {"amount": 7000}}}),
+        ("rewind", {}),
+        ("resume", {"input_data": {"amount": 7000}}),
+        ("resume", {"mode": "fork"}),
+    ):
+        said = await shop.json("POST", f"/v1/runs/{run['id']}/{path}", 403, json=body, headers=starter)
+        assert "has been decided before" in said["detail"]
+    again = await shop.json("POST", f"/v1/runs/{run['id']}/fork", 201, json=changed, headers=starter)
+    stands = await ended(shop, again["id"])
+    assert stands["status"] == "pending_input", "it is asked anew, about what was changed"
+    await shop.json("POST", f"/v1/runs/{run['id']}/fork", 201, json={"patch": {"scratch": {"amount": 8}}})

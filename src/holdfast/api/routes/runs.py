@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from holdfast.api.auth.branching import demand_undecided
 from holdfast.api.auth.principal import Right
 from holdfast.api.routing import Call, Reply, Routes
 from holdfast.api.wire.common import Page, cursor_of, moment, place_in
@@ -59,7 +60,7 @@ routes = Routes("runs", aliases=("", "/v2"))
 _MISSING = (RunNotFoundError,)
 _BRANCHING = (
     RunNotFoundError, CheckpointNotFoundError, StateError, KeyReusedError, RunReadOnlyError,
-    VersionMismatchError,
+    VersionMismatchError, ForbiddenError,
 )  # fmt: skip
 
 
@@ -225,12 +226,16 @@ async def resume_run(call: Call, run: str, query: ResumeQuery, body: ResumeRun) 
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
     call.demand_match(etag_of(row))
+    at, mode = body.checkpoint_id or query.checkpoint_id, query.mode or body.mode
+    seq = (await service.standing(row.id, at))[1]
+    if mode != "resume" or seq is not None or body.input_data is not None:
+        await demand_undecided(call.who, service, row, seq)
     row, new = await resume(
         service,
         row,
-        checkpoint=body.checkpoint_id or query.checkpoint_id,
+        checkpoint=at,
         given=body.input_data,
-        mode=query.mode or body.mode,
+        mode=mode,
         accept_loss=body.accept_loss,
         key=call.key,
         by=call.actor.id,
@@ -258,6 +263,7 @@ async def _branched(call: Call, run: str, body: BranchRun, *, supersede: bool) -
     call.demand_match(etag_of(row))
     at = body.checkpoint_id if body.checkpoint_id is not None else body.seq
     seq = None if at is None else (await service.standing(row.id, at))[1]
+    await demand_undecided(call.who, service, row, seq)
     made, new = await branch(
         service,
         row,

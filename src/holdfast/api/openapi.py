@@ -20,7 +20,7 @@ _TYPED = re.compile(r"\{(\w+):\w+\}")
 _FILE: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
 _NAME: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME}
 _FORM: dict[str, Any] = {"schema": {"type": "object", "additionalProperties": _FILE["schema"]}}
-ALWAYS = (401, 403, 429, 500, 503)
+ALWAYS = (400, 401, 403, 429, 500, 503)
 """Statuses that every route has: a credential that is not good is refused wherever it is shown."""
 
 

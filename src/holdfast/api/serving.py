@@ -8,8 +8,12 @@ from contextlib import contextmanager
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from holdfast.api import problems
+from holdfast.api.problems import HttpError
 from holdfast.errors import SettingsError
+from holdfast.types.ids import new_id
 
 
 class _Quiet(uvicorn.Server):
@@ -25,6 +29,23 @@ class _Quiet(uvicorn.Server):
         await super().startup(sockets=sockets)
         if self.ready is not None and self.started:
             self.ready()
+
+
+class _Told(HttpToolsProtocol):
+    """What is no HTTP, or has headers without end, is told in our own form too."""
+
+    def send_400_response(self, msg: str) -> None:
+        said = HttpError(
+            400,
+            "This is no request that can be read.",
+            code="bad_request",
+            hint="Its line and headers may have 64 KB together.",
+        )
+        answer = problems.answer(said, new_id())
+        head = [b"HTTP/1.1 400 Bad Request\r\n", b"connection: close\r\n"]
+        head += [b"%s: %s\r\n" % pair for pair in answer.raw_headers]
+        self.transport.write(b"".join([*head, b"\r\n", bytes(answer.body)]))
+        self.transport.close()
 
 
 class Serving:
@@ -43,6 +64,7 @@ class Serving:
                 timeout_graceful_shutdown=int(drain),
                 server_header=False,
                 ws_max_size=1 << 20,
+                http=_Told,
             )
         )
         self.port = self._socket.getsockname()[1]

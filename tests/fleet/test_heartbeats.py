@@ -22,6 +22,11 @@ async def is_over(service: RunService, *runs: RunId) -> bool:
     return all([(await service.get(run)).status is RunStatus.completed for run in runs])
 
 
+async def is_draining(service: RunService, pid: int) -> bool:
+    found = await service.store.workers()
+    return any(row.draining for row in found if row.pid == pid)
+
+
 @pytest.mark.covers("FLEET-WORK-06", "D-7", "D-33")
 @pytest.mark.parametrize("blocks", [False, True], ids=["waits", "blocks"])
 async def test_paused_worker_stops_when_another_took_its_run(
@@ -75,7 +80,7 @@ async def test_worker_that_is_told_to_stop_finishes_its_steps_and_gives_its_runs
             await until(lambda: len(crew.ledger("act")) == 1, "the second has the fourth")
             first.terminate()
             await until(lambda: "Draining" in crew.said(first), "it says so")
-            (told,) = [row for row in await service.store.workers() if row.pid == first.pid]
+            await until(lambda: is_draining(service, first.pid), "and to the others")
             held.unlink()
             assert await ended(first) == 0
             began = time.monotonic()
@@ -83,7 +88,6 @@ async def test_worker_that_is_told_to_stop_finishes_its_steps_and_gives_its_runs
             took = time.monotonic() - began
             rows = [await service.get(run) for run in runs]
             left = [row.pid for row in await service.store.workers()]
-    assert told.draining
     assert left == [second.pid]
     assert took < 15
     assert {row.recoveries for row in rows} == {0}

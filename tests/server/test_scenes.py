@@ -112,9 +112,11 @@ async def test_two_devices_answer_at_once_and_one_learns_who_was_first(scene: Sc
     dana, sam = town.device(server, "dana"), town.device(other, "sam")
     async with follow(server.client, f"/runs/{run}/stream") as source:
         sent = await source.until("approval")
+        # Each names what it was shown: who comes later would else hear that nothing is asked any more.
+        asked = {"checkpoint_id": sent[-1].data["checkpoint_id"]}
         answers = await asyncio.gather(
-            dana.post(f"/runs/{run}/input", json={"content": "yes"}),
-            sam.post(f"/runs/{run}/input", json={"content": "no"}),
+            dana.post(f"/runs/{run}/input", json={"content": "yes", **asked}),
+            sam.post(f"/runs/{run}/input", json={"content": "no", **asked}),
         )
         whole(sent + (rest := await source.rest()))
     by_status = {each.status_code: each.json() for each in answers}

@@ -18,8 +18,6 @@ class ApiSettings(msgspec.Struct, kw_only=True):
     """other origins whose pages may call it (CORS)"""
     hosts: tuple[str, ...] = ()
     """names that it answers to; none: any"""
-    allow_code: bool = False
-    """whether submitted documents may run shell tools or import code"""
     roots: tuple[Path, ...] = ()
     """folders whose files may be named as a workflow (`workflow_uri`); they are loaded, which runs them"""
     pace: float = 1000.0

@@ -48,7 +48,6 @@ class Serve(msgspec.Struct, frozen=True, kw_only=True):
     hosts: tuple[str, ...] = ()
     sign_in: str | None = None
     roots: tuple[str, ...] = ()
-    allow_code: bool = False
     drain: float = 10.0
     json: bool = False
 
@@ -84,7 +83,6 @@ def _settings(wanted: Serve) -> ApiSettings:
         origins=wanted.origins,
         hosts=wanted.hosts,
         roots=tuple(Path(each) for each in wanted.roots),
-        allow_code=wanted.allow_code,
         inbound=inbound_settings(),
     )
 

@@ -53,9 +53,6 @@ def serve(
         list[str] | None,
         typer.Option(help="Flows may be named as files of this folder; may be repeated", metavar="FOLDER"),
     ] = None,
-    allow_code: Annotated[
-        bool, typer.Option("--allow-code", help="Documents that are sent may run shell tools and import code")
-    ] = False,
     drain: Annotated[
         float, typer.Option(help="Seconds that requests have to end when it stops", min=0)
     ] = 10.0,
@@ -84,7 +81,6 @@ def serve(
         hosts=tuple(hosts or ()),
         sign_in=sign_in,
         roots=tuple(root or ()),
-        allow_code=allow_code,
         drain=drain,
         json=json,
     )

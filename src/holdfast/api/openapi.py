@@ -106,9 +106,9 @@ def _is_struct(body: Any) -> bool:
 
 
 def _in_header(route: Route) -> list[dict[str, Any]]:
-    if route.method != "POST" or 201 not in (route.status, *route.more):
+    if not route.keyed:
         return []
-    text = "The same request again under the same key makes nothing new."
+    text = "The same request again under the same key does nothing new."
     shape = {"type": "string", "minLength": 1, "maxLength": LONGEST_KEY}
     return [
         {"name": "Idempotency-Key", "in": "header", "required": False, "description": text, "schema": shape}

@@ -85,9 +85,9 @@ def _declare(base: str, reading: Right, acting: Right, prefix: str = "", bare: s
     for needs, kinds in ((reading, READING), (acting, ACTING)):
         for method, path, handler, raises in kinds:
             also = () if bare is None else (f"{bare}{path}",)
-            routes.route(method, f"{base}{path}", needs=needs, raises=raises, also=also)(
-                _named(handler, f"{prefix}{handler.__name__}")
-            )
+            routes.route(
+                method, f"{base}{path}", needs=needs, raises=raises, also=also, keyed=raises is DECIDING
+            )(_named(handler, f"{prefix}{handler.__name__}"))
 
 
 def _named(handler: Handler, name: str) -> Handler:

@@ -126,7 +126,7 @@ async def hold_schema(call: Call, hold: str) -> Schema:
 # ---------------------------------------------------------------------- deciding
 
 
-@routes.post("/holds/{hold}/resolve", needs=Right.holds_write, raises=DECIDING)
+@routes.post("/holds/{hold}/resolve", needs=Right.holds_write, keyed=True, raises=DECIDING)
 async def resolve_hold(call: Call, hold: str, body: Answer) -> Reply[HoldWire]:
     """Decide it, once; where several have to agree, give your vote.
 
@@ -135,7 +135,7 @@ async def resolve_hold(call: Call, hold: str, body: Answer) -> Reply[HoldWire]:
     return await decided(call, hold, body)
 
 
-@routes.post("/holds/{hold}/vote", needs=Right.holds_write, raises=DECIDING)
+@routes.post("/holds/{hold}/vote", needs=Right.holds_write, keyed=True, raises=DECIDING)
 async def vote_on_hold(call: Call, hold: str, body: Answer) -> Reply[HoldWire]:
     """The same, by the name that it has where several have to agree."""
     return await decided(call, hold, body)
@@ -155,7 +155,7 @@ async def decided(call: Call, hold: str, body: Answer) -> Reply[HoldWire]:
     return Reply(body=resolved_wire(done, now), etag=str(done.row.version))
 
 
-@routes.post("/holds/{hold}/place", needs=Right.holds_write, raises=DECIDING)
+@routes.post("/holds/{hold}/place", needs=Right.holds_write, keyed=True, raises=DECIDING)
 async def place_decision(call: Call, hold: str, body: Place) -> Reply[HoldWire]:
     """Decide it in a few seconds, unless you take it back before."""
     service = await call.holds()

@@ -93,6 +93,7 @@ async def page_of_runs(
     status=201,
     more=(200,),
     makes="run",
+    keyed=True,
     raises=(FlowNotFoundError, ForbiddenError, InputError, KeyReusedError, VersionMismatchError),
 )
 async def create_run(call: Call, body: CreateRun) -> Reply[RunDetail]:
@@ -215,7 +216,11 @@ async def cancel_run(call: Call, run: str, body: CancelRun) -> Reply[RunDetail]:
 
 
 @routes.post(
-    "/runs/{run}/resume", needs=Right.runs_write, more=(201,), raises=(*_BRANCHING, HistoryLostError)
+    "/runs/{run}/resume",
+    needs=Right.runs_write,
+    more=(201,),
+    keyed=True,
+    raises=(*_BRANCHING, HistoryLostError),
 )
 async def resume_run(call: Call, run: str, query: ResumeQuery, body: ResumeRun) -> Reply[RunDetail]:
     """Go on with a run, from its latest checkpoint or another.
@@ -243,13 +248,17 @@ async def resume_run(call: Call, run: str, query: ResumeQuery, body: ResumeRun) 
     return await told(call, service, row, new=new)
 
 
-@routes.post("/runs/{run}/fork", needs=Right.runs_write, status=201, more=(200,), raises=_BRANCHING)
+@routes.post(
+    "/runs/{run}/fork", needs=Right.runs_write, status=201, more=(200,), keyed=True, raises=_BRANCHING
+)
 async def fork_run(call: Call, run: str, body: BranchRun) -> Reply[RunDetail]:
     """A new run that begins where this one stood. This one is left as it is."""
     return await _branched(call, run, body, supersede=False)
 
 
-@routes.post("/runs/{run}/rewind", needs=Right.runs_write, status=201, more=(200,), raises=_BRANCHING)
+@routes.post(
+    "/runs/{run}/rewind", needs=Right.runs_write, status=201, more=(200,), keyed=True, raises=_BRANCHING
+)
 async def rewind_run(call: Call, run: str, body: BranchRun) -> Reply[RunDetail]:
     """A fork that takes this run's place: this one ends as cancelled, with links both ways."""
     return await _branched(call, run, body, supersede=True)
@@ -280,6 +289,7 @@ async def _branched(call: Call, run: str, body: BranchRun, *, supersede: bool) -
 @routes.post(
     "/runs/{run}/input",
     needs=Right.holds_write,
+    keyed=True,
     raises=(*_MISSING, HoldNotFoundError, AnswerInvalidError, ConflictError, ForbiddenError),
 )
 async def give_input(call: Call, run: str, body: GiveInput) -> InputTaken:

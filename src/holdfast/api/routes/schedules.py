@@ -128,7 +128,9 @@ async def resume_schedule(call: Call, name: str) -> Reply[ScheduleWire]:
     return _told(await desk.resume(name, by=call.actor.id, tenant=call.tenant))
 
 
-@routes.post("/schedules/{name:path}/trigger", needs=Right.schedules_write, status=201, raises=_MISSING)
+@routes.post(
+    "/schedules/{name:path}/trigger", needs=Right.schedules_write, status=201, keyed=True, raises=_MISSING
+)
 async def trigger_schedule(call: Call, name: str, body: TriggerSchedule) -> Reply[Triggered]:
     """One run now, beside its instants, also while it is paused."""
     desk = await call.house.schedules()

@@ -60,6 +60,7 @@ async def list_thread_runs(call: Call, thread: str, query: ListThread) -> Page[R
     needs=Right.runs_write,
     status=201,
     more=(200,),
+    keyed=True,
     raises=(FlowNotFoundError, ForbiddenError, InputError, AnswerInvalidError, KeyReusedError, ConflictError),
 )
 async def create_thread_run(call: Call, thread: str, query: ThreadQuery, body: ThreadRun) -> Reply[RunDetail]:

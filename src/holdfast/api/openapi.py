@@ -106,13 +106,18 @@ def _is_struct(body: Any) -> bool:
 
 
 def _in_header(route: Route) -> list[dict[str, Any]]:
-    if not route.keyed:
-        return []
-    text = "The same request again under the same key does nothing new."
-    shape = {"type": "string", "minLength": 1, "maxLength": LONGEST_KEY}
-    return [
-        {"name": "Idempotency-Key", "in": "header", "required": False, "description": text, "schema": shape}
-    ]
+    found: list[dict[str, Any]] = []
+    if route.keyed:
+        text = "The same request again under the same key does nothing new."
+        found.append(_header("Idempotency-Key", text, minLength=1, maxLength=LONGEST_KEY))
+    if route.guarded:
+        found.append(_header("If-Match", "The ETag that you have seen: 412 where it has changed since."))
+    return found
+
+
+def _header(name: str, text: str, **limits: int) -> dict[str, Any]:
+    shape = {"type": "string", **limits}
+    return {"name": name, "in": "header", "required": False, "description": text, "schema": shape}
 
 
 def _in_query(route: Route) -> list[dict[str, Any]]:
@@ -167,6 +172,8 @@ def _statuses(route: Route) -> Iterable[int]:
     yield from ALWAYS
     if route.params:
         yield 404
+    if route.guarded:
+        yield 412
     if route.body is not None:
         yield from (400, 413, 415, 422)
     if route.query is not None:

@@ -144,6 +144,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     media: tuple[str, ...] = ()  # of an answer that is not JSON, or of a body of bytes
     makes: str = ""  # the path parameter of other routes that its answer's `id` fills
     keyed: bool = False  # once under one `Idempotency-Key`
+    guarded: bool = False  # only over the version that `If-Match` names
     hidden: bool = False  # another name of a route that is described already
 
 
@@ -183,17 +184,21 @@ class Routes:
         media: tuple[str, ...] = (),
         makes: str = "",
         keyed: bool = False,
+        guarded: bool = False,
         also: tuple[str, ...] = (),
     ) -> Callable[[Handler], Handler]:
         """`also`: further paths that answer the same, whole ones, which the OpenAPI document leaves out.
         `more`: statuses beside `status` that it answers with when all is well. `media`: what a file is.
         `makes`: what it makes, by the name that paths have for it: the OpenAPI document links to those.
-        `keyed`: the handler reads `call.key`, and does the same request under the same key only once."""
+        `keyed`: the handler reads `call.key`, and does the same request under the same key only once.
+        `guarded`: the handler asks `call.demand_match` or a like of it before it changes anything."""
 
         def declare(handler: Handler) -> Handler:
             whole = f"{self.prefix}{path}"
             first = _declared(method, whole, self.tag, needs, status, raises, handler)
-            first = msgspec.structs.replace(first, more=more, media=media, makes=makes, keyed=keyed)
+            first = msgspec.structs.replace(
+                first, more=more, media=media, makes=makes, keyed=keyed, guarded=guarded
+            )
             self.found.append(first)
             for place in (*(f"{alias}{path}" for alias in self.aliases), *also):
                 self.found.append(msgspec.structs.replace(first, path=place, hidden=True))

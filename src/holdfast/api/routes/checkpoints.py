@@ -86,7 +86,13 @@ def _declare(base: str, reading: Right, acting: Right, prefix: str = "", bare: s
         for method, path, handler, raises in kinds:
             also = () if bare is None else (f"{bare}{path}",)
             routes.route(
-                method, f"{base}{path}", needs=needs, raises=raises, also=also, keyed=raises is DECIDING
+                method,
+                f"{base}{path}",
+                needs=needs,
+                raises=raises,
+                also=also,
+                keyed=raises is DECIDING,
+                guarded=method == "POST",
             )(_named(handler, f"{prefix}{handler.__name__}"))
 
 

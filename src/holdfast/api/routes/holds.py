@@ -126,7 +126,7 @@ async def hold_schema(call: Call, hold: str) -> Schema:
 # ---------------------------------------------------------------------- deciding
 
 
-@routes.post("/holds/{hold}/resolve", needs=Right.holds_write, keyed=True, raises=DECIDING)
+@routes.post("/holds/{hold}/resolve", needs=Right.holds_write, guarded=True, keyed=True, raises=DECIDING)
 async def resolve_hold(call: Call, hold: str, body: Answer) -> Reply[HoldWire]:
     """Decide it, once; where several have to agree, give your vote.
 
@@ -135,7 +135,7 @@ async def resolve_hold(call: Call, hold: str, body: Answer) -> Reply[HoldWire]:
     return await decided(call, hold, body)
 
 
-@routes.post("/holds/{hold}/vote", needs=Right.holds_write, keyed=True, raises=DECIDING)
+@routes.post("/holds/{hold}/vote", needs=Right.holds_write, guarded=True, keyed=True, raises=DECIDING)
 async def vote_on_hold(call: Call, hold: str, body: Answer) -> Reply[HoldWire]:
     """The same, by the name that it has where several have to agree."""
     return await decided(call, hold, body)
@@ -155,7 +155,7 @@ async def decided(call: Call, hold: str, body: Answer) -> Reply[HoldWire]:
     return Reply(body=resolved_wire(done, now), etag=str(done.row.version))
 
 
-@routes.post("/holds/{hold}/place", needs=Right.holds_write, keyed=True, raises=DECIDING)
+@routes.post("/holds/{hold}/place", needs=Right.holds_write, guarded=True, keyed=True, raises=DECIDING)
 async def place_decision(call: Call, hold: str, body: Place) -> Reply[HoldWire]:
     """Decide it in a few seconds, unless you take it back before."""
     service = await call.holds()
@@ -190,7 +190,7 @@ async def decide_many(call: Call, body: BulkAnswer) -> BulkWire:
     return bulk_wire(found)
 
 
-@routes.post("/holds/{hold}/cancel", needs=Right.holds_write, raises=CHANGING)
+@routes.post("/holds/{hold}/cancel", needs=Right.holds_write, guarded=True, raises=CHANGING)
 async def cancel_hold(call: Call, hold: str, body: Reason) -> Reply[HoldWire]:
     """Withdraw it without a decision."""
     return await cancelled(call, hold, body)
@@ -205,7 +205,7 @@ async def cancelled(call: Call, hold: str, body: Reason) -> Reply[HoldWire]:
 # ---------------------------------------------------------------------- whose it is, and until when
 
 
-@routes.post("/holds/{hold}/reassign", needs=Right.holds_write, raises=CHANGING)
+@routes.post("/holds/{hold}/reassign", needs=Right.holds_write, guarded=True, raises=CHANGING)
 async def reassign_hold(call: Call, hold: str, body: Reassign) -> Reply[HoldWire]:
     """Give it to somebody else, who is told. Its older links are void."""
     return await reassigned(call, hold, body)
@@ -224,7 +224,7 @@ async def reassigned(call: Call, hold: str, body: Reassign) -> Reply[HoldWire]:
     return shown(service, row)
 
 
-@routes.post("/holds/{hold}/extend", needs=Right.holds_write, raises=CHANGING)
+@routes.post("/holds/{hold}/extend", needs=Right.holds_write, guarded=True, raises=CHANGING)
 async def extend_hold(call: Call, hold: str, body: Extend) -> Reply[HoldWire]:
     """Give it a later deadline."""
     service = await call.holds()

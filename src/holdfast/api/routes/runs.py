@@ -204,7 +204,10 @@ async def get_run_result(call: Call, run: str, query: Waiting) -> RunResult:
 
 
 @routes.post(
-    "/runs/{run}/cancel", needs=Right.runs_write, raises=(*_MISSING, RunEndedError, RunReadOnlyError)
+    "/runs/{run}/cancel",
+    needs=Right.runs_write,
+    guarded=True,
+    raises=(*_MISSING, RunEndedError, RunReadOnlyError),
 )
 async def cancel_run(call: Call, run: str, body: CancelRun) -> Reply[RunDetail]:
     """Ask a run to stop. Whoever has it does so at the next moment; its open questions are withdrawn."""
@@ -218,6 +221,7 @@ async def cancel_run(call: Call, run: str, body: CancelRun) -> Reply[RunDetail]:
 @routes.post(
     "/runs/{run}/resume",
     needs=Right.runs_write,
+    guarded=True,
     more=(201,),
     keyed=True,
     raises=(*_BRANCHING, HistoryLostError),
@@ -249,7 +253,13 @@ async def resume_run(call: Call, run: str, query: ResumeQuery, body: ResumeRun) 
 
 
 @routes.post(
-    "/runs/{run}/fork", needs=Right.runs_write, status=201, more=(200,), keyed=True, raises=_BRANCHING
+    "/runs/{run}/fork",
+    needs=Right.runs_write,
+    guarded=True,
+    status=201,
+    more=(200,),
+    keyed=True,
+    raises=_BRANCHING,
 )
 async def fork_run(call: Call, run: str, body: BranchRun) -> Reply[RunDetail]:
     """A new run that begins where this one stood. This one is left as it is."""
@@ -257,7 +267,13 @@ async def fork_run(call: Call, run: str, body: BranchRun) -> Reply[RunDetail]:
 
 
 @routes.post(
-    "/runs/{run}/rewind", needs=Right.runs_write, status=201, more=(200,), keyed=True, raises=_BRANCHING
+    "/runs/{run}/rewind",
+    needs=Right.runs_write,
+    guarded=True,
+    status=201,
+    more=(200,),
+    keyed=True,
+    raises=_BRANCHING,
 )
 async def rewind_run(call: Call, run: str, body: BranchRun) -> Reply[RunDetail]:
     """A fork that takes this run's place: this one ends as cancelled, with links both ways."""

@@ -62,7 +62,11 @@ def _told(schedule: Schedule) -> Reply[ScheduleWire]:
 
 
 @routes.put(
-    "/schedules/{name:path}", needs=Right.schedules_write, more=(201,), raises=(InputError, FlowNotFoundError)
+    "/schedules/{name:path}",
+    needs=Right.schedules_write,
+    guarded=True,
+    more=(201,),
+    raises=(InputError, FlowNotFoundError),
 )
 async def put_schedule(call: Call, name: str, body: PutSchedule) -> Reply[ScheduleWire]:
     """Make a schedule (201), or change it from now on (200). `If-Match`: only over the one you have seen."""
@@ -99,7 +103,7 @@ async def _flow(call: Call, name: str) -> Program | str:
     return name
 
 
-@routes.delete("/schedules/{name:path}", needs=Right.schedules_write, raises=_MISSING)
+@routes.delete("/schedules/{name:path}", needs=Right.schedules_write, guarded=True, raises=_MISSING)
 async def drop_schedule(call: Call, name: str) -> None:
     """It fires no more. What it has started goes on."""
     desk = await call.house.schedules()

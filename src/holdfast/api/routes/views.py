@@ -119,7 +119,7 @@ async def get_view(call: Call, view: str) -> Reply[ViewWire]:
     return _shown(await Views(await call.house.open()).get(call.actor, view))
 
 
-@routes.put("/views/{view}", needs=Right.holds_write, raises=CHANGING)
+@routes.put("/views/{view}", needs=Right.holds_write, guarded=True, raises=CHANGING)
 async def change_view(call: Call, view: str, body: NewView) -> Reply[ViewWire]:
     """Change it: whoever made it may, and admins. `If-Match`: only the version that you have seen."""
     views = Views(await call.house.open())

@@ -1,0 +1,1 @@
+"""Attractor pipelines, run: handlers, backends, interviewers, the run directory."""

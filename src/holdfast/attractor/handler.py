@@ -1,0 +1,46 @@
+"""What a handler is, and what it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from holdfast.attractor.outcome import Outcome
+from holdfast.frontends.dot.document import Link, Pipeline, Stage
+
+if TYPE_CHECKING:
+    from holdfast.attractor.context import PipelineContext
+    from holdfast.runs.context import Context
+
+
+class Visit(msgspec.Struct, frozen=True, kw_only=True):
+    """One execution of a stage, for the built-in handlers; custom ones may ask for it as `visit`."""
+
+    stage: Stage
+    pipeline: Pipeline
+    context: PipelineContext
+    logs: Path
+    """The run's directory; the stage's own is `logs / stage.id`."""
+    ctx: Context
+    """The durable side: sub-steps, questions, live output, spending."""
+    came_by: Link | None = None
+    """The edge that led here; None at the start or after a jump."""
+    branch: str = ""
+    """The scope inside a parallel stage; "" at the top."""
+
+
+class Handler(Protocol):
+    """The specification's interface: stateless, sync or async; an exception is a failure of the stage."""
+
+    def execute(
+        self, node: Stage, context: PipelineContext, graph: Pipeline, logs_root: Path
+    ) -> Outcome | Awaitable[Outcome]: ...
+
+
+class BuiltIn(Protocol):
+    """What the handlers of this package are: durable inside, by `visit.ctx`."""
+
+    async def perform(self, visit: Visit) -> Outcome: ...

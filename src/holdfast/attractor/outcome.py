@@ -1,0 +1,43 @@
+"""What a stage came to, in the words of the specification."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+
+class StageStatus(StrEnum):
+    SUCCESS = "success"
+    PARTIAL_SUCCESS = "partial_success"
+    RETRY = "retry"
+    FAIL = "fail"
+    SKIPPED = "skipped"
+
+
+ALIASES = {
+    "succeeded": "success",
+    "ok": "success",
+    "partially_succeeded": "partial_success",
+    "partial": "partial_success",
+    "failed": "fail",
+    "failure": "fail",
+    "error": "fail",
+    "skip": "skipped",
+}
+"""Words of other dialects. Any other word is an outcome of its own, of the success class (AT-A16)."""
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """`status` is one of `StageStatus`, or a word that the pipeline's conditions know."""
+
+    status: str = StageStatus.SUCCESS
+    preferred_label: str = ""
+    suggested_next_ids: Sequence[str] = ()
+    context_updates: Mapping[str, Any] = {}
+    notes: str = ""
+    failure_reason: str = ""
+    terminal: bool = False
+    """A failure that trying again cannot mend: never retried (AT-A3)."""

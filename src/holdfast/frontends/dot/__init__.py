@@ -1,0 +1,1 @@
+"""Attractor pipelines in DOT: read, checked, lowered to a graph, written back. Nothing here runs anything."""

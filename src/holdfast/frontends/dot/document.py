@@ -1,0 +1,144 @@
+"""A pipeline as its file says it: stages, links, attributes, and where each stands. Changed only by copying.
+
+The specification calls these Graph, Node and Edge; here those words belong to the compiled graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+import msgspec
+
+from holdfast.frontends.dot.values import Value, as_flag, as_integer, as_microseconds, as_text
+
+
+class Place(msgspec.Struct, frozen=True):
+    """In the source, both counted from 1; 0 where there is none."""
+
+    line: int = 0
+    column: int = 0
+
+
+NOWHERE = Place()
+
+
+class Attributes(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """What has attributes, read as the types that their keys ask for. A value that does not fit reads as the
+    default; validation tells of it."""
+
+    attrs: Mapping[str, Value] = {}
+    places: Mapping[str, Place] = {}
+    """Where each attribute was written."""
+
+    def text(self, key: str, default: str = "") -> str:
+        value = self.attrs.get(key)
+        return default if value is None else as_text(value)
+
+    def integer(self, key: str, default: int = 0) -> int:
+        value = self.attrs.get(key)
+        found = None if value is None else as_integer(value)
+        return default if found is None else found
+
+    def flag(self, key: str, *, default: bool = False) -> bool:
+        value = self.attrs.get(key)
+        found = None if value is None else as_flag(value)
+        return default if found is None else found
+
+    def microseconds(self, key: str) -> int | None:
+        value = self.attrs.get(key)
+        return None if value is None else as_microseconds(value)
+
+
+class Stage(Attributes, frozen=True, kw_only=True, dict=True):
+    """A node of the pipeline."""
+
+    id: str
+    classes: tuple[str, ...] = ()
+    """Of its `class` attribute, then those of the subgraphs around it, outermost first."""
+    derived: tuple[str, ...] = ()
+    """Those of `classes` that come from subgraphs: the innermost is the stage's thread under `full`."""
+    explicit: frozenset[str] = frozenset()
+    """Keys that the stage itself gives; the others come from defaults or a transform."""
+    declared: bool = True
+    """False: only an edge named it."""
+    place: Place = NOWHERE
+
+    @property
+    def label(self) -> str:
+        return self.text("label") or self.id
+
+    @property
+    def shape(self) -> str:
+        return self.text("shape") or "box"
+
+    @property
+    def type(self) -> str:
+        return self.text("type")
+
+    @property
+    def prompt(self) -> str:
+        return self.text("prompt")
+
+
+class Link(Attributes, frozen=True, kw_only=True, dict=True):
+    """An edge of the pipeline."""
+
+    source: str
+    target: str
+    place: Place = NOWHERE
+
+    @property
+    def label(self) -> str:
+        return self.text("label")
+
+    @property
+    def condition(self) -> str:
+        return self.text("condition")
+
+    @property
+    def weight(self) -> int:
+        return self.integer("weight")
+
+
+class Pipeline(Attributes, frozen=True, kw_only=True, dict=True):
+    """The whole file. Stages in the order in which they were first named."""
+
+    name: str
+    stages: Mapping[str, Stage] = {}
+    links: tuple[Link, ...] = ()
+    source: str = ""
+    """The text that it was read from."""
+    path: str = ""
+    """The file that it was read from, for messages and for what it includes."""
+
+    @property
+    def goal(self) -> str:
+        return self.text("goal")
+
+    @cached_property
+    def outgoing(self) -> Mapping[str, tuple[Link, ...]]:
+        found: dict[str, list[Link]] = {name: [] for name in self.stages}
+        for link in self.links:
+            found.setdefault(link.source, []).append(link)
+        return {name: tuple(links) for name, links in found.items()}
+
+    @cached_property
+    def incoming(self) -> Mapping[str, tuple[Link, ...]]:
+        found: dict[str, list[Link]] = {name: [] for name in self.stages}
+        for link in self.links:
+            found.setdefault(link.target, []).append(link)
+        return {name: tuple(links) for name, links in found.items()}
+
+    def start(self) -> Stage | None:
+        """By shape first, then by id."""
+        return self._ending("Mdiamond", ("start", "Start"))
+
+    def exit(self) -> Stage | None:
+        return self._ending("Msquare", ("exit", "end"))
+
+    def _ending(self, shape: str, names: tuple[str, ...]) -> Stage | None:
+        for stage in self.stages.values():
+            if stage.shape == shape:
+                return stage
+        return next((self.stages[name] for name in names if name in self.stages), None)

@@ -1,0 +1,71 @@
+"""What an attribute's value is, and how it is read as the type that its key asks for."""
+
+from __future__ import annotations
+
+import re
+from typing import TypeAlias
+
+import msgspec
+
+
+class Duration(msgspec.Struct, frozen=True):
+    """As it was written, such as `900s`, and in microseconds."""
+
+    text: str
+    microseconds: int
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Value: TypeAlias = str | int | float | bool | Duration
+
+UNITS = {"ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
+_DURATION = re.compile(r"(-?\d+)(ms|s|m|h|d)")
+
+
+def duration_of(text: str) -> Duration | None:
+    """`900s`, `15m`, ...; None for anything else."""
+    found = _DURATION.fullmatch(text)
+    return None if found is None else Duration(text, int(found[1]) * UNITS[found[2]])
+
+
+def as_text(value: Value) -> str:
+    """As conditions, contexts and templates see it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def as_microseconds(value: Value) -> int | None:
+    """A duration, quoted or bare; a bare number is seconds. None where it is neither."""
+    if isinstance(value, Duration):
+        return value.microseconds
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, (int, float)):
+        return int(value * 1_000_000)
+    text = value.strip()
+    told = duration_of(text)
+    if told is not None:
+        return told.microseconds
+    try:
+        return int(float(text) * 1_000_000)
+    except (ValueError, OverflowError):
+        return None
+
+
+def as_integer(value: Value) -> int | None:
+    if isinstance(value, (bool, Duration)):
+        return None
+    try:
+        return int(value)
+    except (ValueError, OverflowError):
+        return None
+
+
+def as_flag(value: Value) -> bool | None:
+    """`true` and `"true"` alike; None for what is no boolean."""
+    if isinstance(value, bool):
+        return value
+    return {"true": True, "false": False}.get(str(value).strip().lower())

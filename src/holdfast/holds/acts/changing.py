@@ -26,6 +26,8 @@ from holdfast.holds.acts.closing import lapsed, placed_is_due
 from holdfast.holds.acts.office import Office
 from holdfast.holds.acts.telling import entry
 from holdfast.holds.authority.assigning import person_key
+from holdfast.holds.authority.permitting import AGENT_CHANNELS
+from holdfast.types.audit import canonical
 from holdfast.types.hold import HoldChange, HoldRow, Note, Unchanged
 from holdfast.types.terms import Actor
 
@@ -64,7 +66,7 @@ async def change(
         if made is None:
             # The same request may have come through since the row was read.
             return await load(office, actor, hold)
-        after = await office.store.change_hold(made)
+        after = await office.store.change_hold(_as_agent(made, actor))
         if isinstance(after, HoldRow):
             return after
         if after not in (Unchanged.stale, Unchanged.key_used):
@@ -107,10 +109,23 @@ async def refuse(
     data = {"action": action, "code": error.code, "status": error.status}
     refused = entry(row, actor.id, "refused", now, **data)
     made = HoldChange(hold=row.id, version=row.version, at=now, audit=(refused,), notes=drafts)
-    kept = isinstance(await office.store.change_hold(made), HoldRow) and bool(drafts)
+    kept = isinstance(await office.store.change_hold(_as_agent(made, actor)), HoldRow) and bool(drafts)
     error.facts["your_draft_saved"] = kept
     if kept and isinstance(error, HoldDecidedError):
         error.hint = "What you had filled in is kept as your draft."
+
+
+def _as_agent(made: HoldChange, actor: Actor) -> HoldChange:
+    """What was done for an agent is told apart in the audit, whosever credential it has."""
+    if actor.channel not in AGENT_CHANNELS:
+        return made
+    said = [
+        msgspec.structs.replace(
+            each, data=canonical({**msgspec.json.decode(each.data), "channel": actor.channel})
+        )
+        for each in made.audit
+    ]
+    return msgspec.structs.replace(made, audit=tuple(said))
 
 
 async def _drafts(

@@ -3,7 +3,7 @@
 Rights come with the credential. `resolve`: any hold of the tenant that does not bind to its assignee.
 `manage`: that too, the unrouted ones, and reassigning, extending and cancelling. `override`: a decision
 against the rules of assignment, with a reason, flagged. No right lifts an exclusion: separation of duties
-binds admins too.
+binds admins too. Who speaks for an agent sees and may withdraw what it asked itself, and approves nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["ACTIONS", "Past", "Verdict", "can", "demand", "excluded_target", "pl
 
 AGENT_CHANNELS: Final = frozenset({"agent", "mcp"})
 ARRANGING: Final = frozenset({"claim", "release", "reassign", "unroute", "cancel", "extend"})
-_AGENTS: Final = "what speaks for an agent may reject or comment, nothing else"
+_AGENTS: Final = "what speaks for an agent may reject or comment, and withdraw what it asked, nothing else"
 
 
 class _Case(msgspec.Struct, frozen=True):
@@ -61,9 +61,10 @@ def can(
         return refused("forbidden", f"there is no such act as {action!r}")
     if actor.is_system and actor.channel == "system":
         return _unattended(standing, hold)
+    case = _Case(standing, action, hold, now, past or Past(), (reason or "").strip(), decision)
     if actor.channel in AGENT_CHANNELS and action in ARRANGING:
-        return refused("forbidden", _AGENTS)
-    return rule(_Case(standing, action, hold, now, past or Past(), (reason or "").strip(), decision))
+        return by("starter") if action == "cancel" and _started(case) else refused("forbidden", _AGENTS)
+    return rule(case)
 
 
 def _unattended(standing: Standing, hold: HoldRow) -> Verdict:
@@ -86,6 +87,9 @@ def _sees(case: _Case) -> Verdict:
         return by("manage")
     if _is_asked(case):
         return by("asked")
+    if case.standing.actor.channel in AGENT_CHANNELS and _started(case):
+        # Whoever asked for an agent has to hear what became of it.
+        return by("starter")
     if not _is_astray(case):
         if _owns(case):
             return by("owner")
@@ -138,12 +142,15 @@ def _says_no(case: _Case) -> bool:
 def _agent(case: _Case) -> Verdict | None:
     """Agents do not approve themselves (section 3, rule 13); no right and no override lifts it."""
     actor = case.standing.actor
-    own = starter_of(case.hold, case.past) in actor_capacity(case.standing).people
-    if actor.is_service and own and not case.hold.terms.allow_services:
+    if actor.is_service and _started(case) and not case.hold.terms.allow_services:
         return refused("excluded", f"{actor.id} started this run, and services do not decide their own")
     if actor.channel in AGENT_CHANNELS and not _says_no(case):
         return refused("forbidden", _AGENTS)
     return None
+
+
+def _started(case: _Case) -> bool:
+    return starter_of(case.hold, case.past) in actor_capacity(case.standing).people
 
 
 def _excluded(case: _Case) -> Verdict | None:

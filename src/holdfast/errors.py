@@ -3,6 +3,8 @@
 HoldfastError
 ├── InputError                  the caller's data or flow is wrong; mend it and call again
 │   ├── FlowInvalidError            the flow does not validate; lists every problem
+│   │   ├── PipelineSyntaxError         a text that is no pipeline; lists every fault with its place
+│   │   └── PipelineInvalidError        a pipeline that cannot run; lists every error with its place
 │   ├── ValueNotStorableError       a value that could not be read back exactly
 │   ├── ValueTooLargeError          over the limit of one value or record
 │   ├── StateError                  an update that does not fit the state's declared type
@@ -118,6 +120,18 @@ class InputError(HoldfastError):
 
 class FlowInvalidError(InputError):
     code = "flow_invalid"
+
+
+class PipelineSyntaxError(FlowInvalidError):
+    """`facts["diagnostics"]` has everything that was found, warnings too."""
+
+    code = "pipeline_syntax"
+
+
+class PipelineInvalidError(FlowInvalidError):
+    """`facts["diagnostics"]` has everything that was found, warnings too."""
+
+    code = "pipeline_invalid"
 
 
 class ValueNotStorableError(InputError):

@@ -240,7 +240,7 @@ async def until_rest(service: RunService, run: RunId, wait: float | None) -> Non
     """Until the run has ended or waits for a person, or the time is over."""
     clock = service.runtime.clock
     deadline = None if wait is None else clock.monotonic() + wait
-    while not await _rests(service, run):
+    while not await rests(service, run):
         left = LOOK_AGAIN if deadline is None else min(LOOK_AGAIN, deadline - clock.monotonic())
         if left <= 0:
             return
@@ -248,7 +248,8 @@ async def until_rest(service: RunService, run: RunId, wait: float | None) -> Non
         await service.store.wait_change(left)
 
 
-async def _rests(service: RunService, run: RunId) -> bool:
+async def rests(service: RunService, run: RunId) -> bool:
+    """Whether a run has ended or waits for a person."""
     status = (await service.get(run)).status
     if status is not RunStatus.pending_input:
         return status in ENDED

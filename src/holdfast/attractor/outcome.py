@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from holdfast.model.clauses import OUTCOME_ALIASES
+
 
 class StageStatus(StrEnum):
     SUCCESS = "success"
@@ -17,16 +19,7 @@ class StageStatus(StrEnum):
     SKIPPED = "skipped"
 
 
-ALIASES = {
-    "succeeded": "success",
-    "ok": "success",
-    "partially_succeeded": "partial_success",
-    "partial": "partial_success",
-    "failed": "fail",
-    "failure": "fail",
-    "error": "fail",
-    "skip": "skipped",
-}
+ALIASES = OUTCOME_ALIASES
 """Words of other dialects. Any other word is an outcome of its own, of the success class (AT-A16)."""
 
 

@@ -39,7 +39,8 @@ OURS: Final = {"/openapi.json"}
 PUBLIC: Final = {
     "POST /v1/session", "DELETE /v1/session", "GET /sign-in", "POST /sign-in", "POST /sign-out",
     "GET /sign-in/oidc", "GET /sign-in/oidc/callback", "GET /inbox", "GET /inbox/{hold}", "GET /links",
-    "POST /links", "GET /static/{name}",
+    "POST /links", "GET /static/{name}", "GET /client/manifest.json", "GET /client/{name}",
+    "GET /client/{digest}/{name}",
     # Those who send here sign what they send.
     "POST /v1/inbound/mail/{way}", "POST /v1/inbound/slack/{way}", "POST /v1/inbound/webhooks/{way}",
 }  # fmt: skip

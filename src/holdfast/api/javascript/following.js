@@ -1,0 +1,85 @@
+// One run that a socket follows: what came, kept until somebody takes it.
+
+const ENDED = new Set(["completed", "failed", "cancelled"]);
+/** So many events wait for a slow reader; then the socket is asked to stop, and the stored log keeps the rest. */
+const MOST = 1000;
+const FEW = 100;
+
+export class Following {
+  #socket;
+  #waiting = [];
+  #wake = null;
+  #over = false;
+  #error = null;
+  #paused = false;
+
+  constructor(socket, run, { after = 0, names } = {}) {
+    this.#socket = socket;
+    this.run = run;
+    this.names = names;
+    this.last = after;
+  }
+
+  /** Ends the iteration; the socket goes on with its other runs. */
+  close() {
+    this.#over = true;
+    this.#waiting = [];
+    this.#socket.leave(this);
+    this.#ring();
+  }
+
+  async *[Symbol.asyncIterator]() {
+    try {
+      for (;;) {
+        while (this.#waiting.length) {
+          yield this.#waiting.shift();
+          if (this.#paused && this.#waiting.length < FEW) {
+            this.#paused = false;
+            this.#socket.subscribe(this);
+          }
+        }
+        if (this.#error) throw this.#error;
+        if (this.#over) return;
+        await new Promise((resolve) => { this.#wake = resolve; });
+      }
+    } finally {
+      this.close();
+    }
+  }
+
+  // ---- what the socket tells
+
+  get isPaused() { return this.#paused; }
+
+  take({ id, event, data }) {
+    if (this.#over || this.#paused || id <= this.last) return;
+    this.last = id;
+    this.#waiting.push({ id, type: event, data });
+    if (this.#waiting.length >= MOST) {
+      this.#paused = true;
+      this.#socket.unsubscribe(this);
+    }
+    this.#ring();
+  }
+
+  /** How the run stood when it was subscribed to: over where nothing more can come. */
+  stands({ status, event_seq: seq }) {
+    if (ENDED.has(status) && this.last >= seq) this.end();
+  }
+
+  end() {
+    this.#over = true;
+    this.#socket.leave(this);
+    this.#ring();
+  }
+
+  fail(error) {
+    this.#error = error;
+    this.end();
+  }
+
+  #ring() {
+    this.#wake?.();
+    this.#wake = null;
+  }
+}

@@ -1,0 +1,108 @@
+"""Who uses the tools: a caller of the interface who may ask and follow, and decide nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import msgspec
+from starlette.requests import Request
+
+from holdfast.api.auth.granted import Grant
+from holdfast.api.auth.principal import Principal, Right
+from holdfast.api.live.hub import hub_of
+from holdfast.api.problems import HttpError
+from holdfast.api.routing import Call, Route
+from holdfast.api.settings import ApiSettings
+from holdfast.errors import ForbiddenError
+from holdfast.types.ids import DEFAULT_TENANT, new_id
+
+if TYPE_CHECKING:
+    from holdfast.app.house import Holdfast
+    from holdfast.store.base import RunRow
+
+T = TypeVar("T")
+Progress = Callable[[float, float | None, str | None], Awaitable[None]]
+
+CHANNEL: Final = "mcp"
+DECIDING: Final = frozenset({Right.resolve, Right.manage, Right.override, Right.admin})
+"""What no agent has here, whatever its credential gives elsewhere."""
+WORKING: Final = (Right.runs_write, Right.holds_write)
+"""What an agent on this machine has: with what they imply, all that the tools ask for."""
+LOOK_AGAIN: Final = 0.25
+BEAT: Final = 3.0
+"""Seconds between two signs of life while somebody waits."""
+
+
+def as_agent(principal: Principal) -> Principal:
+    """The same, as the holds see it: by this channel, and without the rights that decide."""
+    actor = msgspec.structs.replace(principal.actor, channel=CHANNEL, rights=frozenset())
+    return msgspec.structs.replace(principal, actor=actor, rights=principal.rights - DECIDING)
+
+
+def agent_here(subject: str, tenant: str = DEFAULT_TENANT) -> Principal:
+    """An agent that a person starts on their own machine."""
+    grant = Grant(subject=subject, tenant=tenant, rights=WORKING)
+    return as_agent(grant.principal(method="local", credential="", channel=CHANNEL))
+
+
+class Agent:
+    """One request of an agent. `call`: how the interface's own routes are asked on its behalf; `site`: where
+    people open what it asked, if that is known."""
+
+    def __init__(
+        self,
+        house: Holdfast,
+        principal: Principal,
+        route: Route,
+        settings: ApiSettings,
+        site: str | None = None,
+    ) -> None:
+        self.principal = as_agent(principal)
+        self.house = house
+        self.site = site
+        # Bare: headers of the protocol's own request, such as an Idempotency-Key, are not the route's.
+        bare = Request({"type": "http", "method": "POST", "path": "/mcp", "headers": [], "query_string": b""})
+        self.call = Call(bare, self.principal, house, route, new_id(), settings)
+
+    @property
+    def closing(self) -> bool:
+        """Whether the server is about to end, and lets go whoever waits."""
+        return hub_of(self.house).closing
+
+    def demand(self, right: Right) -> None:
+        """Raises HttpError."""
+        if not self.principal.may(right):
+            raise HttpError(
+                403,
+                f"This credential has no right to {right}.",
+                code="forbidden",
+                hint="Whoever runs this server can make one that has: `holdfast tokens create --right ...`.",
+                right=str(right),
+            )
+
+    def demand_own(self, row: RunRow) -> None:
+        """Raises ForbiddenError: what others started is theirs to stop, with the questions that it asks."""
+        if row.started_by != self.call.actor.id:
+            raise ForbiddenError(
+                f"run {row.id} was started by {row.started_by or 'somebody else'}, not by you.",
+                hint="Ask them, or a person who runs this server.",
+                run=row.id,
+            )
+
+    async def wait(
+        self, seconds: float, look: Callable[[], Awaitable[T | None]], progress: Progress, told: str
+    ) -> T | None:
+        """What `look` finds, as soon as it does; None: the time was over, or the server is about to end."""
+        service = await self.call.runs()
+        clock = service.runtime.clock
+        began = beat = clock.monotonic()
+        while True:
+            found = await look()
+            left = began + seconds - clock.monotonic()
+            if found is not None or left <= 0 or self.closing:
+                return found
+            if clock.monotonic() - beat >= BEAT:
+                beat = clock.monotonic()
+                await progress(round(beat - began, 1), seconds, told)
+            await service.store.wait_change(min(LOOK_AGAIN, left))

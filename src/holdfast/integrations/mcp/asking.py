@@ -1,0 +1,36 @@
+"""The flow behind `ask_people`: one question, durable like every other, and its answer as the run's state.
+
+A worker that lives apart from the server names this module:
+`holdfast worker flows.py holdfast.integrations.mcp.asking`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypedDict
+
+from holdfast.app.flow import Flow
+from holdfast.runs.context import Context
+
+NAME: Final = "ask-people"
+
+
+class Question(TypedDict, total=False):
+    question: str
+    choices: list[Any] | None
+    form: dict[str, Any] | None
+    manner: dict[str, Any]
+    decision: Any
+    data: Any
+    comment: str | None
+    decided_by: str | None
+
+
+ask_people: Final = Flow(NAME, state=Question)
+
+
+# What waits in it for months goes on with this code: to change it makes a new version, and old questions
+# then end only where a worker still carries the old one. Their answers are kept with the holds all the same.
+@ask_people.node(effect="pure")
+async def ask(s: Any, ctx: Context) -> dict[str, Any]:
+    reply = await ctx.ask(s["question"], options=s["choices"], form=s["form"], **s["manner"])
+    return {"decision": reply.decision, "data": reply.data, "comment": reply.comment, "decided_by": reply.by}

@@ -1,0 +1,97 @@
+"""`POST /mcp` of a server: streamable HTTP, with the credential of every other route.
+
+Each request stands for itself: no session is kept, so that any of several servers answers it, and whoever
+lost their credential has lost it with the next request.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
+
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
+
+from holdfast.api.auth.principal import Access
+from holdfast.api.problems import HttpError
+from holdfast.api.routing import Call, Routes, read_bytes
+from holdfast.integrations.mcp.agent import Agent
+
+if TYPE_CHECKING:
+    from holdfast.api.auth.door import Door
+
+routes: Final = Routes("mcp", prefix="")
+
+
+@routes.post("/mcp", needs=Access.signed_in, more=(202,), media=("application/json", "text/event-stream"))
+async def speak_mcp(call: Call) -> Response:
+    """The Model Context Protocol, for agents: one message of it, answered by one or by a stream of them.
+
+    Revisions 2025-03-26 to 2026-07-28, without sessions. It needs a token: no cookie is good here."""
+    if find_spec("mcp") is None:
+        raise HttpError(
+            501, "This server does not speak MCP.", code="not_installed",
+            hint="Whoever runs it installs the extra `mcp` (in a clone: pip install '.[mcp]').",
+        )  # fmt: skip
+    if call.who.method == "session":
+        raise HttpError(
+            403, "Agents come with a token of their own.", code="forbidden",
+            hint="Send `Authorization: Bearer TOKEN`; `holdfast tokens create` makes one.",
+        )  # fmt: skip
+    _demand_origin(call)
+    body = await read_bytes(call.request, call.settings.most_body)
+    base = str(call.request.base_url).rstrip("/")
+    door: Door = call.request.app.state.authenticator
+    agent = Agent(call.house, call.who, call.route, call.settings, door.settings.public_url or base)
+    return Spoken(agent, body)
+
+
+def _demand_origin(call: Call) -> None:
+    """A page elsewhere cannot speak to us from somebody's browser, unless the operator lists it."""
+    origin = call.request.headers.get("origin")
+    door: Door = call.request.app.state.authenticator
+    if origin is not None and origin not in call.settings.origins and not door.same_origin(call.request):
+        raise HttpError(403, "This came from another site's page.", code="cross_site")
+
+
+class Spoken(Response):
+    """An answer that the protocol's own server writes."""
+
+    def __init__(self, agent: Agent, body: bytes) -> None:
+        super().__init__()
+        self.agent = agent
+        self.given = body
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+        from holdfast.integrations.mcp.server import make_server
+
+        # One for each request: it ends with it, whatever becomes of the server meanwhile.
+        manager = StreamableHTTPSessionManager(
+            make_server(lambda _ctx: self.agent), stateless=True, max_request_body_size=len(self.given) + 1
+        )
+        async with manager.run():
+            await manager.handle_request(scope, _replayed(self.given, receive), self._dressing(send))
+
+    def _dressing(self, send: Send) -> Send:
+        """With the headers that every answer has; what is written is small, or a stream."""
+        more = [(name, value) for name, value in self.raw_headers if name != b"content-length"]
+
+        async def dressed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                there = {name.lower() for name, _ in message["headers"]}
+                message["headers"] = [*message["headers"], *(each for each in more if each[0] not in there)]
+            await send(message)
+
+        return dressed
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """The body that was read already, then whatever comes: that the client is gone."""
+    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return replay

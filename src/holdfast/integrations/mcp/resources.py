@@ -1,0 +1,98 @@
+"""Runs and questions as resources, which an agent reads and can be told of when they change."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import msgspec
+
+from holdfast.api.auth.principal import Right
+from holdfast.api.routes.runs import list_runs
+from holdfast.api.wire.run_bodies import ListRuns
+from holdfast.errors import NotFoundError
+from holdfast.integrations.mcp.agent import Agent
+from holdfast.integrations.mcp.asking import NAME
+from holdfast.integrations.mcp.questions import list_questions
+from holdfast.integrations.mcp.running import shown_run
+from holdfast.integrations.mcp.shapes import Listing, Questions
+from holdfast.integrations.mcp.showing import shown
+
+MEDIA: Final = "application/json"
+_URI: Final = re.compile(r"holdfast://(runs|questions)/([^/?#\s]{1,200})\Z")
+
+
+class Template(msgspec.Struct, frozen=True):
+    uri: str
+    name: str
+    about: str
+    needs: Right
+
+
+TEMPLATES: Final = (
+    Template("holdfast://runs/{run}", "run", "Where a run stands, and what it waits for.", Right.runs_read),
+    Template(
+        "holdfast://questions/{id}", "question", "A question to people, and its answer.", Right.holds_read
+    ),
+)
+
+
+class Listed(msgspec.Struct, frozen=True):
+    uri: str
+    name: str
+    about: str
+
+
+async def listed(agent: Agent, cursor: str | None) -> tuple[list[Listed], str | None]:
+    """Open questions of the agent's own on the first page, then runs of the tenant, newest first."""
+    found: list[Listed] = []
+    if cursor is None and agent.principal.may(Right.holds_read):
+        asked: Questions = await list_questions(agent, Listing(limit=50), silent)
+        found += [
+            Listed(f"holdfast://questions/{each.id}", f"question {each.id}", each.question[:200])
+            for each in asked.items
+        ]
+    if not agent.principal.may(Right.runs_read):
+        return found, None
+    page = await list_runs(agent.call, ListRuns(cursor=cursor, limit=50))
+    found += [
+        Listed(f"holdfast://runs/{run.id}", f"run {run.id}", f"{run.flow}: {run.status}")
+        for run in page.items
+        if run.flow != NAME
+    ]
+    return found, page.next
+
+
+async def read(agent: Agent, uri: str) -> bytes:
+    """JSON. Raises NotFoundError for what is no such address."""
+    kind, name = parts_of(uri)
+    agent.demand(Right.runs_read if kind == "runs" else Right.holds_read)
+    if kind == "runs":
+        service = await agent.call.runs()
+        row = await service.get(name, tenant=agent.call.tenant)
+        return msgspec.json.encode(await shown_run(agent, row))
+    people = await agent.call.holds()
+    return msgspec.json.encode(await shown(agent, await people.get(agent.call.actor, name)))
+
+
+async def version_of(agent: Agent, uri: str) -> str:
+    """Another whenever what it shows has changed."""
+    kind, name = parts_of(uri)
+    if kind == "runs":
+        row = await (await agent.call.runs()).get(name, tenant=agent.call.tenant)
+        return f"{row.status}.{row.event_seq}"
+    return str((await (await agent.call.holds()).get(agent.call.actor, name)).version)
+
+
+def parts_of(uri: str) -> tuple[str, str]:
+    found = _URI.match(uri)
+    if found is None:
+        raise NotFoundError(
+            f"there is nothing at {uri[:200]!r}.",
+            hint=f"There are {' and '.join(each.uri for each in TEMPLATES)}.",
+        )
+    return found[1], found[2]
+
+
+async def silent(_done: float, _total: float | None, _told: str | None) -> None:
+    """Progress that nobody asked for."""

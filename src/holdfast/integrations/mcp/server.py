@@ -1,0 +1,178 @@
+"""The protocol's own server, with our tools and resources. It keeps nothing between two requests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+import mcp_types as types
+import msgspec
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
+from mcp.shared.exceptions import MCPError
+
+from holdfast._version import __version__
+from holdfast.errors import HoldfastError, NotFoundError
+from holdfast.integrations.mcp import questions, resources, running
+from holdfast.integrations.mcp.agent import LOOK_AGAIN, Agent
+from holdfast.integrations.mcp.tooling import Tool, schema_of
+from holdfast.telemetry import log
+
+TOOLS: Final[dict[str, Tool]] = {**questions.tools.found, **running.tools.found}
+INSTRUCTIONS: Final = """\
+Holdfast runs durable workflows and asks people. Use ask_people before anything that a person should decide, \
+and wait for its answer with check_answer: it may take days, and it outlives you. You never decide for a \
+person: only the status `resolved` is an answer. start_run and follow_run start flows and show what happens \
+in them; give an idempotency_key to whatever you might send twice."""
+
+MOST_FOLLOWED: Final = 100
+"""Resources that one stream tells of."""
+
+Context = ServerRequestContext[Any, Any]
+Who = Callable[[Context], Agent]
+
+
+def make_server(who: Who) -> Server[Any]:
+    """`who`: whose request it is."""
+    return Server(
+        "holdfast",
+        version=__version__,
+        title="Holdfast",
+        instructions=INSTRUCTIONS,
+        on_list_tools=lambda ctx, params: _list_tools(who(ctx)),
+        on_call_tool=lambda ctx, params: _call_tool(who(ctx), ctx, params),
+        on_list_resources=lambda ctx, params: _list_resources(who(ctx), params),
+        on_list_resource_templates=lambda ctx, params: _list_templates(who(ctx)),
+        on_read_resource=lambda ctx, params: _read_resource(who(ctx), params.uri),
+        on_subscriptions_listen=lambda ctx, params: _listen(who(ctx), ctx, params),
+    )
+
+
+# ---------------------------------------------------------------------- tools
+
+
+async def _list_tools(agent: Agent) -> types.ListToolsResult:
+    """Those that the credential is good for."""
+    return types.ListToolsResult(
+        tools=[_described(t) for t in TOOLS.values() if agent.principal.may(t.needs)]
+    )
+
+
+def _described(tool: Tool) -> types.Tool:
+    return types.Tool(
+        name=tool.name,
+        title=tool.title,
+        description=tool.about,
+        input_schema=schema_of(tool.takes),
+        output_schema=schema_of(tool.gives),
+        annotations=types.ToolAnnotations(
+            title=tool.title,
+            read_only_hint=tool.reads,
+            destructive_hint=tool.destroys,
+            idempotent_hint=tool.repeats,
+            open_world_hint=False,
+        ),
+    )
+
+
+async def _call_tool(agent: Agent, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+    """What goes wrong is told as the tool's own error, so that the agent reads what to do about it."""
+    tool = TOOLS.get(params.name)
+    if tool is None:
+        raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name[:100]!r}. tools/list has all.")
+    try:
+        said = await tool.use(agent, params.arguments or {}, ctx.session.report_progress)
+    except HoldfastError as error:
+        return _failed(f"{error} ({getattr(error, 'given_code', error.code)})")
+    except Exception as error:
+        log.error("tool %s failed unexpectedly", tool.name, exc_info=error)
+        return _failed(
+            "Something went wrong here, which is not your fault. Its operator finds it in the log."
+        )
+    body = msgspec.json.encode(said)
+    return types.CallToolResult(
+        content=[types.TextContent(type="text", text=body.decode())],
+        structured_content=msgspec.json.decode(body),
+    )
+
+
+def _failed(why: str) -> types.CallToolResult:
+    return types.CallToolResult(content=[types.TextContent(type="text", text=why)], is_error=True)
+
+
+# ---------------------------------------------------------------------- resources
+
+
+async def _list_resources(
+    agent: Agent, params: types.PaginatedRequestParams | None
+) -> types.ListResourcesResult:
+    try:
+        found, following = await resources.listed(agent, params.cursor if params else None)
+    except HoldfastError as error:
+        raise MCPError(types.INVALID_PARAMS, str(error)) from error
+    shown = [
+        types.Resource(uri=each.uri, name=each.name, description=each.about, mime_type=resources.MEDIA)
+        for each in found
+    ]
+    return types.ListResourcesResult(resources=shown, next_cursor=following)
+
+
+async def _list_templates(agent: Agent) -> types.ListResourceTemplatesResult:
+    found = [
+        types.ResourceTemplate(
+            uri_template=each.uri, name=each.name, description=each.about, mime_type=resources.MEDIA
+        )
+        for each in resources.TEMPLATES
+        if agent.principal.may(each.needs)
+    ]
+    return types.ListResourceTemplatesResult(resource_templates=found)
+
+
+async def _read_resource(agent: Agent, uri: str) -> types.ReadResourceResult:
+    try:
+        body = await resources.read(agent, uri)
+    except NotFoundError as error:
+        raise MCPError(types.INVALID_PARAMS, str(error), {"uri": uri}) from error
+    except HoldfastError as error:
+        raise MCPError(types.INVALID_PARAMS, str(error)) from error
+    text = types.TextResourceContents(uri=uri, mime_type=resources.MEDIA, text=body.decode())
+    return types.ReadResourceResult(contents=[text])
+
+
+async def _listen(
+    agent: Agent, ctx: Context, params: types.SubscriptionsListenRequestParams
+) -> types.SubscriptionsListenResult:
+    """Tells of each named resource that changes, until the client is gone or the server ends."""
+    wanted = params.notifications.resource_subscriptions or []
+    known = {uri: await _version(agent, uri) for uri in wanted[:MOST_FOLLOWED]}
+    bus = InMemorySubscriptionBus()
+    handler = ListenHandler(bus)
+    watching = asyncio.create_task(_watch(agent, known, bus, handler))
+    try:
+        return await handler(ctx, params)
+    finally:
+        watching.cancel()
+
+
+async def _watch(
+    agent: Agent, known: dict[str, str], bus: InMemorySubscriptionBus, handler: ListenHandler
+) -> None:
+    service = await agent.call.runs()
+    while not agent.closing:
+        await service.store.wait_change(LOOK_AGAIN)
+        for uri, before in list(known.items()):
+            now = await _version(agent, uri)
+            if now != before:
+                known[uri] = now
+                await bus.publish(ResourceUpdated(uri=uri))
+    handler.close()
+
+
+async def _version(agent: Agent, uri: str) -> str:
+    """What cannot be read, or not now, is as it was: it is asked again."""
+    try:
+        return await resources.version_of(agent, uri)
+    except HoldfastError:
+        return ""

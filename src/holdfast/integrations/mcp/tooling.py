@@ -1,0 +1,84 @@
+"""Tools: declared once, with the right that they need, what they take and what they give.
+
+    @tools.tool(needs=Right.runs_read, reads=True)
+    async def get_run(agent: Agent, given: GetRun, progress: Progress) -> RunShown: ...
+
+Its name, its docstring and both structs are what an agent is shown.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, get_type_hints
+
+import msgspec
+
+from holdfast.api.auth.principal import Right
+from holdfast.api.problems import HttpError
+from holdfast.integrations.mcp.agent import Agent, Progress
+
+Handler = Callable[[Agent, Any, Progress], Awaitable[Any]]
+
+
+class Tool(msgspec.Struct, frozen=True, kw_only=True):
+    """`reads`: it changes nothing. `destroys`: it takes something away. `repeats`: once more is no change."""
+
+    name: str
+    title: str
+    about: str
+    needs: Right
+    takes: type[msgspec.Struct]
+    gives: type[msgspec.Struct]
+    handler: Handler
+    reads: bool
+    destroys: bool
+    repeats: bool
+
+    async def use(self, agent: Agent, given: Mapping[str, Any], progress: Progress) -> msgspec.Struct:
+        """Raises HoldfastError."""
+        agent.demand(self.needs)
+        try:
+            asked = msgspec.convert(dict(given), self.takes)
+        except msgspec.ValidationError as error:
+            raise HttpError(
+                422,
+                f"The arguments of {self.name} do not fit: {error}.",
+                code="invalid_input",
+                hint=f"It takes {', '.join(self.takes.__struct_encode_fields__) or 'none'}.",
+            ) from error
+        return await self.handler(agent, asked, progress)
+
+
+class Tools:
+    def __init__(self) -> None:
+        self.found: dict[str, Tool] = {}
+
+    def tool(
+        self, *, needs: Right, reads: bool = False, destroys: bool = False, repeats: bool = False
+    ) -> Callable[[Handler], Handler]:
+        def declare(handler: Handler) -> Handler:
+            hints = get_type_hints(handler)
+            name = handler.__name__
+            self.found[name] = Tool(
+                name=name,
+                title=name.replace("_", " ").capitalize(),
+                about=inspect.cleandoc(handler.__doc__ or ""),
+                needs=needs,
+                takes=hints["given"],
+                gives=hints["return"],
+                handler=handler,
+                reads=reads,
+                destroys=destroys,
+                repeats=repeats or reads,
+            )
+            return handler
+
+        return declare
+
+
+def schema_of(shape: type[msgspec.Struct]) -> dict[str, Any]:
+    """An object at the root, as the protocol wants it, and what it refers to under `$defs`."""
+    (root,), parts = msgspec.json.schema_components([shape], ref_template="#/$defs/{name}")
+    found: dict[str, Any] = parts.pop(str(root["$ref"]).rpartition("/")[2])
+    return {**found, "$defs": parts} if parts else found

@@ -33,10 +33,12 @@ def run(argv: list[str]) -> int:
 
         return complete()
     from holdfast.cli.commands import app
+    from holdfast.cli.narrowing import narrowed
     from holdfast.cli.screen import complain
 
     try:
-        code: object = app(_spelled_out(argv), prog_name="holdfast", standalone_mode=False)
+        words = _spelled_out(argv)
+        code: object = narrowed(app, words)(words, prog_name="holdfast", standalone_mode=False)
         return code if isinstance(code, int) else Exit.ok
     except KeyboardInterrupt:
         complain("Interrupted.")

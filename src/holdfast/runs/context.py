@@ -91,6 +91,32 @@ class Context:
         return self._driver.pos.scopes[self._exec.scope].tree.see(0, "input")
 
     @property
+    def scope(self) -> str:
+        """The path of the branch, turn or sub-flow that it stands in; empty at the top."""
+        return self._exec.scope
+
+    @property
+    def run_input(self) -> Any:
+        """What the run as a whole was given, wherever this node stands."""
+        return self._driver.pos.scopes[""].tree.see(0, "input")
+
+    @property
+    def totals(self) -> Mapping[str, float]:
+        """Of all settled steps of the run so far: steps, duration (microseconds), tokens, cost."""
+        return dict(self._driver.pos.totals)
+
+    @property
+    def last_try(self) -> bool:
+        """Whether the node's retry policy allows no further attempt after this one."""
+        return self._exec.failures + 1 >= self._node.retry.attempts
+
+    @property
+    def dropped(self) -> bool:
+        """Whether nobody comes back to this execution: the run is cancelled, or its branch is."""
+        pos = self._driver.pos
+        return pos.cancelling is not None or (self._exec.scope, self._exec.node) not in pos.execs
+
+    @property
     def idempotency_key(self) -> str:
         """Stable over attempts, new after a fork (D-18); the declared template where there is one."""
         return self._driver.clerk.idempotency_key(self._exec, self._node)

@@ -1,0 +1,64 @@
+"""The client."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.client.aio.groups import AsyncGroups
+from holdfast.client.aio.run import AsyncRun
+from holdfast.client.aio.transport import AsyncTransport
+from holdfast.client.settings import Retries, Token, settings_of
+
+
+class AsyncClient(AsyncGroups):
+    """A Holdfast server over HTTP.
+
+        async with AsyncClient("http://127.0.0.1:8000", token="...") as client:
+            run = await client.start("refund", {"order": "A17", "amount": 250})
+            result = await run.result()
+
+    Without an address or a token those of HOLDFAST_URL and HOLDFAST_TOKEN count. `client.runs`,
+    `client.holds` and so on have a method for every operation of the API. Requests that can be sent
+    again without harm are: reads, and whatever goes under a key. Raises HoldfastError, of the class that
+    the server's problem names.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: Token = None,
+        *,
+        timeout: float = 30.0,
+        retries: Retries | None = None,
+        patience: float = 300.0,
+    ) -> None:
+        settings = settings_of(url, token, timeout=timeout, retries=retries, patience=patience)
+        self._transport = AsyncTransport(settings)
+        super().__init__(self._transport)
+
+    def __repr__(self) -> str:
+        return f"AsyncClient({self._transport.settings.url!r})"
+
+    async def start(
+        self,
+        workflow_uri: str,
+        input: Mapping[str, Any] | None = None,  # noqa: A002
+        **options: Any,
+    ) -> AsyncRun:
+        """Start a run; `options` are those of `runs.create`. It is durable when this returns."""
+        detail = await self.runs.create(workflow_uri, input, **options)
+        return AsyncRun(self, detail.id, detail)
+
+    def run(self, id: str) -> AsyncRun:  # noqa: A002
+        """A run that exists, by its id. Nothing is asked of the server yet."""
+        return AsyncRun(self, id)
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, *_: Any) -> None:
+        await self.aclose()

@@ -1,0 +1,23 @@
+"""`client.calendars`."""
+
+# Written by tools/client.py from the OpenAPI document. Do not change it here.
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.client import models
+from holdfast.client.aio.group import AsyncGroup, Listing
+from holdfast.client.requests import request_of
+
+
+class AsyncCalendars(AsyncGroup):
+    async def list(self) -> Listing[models.Arrangement]:
+        """Those that business time is counted by; `default` is that of holds that name none."""
+        request = request_of("GET", "/v1/calendars")
+        return await self._list(request, models.Arrangement)
+
+    async def put(self, name: str, body: Mapping[str, Any]) -> models.Arrangement:
+        """Write it. The deadlines of open holds that it counts are counted again."""
+        request = request_of("PUT", "/v1/calendars/{name}", {"name": name}, whole=body)
+        return await self._json(request, models.Arrangement)

@@ -1,0 +1,30 @@
+"""`client.dead`."""
+
+# Written by tools/client.py from the OpenAPI document. Do not change it here.
+from __future__ import annotations
+
+from holdfast.client import models
+from holdfast.client.aio.group import AsyncGroup, Listing
+from holdfast.client.requests import request_of
+
+
+class AsyncDead(AsyncGroup):
+    async def discard(self, run: str) -> models.RunDetail:
+        """It is not worth mending: the next worker ends it as cancelled."""
+        request = request_of("POST", "/v1/dead/{run}/discard", {"run": run})
+        return await self._json(request, models.RunDetail)
+
+    async def get(self, run: str) -> models.Dead:
+        """Every death of a worker that had this run, with the nodes that were under way."""
+        request = request_of("GET", "/v1/dead/{run}", {"run": run})
+        return await self._json(request, models.Dead)
+
+    async def list(self, *, limit: int | None = None) -> Listing[models.Run]:
+        """Runs that were given up because their workers fell silent again and again, newest first."""
+        request = request_of("GET", "/v1/dead", query={"limit": limit})
+        return await self._list(request, models.Run)
+
+    async def retry(self, run: str) -> models.RunDetail:
+        """What killed it is mended: any worker may go on with it."""
+        request = request_of("POST", "/v1/dead/{run}/retry", {"run": run})
+        return await self._json(request, models.RunDetail)

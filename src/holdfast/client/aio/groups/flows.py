@@ -1,0 +1,61 @@
+"""`client.flows`."""
+
+# Written by tools/client.py from the OpenAPI document. Do not change it here.
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.client import models
+from holdfast.client.aio.group import AsyncGroup, Listing
+from holdfast.client.requests import request_of
+
+
+class AsyncFlows(AsyncGroup):
+    async def check(self, flow: str) -> models.CheckedFlow:
+        """What the newest version that is loaded here means for live runs on others: which fit, and why
+        not."""
+        request = request_of("GET", "/v1/flows/{flow}/check", {"flow": flow})
+        return await self._json(request, models.CheckedFlow)
+
+    async def drawing(self, flow: str, version: str) -> str:
+        """The graph of a version, as SVG."""
+        request = request_of(
+            "GET", "/v1/flows/{flow}/versions/{version}/drawing", {"flow": flow, "version": version}
+        )
+        return await self._text(request)
+
+    async def get(self, flow: str) -> models.Flow:
+        """A flow's versions, newest first."""
+        request = request_of("GET", "/v1/flows/{flow}", {"flow": flow})
+        return await self._json(request, models.Flow)
+
+    async def list(self) -> Listing[models.Flow]:
+        """Every flow that the store knows, by name, with its versions."""
+        request = request_of("GET", "/v1/flows")
+        return await self._list(request, models.Flow)
+
+    async def register(
+        self, *, graph: Mapping[str, Any] | None = None, workflow_uri: str | None = None
+    ) -> models.FlowGraph:
+        """Keep a version of a flow: 201, or 200 where it is known already.
+
+        A graph is data: it brings no code. Its runs go on where a worker carries code of the same
+        graph."""
+        request = request_of("POST", "/v1/flows", maybe={"graph": graph, "workflow_uri": workflow_uri})
+        return await self._json(request, models.FlowGraph)
+
+    async def validate(
+        self, *, graph: Mapping[str, Any] | None = None, workflow_uri: str | None = None
+    ) -> models.Validated:
+        """Every problem of a flow at once, each with its place and how to mend it. Nothing is stored or
+        run."""
+        request = request_of(
+            "POST", "/v1/flows/validate", maybe={"graph": graph, "workflow_uri": workflow_uri}
+        )
+        return await self._json(request, models.Validated)
+
+    async def version(self, flow: str, version: str) -> models.FlowGraph:
+        """The graph of a version: by its fingerprint, its label, or `latest`."""
+        request = request_of("GET", "/v1/flows/{flow}/versions/{version}", {"flow": flow, "version": version})
+        return await self._json(request, models.FlowGraph)

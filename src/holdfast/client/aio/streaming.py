@@ -1,0 +1,123 @@
+"""Live events: a stream that comes back by itself, misses nothing and tells nothing twice."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from anyio import sleep
+
+from holdfast.client.aio.transport import AsyncTransport
+from holdfast.client.frames import Frames, StreamEvent
+from holdfast.client.library import library, unreachable
+from holdfast.client.requests import Request
+from holdfast.client.retrying import asked_for, is_passing
+from holdfast.errors import HoldfastError
+
+if TYPE_CHECKING:
+    import httpx2
+
+SILENCE = 45.0
+"""Seconds without a sign of life, of which the server gives one every 15."""
+SOON = 1.0
+
+
+class AsyncEventStream:
+    """`async for event in stream`, until there is nothing more to come. Connections that break, servers that
+    restart and hours that pass are bridged from the last event's id. Close it, or use `async with`, where you
+    stop before its end."""
+
+    def __init__(self, transport: AsyncTransport, request: Request) -> None:
+        self.last = ""
+        self._transport = transport
+        self._request = request
+        self._frames = Frames()
+        self._told: deque[StreamEvent] = deque()
+        self._response: httpx2.Response | None = None
+        self._bytes: AsyncIterator[bytes] | None = None
+        self._silent_since: float | None = None
+        self._attempt = 0
+        self._empty = True
+        self._over = False
+
+    def __aiter__(self) -> AsyncEventStream:
+        return self
+
+    async def __anext__(self) -> StreamEvent:
+        while not self._told:
+            if self._over:
+                raise StopAsyncIteration
+            try:
+                await self._read_on()
+            except HoldfastError as error:
+                await self._drop()
+                await self._pause(error)
+        event = self._told.popleft()
+        self.last = event.id
+        return event
+
+    async def _read_on(self) -> None:
+        """The next bytes, over a new connection where there is none. Raises HoldfastError."""
+        if self._bytes is None:
+            await self._connect()
+            return
+        try:
+            chunk = await anext(self._bytes)
+        except StopAsyncIteration:
+            await self._drop()
+            await self._ask_again()
+            return
+        except library().RequestError as error:
+            raise unreachable(error, self._transport.settings, self._request.name) from None
+        found = self._frames.feed(chunk)
+        self._told.extend(found)
+        self._empty = self._empty and not found
+        self._attempt, self._silent_since = 0, None
+
+    async def _ask_again(self) -> None:
+        """It ended in good order. Behind a run's last event the next question is answered with 204; a stream
+        that had nothing to tell is left in peace for a moment."""
+        if self._empty:
+            await sleep(self._frames.retry or SOON)
+
+    async def _connect(self) -> None:
+        headers = {**self._request.headers, "Accept": "text/event-stream"}
+        if self._frames.last:
+            headers["Last-Event-ID"] = self._frames.last
+        request = msgspec.structs.replace(self._request, headers=headers)
+        response = await self._transport.open(request, silence=SILENCE)
+        if response.status_code == 204:
+            self._over = True
+            await response.aclose()
+            return
+        self._response, self._bytes, self._empty = response, response.aiter_bytes(), True
+
+    async def _pause(self, error: HoldfastError) -> None:
+        """Raises the error where waiting does not help, or has not helped for long enough."""
+        settings = self._transport.settings
+        self._silent_since = self._silent_since or monotonic()
+        if not is_passing(error) or monotonic() - self._silent_since > settings.patience:
+            raise error
+        self._attempt += 1
+        wait = settings.retries.wait(self._attempt, asked_for(error))
+        await sleep(min(wait, max(self._frames.retry or SOON, settings.retries.longest)))
+
+    async def _drop(self) -> None:
+        response, self._response, self._bytes = self._response, None, None
+        self._frames.forget()
+        if response is not None:
+            await response.aclose()
+
+    async def aclose(self) -> None:
+        self._over = True
+        self._told.clear()
+        await self._drop()
+
+    async def __aenter__(self) -> AsyncEventStream:
+        return self
+
+    async def __aexit__(self, *_: Any) -> None:
+        await self.aclose()

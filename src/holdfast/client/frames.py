@@ -1,0 +1,70 @@
+"""Server-sent events, taken apart by the rules of the HTML standard."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from holdfast.client.problems import AnswerUnreadableError
+
+
+class StreamEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """`id`: its number, as the stream has it; `data`: what happened."""
+
+    id: str
+    type: str
+    data: dict[str, Any]
+
+    @property
+    def number(self) -> int:
+        return int(self.id)
+
+
+class Frames:
+    """Takes bytes as they come and says which events are whole. `last`: the id to go on from."""
+
+    def __init__(self, last: str = "") -> None:
+        self.last = last
+        self.retry: float | None = None
+        self._id = last
+        self._rest = b""
+        self._type = ""
+        self._data: list[bytes] = []
+
+    def forget(self) -> None:
+        """What came of an event that was cut off: it comes again, whole."""
+        self._id, self._rest, self._type, self._data = self.last, b"", "", []
+
+    def feed(self, chunk: bytes) -> list[StreamEvent]:
+        lines = (self._rest + chunk).replace(b"\r\n", b"\n").split(b"\n")
+        self._rest = lines.pop()
+        return [event for line in lines if (event := self._line(line)) is not None]
+
+    def _line(self, line: bytes) -> StreamEvent | None:
+        if not line:
+            return self._dispatch()
+        field, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if field == b"id" and b"\0" not in value:
+            self._id = value.decode()
+        elif field == b"event":
+            self._type = value.decode()
+        elif field == b"data":
+            self._data.append(value)
+        elif field == b"retry" and value.isdigit():
+            self.retry = int(value) / 1000
+        return None
+
+    def _dispatch(self) -> StreamEvent | None:
+        self.last = self._id
+        kind, data = self._type or "message", b"\n".join(self._data)
+        self._type, self._data = "", []
+        if not data:
+            return None
+        try:
+            return StreamEvent(id=self.last, type=kind, data=msgspec.json.decode(data, type=dict[str, Any]))
+        except msgspec.DecodeError as error:
+            raise AnswerUnreadableError(
+                f"event {self.last or '?'} of the stream is no JSON: {error}."
+            ) from error

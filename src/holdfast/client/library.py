@@ -1,0 +1,55 @@
+"""The HTTP library, loaded when the first request is made."""
+
+from __future__ import annotations
+
+import ssl
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from holdfast.client.problems import UnreachableError
+from holdfast.client.settings import Settings
+from holdfast.errors import SettingsError
+
+if TYPE_CHECKING:
+    import httpx2
+
+CONNECT = 10.0
+UNSENT = ("ConnectError", "ConnectTimeout", "PoolTimeout", "ProxyError", "UnsupportedProtocol")
+
+
+def library() -> Any:
+    """Raises SettingsError where it is not installed."""
+    try:
+        import httpx2
+    except ImportError:
+        raise SettingsError(
+            "the client needs the package httpx2, which is not installed.",
+            hint="It belongs to the extra `client`: in a clone of Holdfast, pip install '.[client]'.",
+        ) from None
+    return httpx2
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    """Made once: reading the certificates takes longer than a short answer."""
+    return library().create_ssl_context()
+
+
+def options(settings: Settings) -> dict[str, Any]:
+    """A token is shown to no other address: redirects are not followed."""
+    verify = _trusted() if settings.url.startswith("https://") else False
+    return {"base_url": settings.url, "verify": verify, "follow_redirects": False}
+
+
+def timeout_of(seconds: float) -> httpx2.Timeout:
+    return library().Timeout(seconds, connect=min(seconds, CONNECT))
+
+
+def unreachable(error: Exception, settings: Settings, request: str) -> UnreachableError:
+    kind = type(error).__name__
+    said = str(error) or kind
+    return UnreachableError(
+        f"{settings.url} gave no answer to {request}: {said}.",
+        hint="Is the server running there, and does HOLDFAST_URL name it? `holdfast serve` starts one.",
+        sent=kind not in UNSENT,
+    )

@@ -1,0 +1,970 @@
+"""What answers are made of."""
+
+# Written by tools/client.py from the OpenAPI document. Do not change it here.
+# ruff: noqa: RUF012 (msgspec copies empty lists and dicts)
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from holdfast.client.model import Model
+
+
+class Arrangement(Model, kw_only=True):
+    """A calendar or policy as it was written."""
+
+    name: str
+    rules: Any
+    version: int
+
+
+class Artifact(Model, kw_only=True):
+    """`digest`: where it lies among the blobs, for a large one. `size`: the bytes of the download."""
+
+    name: str
+    media_type: str
+    size: int
+    digest: str | None = None
+
+
+class Assignee(Model, kw_only=True):
+    type: str
+    value: str
+    reason: str | None = None
+
+
+class Audit(Model, kw_only=True):
+    """`hash` is of the one before it, of these fields and the digest of `data`: a chain for each tenant."""
+
+    id: str
+    seq: int
+    type: str
+    module: str
+    tenant: str
+    checkpoint_id: str | None
+    execution_id: str | None
+    at: str
+    actor: str
+    action: str
+    data: Any
+    data_digest: str
+    prev_hash: str
+    hash: str
+
+
+class Away(Model, kw_only=True):
+    substitute: str
+    since: str | None = None
+    until: str | None = None
+
+
+class Bulk(Model, kw_only=True):
+    """`left_out`: how many for which reason. In a preview `done` is what would be."""
+
+    preview: bool
+    done: int
+    left_out: dict[str, int]
+    items: list[BulkItem]
+
+
+class BulkItem(Model, kw_only=True):
+    hold: str
+    done: bool
+    code: str | None = None
+    why: str | None = None
+    status: str | None = None
+    version: int | None = None
+
+
+class CheckedFlow(Model, kw_only=True):
+    """Each live run on another version: whether it would fit this one. Nothing is changed."""
+
+    flow: str
+    version: str
+    fits: int
+    breaks: int
+    runs: list[Verdict]
+
+
+class CheckpointDetail(Model, kw_only=True):
+    """The whole picture. What is declared secret is hidden."""
+
+    id: str
+    run_id: str
+    flow_id: str
+    version: str
+    node_id: str
+    seq: int
+    status: str
+    created_at: str
+    state_size: int | None = None
+    has_memory_snapshot: bool = False
+    turn: int | None = None
+    pending_input_context: PendingContext | None = None
+    parent_id: str | None
+    original_input: Any
+    node_states: dict[str, NodeState]
+    completed_node_ids: list[str]
+    skipped_node_ids: list[str]
+    pending_edges: list[str]
+    pending_inputs: list[PendingContext]
+    state: Any
+    artifacts: Any
+    diagnostics: dict[str, Any]
+    visits: dict[str, int]
+    retries: dict[str, int]
+    loops: dict[str, int]
+    goal_gates: dict[str, bool]
+    memory: Any = None
+    agents: dict[str, Any] = {}
+    lineage: dict[str, Any] = {}
+
+
+CheckpointStatus = Literal["active", "completed", "failed", "pending_input"]
+
+
+class CheckpointSummary(Model, kw_only=True):
+    """Read from columns alone; no state is loaded."""
+
+    id: str
+    run_id: str
+    flow_id: str
+    version: str
+    node_id: str
+    seq: int
+    status: str
+    created_at: str
+    state_size: int | None = None
+    has_memory_snapshot: bool = False
+    turn: int | None = None
+    pending_input_context: PendingContext | None = None
+
+
+class Circle(Model, kw_only=True):
+    key: str
+    name: str
+    members: list[str]
+
+
+class Count(Model, kw_only=True):
+    """Counting ends at 10,000."""
+
+    count: int
+
+
+class Dead(Model, kw_only=True):
+    """`suspects`: nodes by how often they were under way when a worker fell silent."""
+
+    run: Run
+    deaths: list[Death]
+    suspects: dict[str, int]
+
+
+class DeadNotice(Model, kw_only=True):
+    id: int
+    at: str | None
+    topic: str
+    checkpoint_id: str | None
+    attempts: int
+    error: str | None
+
+
+class Death(Model, kw_only=True):
+    worker: str
+    at: str | None
+    head: int
+    status: str
+    nodes: list[str]
+    unknown: str
+
+
+class Defaults(Model, kw_only=True):
+    """For holds that do not say otherwise. Durations as written."""
+
+    assignee: str | None = None
+    priority: str | None = None
+    calendar: str | None = None
+    timeout: str | None = None
+    on_timeout: str | None = None
+    reminder: str | None = None
+
+
+class Delegation(Model, kw_only=True):
+    to: str
+    since: str | None
+    until: str | None
+    revoked: bool
+
+
+class Deployment(Model, kw_only=True):
+    id: str
+    name: str
+    flow: str
+    version: str
+    mode: str
+    skills: list[str]
+    policies: list[str]
+    defaults: Defaults
+    delegation: Delegation | None
+    created_at: str | None
+    created_by: str
+
+
+class Diagnosed(Model, kw_only=True):
+    rule: str
+    severity: str
+    message: str
+    node: str | None = None
+    edge: str | None = None
+    fix: str | None = None
+
+
+class Difference(Model, kw_only=True):
+    """`was`: what happened. `would_be`: under the rules. `field`: rule, assignee, approval, deadline, ..."""
+
+    field: str
+    was: str
+    would_be: str
+
+
+class Draft(Model, kw_only=True):
+    """An answer that may be half full."""
+
+    decision: Any = None
+    response_data: Any = None
+    comment: Any = None
+    request_hash: str | None = None
+
+
+class Entry(Model, kw_only=True):
+    """Something that happened to a hold; `seq` is its number in the tenant's audit."""
+
+    id: str
+    seq: int
+    at: str
+    actor: str
+    action: str
+    data: dict[str, Any]
+
+
+class EventPage(Model, kw_only=True):
+    """`last`: the number to go on after. `ended`: nothing more will come."""
+
+    items: list[StoredEvent]
+    last: int
+    ended: bool
+
+
+class FiguresWire(Model, kw_only=True):
+    """As of one moment, over all tenants. Lags: how late the earliest that is due has become."""
+
+    at: str
+    lanes: list[Lane]
+    statuses: dict[str, int]
+    dead: int
+    pending_holds: int
+    oldest_hold_seconds: float
+    timer_lag_seconds: float
+    hold_lag_seconds: float
+    schedule_lag_seconds: float
+    outbox_waiting: int
+    outbox_dead: int
+
+
+class File(Model, kw_only=True):
+    """A file of a hold. `file` is what the answer has in the field."""
+
+    field: str
+    file: dict[str, Any]
+
+
+class Filters(Model, kw_only=True):
+    """AND across the fields, OR within each. `q`: words as in the inbox, `priority>=high due<2d refund`."""
+
+    view: str = "all"
+    q: str | None = None
+    status: list[str] = []
+    type: list[str] = []
+    checkpoint_type: list[str] = []
+    assignee: list[str] = []
+    group: list[str] = []
+    role: list[str] = []
+    priority: list[str] = []
+    core: list[str] = []
+    flow: list[str] = []
+    execution: list[str] = []
+    instance_key: list[str] = []
+    tag: list[str] = []
+    text: str | None = None
+    created_from: str | None = None
+    created_to: str | None = None
+    expires_from: str | None = None
+    expires_to: str | None = None
+    resolved_by: list[str] = []
+
+
+class Flow(Model, kw_only=True):
+    """Versions, newest first."""
+
+    name: str
+    versions: list[FlowVersion]
+
+
+class FlowGraph(Model, kw_only=True):
+    """`graph`: nodes, edges and policies, as every front end lowers to."""
+
+    name: str
+    version: str
+    label: str
+    created_at: str
+    graph: dict[str, Any]
+
+
+class FlowVersion(Model, kw_only=True):
+    """`loaded`: this server has its code. `workers`: how many live workers do."""
+
+    version: str
+    label: str
+    created_at: str
+    nodes: int
+    loaded: bool
+    workers: int
+
+
+class Head(Model, kw_only=True):
+    """Where the audit stands: keep it where whoever can write the store cannot."""
+
+    tenant: str
+    seq: int
+    hash: str
+    at: str | None
+
+
+class Hold(Model, kw_only=True):
+    """A hold. `title`, `why` and `due` are in words; `version` is its ETag."""
+
+    id: str
+    core_id: str
+    tenant_id: str
+    execution_id: str
+    flow_name: str
+    block_index: int
+    node_id: str
+    instance_key: str | None
+    checkpoint_type: str
+    prompt: str
+    options: list[Option] | None
+    assignee_raw: str | None
+    assignee_type: str
+    assignee_resolved: Assignee
+    context: Any
+    schema: Any
+    priority: str
+    tags: list[str]
+    status: str
+    expires_at: str | None
+    expiry_action: str | None
+    escalation_target: str | None
+    notification_sent: bool
+    reminder_count: int
+    reminder_interval_m: int | None
+    resolution: dict[str, Any] | None
+    resolved_by: str | None
+    resolved_at: str | None
+    created_at: str
+    updated_at: str
+    version: int
+    assignment_epoch: int
+    last_notified_at: str | None
+    claimed_by: str | None
+    claim_until: str | None
+    resumed_at: str | None
+    request_hash: str
+    escalation_count: int
+    original_timeout_s: float | None
+    hitl_message_id: str | None
+    cancelled_by: str | None
+    cancelled_at: str | None
+    cancel_reason: str | None
+    placed_by: str | None
+    placed_until: str | None
+    paused_at: str | None
+    started_by: str | None
+    terms: dict[str, Any]
+    title: str = ""
+    why: str = ""
+    due: str = ""
+    idempotent_replay: bool | None = None
+
+
+HoldOrder = Literal["inbox", "newest", "oldest"]
+
+
+HoldStatus = Literal["cancelled", "expired", "pending", "resolved"]
+
+
+HoldView = Literal["all", "asked", "breakpoints", "done", "groups", "mine", "snoozed", "unrouted", "watching"]
+
+
+class InputTaken(Model, kw_only=True):
+    """The question that was answered, and how."""
+
+    run_id: str
+    checkpoint_id: str
+    request_id: str
+    status: str
+    decision: Any = None
+    resolved_by: str | None = None
+    resolved_at: str | None = None
+
+
+class Instants(Model, kw_only=True):
+    items: list[str]
+
+
+class Known(Model, kw_only=True):
+    """A head that was kept before: it must be part of the chain."""
+
+    seq: int
+    hash: str
+
+
+class Lane(Model, kw_only=True):
+    """`in_line`: of those that are ready, how many a limit lets not pass."""
+
+    lane: str
+    ready: int
+    running: int
+    in_line: int
+    oldest_seconds: float
+
+
+class Limit(Model, kw_only=True):
+    """`fixed`: an operator set it; else the flow declares it."""
+
+    name: str
+    concurrency: int | None
+    rate: str | None
+    fixed: bool
+    running: int
+    waiting: int
+
+
+class Link(Model, kw_only=True):
+    """`token`: as it is in the link, after `#`; `path`: where it leads below the server's address. `way`:
+    what can be done by it: decide, login (sign in first) or view."""
+
+    token: str
+    path: str
+    way: str
+
+
+class Look(Model, kw_only=True):
+    person: str
+    since: str | None
+    until: str | None
+    editing: bool
+
+
+class MailTaken(Model, kw_only=True):
+    """`outcome`: resolved, voted, unclear (nothing was decided, and the sender was told why), refused or
+    ignored (nothing was decided, and nobody was told)."""
+
+    outcome: str
+    why: str = ""
+    checkpoint_id: str | None = None
+
+
+class Metrics(Model, kw_only=True):
+    """Rates are shares of 1; none where there is nothing to take a share of. Breakpoints do not count."""
+
+    holds: int
+    pending_by_queue: dict[str, int]
+    pending_by_priority: dict[str, int]
+    pending_by_age: dict[str, int]
+    time_to_view: Spread
+    time_to_claim: Spread
+    time_to_decision: Spread
+    resume_lag: Spread
+    breach_rate: float | None
+    reminder_rate: float | None
+    escalation_rate: float | None
+    expiry_rate: float | None
+    auto_rate: float | None
+    late_rate: float | None
+    conflict_rate: float | None
+    notifier_failures: int
+
+
+class Misfit(Model, kw_only=True):
+    node: str
+    why: str
+    mend: str
+    soft: bool
+
+
+Names = Literal["own", "seed"]
+
+
+class NodeState(Model, kw_only=True):
+    """The last execution of a node. `status`: success, partial_success, fail, skip, cancelled or unknown."""
+
+    status: str
+    output_data: Any = None
+    effect: str = ""
+    visit: int = 0
+    attempt: int = 0
+    seq: int | None = None
+    ended_at: str | None = None
+    duration_ms: float = 0.0
+    tokens: int = 0
+    cost: float = 0.0
+    error: dict[str, Any] | None = None
+
+
+class NodeTotals(Model, kw_only=True):
+    state: str
+    visits: int
+    open: int
+    done: int
+    failed: int
+    retries: int
+    work_ms: float
+    tokens: int
+    cost: float
+
+
+class Note(Model, kw_only=True):
+    """A comment, a question that was asked back, or a reply."""
+
+    id: str
+    kind: str
+    by: str
+    at: str | None
+    text: str = ""
+    to: str | None = None
+    question: str | None = None
+    open: bool | None = None
+
+
+class Option(Model, kw_only=True):
+    id: str
+    label: str
+    variant: str = "secondary"
+    default: bool | None = None
+    requires_comment: bool | None = None
+
+
+class Pending(Model, kw_only=True):
+    """A run that waits for a person, and what it asks."""
+
+    run_id: str
+    flow: str
+    thread: str | None
+    checkpoint_id: str
+    node: str
+    prompt: str
+    assignee: str | None
+    created_at: str
+
+
+class PendingContext(Model, kw_only=True):
+    """A question that was open then."""
+
+    request_id: str
+    node_id: str
+    prompt: str
+    timestamp: str
+    type: str = ""
+    options: Any = None
+    assignee: str | None = None
+    expires_at: str | None = None
+
+
+class Person(Model, kw_only=True):
+    id: str
+    email: str
+    name: str
+    active: bool
+    away: Away | None
+    language: str
+    zone: str
+
+
+class Replayed(Model, kw_only=True):
+    """One past decision. `agrees`: whether an automatic outcome is what people decided; None: they would."""
+
+    hold: str
+    flow: str
+    node: str
+    prompt: str
+    decided_by: str
+    rule: str | None
+    differences: list[Difference] = []
+    agrees: bool | None = None
+
+
+Right = Literal[
+    "admin",
+    "audit:read",
+    "flows:read",
+    "flows:write",
+    "holds:read",
+    "holds:write",
+    "runs:read",
+    "runs:write",
+    "scaicore:checkpoint_override",
+    "scaicore:checkpoint_resolve",
+    "scaicore:manage",
+    "schedules:read",
+    "schedules:write",
+]
+
+
+class Run(Model, kw_only=True):
+    """`status`: pending, running, waiting, pending_input, resumable, completed, failed or cancelled."""
+
+    id: str
+    flow: str
+    version: str
+    workflow_uri: str
+    status: str
+    lane: str
+    priority: int
+    tenant: str
+    created_at: str | None
+    updated_at: str | None
+    ended_at: str | None = None
+    thread: str | None = None
+    instance_key: str | None = None
+    started_by: str | None = None
+    deployment: str | None = None
+    parent_run: str | None = None
+    forked_from: str | None = None
+    superseded_by: str | None = None
+    error: str | None = None
+    head: int = 0
+    event_seq: int = 0
+    dead: bool = False
+    read_only: bool = False
+
+
+class RunDetail(Model, kw_only=True):
+    id: str
+    flow: str
+    version: str
+    workflow_uri: str
+    status: str
+    lane: str
+    priority: int
+    tenant: str
+    created_at: str | None
+    updated_at: str | None
+    ended_at: str | None = None
+    thread: str | None = None
+    instance_key: str | None = None
+    started_by: str | None = None
+    deployment: str | None = None
+    parent_run: str | None = None
+    forked_from: str | None = None
+    superseded_by: str | None = None
+    error: str | None = None
+    head: int = 0
+    event_seq: int = 0
+    dead: bool = False
+    read_only: bool = False
+    metadata: RunMetadata
+
+
+class RunMetadata(Model, kw_only=True):
+    """`checkpoint_id`: of the newest question that it waits with, where it waits for a person."""
+
+    checkpoint_id: str | None = None
+    checkpoint_ids: list[str] = []
+
+
+class RunResult(Model, kw_only=True):
+    """What a run came to, or where it stands. What is declared secret is hidden."""
+
+    id: str
+    status: str
+    state: dict[str, Any]
+    artifacts: dict[str, Any]
+    error: str | None = None
+    open_holds: list[str] = []
+
+
+RunStatus = Literal[
+    "cancelled", "completed", "failed", "pending", "pending_input", "resumable", "running", "waiting"
+]
+
+
+class SavedView(Model, kw_only=True):
+    """`count`: how many of its holds you may see, where it was asked for; counting ends at 10,000."""
+
+    id: str
+    title: str
+    owner: str
+    shared: bool
+    filters: Filters
+    order: str | None
+    url: str
+    version: int
+    count: int | None = None
+
+
+class Schedule(Model, kw_only=True):
+    """`next_at`: when it fires next, with its jitter; null where it is paused or over."""
+
+    name: str
+    flow: str
+    cron: str | None
+    every: str | None
+    at: str | None
+    zone: str
+    anchor: str | None
+    start: str | None
+    end: str | None
+    jitter: str | None
+    missed: str
+    grace: str
+    overlap: str
+    input: Any
+    stamp: str | None
+    options: dict[str, Any]
+    paused: bool
+    over: bool
+    reason: str
+    by: str
+    declared: bool
+    next_at: str | None
+    last_at: str | None
+    last_run: str | None
+    passed: int
+    trouble: str
+    trouble_at: str | None
+    revision: int
+    updated_at: str | None
+
+
+class Schema(Model, kw_only=True):
+    """`json_schema`: what `response_data` must be; none: any object. `request_hash`: of what is shown."""
+
+    json_schema: Any
+    request_hash: str
+    decisions: list[str] | None
+
+
+class Session(Model, kw_only=True):
+    """Who the caller is. `csrf`: what each change with this session has to show; none for tokens."""
+
+    subject: str
+    tenant: str
+    rights: list[str]
+    groups: list[str]
+    roles: list[str]
+    method: str
+    csrf: str | None = None
+
+
+class Simulation(Model, kw_only=True):
+    """`differing`: only the holds that would have gone otherwise, oldest first."""
+
+    looked_at: int
+    differing: list[Replayed]
+    rules: dict[str, int]
+    automatic: int
+    agreeing: int
+    overturned: int
+
+
+class Skill(Model, kw_only=True):
+    name: str
+    version: str
+    description: str
+    instructions: str
+    tools: list[SkillTool]
+    data: dict[str, Any]
+    digest: str
+    published_at: str | None
+    published_by: str
+    yanked_at: str | None
+    yanked_reason: str
+
+
+class SkillTool(Model, kw_only=True):
+    """A tool that a skill hands out, by the name under which the code knows it. Code is never in a skill.
+
+    `description` replaces what the model is told of it; `settings` are for the node that uses it."""
+
+    name: str
+    description: str = ""
+    settings: dict[str, Any] = {}
+
+
+class Spread(Model, kw_only=True):
+    """Seconds, of so many."""
+
+    count: int
+    p50: float | None = None
+    p95: float | None = None
+
+
+class Status(Model, kw_only=True):
+    """How the server and its store are. `weak`: settings that weaken what a commit promises, each with
+    what can be lost. `problems`: what is broken in the store."""
+
+    release: str
+    store: str
+    schema: int
+    size: int
+    problems: list[str]
+    drift: list[str]
+    weak: list[str]
+    unfinished_migrations: list[int]
+    blobs: int
+    missing_blobs: int
+    lapsed_runs: int
+    workers: int
+    flows: dict[str, str]
+
+
+class StoredEvent(Model, kw_only=True):
+    """An event of the stored log; `number` grows by one."""
+
+    run_id: str
+    number: int
+    at: str
+    type: str
+    node: str
+    scope: str
+    data: dict[str, Any]
+
+
+class Timeline(Model, kw_only=True):
+    """Visits in the order in which they began. `left_out`: older ones that are not shown. `damage`: why
+    the run's journal cannot be folded, where that is so."""
+
+    run_id: str
+    items: list[Visit]
+    nodes: dict[str, NodeTotals]
+    edges: dict[str, int]
+    left_out: int
+    damage: str = ""
+
+
+class Token(Model, kw_only=True):
+    """`token`: the text itself, told when it is made and never again."""
+
+    id: str
+    subject: str
+    tenant: str
+    roles: list[str]
+    rights: list[str]
+    groups: list[str]
+    status: str
+    note: str
+    created_at: str
+    created_by: str
+    expires_at: str | None = None
+    last_used_at: str | None = None
+    token: str | None = None
+
+
+class Triggered(Model, kw_only=True):
+    """The run exists as soon as a worker that carries the flow has looked."""
+
+    run_id: str
+
+
+class Validated(Model, kw_only=True):
+    """`valid`: no problem is an error. `version`: the fingerprint that it would have."""
+
+    valid: bool
+    name: str
+    version: str
+    problems: list[Diagnosed]
+
+
+class Verdict(Model, kw_only=True):
+    run_id: str
+    status: str
+    version: str
+    fits: bool
+    misfits: list[Misfit]
+    renamed: dict[str, str]
+
+
+class Verified(Model, kw_only=True):
+    """`problem`: none, or edited, removed, reordered, truncated, at record `seq`."""
+
+    tenant: str
+    whole: bool
+    records: int
+    problem: str | None
+    seq: int | None
+    why: str
+
+
+class Visit(Model, kw_only=True):
+    """One visit of one node, with all its attempts."""
+
+    node: str
+    scope: str
+    visit: int
+    state: str
+    outcome: str
+    started_at: str
+    ended_at: str | None
+    attempts: int
+    work_ms: float
+    error: str
+    waits: list[Wait]
+    steps: int
+    tokens: int
+    cost: float
+    said: str
+    progress: float | None
+    run_id: str
+
+
+class Wait(Model, kw_only=True):
+    """`kind`: person, time or retry. Open while `until` is null."""
+
+    kind: str
+    since: str
+    until: str | None = None
+    wake_at: str | None = None
+    about: str = ""
+    hold: str = ""
+    by: str = ""
+    decision: Any = None
+
+
+class WebhookTaken(Model, kw_only=True):
+    """`outcome`: resolved, voted (others have to decide too), already_decided, duplicate or ignored."""
+
+    outcome: str
+    checkpoint_id: str | None = None
+    status: str | None = None
+
+
+class Worker(Model, kw_only=True):
+    name: str
+    host: str
+    pid: int
+    release: str
+    alive: bool
+    started_at: str | None
+    seen_at: str | None
+    lanes: list[str] | None
+    flows: list[str]
+    versions: dict[str, str]
+    concurrency: int
+    busy: int
+    hot: int
+    draining: bool
+    skew_seconds: float
+    records: int
+    ended: int
+    records_per_second: float
+    ended_per_second: float

@@ -1,0 +1,16 @@
+"""A page of a list."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from holdfast.client.model import Model
+
+T = TypeVar("T")
+
+
+class Page(Model, Generic[T], kw_only=True):
+    """`next` leads to the page after this one; without it this was the last."""
+
+    items: list[T]
+    next: str | None = None

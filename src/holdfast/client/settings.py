@@ -1,0 +1,91 @@
+"""Where the server is, who asks, and how patient the caller is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from email.utils import parsedate_to_datetime
+from secrets import randbelow
+
+import msgspec
+
+from holdfast._version import __version__
+from holdfast.errors import SettingsError
+
+LOCAL = "http://127.0.0.1:8000"
+Token = str | Callable[[], str] | None
+
+
+class Retries(msgspec.Struct, frozen=True, kw_only=True):
+    """How often a request is sent in all, and how long to wait between: doubled each time, up to `longest`,
+    never less than the server says (`Retry-After`). Where that is more than `longest`, the call fails."""
+
+    attempts: int = 4
+    first: float = 0.25
+    longest: float = 20.0
+
+    def wait(self, attempt: int, asked: float | None = None) -> float:
+        """Half of it is chance, so that many who were sent away do not come back at once."""
+        whole = min(self.first * 2 ** min(attempt - 1, 30), self.longest)
+        return max(asked or 0.0, whole * (0.5 + randbelow(1000) / 2000))
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """`timeout`: seconds without a word from the server. `patience`: seconds for which a stream tries to come
+    back before it gives up."""
+
+    url: str
+    token: Token = None
+    timeout: float = 30.0
+    retries: Retries = Retries()
+    patience: float = 300.0
+
+    def __repr__(self) -> str:
+        return f"Settings({self.url!r})"
+
+    def headers(self) -> dict[str, str]:
+        token = self.token() if callable(self.token) else self.token
+        return {"User-Agent": f"holdfast/{__version__}"} | (_bearer(token) if token else {})
+
+
+def _bearer(token: str) -> dict[str, str]:
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise SettingsError(
+            "the token has characters that no token has.",
+            hint="Check for a line break or a quote that was copied with it.",
+        )
+    return {"Authorization": f"Bearer {token}"}
+
+
+def settings_of(
+    url: str | None = None,
+    token: Token = None,
+    *,
+    timeout: float = 30.0,
+    retries: Retries | None = None,
+    patience: float = 300.0,
+    environ: Mapping[str, str] | None = None,
+) -> Settings:
+    """What is not given is taken from HOLDFAST_URL and HOLDFAST_TOKEN. Raises SettingsError."""
+    given = os.environ if environ is None else environ
+    address = (url or given.get("HOLDFAST_URL") or LOCAL).strip().rstrip("/")
+    if not address.startswith(("http://", "https://")):
+        raise SettingsError(
+            f"{address!r} is no address of a server.", hint="Give http://HOST:PORT, or set HOLDFAST_URL."
+        )
+    known = token if callable(token) else (token or given.get("HOLDFAST_TOKEN") or "").strip() or None
+    return Settings(
+        url=address, token=known, timeout=timeout, retries=retries or Retries(), patience=patience
+    )
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds, from a number or a date."""
+    said = headers.get("retry-after", "").strip()
+    if said.isascii() and said.isdigit():
+        return float(said)
+    try:
+        until, since = parsedate_to_datetime(said), parsedate_to_datetime(headers.get("date", ""))
+    except ValueError:
+        return None  # a date says nothing without the server's own time
+    return max(0.0, (until - since).total_seconds())

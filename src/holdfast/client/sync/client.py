@@ -1,0 +1,66 @@
+"""The client."""
+
+# Written by tools/client.py from src/holdfast/client/aio/client.py. Do not change it here.
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.client.settings import Retries, Token, settings_of
+from holdfast.client.sync.groups import Groups
+from holdfast.client.sync.run import Run
+from holdfast.client.sync.transport import Transport
+
+
+class Client(Groups):
+    """A Holdfast server over HTTP.
+
+        with Client("http://127.0.0.1:8000", token="...") as client:
+            run = client.start("refund", {"order": "A17", "amount": 250})
+            result = run.result()
+
+    Without an address or a token those of HOLDFAST_URL and HOLDFAST_TOKEN count. `client.runs`,
+    `client.holds` and so on have a method for every operation of the API. Requests that can be sent
+    again without harm are: reads, and whatever goes under a key. Raises HoldfastError, of the class that
+    the server's problem names.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: Token = None,
+        *,
+        timeout: float = 30.0,
+        retries: Retries | None = None,
+        patience: float = 300.0,
+    ) -> None:
+        settings = settings_of(url, token, timeout=timeout, retries=retries, patience=patience)
+        self._transport = Transport(settings)
+        super().__init__(self._transport)
+
+    def __repr__(self) -> str:
+        return f"Client({self._transport.settings.url!r})"
+
+    def start(
+        self,
+        workflow_uri: str,
+        input: Mapping[str, Any] | None = None,  # noqa: A002
+        **options: Any,
+    ) -> Run:
+        """Start a run; `options` are those of `runs.create`. It is durable when this returns."""
+        detail = self.runs.create(workflow_uri, input, **options)
+        return Run(self, detail.id, detail)
+
+    def run(self, id: str) -> Run:  # noqa: A002
+        """A run that exists, by its id. Nothing is asked of the server yet."""
+        return Run(self, id)
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()

@@ -1,0 +1,31 @@
+"""`client.dead`."""
+
+# Written by tools/client.py from src/holdfast/client/aio/groups/dead.py. Do not change it here.
+
+from __future__ import annotations
+
+from holdfast.client import models
+from holdfast.client.requests import request_of
+from holdfast.client.sync.group import Group, Listing
+
+
+class Dead(Group):
+    def discard(self, run: str) -> models.RunDetail:
+        """It is not worth mending: the next worker ends it as cancelled."""
+        request = request_of("POST", "/v1/dead/{run}/discard", {"run": run})
+        return self._json(request, models.RunDetail)
+
+    def get(self, run: str) -> models.Dead:
+        """Every death of a worker that had this run, with the nodes that were under way."""
+        request = request_of("GET", "/v1/dead/{run}", {"run": run})
+        return self._json(request, models.Dead)
+
+    def list(self, *, limit: int | None = None) -> Listing[models.Run]:
+        """Runs that were given up because their workers fell silent again and again, newest first."""
+        request = request_of("GET", "/v1/dead", query={"limit": limit})
+        return self._list(request, models.Run)
+
+    def retry(self, run: str) -> models.RunDetail:
+        """What killed it is mended: any worker may go on with it."""
+        request = request_of("POST", "/v1/dead/{run}/retry", {"run": run})
+        return self._json(request, models.RunDetail)

@@ -1,0 +1,69 @@
+"""`client.deployments`."""
+
+# Written by tools/client.py from src/holdfast/client/aio/groups/deployments.py. Do not change it here.
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from holdfast.client import models
+from holdfast.client.requests import request_of
+from holdfast.client.sync.group import Group, Listing
+
+
+class Deployments(Group):
+    def delegate(self, name: str, to: str, *, seconds: int | None = None) -> models.Deployment:
+        """It works on behalf of somebody: holds for `delegated_user` go to them."""
+        request = request_of(
+            "PUT",
+            "/v1/deployments/{name}/delegation",
+            {"name": name},
+            sent={"to": to},
+            maybe={"seconds": seconds},
+        )
+        return self._json(request, models.Deployment)
+
+    def get(self, name: str) -> models.Deployment:
+        """By name or id."""
+        request = request_of("GET", "/v1/deployments/{name}", {"name": name})
+        return self._json(request, models.Deployment)
+
+    def list(self) -> Listing[models.Deployment]:
+        """Flows put to work under a name; a hold's `core_id` is the deployment's id."""
+        request = request_of("GET", "/v1/deployments")
+        return self._list(request, models.Deployment)
+
+    def put(
+        self,
+        name: str,
+        flow: str,
+        *,
+        version: str | None = None,
+        mode: str | None = None,
+        skills: Sequence[str] | None = None,
+        policies: Sequence[str] | None = None,
+        on_changed_skill: str | None = None,
+        defaults: models.Defaults | Mapping[str, Any] | None = None,
+    ) -> models.Deployment:
+        """Make it, or change its settings for runs that start later."""
+        request = request_of(
+            "PUT",
+            "/v1/deployments/{name}",
+            {"name": name},
+            sent={"flow": flow},
+            maybe={
+                "version": version,
+                "mode": mode,
+                "skills": skills,
+                "policies": policies,
+                "on_changed_skill": on_changed_skill,
+                "defaults": defaults,
+            },
+        )
+        return self._json(request, models.Deployment)
+
+    def revoke_delegation(self, name: str) -> models.Deployment:
+        """On nobody's behalf, until it is delegated again."""
+        request = request_of("DELETE", "/v1/deployments/{name}/delegation", {"name": name})
+        return self._json(request, models.Deployment)

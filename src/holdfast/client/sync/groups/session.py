@@ -1,0 +1,26 @@
+"""`client.session`."""
+
+# Written by tools/client.py from src/holdfast/client/aio/groups/session.py. Do not change it here.
+
+from __future__ import annotations
+
+from holdfast.client import models
+from holdfast.client.requests import request_of
+from holdfast.client.sync.group import Group
+
+
+class Session(Group):
+    def begin(self, token: str) -> None:
+        """Sign in with a token, in a browser: it becomes a session, and ends with the token."""
+        request = request_of("POST", "/v1/session", sent={"token": token})
+        self._none(request)
+
+    def end(self) -> None:
+        """Sign out, here and everywhere this session is used."""
+        request = request_of("DELETE", "/v1/session")
+        self._none(request)
+
+    def get(self) -> models.Session:
+        """Who the caller is, and what they may."""
+        request = request_of("GET", "/v1/session")
+        return self._json(request, models.Session)

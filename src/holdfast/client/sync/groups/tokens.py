@@ -1,0 +1,48 @@
+"""`client.tokens`."""
+
+# Written by tools/client.py from src/holdfast/client/aio/groups/tokens.py. Do not change it here.
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.client import models
+from holdfast.client.requests import request_of
+from holdfast.client.sync.group import Group, Listing
+
+
+class Tokens(Group):
+    def create(
+        self,
+        subject: str,
+        *,
+        roles: Sequence[str] | None = None,
+        rights: Sequence[models.Right] | None = None,
+        groups: Sequence[str] | None = None,
+        expires_at: str | None = None,
+        note: str | None = None,
+    ) -> models.Token:
+        """Make a token of this tenant, with no more rights than your own. Its text is told only now."""
+        request = request_of(
+            "POST",
+            "/v1/tokens",
+            sent={"subject": subject},
+            maybe={
+                "roles": roles,
+                "rights": rights,
+                "groups": groups,
+                "expires_at": expires_at,
+                "note": note,
+            },
+        )
+        return self._json(request, models.Token)
+
+    def list(self) -> Listing[models.Token]:
+        """The tenant's tokens, the newest first; what they are is not among it."""
+        request = request_of("GET", "/v1/tokens")
+        return self._list(request, models.Token)
+
+    def revoke(self, token: str) -> models.Token:
+        """It is good no more: here at once, on other servers within five seconds."""
+        request = request_of("DELETE", "/v1/tokens/{token}", {"token": token})
+        return self._json(request, models.Token)

@@ -1,0 +1,103 @@
+"""One run, held by its id: look at it, follow it, answer it, wait for it."""
+
+# Written by tools/client.py from src/holdfast/client/aio/run.py. Do not change it here.
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any
+
+from holdfast.client import models
+from holdfast.client.problems import StillRunningError
+from holdfast.client.sync.pages import Pages
+from holdfast.client.sync.streaming import EventStream
+from holdfast.types.status import ENDED
+
+if TYPE_CHECKING:
+    from holdfast.client.sync.client import Client
+
+AT_ONCE = 20.0
+"""Seconds that the server is asked to wait with its answer."""
+FIRST = 0.25
+LONGEST = 2.0
+"""Seconds between two looks at a run that waits for a person, which no request can wait for."""
+
+
+class Run:
+    """`id` and `status` are of the moment when it was looked at last."""
+
+    def __init__(self, client: Client, id: str, detail: models.RunDetail | None = None) -> None:  # noqa: A002
+        self.id = id
+        self.detail = detail
+        self._client = client
+
+    def __repr__(self) -> str:
+        return f"Run({self.id!r}, status={self.status!r})"
+
+    @property
+    def status(self) -> str | None:
+        return None if self.detail is None else self.detail.status
+
+    def refresh(self) -> models.RunDetail:
+        self.detail = self._client.runs.get(self.id)
+        return self.detail
+
+    def follow(self, *, after: int = 0) -> EventStream:
+        """Its events from the first, or behind number `after`, until it has ended. The stream stays open
+        while the run waits for somebody."""
+        return self._client.runs.stream(self.id, after=after)
+
+    def result(self, timeout: float | None = None) -> models.RunResult:
+        """What it came to, as soon as it has ended or waits for a person: `status` says which.
+        Raises StillRunningError after `timeout` seconds."""
+        return self._until(timeout, people=False)
+
+    def end(self, timeout: float | None = None) -> models.RunResult:
+        """What it came to when it has ended, however many people have to be waited for.
+        Raises StillRunningError after `timeout` seconds."""
+        return self._until(timeout, people=True)
+
+    def _until(self, timeout: float | None, *, people: bool) -> models.RunResult:
+        until = None if timeout is None else monotonic() + timeout
+        pause = FIRST
+        while True:
+            left = AT_ONCE if until is None else max(0.0, min(AT_ONCE, until - monotonic()))
+            asked = monotonic()
+            found = self._client.runs.result(self.id, wait=left)
+            # The server takes its time where the questions are answered and nobody has gone on yet.
+            waits = found.status == "pending_input" and monotonic() - asked < max(left, FIRST)
+            if found.status in ENDED or (waits and not people):
+                return found
+            if until is not None and monotonic() >= until:
+                raise self._still(found.status, timeout)
+            if waits:
+                sleep(pause if until is None else max(0.0, min(pause, until - monotonic())))
+                pause = min(pause * 2, LONGEST)
+
+    def _still(self, status: str, timeout: float | None) -> StillRunningError:
+        return StillRunningError(
+            f"run {self.id} is {status} after {timeout or 0:g} seconds.",
+            hint="It goes on by itself. Wait longer, or follow it.",
+            run=self.id,
+        )
+
+    def holds(self) -> Pages[models.Hold]:
+        """What it asks and nobody has decided yet."""
+        return self._client.holds.list(execution=[self.id], status=["pending"])
+
+    def answer(
+        self, content: str | Mapping[str, Any], *, hold: str | None = None, idempotency_key: str | None = None
+    ) -> models.InputTaken:
+        """Answer what it asks: an option's id or label, a text, or `{decision, response_data, comment}`.
+        `hold` where several questions are open."""
+        return self._client.runs.input(self.id, content, checkpoint_id=hold, idempotency_key=idempotency_key)
+
+    def cancel(self, reason: str | None = None) -> models.RunDetail:
+        self.detail = self._client.runs.cancel(self.id, reason=reason)
+        return self.detail
+
+    def resume(self) -> models.RunDetail:
+        """Go on with it from where it stands."""
+        self.detail = self._client.runs.resume(self.id)
+        return self.detail

@@ -1,0 +1,124 @@
+"""Live events: a stream that comes back by itself, misses nothing and tells nothing twice."""
+
+# Written by tools/client.py from src/holdfast/client/aio/streaming.py. Do not change it here.
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.client.frames import Frames, StreamEvent
+from holdfast.client.library import library, unreachable
+from holdfast.client.requests import Request
+from holdfast.client.retrying import asked_for, is_passing
+from holdfast.client.sync.transport import Transport
+from holdfast.errors import HoldfastError
+
+if TYPE_CHECKING:
+    import httpx2
+
+SILENCE = 45.0
+"""Seconds without a sign of life, of which the server gives one every 15."""
+SOON = 1.0
+
+
+class EventStream:
+    """`for event in stream`, until there is nothing more to come. Connections that break, servers that
+    restart and hours that pass are bridged from the last event's id. Close it, or use `with`, where you
+    stop before its end."""
+
+    def __init__(self, transport: Transport, request: Request) -> None:
+        self.last = ""
+        self._transport = transport
+        self._request = request
+        self._frames = Frames()
+        self._told: deque[StreamEvent] = deque()
+        self._response: httpx2.Response | None = None
+        self._bytes: Iterator[bytes] | None = None
+        self._silent_since: float | None = None
+        self._attempt = 0
+        self._empty = True
+        self._over = False
+
+    def __iter__(self) -> EventStream:
+        return self
+
+    def __next__(self) -> StreamEvent:
+        while not self._told:
+            if self._over:
+                raise StopIteration
+            try:
+                self._read_on()
+            except HoldfastError as error:
+                self._drop()
+                self._pause(error)
+        event = self._told.popleft()
+        self.last = event.id
+        return event
+
+    def _read_on(self) -> None:
+        """The next bytes, over a new connection where there is none. Raises HoldfastError."""
+        if self._bytes is None:
+            self._connect()
+            return
+        try:
+            chunk = next(self._bytes)
+        except StopIteration:
+            self._drop()
+            self._ask_again()
+            return
+        except library().RequestError as error:
+            raise unreachable(error, self._transport.settings, self._request.name) from None
+        found = self._frames.feed(chunk)
+        self._told.extend(found)
+        self._empty = self._empty and not found
+        self._attempt, self._silent_since = 0, None
+
+    def _ask_again(self) -> None:
+        """It ended in good order. Behind a run's last event the next question is answered with 204; a stream
+        that had nothing to tell is left in peace for a moment."""
+        if self._empty:
+            sleep(self._frames.retry or SOON)
+
+    def _connect(self) -> None:
+        headers = {**self._request.headers, "Accept": "text/event-stream"}
+        if self._frames.last:
+            headers["Last-Event-ID"] = self._frames.last
+        request = msgspec.structs.replace(self._request, headers=headers)
+        response = self._transport.open(request, silence=SILENCE)
+        if response.status_code == 204:
+            self._over = True
+            response.close()
+            return
+        self._response, self._bytes, self._empty = response, response.iter_bytes(), True
+
+    def _pause(self, error: HoldfastError) -> None:
+        """Raises the error where waiting does not help, or has not helped for long enough."""
+        settings = self._transport.settings
+        self._silent_since = self._silent_since or monotonic()
+        if not is_passing(error) or monotonic() - self._silent_since > settings.patience:
+            raise error
+        self._attempt += 1
+        wait = settings.retries.wait(self._attempt, asked_for(error))
+        sleep(min(wait, max(self._frames.retry or SOON, settings.retries.longest)))
+
+    def _drop(self) -> None:
+        response, self._response, self._bytes = self._response, None, None
+        self._frames.forget()
+        if response is not None:
+            response.close()
+
+    def close(self) -> None:
+        self._over = True
+        self._told.clear()
+        self._drop()
+
+    def __enter__(self) -> EventStream:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()

@@ -19,43 +19,22 @@ Where the specification is silent:
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
-from holdfast.model.expr import MAX_LENGTH, MISSING, ExprSyntaxError, Path, Resolve
-
-OUTCOME_ALIASES: Final = {
-    "succeeded": "success",
-    "ok": "success",
-    "partially_succeeded": "partial_success",
-    "partial": "partial_success",
-    "failed": "fail",
-    "failure": "fail",
-    "error": "fail",
-}
-"""Words of other dialects. Any other word is an outcome of its own (AT-A16)."""
-OUTCOMES: Final = frozenset({"success", "partial_success", "retry", "fail", "skipped"})
+from holdfast.model.clause import NUMBERS, WRONG_IN_BARE, Clause, paths_of
+from holdfast.model.clause import OUTCOME_ALIASES as OUTCOME_ALIASES
+from holdfast.model.clause import outcome_word as outcome_word
+from holdfast.model.expr import MAX_LENGTH, ExprSyntaxError, Resolve
 
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _JOINT: Final = re.compile(rf'{_QUOTED}|&&|\|\||"', re.DOTALL)
 _OPERATOR: Final = re.compile(r"!==|!=|===|==|=~|>=|<=|=>|=|>|<|~|(?<=\s)(?:[A-Za-z]+)(?=\s|$)")
 _KEY: Final = re.compile(r"[A-Za-z_][\w-]*(?:\.[\w-]+)*", re.ASCII)
-_BARE: Final = re.compile(r"[\w.:-]+", re.ASCII)
-_WRONG_IN_BARE: Final = re.compile(
-    r"""["<>&|()]|(?:(?<=\s)|^)(?:and|or|not|contains|matches)(?=\s|$)""", re.IGNORECASE
-)
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
-_NUMBERS: Final[dict[str, Callable[[float, float], bool]]] = {
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-}
-_EXTENDED: Final = frozenset({*_NUMBERS, "contains"})
-_TRUTH: Final = ""
+_EXTENDED: Final = frozenset({*NUMBERS, "contains"})
 _ADVICE: Final = {
     "==": "write =",
     "===": "write =",
@@ -72,39 +51,6 @@ class Problem(NamedTuple):
     column: int
 
 
-class Clause(NamedTuple):
-    """`operator` is empty for a bare key."""
-
-    key: str
-    operator: str = _TRUTH
-    literal: str = ""
-
-    def holds(self, resolve: Resolve) -> bool:
-        found = _look_up(self.key, resolve)
-        text = as_text(found)
-        if self.operator == _TRUTH:
-            return text not in ("", "false", "0")
-        wanted = self.literal
-        if self.key in ("outcome", "context.outcome"):
-            text, wanted = outcome_word(text), outcome_word(wanted)
-        if self.operator in ("=", "!="):
-            return (text == wanted) == (self.operator == "=")
-        return _contains(found, wanted) if self.operator == "contains" else self._compares(text)
-
-    def _compares(self, text: str) -> bool:
-        try:
-            return _NUMBERS[self.operator](float(text), float(self.literal))
-        except ValueError:
-            return False
-
-    def __str__(self) -> str:
-        if self.operator == _TRUTH:
-            return self.key
-        space = " " if self.operator == "contains" else ""
-        plain = _BARE.fullmatch(self.literal) and not _WRONG_IN_BARE.search(self.literal)
-        return f"{self.key}{space}{self.operator}{space}{self.literal if plain else _quoted(self.literal)}"
-
-
 class Clauses:
     """A compiled condition: alternatives, each of clauses that must all hold; none at all always holds.
 
@@ -117,7 +63,7 @@ class Clauses:
         self.text: Final = text
         self.alternatives: Final = alternatives
         self.names: Final = frozenset(
-            path for clauses in alternatives for clause in clauses for path in _paths(clause.key)
+            path for clauses in alternatives for clause in clauses for path in paths_of(clause.key)
         )
 
     def evaluate(self, resolve: Resolve) -> bool:
@@ -149,57 +95,6 @@ def problems_of(text: str, *, extended: bool = False) -> list[Problem]:
     """Everything that is wrong with a condition, in the order of columns."""
     read = _read(text)
     return sorted([*read.problems, *(() if extended else read.extensions)], key=lambda each: each.column)
-
-
-def outcome_word(word: str) -> str:
-    """What an outcome's word means; a word that no dialect knows is itself."""
-    low = word.lower()
-    return low if low in OUTCOMES else OUTCOME_ALIASES.get(low, word)
-
-
-def as_text(value: object) -> str:
-    """As the specification compares it: `true`, `3`, the empty text for nothing."""
-    if isinstance(value, str):
-        return value
-    if value is None or value is MISSING:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (int, float)):
-        return str(value)
-    try:
-        return json.dumps(value, ensure_ascii=False, default=_plain)
-    except (TypeError, ValueError):
-        return str(value)
-
-
-def _plain(value: object) -> object:
-    """Frozen lists and mappings of a state as what JSON knows."""
-    if isinstance(value, Mapping):
-        return dict(cast("Mapping[str, object]", value))
-    return list(cast("Sequence[object]", value)) if isinstance(value, Sequence) else str(value)
-
-
-def _contains(found: object, wanted: str) -> bool:
-    if isinstance(found, Sequence) and not isinstance(found, (str, bytes)):
-        return any(as_text(item) == wanted for item in cast("Sequence[object]", found))
-    return wanted in as_text(found)
-
-
-def _look_up(key: str, resolve: Resolve) -> object:
-    for path in _paths(key):
-        found = resolve(path)
-        if found is not None and found is not MISSING:
-            return found
-    return MISSING
-
-
-def _paths(key: str) -> tuple[Path, ...]:
-    if key in ("outcome", "preferred_label"):
-        return ((key,),)
-    if key.startswith("context."):
-        return (("scratch", key), ("scratch", key.removeprefix("context.")))
-    return (("scratch", key),)
 
 
 class _Read(NamedTuple):
@@ -304,7 +199,7 @@ class _Reader:
         if raw[0] == "'":
             self.wrong('single quotes mean nothing here: write "..."', place)
             return None
-        found = _WRONG_IN_BARE.search(raw)
+        found = WRONG_IN_BARE.search(raw)
         if found is not None:
             advice = _ADVICE.get(found[0].lower(), "it has no place here")
             self.wrong(
@@ -326,9 +221,3 @@ class _Reader:
 
 def _unescaped(found: re.Match[str]) -> str:
     return {"n": "\n", "t": "\t"}.get(found[1], found[1])
-
-
-def _quoted(text: str) -> str:
-    for char, written in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\t", "\\t")):
-        text = text.replace(char, written)
-    return f'"{text}"'

@@ -11,6 +11,7 @@ import apsw
 import pytest
 
 from holdfast import Holdfast, Worker
+from holdfast.api.projecting import Projector
 from holdfast.checkpoint.keys import StaticKeys
 from holdfast.errors import StoreMovedError
 from holdfast.holds.acts.answers import Submission
@@ -39,7 +40,11 @@ async def furnished(
     address: str, ledger: Path, keys: StaticKeys | None = None
 ) -> tuple[Home, dict[str, Any]]:
     async with Holdfast(address, settings=SETTINGS, keys=keys) as house:
-        return await furnish(house, ledger), await portrait(house)
+        home = await furnish(house, ledger)
+        projector = Projector(await house.service(), "every")
+        while await projector.sweep():
+            pass
+        return home, await portrait(house)
 
 
 @pytest.mark.covers("FLEET-PROM-01", "FLEET-PROM-02", "FLEET-PROM-03", "D-36-promote")

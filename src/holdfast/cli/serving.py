@@ -15,6 +15,7 @@ from holdfast.api.app import ApiSettings
 from holdfast.api.auth.settings import read_sign_in
 from holdfast.api.front import Front, Standing
 from holdfast.api.inbound.settings import settings_from_environment as inbound_settings
+from holdfast.api.projecting import Projector, Which
 from holdfast.api.serving import Serving
 from holdfast.app.flow import Flow
 from holdfast.app.house import Holdfast
@@ -49,6 +50,7 @@ class Serve(msgspec.Struct, frozen=True, kw_only=True):
     sign_in: str | None = None
     roots: tuple[str, ...] = ()
     drain: float = 10.0
+    projection: Which = "holds"
     json: bool = False
 
 
@@ -140,8 +142,12 @@ class Server:
             await service.keep_flow(flow.program())
             remember_source(self.wanted.store, flow.program().version, address_in(spec, flow))
         await self._greet([flow for _, flow in carried])
-        if self.worker is not None:
-            await self.worker.serve()
+        projecting = asyncio.create_task(Projector(service, self.wanted.projection).serve())
+        try:
+            await (projecting if self.worker is None else self.worker.serve())
+        finally:
+            projecting.cancel()
+            await asyncio.gather(projecting, return_exceptions=True)
 
     def _away(self, error: StoreError) -> None:
         self.standing.wrong = f"the store does not answer: {error.message}"

@@ -66,6 +66,8 @@ async def reencrypt(service: RunService, progress: Progress | None = None) -> Re
             "there are no keys to encrypt with.", hint="Name the key file: HOLDFAST_KEYS=keys.json."
         )
     done = Reencrypted()
+    # What was written for SQL before there were keys.
+    await vaulted.inner.blank_projections()
     for table in TABLES:
         await _table(vaulted, table, done)
         if progress is not None:

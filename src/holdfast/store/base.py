@@ -27,6 +27,7 @@ from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId
 from holdfast.types.loss import Acknowledged
 from holdfast.types.memory import Memory
+from holdfast.types.projection import Projection
 from holdfast.types.record import InboxRow, Lease, Record, RunBatch, SettleAnswer
 from holdfast.types.sealed import KeptRow
 from holdfast.types.status import RunStatus
@@ -390,6 +391,25 @@ class Memories(Protocol):
         ...
 
 
+class Projections(Protocol):
+    """What checkpoints fold to, for whoever asks the database itself; the product never reads it back."""
+
+    async def projected_to(self) -> int:
+        """The position of the feed up to which it was written."""
+        ...
+
+    async def put_projections(self, rows: Sequence[Projection], *, upto: int) -> None:
+        """Those rows, and that everything up to that position is written now. A row that is there stays as it
+        is; one whose record is gone is passed over. The position never goes back."""
+        ...
+
+    async def projections(self, run: RunId) -> list[Projection]: ...
+
+    async def blank_projections(self) -> None:
+        """Their content goes; ids and the names of nodes stay."""
+        ...
+
+
 class Resealing(Protocol):
     """Rows as they lie, for whoever encrypts them anew. Tables: journal, events, inbox, holds, hold_notes,
     hold_keys, late_reports, outbox, documents, schedules, runs, memories, blobs. The audit never changes."""
@@ -462,6 +482,7 @@ class Store(
     Flows,
     BlobRows,
     Memories,
+    Projections,
     Resealing,
     Protocol,
 ):

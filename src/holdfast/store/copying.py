@@ -99,6 +99,7 @@ RULES: Final = (
     Rule("gates"),
     Rule("gate_starts"),
     Rule("turns"),
+    Rule("projections"),
     Rule("feed"),
     Rule("feed_marks", placed=True),
 )
@@ -107,6 +108,7 @@ LEFT: Final = {
     "migrations": "each store has its own",
     "halves": "likewise",
     "timelines": "which servers PostgreSQL was found on",
+    "projected": "how far projections came, in positions of the store's own feed",
     "workers": "those of the source do not work on the target",
     "hold_shares": "SQLite makes it of the holds' terms",
     "moved": "the mark of a move",

@@ -60,7 +60,8 @@ async def test_each_migration_is_recorded_once_when_the_file_is_opened_again(tmp
 async def test_all_tables_are_strict(tmp_path: Path) -> None:
     with plain(await _store_file(tmp_path)) as conn:
         loose = conn.execute(
-            "SELECT name FROM pragma_table_list WHERE NOT strict AND name NOT LIKE 'sqlite_%'"
+            "SELECT name FROM pragma_table_list WHERE type = 'table' AND NOT strict "
+            "AND name NOT LIKE 'sqlite_%'"
         )
         assert loose.fetchall() == []
 

@@ -143,7 +143,7 @@ def detail_of(checkpoint: Checkpoint) -> CheckpointDetail:
         pending_input_context=next(iter([*own, *asked]), None),
         parent_id=seen.parent,
         original_input=jsonable(seen.input),
-        node_states=_node_states(seen),
+        node_states=node_states(seen),
         completed_node_ids=list(seen.visited),
         skipped_node_ids=list(seen.skipped),
         pending_edges=list(seen.pending_edges),
@@ -162,7 +162,8 @@ def detail_of(checkpoint: Checkpoint) -> CheckpointDetail:
     )
 
 
-def _node_states(checkpoint: Checkpoint) -> dict[str, NodeState]:
+def node_states(checkpoint: Checkpoint) -> dict[str, NodeState]:
+    """The last execution of each node, and those that were skipped."""
     found = {label: NodeState(status="skip") for label in checkpoint.skipped}
     for each in checkpoint.executions:
         found[each.label] = NodeState(

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Annotated
 
 import typer
 
 from holdfast.cli.shell import Json, Store, Text, app, go
+
+
+class Projection(Enum):
+    """`holds`: questions, failures and ends; `every`: all; `none`: none."""
+
+    holds = "holds"
+    every = "every"
+    none = "none"
 
 
 @app.command(
@@ -56,6 +65,10 @@ def serve(
     drain: Annotated[
         float, typer.Option(help="Seconds that requests have to end when it stops", min=0)
     ] = 10.0,
+    projection: Annotated[
+        Projection,
+        typer.Option(help="Checkpoints that plain SQL shows whole (docs/reference/tables.md)"),
+    ] = Projection.holds,
     store: Store = None,
     json: Json = False,
 ) -> int:
@@ -82,6 +95,7 @@ def serve(
         sign_in=sign_in,
         roots=tuple(root or ()),
         drain=drain,
+        projection=projection.value,
         json=json,
     )
     return go(begin(wanted))

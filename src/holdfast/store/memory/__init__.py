@@ -18,6 +18,7 @@ from holdfast.store.memory.kept import Resealing
 from holdfast.store.memory.losing import Losing
 from holdfast.store.memory.memories import Remembering
 from holdfast.store.memory.moving import Adopting
+from holdfast.store.memory.projections import Projecting
 from holdfast.store.memory.scheduling import Scheduling
 from holdfast.store.porter import until_open
 
@@ -34,6 +35,7 @@ class MemoryStore(
     Losing,
     Keeping,
     Remembering,
+    Projecting,
     Resealing,
 ):
     capabilities = Capability.inline

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from holdfast.types.event import EventRow
     from holdfast.types.fleet import Death
     from holdfast.types.ids import HoldId, RunId
+    from holdfast.types.projection import Projection
     from holdfast.types.record import InboxRow
 
 
@@ -53,6 +54,7 @@ class Run:
     events: list[EventRow] = field(default_factory=list["EventRow"])
     inbox: dict[int, InboxRow] = field(default_factory=dict[int, "InboxRow"])
     dedupe: set[str] = field(default_factory=set[str])
+    projections: dict[int, Projection] = field(default_factory=dict[int, "Projection"])
     timers: dict[str, int] = field(default_factory=dict[str, int])
     holds: list[HoldId] = field(default_factory=list["HoldId"])
     blobs: set[bytes] = field(default_factory=set[bytes])

@@ -51,6 +51,7 @@ class Tables:
         self._feed_position = 0
         self._feed_marks: list[tuple[int, int]] = []  # (instant, the position that the feed had come to)
         self._feed_floor = 0
+        self._projected = 0
         self._holds: dict[HoldId, HoldRow] = {}
         self._hold_places: dict[HoldPlace, HoldId] = {}
         self._hold_numbers: dict[HoldId, int] = {}

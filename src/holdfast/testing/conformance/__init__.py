@@ -45,6 +45,7 @@ ALL = (
     "memories",
     "moving",
     "outbox",
+    "projections",
     "reclaim",
     "runs",
     "schedules",

@@ -13,7 +13,7 @@ from holdfast.store.sql.postgres.side import close_all
 from holdfast.types.ids import RunId
 from holdfast.types.status import ENDED
 
-_BY_KEY = ("journal", "events")
+_BY_KEY = ("journal", "events", "projections")
 _OF_RUN = ("inbox", "timers", "holds", "late_reports", "blob_refs", "deaths")
 _OF_HOLD = ("hold_notes", "hold_keys", "hold_links")
 
@@ -56,7 +56,7 @@ async def delete(conn: Conn, now: int, run: RunId, ended: bool) -> bool:
     if holds:
         await _close_holds(conn, now, Whose(key, run, found[3]), holds)
     records = (key << 32, key << 32 | 0xFFFF_FFFF)
-    await conn.run(_DELETE, *records, *records, *[key] * len(_OF_RUN), *[holds] * len(_OF_HOLD), key)
+    await conn.run(_DELETE, *records * len(_BY_KEY), *[key] * len(_OF_RUN), *[holds] * len(_OF_HOLD), key)
     return True
 
 

@@ -172,6 +172,7 @@ async def prune(
         await _rewrite(conn, key, horizon, replace)
     gone = (key << 32, (key << 32 | horizon) - 1)
     deleted = await conn.run("DELETE FROM @journal WHERE key BETWEEN ? AND ?", *gone)
+    await conn.run("DELETE FROM @projections WHERE key BETWEEN ? AND ?", *gone)
     await conn.run("UPDATE @runs SET horizon = ? WHERE key = ?", horizon, key)
     if blobs is not None:
         sql = "DELETE FROM @blob_refs WHERE run_key = ? AND digest <> ALL(?::bytea[])"

@@ -49,6 +49,7 @@ from holdfast.store.sql.postgres.holding import Holding
 from holdfast.store.sql.postgres.listen import SEEN, Listener, notify
 from holdfast.store.sql.postgres.opening import Found, prepare
 from holdfast.store.sql.postgres.pool import Pools, Work
+from holdfast.store.sql.postgres.projections import Projecting
 from holdfast.store.sql.postgres.replication import durability
 from holdfast.store.sql.postgres.scheduling import Scheduling
 from holdfast.store.sql.postgres.servers import Servers
@@ -67,7 +68,7 @@ from holdfast.types.status import RunStatus
 T = TypeVar("T")
 
 
-class PostgresStore(Holding, Gating, Scheduling, Fleet):
+class PostgresStore(Holding, Gating, Scheduling, Fleet, Projecting):
     """Reads and writes go through a pool, heartbeats and LISTEN through connections of their own."""
 
     capabilities = Capability.durable | Capability.shared | Capability.notifies

@@ -160,6 +160,7 @@ def prune(
         _rewrite(cur, key, horizon, replace)
     cur.execute("DELETE FROM journal WHERE key BETWEEN ? AND ?", (key << 32, (key << 32 | horizon) - 1))
     deleted = cur.connection.changes()
+    cur.execute("DELETE FROM projections WHERE key BETWEEN ? AND ?", (key << 32, (key << 32 | horizon) - 1))
     cur.execute("UPDATE runs SET horizon = ? WHERE key = ?", (horizon, key))
     if blobs is not None:
         _let_go(cur, key, frozenset(blobs))

@@ -172,7 +172,7 @@ def delete(cur: Cursor, now: int, run: RunId, ended: bool) -> bool:
     if found is None or (found[1] is not None and found[1] > now) or (ended and found[2] not in ENDED):
         return False
     key = found[0]
-    for table in ("journal", "events"):
+    for table in ("journal", "events", "projections"):
         cur.execute(f"DELETE FROM {table} WHERE key BETWEEN ? AND ?", (key << 32, key << 32 | 0xFFFF_FFFF))
     _delete_holds(cur, now, Whose(key, run, found[3]))
     for table in _OF_RUN:

@@ -45,6 +45,7 @@ from holdfast.store.sql.sqlite.fleet import Fleet
 from holdfast.store.sql.sqlite.gating import Gating
 from holdfast.store.sql.sqlite.holding import Holding
 from holdfast.store.sql.sqlite.migrate import prepare
+from holdfast.store.sql.sqlite.projections import Projecting
 from holdfast.store.sql.sqlite.reader import Readers
 from holdfast.store.sql.sqlite.scheduling import Scheduling
 from holdfast.store.sql.sqlite.settle import park, settle
@@ -65,7 +66,7 @@ T = TypeVar("T")
 IN_ROW = 1 << 20  # blobs up to this size live in the database (D-37)
 
 
-class SqliteStore(Holding, Gating, Scheduling, Fleet):
+class SqliteStore(Holding, Gating, Scheduling, Fleet, Projecting):
     """Writes go through one connection, heartbeats through another, reads through a few of their own."""
 
     capabilities = Capability.durable | Capability.shared | Capability.inline

@@ -105,7 +105,7 @@ def _middleware(settings: ApiSettings) -> list[Middleware]:
             allow_methods=["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
             allow_headers=[
                 "Authorization", "Content-Type", "Idempotency-Key", "If-Match", "If-None-Match",
-                "Last-Event-ID", "X-Request-Id",
+                "Last-Event-ID", "X-Request-Id", "MCP-Protocol-Version", "Mcp-Method", "Mcp-Name",
             ],
             expose_headers=["ETag", "Location", "Retry-After", "X-Request-Id", "Content-Disposition"],
             max_age=600,

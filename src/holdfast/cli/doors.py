@@ -14,6 +14,7 @@ from holdfast.api.auth.settings import SignIn, sign_in_from_environment
 from holdfast.api.live.hub import close_streams
 from holdfast.api.routes.all import THEMES
 from holdfast.app.house import Holdfast
+from holdfast.integrations.mcp.http import routes as mcp_routes
 
 
 class Door:
@@ -27,7 +28,8 @@ class Door:
         found = sign_in_from_environment() if sign_in is None else sign_in
         hosts = hosts_for(host, found.public_url or None, settings.hosts)
         self.auth = door.Door(house, found, most_form=settings.most_file)
-        self.app: ASGIApp = build(house, self.auth, msgspec.structs.replace(settings, hosts=hosts), THEMES)
+        named = msgspec.structs.replace(settings, hosts=hosts)
+        self.app: ASGIApp = build(house, self.auth, named, [*THEMES, mcp_routes])
 
     async def admit(self) -> None:
         """Raises SettingsError where it must not listen as it was told to."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable
+from importlib.util import find_spec
 from logging import WARNING, getLogger
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from holdfast.cli.opening import open_house, remember_source, shown_address
 from holdfast.cli.screen import note, say, to_json
 from holdfast.cli.working import LEASE, Terms, open_answering
 from holdfast.errors import SettingsError, StoreError
+from holdfast.integrations.mcp.asking import ask_people
 from holdfast.telemetry import log
 
 PORT = 8420
@@ -57,7 +59,8 @@ class Serve(msgspec.Struct, frozen=True, kw_only=True):
 async def serve(wanted: Serve) -> Exit:
     """Until SIGTERM or Ctrl-C. With `json`: one line on stdout that says where it listens, logs as JSON."""
     with start_logging("json" if wanted.json else "text"):
-        getLogger("uvicorn.error").setLevel(WARNING)  # that it starts and ends is ours to tell
+        for name in ("uvicorn.error", "mcp"):
+            getLogger(name).setLevel(WARNING)  # that it starts and ends is ours to tell
         return await _serve(wanted)
 
 
@@ -90,7 +93,9 @@ def _settings(wanted: Serve) -> ApiSettings:
 
 
 def _worker(house: Holdfast, flows: list[Flow], wanted: Serve, options: dict[str, Any]) -> Worker:
-    return Worker(*flows, on=house, lanes=wanted.lanes, concurrency=wanted.concurrency, **options)
+    # What agents ask by /mcp is a run too, which somebody has to carry.
+    asking = [ask_people] if find_spec("mcp") else []
+    return Worker(*flows, *asking, on=house, lanes=wanted.lanes, concurrency=wanted.concurrency, **options)
 
 
 class Server:

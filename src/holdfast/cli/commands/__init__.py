@@ -13,6 +13,7 @@ THEMES = (
     "starting",
     "running",
     "serving",
+    "mcp",
     "tokens",
     "top",
     "inbox",

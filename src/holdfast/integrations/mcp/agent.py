@@ -29,7 +29,9 @@ DECIDING: Final = frozenset({Right.resolve, Right.manage, Right.override, Right.
 """What no agent has here, whatever its credential gives elsewhere."""
 WORKING: Final = (Right.runs_write, Right.holds_write)
 """What an agent on this machine has: with what they imply, all that the tools ask for."""
+SOON: Final = 0.03
 LOOK_AGAIN: Final = 0.25
+"""Seconds between two looks: what happens at once is seen at once, the rest soon enough."""
 BEAT: Final = 3.0
 """Seconds between two signs of life while somebody waits."""
 
@@ -97,6 +99,7 @@ class Agent:
         service = await self.call.runs()
         clock = service.runtime.clock
         began = beat = clock.monotonic()
+        pace = SOON
         while True:
             found = await look()
             left = began + seconds - clock.monotonic()
@@ -105,4 +108,5 @@ class Agent:
             if clock.monotonic() - beat >= BEAT:
                 beat = clock.monotonic()
                 await progress(round(beat - began, 1), seconds, told)
-            await service.store.wait_change(min(LOOK_AGAIN, left))
+            await service.store.wait_change(min(pace, left))
+            pace = min(pace * 1.3, LOOK_AGAIN)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -29,6 +29,7 @@ from holdfast.integrations.mcp.shapes import (
 )
 from holdfast.integrations.mcp.showing import opening, shown
 from holdfast.integrations.mcp.tooling import Tools
+from holdfast.model.diagnostics import Problem, errors_in
 from holdfast.store.base import RunRow
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
 from holdfast.types.status import ENDED, HoldStatus
@@ -79,28 +80,35 @@ def _asked(given: Ask) -> dict[str, Any]:
     }
     if given.deadline is not None:
         manner |= {"timeout": given.deadline, "on_timeout": given.on_deadline}
-    trial = Flow("trial")
-    try:
-        trial.hold(
-            "ask", prompt=given.question, options=choices or None, form=given.form, **_declared(manner)
-        )
-        trial.program()
-    except (FlowInvalidError, ValueError, TypeError) as error:
-        raise InputError(
-            f"nobody can be asked this: {error}", hint="Mend the named argument, and ask again."
-        ) from error
+    _demand_askable(given, choices, manner)
     return {"question": given.question, "choices": choices or None, "form": given.form, "manner": manner}
+
+
+def _demand_askable(given: Ask, choices: list[Any], manner: dict[str, Any]) -> None:
+    """A flow that asks the same is valid, or says why not."""
+    trial = Flow("ask")
+    try:
+        # `flow.hold` takes no context: that is said when it is asked.
+        declared = {name: value for name, value in manner.items() if name != "context"}
+        trial.hold("ask", prompt=given.question, options=choices or None, form=given.form, **declared)
+        trial.program()
+    except FlowInvalidError as error:
+        found = cast("list[Problem]", error.facts.get("problems", []))
+        raise _not_askable("; ".join(each.message for each in errors_in(found)) or str(error)) from error
+    except (InputError, ValueError, TypeError) as error:
+        raise _not_askable(str(error)) from error
+
+
+def _not_askable(why: str) -> InputError:
+    return InputError(
+        f"nobody can be asked this: {why.rstrip('.')}.", hint="Mend that argument, and ask again."
+    )
 
 
 def _choice(choice: Any) -> dict[str, Any]:
     said: dict[str, Any] = msgspec.to_builtins(choice)
     said["label"] = choice.label or choice.id
     return said
-
-
-def _declared(manner: dict[str, Any]) -> dict[str, Any]:
-    """`flow.hold` takes no context: that is said when it is asked."""
-    return {name: value for name, value in manner.items() if name != "context"}
 
 
 async def _unopened(agent: Agent, row: RunRow, question: str) -> QuestionShown:

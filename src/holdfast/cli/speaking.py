@@ -1,0 +1,75 @@
+"""`mcp`: the protocol over stdin and stdout, on a store or carried to a server. Logs go to stderr."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from logging import WARNING, getLogger
+from urllib.parse import urlsplit
+
+from holdfast.api.auth.granted import Grant, checked
+from holdfast.app.worker import Worker
+from holdfast.cli.locating import load_flows
+from holdfast.cli.main import Exit
+from holdfast.cli.observing import start_logging
+from holdfast.cli.opening import open_house
+from holdfast.cli.working import LEASE
+from holdfast.errors import InputError, SettingsError
+from holdfast.integrations.mcp.agent import agent_here
+from holdfast.integrations.mcp.asking import ask_people
+from holdfast.types.ids import DEFAULT_TENANT
+
+
+async def speak(
+    specs: list[str], *, url: str | None, who: str, tenant: str | None, store: str | None
+) -> Exit:
+    if find_spec("mcp") is None:
+        raise SettingsError(
+            "`holdfast mcp` needs mcp, which is not installed.",
+            hint="Install the extra `mcp` (in a clone: pip install '.[mcp]').",
+        )
+    place = url or (None if store else os.environ.get("HOLDFAST_URL"))
+    with start_logging("text"):
+        quiet_libraries()
+        if place is not None:
+            if specs or store or tenant:
+                raise InputError(
+                    "with --url, flows, the store and the tenant are the server's.", hint="Leave them out."
+                )
+            return await _carry(place)
+        return await _here(specs, who, tenant or DEFAULT_TENANT, store)
+
+
+def quiet_libraries() -> None:
+    """That a request came and went is ours to tell."""
+    for name in ("mcp", "httpx2"):
+        getLogger(name).setLevel(WARNING)
+
+
+async def _carry(url: str) -> Exit:
+    token = os.environ.get("HOLDFAST_TOKEN")
+    if not token:
+        raise SettingsError(
+            "HOLDFAST_TOKEN has no token for the server.", hint="`holdfast tokens create` there makes one."
+        )
+    if urlsplit(url).scheme not in ("http", "https"):
+        raise InputError(
+            f"{url!r} is no address of a server.", hint="Write http://HOST:PORT or https://HOST."
+        )
+    from holdfast.integrations.mcp.bridge import carry
+
+    await carry(url, token)
+    return Exit.ok
+
+
+async def _here(specs: list[str], who: str, tenant: str, store: str | None) -> Exit:
+    checked(Grant(subject=who, tenant=tenant))
+    flows = [flow for spec in specs for flow in load_flows(spec)]
+    from holdfast.integrations.mcp.stdio import speak as begin
+
+    async with (
+        open_house(store, must_exist=False, lease=LEASE) as house,
+        Worker(*flows, ask_people, on=house),
+    ):
+        await begin(house, agent_here(who, tenant))
+    return Exit.ok

@@ -1,0 +1,145 @@
+"""The protocol over stdin and stdout, carried to a server's `/mcp`: its tools are the server's own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+import httpx2
+import msgspec
+from mcp.shared.inbound import (
+    MCP_METHOD_HEADER,
+    MCP_NAME_HEADER,
+    MCP_PROTOCOL_VERSION_HEADER,
+    NAME_BEARING_METHODS,
+    encode_header_value,
+)
+from mcp_types import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, PROTOCOL_VERSION_META_KEY
+
+LONGEST: Final = 16 << 20
+"""Bytes of a message."""
+SILENCE: Final = 60.0
+"""Seconds without a sign of life, after which a server is given up; it gives one every 15."""
+
+
+async def carry(url: str, token: str) -> None:
+    """Until stdin ends; what is under way then is let go."""
+    headers = {"Authorization": f"Bearer {token}", "Accept": "application/json, text/event-stream"}
+    timeout = httpx2.Timeout(SILENCE, connect=10)
+    async with httpx2.AsyncClient(headers=headers, timeout=timeout) as client:
+        bridge = Bridge(client, f"{url.rstrip('/')}/mcp", _print)
+        reader = await _stdin()
+        while line := await reader.readline():
+            if line.strip():
+                bridge.take(line)
+        bridge.close()
+
+
+class Bridge:
+    """Each message is a request of its own. What goes wrong with it is answered as an error of it."""
+
+    def __init__(self, client: httpx2.AsyncClient, place: str, write: Callable[[bytes], None]) -> None:
+        self.client = client
+        self.place = place
+        self.write = write
+        self.version: str | None = None
+        self._under_way: dict[Any, asyncio.Task[None]] = {}
+
+    def take(self, line: bytes) -> None:
+        try:
+            message = msgspec.json.decode(line, type=dict[str, Any])
+        except msgspec.DecodeError as error:
+            self._complain(None, PARSE_ERROR, f"This is no message: {error}.")
+            return
+        number = message.get("id")
+        if message.get("method") == "notifications/cancelled":
+            self._cancel(message)
+            return
+        key = number if isinstance(number, (str, int)) else object()
+        task = self._under_way[key] = asyncio.ensure_future(self._send(message, line))
+        task.add_done_callback(lambda _task: self._under_way.pop(key, None))
+
+    def close(self) -> None:
+        for task in list(self._under_way.values()):
+            task.cancel()
+
+    def _cancel(self, message: dict[str, Any]) -> None:
+        params: dict[str, Any] = message.get("params") or {}
+        task = self._under_way.get(params.get("requestId"))
+        if task is not None:
+            task.cancel()  # which closes its stream: that is how a server hears of it
+
+    async def _send(self, message: dict[str, Any], line: bytes) -> None:
+        number = message.get("id")
+        try:
+            headers = {"Content-Type": "application/json", **self._headers(message)}
+            async with self.client.stream("POST", self.place, content=line, headers=headers) as answer:
+                await self._answered(message, answer)
+        except httpx2.HTTPError as error:
+            self._complain(number, INTERNAL_ERROR, f"{self.place} does not answer: {error or type(error)}.")
+
+    def _headers(self, message: dict[str, Any]) -> dict[str, str]:
+        """What the protocol wants a request over HTTP to say beside its body."""
+        params: dict[str, Any] = message.get("params") or {}
+        meta: dict[str, Any] = params.get("_meta") or {}
+        method, modern = str(message.get("method", "")), meta.get(PROTOCOL_VERSION_META_KEY)
+        version = modern or (None if method == "initialize" else self.version)
+        found = {} if version is None else {MCP_PROTOCOL_VERSION_HEADER: str(version)}
+        if modern is None:
+            return found
+        found[MCP_METHOD_HEADER] = method
+        named = params.get(NAME_BEARING_METHODS.get(method, ""))
+        return found if named is None else {**found, MCP_NAME_HEADER: encode_header_value(str(named))}
+
+    async def _answered(self, message: dict[str, Any], answer: httpx2.Response) -> None:
+        kind = answer.headers.get("content-type", "").partition(";")[0]
+        if kind == "text/event-stream":
+            async for line in answer.aiter_lines():
+                if line.startswith("data:") and line[5:].strip():
+                    self._pass_on(message, line[5:].strip().encode())
+            return
+        body = await answer.aread()
+        if kind == "application/json" and body:
+            self._pass_on(message, body)
+        elif answer.status_code >= 400:
+            self._complain(message.get("id"), INVALID_REQUEST, _problem(body, answer.status_code))
+
+    def _pass_on(self, message: dict[str, Any], body: bytes) -> None:
+        said = msgspec.json.decode(body, type=dict[str, Any])
+        if message.get("method") == "initialize":
+            result: dict[str, Any] = said.get("result") or {}
+            self.version = result.get("protocolVersion", self.version)
+        if "method" not in said and said.get("id") is None:
+            said["id"] = message.get("id")
+        self.write(msgspec.json.encode(said))
+
+    def _complain(self, number: Any, code: int, why: str) -> None:
+        if number is not None or code == PARSE_ERROR:
+            said = {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": why}}
+            self.write(msgspec.json.encode(said))
+
+
+def _problem(body: bytes, status: int) -> str:
+    try:
+        said = msgspec.json.decode(body, type=dict[str, Any])
+    except msgspec.DecodeError:
+        return f"The server answered {status}."
+    words = [str(said[name]) for name in ("detail", "hint") if said.get(name)]
+    return " ".join(words) or f"The server answered {status}."
+
+
+def _print(line: bytes) -> None:
+    sys.stdout.buffer.write(line + b"\n")
+    sys.stdout.buffer.flush()
+
+
+async def _stdin() -> asyncio.StreamReader:
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=LONGEST)
+    # A copy: the transport closes what it was given.
+    pipe = os.fdopen(os.dup(sys.stdin.fileno()), "rb", 0)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
+    return reader

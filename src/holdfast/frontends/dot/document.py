@@ -13,7 +13,7 @@ import msgspec
 from holdfast.frontends.dot.values import Value, as_flag, as_integer, as_microseconds, as_text
 
 
-class Place(msgspec.Struct, frozen=True):
+class Place(msgspec.Struct, frozen=True, gc=False):
     """In the source, both counted from 1; 0 where there is none."""
 
     line: int = 0

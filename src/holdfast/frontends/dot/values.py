@@ -8,7 +8,7 @@ from typing import TypeAlias
 import msgspec
 
 
-class Duration(msgspec.Struct, frozen=True):
+class Duration(msgspec.Struct, frozen=True, gc=False):
     """As it was written, such as `900s`, and in microseconds."""
 
     text: str
@@ -21,7 +21,7 @@ class Duration(msgspec.Struct, frozen=True):
 Value: TypeAlias = str | int | float | bool | Duration
 
 UNITS = {"ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
-_DURATION = re.compile(r"(-?\d+)(ms|s|m|h|d)")
+_DURATION = re.compile(r"(-?[0-9]+)(ms|s|m|h|d)")
 
 
 def duration_of(text: str) -> Duration | None:

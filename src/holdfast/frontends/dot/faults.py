@@ -1,0 +1,89 @@
+"""What is wrong with a text, gathered while it is read, and where in it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Final
+
+from holdfast.errors import PipelineSyntaxError
+from holdfast.frontends.dot.diagnostics import Diagnostic, Severity
+from holdfast.frontends.dot.document import NOWHERE, Place
+
+SYNTAX: Final = "syntax"
+LENIENT: Final = "syntax_lenient"
+MOST_ERRORS: Final = 20
+
+
+class TooManyError(Exception):
+    """More would not help: whoever reads stops here."""
+
+
+class Faults:
+    """One error a line, since the rest of a broken line says nothing new, and at most twenty in all."""
+
+    def __init__(self, source: str, path: str, *, strict: bool) -> None:
+        self._lines = _lines_of(source)
+        self._path = path
+        self._strict = strict
+        self._broken: set[int] = set()
+        self.found: list[Diagnostic] = []
+
+    def place(self, offset: int) -> Place:
+        line = bisect_right(self._lines, offset)
+        return Place(line, offset - self._lines[line - 1] + 1)
+
+    def line(self, offset: int) -> int:
+        return bisect_right(self._lines, offset)
+
+    def error(self, message: str, offset: int, *, fix: str = "") -> None:
+        place = self.place(offset)
+        if place.line in self._broken:
+            return
+        self._broken.add(place.line)
+        self._add(SYNTAX, Severity.error, message, place, fix)
+        if len(self._broken) >= MOST_ERRORS:
+            raise TooManyError
+
+    def lenient(self, message: str, at: int | Place, *, fix: str) -> None:
+        """What the grammar does not allow and cannot be misunderstood."""
+        place = self.place(at) if isinstance(at, int) else at
+        if not self._strict:
+            self._add(LENIENT, Severity.warning, message, place, fix)
+            return
+        self._add(LENIENT, Severity.error, message, place, fix)
+        if len(self.found) >= MOST_ERRORS:
+            raise TooManyError
+
+    def raise_if_any(self) -> None:
+        if any(one.severity is Severity.error for one in self.found):
+            raise refusal(sorted(self.found, key=lambda one: (one.place.line, one.place.column)))
+
+    def _add(self, rule: str, severity: Severity, message: str, place: Place, fix: str) -> None:
+        found = Diagnostic(
+            rule=rule, severity=severity, message=message, fix=fix, place=place, path=self._path
+        )
+        self.found.append(found)
+
+
+def refusal(found: Sequence[Diagnostic]) -> PipelineSyntaxError:
+    """Lists the errors among what was found."""
+    errors = [str(one) for one in found if one.severity is Severity.error]
+    more = ["Only the first of its faults are listed."] if len(errors) >= MOST_ERRORS else []
+    return PipelineSyntaxError("\n".join(errors + more), diagnostics=tuple(found))
+
+
+def refused(message: str, path: str, *, fix: str, place: Place = NOWHERE) -> PipelineSyntaxError:
+    """For a text that cannot be read at all."""
+    one = Diagnostic(rule=SYNTAX, severity=Severity.error, message=message, fix=fix, path=path, place=place)
+    return refusal([one])
+
+
+def _lines_of(source: str) -> list[int]:
+    """Where each line begins."""
+    starts = [0]
+    at = source.find("\n")
+    while at >= 0:
+        starts.append(at + 1)
+        at = source.find("\n", at + 1)
+    return starts

@@ -1,0 +1,313 @@
+"""Reads a pipeline. Lenient, with a warning at each leniency; `strict` takes the grammar at its word."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Final
+
+import msgspec
+
+from holdfast.frontends.dot.diagnostics import Diagnostic
+from holdfast.frontends.dot.document import Link, Pipeline, Place
+from holdfast.frontends.dot.faults import Faults, TooManyError
+from holdfast.frontends.dot.header import NAMES, Header
+from holdfast.frontends.dot.lex import ARROW, BAD, END, NUMBER, STRING, UNDIRECTED, WORD, tokens_of
+from holdfast.frontends.dot.reader import SkipError
+from holdfast.frontends.dot.scalars import id_of
+from holdfast.frontends.dot.scopes import Block, Chain, Draft, Scope
+from holdfast.frontends.dot.source import text_of
+from holdfast.frontends.dot.values import as_text
+
+DEEPEST: Final = 100
+"""Subgraphs inside subgraphs."""
+MOST_DEFAULTS: Final = 100
+"""Attributes that one stage may have of `node [...]`, or one link of `edge [...]`."""
+MOST_EXPANDED: Final = 100_000
+"""Links that groups in edge statements may come to."""
+
+_OF_GRAPHS: Final = frozenset(
+    {
+        "goal",
+        "model_stylesheet",
+        "default_max_retries",
+        "default_max_retry",
+        "retry_target",
+        "fallback_retry_target",
+        "default_fidelity",
+    }
+)
+
+
+class Parsed(msgspec.Struct, frozen=True):
+    pipeline: Pipeline
+    diagnostics: tuple[Diagnostic, ...]
+    """Warnings, in the order of the text."""
+
+
+def parse(source: str | bytes, *, path: str = "", strict: bool = False) -> Parsed:
+    """Raises `PipelineSyntaxError` with every fault that was found."""
+    text = text_of(source, path)
+    faults = Faults(text, path, strict=strict)
+    try:
+        pipeline = _Reader(text, path, faults).pipeline()
+    except TooManyError:
+        faults.raise_if_any()
+        raise
+    faults.raise_if_any()
+    found = sorted(faults.found, key=lambda one: (one.place.line, one.place.column))
+    return Parsed(pipeline, tuple(found))
+
+
+class _Reader(Header):
+    """Statement by statement. Subgraphs are a list of open scopes, so depth costs no recursion."""
+
+    def __init__(self, source: str, path: str, faults: Faults) -> None:
+        super().__init__(tokens_of(source, faults), faults, path)
+        self._source = source
+        self._scope = Scope(None, 0)
+        self._graph = Block()
+        self._drafts: dict[str, Draft] = {}
+        self._links: list[Link] = []
+        self._expanded = 0
+        self._ids: dict[str, str] = {}
+
+    def pipeline(self) -> Pipeline:
+        try:
+            name, self._scope.start = self.header()
+            self._statements()
+            self.nothing_more()
+        except SkipError:
+            name = ""
+        return Pipeline(
+            name=name,
+            attrs=self._graph.attrs,
+            places=self._graph.places,
+            stages={name: draft.stage(name) for name, draft in self._drafts.items()},
+            links=tuple(self._links),
+            source=self._source,
+            path=self.path,
+        )
+
+    def _statements(self) -> None:
+        while True:
+            try:
+                if self._statement():
+                    return
+            except SkipError:
+                self.recover()
+
+    def _statement(self) -> bool:
+        """True at the end of the pipeline."""
+        kind = self.kinds[self.at]
+        if kind in NAMES and self.kinds[self.at + 1] == "=":
+            self._assign()
+        elif kind == WORD:
+            self._worded()
+        elif kind == ";":
+            self.at += 1
+        elif kind == "}":
+            return self._close()
+        elif kind == "{":
+            self.faults.lenient(
+                "a group without the word", self.starts[self.at], fix="write subgraph { ... }"
+            )
+            self._open(None)
+        elif kind in NAMES:
+            self._named()
+        elif kind == END:
+            self._unclosed()
+            return True
+        else:
+            self.fail(f"no statement begins with {self.texts[self.at]}", self.starts[self.at], "remove it")
+        return False
+
+    def _unclosed(self) -> None:
+        if self.is_cut():
+            return
+        message = "this { has no end" if self._scope.parent is None else "this subgraph has no end"
+        self.faults.error(message, self._scope.start, fix="close it with }")
+
+    def _worded(self) -> None:
+        following = self.kinds[self.at + 1]
+        word = self.texts[self.at].lower()
+        if word in ("graph", "node", "edge") and following == "[":
+            self._defaults(word)
+        elif word == "subgraph" and following not in (ARROW, "[", ";", "}", END):
+            self._open(None)
+        elif word in ("digraph", "graph", "strict") and following in (WORD, STRING, "{"):
+            self.fail("a graph inside the pipeline", self.starts[self.at], "write subgraph, or a second file")
+        else:
+            self._named()
+
+    def _assign(self) -> None:
+        """`key = value` of the graph, or of the subgraph that is open."""
+        start = self.starts[self.at]
+        if "." in self.texts[self.at]:
+            fix = "write graph [key=value]"
+            self.faults.lenient(f"the dotted {self.texts[self.at]} outside of brackets", start, fix=fix)
+        block = Block()
+        self.attribute(block)
+        self._set_graph(block, start)
+
+    def _set_graph(self, block: Block, start: int) -> None:
+        if self._scope.parent is None:
+            self._graph.update(block)
+            return
+        if "label" in block.attrs:
+            self._scope.label = as_text(block.attrs["label"])
+        for key in sorted(_OF_GRAPHS & block.attrs.keys()):
+            fix = "write it outside of the subgraph"
+            self.faults.lenient(f"{key} means nothing in a subgraph and was left out", start, fix=fix)
+
+    def _defaults(self, word: str) -> None:
+        start = self.starts[self.at]
+        self._small(word)
+        self.at += 1
+        block = self.attributes(of_stage=word == "node")
+        if word == "graph":
+            self._set_graph(block, start)
+        elif word == "node":
+            self._scope.default_nodes(block)
+        else:
+            self._scope.default_edges(block)
+        if max(len(self._scope.nodes.attrs), len(self._scope.edges.attrs)) > MOST_DEFAULTS:
+            self.faults.error(f"more than {MOST_DEFAULTS} defaults", start, fix="give them to the stages")
+            raise TooManyError
+
+    def _small(self, word: str) -> None:
+        if self.texts[self.at] != word:
+            self.faults.lenient(f"{word} is written small", self.starts[self.at], fix=f"write {word}")
+
+    def _named(self) -> None:
+        """A stage, or the first of an edge."""
+        start = self.starts[self.at]
+        name = self._id()
+        following = self.kinds[self.at]
+        if following == ARROW:
+            chain = Chain(start)
+            chain.groups.append([self._mention(name, start)])
+            self._follow(chain)
+        elif following == "[":
+            self._declare(name, start, self.attributes(of_stage=True))
+        elif following == UNDIRECTED:
+            self.fail("edges of a pipeline are directed", self.starts[self.at], "write -> for --")
+        else:
+            self._bare(name, start, following)
+
+    def _bare(self, name: str, start: int, following: str) -> None:
+        if following == ",":
+            self.fail("a comma between stages", self.starts[self.at], "write a statement for each")
+        if self._scope.chain is not None:
+            self._mention(name, start)
+        else:
+            self._declare(name, start, Block())
+
+    def _id(self) -> str:
+        """The id here, with what it may have of a port. Each way to write it is told of once."""
+        kind, text, start = self.kinds[self.at], self.texts[self.at], self.starts[self.at]
+        if kind not in NAMES:
+            self.fail("an id is missing here", start, "name a stage")
+        if kind == BAD:
+            raise SkipError
+        name = self._ids.get(text)
+        if name is None:
+            name = self._ids[text] = id_of(kind, text, start, self.faults, self.fail)
+        self.at += 1
+        if self.kinds[self.at] == ":":
+            self._port(name)
+        return name
+
+    def _port(self, name: str) -> None:
+        self.faults.lenient(
+            f"the port of {name} was left out", self.starts[self.at], fix=f"write {name} alone"
+        )
+        while self.kinds[self.at] == ":" and self.kinds[self.at + 1] in NAMES:
+            self.at += 2
+
+    def _declare(self, name: str, start: int, block: Block) -> None:
+        place = self.faults.place(start)
+        draft = self._drafts.get(name)
+        if draft is None:
+            draft = self._drafts[name] = Draft(self._scope, place)
+        draft.declare(self._scope, block, place)
+        self._scope.members.append(name)
+
+    def _mention(self, name: str, start: int) -> str:
+        if name not in self._drafts:
+            self._drafts[name] = Draft(self._scope, self.faults.place(start))
+        self._scope.members.append(name)
+        return name
+
+    def _follow(self, chain: Chain) -> None:
+        """At an arrow, as long as there are more; a group among them is read first."""
+        while self.kinds[self.at] == ARROW:
+            self.at += 1
+            if self.kinds[self.at] == "{" or (self.said("subgraph") and self.kinds[self.at + 1] in _OPENS):
+                self._open(chain)
+                return
+            start = self.starts[self.at]
+            chain.groups.append([self._mention(self._id(), start)])
+        self._link(chain)
+
+    def _open(self, chain: Chain | None) -> None:
+        """At `subgraph` or its brace."""
+        start = self.starts[self.at]
+        if self.kinds[self.at] == WORD:
+            self._small("subgraph")
+            self.at += 1
+            if self.kinds[self.at] in NAMES:
+                self.at += 1
+        if self.kinds[self.at] != "{":
+            self.fail("the subgraph's { is missing", self.starts[self.at], "write subgraph NAME { ... }")
+        if chain is not None:
+            self.faults.lenient("a group in an edge", start, fix="write an edge for each of its stages")
+        if self._scope.depth >= DEEPEST:
+            self.faults.error(f"subgraphs are more than {DEEPEST} deep", start, fix="nest them less")
+            raise TooManyError
+        self._scope = Scope(self._scope, self.starts[self.at], chain)
+        self.at += 1
+
+    def _close(self) -> bool:
+        closed = self._scope
+        self.at += 1
+        if closed.parent is None:
+            return True
+        self._scope = closed.parent
+        members = list(dict.fromkeys(closed.members))
+        self._scope.members.extend(members)
+        chain = closed.chain
+        if chain is None and self.kinds[self.at] == ARROW:
+            self.faults.lenient(
+                "a group in an edge", closed.start, fix="write an edge for each of its stages"
+            )
+            chain = Chain(closed.start)
+        if chain is not None:
+            chain.groups.append(members)
+            self._follow(chain)
+        return False
+
+    def _link(self, chain: Chain) -> None:
+        block = self.attributes(of_stage=False) if self.kinds[self.at] == "[" else Block()
+        if self.kinds[self.at] in (UNDIRECTED, ","):
+            self.fail("an edge goes on with ->", self.starts[self.at], "write -> or a new statement")
+        block = self._scope.edges.under(block)
+        place = self.faults.place(chain.start)
+        for sources, targets in pairwise(chain.groups):
+            self._count(sources, targets, chain.start)
+            self._links += [_link(source, target, block, place) for source in sources for target in targets]
+
+    def _count(self, sources: list[str], targets: list[str], start: int) -> None:
+        links = len(sources) * len(targets)
+        self._expanded += links if links != 1 else 0
+        if self._expanded > MOST_EXPANDED:
+            self.faults.error(
+                f"groups come to more than {MOST_EXPANDED:,} edges", start, fix="write them out"
+            )
+            raise TooManyError
+
+
+_OPENS: Final = frozenset({"{", WORD, STRING, NUMBER})
+
+
+def _link(source: str, target: str, block: Block, place: Place) -> Link:
+    return Link(source=source, target=target, attrs=block.attrs, places=block.places, place=place)

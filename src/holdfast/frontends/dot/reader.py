@@ -1,0 +1,38 @@
+"""A place in a list of tokens: how reading fails there, and where it goes on."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from holdfast.frontends.dot.faults import Faults
+from holdfast.frontends.dot.lex import BAD, END, Tokens
+
+
+class SkipError(Exception):
+    """The statement here is lost; its fault has been told."""
+
+
+class Reader:
+    def __init__(self, tokens: Tokens, faults: Faults) -> None:
+        self.kinds = tokens.kinds
+        self.texts = tokens.texts
+        self.starts = tokens.starts
+        self.faults = faults
+        self.at: int = 0
+
+    def is_cut(self) -> bool:
+        """The text ends in a string or comment without an end: what else is open there is no fault."""
+        return len(self.kinds) > 1 and self.kinds[-2] == BAD
+
+    def fail(self, message: str, start: int, fix: str) -> NoReturn:
+        self.faults.error(message, start, fix=fix)
+        raise SkipError
+
+    def recover(self) -> None:
+        """To what may be the next statement. Braces are never passed, so that subgraphs stay matched."""
+        line = self.faults.line(self.starts[self.at])
+        while self.kinds[self.at] not in ("{", "}", END):
+            kind = self.kinds[self.at]
+            self.at += 1
+            if kind in (";", "]") or self.faults.line(self.starts[self.at]) > line:
+                return

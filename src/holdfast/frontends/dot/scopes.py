@@ -1,0 +1,149 @@
+"""What a text has said so far: the subgraphs that are open, and the stages with what each takes from them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from holdfast.frontends.dot.document import Place, Stage
+from holdfast.frontends.dot.values import Value, as_text
+
+_APART: Final = re.compile(r"[,\s]+")
+_NO_CLASS: Final = re.compile(r"[^a-z0-9-]+")
+
+
+class Block:
+    """Attributes as they were written. What several share is never changed."""
+
+    __slots__ = ("attrs", "places")
+
+    def __init__(self, attrs: dict[str, Value] | None = None, places: dict[str, Place] | None = None) -> None:
+        self.attrs = {} if attrs is None else attrs
+        self.places = {} if places is None else places
+
+    def under(self, other: Block) -> Block:
+        """Both; the other wins."""
+        if not other.attrs:
+            return self
+        if not self.attrs:
+            return other
+        return Block({**self.attrs, **other.attrs}, {**self.places, **other.places})
+
+    def update(self, other: Block) -> None:
+        self.attrs.update(other.attrs)
+        self.places.update(other.places)
+
+
+NOTHING: Final = Block()
+
+
+class Chain:
+    """An edge statement that waits for the end of a subgraph in it: its stages so far, group by group."""
+
+    __slots__ = ("groups", "start")
+
+    def __init__(self, start: int) -> None:
+        self.start = start
+        self.groups: list[list[str]] = []
+
+
+class Scope:
+    """The graph or a subgraph: the defaults in force in it, inherited and its own."""
+
+    def __init__(self, parent: Scope | None, start: int, chain: Chain | None = None) -> None:
+        self.parent = parent
+        self.start = start
+        """Where its brace stands."""
+        self.chain = chain
+        self.depth: int = 0 if parent is None else parent.depth + 1
+        self.nodes: Block = NOTHING if parent is None else parent.nodes
+        self.edges: Block = NOTHING if parent is None else parent.edges
+        self.own_nodes = NOTHING
+        self.label = ""
+        self.members: list[str] = []
+        self._classes: tuple[str, ...] | None = None
+
+    def default_nodes(self, block: Block) -> None:
+        self.nodes = self.nodes.under(block)
+        self.own_nodes = self.own_nodes.under(block)
+
+    def default_edges(self, block: Block) -> None:
+        self.edges = self.edges.under(block)
+
+    def classes(self) -> tuple[str, ...]:
+        """Of the labels of this subgraph and those around it, outermost first. Asked for when all is read."""
+        if self._classes is None:
+            outer = () if self.parent is None else self.parent.classes()
+            derived = class_of(self.label)
+            self._classes = (*outer, derived) if derived and derived not in outer else outer
+        return self._classes
+
+
+class Draft:
+    """A stage while the text is read.
+
+    It takes the defaults in force at its first statement; one that only edges name, those at the first edge.
+    Named again in a subgraph, it joins that and takes from its own defaults what it has not.
+    """
+
+    __slots__ = ("base", "declared", "own", "place", "scopes")
+
+    def __init__(self, scope: Scope, place: Place) -> None:
+        self.base = scope.nodes
+        self.own = NOTHING
+        self.scopes = [scope]
+        self.place = place
+        self.declared = False
+
+    def declare(self, scope: Scope, block: Block, place: Place) -> None:
+        if not self.declared:
+            self.declared = True
+            self.base = scope.nodes
+            self.scopes = [scope]
+            self.place = place
+        elif scope is not self.scopes[-1]:
+            self._join(scope)
+        if self.own is NOTHING:
+            self.own = block
+        else:
+            self.own.update(block)
+
+    def _join(self, scope: Scope) -> None:
+        if len(self.scopes) == 1:
+            self.base = Block(dict(self.base.attrs), dict(self.base.places))
+        self.scopes.append(scope)
+        for key, value in scope.own_nodes.attrs.items():
+            if key not in self.base.attrs:
+                self.base.attrs[key] = value
+                self.base.places[key] = scope.own_nodes.places[key]
+
+    def stage(self, name: str) -> Stage:
+        block = self.base.under(self.own)
+        derived = self.scopes[0].classes()
+        if len(self.scopes) > 1:
+            derived = _once(one for scope in self.scopes for one in scope.classes())
+        given = classes_in(block.attrs["class"]) if "class" in block.attrs else ()
+        return Stage(
+            id=name,
+            attrs=block.attrs,
+            places=block.places,
+            classes=_once((*given, *derived)) if given else derived,
+            derived=derived,
+            explicit=frozenset(self.own.attrs),
+            declared=self.declared,
+            place=self.place,
+        )
+
+
+def class_of(label: str) -> str:
+    """`Loop A` is `loop-a`; a label without a letter or digit of ASCII gives no class."""
+    return _NO_CLASS.sub("", re.sub(r"\s", "-", label.strip().lower()))
+
+
+def classes_in(value: Value) -> tuple[str, ...]:
+    return tuple(filter(None, _APART.split(as_text(value))))
+
+
+def _once(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))

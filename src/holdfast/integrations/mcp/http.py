@@ -72,7 +72,9 @@ class Spoken(Response):
             make_server(lambda _ctx: self.agent), stateless=True, max_request_body_size=len(self.given) + 1
         )
         async with manager.run():
-            await manager.handle_request(scope, _replayed(self.given, receive), self._dressing(send))
+            await manager.handle_request(
+                _trimmed(scope), _replayed(self.given, receive), self._dressing(send)
+            )
 
     def _dressing(self, send: Send) -> Send:
         """With the headers that every answer has; what is written is small, or a stream."""
@@ -85,6 +87,11 @@ class Spoken(Response):
             await send(message)
 
         return dressed
+
+
+def _trimmed(scope: Scope) -> Scope:
+    """Blanks around a header's value are no part of it; the HTTP parser leaves those behind it."""
+    return {**scope, "headers": [(name, value.strip()) for name, value in scope["headers"]]}
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:

@@ -15,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 
 from holdfast._version import __version__
 from holdfast.errors import HoldfastError, NotFoundError
-from holdfast.integrations.mcp import questions, resources, running
+from holdfast.integrations.mcp import prompts, questions, resources, running
 from holdfast.integrations.mcp.agent import LOOK_AGAIN, Agent
 from holdfast.integrations.mcp.tooling import Tool, schema_of
 from holdfast.telemetry import log
@@ -34,9 +34,20 @@ Context = ServerRequestContext[Any, Any]
 Who = Callable[[Context], Agent]
 
 
+class _Server(Server[Any]):
+    def get_capabilities(self, *given: Any, **named: Any) -> types.ServerCapabilities:
+        """The library promises that lists change wherever subscriptions are served; ours do not, and nobody
+        is told of new runs by a list."""
+        found = super().get_capabilities(*given, **named)
+        for each in (found.tools, found.prompts, found.resources):
+            if each is not None:
+                each.list_changed = None
+        return found
+
+
 def make_server(who: Who) -> Server[Any]:
     """`who`: whose request it is."""
-    return Server(
+    return _Server(
         "holdfast",
         version=__version__,
         title="Holdfast",
@@ -46,6 +57,8 @@ def make_server(who: Who) -> Server[Any]:
         on_list_resources=lambda ctx, params: _list_resources(who(ctx), params),
         on_list_resource_templates=lambda ctx, params: _list_templates(who(ctx)),
         on_read_resource=lambda ctx, params: _read_resource(who(ctx), params.uri),
+        on_list_prompts=lambda ctx, params: prompts.listed(),
+        on_get_prompt=lambda ctx, params: prompts.got(params),
         on_subscriptions_listen=lambda ctx, params: _listen(who(ctx), ctx, params),
     )
 

@@ -36,8 +36,8 @@ class Faults:
     def line(self, offset: int) -> int:
         return bisect_right(self._lines, offset)
 
-    def error(self, message: str, offset: int, *, fix: str = "") -> None:
-        place = self.place(offset)
+    def error(self, message: str, at: int | Place, *, fix: str) -> None:
+        place = self.place(at) if isinstance(at, int) else at
         if place.line in self._broken:
             return
         self._broken.add(place.line)

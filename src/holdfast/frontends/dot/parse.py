@@ -8,20 +8,16 @@ from typing import Final
 import msgspec
 
 from holdfast.frontends.dot.diagnostics import Diagnostic
-from holdfast.frontends.dot.document import Link, Pipeline, Place
+from holdfast.frontends.dot.document import Link, Pipeline, Place, Stage
 from holdfast.frontends.dot.faults import Faults, TooManyError
 from holdfast.frontends.dot.header import NAMES, Header
 from holdfast.frontends.dot.lex import ARROW, BAD, END, NUMBER, STRING, UNDIRECTED, WORD, tokens_of
 from holdfast.frontends.dot.reader import SkipError
 from holdfast.frontends.dot.scalars import id_of
-from holdfast.frontends.dot.scopes import Block, Chain, Draft, Scope
+from holdfast.frontends.dot.scopes import DEEPEST, MOST_DEFAULTS, Block, Chain, Draft, Scope
 from holdfast.frontends.dot.source import text_of
 from holdfast.frontends.dot.values import as_text
 
-DEEPEST: Final = 100
-"""Subgraphs inside subgraphs."""
-MOST_DEFAULTS: Final = 100
-"""Attributes that one stage may have of `node [...]`, or one link of `edge [...]`."""
 MOST_EXPANDED: Final = 100_000
 """Links that groups in edge statements may come to."""
 
@@ -82,11 +78,18 @@ class _Reader(Header):
             name=name,
             attrs=self._graph.attrs,
             places=self._graph.places,
-            stages={name: draft.stage(name) for name, draft in self._drafts.items()},
+            stages={name: self._stage(name, draft) for name, draft in self._drafts.items()},
             links=tuple(self._links),
             source=self._source,
             path=self.path,
         )
+
+    def _stage(self, name: str, draft: Draft) -> Stage:
+        found = draft.stage(name)
+        if len(draft.base.attrs) > MOST_DEFAULTS or len(found.derived) > DEEPEST:
+            message = f"{name} is in more subgraphs, or has more defaults, than it can be"
+            self.faults.error(message, found.place, fix="name it in fewer")
+        return found
 
     def _statements(self) -> None:
         while True:

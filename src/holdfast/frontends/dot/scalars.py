@@ -14,7 +14,8 @@ from holdfast.frontends.dot.values import Value, duration_of
 IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*")
 RESERVED: Final = frozenset({"strict", "graph", "digraph", "subgraph", "node", "edge"})
-LONGEST_NUMBER: Final = 40
+LONGEST_NUMBER: Final = 400
+"""Characters: every number of the machine fits."""
 LONGEST_ID: Final = 200
 
 _INTEGER = re.compile(r"-?[0-9]+")

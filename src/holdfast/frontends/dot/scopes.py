@@ -9,6 +9,11 @@ from typing import Final
 from holdfast.frontends.dot.document import Place, Stage
 from holdfast.frontends.dot.values import Value, as_text
 
+MOST_DEFAULTS: Final = 100
+"""Attributes that one stage may have of `node [...]`, or one link of `edge [...]`."""
+DEEPEST: Final = 100
+"""Subgraphs inside subgraphs, and classes that a stage may have of them."""
+
 _APART: Final = re.compile(r"[,\s]+")
 _NO_CLASS: Final = re.compile(r"[^a-z0-9-]+")
 

@@ -1,0 +1,64 @@
+"""The files that a pipeline names: prompts, stylesheets, other pipelines. Read here, and nowhere else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+LARGEST: Final = 4 * 1024 * 1024
+
+
+class FileRefusedError(Exception):
+    """Becomes a diagnostic: its message and its fix."""
+
+    def __init__(self, message: str, fix: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.fix = fix
+
+
+class FileAccess(msgspec.Struct, frozen=True, kw_only=True):
+    """`base` is where a name is looked for. `confined`: nothing outside of `base` is read, also not by links
+    of the file system; for documents that somebody else handed in."""
+
+    base: Path
+    confined: bool = True
+
+    def find(self, name: str, beside: Path | None = None) -> Path:
+        """The file of that name, seen from the folder `beside`. Raises FileRefusedError."""
+        try:
+            found = ((beside or self.base) / name).resolve()
+            inside = found.is_relative_to(self.base.resolve())
+            if self.confined and not inside:
+                raise FileRefusedError(
+                    f"{name} lies outside of the pipeline's folder", fix="copy it into the folder"
+                )
+            if not found.exists():
+                raise FileRefusedError(f"{name} is not there", fix="names are seen from the file's folder")
+            if not found.is_file():
+                raise FileRefusedError(f"{name} is no file", fix="name a file of text")
+        except (OSError, ValueError, RuntimeError) as error:
+            raise FileRefusedError(f"{name[:80]!r} cannot be a file: {error}") from None
+        return found
+
+    def read(self, path: Path, name: str) -> str:
+        """Raises FileRefusedError."""
+        try:
+            if path.stat().st_size > LARGEST:
+                raise FileRefusedError(
+                    f"{name} is larger than {LARGEST // 1024 // 1024} MB", fix="split or shorten it"
+                )
+            return path.read_bytes().decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise FileRefusedError(f"{name} is no UTF-8 text", fix="save it as UTF-8") from None
+        except OSError as error:
+            raise FileRefusedError(f"{name} cannot be read: {error.strerror}") from None
+
+
+def access_of(path: str) -> FileAccess | None:
+    """For a pipeline that its owner runs from a file: it may name files anywhere. None without a file."""
+    if not path or path == "-":
+        return None
+    return FileAccess(base=Path(path).absolute().parent, confined=False)

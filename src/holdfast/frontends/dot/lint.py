@@ -1,0 +1,86 @@
+"""Whether a pipeline can run, and what in it is odd: every rule is asked, every answer is told."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final, Protocol
+
+from holdfast.errors import PipelineInvalidError
+from holdfast.frontends.dot.advice import ADVICE
+from holdfast.frontends.dot.checking import BEGINNING, View
+from holdfast.frontends.dot.diagnostics import Diagnostic, Severity
+from holdfast.frontends.dot.document import Pipeline
+from holdfast.frontends.dot.kinds import BUILT_IN
+from holdfast.frontends.dot.rules import RULES
+
+_SHOWN: Final = 50
+"""Errors that one message lists."""
+
+
+class LintRule(Protocol):
+    """A rule of somebody's own; `name` is for messages about the rule itself."""
+
+    @property
+    def name(self) -> str: ...
+
+    def apply(self, graph: Pipeline, /) -> Iterable[Diagnostic]: ...
+
+
+def validate(
+    pipeline: Pipeline,
+    extra_rules: Sequence[LintRule] | None = None,
+    *,
+    known_types: Collection[str] = BUILT_IN,
+    strict: bool = False,
+) -> list[Diagnostic]:
+    """Everything there is to say: the specification's rules, ours, then `extra_rules` in their order."""
+    view = View(pipeline, known=known_types, strict=strict)
+    found = [each for rule in (*RULES, *ADVICE) for each in rule(view)]
+    for extra in extra_rules or ():
+        found += _asked(extra, pipeline)
+    return found
+
+
+def validate_or_raise(
+    pipeline: Pipeline,
+    extra_rules: Sequence[LintRule] | None = None,
+    *,
+    known_types: Collection[str] = BUILT_IN,
+    strict: bool = False,
+) -> list[Diagnostic]:
+    """The same; raises PipelineInvalidError that lists every error where there is one."""
+    found = validate(pipeline, extra_rules, known_types=known_types, strict=strict)
+    demand_valid(pipeline.name, found)
+    return found
+
+
+def demand_valid(name: str, diagnostics: Sequence[Diagnostic]) -> None:
+    """Raises PipelineInvalidError; `facts["diagnostics"]` has warnings too."""
+    errors = [each for each in diagnostics if each.severity is Severity.error]
+    if not errors:
+        return
+    count = "1 error" if len(errors) == 1 else f"{len(errors)} errors"
+    lines = [f"  - {error}" for error in errors[:_SHOWN]]
+    if len(errors) > _SHOWN:
+        lines.append(f"  - and {len(errors) - _SHOWN} more")
+    told = "\n".join(lines)
+    raise PipelineInvalidError(
+        f"pipeline {name} has {count}:\n{told}", pipeline=name, diagnostics=tuple(diagnostics)
+    )
+
+
+def _asked(rule: LintRule, pipeline: Pipeline) -> list[Diagnostic]:
+    """A rule that breaks is an error of its own, and does not hide what the others say."""
+    try:
+        return list(rule.apply(pipeline))
+    except Exception as error:
+        return [
+            Diagnostic(
+                rule=rule.name,
+                severity=Severity.error,
+                message=f"the rule itself failed: {type(error).__name__}: {error}",
+                fix="mend the rule, or leave it out",
+                place=BEGINNING,
+                path=pipeline.path,
+            )
+        ]

@@ -1,0 +1,139 @@
+"""Pipelines made of pipelines: `merge` puts one beside another, `embed` puts one in a stage's place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from holdfast.errors import InputError
+from holdfast.frontends.dot.checking import View
+from holdfast.frontends.dot.document import Link, Pipeline, Place, Stage
+from holdfast.frontends.dot.values import Value
+
+SEPARATOR: Final = "__"
+_TARGETS: Final = ("retry_target", "fallback_retry_target", "human.default_choice")
+_INHERITED: Final = {
+    "default_max_retries": "max_retries",
+    "default_max_retry": "max_retries",
+    "default_fidelity": "fidelity",
+}
+_GATE_TARGETS: Final = ("retry_target", "fallback_retry_target")
+
+
+def merge(into: Pipeline, other: Pipeline, *, prefix: str = "") -> Pipeline:
+    """The stages and links of both. Attributes of `into` win; ids of `other`, and what names them, get the
+    prefix. Raises InputError where an id is in both."""
+    added = renamed(other, {name: prefix + name for name in other.stages})
+    taken = sorted(into.stages.keys() & added.stages.keys())
+    if taken:
+        raise InputError(
+            f"{into.name} and {other.name} both have a stage {taken[0]}.", hint="Merge with a prefix."
+        )
+    return replace(
+        into,
+        attrs={**added.attrs, **into.attrs},
+        places={**added.places, **into.places},
+        stages={**into.stages, **added.stages},
+        links=(*into.links, *added.links),
+    )
+
+
+def embed(into: Pipeline, at: str, other: Pipeline) -> Pipeline:
+    """`other` in the place of the stage `at`. That stage becomes the way in; the exit of `other` becomes the
+    way out, from which the edges of `at` leave, with the outcome of what ran last inside.
+    Raises InputError where `other` has no start or exit."""
+    view = View(other)
+    if len(view.starts) != 1 or len(view.exits) != 1:
+        raise InputError(
+            f"{other.name or 'it'} has {len(view.starts)} starts and {len(view.exits)} exits.",
+            hint="Give it exactly one of each.",
+        )
+    start, end = view.starts[0].id, view.exits[0].id
+    stage = into.stages[at]
+    names = {name: f"{at}{SEPARATOR}{name}" for name in other.stages} | {start: at}
+    inner = renamed(_settled(other), names)
+    way_out = names[end]
+    placed = {name: _placed(each, stage) for name, each in inner.stages.items()}
+    placed[at] = _passage(stage, label=stage.label)
+    placed[way_out] = _passage(replace(stage, id=way_out), label=f"{stage.label}: done")
+    others = {name: each for name, each in into.stages.items() if name != at}
+    if taken := sorted(others.keys() & placed.keys()):
+        raise InputError(f"stage {taken[0]} is there already.", hint="Give one of the two another id.")
+    links = [replace(link, source=way_out) if link.source == at else link for link in into.links]
+    inside = [replace(link, place=_of(stage), places={}) for link in inner.links]
+    return replace(into, stages=_in_order(into, at, placed), links=(*links, *inside))
+
+
+def _in_order(into: Pipeline, at: str, placed: Mapping[str, Stage]) -> dict[str, Stage]:
+    found: dict[str, Stage] = {}
+    for name, stage in into.stages.items():
+        found.update(placed if name == at else {name: stage})
+    return found
+
+
+def _of(stage: Stage) -> Place:
+    return stage.places.get("subgraph_file", stage.place)
+
+
+def _placed(inner: Stage, outer: Stage) -> Stage:
+    """Where the outer file speaks of it; classes of both, so that both stylesheets reach it."""
+    return replace(
+        inner,
+        place=_of(outer),
+        places={},
+        classes=tuple(dict.fromkeys((*inner.classes, *outer.classes))),
+        derived=(*outer.derived, *inner.derived),
+    )
+
+
+def _passage(stage: Stage, *, label: str) -> Stage:
+    """A diamond passes on the outcome that led to it, and does nothing."""
+    attrs: dict[str, Value] = {"shape": "diamond", "label": label}
+    places = {"subgraph_file": _of(stage)}
+    return replace(stage, attrs=attrs, places=places, explicit=frozenset(attrs), place=_of(stage))
+
+
+def _settled(other: Pipeline) -> Pipeline:
+    """What its graph said for all its stages, said by each: the outer graph says something else."""
+    given = {key: other.attrs[source] for source, key in _INHERITED.items() if source in other.attrs}
+    gates = {key: other.attrs[key] for key in _GATE_TARGETS if key in other.attrs}
+    model = {
+        key: other.attrs[key]
+        for key in ("llm_model", "llm_provider", "reasoning_effort")
+        if key in other.attrs
+    }
+    stages = {
+        name: replace(
+            stage, attrs={**given, **model, **(gates if stage.flag("goal_gate") else {}), **stage.attrs}
+        )
+        for name, stage in other.stages.items()
+    }
+    return replace(other, stages=stages)
+
+
+def renamed(pipeline: Pipeline, names: Mapping[str, str]) -> Pipeline:
+    """The same with other ids, also where attributes name a stage."""
+
+    def attributes(attrs: Mapping[str, Value]) -> dict[str, Value]:
+        return {
+            key: names.get(str(value), value) if key in _TARGETS else value for key, value in attrs.items()
+        }
+
+    def stage(name: str, each: Stage) -> Stage:
+        return replace(each, id=names[name], attrs=attributes(each.attrs))
+
+    def link(each: Link) -> Link:
+        return replace(
+            each,
+            source=names.get(each.source, each.source),
+            target=names.get(each.target, each.target),
+        )
+
+    return replace(
+        pipeline,
+        attrs=attributes(pipeline.attrs),
+        stages={names[name]: stage(name, each) for name, each in pipeline.stages.items()},
+        links=tuple(map(link, pipeline.links)),
+    )

@@ -1,0 +1,199 @@
+"""The rules of the specification, in its order (AT-36 to AT-51)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from holdfast.frontends.dot.checking import Check, View, named
+from holdfast.frontends.dot.diagnostics import Diagnostic, Severity
+from holdfast.frontends.dot.stylesheet import ATTRIBUTE, parse_stylesheet
+from holdfast.model.clauses import problems_of
+
+ERROR, WARNING, INFO = Severity.error, Severity.warning, Severity.info
+FIDELITIES: Final = ("full", "truncate", "compact", "summary:low", "summary:medium", "summary:high")
+RETRY_TARGETS: Final = ("retry_target", "fallback_retry_target")
+
+
+def start_node(view: View) -> Iterator[Diagnostic]:
+    fix = "give exactly one stage shape=Mdiamond"
+    found = view.starts
+    if not found:
+        yield view.at("start_node", ERROR, view.pipeline, "the pipeline has no start", fix=fix)
+    elif len(found) > 1:
+        names = named(stage.id for stage in found)
+        message = f"a pipeline has exactly one start, found {len(found)}: {names}"
+        yield view.at("start_node", ERROR, found[1], message, key="shape", fix=fix)
+
+
+def terminal_node(view: View) -> Iterator[Diagnostic]:
+    fix = "give exactly one stage shape=Msquare"
+    found = view.exits
+    if not found:
+        yield view.at("terminal_node", ERROR, view.pipeline, "the pipeline has no exit", fix=fix)
+    elif len(found) > 1:
+        names = named(stage.id for stage in found)
+        message = f"a pipeline has exactly one exit, found {len(found)}: {names}"
+        yield view.at("terminal_node", ERROR, found[1], message, key="shape", fix=fix)
+
+
+def reachability(view: View) -> Iterator[Diagnostic]:
+    """Along edges and jumps: a stage that only a retry target names does run."""
+    if not view.starts:
+        return
+    seen = _reached(view)
+    for stage in view.pipeline.stages.values():
+        if stage.id not in seen:
+            message = f"stage {stage.id} is unreachable from the start"
+            fix = f"lead an edge to {stage.id}, or take it out"
+            yield view.at("reachability", ERROR, stage, message, fix=fix)
+
+
+def _reached(view: View) -> set[str]:
+    stages = view.pipeline.stages
+    seen = {stage.id for stage in view.starts}
+    todo = list(seen)
+    if any(stage.flag("goal_gate") for stage in stages.values()):
+        todo += [view.pipeline.text(key) for key in RETRY_TARGETS]
+    while todo:
+        name = todo.pop()
+        if name not in stages:
+            continue
+        seen.add(name)
+        ways = [link.target for link in view.pipeline.outgoing.get(name, ())]
+        ways += [target for key in RETRY_TARGETS if (target := stages[name].text(key))]
+        todo += [way for way in ways if way not in seen]
+        seen.update(way for way in ways if way in stages)
+    return seen
+
+
+def edge_target_exists(view: View) -> Iterator[Diagnostic]:
+    stages = view.pipeline.stages
+    for link in view.pipeline.links:
+        for end in (link.source, link.target):
+            if end not in stages:
+                message = f"the edge {link.source} -> {link.target} names {end}, which is no stage"
+                yield view.at("edge_target_exists", ERROR, link, message, fix=f"declare {end}")
+    for stage in stages.values():
+        if not stage.declared:
+            message = f"stage {stage.id} is named by an edge and declared nowhere: it is taken as a box"
+            if view.strict:
+                message = f"stage {stage.id} is named by an edge and declared nowhere"
+            yield view.at(
+                "edge_target_exists",
+                ERROR if view.strict else WARNING,
+                stage,
+                message,
+                fix=f'declare it: {stage.id} [prompt="..."]',
+            )
+
+
+def start_no_incoming(view: View) -> Iterator[Diagnostic]:
+    for stage in view.starts:
+        for link in view.pipeline.incoming.get(stage.id, ()):
+            message = f"the start has an incoming edge, from {link.source}"
+            fix = f"lead the edge to the stage after {stage.id}"
+            yield view.at("start_no_incoming", ERROR, link, message, fix=fix)
+
+
+def exit_no_outgoing(view: View) -> Iterator[Diagnostic]:
+    for stage in view.exits:
+        for link in view.leaving(stage):
+            message = f"the exit has an outgoing edge, to {link.target}"
+            yield view.at("exit_no_outgoing", ERROR, link, message, fix="let the edge leave an earlier stage")
+
+
+def condition_syntax(view: View) -> Iterator[Diagnostic]:
+    extended = view.pipeline.text("conditions") == "extended"
+    for link in view.conditional:
+        for problem in problems_of(link.condition, extended=extended):
+            fix = ""
+            if "is an extension" in problem.message:
+                fix = 'write two edges, or allow it by graph [conditions="extended"]'
+            message = (
+                f"{problem.message}, at column {problem.column} of the condition {_shown(link.condition)}"
+            )
+            yield view.at("condition_syntax", ERROR, link, message, key="condition", fix=fix)
+
+
+def stylesheet_syntax(view: View) -> Iterator[Diagnostic]:
+    text = view.pipeline.text(ATTRIBUTE)
+    if not text:
+        return
+    sheet = parse_stylesheet(text)
+    for severity, faults in ((ERROR, sheet.faults), (WARNING, sheet.aliases)):
+        for fault in faults:
+            line = text.count("\n", 0, fault.offset) + 1
+            column = fault.offset - text.rfind("\n", 0, fault.offset)
+            message = f"{fault.message}, at line {line}, column {column} of the stylesheet"
+            yield view.at("stylesheet_syntax", severity, view.pipeline, message, key=ATTRIBUTE)
+
+
+def type_known(view: View) -> Iterator[Diagnostic]:
+    for stage in view.pipeline.stages.values():
+        if stage.type and stage.type not in view.known:
+            message = (
+                f"no handler is known for type {stage.type}: {stage.id} is run as {view.kinds[stage.id]}"
+            )
+            fix = f"one of {', '.join(sorted(view.known))}, or register a handler"
+            yield view.at("type_known", WARNING, stage, message, key="type", fix=fix)
+
+
+def fidelity_valid(view: View) -> Iterator[Diagnostic]:
+    fix = f"one of {', '.join(FIDELITIES)}"
+    for what in view.everything():
+        key = "default_fidelity" if what is view.pipeline else "fidelity"
+        mode = what.text(key)
+        if mode and mode not in FIDELITIES:
+            yield view.at("fidelity_valid", WARNING, what, f"{mode} is no fidelity", key=key, fix=fix)
+
+
+def retry_target_exists(view: View) -> Iterator[Diagnostic]:
+    stages = view.pipeline.stages
+    for what in (view.pipeline, *stages.values()):
+        for key in RETRY_TARGETS:
+            target = what.text(key)
+            if target and target not in stages:
+                message = f"{key} names {target}, which is no stage"
+                fix = "name a stage of this pipeline"
+                yield view.at("retry_target_exists", WARNING, what, message, key=key, fix=fix)
+
+
+def goal_gate_has_retry(view: View) -> Iterator[Diagnostic]:
+    """A target of the graph serves as well: the jump falls back to it."""
+    if any(view.pipeline.text(key) for key in RETRY_TARGETS):
+        return
+    for stage in view.pipeline.stages.values():
+        if stage.flag("goal_gate") and not any(stage.text(key) for key in RETRY_TARGETS):
+            message = f"goal gate {stage.id} has no retry target: the run fails where it is not met"
+            yield view.at(
+                "goal_gate_has_retry", WARNING, stage, message, key="goal_gate", fix="add retry_target=STAGE"
+            )
+
+
+def prompt_on_llm_nodes(view: View) -> Iterator[Diagnostic]:
+    for stage in view.of_kind("codergen"):
+        if not stage.prompt and not stage.text("label") and stage.declared:
+            message = f"stage {stage.id} has neither prompt nor label: its id is all that the model gets"
+            yield view.at("prompt_on_llm_nodes", WARNING, stage, message, fix='add prompt="..."')
+
+
+def _shown(text: str) -> str:
+    return f"`{text}`" if len(text) <= 80 else f"`{text[:77]}...`"
+
+
+RULES: Final[tuple[Check, ...]] = (
+    start_node,
+    terminal_node,
+    reachability,
+    edge_target_exists,
+    start_no_incoming,
+    exit_no_outgoing,
+    condition_syntax,
+    stylesheet_syntax,
+    type_known,
+    fidelity_valid,
+    retry_target_exists,
+    goal_gate_has_retry,
+    prompt_on_llm_nodes,
+)

@@ -1,0 +1,217 @@
+"""The model stylesheet: which model, provider and effort a stage gets where it does not say so itself.
+
+    * { llm_model: claude-sonnet-4-5; llm_provider: anthropic }
+    .code { llm_model: claude-opus-4-6 }
+    #review { reasoning_effort: high }
+
+A rule for an id beats one for a class, that one for a shape, that `*`; of equals the later wins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from holdfast.frontends.dot.document import NOWHERE, Pipeline, Place, Stage
+from holdfast.frontends.dot.values import Value
+
+ATTRIBUTE: Final = "model_stylesheet"
+PROPERTIES: Final = ("llm_model", "llm_provider", "reasoning_effort")
+EFFORTS: Final = ("low", "medium", "high")
+ALIASES: Final = {"model": "llm_model", "provider": "llm_provider"}
+"""What some files write for two of them."""
+
+_TOKEN: Final = re.compile(
+    r"""(?P<gap>\s+|/\*.*?\*/)
+      | (?P<text>"(?:[^"\\]|\\.)*" | '(?:[^'\\]|\\.)*')
+      | (?P<mark>[{};:])
+      | (?P<word>[^\s{};:"']+)
+      | (?P<wrong>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_SELECTOR: Final = re.compile(r"\*|[#.]?[A-Za-z0-9_-]+")
+_UNESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
+
+
+class Rule(NamedTuple):
+    """`selector` as it was written: `*`, `box`, `.class` or `#id`."""
+
+    selector: str
+    declarations: Mapping[str, str]
+
+
+class Fault(NamedTuple):
+    message: str
+    offset: int
+
+
+class Sheet(NamedTuple):
+    rules: tuple[Rule, ...]
+    faults: tuple[Fault, ...]
+    aliases: tuple[Fault, ...] = ()
+    """Properties under another name: taken, and told."""
+
+
+class StylesheetTransform:
+    """Gives every stage what the sheet says about it, and takes nothing away that the stage says itself."""
+
+    def apply(self, pipeline: Pipeline) -> Pipeline:
+        text = pipeline.text(ATTRIBUTE)
+        rules = parse_stylesheet(text).rules if text else ()
+        if not rules:
+            return pipeline
+        found = _Index(rules)
+        place = pipeline.places.get(ATTRIBUTE, NOWHERE)
+        stages = {name: _styled(stage, found.of(stage), place) for name, stage in pipeline.stages.items()}
+        return replace(pipeline, stages=stages)
+
+
+def _styled(stage: Stage, given: Mapping[str, str], place: Place) -> Stage:
+    new: dict[str, Value] = {key: value for key, value in given.items() if key not in stage.explicit}
+    if not new:
+        return stage
+    places = {**stage.places, **dict.fromkeys(new, place)}
+    return replace(stage, attrs={**stage.attrs, **new}, places=places)
+
+
+class _Index:
+    """Rules by what they select, so that a stage asks only for its own."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self._merged: dict[str, dict[str, str]] = {}
+        self._order: dict[tuple[str, str], int] = {}
+        for number, rule in enumerate(rules):
+            self._merged.setdefault(rule.selector, {}).update(rule.declarations)
+            for key in rule.declarations:
+                self._order[rule.selector, key] = number
+
+    def of(self, stage: Stage) -> Mapping[str, str]:
+        found: dict[str, str] = {}
+        for selectors in (("*",), (stage.shape,), [f".{name}" for name in stage.classes], (f"#{stage.id}",)):
+            found.update(self._level([each for each in selectors if each in self._merged]))
+        return found
+
+    def _level(self, selectors: list[str]) -> Mapping[str, str]:
+        """Of several classes the rule that stands later wins, property by property."""
+        won: dict[str, tuple[int, str]] = {}
+        for selector in selectors:
+            for key, value in self._merged[selector].items():
+                offer = (self._order[selector, key], value)
+                won[key] = max(won.get(key, offer), offer)
+        return {key: value for key, (_, value) in won.items()}
+
+
+@lru_cache(maxsize=256)
+def parse_stylesheet(text: str) -> Sheet:
+    """What can be read, and every fault with its offset in the text."""
+    return _Parser(text).sheet()
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    offset: int
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    for found in _TOKEN.finditer(text):
+        if found.lastgroup != "gap":
+            yield _Token(found.lastgroup or "", found[0], found.start())
+    yield _Token("end", "the end", len(text))
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._tokens = list(_tokens(text))
+        self._at = 0
+        self._faults: list[Fault] = []
+        self._aliases: list[Fault] = []
+
+    def sheet(self) -> Sheet:
+        rules: list[Rule] = []
+        while self._next.kind != "end":
+            rule = self._rule()
+            if rule is None:
+                self._skip_rule()
+            else:
+                rules.append(rule)
+        return Sheet(tuple(rules), tuple(self._faults), tuple(self._aliases))
+
+    @property
+    def _next(self) -> _Token:
+        return self._tokens[self._at]
+
+    def _take(self) -> _Token:
+        token = self._next
+        self._at += token.kind != "end"
+        return token
+
+    def _wrong(self, wanted: str, token: _Token) -> None:
+        self._faults.append(Fault(f"{wanted}, not {token.text[:40]}", token.offset))
+
+    def _rule(self) -> Rule | None:
+        selector = self._take()
+        if selector.kind != "word" or not _SELECTOR.fullmatch(selector.text):
+            self._wrong("a rule begins with *, a shape, .class or #id", selector)
+            return None
+        if self._next.text != "{":
+            self._wrong(f"after {selector.text} belongs {{", self._next)
+            return None
+        self._take()
+        return self._body(selector.text)
+
+    def _body(self, selector: str) -> Rule | None:
+        found: dict[str, str] = {}
+        while self._next.text != "}":
+            if not self._declaration(found):
+                return None
+            if self._next.text == ";":
+                self._take()
+            elif self._next.text != "}":
+                self._wrong("between declarations belongs ;", self._next)
+                return None
+        self._take()
+        if not found:
+            self._faults.append(
+                Fault(f"the rule for {selector} says nothing", self._tokens[self._at - 1].offset)
+            )
+        return Rule(selector, found)
+
+    def _declaration(self, found: dict[str, str]) -> bool:
+        name = self._take()
+        key = ALIASES.get(name.text, name.text)
+        if key != name.text:
+            self._aliases.append(Fault(f"{name.text} is read as {key}", name.offset))
+        if name.kind != "word" or key not in PROPERTIES:
+            self._wrong(f"a property is {', '.join(PROPERTIES)}", name)
+            return False
+        if self._next.text != ":":
+            self._wrong(f"after {name.text} belongs :", self._next)
+            return False
+        self._take()
+        value = self._value()
+        if value:
+            found[key] = value
+        else:
+            self._wrong(f"{name.text} needs a value", self._next)
+        return bool(value)
+
+    def _value(self) -> str:
+        """A text in quotes, or a word; models are named with colons too, such as `llama3:70b`."""
+        if self._next.kind == "text":
+            return _UNESCAPE.sub(r"\1", self._take().text[1:-1])
+        parts: list[str] = []
+        end = self._next.offset
+        while self._next.offset == end and (self._next.kind == "word" or self._next.text == ":"):
+            parts.append(self._take().text)
+            end += len(parts[-1])
+        return "".join(parts)
+
+    def _skip_rule(self) -> None:
+        while self._next.kind != "end":
+            if self._take().text == "}":
+                return

@@ -1,0 +1,101 @@
+"""From a text to a pipeline that can run: read, transformed, then checked (AT-56)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.frontends.dot.checking import View
+from holdfast.frontends.dot.diagnostics import Diagnostic, Severity
+from holdfast.frontends.dot.document import Pipeline
+from holdfast.frontends.dot.expanding import BUILT_IN_TRANSFORMS as BUILT_IN_TRANSFORMS
+from holdfast.frontends.dot.expanding import AnyTransform as AnyTransform
+from holdfast.frontends.dot.expanding import Transform as Transform
+from holdfast.frontends.dot.expanding import VariableExpansionTransform as VariableExpansionTransform
+from holdfast.frontends.dot.files import FileAccess as FileAccess
+from holdfast.frontends.dot.files import FileRefusedError, access_of
+from holdfast.frontends.dot.including import Inclusion
+from holdfast.frontends.dot.kinds import BUILT_IN
+from holdfast.frontends.dot.lint import LintRule, demand_valid, validate
+from holdfast.frontends.dot.merging import embed as embed
+from holdfast.frontends.dot.merging import merge as merge
+from holdfast.frontends.dot.parse import parse
+from holdfast.frontends.dot.stylesheet import StylesheetTransform as StylesheetTransform
+
+CHILD: Final = "stack.child_dotfile"
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    pipeline: Pipeline
+    diagnostics: tuple[Diagnostic, ...]
+    """What reading, including, transforming and checking have to say."""
+
+    @property
+    def errors(self) -> tuple[Diagnostic, ...]:
+        return tuple(each for each in self.diagnostics if each.severity is Severity.error)
+
+    def demand_valid(self) -> Pipeline:
+        """Raises PipelineInvalidError that lists every error."""
+        demand_valid(self.pipeline.name, self.diagnostics)
+        return self.pipeline
+
+
+def prepare(
+    source: str | bytes,
+    *,
+    path: str = "",
+    strict: bool = False,
+    files: FileAccess | None = None,
+    transforms: Iterable[AnyTransform] = (),
+    extra_rules: Sequence[LintRule] = (),
+    known_types: Collection[str] = BUILT_IN,
+) -> Prepared:
+    """`transforms` run after the built-in ones, in their order. What the pipeline names is read through
+    `files`; without them only a pipeline with a path of its own may name any. Raises PipelineSyntaxError."""
+    parsed = parse(source, path=path, strict=strict)
+    inclusion = Inclusion(files or access_of(path), strict=strict)
+    pipeline = inclusion.whole(parsed.pipeline)
+    found = [*parsed.diagnostics, *inclusion.diagnostics]
+    for transform in (*BUILT_IN_TRANSFORMS, *transforms):
+        pipeline = _transformed(pipeline, transform, found)
+    found += validate(pipeline, extra_rules, known_types=known_types, strict=strict)
+    found += _missing_children(pipeline, files or access_of(path))
+    return Prepared(pipeline, tuple(found))
+
+
+def _transformed(pipeline: Pipeline, transform: AnyTransform, found: list[Diagnostic]) -> Pipeline:
+    """A transform that fails is left out and told of: what else is wrong is found all the same."""
+    name = getattr(transform, "__name__", type(transform).__name__)
+    try:
+        apply: Any = getattr(transform, "apply", transform)
+        made: object = apply(pipeline)
+    except Exception as error:
+        problem = f"{type(error).__name__}: {error}"
+    else:
+        if isinstance(made, Pipeline):
+            return made
+        problem = f"it answered {type(made).__qualname__}, not a pipeline"
+    message = f"the transform {name} failed: {problem}"
+    found.append(View(pipeline).at("transform", Severity.error, pipeline, message, fix="mend the transform"))
+    return pipeline
+
+
+def _missing_children(pipeline: Pipeline, files: FileAccess | None) -> list[Diagnostic]:
+    """A child that is not there is found before its manager looks for it."""
+    if files is None:
+        return []
+    view = View(pipeline)
+    managers = list(view.of_kind("stack.manager_loop"))
+    found: list[Diagnostic] = []
+    for what in (pipeline, *managers) if managers else ():
+        name = what.text(CHILD)
+        try:
+            if name and not (not files.confined and Path(name).is_file()):
+                files.find(name)
+        except FileRefusedError as error:
+            message = f"{CHILD}: {error.message}"
+            found.append(view.at("child_dotfile", Severity.warning, what, message, key=CHILD, fix=error.fix))
+    return found

@@ -25,6 +25,7 @@ from bench.lines import HEADING, Line, tell
 from bench.measure import Plan
 from bench.peers import compare
 from bench.postgres import row_p
+from bench.serving import row_s
 from bench.start import row_i
 from bench.steps import row_a, row_c, row_d
 from bench.waits import row_f
@@ -42,6 +43,7 @@ ROWS: dict[str, Callable[[Plan], list[Line]]] = {
     "I": row_i,
     "P": row_p,
     "W": row_w,
+    "S": row_s,
 }
 RESULTS = Path(__file__).parent / "results" / "latest.json"
 

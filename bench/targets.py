@@ -46,6 +46,9 @@ TARGETS: dict[str, Target] = {
     "P-strict": Target(most=2.2),
     "P-barrier": Target(most=0.3),
     "P-crowd": Target(least=5_000),
+    "S-rate": Target(least=490),
+    "S-errors": Target(most=0),
+    "S-p99": Target(most=200),
 }
 
 NONE = Target()

@@ -26,6 +26,7 @@ from holdfast.api.pages.all import PAGES
 from holdfast.api.pages.places import TAG
 from holdfast.api.routes.all import THEMES
 from holdfast.api.routing import Route
+from holdfast.api.signpost import Signpost
 from tests.server.conftest import Server, serving
 from tests.server.signing import bearer, token
 
@@ -78,7 +79,7 @@ def test_every_place_of_the_server_is_a_route_with_a_rule() -> None:
 
 def _places(routes: Any) -> Iterator[Place | WebSocketRoute]:
     for each in routes:
-        if isinstance(each, Mount):
+        if isinstance(each, (Mount, Signpost)):
             yield from _places(each.routes)
         else:
             assert isinstance(each, (Place, WebSocketRoute)), f"{each} is no place that is known"

@@ -31,6 +31,7 @@ from holdfast.api.pages.places import TAG, place_of, refused, slipped, wants_pag
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import SIGN_IN, Call, Route, Routes, handle
 from holdfast.api.settings import ApiSettings as ApiSettings
+from holdfast.api.signpost import Signpost
 from holdfast.app.house import Holdfast
 from holdfast.errors import HoldfastError
 from holdfast.telemetry import log
@@ -80,8 +81,9 @@ def build(
         yield
 
     shown = [place_of(route, _endpoint(route, house, authenticator, settings, paces)) for route in PAGES]
+    below = Router([Signpost(places)], redirect_slashes=False)
     app = Starlette(
-        routes=[*shown, *places, Mount("/api", app=Router(places, redirect_slashes=False))],
+        routes=[Signpost([*shown, *places]), Mount("/api", app=below)],
         exception_handlers={HTTPException: _missing, Exception: _slip},
         middleware=_middleware(settings),
         lifespan=living,

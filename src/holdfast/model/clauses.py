@@ -84,7 +84,7 @@ class Clauses:
 
 def compile_clauses(text: str) -> Clauses:
     """Extended operators too: validation decides whether a pipeline may use them. Raises ExprSyntaxError."""
-    read = _read(text)
+    read = read_clauses(text)
     if read.problems:
         first = read.problems[0]
         raise ExprSyntaxError(first.message, text=text, column=first.column)
@@ -93,18 +93,24 @@ def compile_clauses(text: str) -> Clauses:
 
 def problems_of(text: str, *, extended: bool = False) -> list[Problem]:
     """Everything that is wrong with a condition, in the order of columns."""
-    read = _read(text)
-    return sorted([*read.problems, *(() if extended else read.extensions)], key=lambda each: each.column)
+    return read_clauses(text).all_problems(extended=extended)
 
 
-class _Read(NamedTuple):
+class Reading(NamedTuple):
+    """What a condition says, and what is wrong with it; extended operators are told apart."""
+
     alternatives: tuple[tuple[Clause, ...], ...]
     problems: tuple[Problem, ...]
     extensions: tuple[Problem, ...]
 
+    def all_problems(self, *, extended: bool) -> list[Problem]:
+        """In the order of columns."""
+        found = [*self.problems, *(() if extended else self.extensions)]
+        return sorted(found, key=lambda each: each.column)
+
 
 @lru_cache(maxsize=4096)
-def _read(text: str) -> _Read:
+def read_clauses(text: str) -> Reading:
     reader = _Reader()
     if len(text) > MAX_LENGTH:
         reader.wrong(f"the condition has {len(text)} characters; at most {MAX_LENGTH}", MAX_LENGTH)
@@ -112,7 +118,7 @@ def _read(text: str) -> _Read:
         for joint, piece, start in _pieces(text):
             reader.piece(joint, piece, start)
         reader.done(len(text))
-    return _Read(tuple(map(tuple, reader.alternatives)), tuple(reader.problems), tuple(reader.extensions))
+    return Reading(tuple(map(tuple, reader.alternatives)), tuple(reader.problems), tuple(reader.extensions))
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str, int]]:

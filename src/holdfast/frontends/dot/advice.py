@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
-from functools import lru_cache
 from typing import Final
 
 from holdfast.frontends.dot.advice_parallel import PARALLEL
@@ -24,7 +23,8 @@ from holdfast.frontends.dot.diagnostics import Diagnostic, Severity
 from holdfast.frontends.dot.document import Link, Stage
 from holdfast.frontends.dot.stylesheet import EFFORTS
 from holdfast.frontends.dot.values import Value, as_flag, as_integer, as_microseconds, as_text
-from holdfast.model.clauses import Clause, compile_clauses, problems_of
+from holdfast.model.clause import Clause
+from holdfast.model.clauses import Reading
 
 WARNING, INFO = Severity.warning, Severity.info
 _ACCELERATOR: Final = re.compile(r"\s*(?:\[(\w+)\]|(\w)\)|(\w) -)")
@@ -105,19 +105,18 @@ def no_way_out(view: View) -> Iterator[Diagnostic]:
 def all_conditional(view: View) -> Iterator[Diagnostic]:
     for stage in view.pipeline.stages.values():
         links = view.leaving(stage)
-        if not links or any(not link.condition.strip() for link in links) or _complete(links):
+        if not links or any(not link.condition.strip() for link in links) or _complete(view, links):
             continue
         message = f"every edge that leaves {stage.id} has a condition: where none holds, the run ends there"
         yield view.at("all_conditional", INFO, stage, message, fix="add an edge without a condition")
 
 
-def _complete(links: Iterable[Link]) -> bool:
+def _complete(view: View, links: Iterable[Link]) -> bool:
     """Whether two of them are each other's opposite, or success and failure are both looked after."""
     single: set[Clause] = set()
     for link in links:
-        if not problems_of(link.condition, extended=True):
-            alternatives = compile_clauses(link.condition).alternatives
-            single |= {clauses[0] for clauses in alternatives if len(clauses) == 1}
+        alternatives = view.reading(link.condition).alternatives
+        single |= {clauses[0] for clauses in alternatives if len(clauses) == 1}
     words = {clause.literal for clause in single if (clause.key, clause.operator) == ("outcome", "=")}
     return {"success", "fail"} <= words or any(
         clause._replace(operator="!=") in single for clause in single if clause.operator == "="
@@ -128,19 +127,15 @@ def condition_keys(view: View) -> Iterator[Diagnostic]:
     """The grammar wants `context.` in front; the lookup does not."""
     severity = Severity.error if view.strict else INFO
     for link in view.conditional:
-        for key in _bare_keys(link.condition):
+        for key in _bare_keys(view.reading(link.condition)):
             message = f"the condition reads {key}, which is looked up in the context"
             fix = f"write context.{key}"
             yield view.at("condition_keys", severity, link, message, key="condition", fix=fix)
 
 
-@lru_cache(maxsize=4096)
-def _bare_keys(condition: str) -> tuple[str, ...]:
-    if problems_of(condition, extended=True):
-        return ()
-    keys = {clause.key for clauses in compile_clauses(condition).alternatives for clause in clauses}
-    own = ("outcome", "preferred_label")
-    return tuple(sorted(key for key in keys if key not in own and not key.startswith("context.")))
+def _bare_keys(reading: Reading) -> list[str]:
+    keys = {clause.key for clauses in reading.alternatives for clause in clauses}
+    return sorted(key for key in keys - {"outcome", "preferred_label"} if not key.startswith("context."))
 
 
 def values_fit(view: View) -> Iterator[Diagnostic]:
@@ -202,7 +197,7 @@ def child_dotfile(view: View) -> Iterator[Diagnostic]:
             fix = 'add graph [stack.child_dotfile="child.dot"]'
             yield view.at("child_dotfile", WARNING, stage, message, fix=fix)
         condition = stage.text("manager.stop_condition")
-        for problem in problems_of(condition, extended=view.pipeline.text("conditions") == "extended"):
+        for problem in view.reading(condition).all_problems(extended=view.extended):
             message = f"{problem.message}, at column {problem.column} of the stop condition"
             yield view.at("condition_syntax", Severity.error, stage, message, key="manager.stop_condition")
 

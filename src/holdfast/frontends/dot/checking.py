@@ -9,6 +9,7 @@ from typing import TypeAlias
 from holdfast.frontends.dot.diagnostics import Diagnostic, Severity
 from holdfast.frontends.dot.document import Link, Pipeline, Place, Stage
 from holdfast.frontends.dot.kinds import BUILT_IN, EXITS, STARTS, kind_of
+from holdfast.model.clauses import Reading, read_clauses
 
 BEGINNING = Place(1, 1)
 
@@ -22,6 +23,8 @@ class View:
         self.pipeline = pipeline
         self.known = known
         self.strict = strict
+        self.extended = pipeline.text("conditions") == "extended"
+        self._readings: dict[str, Reading] = {}
 
     @cached_property
     def kinds(self) -> dict[str, str]:
@@ -45,6 +48,13 @@ class View:
         shaped = [stage for stage in stages.values() if stage.shape == shape]
         named = [stages[name] for name in names if name in stages and stages[name].shape != shape]
         return shaped + [stage for stage in named if not shaped or "shape" not in stage.explicit]
+
+    def reading(self, condition: str) -> Reading:
+        """Read once for all rules, however many conditions there are."""
+        found = self._readings.get(condition)
+        if found is None:
+            found = self._readings[condition] = read_clauses(condition)
+        return found
 
     def of_kind(self, *kinds: str) -> Iterable[Stage]:
         return (stage for name, stage in self.pipeline.stages.items() if self.kinds[name] in kinds)

@@ -8,7 +8,6 @@ from typing import Final
 from holdfast.frontends.dot.checking import Check, View, named
 from holdfast.frontends.dot.diagnostics import Diagnostic, Severity
 from holdfast.frontends.dot.stylesheet import ATTRIBUTE, parse_stylesheet
-from holdfast.model.clauses import problems_of
 
 ERROR, WARNING, INFO = Severity.error, Severity.warning, Severity.info
 FIDELITIES: Final = ("full", "truncate", "compact", "summary:low", "summary:medium", "summary:high")
@@ -104,9 +103,8 @@ def exit_no_outgoing(view: View) -> Iterator[Diagnostic]:
 
 
 def condition_syntax(view: View) -> Iterator[Diagnostic]:
-    extended = view.pipeline.text("conditions") == "extended"
     for link in view.conditional:
-        for problem in problems_of(link.condition, extended=extended):
+        for problem in view.reading(link.condition).all_problems(extended=view.extended):
             fix = ""
             if "is an extension" in problem.message:
                 fix = 'write two edges, or allow it by graph [conditions="extended"]'

@@ -19,7 +19,8 @@ from holdfast.frontends.dot.stylesheet import ATTRIBUTE
 
 INCLUDE: Final = "subgraph_file"
 DEEPEST: Final = 20
-MOST_STAGES: Final = 100_000
+MOST: Final = 500
+"""Files that one pipeline may include, each as often as it is named."""
 _REFUSED: Final = "this pipeline may not read files"
 _FIX_REFUSED: Final = "write the text itself, or run it from a file"
 
@@ -31,7 +32,7 @@ class Inclusion:
         self.diagnostics: list[Diagnostic] = []
         self._files = files
         self._strict = strict
-        self._stages = 0
+        self._included = 0
 
     def whole(self, pipeline: Pipeline) -> Pipeline:
         """Nothing but its files is changed; `$goal` and the stylesheet are the caller's."""
@@ -41,9 +42,8 @@ class Inclusion:
 
     def _includes(self, pipeline: Pipeline, folder: Path | None, trail: tuple[Path, ...]) -> Pipeline:
         found = pipeline
-        self._stages += len(pipeline.stages)
         for stage in pipeline.stages.values():
-            if stage.text(INCLUDE):
+            if stage.text(INCLUDE) and self._included < MOST:
                 child = self._child(pipeline, stage, folder, trail)
                 found = found if child is None else self._embedded(found, stage, child)
         return found
@@ -65,8 +65,9 @@ class Inclusion:
             if path in trail:
                 cycle = " -> ".join(each.name for each in (*trail[trail.index(path) :], path))
                 raise FileRefusedError(f"the pipelines include each other: {cycle}", "break the cycle")
-            if len(trail) > DEEPEST or self._stages > MOST_STAGES:
-                limit = f"{DEEPEST} files deep or {MOST_STAGES:,} stages"
+            self._included += 1
+            if len(trail) > DEEPEST or self._included == MOST:
+                limit = f"{DEEPEST} files deep or {MOST} in all"
                 raise FileRefusedError(f"including {name} goes beyond {limit}", "include less")
             assert self._files is not None
             shown = str(Path(pipeline.path).parent / name) if pipeline.path else name

@@ -50,6 +50,7 @@ from holdfast.errors import (
     StateError,
     VersionMismatchError,
 )
+from holdfast.runs.pending import pending_page
 from holdfast.runs.repeating import demand_same
 from holdfast.runs.resuming import branch, resume
 from holdfast.runs.service import RunService
@@ -143,20 +144,19 @@ async def told(call: Call, service: RunService, row: RunRow, *, new: bool) -> Re
     return Reply(body=detail, status=201 if new else 200, headers=headers, etag=etag_of(row))
 
 
-@routes.get("/runs/pending", needs=Right.runs_read)
+@routes.get("/runs/pending", needs=Right.runs_read, raises=(InputError,))
 async def list_pending_runs(call: Call, query: ListPending) -> Page[PendingWire]:
-    """Runs that wait for a person, with what they ask: the newest question first."""
-    service = await call.runs()
-    found = await service.pending(tenant=call.tenant, thread=query.thread, limit=0)
-    if query.mine:
-        own = {row.id for row in [await service.get(each.run) for each in found] if _is_of(call, row)}
-        found = [each for each in found if each.run in own]
-    after = place_in(query.cursor, tuple[int, str])
-    if after is not None:
-        found = [each for each in found if (each.created_at, each.checkpoint) < tuple(after)]
-    found = sorted(found, key=lambda each: (each.created_at, each.checkpoint), reverse=True)
-    shown = found[: query.limit]
-    following = cursor_of(shown[-1].created_at, shown[-1].checkpoint) if len(found) > len(shown) else None
+    """Runs that wait for a person, with what they ask: the newest question first.
+
+    With `mine` a page may be short although `next` leads on: it is found among so many questions only."""
+    found, following = await pending_page(
+        await call.runs(),
+        tenant=call.tenant,
+        thread=query.thread,
+        starter=call.actor.id if query.mine else None,
+        after=place_in(query.cursor, tuple[int, int]),
+        limit=query.limit,
+    )
     items = [
         PendingWire(
             run_id=each.run,
@@ -168,13 +168,9 @@ async def list_pending_runs(call: Call, query: ListPending) -> Page[PendingWire]
             assignee=each.assignee,
             created_at=moment(each.created_at) or "",
         )
-        for each in shown
+        for each in found
     ]
-    return Page(items=items, next=following)
-
-
-def _is_of(call: Call, row: RunRow) -> bool:
-    return row.started_by == call.actor.id
+    return Page(items=items, next=None if following is None else cursor_of(*following))
 
 
 @routes.get("/runs/{run}", needs=Right.runs_read, more=(304,), raises=_MISSING)

@@ -39,16 +39,22 @@ class Blocks(Reader):
             self.faults.lenient("a block without attributes", opened, fix="leave it out")
         warned = False
         while self.kinds[self.at] != "]":
-            if self.kinds[self.at] in _ENDS:
-                if self.kinds[self.at] == END and self.is_cut():
-                    raise SkipError
-                self.fail("this [ has no end", opened, "close it with ]")
+            if self.kinds[self.at] in _ENDS or self.kinds[self.at + 1] in ("->", "["):
+                self._unclosed(opened)
+                return
             try:
                 self.attribute(into)
                 warned = self._separator(warned=warned)
             except SkipError:
                 self._recover_inside()
         self.at += 1
+
+    def _unclosed(self, opened: int) -> None:
+        """At the end of the text, or at what begins another statement."""
+        is_last = self.kinds[self.at] == END
+        if not (is_last and self.is_cut):
+            self.faults.error("this [ has no end", opened, fix="close it with ]")
+        self.is_cut |= is_last
 
     def _separator(self, *, warned: bool) -> bool:
         """Behind an attribute. Each block is told of once."""
@@ -76,7 +82,8 @@ class Blocks(Reader):
             key = self._keys[text] = self._key(kind, text, start)
         self.at += 1
         if self.kinds[self.at] != "=":
-            self.fail(f"the attribute {key} has no value", start, f"write {key}=value")
+            fix = key.replace(":", "=", 1) if ":" in key else f"{key}=value"
+            self.fail(f"the attribute {key} has no value", start, f"write {fix}")
         self.at += 1
         into.attrs[key] = self.value()
         into.places[key] = self.faults.place(start)

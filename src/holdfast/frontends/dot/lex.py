@@ -96,15 +96,16 @@ def _end_of_line(source: str, start: int) -> int:
 
 
 def _end_of_html(source: str, start: int) -> int:
-    """Behind the bracket that closes this one, else behind this one."""
+    """Behind the bracket that closes this one, else at the end of the line."""
     depth = 0
     for bracket in _BRACKET.finditer(source, start):
         depth += 1 if bracket[0] == "<" else -1
         if depth == 0:
             return bracket.end()
-    return start + 1
+    return _end_of_line(source, start)
 
 
 def _end_of_quoted(source: str, start: int) -> int:
-    end = source.find(_CLOSING[source[start]], start + 1, _end_of_line(source, start))
-    return start + 1 if end < 0 else end + 1
+    line = _end_of_line(source, start)
+    end = source.find(_CLOSING[source[start]], start + 1, line)
+    return line if end < 0 else end + 1

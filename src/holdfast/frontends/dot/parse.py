@@ -118,14 +118,14 @@ class _Reader(Header):
         elif kind in NAMES:
             self._named()
         elif kind == END:
-            self._unclosed()
+            self._left_open()
             return True
         else:
             self.fail(f"no statement begins with {self.texts[self.at]}", self.starts[self.at], "remove it")
         return False
 
-    def _unclosed(self) -> None:
-        if self.is_cut():
+    def _left_open(self) -> None:
+        if self.is_cut:
             return
         message = "this { has no end" if self._scope.parent is None else "this subgraph has no end"
         self.faults.error(message, self._scope.start, fix="close it with }")

@@ -19,10 +19,8 @@ class Reader:
         self.starts = tokens.starts
         self.faults = faults
         self.at: int = 0
-
-    def is_cut(self) -> bool:
-        """The text ends in a string or comment without an end: what else is open there is no fault."""
-        return len(self.kinds) > 1 and self.kinds[-2] == BAD
+        self.is_cut = len(self.kinds) > 1 and self.kinds[-2] == BAD
+        """Something has no end and the text ends in it: what else is open there is no fault."""
 
     def fail(self, message: str, start: int, fix: str) -> NoReturn:
         self.faults.error(message, start, fix=fix)

@@ -21,7 +21,9 @@ class Duration(msgspec.Struct, frozen=True, gc=False):
 Value: TypeAlias = str | int | float | bool | Duration
 
 UNITS = {"ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
-_DURATION = re.compile(r"(-?[0-9]+)(ms|s|m|h|d)")
+_DURATION = re.compile(r"(-?[0-9]{1,100})(ms|s|m|h|d)")
+_SECONDS = re.compile(r"-?(?:[0-9]{1,100}(?:\.[0-9]*)?|\.[0-9]+)")
+_INTEGER = re.compile(r"\s*[+-]?[0-9]{1,400}\s*")
 
 
 def duration_of(text: str) -> Duration | None:
@@ -49,19 +51,18 @@ def as_microseconds(value: Value) -> int | None:
     told = duration_of(text)
     if told is not None:
         return told.microseconds
-    try:
-        return int(float(text) * 1_000_000)
-    except (ValueError, OverflowError):
-        return None
+    return int(float(text) * 1_000_000) if _SECONDS.fullmatch(text) else None
 
 
 def as_integer(value: Value) -> int | None:
+    """`3` and `"3"` alike; None for what is no whole number."""
     if isinstance(value, (bool, Duration)):
         return None
-    try:
-        return int(value)
-    except (ValueError, OverflowError):
-        return None
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None
+    if isinstance(value, int):
+        return value
+    return int(value) if _INTEGER.fullmatch(value) else None
 
 
 def as_flag(value: Value) -> bool | None:

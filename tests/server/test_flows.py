@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import Flow, Holdfast
+from holdfast import Flow, Holdfast, Worker
 from holdfast.api.app import ApiSettings
 from tests.server.conftest import Server, serving
 
@@ -103,3 +103,30 @@ async def test_server_without_the_code_starts_runs_that_workers_have_run_before(
     async with Holdfast(store) as house:
         result = await greeting.resume(run["id"], on=house)
         assert result.expect().state["said"] == "hello me"
+
+
+@pytest.mark.covers("SERVER-API-07")
+async def test_flow_with_a_slash_in_its_name_is_reached_by_its_address(server: Server) -> None:
+    flow = Flow("team/refund", effect="pure")
+    flow.node(id="only")(lambda s: {"done": True})
+    async with Worker(flow, on=server.house):
+        await (await server.house.service()).keep_flow(flow.program())
+        for name in ("team/refund", "team%2Frefund"):
+            assert (await server.json("GET", f"/v1/flows/{name}"))["name"] == "team/refund"
+            newest = await server.json("GET", f"/v1/flows/{name}/versions/latest")
+            assert [node["id"] for node in newest["graph"]["nodes"]] == ["only"]
+            drawn = await server.client.get(f"/v1/flows/{name}/versions/latest/drawing")
+            assert drawn.text.startswith("<svg")
+            assert (await server.json("GET", f"/v1/flows/{name}/check"))["runs"] == []
+            page = await server.client.get(f"/flows/{name}", headers={"Accept": "text/html"})
+            assert page.status_code == 200
+            assert "/flows/team/refund/drawing.svg" in page.text
+            picture = await server.client.get(f"/flows/{name}/drawing.svg")
+            assert picture.headers["content-type"].startswith("image/svg")
+            begun = await server.client.post(f"/flows/{name}", data={"input": "{}"})
+            assert begun.status_code == 303, begun.text
+        other = {**newest["graph"], "name": "team/other"}
+        made = await server.client.post("/v1/flows", json={"graph": other})
+        assert (await server.json("GET", made.headers["location"]))["name"] == "team/other"
+        missing = await server.json("GET", "/v1/flows/team/nothing", 404)
+        assert missing["code"] == "flow_not_found"

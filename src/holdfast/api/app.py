@@ -80,7 +80,8 @@ def build(
         await house.open()
         yield
 
-    shown = [place_of(route, _endpoint(route, house, authenticator, settings, paces)) for route in PAGES]
+    pages = sorted(PAGES, key=lambda route: _specific(route.path))
+    shown = [place_of(route, _endpoint(route, house, authenticator, settings, paces)) for route in pages]
     below = Router([Signpost(places)], redirect_slashes=False)
     app = Starlette(
         routes=[Signpost([*shown, *places]), Mount("/api", app=below)],

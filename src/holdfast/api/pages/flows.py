@@ -39,13 +39,13 @@ async def flows_page(call: Call) -> Response:
     return page(call.request, "flows.html", who=call.who, rows=rows, now=service.store.now())
 
 
-@routes.get("/flows/{flow}", needs=Right.flows_read)
+@routes.get("/flows/{flow:path}", needs=Right.flows_read)
 async def flow_page(call: Call, flow: str) -> Response:
     """A flow: its drawing, its last runs, and a form to start one."""
     return await _show(call, flow, "{}", None)
 
 
-@routes.post("/flows/{flow}", needs=Right.runs_write)
+@routes.post("/flows/{flow:path}", needs=Right.runs_write)
 async def start_page(call: Call, flow: str) -> Response:
     """Starts a run of it."""
     service, form = await call.runs(), await read_form(call)
@@ -58,7 +58,7 @@ async def start_page(call: Call, flow: str) -> Response:
     return see(f"/runs/{row.id}", call.request)
 
 
-@routes.get("/flows/{flow}/drawing.svg", needs=Right.flows_read)
+@routes.get("/flows/{flow:path}/drawing.svg", needs=Right.flows_read)
 async def flow_drawing(call: Call, flow: str) -> Response:
     """The graph of its newest version."""
     return drawing(to_svg(from_graph(await _graph(await call.runs(), flow))))

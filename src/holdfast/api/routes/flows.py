@@ -52,7 +52,7 @@ async def list_flows(call: Call) -> Page[FlowWire]:
     return Page(items=[_flow(name, versions) for name, versions in sorted(found.items())])
 
 
-@routes.get("/flows/{flow}", needs=Right.flows_read, raises=_MISSING)
+@routes.get("/flows/{flow:path}", needs=Right.flows_read, raises=_MISSING)
 async def get_flow(call: Call, flow: str) -> FlowWire:
     """A flow's versions, newest first."""
     service = await call.runs()
@@ -108,7 +108,7 @@ async def _one(service: RunService, flow: str, version: str) -> tuple[FlowRow, G
     )
 
 
-@routes.get("/flows/{flow}/versions/{version}", needs=Right.flows_read, more=(304,), raises=_MISSING)
+@routes.get("/flows/{flow:path}/versions/{version}", needs=Right.flows_read, more=(304,), raises=_MISSING)
 async def get_flow_version(call: Call, flow: str, version: str) -> Reply[FlowGraph]:
     """The graph of a version: by its fingerprint, its label, or `latest`."""
     row, spec = await _one(await call.runs(), flow, version)
@@ -126,7 +126,7 @@ def _graph(row: FlowRow, spec: GraphSpec) -> FlowGraph:
 
 
 @routes.get(
-    "/flows/{flow}/versions/{version}/drawing",
+    "/flows/{flow:path}/versions/{version}/drawing",
     needs=Right.flows_read,
     media=("image/svg+xml",),
     raises=_MISSING,
@@ -137,7 +137,7 @@ async def get_flow_drawing(call: Call, flow: str, version: str) -> Response:
     return drawing(to_svg(from_graph(Graph(spec))))
 
 
-@routes.get("/flows/{flow}/check", needs=Right.flows_read, raises=(FlowNotFoundError, InputError))
+@routes.get("/flows/{flow:path}/check", needs=Right.flows_read, raises=(FlowNotFoundError, InputError))
 async def check_flow(call: Call, flow: str) -> CheckedFlow:
     """What the newest version that is loaded here means for live runs on others: which fit, and why not."""
     service = await call.runs()

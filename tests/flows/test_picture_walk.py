@@ -49,7 +49,7 @@ async def pictures(house: Holdfast, run: str, node: str) -> list[Checkpoint]:
 async def test_checkpoint_tells_of_each_gate_whether_it_was_met(house: Holdfast) -> None:
     result = await checked().run({"n": 0}, on=house)
     result.expect()
-    assert [p.goal_gates for p in await pictures(house, result.run_id, "build")] == [{}, {}]
+    assert [p.goal_gates for p in await pictures(house, result.run_id, "build")] == [{}, {"check": False}]
     first, second = await pictures(house, result.run_id, "check")
     assert first.goal_gates == {"check": False}
     assert second.goal_gates == {"check": True}
@@ -112,9 +112,9 @@ async def test_checkpoint_carries_the_fidelity_of_a_walk_through_a_wait_and_a_fo
     noted = {"mode": "summary:high", "summaries": {"plan": "build, then check"}}
     note = walking.note_outcome
 
-    def with_fidelity(graph: Any, scope: Any, node: int, message: Any) -> None:
-        note(graph, scope, node, message)
-        if graph.nodes[node].id == "plan":
+    def with_fidelity(graph: Any, scope: Any, execution: Any, message: Any) -> None:
+        note(graph, scope, execution, message)
+        if graph.nodes[execution.node].id == "plan":
             scope.walk["fidelity"] = noted
 
     monkeypatch.setattr(walking, "note_outcome", with_fidelity)

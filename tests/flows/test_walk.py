@@ -248,7 +248,7 @@ async def test_gate_without_a_target_fails_the_run_when_it_is_not_met(house: Hol
     flow.edge("check", "end", when="outcome == 'fail'")
     result = await flow.run({"log": []}, on=house)
     assert result.error is not None
-    assert "has no retry target" in result.error.message
+    assert "no retry target" in result.error.message
 
 
 @pytest.mark.covers("CORE-ENGINE-04")

@@ -62,7 +62,7 @@ def _node(
     graph: Graph, node: Node, known: Mapping[str, Told], *, expand: bool, mark: Marking | None, path: str
 ) -> PictureNode:
     about = known.get(path + node.id, Told())
-    body = node.map.body if node.map else node.subflow.body if node.subflow else ""
+    body = node.body
     inner = graph.subgraphs.get(body) if expand and body else None
     inside = None
     if inner is not None:

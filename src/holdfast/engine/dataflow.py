@@ -112,7 +112,7 @@ class Flow:
 
     def begin(self) -> None:
         """A fresh scope: its first nodes start."""
-        starts = self.graph.starts
+        starts = self._starts()
         if len(starts) > 1:
             for node in starts:
                 child = self.scope.tree.next_id
@@ -123,6 +123,16 @@ class Flow:
             for node in starts:
                 self.start(node)
         self.run()
+
+    def _starts(self) -> tuple[int, ...]:
+        """Each branch of a parallel node has a first node of its own."""
+        owner = self.scope.owner
+        if owner is not None:
+            around = self.pos.scope_graph(self.decision.graph, self.pos.scopes[owner[0]])
+            spec = around.nodes[owner[1]].parallel
+            if spec:
+                return (self.graph.index[spec.starts[self.scope.index]],)
+        return self.graph.starts
 
     def settle(self, node: int, fired: list[int]) -> None:
         """A node is done and these of its edges fire."""
@@ -232,9 +242,10 @@ class Flow:
     def check_visits(self, node: int, own: int = 0) -> None:
         """Raises Problem where the node was visited as often as it, or the flow, allows."""
         name, cap = self.graph.nodes[node].id, self.graph.spec.max_visits
-        if own and self.visit(node) >= own:
+        visits = self.visit(node) - self.scope.walk.get("visited", {}).get(name, 0)
+        if own and visits >= own:
             raise Problem("loop_limit", f"{name!r} was visited {own} times, its limit", name)
-        if cap and self.visit(node) >= cap:
+        if cap and visits >= cap:
             raise Problem("loop_limit", f"{name!r} was visited {cap} times, the flow's limit", name)
 
     def start(self, node: int) -> None:
@@ -338,10 +349,11 @@ class Flow:
             )
 
     def open_children(self, execution: Exec) -> list[Scope]:
-        """The next children of a map (as many as may run at once), or the one of a sub-flow."""
+        """The next children of a node, as many as may run at once; a sub-flow has one."""
         node = self.graph.nodes[execution.node]
         total = len(execution.items or ())
-        limit = node.map.concurrency if node.map and node.map.concurrency else total
+        several = node.map or node.parallel
+        limit = several.concurrency if several and several.concurrency else total
         fresh: list[Scope] = []
         while execution.opened < total and execution.opened - len(execution.results) < limit:
             index = execution.opened

@@ -19,11 +19,14 @@ _CLOSED = {
 
 def fail_run(decision: Decision, problem: Problem) -> None:
     """The graph itself cannot go on (a stall, a limit, an unsatisfied join)."""
-    kind = "".join(part.title() for part in problem.code.split("_")) + "Error"
-    error = ErrorInfo(problem.code, kind, problem.message)
-    body = AttemptBody("failing", error)
+    body = AttemptBody("failing", error_of(problem))
     record = decision.draft(Kind.attempt, body, node=problem.node, outcome="fail", listed=True)
     apply_record(decision.graph, decision.pos, record, body)
+
+
+def error_of(problem: Problem) -> ErrorInfo:
+    kind = "".join(part.title() for part in problem.code.split("_")) + "Error"
+    return ErrorInfo(problem.code, kind, problem.message)
 
 
 def end_run(

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from holdfast.engine import asking, doubting, parents, settling
-from holdfast.engine.dataflow import give_up_effects
+from holdfast.engine import asking, doubting, ending, parents, settling
+from holdfast.engine.dataflow import Problem, give_up_effects
 from holdfast.engine.decision import Decision, node_of, side_of
 from holdfast.engine.messages import Finished
 from holdfast.engine.retry import wait_before
 from holdfast.engine.walk import takes_failure
 from holdfast.model.apply import apply_record
 from holdfast.model.attempts import forgive
-from holdfast.model.bodies import AttemptBody, ErrorInfo, StepBody
-from holdfast.model.children import PARENTS, failed_item, wipe_scope
+from holdfast.model.bodies import RETRY_ASKED, AttemptBody, ErrorInfo, StepBody
+from holdfast.model.children import PARENTS, collects, result_of, wipe_scope
 from holdfast.model.graph import Graph, Node
 from holdfast.model.position import Exec, Scope
 from holdfast.types.record import Kind, NewTimer, Record, Side
+from holdfast.types.value import FrozenDict
 
 
 def failed(decision: Decision, execution: Exec, message: Finished) -> None:
@@ -25,8 +26,21 @@ def failed(decision: Decision, execution: Exec, message: Finished) -> None:
         doubting.in_doubt(decision, execution, node, message.error)
     elif message.retryable and execution.failures + 1 < node.retry.attempts:
         _retry(decision, execution, node, message.error, message.inbox)
+    elif message.error.code == RETRY_ASKED:
+        _used_up(decision, execution, node, message)
     else:
         give_up(decision, execution, message.error, message=message)
+
+
+def _used_up(decision: Decision, execution: Exec, node: Node, message: Finished) -> None:
+    """It asks for an attempt that it does not have."""
+    if node.walk is not None and node.walk.allow_partial:
+        message.error, message.outcome = None, "partial_success"
+        message.notes = FrozenDict({"notes": "retries exhausted, partial accepted"})
+        settling.settle(decision, execution, message)
+        return
+    error = ErrorInfo("node_failed", "NodeFailedError", "max retries exceeded")
+    give_up(decision, execution, error, message=message)
 
 
 def _retry(decision: Decision, execution: Exec, node: Node, error: ErrorInfo, inbox: int) -> None:
@@ -78,7 +92,8 @@ def give_up(
         scope=execution.scope, node=execution.node, visit=execution.visit, inbox=inbox
     )
     ended.error = error
-    ended.ops = []
+    if not ended.reported:
+        ended.ops = []
     if node.on_failure == "skip":
         ended.outcome = "skipped"
         settling.settle(decision, execution, ended)
@@ -101,7 +116,9 @@ def _abort(decision: Decision, scope: Scope, execution: Exec, node: Node, ended:
     asking.close_holds(decision.pos, execution, side, "the node failed")
     if execution.token:
         side.close_timers.append(execution.token)
-    body = StepBody([], [], ended.duration, None, False, ended.usage, ended.error, ended.notes, halts=True)
+    body = StepBody(
+        ended.ops, [], ended.duration, None, False, ended.usage, ended.error, ended.notes, halts=True
+    )
     record = decision.draft(
         Kind.step,
         body,
@@ -123,8 +140,7 @@ def _owner_that_copes(decision: Decision, scope: Scope) -> Exec | None:
     while scope.owner is not None:
         owner = pos.execs[scope.owner]
         node = node_of(decision.graph, pos, owner)
-        collects = node.map is not None and node.map.on_item_failure == "collect"
-        if collects or node.on_failure != "abort" or node.retry.attempts > 1:
+        if collects(node) or node.on_failure != "abort" or node.retry.attempts > 1:
             return owner
         scope = pos.scopes[scope.owner[0]]
     return None
@@ -135,20 +151,30 @@ def _hand_up(decision: Decision, scope: Scope, owner: Exec, error: ErrorInfo) ->
     pos = decision.pos
     child = _child_below(decision, scope, owner)
     node = node_of(decision.graph, pos, owner)
-    collects = node.map is not None and node.map.on_item_failure == "collect"
+    collected = result_of(decision.graph, pos, child, error) if collects(node) else None
     body = AttemptBody("child_failed", error)
     record = decision.draft(Kind.attempt, body, node=node.id, execution=owner, effect=node.effect)
     pos.head, pos.at = record.seq, record.at
     # Where the owner itself fails or tries again, its other children are of no use any more.
-    for gone in [child] if collects else [s for s in pos.scopes.values() if s.owner == child.owner]:
+    for gone in (
+        [child] if collected is not None else [s for s in pos.scopes.values() if s.owner == child.owner]
+    ):
         wipe(decision, gone, record, body)
     forgive(decision.graph, pos, owner, error)
-    if collects:
-        owner.results[child.index] = failed_item(error)
-        collected = StepBody([], body.moves, 0)
-        parents.go_on_with_owner(decision, owner, collected)
+    if collected is not None:
+        owner.results[child.index] = collected
+        parents.go_on_with_owner(decision, owner, StepBody([], body.moves, 0))
         return
     child_failed(decision, owner, error)
+
+
+def fail_scope(decision: Decision, scope: Scope, problem: Problem) -> None:
+    """The graph cannot go on in this scope: a failure of the branch that it is, else of the run."""
+    owner = _owner_that_copes(decision, scope)
+    if owner is None or not node_of(decision.graph, decision.pos, owner).parallel:
+        ending.fail_run(decision, problem)
+        return
+    _hand_up(decision, scope, owner, ending.error_of(problem))
 
 
 def child_failed(decision: Decision, owner: Exec, error: ErrorInfo) -> None:
@@ -177,7 +203,9 @@ def hand_up_left(decision: Decision) -> None:
             _hand_up(decision, scope, owner, execution.error)
 
 
-def wipe(decision: Decision, scope: Scope, record: Record, body: AttemptBody) -> None:
+def wipe(
+    decision: Decision, scope: Scope, record: Record, body: AttemptBody | StepBody, move: str = "W"
+) -> None:
     """Drop a scope with everything in it: what is under way is cancelled, what waits is closed."""
     dropped = [e for e in decision.pos.execs.values() if e.scope.startswith(scope.path)]
     decision.cancels += dropped
@@ -190,6 +218,6 @@ def wipe(decision: Decision, scope: Scope, record: Record, body: AttemptBody) ->
     give_up_effects(decision, dropped, body.moves)
     owner = scope.owner
     assert owner is not None
-    body.moves.append(("W", owner[0], owner[1], scope.index))
+    body.moves.append((move, owner[0], owner[1], scope.index))
     around = decision.pos.scopes[owner[0]]
     wipe_scope(decision.pos.scope_graph(decision.graph, around), decision.pos, around, owner[1], scope.index)

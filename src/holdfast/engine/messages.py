@@ -24,6 +24,7 @@ class Finished(msgspec.Struct, kw_only=True):
     routes: list[int] | None = None
     reroute: str | None = None
     error: ErrorInfo | None = None
+    reported: bool = False  # a failure that the handler told itself, with what it changed
     retryable: bool = False
     unknown: bool = False
     duration: int = 0
@@ -32,6 +33,7 @@ class Finished(msgspec.Struct, kw_only=True):
     probe: str | None = None  # what a probe found: "happened" or "not_happened"
     label: str = ""
     suggested: tuple[str, ...] = ()
+    gates: dict[str, bool] = {}  # those that were passed in the branches of a parallel node
     inbox: int = 0
     memories: list[Memory] = []  # journaled writes, to be put in the settle
 

@@ -1,10 +1,10 @@
-"""Maps and sub-flows: their children open, and when all are done the node itself settles."""
+"""Maps, parallel nodes and sub-flows: their children open, and when all are done the node itself settles."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from holdfast.engine import ending, failing, settling
+from holdfast.engine import failing, joining, settling
 from holdfast.engine.dataflow import Flow, Problem
 from holdfast.engine.decision import Decision, node_of
 from holdfast.engine.messages import Finished
@@ -12,7 +12,7 @@ from holdfast.model.bodies import AttemptBody, ErrorInfo, StepBody
 from holdfast.model.children import NotAListError, child_inputs
 from holdfast.model.expr import MISSING as EXPR_MISSING
 from holdfast.model.expr import walk as walk_path
-from holdfast.model.graph import Node
+from holdfast.model.graph import Node, ParallelSpec
 from holdfast.model.position import Exec, Scope
 from holdfast.types.record import Kind, Op
 from holdfast.types.value import FrozenDict, FrozenList
@@ -55,12 +55,17 @@ def _start_children(decision: Decision, scope: Scope, execution: Exec, moves: li
         try:
             inner.begin()
         except Problem as problem:
-            ending.fail_run(decision, problem)
+            failing.fail_scope(decision, child, problem)
         opened += inner.opened
     return opened
 
 
 def go_on_with_owner(decision: Decision, owner: Exec, body: StepBody) -> None:
+    spec = node_of(decision.graph, decision.pos, owner).parallel
+    if spec and joining.is_decided(spec, owner.results):
+        _drop_losers(decision, owner, body)
+        complete_parent(decision, owner)
+        return
     if len(owner.results) == len(owner.items or ()):
         complete_parent(decision, owner)
         return
@@ -69,9 +74,38 @@ def go_on_with_owner(decision: Decision, owner: Exec, body: StepBody) -> None:
         settling.open_exec(decision, fresh)
 
 
+def _drop_losers(decision: Decision, owner: Exec, body: StepBody) -> None:
+    """The join is decided: what still runs in other branches is stopped, in the record that decided it."""
+    record = decision.records[-1][0]
+    mine = (owner.scope, owner.node)
+    for loser in [scope for scope in decision.pos.scopes.values() if scope.owner == mine]:
+        failing.wipe(decision, loser, record, body, "V")
+
+
+def _join(decision: Decision, owner: Exec, node: Node, spec: ParallelSpec) -> None:
+    """What the branches came to is in the state before anybody goes on from here, or fails."""
+    outcome, error = joining.outcome_of(spec, node.id, owner.results)
+    joined = Finished(
+        scope=owner.scope,
+        node=owner.node,
+        visit=owner.visit,
+        ops=joining.ops_of(spec, owner.results),
+        outcome=outcome,
+        error=error,
+        reported=error is not None,
+        retryable=node.retry.attempts > 1,
+        gates=joining.gates_of(owner.results),
+        duration=max(0, decision.now - decision.pos.at),
+    )
+    settling.finished(decision, joined)
+
+
 def complete_parent(decision: Decision, owner: Exec) -> None:
-    """All children are done: the map or sub-flow itself settles."""
+    """All children are done: the map, parallel node or sub-flow itself settles."""
     node = node_of(decision.graph, decision.pos, owner)
+    if node.parallel:
+        _join(decision, owner, node, node.parallel)
+        return
     results = [owner.results[i] for i in range(len(owner.items or ()))]
     ops: list[Op] = []
     if node.map is not None:

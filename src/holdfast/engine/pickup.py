@@ -6,7 +6,7 @@ record, and a run that fell back past a damaged one stands where it must.
 
 from __future__ import annotations
 
-from holdfast.engine import asking, breaking, ending, failing, parents, settling, timing
+from holdfast.engine import asking, breaking, ending, failing, joining, parents, settling, timing
 from holdfast.engine.decision import Decision, node_of
 from holdfast.model.children import PARENTS
 from holdfast.model.graph import Node, NodeKind
@@ -43,10 +43,17 @@ def _pick_up(decision: Decision, execution: Exec, node: Node) -> None:
 def _pick_up_parent(decision: Decision, execution: Exec) -> None:
     if not execution.opened and not execution.results:
         parents.open_children(decision, execution)
-    elif execution.items is not None and len(execution.results) == len(execution.items):
+    elif execution.items is not None and _is_complete(decision, execution):
         parents.complete_parent(decision, execution)
     elif execution.error is not None and not _has_children(decision.pos, execution):
         failing.child_failed(decision, execution, execution.error)
+
+
+def _is_complete(decision: Decision, execution: Exec) -> bool:
+    spec = node_of(decision.graph, decision.pos, execution).parallel
+    if spec and joining.is_decided(spec, execution.results):
+        return not _has_children(decision.pos, execution)
+    return len(execution.results) == len(execution.items or ())
 
 
 def _has_children(pos: Position, owner: Exec) -> bool:

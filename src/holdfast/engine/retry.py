@@ -15,11 +15,17 @@ def wait_before(policy: RetryPolicy, failures: int, *identity: str | int) -> int
     grown = {
         Backoff.fixed: policy.delay,
         Backoff.linear: policy.delay * failures,
-        Backoff.exponential: policy.delay * 2 ** min(failures - 1, 40),
+        Backoff.exponential: int(policy.delay * (policy.factor or 2) ** min(failures - 1, 40)),
     }[policy.backoff]
     wait = grown if policy.cap is None else min(grown, policy.cap)
     if policy.jitter:
-        raw = sha256("/".join(map(str, (*identity, failures))).encode()).digest()
-        share = int.from_bytes(raw[:8], "big") / 2**64
-        wait = int(wait * (1 - policy.jitter * share))
+        wait = int(wait * (1 - policy.jitter * _share(*identity, failures)))
+    if policy.spread:
+        wait = int(wait * (1 + policy.spread * (2 * _share(*identity, failures) - 1)))
     return wait
+
+
+def _share(*identity: str | int) -> float:
+    """From 0 to 1, and always the same for the same."""
+    raw = sha256("/".join(map(str, identity)).encode()).digest()
+    return int.from_bytes(raw[:8], "big") / 2**64

@@ -8,11 +8,12 @@ from holdfast.engine import asking, breaking, doubting, ending, failing, parents
 from holdfast.engine.dataflow import Flow, Problem, chosen_edges
 from holdfast.engine.decision import Decision, lists_checkpoint, node_of, side_of
 from holdfast.engine.messages import Finished
+from holdfast.engine.noting import mirrored
 from holdfast.engine.walk import walk_on
 from holdfast.errors import StateError
 from holdfast.model.apply import apply_record, settle_exec
 from holdfast.model.bodies import AttemptBody, StepBody, SubstepBody
-from holdfast.model.children import PARENTS, child_result
+from holdfast.model.children import PARENTS, result_of
 from holdfast.model.graph import Graph, Node, NodeKind
 from holdfast.model.position import SETTLED, Exec, Position, Scope
 from holdfast.types.record import Kind
@@ -42,6 +43,8 @@ def settle(decision: Decision, execution: Exec, message: Finished, *, failed: bo
     if message.routes is None and not failed and graph.chooses[execution.node] and message.reroute is None:
         _let_code_choose(decision, execution, node, message)
         return
+    if graph.spec.mirrors:
+        message.ops = mirrored(graph, scope, execution, message)
     body = StepBody(
         message.ops,
         [],
@@ -127,7 +130,7 @@ def _move_on(
             fired = _fired(graph, scope, execution, message, failed=failed)
             flow.settle(execution.node, fired)
     except Problem as problem:
-        ending.fail_run(decision, problem)
+        failing.fail_scope(decision, scope, problem)
     return flow.opened
 
 
@@ -211,7 +214,7 @@ def enter(decision: Decision, execution: Exec) -> None:
 def finish_scopes(decision: Decision, scope: Scope, body: StepBody) -> None:
     """After a step: is its scope done? Then its owner goes on, or the run ends."""
     pos = decision.pos
-    if scope.active or pos.failing is not None:
+    if scope.active or pos.failing is not None or pos.scopes.get(scope.path) is not scope:
         return
     if scope.tokens or scope.open_loops:
         ending.fail_run(decision, stall(pos, decision.graph, scope))
@@ -229,7 +232,7 @@ def finish_scopes(decision: Decision, scope: Scope, body: StepBody) -> None:
             ending.end_run(decision, "completed", None)
         return
     owner = pos.execs[scope.owner]
-    owner.results[scope.index] = child_result(scope)
+    owner.results[scope.index] = result_of(decision.graph, pos, scope)
     del pos.scopes[scope.path]
     parents.go_on_with_owner(decision, owner, body)
 

@@ -1,23 +1,22 @@
 """Walk: one token per frame, exactly one edge chosen, loops free, goal gates, failure routing.
 
 Edge selection, in order: a condition that holds; the preferred label; a suggested id; the heaviest;
-the first by target's name. Goal gates are checked when the walk reaches a terminal node.
+the first by target's name. Goal gates are checked when the walk comes to its end.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from holdfast.engine.dataflow import Flow, Problem, used_up
 from holdfast.engine.messages import Finished
+from holdfast.engine.noting import PLAIN, note_outcome, outcome_of, seen_by
 from holdfast.model.expr import truthy
 from holdfast.model.graph import END, EdgeKind, Graph, WalkSpec
 from holdfast.model.position import Exec, Scope
-from holdfast.model.resolving import resolver
-from holdfast.types.value import FrozenList
+from holdfast.types.outcome import FAIL
 
-PLAIN = WalkSpec()
+MAX_RESTARTS = 10
 # `[Y] `, `Y) ` or `Y - ` in front of a label.
 _ACCELERATOR = re.compile(r"^(\[\w+\]|\w\)|\w -)\s*")
 
@@ -25,8 +24,8 @@ _ACCELERATOR = re.compile(r"^(\[\w+\]|\w\)|\w -)\s*")
 def walk_on(flow: Flow, execution: Exec, message: Finished) -> None:
     graph, scope = flow.graph, flow.scope
     node = graph.nodes[execution.node]
-    note_outcome(graph, scope, execution.node, message)
-    outcome = scope.walk["outcome"]
+    outcome = outcome_of(graph, scope, execution, message)
+    note_outcome(graph, scope, execution, message)
     if message.reroute is not None:
         target = graph.index[message.reroute]
         _take(flow, next(e for e in graph.out[execution.node] if graph.target[e] == target))
@@ -37,19 +36,22 @@ def walk_on(flow: Flow, execution: Exec, message: Finished) -> None:
     edge = next_edge(graph, scope, execution, message)
     if edge is not None:
         _take(flow, edge)
-    elif outcome == "fail":
+    elif outcome == FAIL:
         _route_failure(flow, execution.node)
+    elif scope.walk.get("gates"):
+        _terminal(flow, outcome, node.id)
 
 
 def takes_failure(graph: Graph, scope: Scope, execution: Exec, message: Finished) -> bool:
     """Whether the walk goes on from a failed node: by a fail edge, a retry target, or its gate at the end."""
+    spec = graph.nodes[execution.node].walk or PLAIN
     if _is_terminal(graph, execution.node):
-        return bool((graph.nodes[execution.node].walk or PLAIN).goal_gate)
+        return spec.goal_gate
     before = dict(scope.walk)
-    note_outcome(graph, scope, execution.node, message)
+    note_outcome(graph, scope, execution, message)
     try:
         return next_edge(graph, scope, execution, message) is not None or bool(
-            _targets(graph, execution.node)
+            _failure_targets(graph, execution.node)
         )
     finally:
         scope.walk.clear()
@@ -57,39 +59,19 @@ def takes_failure(graph: Graph, scope: Scope, execution: Exec, message: Finished
 
 
 def _is_terminal(graph: Graph, node: int) -> bool:
-    return (graph.nodes[node].walk or PLAIN).terminal or not graph.out[node]
+    spec = graph.nodes[node].walk or PLAIN
+    return spec.terminal or (not graph.out[node] and not _failure_targets(graph, node))
 
 
 def next_edge(graph: Graph, scope: Scope, execution: Exec, message: Finished) -> int | None:
     edge = select_edge(graph, scope, execution, message)
-    failed = scope.walk["outcome"] == "fail"
+    failed = outcome_of(graph, scope, execution, message) == FAIL
     return None if edge is not None and failed and not _may_follow_failure(graph, edge) else edge
 
 
-def note_outcome(graph: Graph, scope: Scope, node: int, message: Finished) -> None:
-    """What later nodes and gates read. A routing node passes on the outcome that led to it."""
-    spec = graph.nodes[node].walk or PLAIN
-    if not (spec.routing and "outcome" in scope.walk):
-        scope.walk["outcome"] = message.outcome
-        scope.walk["label"] = message.label
-    # What code suggested is part of what happened: a replay reads it here (D-26).
-    if message.suggested:
-        scope.walk["suggested"] = FrozenList(message.suggested)
-    else:
-        scope.walk.pop("suggested", None)
-    if spec.goal_gate:
-        gates = dict(scope.walk.get("gates", {}))
-        gates[graph.nodes[node].id] = scope.walk["outcome"] in ("success", "partial_success")
-        scope.walk["gates"] = gates
-
-
 def select_edge(graph: Graph, scope: Scope, execution: Exec, message: Finished) -> int | None:
-    extra: dict[str, Any] = {
-        "outcome": scope.walk["outcome"],
-        "preferred_label": scope.walk.get("label", ""),
-        "context": scope.tree.see(execution.frame, "scratch"),
-    }
-    resolve = resolver(scope.tree, execution.frame, extra)
+    outcome, label = outcome_of(graph, scope, execution, message), scope.walk.get("label", "")
+    resolve = seen_by(scope, execution, message, {"outcome": outcome, "preferred_label": label})
     matching: list[int] = []
     plain: list[int] = []
     for e in graph.out[execution.node]:
@@ -97,7 +79,7 @@ def select_edge(graph: Graph, scope: Scope, execution: Exec, message: Finished) 
         if used_up(graph, scope, e):
             continue
         if graph.edges[e].kind is EdgeKind.failure:
-            if scope.walk["outcome"] == "fail":
+            if outcome == FAIL:
                 matching.append(e)
         elif graph.edges[e].kind is EdgeKind.chosen:
             if message.routes and e in message.routes:
@@ -108,13 +90,12 @@ def select_edge(graph: Graph, scope: Scope, execution: Exec, message: Finished) 
             matching.append(e)
     if matching:
         return _best(graph, matching)
-    label = scope.walk.get("label", "")
     if label:
         labelled = [e for e in plain if normal(graph.edges[e].label) == normal(label)]
         if labelled:
             return labelled[0]
     for wanted in message.suggested:
-        suggested = [e for e in plain if graph.edges[e].target == wanted]
+        suggested = [e for e in plain if graph.edges[e].towards == wanted]
         if suggested:
             return suggested[0]
     return _best(graph, plain) if plain else None
@@ -127,15 +108,15 @@ def normal(label: str) -> str:
 
 
 def _best(graph: Graph, edges: list[int]) -> int:
-    return min(edges, key=lambda e: (-graph.edges[e].weight, graph.edges[e].target))
+    return min(edges, key=lambda e: (-graph.edges[e].weight, graph.edges[e].towards))
 
 
 def _may_follow_failure(graph: Graph, edge: int) -> bool:
-    """After a failure only a fail edge, or an unconditional one into a routing node, is followed."""
+    """After a failure only a fail edge, or an unconditional one from or into a routing node, is followed."""
     if graph.edges[edge].kind is EdgeKind.failure or graph.edges[edge].when is not None:
         return True
-    target = graph.target[edge]
-    return target >= 0 and (graph.nodes[target].walk or PLAIN).routing
+    ends = (graph.source[edge], graph.target[edge])
+    return any(end >= 0 and (graph.nodes[end].walk or PLAIN).routing for end in ends)
 
 
 def _take(flow: Flow, edge: int) -> None:
@@ -144,24 +125,60 @@ def _take(flow: Flow, edge: int) -> None:
         _terminal(flow, flow.scope.walk["outcome"], END)
         return
     flow.check_cap(edge)
+    if flow.graph.edges[edge].restart:
+        _restart(flow, edge)
     flow.check_visits(target, (flow.graph.nodes[target].walk or PLAIN).max_visits)
+    if flow.graph.spec.mirrors:
+        flow.scope.walk["came_by"] = flow.graph.edges[edge].id
     flow.do("F", edge, flow.frame)
     flow.start(target)
+
+
+def _restart(flow: Flow, edge: int) -> None:
+    """The walk begins anew. Visits go on counting, because keys and questions are named by them; limits count
+    from here."""
+    graph, scope = flow.graph, flow.scope
+    limit = graph.spec.max_restarts if isinstance(graph.spec.max_restarts, int) else MAX_RESTARTS
+    restarts = int(scope.walk.get("restarts", 0))
+    if restarts >= limit:
+        name = graph.edges[edge].source
+        raise Problem("loop_limit", f"{name!r} began the walk anew {restarts} times, the limit", name)
+    visited = {graph.nodes[node].id: count for node, count in scope.visits.items()}
+    scope.walk.clear()
+    scope.walk.update({"restarts": restarts + 1, "visited": visited})
+    flow.do("R", edge)
+    flow.frame = 0
 
 
 def _jump(flow: Flow, name: str) -> None:
     """To a retry target: no edge leads there, so the node starts in the frame at hand."""
     node = flow.graph.node_index(name)
     flow.check_visits(node, (flow.graph.nodes[node].walk or PLAIN).max_visits)
+    flow.scope.walk.pop("came_by", None)
     flow.do("Z", node, flow.frame)
     flow.started(node)
 
 
-def _targets(graph: Graph, node: int | None) -> list[str]:
-    spec = graph.nodes[node].walk if node is not None else None
-    found = [spec.retry_target, spec.fallback_retry_target] if spec else []
-    found += [graph.spec.retry_target, graph.spec.fallback_retry_target]
-    return [name for name in found if name and name in graph.index]
+def _failure_targets(graph: Graph, node: int) -> list[str]:
+    spec = graph.nodes[node].walk or PLAIN
+    return _own_targets(graph, spec) if graph.spec.own_targets else _targets(graph, spec)
+
+
+def _own_targets(graph: Graph, spec: WalkSpec) -> list[str]:
+    return [n for n in (spec.retry_target, spec.fallback_retry_target) if n and n in graph.index]
+
+
+def _targets(graph: Graph, spec: WalkSpec) -> list[str]:
+    ours = (graph.spec.retry_target, graph.spec.fallback_retry_target)
+    return _own_targets(graph, spec) + [name for name in ours if name and name in graph.index]
+
+
+def _gate(graph: Graph, name: str) -> WalkSpec:
+    """Of a gate that may stand in a branch."""
+    if name in graph.index:
+        return graph.nodes[graph.index[name]].walk or PLAIN
+    inside = [_gate(inner, name) for inner in graph.subgraphs.values()]
+    return next((spec for spec in inside if spec.goal_gate), PLAIN)
 
 
 def _terminal(flow: Flow, outcome: str, name: str) -> None:
@@ -169,24 +186,30 @@ def _terminal(flow: Flow, outcome: str, name: str) -> None:
     gates: dict[str, bool] = flow.scope.walk.get("gates", {})
     unmet = [gate for gate, met in gates.items() if not met]
     if not unmet:
-        if outcome == "fail":
-            raise Problem("node_failed", f"the walk ended at {name!r} after a failure", name)
+        if outcome == FAIL:
+            why = flow.scope.walk.get("reason") or f"the walk ended at {name!r} after a failure"
+            raise Problem("node_failed", why, name)
         return
-    targets = _targets(flow.graph, flow.graph.index[unmet[0]])
+    targets = _targets(flow.graph, _gate(flow.graph, unmet[0]))
+    if not targets and flow.scope.owner is not None and flow.graph.spec.mirrors and outcome != FAIL:
+        return  # A branch: the walk around it knows its gates, and what to do about them.
     jumps = int(flow.scope.walk.get("jumps", 0))
-    if not targets or jumps >= flow.graph.spec.max_goal_jumps:
-        why = "it has no retry target" if not targets else f"it was retried {jumps} times"
-        raise Problem("node_failed", f"the goal gate {unmet[0]!r} is not satisfied and {why}", unmet[0])
+    if not targets:
+        raise Problem("node_failed", "Goal gate unsatisfied and no retry target", unmet[0])
+    if jumps >= flow.graph.spec.max_goal_jumps:
+        why = f"the goal gate {unmet[0]!r} is not satisfied and it was retried {jumps} times"
+        raise Problem("node_failed", why, unmet[0])
+    # An unmet gate stays so until it is met: to pass it by the next time does not help.
     flow.scope.walk["jumps"] = jumps + 1
-    flow.scope.walk["gates"] = {g: met for g, met in gates.items() if met}
     _jump(flow, targets[0])
 
 
 def _route_failure(flow: Flow, node: int) -> None:
-    targets = _targets(flow.graph, node)
+    targets = _failure_targets(flow.graph, node)
     name = flow.graph.nodes[node].id
     if not targets:
-        raise Problem("node_failed", f"{name!r} failed, and no edge or retry target takes it on", name)
+        why = flow.scope.walk.get("reason") or f"{name!r} failed, and no edge or retry target takes it on"
+        raise Problem("node_failed", why, name)
     jumps = dict(flow.scope.walk.get("fail_jumps", {}))
     if jumps.get(name, 0) >= flow.graph.spec.max_goal_jumps:
         raise Problem("loop_limit", f"{name!r} failed {jumps[name]} times and went to its retry target", name)

@@ -142,6 +142,9 @@ def settle_exec(graph: Graph, pos: Position, execution: Exec, record: Record, bo
         ops = [*ops, ("aux", "output", "set", body.output)]
     delta = Delta(record.seq, execution.node, execution.visit, scope.index, ops)
     if body.halts:
+        if ops:
+            # What a handler said of its own failure can be read, also where nothing copes with that.
+            scope.tree.settle(execution.frame, delta)
         _failed(pos, execution, record, body)
         return
     scope.tree.settle(execution.frame, delta)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from holdfast.model.bodies import AttemptBody, ErrorInfo
-from holdfast.model.children import PARENTS, failed_item
+from holdfast.model.children import PARENTS, collects, result_of
 from holdfast.model.graph import Graph
 from holdfast.model.moves import apply_moves
 from holdfast.model.position import Exec, Position, close_waits, find_exec
@@ -120,8 +120,12 @@ def _child_failed(graph: Graph, pos: Position, record: Record, body: AttemptBody
     """A child's failure was handed to its owner, which copes with it."""
     owner = find_exec(graph, pos, record)
     node = pos.scope_graph(graph, pos.scopes[owner.scope]).nodes[owner.node]
-    if node.map is not None and node.map.on_item_failure == "collect" and body.error is not None:
-        owner.results[next(b for what, _, _, b in body.moves if what == "W")] = failed_item(body.error)
+    if collects(node) and body.error is not None:
+        index = next(b for what, _, _, b in body.moves if what == "W")
+        child = next(
+            s for s in pos.scopes.values() if s.owner == (owner.scope, owner.node) and s.index == index
+        )
+        owner.results[index] = result_of(graph, pos, child, body.error)
     apply_moves(graph, pos, body.moves)
     if body.error is not None:
         forgive(graph, pos, owner, body.error)

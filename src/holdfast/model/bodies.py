@@ -21,6 +21,10 @@ class ErrorInfo(msgspec.Struct, frozen=True, array_like=True):
     detail: str = ""
 
 
+RETRY_ASKED = "retry_asked"
+"""The code of the error of an attempt whose handler asked for another one."""
+
+
 class Usage(msgspec.Struct, frozen=True, array_like=True):
     """What a node's work cost."""
 

@@ -24,9 +24,8 @@ def places(graph: Graph, around: str = "") -> Iterator[tuple[str, Graph, str]]:
     """Every node with its place, the graph that it is in, and its id."""
     for node in graph.nodes:
         yield around + node.id, graph, node.id
-        body = node.map.body if node.map else node.subflow.body if node.subflow else ""
-        if body:
-            yield from places(graph.subgraphs[body], f"{around}{node.id}/")
+        if node.body:
+            yield from places(graph.subgraphs[node.body], f"{around}{node.id}/")
 
 
 def find_places(graph: Graph, names: Iterable[str], what: str) -> list[str]:

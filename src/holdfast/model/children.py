@@ -1,10 +1,11 @@
-"""Maps and sub-flows: the scopes that they open, what goes in, what comes out, how one is forgotten."""
+"""Scopes of maps, parallel nodes and sub-flows: what goes in, what comes out, how one is forgotten."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from holdfast.model.bodies import ErrorInfo
+from holdfast.model.branches import branch_result
 from holdfast.model.expr import MISSING as EXPR_MISSING
 from holdfast.model.expr import compile_expr
 from holdfast.model.graph import Graph, Node, NodeKind
@@ -13,7 +14,7 @@ from holdfast.model.resolving import resolver
 from holdfast.model.values import Values
 from holdfast.types.value import FrozenDict
 
-PARENTS = frozenset({NodeKind.map, NodeKind.subflow})
+PARENTS = frozenset({NodeKind.map, NodeKind.parallel, NodeKind.subflow})
 # What follows a parent's visit in the paths of its children (see `child_path`).
 PARENTS_END = ("[", "~")
 
@@ -34,6 +35,9 @@ def child_inputs(graph: Graph, scope: Scope, execution: Exec) -> list[Any]:
                 f"map node {node.id!r} goes over {node.map.over!r}, which is {kind}, not a list"
             )
         return list(found)  # type: ignore[arg-type]
+    if node.parallel:
+        scope.tree.expose(execution.frame)
+        return list(range(len(node.parallel.starts)))
     assert node.subflow is not None
     scope.tree.expose(execution.frame)
     if node.subflow.inputs is None:
@@ -47,26 +51,32 @@ def open_child(graph: Graph, pos: Position, parent: Scope, node: int, index: int
     owner = pos.execs[(parent.path, node)]
     outer = pos.scope_graph(graph, parent)
     spec = outer.nodes[node]
-    body = body_of(spec)
+    body = spec.body
     given = owner.items[index] if owner.items is not None else None
     name = f"{parent.graph}/{body}" if parent.graph else body
     values: Values = {"input": as_input(given), "scratch": {}, "artifacts": {}}
-    values["scratch"].update(outer.subgraphs[body].spec.defaults)
-    values["scratch"].update(values["input"])
+    if spec.parallel:
+        # A copy of its own; the walk around stands still while its branches go on.
+        values["input"] = parent.tree.see(0, "input")
+        values["scratch"].update(parent.tree.see(owner.frame, "scratch"))
+    else:
+        values["scratch"].update(outer.subgraphs[body].spec.defaults)
+        values["scratch"].update(values["input"])
     path = child_path(parent.path, spec.id, owner, index)
     child = pos.scopes[path] = new_scope(path, name, values, (parent.path, node), index)
     owner.opened = max(owner.opened, index + 1)
     return child
 
 
-def body_of(node: Node) -> str:
-    return node.map.body if node.map else node.subflow.body if node.subflow else ""
-
-
 def child_path(parent: str, node: str, owner: Exec, index: int) -> str:
     """Names the child among all that this run ever opens: holds inside take their identity from it (D-28)."""
     again = f"~{owner.failures}" if owner.failures else ""
     return f"{parent}{node}.{owner.visit}{again}[{index}]/"
+
+
+def collects(node: Node) -> bool:
+    """Whether a child that fails is one of the results."""
+    return bool(node.parallel) or (node.map is not None and node.map.on_item_failure == "collect")
 
 
 def as_input(given: Any) -> FrozenDict:
@@ -84,6 +94,16 @@ def child_result(scope: Scope) -> Any:
             "output": values.get("aux", {}).get("output"),
         }
     )
+
+
+def result_of(graph: Graph, pos: Position, scope: Scope, error: ErrorInfo | None = None) -> Any:
+    """What the owner of a finished (or failed) child keeps of it."""
+    assert scope.owner is not None
+    owner = pos.execs[scope.owner]
+    node = pos.scope_graph(graph, pos.scopes[owner.scope]).nodes[owner.node]
+    if node.parallel:
+        return branch_result(graph, pos, scope, node.parallel.starts[scope.index], error)
+    return child_result(scope) if error is None else failed_item(error)
 
 
 def failed_item(error: ErrorInfo) -> FrozenDict:

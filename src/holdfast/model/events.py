@@ -29,7 +29,7 @@ from holdfast.types.record import Kind, Move, Record, turn_of
 Told = tuple[str, str, str, dict[str, Any]]
 """(type, node, scope, data)"""
 
-_MOVE_EVENTS = {"G": 2, "F": 1, "S": 1, "Z": 1, "K": 1, "L": 1, "A": 1, "U": 1}
+_MOVE_EVENTS = {"G": 2, "F": 1, "S": 1, "Z": 1, "K": 1, "L": 1, "A": 1, "U": 1, "R": 1, "V": 1}
 # Of an effect that was under way when its branch was given up: nobody waits for how it ends (D-32).
 LOST = {
     "code": "outcome_unknown",
@@ -148,6 +148,11 @@ def _moves(graph: Graph, moves: list[Move], record: Record) -> Iterator[Told]:
             yield ("node.skipped", inner.nodes[a].id, scope, {})
         elif what == "L":
             yield ("loop.turned", inner.nodes[a].id, scope, {"edge": inner.edges[b].id})
+        elif what == "R":
+            edge = inner.edges[a]
+            yield ("walk.restarted", edge.source, scope, {"edge": edge.id, "to": edge.target})
+        elif what == "V":
+            yield ("branch.dropped", inner.nodes[a].id, scope, {"branch": b})
         elif what == "A":
             yield ("node.abandoned", inner.nodes[a].id, scope, {})
         elif what == "U":
@@ -163,9 +168,7 @@ def graph_at(graph: Graph, scope: str) -> Graph:
     """The graph of a scope path: `send.1[0]/pay.1[2]/` names the nodes whose children we are in."""
     for part in scope.split("/")[:-1]:
         name = part.rpartition("[")[0].rpartition(".")[0]
-        node = graph.nodes[graph.index[name]]
-        body = node.map.body if node.map else node.subflow.body if node.subflow else ""
-        graph = graph.subgraphs[body]
+        graph = graph.subgraphs[graph.nodes[graph.index[name]].body]
     return graph
 
 

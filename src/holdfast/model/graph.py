@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -17,6 +17,9 @@ from holdfast.model.secrets import Paths, parsed
 from holdfast.types.hold import Option
 from holdfast.types.status import REPEATABLE, Effect
 from holdfast.types.terms import HoldTerms
+
+if TYPE_CHECKING:
+    from holdfast.model.clauses import Clauses
 
 START = "__START__"
 END = "__END__"
@@ -28,6 +31,7 @@ class NodeKind(StrEnum):
     hold = "hold"
     timer = "timer"
     map = "map"
+    parallel = "parallel"
     subflow = "subflow"
     guardrail = "guardrail"
 
@@ -55,6 +59,10 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
     cap: int | None = 60_000_000
     jitter: float = 0.0
     retry_on: tuple[str, ...] = ()
+    factor: float | msgspec.UnsetType = msgspec.UNSET
+    """By how much an exponential wait grows each time, where that is not 2."""
+    spread: float | msgspec.UnsetType = msgspec.UNSET
+    """Waits lie within this share around what they would be: 0.5 is half to one and a half times that."""
 
 
 class JoinKind(StrEnum):
@@ -117,6 +125,22 @@ class MapSpec(msgspec.Struct, frozen=True, kw_only=True):
     on_item_failure: str = "fail"
 
 
+class ParallelSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """Of a walk: one scope a branch, each a walk through the sub-graph `body` from its own first node."""
+
+    body: str
+    starts: tuple[str, ...]
+    """The first node of each branch, in order."""
+    into: str
+    """The scratch key that takes what the branches came to, before the join is judged."""
+    join: str = "wait_all"
+    """wait_all, first_success, k_of_n (`count` of them); any other: whatever they come to is a success."""
+    count: int = 1
+    concurrency: int = 4
+    on_branch_failure: str = "continue"
+    """continue, fail_fast (the others are dropped), ignore (as if there were no such branch)."""
+
+
 class SubflowSpec(msgspec.Struct, frozen=True, kw_only=True):
     """`inputs`: child input field -> expression over the parent; `outputs`: parent field -> child path."""
 
@@ -139,6 +163,8 @@ class WalkSpec(msgspec.Struct, frozen=True, kw_only=True):
     max_visits: int = 0
     terminal: bool = False
     routing: bool = False
+    allow_partial: bool | msgspec.UnsetType = msgspec.UNSET
+    """Where it asks to be tried again and no attempt is left, it has partly succeeded instead of failed."""
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):
@@ -164,6 +190,14 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     walk: WalkSpec | None = None
     version: str | None = None
     metadata: dict[str, Any] = {}
+    # Unset rather than none, here and below: older graphs keep their identity.
+    parallel: ParallelSpec | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def body(self) -> str:
+        """The name of the sub-graph that its children go through."""
+        inside = self.map or self.subflow or self.parallel
+        return inside.body if inside else ""
 
 
 class Edge(msgspec.Struct, frozen=True, kw_only=True):
@@ -176,6 +210,17 @@ class Edge(msgspec.Struct, frozen=True, kw_only=True):
     on_limit: str = "fail"
     label: str = ""
     weight: int = 0
+    language: str | msgspec.UnsetType = msgspec.UNSET
+    """Of its condition: `clauses` (see `model.clauses`); ours where unset."""
+    leads: str | msgspec.UnsetType = msgspec.UNSET
+    """Of an edge that ends a branch: the node that lies behind it, by whose name it is chosen."""
+    restart: bool | msgspec.UnsetType = msgspec.UNSET
+    """Taking it begins the walk anew at its target: state, gates and counters are as at the start."""
+
+    @property
+    def towards(self) -> str:
+        """The target by which a walk chooses."""
+        return self.leads or self.target
 
 
 class GraphSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -208,6 +253,25 @@ class GraphSpec(msgspec.Struct, frozen=True, kw_only=True):
     secrets: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
     # What people call this version. Left out where there is none: the fingerprints of older versions stand.
     label: str | msgspec.UnsetType = msgspec.UNSET
+    document: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
+    """What the graph was made from: its `dialect`, whose code any worker has, and its `source`."""
+    mirrors: bool | msgspec.UnsetType = msgspec.UNSET
+    """A walk that says in its scratch how it goes: outcome, preferred_label, current_node, retry counts."""
+    own_targets: bool | msgspec.UnsetType = msgspec.UNSET
+    """A failed node goes to its own retry targets only; those of the graph are for goal gates."""
+    max_restarts: int | msgspec.UnsetType = msgspec.UNSET
+    """Of edges that begin the walk anew; 10 where unset."""
+
+
+def _condition(edge: Edge) -> Expr | Clauses | None:
+    if edge.when is None:
+        return None
+    if edge.language == "clauses":
+        # Only pipelines have them.
+        from holdfast.model.clauses import compile_clauses
+
+        return compile_clauses(edge.when)
+    return compile_expr(edge.when)
 
 
 class Loop(msgspec.Struct, frozen=True):
@@ -390,8 +454,13 @@ class Graph:
         return self._reach({node}, forward=False) - {node}
 
     @cached_property
-    def conditions(self) -> tuple[Expr | None, ...]:
-        return tuple(compile_expr(e.when) if e.when is not None else None for e in self.edges)
+    def conditions(self) -> tuple[Expr | Clauses | None, ...]:
+        return tuple(_condition(e) for e in self.edges)
+
+    @property
+    def dialect(self) -> str:
+        """Of the document that it was made from; empty where it was made by code."""
+        return self.spec.document.get("dialect", "") if self.spec.document else ""
 
     @property
     def label(self) -> str:

@@ -13,11 +13,12 @@ from holdfast.model.children import (
     PARENTS_END,
     NotAListError,
     child_inputs,
-    child_result,
     open_child,
+    result_of,
     wipe_inside,
     wipe_scope,
 )
+from holdfast.model.frames import FrameTree
 from holdfast.model.graph import Graph
 from holdfast.model.position import Exec, LoopState, Position, Scope
 from holdfast.types.record import Move
@@ -33,6 +34,8 @@ def apply_moves(graph: Graph, pos: Position, moves: list[Move], frame: int = 0) 
             )
         if what == "O":
             open_child(graph, pos, scope, a, b)
+        elif what == "C":
+            close(graph, pos, scope)
         else:
             MOVES[what](pos.scope_graph(graph, scope), pos, scope, a, b, frame)
 
@@ -211,12 +214,21 @@ def leave(_graph: Graph, _pos: Position, scope: Scope, header: int, _b: int, _fr
     scope.open_loops.pop(header, None)
 
 
-def close(_graph: Graph, pos: Position, scope: Scope, _a: int, _b: int, _frame: int) -> None:
+def close(graph: Graph, pos: Position, scope: Scope) -> None:
     """The scope is done: its branches come together, and its owner gets the result."""
     scope.tree.finish()
     if scope.owner is not None:
-        pos.execs[scope.owner].results[scope.index] = child_result(scope)
+        pos.execs[scope.owner].results[scope.index] = result_of(graph, pos, scope)
         del pos.scopes[scope.path]
+
+
+def begin_anew(graph: Graph, _pos: Position, scope: Scope, _edge: int, _b: int, _frame: int) -> None:
+    """A walk's state is what it began with, its counters begin again; what it made for the caller stays."""
+    given, made = scope.tree.see(0, "input"), scope.tree.see(0, "artifacts")
+    scratch = {**graph.spec.defaults, **given}
+    scope.tree = FrameTree.rooted({"input": given, "scratch": scratch, "artifacts": dict(made)})
+    scope.loop_counts.clear()
+    scope.tokens.clear()
 
 
 def abandon(graph: Graph, pos: Position, scope: Scope, node: int, _b: int, _frame: int) -> None:
@@ -236,6 +248,8 @@ MOVES = {
     "U": abandon,
     "G": go,
     "W": wipe_scope,
+    "V": wipe_scope,
+    "R": begin_anew,
     "Z": start_in,
     "F": fire,
     "N": fork,
@@ -248,6 +262,5 @@ MOVES = {
     "B": back_edge,
     "L": turn,
     "Q": leave,
-    "C": close,
     "A": abandon,
 }

@@ -19,14 +19,14 @@ from holdfast.errors import (
     ScriptError,
     StateError,
 )
-from holdfast.model.bodies import ErrorInfo
+from holdfast.model.bodies import RETRY_ASKED, ErrorInfo
 from holdfast.model.deltas import Delta
 from holdfast.model.frames import FrameTree
 from holdfast.model.graph import Node, NodeKind
 from holdfast.model.growth import Segment
 from holdfast.model.position import Exec
 from holdfast.model.program import Handler, Program, Router
-from holdfast.types.outcome import FAIL, Outcome
+from holdfast.types.outcome import FAIL, RETRY, Outcome
 from holdfast.types.record import Op
 from holdfast.types.status import REPEATABLE
 from holdfast.types.value import FrozenDict, freeze
@@ -98,10 +98,16 @@ def take_outcome(node: Node, said: Outcome, finished: Finished) -> Any:
     finished.outcome = demand_text(said.status, f"the status {where}")
     finished.label = demand_text(said.label, f"the label {where}")
     finished.suggested = tuple(demand_text(name, f"a suggestion {where}") for name in said.suggested)
+    if said.notes:
+        finished.notes = FrozenDict({"notes": demand_text(said.notes, f"the notes {where}")})
     if said.status == FAIL:
         reason = told(said.reason) if said.reason else f"{node.id!r} reported a failure"
         finished.error = ErrorInfo("node_failed", "NodeFailedError", reason)
-        finished.retryable = node.retry.attempts > 1
+        finished.retryable = node.retry.attempts > 1 and not said.final
+    elif said.status == RETRY:
+        reason = told(said.reason) if said.reason else f"{node.id!r} asks for another attempt"
+        finished.error = ErrorInfo(RETRY_ASKED, "RetryAskedError", reason)
+        finished.retryable = True
     return None if said.update is None else dict(said.update)
 
 

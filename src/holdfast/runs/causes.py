@@ -88,6 +88,7 @@ def finished(scene: Scene, execution: Exec, body: StepBody) -> Finished:
         routes=_routes(scene, body.routes),
         reroute=node.guard.reroute if rerouted and node.guard is not None else None,
         error=body.error,
+        reported=body.error is not None,
         duration=body.duration,
         usage=body.usage,
         notes=body.notes,

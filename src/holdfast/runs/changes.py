@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.model.graph import Graph
 from holdfast.model.position import Position, Scope
-from holdfast.runs.matching import ahead, body_of
+from holdfast.runs.matching import ahead
 
 if TYPE_CHECKING:
     from holdfast.model.program import Program
@@ -56,7 +56,7 @@ def _named(program: Program, nodes: Iterable[int], path: str) -> Iterator[str]:
     for i in nodes:
         node = program.graph.nodes[i]
         yield before + node.id
-        body = body_of(node)
+        body = node.body
         if body:
             child = program.children[body]
             yield from _named(child, range(len(child.graph.nodes)), before + body)

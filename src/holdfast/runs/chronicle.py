@@ -107,9 +107,9 @@ class Chronicler:
                 self._started(scope, node, b if what != "Z" else 0, at)
             elif what == "K":
                 self.story.skipped.append(scope + inner.nodes[a].id)
-            elif what in ("A", "U", "W"):
+            elif what in ("A", "U", "V", "W"):
                 state = "unknown" if what == "U" else "abandoned"
-                self._dropped(scope + inner.nodes[a].id, at, state, item=b if what == "W" else None)
+                self._dropped(scope + inner.nodes[a].id, at, state, item=b if what in ("V", "W") else None)
         return taken
 
     def _started(self, scope: str, node: str, visit: int, at: int) -> None:

@@ -83,6 +83,21 @@ class Context:
         return self._exec.attempt
 
     @property
+    def failures(self) -> int:
+        """How many attempts of this visit have failed."""
+        return self._exec.failures
+
+    @property
+    def came_by(self) -> str:
+        """Of a walk: the id of the edge that led here; empty at its start and behind a jump."""
+        return str(self._driver.pos.scopes[self._exec.scope].walk.get("came_by", ""))
+
+    @property
+    def restarts(self) -> int:
+        """How often the run's walk has begun anew."""
+        return int(self._driver.pos.scopes[""].walk.get("restarts", 0))
+
+    @property
     def tenant(self) -> str:
         return self._driver.row.tenant
 

@@ -63,6 +63,8 @@ async def prepare(
     service.runtime.carry(program)
     spec, now = program.graph.spec, service.store.now()
     start, scratch = program.schema.start(given)
+    if program.graph.dialect:
+        scratch = {**spec.defaults, **scratch}
     gate, gates = stand(program, scratch, names)
     decision = _begun(program, run_id, (start, scratch), mode or spec.mode, now, own)
     await service.keep_flow(program)

@@ -54,8 +54,7 @@ class Fitting:
 
     def inputs(self, decision: Decision, execution: Exec) -> ErrorInfo | None:
         node = node_of(decision.graph, decision.pos, execution)
-        body = node.map.body if node.map else node.subflow.body if node.subflow else ""
-        schema = self._program.at(decision.pos.scopes[execution.scope].graph).at(body).schema
+        schema = self._program.at(decision.pos.scopes[execution.scope].graph).at(node.body).schema
         for index, given in enumerate(execution.items or ()):
             which = f"item {index} of {node.id!r}" if node.map else f"the input of {node.id!r}"
             try:

@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.errors import CheckpointCorruptError, CheckpointNotFoundError
 from holdfast.model.apply import apply_record
 from holdfast.model.bodies import CreatedBody, SnapshotBody
-from holdfast.model.children import PARENTS, body_of
+from holdfast.model.children import PARENTS
 from holdfast.model.graph import Graph
 from holdfast.model.growth import Segment
 from holdfast.model.position import Position
@@ -106,7 +106,7 @@ def _starts_parent(graph: Graph, pos: Position, moves: Iterable[Move]) -> bool:
         found = outer.nodes[node]
         if what != "O" and found.kind in PARENTS:
             return True
-        if what == "O" and _has_parents(outer.subgraphs[body_of(found)]):
+        if what == "O" and _has_parents(outer.subgraphs[found.body]):
             return True
     return False
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from holdfast.model.fingerprint import graph_fingerprint
-from holdfast.model.graph import Graph, Node
+from holdfast.model.graph import Graph
 from holdfast.model.migration import Migration, chain, composed
 from holdfast.model.program import Program
 
@@ -38,7 +38,7 @@ class Match(msgspec.Struct, frozen=True):
 
     def child(self, node: int) -> Match | None:
         """The bodies of a map or sub-flow, matched in their turn; None where one side has no body."""
-        before, after = body_of(self.old.nodes[node]), body_of(self.graph.nodes[self.nodes[node]])
+        before, after = self.old.nodes[node].body, self.graph.nodes[self.nodes[node]].body
         if not before or not after:
             return None
         return match(self.old.subgraphs[before], self.new.children[after])
@@ -56,10 +56,6 @@ class Match(msgspec.Struct, frozen=True):
     @property
     def _taken(self) -> set[int]:
         return set(self.nodes.values())
-
-
-def body_of(node: Node) -> str:
-    return node.map.body if node.map else node.subflow.body if node.subflow else ""
 
 
 def way_to(old: Graph, new: Program) -> tuple[Migration, ...]:

@@ -150,8 +150,9 @@ class Performer:
             return finished
         if type(result) is Outcome:
             result = calling.take_outcome(node, result, finished)
-            if finished.error is not None:
+            if finished.error is not None and not program.graph.walk:
                 return finished
+            finished.reported = finished.error is not None
         finished.ops, finished.output = calling.understand(program, node, result, scratch, ctx)
         if finished.duration > SLOW or finished.usage is not None:
             self.driver.writer.hurry = True

@@ -163,6 +163,15 @@ def _abandoned(visits: Visits, event: Event) -> None:
         visits.end(visit, event.at, "abandoned")
 
 
+def _dropped(visits: Visits, event: Event) -> None:
+    """A branch with all that still ran in it."""
+    label, branch = event.scope + event.node, f"[{event.data.get('branch')}]/"
+    for place, visit in list(visits.open.items()):
+        inside = place.removeprefix(label)
+        if place.startswith(f"{label}.") and inside[inside.find("[") :].startswith(branch):
+            visits.end(visit, event.at, "abandoned")
+
+
 def _took(visits: Visits, event: Event) -> None:
     edge = path_of(event.scope) + str(event.data.get("edge", ""))
     visits.edges[edge] = visits.edges.get(edge, 0) + 1
@@ -206,6 +215,7 @@ _SEE: dict[str, Callable[[Visits, Event], None]] = {
     "node.emitted": _emitted,
     "node.skipped": _skipped,
     "node.abandoned": _abandoned,
+    "branch.dropped": _dropped,
     "timer.started": _slept,
     "hold.opened": _asked,
     "hold.resolved": _resolved,

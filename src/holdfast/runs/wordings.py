@@ -13,13 +13,21 @@ from holdfast.types.record import Kind, Move, Record
 Named = tuple[str, str, str]
 """(what, where, to whom): a move without numbers, so that two versions of a graph can be compared."""
 
-_EDGES = {"F": "took", "G": "took", "D": "did not take", "E": "took", "P": "did not take"}
+_EDGES = {
+    "R": "began anew by",
+    "F": "took",
+    "G": "took",
+    "D": "did not take",
+    "E": "took",
+    "P": "did not take",
+}
 _NODES = {
     "K": "skipped",
     "S": "started",
     "Z": "started",
     "A": "abandoned",
     "U": "gave up",
+    "V": "dropped a branch of",
     "L": "turned the loop at",
 }
 
@@ -34,10 +42,10 @@ def _named(graph: Graph, what: str, scope: str, a: int, b: int) -> list[Named]:
     if what == "G":
         target = inner.nodes[inner.target[a]].id
         return [("F", scope, inner.edges[a].id), ("S", scope, f"{target}.{b}")]
-    if what in ("F", "D", "T", "P", "E", "B"):
+    if what in ("F", "D", "T", "P", "E", "B", "R"):
         number = f".{b}" if what == "B" else ""
         return [(what, scope, inner.edges[a].id + number)]
-    if what in ("S", "O", "W"):
+    if what in ("S", "O", "W", "V"):
         return [(what, scope, f"{inner.nodes[a].id}.{b}")]
     if what in ("Z", "K", "A", "U", "L", "Q"):
         return [(what, scope, inner.nodes[a].id)]
@@ -50,7 +58,7 @@ def tell_moves(graph: Graph, moves: Iterable[Move]) -> str:
     for what, scope, who in name_moves(graph, moves):
         verb = _EDGES.get(what) or _NODES.get(what)
         if verb:
-            told.setdefault(verb, []).append(scope + (who.rpartition(".")[0] if what == "S" else who))
+            told.setdefault(verb, []).append(scope + (who.rpartition(".")[0] if what in ("S", "V") else who))
         elif what == "C" and not scope:
             told.setdefault("came to the end", [])
     return "; ".join(f"{verb} {', '.join(dict.fromkeys(names))}".strip() for verb, names in told.items())

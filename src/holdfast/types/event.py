@@ -96,6 +96,8 @@ EVENTS = {
     "node.emitted": EventKind("a node told something with `ctx.emit`", ("kind", "data", *_VISIT)),
     "edge.taken": EventKind("the run follows an edge", ("edge", "from", "to")),
     "loop.turned": EventKind("a loop begins another turn", ("edge",)),
+    "walk.restarted": EventKind("a walk begins anew, with its state as at its start", ("edge", "to")),
+    "branch.dropped": EventKind("a branch of a parallel node is stopped: others were enough", ("branch",)),
     "join.timed_out": EventKind("a join goes on without those that are late", _TRIED),
     "timer.started": EventKind("the run waits for a time", _TRIED),
     "hold.opened": EventKind(

@@ -8,13 +8,18 @@ from typing import Any
 import msgspec
 
 FAIL = "fail"
+RETRY = "retry"
+SKIPPED = "skipped"
 
 
 class Outcome(msgspec.Struct, frozen=True):
     """`status`: success, partial_success, fail, or a word of your own, which conditions read as `outcome`.
 
-    `label` prefers the edge of that label, `suggested` names nodes to go to: both count in the walk
-    traversal only. `update` are changes of the state, as a handler would return them.
+    `retry` asks for another attempt, as the node's retry policy allows; in a walk `skipped` goes on without
+    counting as an outcome. `label` prefers the edge of that label, `suggested` names nodes to go to: both
+    count in the walk traversal only. `update` are changes of the state, as a handler would return them; of a
+    failure they count in a walk only. `final`: a failure that trying again cannot mend. `notes` are kept with
+    the step, for people.
     """
 
     status: str = "success"
@@ -22,3 +27,5 @@ class Outcome(msgspec.Struct, frozen=True):
     label: str = ""
     suggested: Sequence[str] = ()
     reason: str = ""
+    notes: str = ""
+    final: bool = False

@@ -6,12 +6,15 @@ from typing import Any, Final
 
 from holdfast.model.checks.holds import check_hold
 from holdfast.model.checks.view import View
+from holdfast.model.clauses import problems_of
 from holdfast.model.graph import (
+    Edge,
     EdgeKind,
     GraphSpec,
     GuardSpec,
     MapSpec,
     Node,
+    ParallelSpec,
     SubflowSpec,
     TimerSpec,
 )
@@ -27,6 +30,8 @@ def check_kinds(view: View) -> None:
             _timer(view, node, node.timer)
         if node.map is not None:
             _map(view, node, node.map)
+        if node.parallel:
+            _parallel(view, node, node.parallel)
         if node.subflow is not None:
             _subflow(view, node, node.subflow)
         if node.guard is not None:
@@ -35,12 +40,19 @@ def check_kinds(view: View) -> None:
 
 def check_conditions(view: View) -> None:
     for edge in view.spec.edges:
-        if edge.when is not None:
+        if edge.when is not None and edge.language == "clauses":
+            _clauses(view, edge)
+        elif edge.when is not None:
             view.expression(edge.when, "its condition", edge=edge.id)
         elif edge.kind is EdgeKind.when:
             view.error(
                 "no-condition", "it is conditional without a condition", edge=edge.id, fix="give it when=..."
             )
+
+
+def _clauses(view: View, edge: Edge) -> None:
+    for problem in problems_of(edge.when or "", extended=True):
+        view.error("expression", f"its condition: {problem.message}", edge=edge.id)
 
 
 def _timer(view: View, node: Node, timer: TimerSpec) -> None:
@@ -62,6 +74,16 @@ def _map(view: View, node: Node, spec: MapSpec) -> None:
             fix="use 0 for no limit",
         )
     _body(view, node, spec.body)
+
+
+def _parallel(view: View, node: Node, spec: ParallelSpec) -> None:
+    child = _body(view, node, spec.body)
+    known = {inner.id for inner in child.nodes} if child is not None else set[str]()
+    for start in spec.starts:
+        if child is not None and start not in known:
+            view.error("branch-start", f"there is no node {start!r} in its branches", node=node.id)
+    if view.spec.traversal != "walk" or (child is not None and child.traversal != "walk"):
+        view.error("parallel-walk", "branches are walked: both graphs must be walks", node=node.id)
 
 
 def _body(view: View, node: Node, name: str) -> GraphSpec | None:

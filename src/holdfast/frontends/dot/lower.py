@@ -1,0 +1,156 @@
+"""A pipeline as the graph that the engine walks.
+
+Every stage is a task whose code any worker has, by the `handler` in its metadata. A parallel stage is a node
+of its own kind: its branches are a sub-graph, named like it, and one edge leads from it to the join.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from holdfast.frontends.dot.document import Link, Pipeline
+from holdfast.frontends.dot.kinds import BUILT_IN, kind_of
+from holdfast.frontends.dot.policies import branches_of, node_of
+from holdfast.frontends.dot.regions import PARALLEL, Region, Regions
+from holdfast.frontends.dot.render import render
+from holdfast.frontends.dot.values import Duration
+from holdfast.model.graph import END, Edge, EdgeKind, GraphSpec, InDoubt, Node
+
+DIALECT: Final = "attractor"
+MAX_VISITS: Final = 100
+MAX_GOAL_JUMPS: Final = 10
+MAX_RESTARTS: Final = 10
+
+
+def lower(pipeline: Pipeline, *, known_types: Collection[str] = BUILT_IN) -> GraphSpec:
+    """After transforms and validation: what is wrong by then is taken as the checklist reads it."""
+    return _Lowering(pipeline, known_types).whole()
+
+
+def edge_ids(pipeline: Pipeline) -> dict[str, Link]:
+    """The edges by the ids that they have in the graph, in and outside of branches alike."""
+    found: dict[str, Link] = {}
+    for link in pipeline.links:
+        name, number = f"{link.source}->{link.target}", 1
+        while name in found:
+            number += 1
+            name = f"{link.source}->{link.target}#{number}"
+        found[name] = link
+    return found
+
+
+def context_of(pipeline: Pipeline) -> dict[str, Any]:
+    """What every run's context begins with."""
+    found = {f"graph.{key}": _plain(value) for key, value in pipeline.attrs.items()}
+    return {"graph.goal": pipeline.goal, **found}
+
+
+def _plain(value: Any) -> Any:
+    return value.text if isinstance(value, Duration) else value
+
+
+class _Lowering:
+    def __init__(self, pipeline: Pipeline, known: Collection[str]) -> None:
+        self.pipeline = pipeline
+        self.kinds = {name: kind_of(stage, known) for name, stage in pipeline.stages.items()}
+        self.regions = Regions(pipeline, self.kinds)
+        self.leaving: dict[str, list[tuple[str, Link]]] = {}
+        for name, link in edge_ids(pipeline).items():
+            self.leaving.setdefault(link.source, []).append((name, link))
+        self.shared: dict[str, Any] = {
+            "traversal": "walk",
+            "defaults": context_of(pipeline),
+            "mirrors": True,
+            "own_targets": True,
+            "max_visits": pipeline.integer("max_visits", MAX_VISITS),
+            "max_goal_jumps": pipeline.integer("max_goal_jumps", MAX_GOAL_JUMPS),
+            "max_restarts": pipeline.integer("max_restarts", MAX_RESTARTS),
+            "in_doubt": _in_doubt(pipeline),
+        }
+
+    def whole(self) -> GraphSpec:
+        start = self.pipeline.start()
+        first = [start.id] if start is not None else list(self.pipeline.stages)[:1]
+        return self.graph(
+            self.pipeline.name,
+            first,
+            frozenset(),
+            retry_target=self.pipeline.text("retry_target") or None,
+            fallback_retry_target=self.pipeline.text("fallback_retry_target") or None,
+            document={"dialect": DIALECT, "source": render(self.pipeline)},
+        )
+
+    def graph(self, name: str, starts: Iterable[str], stops: frozenset[str], **more: Any) -> GraphSpec:
+        """Everything that can be come to from here without entering what stops."""
+        starts = tuple(dict.fromkeys(starts))
+        nodes, edges, inside = dict[str, Node](), list[Edge](), list[GraphSpec]()
+        todo = list(reversed(starts))
+        while todo:
+            each = todo.pop()
+            if each in nodes:
+                continue
+            region = self.regions.of(each, stops) if self.kinds[each] == PARALLEL else None
+            nodes[each] = self.node(each, region)
+            if region is not None and region.starts:
+                inside.append(self.graph(each, region.starts, region.stops))
+            found = self.edges(each, region, stops)
+            edges += found
+            todo += [edge.target for edge in reversed(found) if edge.target != END]
+            if not todo and not stops:
+                todo += self.jumped_to(nodes)
+        return GraphSpec(
+            name=name,
+            nodes=tuple(nodes.values()),
+            edges=tuple(edges),
+            start=starts,
+            subgraphs=tuple(inside),
+            **self.shared,
+            **more,
+        )
+
+    def jumped_to(self, nodes: dict[str, Node]) -> list[str]:
+        """Stages that no edge leads to, but a retry target does."""
+        places = [self.pipeline, *(self.pipeline.stages[name] for name in nodes)]
+        keys = ("retry_target", "fallback_retry_target")
+        named = [where.text(key) for where in places for key in keys]
+        return [name for name in named if name in self.pipeline.stages and name not in nodes]
+
+    def node(self, name: str, region: Region | None) -> Node:
+        stage = self.pipeline.stages[name]
+        made = node_of(stage, self.kinds[name], self.pipeline)
+        return made if region is None else branches_of(made, stage, region)
+
+    def edges(self, name: str, region: Region | None, stops: frozenset[str]) -> list[Edge]:
+        if self.kinds[name] == "exit":
+            return []
+        if region is None:
+            return [self.edge(each, link, stops) for each, link in self.leaving.get(name, ())]
+        if not region.join:
+            return []
+        joined = Edge(id=f"{name}->{region.join}", source=name, target=region.join)
+        return [_ending(joined) if region.join in stops else joined]
+
+    def edge(self, name: str, link: Link, stops: frozenset[str]) -> Edge:
+        condition = link.condition.strip()
+        more: dict[str, Any] = {}
+        if condition:
+            more = {"kind": EdgeKind.when, "when": condition, "language": "clauses"}
+        if link.flag("loop_restart"):
+            more["restart"] = True
+        made = Edge(
+            id=name, source=link.source, target=link.target, label=link.label, weight=link.weight, **more
+        )
+        return _ending(made) if link.target in stops else made
+
+
+def _ending(edge: Edge) -> Edge:
+    """It leads out of the branch."""
+    return replace(edge, target=END, leads=edge.target)
+
+
+def _in_doubt(pipeline: Pipeline) -> InDoubt:
+    said = pipeline.text("in_doubt")
+    return InDoubt(said) if said in ("ask", "retry", "fail") else InDoubt.ask

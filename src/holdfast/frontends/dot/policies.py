@@ -1,0 +1,125 @@
+"""What a stage's attributes ask of the engine: effects, retries, limits, gates, joins."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from holdfast.frontends.dot.document import Attributes, Pipeline, Stage
+from holdfast.frontends.dot.regions import Region
+from holdfast.model.graph import InDoubt, Node, NodeKind, ParallelSpec, RetryPolicy, WalkSpec
+from holdfast.types.status import Effect
+
+RESULTS: Final = "parallel.results"
+PRESETS: Final = {
+    "none": (1, 200_000, 2.0),
+    "standard": (5, 200_000, 2.0),
+    "aggressive": (5, 500_000, 2.0),
+    "linear": (3, 500_000, 1.0),
+    "patient": (3, 2_000_000, 3.0),
+}
+"""Attempts, the first wait in microseconds, and by how much it grows (`retry_policy`)."""
+_SPREAD: Final = 0.5
+_MAX_PARALLEL: Final = 4
+# These can be entered again after a crash: what they do outside they do in steps of their own.
+_EFFECTS: Final = {
+    "start": Effect.pure,
+    "exit": Effect.pure,
+    "conditional": Effect.pure,
+    "parallel": Effect.pure,
+    "parallel.fan_in": Effect.read,
+    "codergen": Effect.read,
+    "wait.human": Effect.read,
+    "tool": Effect.read,
+    "stack.manager_loop": Effect.read,
+}
+# Their `timeout` is that of the question, or of what they wait for, and not of the stage's own work.
+_PATIENT: Final = frozenset({"wait.human", "parallel"})
+
+
+def node_of(stage: Stage, kind: str, pipeline: Pipeline) -> Node:
+    said = stage.text("in_doubt")
+    return Node(
+        id=stage.id,
+        effect=_effect(stage, kind),
+        script=True,
+        retry=retry_of(stage, pipeline),
+        timeout=None if kind in _PATIENT else stage.microseconds("timeout"),
+        in_doubt=InDoubt(said) if said in ("ask", "retry", "fail") else None,
+        walk=_walk(stage, kind),
+        metadata={"handler": kind, "label": stage.label},
+    )
+
+
+def _effect(stage: Stage, kind: str) -> Effect:
+    """A handler that somebody registered may do anything, once."""
+    said = stage.text("effect")
+    if said in Effect.__members__:
+        return Effect(said)
+    return Effect.read if stage.flag("idempotent") else _EFFECTS.get(kind, Effect.external)
+
+
+def _walk(stage: Stage, kind: str) -> WalkSpec:
+    more: dict[str, Any] = {"allow_partial": True} if stage.flag("allow_partial") else {}
+    return WalkSpec(
+        goal_gate=stage.flag("goal_gate"),
+        retry_target=stage.text("retry_target") or None,
+        fallback_retry_target=stage.text("fallback_retry_target") or None,
+        max_visits=max(0, stage.integer("max_visits")),
+        terminal=kind == "exit",
+        routing=kind == "conditional",
+        **more,
+    )
+
+
+def retry_of(stage: Stage, pipeline: Pipeline) -> RetryPolicy:
+    """The stage's own number wins, 0 too; then its preset, the graph's number, the graph's preset."""
+    for where in (stage, pipeline):
+        count, preset = _retries(where), PRESETS.get(where.text("retry_policy"))
+        if count is None and preset is None:
+            continue
+        attempts, delay, factor = preset or PRESETS["standard"]
+        return _policy(attempts if count is None else max(0, count) + 1, delay, factor)
+    return _policy(*PRESETS["none"])
+
+
+def _retries(where: Attributes) -> int | None:
+    keys = ("max_retries",) if isinstance(where, Stage) else ("default_max_retries", "default_max_retry")
+    return next((where.integer(key) for key in keys if key in where.attrs), None)
+
+
+def _policy(attempts: int, delay: int, factor: float) -> RetryPolicy:
+    return RetryPolicy(attempts=attempts, delay=delay, factor=factor, spread=_SPREAD)
+
+
+def branches_of(node: Node, stage: Stage, region: Region) -> Node:
+    """The node of a parallel stage."""
+    total = len(region.starts)
+    if not total:
+        return node
+    policy = stage.text("join_policy", "wait_all")
+    count = stage.integer("join_k", 1) if policy == "k_of_n" else _quorum(stage, total)
+    errors = stage.text("error_policy", "continue")
+    spec = ParallelSpec(
+        body=stage.id,
+        starts=region.starts,
+        into=RESULTS,
+        join="k_of_n" if policy == "quorum" else policy,
+        count=max(1, count),
+        concurrency=max(1, stage.integer("max_parallel", _MAX_PARALLEL)),
+        on_branch_failure=errors if errors in ("fail_fast", "ignore") else "continue",
+    )
+    return replace(node, kind=NodeKind.parallel, script=False, parallel=spec)
+
+
+def _quorum(stage: Stage, total: int) -> int:
+    """A share of the branches (`join_quorum=0.75`), or as many as it says; more than half where unsaid."""
+    said = stage.attrs.get("join_quorum")
+    try:
+        wanted = float(str(said)) if said is not None else 0.0
+    except ValueError:
+        wanted = 0.0
+    if wanted > 1:
+        return int(wanted)
+    return -int(-total * wanted // 1) if wanted > 0 else total // 2 + 1

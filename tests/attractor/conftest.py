@@ -1,0 +1,21 @@
+"""Where pipelines run. After each test, a reader of a run's journal finds it where it stood in memory, and
+deciding again from that journal leads to the same place."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from holdfast import Holdfast
+from tests.flows.conftest import Positions, assert_replays, positions
+
+__all__ = ["positions"]
+
+
+@pytest.fixture
+async def house(anyio_backend: str, positions: Positions) -> AsyncIterator[Holdfast]:
+    async with Holdfast("memory:") as opened:
+        yield opened
+        for run, live in positions.items():
+            await assert_replays(opened, run, live)

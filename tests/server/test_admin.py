@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast import Worker
+from holdfast.store.base import ClaimRequest
 from tests.server.conftest import Server
+from tests.server.flows import refund
 
 pytestmark = pytest.mark.anyio
 
@@ -44,3 +47,35 @@ async def test_dead_letters_are_listed_and_a_living_run_is_none(shop: Server) ->
     for act in ("retry", "discard"):
         assert (await shop.json("POST", f"/v1/dead/{run}/{act}", 409))["code"] == "run_ended"
         await shop.json("POST", f"/v1/dead/nothing/{act}", 404)
+
+
+async def given_up(server: Server) -> str:
+    """A run whose worker fell silent too often, of a flow that nobody here carries."""
+    service = await server.house.service()
+    created = await service.create(refund().program(), {"order": "o", "amount": 1}, started_by="user:ada")
+    assert await service.store.claim(ClaimRequest(worker="gone", ttl=0, run=created[0].id))
+    (row,) = await service.store.reclaim(limit=1, max_recoveries=0)
+    assert row.dead
+    return str(row.id)
+
+
+async def test_dead_run_that_nobody_carries_is_ended_unread_only_where_that_is_said(server: Server) -> None:
+    run = await given_up(server)
+    assert [each["id"] for each in (await server.json("GET", "/v1/dead"))["items"]] == [run]
+    for body in ({"unread": "perhaps"}, {"reason": ""}, {"read": True}):
+        await server.json("POST", f"/v1/dead/{run}/discard", 422, json=body)
+    said = {"unread": True, "reason": "the flow is gone"}
+    ended = await server.json("POST", f"/v1/dead/{run}/discard", json=said)
+    assert ended["status"] == "cancelled"
+    assert "the flow is gone" in ended["error"]
+    assert (await server.json("GET", "/v1/dead"))["items"] == []
+
+
+async def test_dead_run_waits_for_a_worker_that_carries_it_when_it_is_discarded(server: Server) -> None:
+    run = await given_up(server)
+    asked = await server.json("POST", f"/v1/dead/{run}/discard")
+    assert asked["status"] != "cancelled"
+    worker = Worker(refund(), on=server.house)
+    await worker.run_until_idle()
+    await worker.close()
+    assert (await server.json("GET", f"/v1/runs/{run}"))["status"] == "cancelled"

@@ -5,6 +5,8 @@ What belongs to the whole house and not to a tenant is told to administrators of
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 from holdfast._version import __version__
@@ -36,6 +38,13 @@ _AGES = (3600 * MICROS, 24 * 3600 * MICROS)
 
 class ListDead(msgspec.Struct, kw_only=True):
     limit: Limit = 50
+
+
+class DiscardDead(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """`unread`: its history will not say which effects were under way."""
+
+    reason: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)] = "discarded"
+    unread: bool = False
 
 
 class ListLimits(msgspec.Struct, kw_only=True):
@@ -143,8 +152,11 @@ async def retry_dead_run(call: Call, run: str) -> RunDetail:
 
 
 @routes.post("/dead/{run}/discard", needs=Right.runs_write, raises=_DEAD)
-async def discard_dead_run(call: Call, run: str) -> RunDetail:
-    """It is not worth mending: the next worker ends it as cancelled."""
+async def discard_dead_run(call: Call, run: str, body: DiscardDead) -> RunDetail:
+    """It is not worth mending: the next worker that carries its flow ends it as cancelled.
+
+    With `unread` it ends at once, without being loaded: for one that no worker can carry any more."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
-    return await run_detail(service, await service.discard_dead(row.id, by=call.actor.id))
+    ended = await service.discard_dead(row.id, reason=body.reason, by=call.actor.id, unread=body.unread)
+    return await run_detail(service, ended)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from holdfast.api.auth.door import Door
 from holdfast.api.auth.settings import SignIn
 from holdfast.api.auth.single import OneToken
 from holdfast.api.routes.all import THEMES
+from holdfast.api.routing import Routes
 from holdfast.api.serving import Serving
 from tests.server.flows import both, refund
 
@@ -40,11 +41,14 @@ class Server:
 
 @asynccontextmanager
 async def serving(
-    house: Holdfast, settings: ApiSettings | None = None, sign_in: SignIn | None = None
+    house: Holdfast,
+    settings: ApiSettings | None = None,
+    sign_in: SignIn | None = None,
+    themes: Iterable[Routes] = THEMES,
 ) -> AsyncIterator[Server]:
     own = OneToken()
     auth = Door(house, sign_in, local=own)
-    listens = Serving(build(house, auth, settings or ApiSettings(), THEMES), host="127.0.0.1", port=0)
+    listens = Serving(build(house, auth, settings or ApiSettings(), themes), host="127.0.0.1", port=0)
     ready = asyncio.Event()
     task = asyncio.create_task(listens.serve(ready.set))
     await ready.wait()

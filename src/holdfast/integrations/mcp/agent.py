@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from holdfast.store.base import RunRow
 
 T = TypeVar("T")
+Refused = Callable[[HttpError], Awaitable[None]]
 Progress = Callable[[float, float | None, str | None], Awaitable[None]]
 
 CHANNEL: Final = "mcp"
@@ -50,7 +51,7 @@ def agent_here(subject: str, tenant: str = DEFAULT_TENANT) -> Principal:
 
 class Agent:
     """One request of an agent. `call`: how the interface's own routes are asked on its behalf; `site`: where
-    people open what it asked, if that is known."""
+    people open what it asked, if that is known. `refused`: hears what it has no right to."""
 
     def __init__(
         self,
@@ -58,11 +59,14 @@ class Agent:
         principal: Principal,
         route: Route,
         settings: ApiSettings,
+        *,
         site: str | None = None,
+        refused: Refused | None = None,
     ) -> None:
         self.principal = as_agent(principal)
         self.house = house
         self.site = site
+        self.refused = refused
         # Bare: headers of the protocol's own request, such as an Idempotency-Key, are not the route's.
         bare = Request({"type": "http", "method": "POST", "path": "/mcp", "headers": [], "query_string": b""})
         self.call = Call(bare, self.principal, house, route, new_id(), settings)

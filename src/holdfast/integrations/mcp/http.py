@@ -40,9 +40,13 @@ async def speak_mcp(call: Call) -> Response:
         )  # fmt: skip
     _demand_origin(call)
     body = await read_bytes(call.request, call.settings.most_body)
-    base = str(call.request.base_url).rstrip("/")
     door: Door = call.request.app.state.authenticator
-    agent = Agent(call.house, call.who, call.route, call.settings, door.settings.public_url or base)
+
+    async def refused(error: HttpError) -> None:
+        await door.refused(call.request, call.route.path, call.principal, error, call.request_id)
+
+    site = door.settings.public_url or str(call.request.base_url).rstrip("/")
+    agent = Agent(call.house, call.who, call.route, call.settings, site=site, refused=refused)
     return Spoken(agent, body)
 
 

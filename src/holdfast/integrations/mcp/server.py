@@ -14,6 +14,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Res
 from mcp.shared.exceptions import MCPError
 
 from holdfast._version import __version__
+from holdfast.api.problems import HttpError
 from holdfast.errors import HoldfastError, NotFoundError
 from holdfast.integrations.mcp import prompts, questions, resources, running
 from holdfast.integrations.mcp.agent import LOOK_AGAIN, Agent
@@ -98,6 +99,8 @@ async def _call_tool(agent: Agent, ctx: Context, params: types.CallToolRequestPa
     try:
         said = await tool.use(agent, params.arguments or {}, ctx.session.report_progress)
     except HoldfastError as error:
+        if isinstance(error, HttpError) and error.given_status == 403 and agent.refused is not None:
+            await agent.refused(error)
         return _failed(f"{error} ({getattr(error, 'given_code', error.code)})")
     except Exception as error:
         log.error("tool %s failed unexpectedly", tool.name, exc_info=error)

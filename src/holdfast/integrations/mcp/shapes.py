@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from holdfast.api.wire.common import Cursor, Limit, Name
-from holdfast.types.terms import PRIORITIES
 
 LONGEST_WAIT = 55
 """Seconds: many clients give a tool a minute."""
@@ -56,7 +55,7 @@ class Ask(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
             description="fail: it expires; cancel: it is withdrawn; escalate:WHO: it goes on to them.",
         ),
     ] = "fail"
-    priority: Annotated[str, msgspec.Meta(extra_json_schema={"enum": list(PRIORITIES)})] = "normal"
+    priority: Literal["low", "normal", "high", "critical"] = "normal"
     context: Annotated[dict[str, Any], msgspec.Meta(description="Facts that are shown beside it.")] = {}
     idempotency_key: Annotated[
         Name | None, msgspec.Meta(description="The same key again is the same question, asked once.")

@@ -1,0 +1,157 @@
+"""`holdfast mcp`: an agent starts it and speaks over stdin and stdout, on a store or to a server."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import msgspec
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+from holdfast import Holdfast
+from holdfast.cli.main import Exit, run
+from holdfast.integrations.mcp.bridge import Bridge
+from holdfast.types.terms import operator
+from tests.server.conftest import Server
+from tests.server.signing import token
+from tests.server.speaking import WORKS, Agent, speaking
+
+pytestmark = [pytest.mark.anyio, pytest.mark.covers("SERVER-MCP-01")]
+
+PLAIN = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
+FLOW = """
+from holdfast import Flow
+hello = Flow("hello", effect="pure")
+
+@hello.node
+async def greet(s):
+    print("this goes anywhere but to the agent")
+    return {"said": f"hello {s['name']}"}
+"""
+
+
+@asynccontextmanager
+async def started(*words: str, mode: str = "auto", **environment: str) -> AsyncIterator[Agent]:
+    way = StdioServerParameters(
+        command=sys.executable, args=["-m", "holdfast", "mcp", *words], env=PLAIN | environment
+    )
+    with open(os.devnull, "w") as silence:  # noqa: ASYNC230, PTH123
+        async with Client(stdio_client(way, errlog=silence), mode=mode) as client:
+            yield Agent(client)
+
+
+async def test_agent_on_a_store_asks_and_runs_without_a_server(tmp_path: Path) -> None:
+    file, store = tmp_path / "flows.py", f"sqlite:{tmp_path / 'm.db'}"
+    file.write_text(FLOW)
+    async with started(str(file), "--store", store, "--as", "service:coder") as bot:
+        done = await bot.does("start_run", flow="hello", input={"name": "you"}, wait_seconds=30)
+        assert done["status"] == "completed"
+        said = await bot.does("get_result", run=done["run"])
+        assert said["state"]["said"] == "hello you"
+        asked = await bot.does("ask_people", question="Merge?", choices=["yes", "no"])
+        async with Holdfast(store) as house:
+            people = await house.holds()
+            row = (await people.resolve(operator("user:dana"), asked["id"], decision="yes")).row
+        assert row.started_by == "service:coder"
+        heard = await bot.does("check_answer", id=asked["id"], wait_seconds=30)
+        assert (heard["status"], heard["decision"], heard["page"]) == ("resolved", "yes", None)
+
+
+@pytest.fixture
+async def hall(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Server]:
+    async with speaking(f"sqlite:{tmp_path / 'm.db'}") as server:
+        yield server
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_agent_is_carried_to_a_server(hall: Server, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.integrations.mcp.agent.BEAT", 0.1)
+    secret = await token(hall, "service:bot", rights=WORKS)
+    beats: list[str | None] = []
+
+    async def beat(done: float, total: float | None, told: str | None) -> None:
+        beats.append(told)
+
+    async with started("--url", hall.serving.address, mode=mode, HOLDFAST_TOKEN=secret) as bot:
+        asked = await bot.does("ask_people", question="Merge?", choices=["yes", "no"])
+        given = {"id": asked["id"], "wait_seconds": 1}
+        await bot.client.call_tool("check_answer", given, progress_callback=beat)
+        assert beats[0] == "Nobody has decided yet."
+        await hall.json("POST", f"/v1/holds/{asked['id']}/resolve", json={"decision": "no"})
+        assert (await bot.does("check_answer", id=asked["id"], wait_seconds=20))["decision"] == "no"
+
+
+class Wire:
+    """A bridge whose other end is here."""
+
+    def __init__(self, client: httpx2.AsyncClient, address: str) -> None:
+        self.lines: asyncio.Queue[bytes] = asyncio.Queue()
+        self.bridge = Bridge(client, f"{address}/mcp", self.lines.put_nowait)
+
+    async def answer(self, message: Any) -> dict[str, Any]:
+        self.bridge.take(message if isinstance(message, bytes) else msgspec.json.encode(message))
+        async with asyncio.timeout(20):
+            return msgspec.json.decode(await self.lines.get())
+
+
+PING: dict[str, Any] = {"jsonrpc": "2.0", "id": 7, "method": "ping"}
+
+
+async def test_what_goes_wrong_on_the_way_is_answered_as_an_error_of_the_message(hall: Server) -> None:
+    secret = await token(hall, "service:bot", rights=WORKS)
+    async with httpx2.AsyncClient(headers={"Accept": "application/json, text/event-stream"}) as client:
+        wire = Wire(client, hall.serving.address)
+        refused = await wire.answer(PING)
+        assert refused["id"] == 7
+        assert "holdfast tokens create" in refused["error"]["message"]
+        client.headers["Authorization"] = f"Bearer {secret}"
+        assert await wire.answer(PING) == {"jsonrpc": "2.0", "id": 7, "result": {}}
+        assert (await wire.answer(b"{"))["error"]["code"] == -32700
+        nowhere = Wire(client, "http://127.0.0.1:9")
+        assert "does not answer" in (await nowhere.answer(PING))["error"]["message"]
+
+
+async def test_message_that_is_cancelled_is_let_go(hall: Server) -> None:
+    secret = await token(hall, "service:bot", rights=WORKS)
+    headers = {"Accept": "application/json, text/event-stream", "Authorization": f"Bearer {secret}"}
+    async with httpx2.AsyncClient(headers=headers, timeout=30) as client:
+        wire = Wire(client, hall.serving.address)
+        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+        asked = await wire.answer(call | {"params": {"name": "ask_people", "arguments": {"question": "?"}}})
+        given = {"id": asked["result"]["structuredContent"]["id"], "wait_seconds": 50}
+        wire.bridge.take(msgspec.json.encode(call | {"params": {"name": "check_answer", "arguments": given}}))
+        cancelled = {"method": "notifications/cancelled", "params": {"requestId": 1}}
+        wire.bridge.take(msgspec.json.encode({"jsonrpc": "2.0", **cancelled}))
+        assert (await wire.answer(PING))["id"] == 7
+        assert wire.lines.empty()
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--url", "http://127.0.0.1:9"], "HOLDFAST_TOKEN"),
+        (["--as", "nobody"], "names nobody"),
+        (["--url", "http://127.0.0.1:9", "--tenant", "acme"], "the server's"),
+    ],
+)
+def test_command_that_cannot_begin_says_why(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    why: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HOLDFAST_TOKEN", raising=False)
+    assert run(["mcp", *words]) == Exit.bad_input
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert why in said.err

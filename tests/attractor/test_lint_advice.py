@@ -1,0 +1,164 @@
+"""Rules of our own, and that every diagnostic points somewhere."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from holdfast.frontends.dot.advice import ADVICE
+from holdfast.frontends.dot.diagnostics import Diagnostic, Severity
+from holdfast.frontends.dot.parse import parse
+from holdfast.frontends.dot.rules import RULES
+from holdfast.frontends.dot.transforms import prepare
+
+ENDS = "start [shape=Mdiamond]; exit [shape=Msquare];"
+GATE = f"{ENDS} ask [shape=hexagon]; start -> ask;"
+FAN = f"{ENDS} fan [shape=component]; join [shape=tripleoctagon]; a [label=A]; b [label=B]; start -> fan;"
+
+# Each pipeline breaks the rule in front of it: (rule, body, what stands at the place).
+BROKEN = [
+    ("start_node", "exit; a [label=A]; a -> exit", "digraph"),
+    ("terminal_node", "start; a [label=A]; start -> a", "digraph"),
+    ("reachability", f"{ENDS} start -> exit; lost [label=A]; lost -> exit", "lost"),
+    ("edge_target_exists", f"{ENDS} start -> ghost -> exit", "ghost"),
+    ("start_no_incoming", f"{ENDS} a [label=A]; start -> a -> exit; a -> start", "a -> start"),
+    ("exit_no_outgoing", f"{ENDS} a [label=A]; start -> a -> exit; exit -> a", "exit -> a"),
+    ("condition_syntax", f'{ENDS} start -> exit [condition="a=="]', "condition"),
+    ("stylesheet_syntax", f'{ENDS} start -> exit; graph [model_stylesheet="{{"]', "model_stylesheet"),
+    ("type_known", f"{ENDS} start -> a -> exit; a [label=A, type=odd]", "type"),
+    ("fidelity_valid", f"{ENDS} start -> exit [fidelity=odd]", "fidelity"),
+    ("retry_target_exists", f"{ENDS} start -> a -> exit; a [label=A, retry_target=gone]", "retry_target"),
+    ("goal_gate_has_retry", f"{ENDS} start -> a -> exit; a [label=A, goal_gate=true]", "goal_gate"),
+    ("prompt_on_llm_nodes", f"{ENDS} start -> a -> exit; a", "a"),
+    ("gate_conditions", f'{GATE} ask -> exit [condition="outcome=success"]', "condition"),
+    ("gate_choices", f"{GATE} start -> exit", "ask"),
+    ("gate_choices", f'{GATE} ask -> exit [label="[Y] a"]; ask -> exit [label="Y) b"]', 'label="Y)'),
+    ("gate_choices", f"{GATE} ask -> exit; ask [human.default_choice=no]", "human.default_choice"),
+    ("dead_end", f"{ENDS} start -> a; start -> exit; a [label=A]", "a [label"),
+    ("no_way_out", f"{ENDS} start -> a -> b -> a; start -> exit; a [label=A]; b [label=B]", "a [label"),
+    ("all_conditional", f'{ENDS} start -> a; a [label=A]; a -> exit [condition="outcome=x"]', "a [label"),
+    ("condition_keys", f'{ENDS} start -> exit; start -> exit [condition="flag=1"]', "condition"),
+    ("values_fit", f'{ENDS} start -> a -> exit; a [label=A, goal_gate="context.x=1"]', "goal_gate"),
+    ("values_fit", f"{ENDS} start -> a -> exit; a [label=A, timeout=soon]", "timeout"),
+    ("values_fit", f"{ENDS} start -> exit [weight=heavy]", "weight"),
+    ("values_fit", f"{ENDS} start -> exit; graph [default_max_retries=many]", "default_max_retries"),
+    ("values_fit", f"{ENDS} start -> a -> exit; a [label=A, reasoning_effort=extreme]", "reasoning_effort"),
+    ("tool_command", f"{ENDS} start -> a -> exit; a [shape=parallelogram]", "a [shape"),
+    ("goal_missing", f'{ENDS} start -> a -> exit; a [prompt="do $goal"]', "prompt"),
+    ("provider_known", f"{ENDS} start -> a -> exit; a [label=A, llm_provider=nobody]", "llm_provider"),
+    ("child_dotfile", f"{ENDS} start -> a -> exit; a [shape=house]", "a [shape"),
+    ("attribute_known", f'{ENDS} start -> a -> exit; a [label=A, promt="x"]', "promt"),
+    ("parallel_policies", f"{FAN} fan -> a -> join; fan -> b -> join; join -> exit; fan [join_policy=some]",
+     "join_policy"),
+    ("parallel_branches", f"{FAN} fan -> a -> join; fan -> b -> join; b -> exit; join -> exit", "fan [shape"),
+    ("parallel_branches", f"{FAN} fan -> a -> join; a -> b -> exit; join -> exit", "fan [shape"),
+]  # fmt: skip
+
+
+def told(body: str, **options: Any) -> list[Diagnostic]:
+    return list(prepare(f"digraph P {{\n{body}\n}}", path="p.dot", **options).diagnostics)
+
+
+@pytest.mark.covers("ATTRACTOR-LANG-02")
+@pytest.mark.parametrize(("rule", "body", "at"), BROKEN)
+def test_a_broken_rule_is_told_with_line_and_column_of_what_breaks_it(rule: str, body: str, at: str) -> None:
+    lines = f"digraph P {{\n{body}\n}}".splitlines()
+    found = told(body)
+    assert rule in {each.rule for each in found}
+    assert all(each.place.line and each.place.column and each.path == "p.dot" for each in found)
+    there = [lines[each.place.line - 1][each.place.column - 1 :] for each in found if each.rule == rule]
+    assert any(text.startswith(at) for text in there), there
+
+
+@pytest.mark.covers("ATTRACTOR-LANG-02")
+def test_every_rule_is_among_those_that_are_tried() -> None:
+    names = {rule.__name__ for rule in (*RULES, *ADVICE)}
+    assert names == {rule for rule, _, _ in BROKEN}
+
+
+def test_a_diagnostic_says_where_how_bad_what_and_what_to_do() -> None:
+    (found,) = [each for each in told(f"{ENDS} start -> a -> exit; a") if each.rule == "prompt_on_llm_nodes"]
+    assert re.fullmatch(
+        r"p\.dot:2:\d+: warning: stage a has .*\(add prompt.*\) \[prompt_on_llm_nodes\]", str(found)
+    )
+
+
+def severity(rule: str, body: str, **options: Any) -> set[Severity]:
+    return {each.severity for each in told(body, **options) if each.rule == rule}
+
+
+@pytest.mark.covers("AT-A7")
+def test_a_condition_on_the_edge_of_a_gate_is_a_warning() -> None:
+    assert severity("gate_conditions", f'{GATE} ask -> exit [condition="outcome=success"]') == {
+        Severity.warning
+    }
+    assert not severity("gate_conditions", f"{GATE} ask -> exit")
+
+
+@pytest.mark.covers("AT-A24")
+def test_a_dead_end_is_a_warning_and_no_error() -> None:
+    assert severity("dead_end", f"{ENDS} start -> a; start -> exit; a [label=A]") == {Severity.warning}
+    assert not severity("dead_end", f"{ENDS} start -> a -> exit; a [label=A]")
+
+
+@pytest.mark.covers("AT-A24")
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        ("outcome=success", "outcome!=success"),
+        ("outcome=success", "outcome=fail"),
+        ("context.x=1", "context.x!=1"),
+        ("outcome=success", ""),
+    ],
+)
+def test_conditions_that_leave_nothing_out_are_fine(conditions: tuple[str, str]) -> None:
+    links = "".join(f'a -> exit [condition="{each}"];' for each in conditions)
+    assert not severity("all_conditional", f"{ENDS} start -> a; a [label=A]; {links}")
+
+
+@pytest.mark.covers("AT-A29")
+def test_a_goal_gate_that_is_no_boolean_is_a_warning_and_false() -> None:
+    body = f'{ENDS} start -> a -> exit; a [label=A, goal_gate="context.done=true"]'
+    found = {each.rule: each for each in told(body)}
+    assert found["values_fit"].severity is Severity.warning
+    assert "goal_gate_has_retry" not in found
+    assert not prepare(f"digraph P {{ {body} }}").pipeline.stages["a"].flag("goal_gate")
+    quoted = f'{ENDS} start -> a -> exit; a [label=A, goal_gate="true", retry_target=a]'
+    assert told(quoted) == []
+
+
+def test_a_gate_may_name_its_default_by_target_key_or_label() -> None:
+    links = (
+        'ask -> exit [label="[S] Ship"]; ask -> start2 [label="N) Not yet"]; start2 [label=x]; start2 -> exit'
+    )
+    for choice in ("exit", "S", "ship", "start2", "n", "not yet", "[S] Ship"):
+        assert not severity("gate_choices", f'{GATE} {links}; ask [human.default_choice="{choice}"]')
+
+
+def test_a_key_without_its_prefix_is_a_note_and_an_error_when_strict() -> None:
+    body = f'{ENDS} start -> exit; start -> exit [condition="flag=1"]'
+    assert severity("condition_keys", body) == {Severity.info}
+    assert severity("condition_keys", body, strict=True) == {Severity.error}
+
+
+def test_the_stop_condition_of_a_manager_is_checked_too() -> None:
+    body = f'{ENDS} start -> a -> exit; a [shape=house, stack.child_dotfile=x, manager.stop_condition="a=="]'
+    assert Severity.error in severity("condition_syntax", body)
+
+
+def test_attributes_that_only_drawings_read_are_not_told_of() -> None:
+    body = f"{ENDS} rankdir=LR; start -> exit [color=red, style=dashed]; exit [fillcolor=blue, my_own=1]"
+    assert told(body) == []
+
+
+def test_fan_outs_inside_one_another_are_not_looked_at_for_ever() -> None:
+    depth = 400
+    links = "".join(
+        f"f{i} [shape=component]; f{i} -> f{i + 1}; f{i} -> x{i}; x{i} [label=x]; x{i} -> exit;"
+        for i in range(depth)
+    )
+    text = f"digraph P {{ {ENDS} start -> f0; {links} f{depth} [label=x]; f{depth} -> exit }}"
+    assert not [each for each in prepare(text).diagnostics if each.severity is Severity.error]
+    assert parse(text).pipeline.stages

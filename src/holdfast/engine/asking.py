@@ -106,7 +106,7 @@ def ask_inside(
 ) -> None:
     """A question in the middle of a node (`ctx.ask`). One whose hold was closed unanswered is asked anew."""
     node = node_of(decision.graph, decision.pos, execution)
-    if key in execution.subs:
+    if key in execution.subs or (decision.graph.dialect and execution.attempt > 1):
         ordinal = AGAIN + decision.pos.head
     ask(
         decision,

@@ -10,7 +10,7 @@ from holdfast.engine.retry import wait_before
 from holdfast.engine.walk import takes_failure
 from holdfast.model.apply import apply_record
 from holdfast.model.attempts import forgive
-from holdfast.model.bodies import RETRY_ASKED, AttemptBody, ErrorInfo, StepBody
+from holdfast.model.bodies import HALTED, RETRY_ASKED, AttemptBody, ErrorInfo, StepBody
 from holdfast.model.children import PARENTS, collects, result_of, wipe_scope
 from holdfast.model.graph import Graph, Node
 from holdfast.model.position import Exec, Scope
@@ -97,6 +97,9 @@ def give_up(
     if node.on_failure == "skip":
         ended.outcome = "skipped"
         settling.settle(decision, execution, ended)
+    elif error.code == HALTED:
+        ended.outcome = "fail"
+        _abort(decision, scope, execution, node, ended)
     elif node.on_failure.startswith("route:") or (graph.walk and _walks_on(graph, scope, execution, ended)):
         ended.outcome = "fail"
         settling.settle(decision, execution, ended, failed=not graph.walk)

@@ -48,7 +48,7 @@ def apply_attempt(graph: Graph, pos: Position, record: Record, body: AttemptBody
     elif body.reason == "failing":
         pos.failing, pos.failed_node = body.error, record.node
     else:
-        _of_execution(pos, find_exec(graph, pos, record), record, body)
+        _of_execution(pos, find_exec(graph, pos, record), record, body, anew=bool(graph.dialect))
 
 
 def _code_changed(pos: Position, code: str) -> None:
@@ -63,16 +63,16 @@ def _continued(graph: Graph, pos: Position, execution: Exec, hold: str) -> None:
     execution.passed, execution.phase = True, "children" if node.kind in PARENTS else "work"
 
 
-def _of_execution(pos: Position, execution: Exec, record: Record, body: AttemptBody) -> None:
+def _of_execution(pos: Position, execution: Exec, record: Record, body: AttemptBody, *, anew: bool) -> None:
     if body.reason == "withdrawn":
         execution.intent = -1
     elif body.reason == "not_happened":
         _clear_doubt(pos, execution, body.token)
     else:
-        _try_again(pos, execution, record, body)
+        _try_again(pos, execution, record, body, anew=anew)
 
 
-def _try_again(pos: Position, execution: Exec, record: Record, body: AttemptBody) -> None:
+def _try_again(pos: Position, execution: Exec, record: Record, body: AttemptBody, *, anew: bool) -> None:
     """The node runs once more, at once or when its timer fires."""
     if body.reason == "resumed":
         execution.passed = execution.passed and execution.phase != "failed"
@@ -84,7 +84,11 @@ def _try_again(pos: Position, execution: Exec, record: Record, body: AttemptBody
         execution.failures += 1
     if body.reason in ("restarted", "in_doubt", "woke"):
         close_waits(pos, execution)
-    if body.reason in ("retry", "resumed"):
+    if body.reason in ("retry", "resumed") and anew:
+        # A stage of a pipeline says itself how it ended: tried again, it is all to do again.
+        close_waits(pos, execution)
+        execution.subs = {}
+    elif body.reason in ("retry", "resumed"):
         # What failed inside is tried again; an answer, and a question that nobody answered, stand.
         execution.subs = {k: sub for k, sub in execution.subs.items() if sub.error is None or sub.hold}
     execution.attempt = record.attempt

@@ -21,6 +21,8 @@ class ErrorInfo(msgspec.Struct, frozen=True, array_like=True):
     detail: str = ""
 
 
+HALTED = "halted"
+"""The code of an error that ends the run: no edge and no retry target takes it on."""
 RETRY_ASKED = "retry_asked"
 """The code of the error of an attempt whose handler asked for another one."""
 

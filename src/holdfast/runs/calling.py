@@ -19,7 +19,7 @@ from holdfast.errors import (
     ScriptError,
     StateError,
 )
-from holdfast.model.bodies import RETRY_ASKED, ErrorInfo
+from holdfast.model.bodies import HALTED, RETRY_ASKED, ErrorInfo
 from holdfast.model.deltas import Delta
 from holdfast.model.frames import FrameTree
 from holdfast.model.graph import Node, NodeKind
@@ -102,8 +102,9 @@ def take_outcome(node: Node, said: Outcome, finished: Finished) -> Any:
         finished.notes = FrozenDict({"notes": demand_text(said.notes, f"the notes {where}")})
     if said.status == FAIL:
         reason = told(said.reason) if said.reason else f"{node.id!r} reported a failure"
-        finished.error = ErrorInfo("node_failed", "NodeFailedError", reason)
-        finished.retryable = node.retry.attempts > 1 and not said.final
+        code = HALTED if said.halts else "node_failed"
+        finished.error = ErrorInfo(code, "NodeFailedError", reason)
+        finished.retryable = node.retry.attempts > 1 and not (said.final or said.halts)
     elif said.status == RETRY:
         reason = told(said.reason) if said.reason else f"{node.id!r} asks for another attempt"
         finished.error = ErrorInfo(RETRY_ASKED, "RetryAskedError", reason)

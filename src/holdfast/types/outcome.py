@@ -29,3 +29,5 @@ class Outcome(msgspec.Struct, frozen=True):
     reason: str = ""
     notes: str = ""
     final: bool = False
+    halts: bool = False
+    """A failure that ends the run, whatever edges or retry targets there are."""

@@ -32,6 +32,18 @@ def load_flows(spec: str) -> list[Flow]:
     return [_choose(found, place, name)] if name else list(found.values()) or [_choose(found, place, name)]
 
 
+def load_object(spec: str, what: str) -> Any:
+    """What a module calls `name`, for options such as `--backend jobs.py:answer`. Raises FlowNotFoundError or
+    InputError."""
+    place, name = split(spec)
+    if not name:
+        raise InputError(f"{what} is {spec!r}.", hint="Name it as path/to/file.py:name.")
+    module = _module(place)
+    if not hasattr(module, name):
+        raise FlowNotFoundError(f"{place} defines no {name!r}.", hint=f"{what} is looked for there.")
+    return getattr(module, name)
+
+
 def split(spec: str) -> tuple[str, str]:
     place, colon, name = spec.rpartition(":")
     return (place, name) if colon else (spec, "")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -30,6 +30,11 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
     """The edge that led here; None at the start or after a jump."""
     branch: str = ""
     """The scope inside a parallel stage; "" at the top."""
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """What the run was started with."""
+        return self.ctx.run_input or {}
 
 
 class Handler(Protocol):

@@ -63,6 +63,15 @@ def _unfit(flow: Flow, error: StateError) -> StateError:
     return StateError(f"the input does not fit flow {flow.name!r}: {error.message}", hint=error.hint)
 
 
+def refuse_pipeline_options(spec: str, given: dict[str, Any]) -> None:
+    """Raises InputError: an option that does nothing is a slip."""
+    used = [f"--{name.replace('_', '-')}" for name, value in given.items() if value]
+    if used:
+        raise InputError(
+            f"{', '.join(used)}: {spec} is no pipeline.", hint="Pipelines are files named *.dot."
+        )
+
+
 async def leave_to_workers(spec: str, given: Any, options: dict[str, Any], manner: Manner) -> Exit:
     """The run is durable, and nobody here advances it."""
     if manner.watch:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,7 +11,7 @@ from holdfast.cli.shell import Breaks, By, Flow, Json, Run, Store, Text, Watch, 
 
 @app.command(
     epilog="Examples:  holdfast run refund.py --input @order.json   ·   holdfast run jobs.py:nightly --watch"
-    "   ·   holdfast run jobs.py --detach --lane night"
+    "   ·   holdfast run jobs.py --detach --lane night   ·   holdfast run build.dot --simulate"
 )
 def run(
     flow: Flow,
@@ -39,10 +39,29 @@ def run(
             help="What this run lists, whatever its flow says: every, explicit or none", metavar="WHICH"
         ),
     ] = None,
+    simulate: Annotated[
+        bool, typer.Option("--simulate", help="Of a pipeline: ask no model, answer by a fixed sentence")
+    ] = False,
+    auto_approve: Annotated[
+        bool, typer.Option("--auto-approve", help="Of a pipeline: take the first choice at every gate")
+    ] = False,
+    logs: Annotated[
+        Text,
+        typer.Option(help="Of a pipeline: its run directory; else .holdfast/logs/RUN", metavar="DIR"),
+    ] = None,
+    backend: Annotated[
+        Text, typer.Option(help="Of a pipeline: who answers prompts, as file.py:name", metavar="WHO")
+    ] = None,
+    handlers: Annotated[
+        Text, typer.Option(help="Of a pipeline: a HandlerRegistry, as file.py:name", metavar="WHERE")
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Of a pipeline: take the grammar at its word")
+    ] = False,
 ) -> int:
-    """Start a run and advance it until it ends or waits."""
+    """Start a run and advance it until it ends or waits. FLOW may be a pipeline: path/to/file.dot."""
     from holdfast.cli.given import read_json
-    from holdfast.cli.running import Manner, leave_to_workers, run_flow
+    from holdfast.cli.running import Manner, leave_to_workers, refuse_pipeline_options, run_flow
 
     wanted = {
         "lane": lane,
@@ -57,6 +76,16 @@ def run(
         "checkpoints": checkpoints,
     }
     options = {name: value for name, value in wanted.items() if value is not None}
+    of_pipelines: dict[str, Any] = {
+        "simulate": simulate, "auto_approve": auto_approve, "logs": logs, "backend": backend,
+        "handlers": handlers, "strict": strict,
+    }  # fmt: skip
+    if flow.lower().endswith((".dot", ".gv")):
+        from holdfast.cli.pipelines import Asked, run_file
+
+        given, manner = read_json(input, "--input"), Manner(store, watch, json)
+        return go(run_file(flow, given, options, Asked(**of_pipelines), manner, detach=detach))
+    refuse_pipeline_options(flow, of_pipelines)
     begin = leave_to_workers if detach else run_flow
     return go(begin(flow, read_json(input, "--input"), options, Manner(store, watch, json)))
 

@@ -1,0 +1,1 @@
+"""Who answers the prompts of codergen stages."""

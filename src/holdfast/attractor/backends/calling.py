@@ -1,0 +1,43 @@
+"""A Python function as a backend."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from holdfast.attractor.backends.base import Answer
+from holdfast.errors import InputError
+
+if TYPE_CHECKING:
+    from holdfast.attractor.context import PipelineContext
+    from holdfast.frontends.dot.document import Stage
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+class CallableBackend:
+    """`fn(node, prompt, context)`, `fn(node, prompt)` or `fn(prompt)`: text or an Outcome, now or awaited."""
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        if not callable(fn):
+            raise InputError("a backend must be callable or have `run`.", hint="backend=my_function")
+        self._fn = fn
+        self._count = _parameters(fn)
+
+    def run(self, node: Stage, prompt: str, context: PipelineContext) -> Answer | Awaitable[Answer]:
+        if self._count == 1:
+            return self._fn(prompt)
+        if self._count == 2:
+            return self._fn(node, prompt)
+        return self._fn(node, prompt, context)
+
+
+def _parameters(fn: Callable[..., Any]) -> int:
+    try:
+        parameters = inspect.signature(fn).parameters.values()
+    except (TypeError, ValueError):
+        return 3
+    if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
+        return 3
+    return sum(1 for p in parameters if p.kind in _POSITIONAL and p.default is inspect.Parameter.empty)

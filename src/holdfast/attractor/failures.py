@@ -1,0 +1,94 @@
+"""What a raised error means for a stage: worth another try, or final."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from holdfast.attractor.outcome import Outcome, StageStatus
+from holdfast.errors import (
+    HoldfastError,
+    InputError,
+    LeaseLostError,
+    ModelRefusedError,
+    ModelUnavailableError,
+    NodeTimeoutError,
+    OutcomeUnknownError,
+    ReplayMismatchError,
+    ScriptError,
+    StateMutationError,
+    StepFailedError,
+    StoreError,
+)
+from holdfast.types.wording import told
+
+TRANSIENT: Final = "transient"
+TERMINAL: Final = "terminal"
+CLASS_KEY: Final = "failure_class"
+
+_OURS = (
+    LeaseLostError,
+    StoreError,
+    OutcomeUnknownError,
+    ReplayMismatchError,
+    ScriptError,
+    StateMutationError,
+)
+_NETWORK = (ConnectionError, TimeoutError, asyncio.IncompleteReadError)
+_TRANSIENT_CODES = frozenset(
+    {ModelUnavailableError.code, NodeTimeoutError.code, "store_busy", "rate_limited"}
+)
+_TERMINAL_CODES = frozenset({ModelRefusedError.code, InputError.code})
+_BUSY: Final = 429
+
+
+def raise_if_ours(error: BaseException) -> None:
+    """What is no failure of the stage: the run was lost, the store is away, an effect is in doubt, the record
+    does not fit. The engine copes with those."""
+    if isinstance(error, _OURS):
+        raise error
+
+
+def failure_of(error: BaseException) -> Outcome:
+    """A FAIL with its reason; `terminal` where trying again cannot mend it (§3.6, Appendix D)."""
+    reason = told(error) or type(error).__name__
+    kind = failure_class(error)
+    return Outcome(
+        status=StageStatus.FAIL,
+        failure_reason=reason,
+        terminal=kind == TERMINAL,
+        context_updates={CLASS_KEY: kind},
+    )
+
+
+def failure_class(error: BaseException) -> str:
+    """Network errors, 429 and 5xx are transient; refused requests, bad values and settings are terminal.
+    What nobody can classify may be tried again, where the pipeline asks for retries."""
+    status = _http_status(error)
+    if status is not None:
+        return TRANSIENT if status == _BUSY or status >= 500 else TERMINAL
+    if isinstance(error, _NETWORK):
+        return TRANSIENT
+    code = _code(error)
+    if code in _TRANSIENT_CODES:
+        return TRANSIENT
+    if code in _TERMINAL_CODES or isinstance(error, (InputError, ValueError, TypeError, LookupError)):
+        return TERMINAL
+    return TRANSIENT
+
+
+def _code(error: BaseException) -> str:
+    if isinstance(error, StepFailedError):
+        info = error.facts.get("info")
+        return str(getattr(info, "code", ""))
+    return error.code if isinstance(error, HoldfastError) else ""
+
+
+def _http_status(error: BaseException) -> int | None:
+    """Of an error of any HTTP library: `status`, `status_code`, or that of its response."""
+    for holder in (error, getattr(error, "response", None)):
+        for name in ("status_code", "status"):
+            found = getattr(holder, name, None)
+            if isinstance(found, int) and not isinstance(found, bool) and 400 <= found < 600:
+                return None if isinstance(error, HoldfastError) else found
+    return None

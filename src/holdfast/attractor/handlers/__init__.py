@@ -1,0 +1,1 @@
+"""What stages do, by type."""

@@ -1,0 +1,121 @@
+"""The best of what parallel branches came to: by rank, or as a model says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from holdfast.attractor import rundir
+from holdfast.attractor.backends.base import AnyBackend, durably, is_durable
+from holdfast.attractor.backends.choosing import Backends
+from holdfast.attractor.failures import failure_of, raise_if_ours
+from holdfast.attractor.handler import Visit
+from holdfast.attractor.handlers.codergen import call_backend, prompt_of
+from holdfast.attractor.outcome import Outcome, StageStatus
+
+RESULTS = "parallel.results"
+BEST_ID = "parallel.fan_in.best_id"
+BEST_OUTCOME = "parallel.fan_in.best_outcome"
+_RANK = {"success": 0, "partial_success": 1, "retry": 2, "fail": 3}
+
+
+class FanInHandler:
+    def __init__(self, backends: Backends) -> None:
+        self._backends = backends
+
+    async def perform(self, visit: Visit) -> Outcome:
+        results = candidates(visit.context.get(RESULTS))
+        if not results:
+            return _failed("No parallel results to evaluate")
+        living = [each for each in results if each["outcome"] != StageStatus.FAIL]
+        if not living:
+            return _failed("all parallel candidates failed")
+        best, how = ranked(living)[0], ""
+        if visit.stage.prompt:
+            try:
+                said = await self._ask(visit, living)
+            except Exception as error:
+                raise_if_ours(error)
+                return failure_of(error)
+            chosen = named_in(said, living)
+            best = chosen or best
+            how = "" if chosen else " (the answer named no candidate: chosen by rank)"
+        return Outcome(
+            context_updates={BEST_ID: best["id"], BEST_OUTCOME: best["outcome"]},
+            notes=f"Selected best candidate: {best['id']}{how}",
+        )
+
+    async def _ask(self, visit: Visit, living: Sequence[Mapping[str, Any]]) -> str:
+        folder = rundir.stage_dir(visit.logs, visit.stage.id, visit.branch)
+        prompt = ranking_prompt(prompt_of(visit.stage, visit.pipeline), living)
+        rundir.write(folder / "prompt.md", prompt)
+        said = await asked_of(self._backends.of(visit), visit, prompt, "rank")
+        rundir.write(folder / "response.md", said)
+        return said
+
+
+async def asked_of(backend: AnyBackend, visit: Visit, prompt: str, name: str) -> str:
+    """An answer in words, recorded under this name where the backend records nothing itself."""
+    if is_durable(backend):
+        return text_of(await durably(backend).answer(visit, prompt))
+
+    async def answer() -> str:
+        return text_of(await call_backend(backend, visit, prompt))
+
+    return await visit.ctx.step(name, answer, effect="read")
+
+
+def candidates(found: Any) -> list[dict[str, Any]]:
+    """What the branches came to, with their score: theirs, or of their updates, or 0 (AT-A25)."""
+    items = cast("list[Any]", found) if isinstance(found, list) else []
+    return [_candidate(cast("Mapping[str, Any]", item)) for item in items if isinstance(item, Mapping)]
+
+
+def _candidate(item: Mapping[str, Any]) -> dict[str, Any]:
+    updates = item.get("context_updates")
+    inner: Mapping[str, Any] = cast("Mapping[str, Any]", updates) if isinstance(updates, Mapping) else {}
+    score = item.get("score") or inner.get("score", 0)
+    outcome = item.get("outcome") or item.get("status") or StageStatus.SUCCESS
+    return {**item, "id": str(item.get("id", "")), "outcome": str(outcome), "score": _number(score)}
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return 0.0
+
+
+def ranked(found: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """A word of the pipeline's own counts as a success (AT-A16)."""
+    return sorted(found, key=lambda each: (_RANK.get(each["outcome"], 0), -each["score"], each["id"]))
+
+
+def ranking_prompt(asked: str, living: Sequence[Mapping[str, Any]]) -> str:
+    listed = msgspec.json.format(msgspec.json.encode(list(living)), indent=2).decode()
+    ids = ", ".join(each["id"] for each in living)
+    return f"{asked}\n\nThe candidates:\n{listed}\n\nAnswer with the id of the best one: {ids}."
+
+
+def named_in(said: str, living: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """The candidate that the answer is, else the only one, or the last one, that it names."""
+    by_id = {each["id"]: each for each in living if each["id"]}
+    exact = by_id.get(said.strip().strip("`\"'."))
+    if exact is not None or not by_id:
+        return exact
+    longest_first = sorted(by_id, key=len, reverse=True)
+    found = re.findall(r"(?<!\w)(?:" + "|".join(map(re.escape, longest_first)) + r")(?!\w)", said)
+    return by_id[found[-1]] if found else None
+
+
+def text_of(answer: Any) -> str:
+    if isinstance(answer, Outcome):
+        return str(answer.context_updates.get(BEST_ID) or answer.preferred_label or answer.notes)
+    return "" if answer is None else str(answer)
+
+
+def _failed(reason: str) -> Outcome:
+    return Outcome(status=StageStatus.FAIL, failure_reason=reason)

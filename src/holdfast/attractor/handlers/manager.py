@@ -1,0 +1,178 @@
+"""A supervisor: starts a child pipeline as a run of its own, watches it, steers it, and says how it ended.
+
+The child is started once, by a key of this visit, and outlives whoever watches it. What the manager sees each
+time is recorded, so that one that is entered again goes on where it stood.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from holdfast.attractor import rundir
+from holdfast.attractor.backends.choosing import KEY, Backends
+from holdfast.attractor.childhood import Child, Seen
+from holdfast.attractor.handler import Visit
+from holdfast.attractor.handlers.codergen import prompt_of
+from holdfast.attractor.handlers.fan_in import asked_of
+from holdfast.attractor.handlers.human import AUTO_KEY
+from holdfast.attractor.handlers.tool import WORKDIR
+from holdfast.attractor.outcome import Outcome, StageStatus
+from holdfast.errors import InputError
+from holdfast.frontends.dot.document import Pipeline
+from holdfast.frontends.dot.lower import context_of
+from holdfast.frontends.dot.values import as_microseconds
+from holdfast.model.clauses import compile_clauses
+from holdfast.model.program import Program
+
+STATUS, OUTCOME = "context.stack.child.status", "context.stack.child.outcome"
+STEER_FILE = "intervention.md"
+PrepareChild = Callable[[Path], tuple[Pipeline, Program]]
+
+
+class Orders(msgspec.Struct, frozen=True, kw_only=True):
+    """What the stage's attributes ask of its manager."""
+
+    dotfile: str
+    workdir: str
+    autostart: bool
+    poll: float
+    max_cycles: int
+    stop_condition: str
+    actions: frozenset[str]
+    cooldown: float
+
+    @classmethod
+    def of(cls, visit: Visit) -> Orders:
+        stage, graph = visit.stage, visit.pipeline
+        actions = stage.text("manager.actions", "observe,wait").split(",")
+        return cls(
+            dotfile=stage.text("stack.child_dotfile") or graph.text("stack.child_dotfile"),
+            workdir=stage.text("stack.child_workdir") or graph.text("stack.child_workdir"),
+            autostart=stage.flag("stack.child_autostart", default=True),
+            poll=_seconds(stage.text("manager.poll_interval", "45s")),
+            max_cycles=stage.integer("manager.max_cycles", 1000),
+            stop_condition=stage.text("manager.stop_condition"),
+            actions=frozenset(each.strip() for each in actions if each.strip()),
+            cooldown=_seconds(stage.text("manager.steer_cooldown", "0s")),
+        )
+
+
+class ManagerHandler:
+    def __init__(self, backends: Backends, prepare: PrepareChild) -> None:
+        self._backends = backends
+        self._prepare = prepare
+
+    async def perform(self, visit: Visit) -> Outcome:
+        orders = Orders.of(visit)
+        if orders.autostart and not orders.dotfile:
+            return _failed("No stack.child_dotfile specified")
+        child = Child(visit, await self._started(visit, orders))
+        try:
+            return await self._watch(visit, orders, child)
+        except asyncio.CancelledError:
+            await child.leave(cancelled=visit.ctx.dropped)
+            raise
+        finally:
+            await child.leave()
+
+    async def _started(self, visit: Visit, orders: Orders) -> str:
+        if not orders.autostart:
+            return visit.context.get_string("context.stack.child.run_id")
+
+        async def start() -> str:
+            pipeline, program = self._prepare(child_path(visit.pipeline, orders.dotfile))
+            return await Child.start(visit, program, child_input(visit, orders, pipeline))
+
+        # The store knows the run by its key: starting it again finds it.
+        return await visit.ctx.step("start child", start, effect="external", idempotent=True)
+
+    async def _watch(self, visit: Visit, orders: Orders, child: Child) -> Outcome:
+        steered_at: float | None = None
+        for cycle in range(1, orders.max_cycles + 1):
+            found = await visit.ctx.step("observe", child.look, effect="read", key=f"observe.{cycle}")
+            seen = msgspec.convert(found, Seen)
+            if "observe" in orders.actions:
+                visit.context.apply_updates(seen.telemetry(cycle))
+            if "steer" in orders.actions and seen.active and _cooled(orders, seen, steered_at):
+                steered_at = seen.at
+                await self._steer(visit, seen, cycle)
+            verdict = _verdict(visit, orders, seen)
+            if verdict is not None:
+                return verdict
+            if "wait" in orders.actions:
+                await child.wait(seen, orders.poll, cycle)
+        return _failed("Max cycles exceeded")
+
+    async def _steer(self, visit: Visit, seen: Seen, cycle: int) -> None:
+        """What the stage's prompt makes of the child's state, else its `manager.steer_text`, for whoever
+        works in the child's active stage."""
+        text = visit.stage.text("manager.steer_text")
+        if visit.stage.prompt and not text:
+            told = msgspec.json.format(msgspec.json.encode(seen.telemetry(cycle)), indent=2).decode()
+            prompt = f"{prompt_of(visit.stage, visit.pipeline)}\n\nThe child pipeline:\n{told}"
+            text = await asked_of(self._backends.of(visit), visit, prompt, "steer")
+        if text:
+            rundir.write(Path(seen.logs) / seen.active / STEER_FILE, text)
+
+
+def child_path(pipeline: Pipeline, dotfile: str) -> Path:
+    """Relative to the file that names it; a stored pipeline has none, and its paths are taken as they are."""
+    path = Path(dotfile)
+    if path.is_absolute() or not pipeline.path:
+        return path
+    beside = Path(pipeline.path).parent / path
+    return beside if beside.exists() else path
+
+
+def child_input(visit: Visit, orders: Orders, pipeline: Pipeline) -> dict[str, Any]:
+    """It runs as its parent does: with the same backend, below the same directory."""
+    logs = rundir.stage_dir(visit.logs, visit.stage.id, visit.branch) / f"child-{visit.ctx.visit}"
+    kept = {key: visit.given[key] for key in (KEY, AUTO_KEY) if key in visit.given}
+    more = {WORKDIR: orders.workdir} if orders.workdir else {}
+    return {
+        **context_of(pipeline),
+        **kept,
+        **more,
+        rundir.LOGS_KEY: str(logs.resolve()),
+        "stack.parent.run_id": str(visit.ctx.run_id),
+    }
+
+
+def _cooled(orders: Orders, seen: Seen, steered_at: float | None) -> bool:
+    return steered_at is None or seen.at - steered_at >= orders.cooldown
+
+
+def _verdict(visit: Visit, orders: Orders, seen: Seen) -> Outcome | None:
+    if seen.status in ("completed", "failed"):
+        if seen.outcome == StageStatus.SUCCESS:
+            return Outcome(notes="Child completed")
+        # One that completed without success would be watched for ever otherwise (AT-A32).
+        return _failed("Child failed" + (f": {seen.reason}" if seen.reason else ""))
+    if orders.stop_condition and _holds(visit, orders.stop_condition, seen):
+        return Outcome(notes="Stop condition satisfied")
+    return None
+
+
+def _holds(visit: Visit, condition: str, seen: Seen) -> bool:
+    def resolve(path: tuple[str, ...]) -> object:
+        if path == ("outcome",):
+            return seen.outcome
+        return visit.context.get(path[-1])
+
+    return compile_clauses(condition).evaluate(resolve)
+
+
+def _seconds(text: str) -> float:
+    found = as_microseconds(text)
+    if found is None or found < 0:
+        raise InputError(f"{text!r} is no duration.", hint="Write 45s, 5m or 1h.")
+    return found / 1e6
+
+
+def _failed(reason: str) -> Outcome:
+    return Outcome(status=StageStatus.FAIL, failure_reason=reason)

@@ -1,0 +1,263 @@
+"""A command of the outside world: run once, whatever happens to the engine meanwhile.
+
+Its folder and its start are recorded before it runs. Who comes back after a crash waits for it, or takes what
+it left; only where neither can be told is the stage in doubt, and its policy decides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.attractor import processes, rundir
+from holdfast.attractor.failures import failure_of
+from holdfast.attractor.handler import Visit
+from holdfast.attractor.outcome import Outcome, StageStatus
+from holdfast.attractor.statusfile import StatusFault, outcome_of, read_status, status_fields
+from holdfast.errors import InputError
+
+AGAIN, DONE, FAILED = "run again", "it succeeded", "it failed"
+NOTE: Final = 120
+WORKDIR: Final = "internal.workdir"
+"""In the run's input: where its commands run, unless the pipeline says otherwise."""
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+class ToolHandler:
+    def __init__(self, *, allowed: Callable[[Visit], str] | None = None) -> None:
+        """`allowed`: says why a command may not run here, or nothing."""
+        self._allowed = allowed
+
+    async def perform(self, visit: Visit) -> Outcome:
+        command = visit.stage.text("tool_command")
+        if not command:
+            return _failed("No tool_command specified", terminal=True)
+        refused = self._allowed(visit) if self._allowed is not None else ""
+        if refused:
+            return _failed(refused, terminal=True)
+        try:
+            ended = await self._once(visit, command)
+        except (OSError, InputError) as error:
+            return failure_of(error)
+        return _outcome(visit, command, ended)
+
+    async def _once(self, visit: Visit, command: str) -> dict[str, Any]:
+        """Tried again only where somebody, or the stage's policy, says that it may be."""
+        number = 1
+        while True:
+            ended = await self._try(visit, command, number)
+            if ended["why"] != "unknown":
+                return ended
+            wanted = await _in_doubt(visit, command, number)
+            if wanted == DONE:
+                return {**ended, "code": 0, "why": ""}
+            if wanted == FAILED:
+                return ended
+            number += 1
+
+    async def _try(self, visit: Visit, command: str, number: int) -> dict[str, Any]:
+        made: list[str] = []
+
+        def place() -> dict[str, str]:
+            made.append("here")
+            return _place(visit, number)
+
+        where = await visit.ctx.step("place", place, effect="read")
+        work = Work(visit, command, Path(where["folder"]), same_machine=made or where["machine"] == machine())
+        # The callee deduplicates: it starts what has not begun, and otherwise waits for it.
+        return await visit.ctx.step("run", work.run, effect="external", idempotent=True)
+
+
+class Work:
+    """One try at the command, in a folder of its own."""
+
+    def __init__(self, visit: Visit, command: str, folder: Path, *, same_machine: object) -> None:
+        self.visit = visit
+        self.command = command
+        self.folder = folder
+        self.same_machine = bool(same_machine)
+
+    async def run(self) -> dict[str, Any]:
+        """Begin it unless it has begun, and wait for it."""
+        if not self.same_machine or not (self.folder / processes.LOCK).exists():
+            # Its files may be on a disk that machines share; else nobody here can tell.
+            return await self._record(await processes.end(self.folder, timeout=None))
+        if not processes.began(self.folder) and not processes.is_alive(self.folder):
+            await asyncio.to_thread(self._begin)
+        return await self._record(await self._end())
+
+    async def _end(self) -> processes.Ended:
+        limit = self.visit.stage.microseconds("timeout")
+        try:
+            return await processes.end(self.folder, timeout=None if limit is None else limit / 1e6)
+        except asyncio.CancelledError:
+            # A worker that only stops leaves it to whoever takes the run over.
+            if self.visit.ctx.dropped:
+                processes.kill_now(self.folder)
+            raise
+
+    def _begin(self) -> None:
+        stage, pipeline = self.visit.stage, self.visit.pipeline
+        cwd = stage.text("cwd") or pipeline.text("workdir") or str(self.visit.given.get(WORKDIR) or "")
+        shell = stage.text("tool.shell") or "/bin/sh"
+        found = shutil.which(shell)
+        if found is None:
+            raise InputError(f"stage {stage.id!r}: there is no shell {shell!r} here.", hint="Set tool.shell.")
+        if cwd and not Path(cwd).is_dir():
+            raise InputError(f"stage {stage.id!r}: there is no folder {cwd!r}.", hint="Set cwd to one.")
+        env = environment(self.visit)
+        processes.begin(self.folder, self.command, shell=found, cwd=Path(cwd) if cwd else None, env=env)
+
+    async def _record(self, ended: processes.Ended) -> dict[str, Any]:
+        """What the journal keeps of it: the files are a convenience from here on."""
+        folder = self.folder
+        found: dict[str, Any] = {
+            "code": ended.code,
+            "why": ended.why,
+            "seconds": round(ended.seconds, 3),
+            "stdout": processes.shown(folder / processes.STDOUT),
+            "stderr": processes.shown(folder / processes.STDERR),
+        }
+        try:
+            status = read_status(_stage_dir(self.visit))
+        except StatusFault as fault:
+            return {**found, "fault": str(fault)}
+        return found if status is None else {**found, "status": status_fields(status)}
+
+
+def environment(visit: Visit) -> dict[str, str]:
+    """Of the engine, what names this stage, and what the stage asks for: `env.NAME="text"`, or
+    `env.NAME="context.key"` for a value of the context."""
+    stage, ctx = visit.stage, visit.ctx
+    found = dict(os.environ)
+    found |= {
+        "HOLDFAST_RUN_ID": ctx.run_id,
+        "HOLDFAST_NODE": stage.id,
+        "HOLDFAST_VISIT": str(ctx.visit),
+        "HOLDFAST_IDEMPOTENCY_KEY": ctx.idempotency_key,
+        "ATTRACTOR_LOGS_ROOT": str(visit.logs.resolve()),
+        "ATTRACTOR_STAGE_DIR": str(_stage_dir(visit).resolve()),
+        "ATTRACTOR_GOAL": visit.pipeline.goal,
+    }
+    for key in stage.attrs:
+        if key.startswith("env."):
+            found[key.removeprefix("env.")] = _value(visit, stage.text(key))
+    return found
+
+
+def _value(visit: Visit, text: str) -> str:
+    if not text.startswith("context."):
+        return text
+    found = visit.context.get(text)
+    return visit.context.get_string(text if found is not None else text.removeprefix("context."))
+
+
+def _stage_dir(visit: Visit) -> Path:
+    return rundir.stage_dir(visit.logs, visit.stage.id, visit.branch)
+
+
+def _place(visit: Visit, number: int) -> dict[str, str]:
+    """A folder that no earlier try has used."""
+    stage_dir = _stage_dir(visit)
+    stage_dir.mkdir(parents=True, exist_ok=True)
+    (stage_dir / "status.json").unlink(missing_ok=True)
+    name, again = f"tool-{visit.ctx.visit}-{visit.ctx.attempt}-{number}", 0
+    while True:
+        folder = stage_dir / (f"{name}.{again}" if again else name)
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            again += 1
+            continue
+        (folder / processes.LOCK).touch()
+        return {"folder": str(folder.resolve()), "machine": machine()}
+
+
+def machine() -> str:
+    """This machine since it was last started: processes of an earlier time are gone."""
+    try:
+        boot = _BOOT.read_text().strip()
+    except OSError:
+        boot = ""
+    return f"{platform.node()}/{boot}"
+
+
+async def _in_doubt(visit: Visit, command: str, number: int) -> str:
+    stage = visit.stage
+    policy = stage.text("in_doubt") or visit.pipeline.text("in_doubt")
+    policy = policy or ("retry" if stage.flag("idempotent") else "ask")
+    if policy == "retry":
+        return AGAIN
+    if policy == "fail":
+        return FAILED
+    reply = await visit.ctx.ask(
+        f"The command of stage {stage.id!r} was started, and how it ended is not known. "
+        "Look whether it did its work. What now?",
+        options=[AGAIN, DONE, FAILED],
+        context={"command": command, "stage": stage.id, "try": number},
+        key=f"doubt.{number}",
+    )
+    return str(reply.decision)
+
+
+def _outcome(visit: Visit, command: str, ended: dict[str, Any]) -> Outcome:
+    told = _context_of(ended)
+    if ended["why"]:
+        return _failed(_why(visit, ended), context_updates=told)
+    status = outcome_of(ended["status"]) if "status" in ended else None
+    if ended["code"] != 0:
+        if status is not None and status.status not in (StageStatus.SUCCESS, StageStatus.PARTIAL_SUCCESS):
+            return _with(status, told)
+        return _failed(_exit_text(ended), context_updates=told)
+    if "fault" in ended:
+        return _failed(ended["fault"], context_updates=told)
+    if status is not None:
+        return _with(status, told)
+    return Outcome(context_updates=told, notes=f"Tool completed: {command}")
+
+
+def _with(status: Outcome, told: dict[str, Any]) -> Outcome:
+    return msgspec.structs.replace(status, context_updates={**told, **status.context_updates})
+
+
+def _context_of(ended: dict[str, Any]) -> dict[str, Any]:
+    """The specification's `tool.output`, and the names that pipelines in the wild read."""
+    out = str(ended["stdout"])
+    lines = [line for line in out.splitlines() if line.strip()]
+    return {
+        "tool.output": out,
+        "tool_stdout": out,
+        "tool.stderr": str(ended["stderr"]),
+        "tool.last_line": lines[-1].strip() if lines else "",
+        "tool.exit_code": ended["code"],
+    }
+
+
+def _exit_text(ended: dict[str, Any]) -> str:
+    said = str(ended["stderr"]).strip() or str(ended["stdout"]).strip()
+    last = said.splitlines()[-1][:NOTE] if said else ""
+    return f"exit code {ended['code']}{': ' + last if last else ''}"
+
+
+def _why(visit: Visit, ended: dict[str, Any]) -> str:
+    if ended["why"] == "timeout":
+        return f"timeout: the command took longer than {visit.stage.text('timeout')} and was stopped"
+    if ended["why"] == "output":
+        return f"the command wrote more than {processes.MAX_STREAM:,} bytes and was stopped"
+    return "the command was started, and how it ended is not known"
+
+
+def _failed(reason: str, *, terminal: bool = False, context_updates: dict[str, Any] | None = None) -> Outcome:
+    return Outcome(
+        status=StageStatus.FAIL,
+        failure_reason=reason,
+        terminal=terminal,
+        context_updates=context_updates or {},
+    )

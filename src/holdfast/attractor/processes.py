@@ -1,0 +1,210 @@
+"""Commands that outlive whoever started them: how one ended is in its folder, for whoever comes back for it.
+
+A shell of its own session runs the command and then writes its exit code. It holds a lock on a file for as
+long as it lives, so that a worker that takes the run over can tell: it runs, it has ended, it never began, or
+it was killed and nobody knows. What a command leaves behind in its process group is killed when it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+COMMAND, LOCK, PID, CODE, STDOUT, STDERR = "command", "lock", "pid", "exit_code", "stdout", "stderr"
+
+# The lock comes as its stdin and moves to 9, which the command does not get. `$$` names the session's first
+# process also in the part that goes on alone: it is the process group.
+_KEEPER: Final = """
+exec 9<&0 </dev/null
+(
+  echo $$ >"$1/pid.new" && mv "$1/pid.new" "$1/pid" || exit 1
+  "$2" "$1/command" >"$1/stdout" 2>"$1/stderr" 9<&-
+  echo $? >"$1/exit_code.new" && mv "$1/exit_code.new" "$1/exit_code"
+  kill -KILL 0
+) &
+"""
+
+GRACE: Final = 2.0
+"""Seconds between SIGTERM and SIGKILL."""
+MAX_STREAM: Final = 64 * 2**20
+"""Bytes that a command may write to one stream before it is stopped."""
+SHOWN: Final = 64 * 2**10
+"""Bytes of a stream that are kept in the run's record: its beginning and its end."""
+_PAUSES: Final = (0.002, 0.1)
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """How a command ended. `why` where it has no exit code: timeout, output, dropped or unknown."""
+
+    code: int | None
+    why: str = ""
+    seconds: float = 0.0
+
+
+def begin(folder: Path, command: str, *, shell: str, cwd: Path | None, env: Mapping[str, str]) -> bool:
+    """Start it, unless somebody has. Raises OSError where it cannot be started."""
+    with (folder / LOCK).open("a+b") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        if (folder / PID).exists():
+            return False
+        (folder / COMMAND).write_text(command + "\n", encoding="utf-8")
+        keeper = [_SH, "-c", _KEEPER, "holdfast-tool", str(folder.resolve()), shell]
+        subprocess.run(
+            keeper,
+            stdin=lock,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=cwd,
+            env=dict(env),
+            start_new_session=True,
+            check=True,
+        )
+    return True
+
+
+_SH: Final = "/bin/sh"
+
+
+def is_alive(folder: Path) -> bool:
+    """Whether the shell that keeps the command still holds its lock."""
+    try:
+        with (folder / LOCK).open("r+b") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+async def end(folder: Path, *, timeout: float | None) -> Ended:
+    """Until it has ended; where its time or its output is over, it is stopped. Anybody may call it again."""
+    pause, longest = _PAUSES
+    while True:
+        alive = is_alive(folder)
+        # In this order: a code that is written between the two looks is found by the second.
+        code = _code(folder)
+        seconds = _since(folder)
+        if code is not None:
+            return Ended(code, "", seconds)
+        if not alive:
+            return Ended(None, "unknown", seconds)
+        if timeout is not None and seconds >= timeout:
+            return await _stopped(folder, "timeout")
+        if _largest(folder) > MAX_STREAM:
+            return await _stopped(folder, "output")
+        await asyncio.sleep(pause)
+        pause = min(pause * 1.5, longest)
+
+
+async def _stopped(folder: Path, why: str) -> Ended:
+    await kill(folder)
+    code = _code(folder)
+    return Ended(None, why, _since(folder)) if code is None else Ended(code, "", _since(folder))
+
+
+async def kill(folder: Path, *, grace: float = GRACE) -> None:
+    """The whole process group: asked first, then made to."""
+    group = _group(folder)
+    if group is None or not is_alive(folder):
+        return
+    if _signal(group, signal.SIGTERM):
+        deadline = time.monotonic() + grace
+        while time.monotonic() < deadline and _living(group):  # noqa: ASYNC110 (nobody tells us)
+            await asyncio.sleep(0.02)
+        _signal(group, signal.SIGKILL)
+
+
+def kill_now(folder: Path) -> None:
+    """Without asking: for whoever cannot wait."""
+    group = _group(folder)
+    if group is not None and is_alive(folder):
+        _signal(group, signal.SIGKILL)
+
+
+def _signal(group: int, number: int) -> bool:
+    try:
+        os.killpg(group, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def _living(group: int) -> bool:
+    """Whether a process of the group is left that is more than an entry nobody has collected."""
+    proc = Path("/proc")
+    if not (proc / "self" / "stat").exists():
+        return _signal(group, 0)
+    for stat in proc.glob("[0-9]*/stat"):
+        with suppress(OSError, ValueError, IndexError):
+            # "pid (name) state parent group ...": the name may hold anything.
+            state, _parent, of = stat.read_text(errors="replace").rpartition(")")[2].split()[:3]
+            if int(of) == group and state != "Z":
+                return True
+    return False
+
+
+def _group(folder: Path) -> int | None:
+    with suppress(OSError, ValueError):
+        found = int((folder / PID).read_text())
+        return found if found > 1 else None
+    return None
+
+
+def _code(folder: Path) -> int | None:
+    with suppress(OSError, ValueError):
+        return int((folder / CODE).read_text())
+    return None
+
+
+def began(folder: Path) -> bool:
+    return (folder / PID).exists()
+
+
+def _since(folder: Path) -> float:
+    """Seconds since it began, by the clock of the files: it may have begun before this process did."""
+    try:
+        return max(0.0, time.time() - (folder / PID).stat().st_mtime)
+    except OSError:
+        return 0.0
+
+
+def _largest(folder: Path) -> int:
+    found = 0
+    for name in (STDOUT, STDERR):
+        with suppress(OSError):
+            found = max(found, (folder / name).stat().st_size)
+    return found
+
+
+def shown(path: Path, limit: int = SHOWN) -> str:
+    """A stream as the record keeps it: whole, or its beginning and its end."""
+    try:
+        with path.open("rb") as stream:
+            size = os.fstat(stream.fileno()).st_size
+            if size <= limit:
+                return _text(stream.read())
+            head = stream.read(limit // 2)
+            stream.seek(size - limit // 2)
+            tail = stream.read()
+    except OSError:
+        return ""
+    left = size - len(head) - len(tail)
+    return f"{_text(head)}\n[... {left:,} bytes left out ...]\n{_text(tail)}"
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace").replace("\0", "\ufffd")

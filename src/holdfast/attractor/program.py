@@ -1,0 +1,129 @@
+"""The code of a pipeline: built from its stored graph alone, so that any worker can run it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from holdfast.attractor.backends.base import AnyBackend
+from holdfast.attractor.backends.choosing import Backends
+from holdfast.attractor.handler import Visit
+from holdfast.attractor.handlers.codergen import CodergenHandler
+from holdfast.attractor.handlers.conditional import ConditionalHandler
+from holdfast.attractor.handlers.exit import ExitHandler
+from holdfast.attractor.handlers.fan_in import FanInHandler
+from holdfast.attractor.handlers.human import HumanHandler
+from holdfast.attractor.handlers.manager import ManagerHandler
+from holdfast.attractor.handlers.parallel import ParallelHandler
+from holdfast.attractor.handlers.start import StartHandler
+from holdfast.attractor.handlers.tool import ToolHandler
+from holdfast.attractor.performing import Performer
+from holdfast.attractor.registry import HandlerRegistry
+from holdfast.errors import InputError, VersionMismatchError
+from holdfast.frontends.dot.document import Pipeline
+from holdfast.frontends.dot.lower import DIALECT, lower
+from holdfast.frontends.dot.parse import parse
+from holdfast.frontends.dot.transforms import prepare
+from holdfast.frontends.python.code import code_fingerprint
+from holdfast.model.fingerprint import graph_fingerprint
+from holdfast.model.graph import Graph, GraphSpec, NodeKind
+from holdfast.model.program import Handler, Program
+from holdfast.model.schema import StateSchema
+
+CODE = "attractor/1"
+"""The mark of built-in handlers: raised when one takes other steps than before."""
+
+
+class Fittings(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker brings to pipelines besides the built-in handlers."""
+
+    backend: AnyBackend | None = None
+    backends: Mapping[str, AnyBackend] = {}
+    registry: HandlerRegistry | None = None
+    allow_tool: Callable[[Visit], str] | None = None
+    """Says why a tool's command may not run here, or nothing."""
+
+    def whole_registry(self) -> HandlerRegistry:
+        """The built-in handlers, with what this worker adds or replaces."""
+        return built_in(self).merged(self.registry)
+
+    def child(self, path: Path) -> tuple[Pipeline, Program]:
+        """A pipeline that a manager starts, with the same fittings. Raises InputError."""
+        try:
+            source = path.read_bytes()
+        except OSError as error:
+            raise InputError(
+                f"the child pipeline {path} cannot be read: {error.strerror}.",
+                hint="Set stack.child_dotfile to a file that is there.",
+            ) from error
+        known = self.whole_registry().types
+        pipeline = prepare(source, path=str(path), known_types=known).demand_valid()
+        return pipeline, program_for(pipeline, self)
+
+
+def built_in(fittings: Fittings) -> HandlerRegistry:
+    backends = Backends(fittings.backend, fittings.backends)
+    return HandlerRegistry(
+        {
+            "start": StartHandler(),
+            "exit": ExitHandler(),
+            "codergen": CodergenHandler(backends),
+            "wait.human": HumanHandler(),
+            "conditional": ConditionalHandler(),
+            "parallel": ParallelHandler(),
+            "parallel.fan_in": FanInHandler(backends),
+            "tool": ToolHandler(allowed=fittings.allow_tool),
+            "stack.manager_loop": ManagerHandler(backends, fittings.child),
+        }
+    )
+
+
+def program_for(pipeline: Pipeline, fittings: Fittings | None = None) -> Program:
+    """Of a pipeline that was transformed and found valid."""
+    fittings = fittings or Fittings()
+    registry = fittings.whole_registry()
+    return _program(lower(pipeline, known_types=registry.types), pipeline, registry)
+
+
+def program_of(spec: GraphSpec, fittings: Fittings | None = None) -> Program:
+    """Of a stored graph. Raises VersionMismatchError for one that was made from something else."""
+    document: Any = spec.document if isinstance(spec.document, dict) else {}
+    if document.get("dialect") != DIALECT:
+        raise VersionMismatchError(
+            f"flow {spec.name!r} was not made from a pipeline.", hint="Load the code of its version."
+        )
+    pipeline = parse(str(document["source"])).pipeline
+    return _program(spec, pipeline, (fittings or Fittings()).whole_registry())
+
+
+def _program(spec: GraphSpec, pipeline: Pipeline, registry: HandlerRegistry) -> Program:
+    performer = Performer(pipeline, registry)
+    handlers = {
+        node.id: Handler(
+            fn=performer.of(pipeline.stages[node.id]),
+            is_async=True,
+            takes=("state", "ctx"),
+            code=_mark(registry, pipeline, node.id),
+        )
+        for node in spec.nodes
+        if node.kind is NodeKind.task
+    }
+    return Program(
+        Graph(spec),
+        version=graph_fingerprint(spec),
+        code={name: handler.code for name, handler in handlers.items()},
+        handlers=handlers,
+        routers={},
+        schema=StateSchema(),
+        children={inner.name: _program(inner, pipeline, registry) for inner in spec.subgraphs},
+    )
+
+
+def _mark(registry: HandlerRegistry, pipeline: Pipeline, stage: str) -> str:
+    """Built-in handlers have one mark; a custom one has that of its code."""
+    handler = registry.resolve(pipeline.stages[stage])
+    execute = getattr(handler, "execute", None)
+    return CODE if execute is None else code_fingerprint(execute)

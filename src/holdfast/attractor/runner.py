@@ -1,0 +1,214 @@
+"""Running pipelines from Python: `await run_pipeline(source)`, or a `Runner` for more than one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from holdfast.app.flow import advance, blocking, follow
+from holdfast.app.house import Holdfast, default_house
+from holdfast.app.result import Result
+from holdfast.attractor.backends.choosing import SIMULATION, backend_of
+from holdfast.attractor.outcome import Outcome, StageStatus
+from holdfast.attractor.program import Fittings, program_of
+from holdfast.attractor.projecting import Picture, project, take_picture
+from holdfast.attractor.registry import AnyHandler, HandlerRegistry
+from holdfast.attractor.rundir import logs_root as logs_root_of
+from holdfast.attractor.rundir import write_manifest
+from holdfast.attractor.starting import Ready, Source, input_of, make_ready
+from holdfast.frontends.dot.diagnostics import Diagnostic
+from holdfast.frontends.dot.lint import LintRule
+from holdfast.frontends.dot.transforms import AnyTransform
+from holdfast.model.fingerprint import decode_graph
+from holdfast.model.program import Program
+from holdfast.runs.service import RunService
+from holdfast.types.event import Event
+from holdfast.types.hold import HoldRow
+from holdfast.types.ids import RunId, new_run_id
+from holdfast.types.status import RunStatus
+
+_STATUS = {RunStatus.completed: "success", RunStatus.failed: "fail", RunStatus.cancelled: "cancelled"}
+
+
+class PipelineResult(msgspec.Struct, frozen=True, kw_only=True):
+    """`status`: success, fail, cancelled, or waiting, where a person or a time is waited for."""
+
+    status: str
+    outcome: Outcome
+    completed_nodes: tuple[str, ...]
+    """In order; a stage that was visited again is there again."""
+    node_outcomes: Mapping[str, str]
+    context: Mapping[str, Any]
+    run_id: str
+    logs_root: Path
+    diagnostics: tuple[Diagnostic, ...] = ()
+    holds: tuple[HoldRow, ...] = ()
+    """The questions that are open."""
+
+    @property
+    def succeeded(self) -> bool:
+        return self.status == StageStatus.SUCCESS
+
+
+class Runner:
+    """Runs pipelines on a house (the default one, if none is given).
+
+    `backend` answers prompts: an object with `run(node, prompt, context)`, or a function. Without one every
+    stage is simulated. `registry`: handlers of your own, by type. `on_event` is called with each stored
+    event. Without `logs_root` each run has a folder of its own in `.holdfast/logs`, or in HOLDFAST_LOGS.
+    """
+
+    def __init__(
+        self,
+        house: Holdfast | None = None,
+        *,
+        backend: Any = None,
+        registry: HandlerRegistry | None = None,
+        logs_root: str | Path | None = None,
+        on_event: Callable[[Event], None] | None = None,
+        auto_approve: bool = False,
+        strict: bool = False,
+        extra_rules: Sequence[LintRule] = (),
+    ) -> None:
+        self._house = house
+        self._backend = None if backend is None else backend_of(backend)
+        self.registry = registry or HandlerRegistry()
+        self._logs = None if logs_root is None else Path(logs_root)
+        self.on_event = on_event
+        self._auto_approve = auto_approve
+        self._strict = strict
+        self._extra_rules = list(extra_rules)
+        self._transforms: list[AnyTransform] = []
+
+    def register_transform(self, transform: AnyTransform) -> None:
+        """Runs after the built-in ones, and after those that were registered before it."""
+        self._transforms.append(transform)
+
+    def register_handler(self, type_string: str, handler: AnyHandler) -> None:
+        self.registry.register(type_string, handler)
+
+    @property
+    def house(self) -> Holdfast:
+        return self._house or default_house()
+
+    @property
+    def fittings(self) -> Fittings:
+        return Fittings(backend=self._backend, registry=self.registry)
+
+    def prepare(self, source: Source, *, path: str = "") -> Ready:
+        """Read, transformed and checked. Raises PipelineSyntaxError and PipelineInvalidError."""
+        return make_ready(
+            source,
+            self.fittings,
+            path=path,
+            strict=self._strict,
+            transforms=self._transforms,
+            extra_rules=self._extra_rules,
+        )
+
+    async def run(
+        self,
+        source: Source,
+        *,
+        context: Mapping[str, Any] | None = None,
+        logs_root: str | Path | None = None,
+        path: str = "",
+        **options: Any,
+    ) -> PipelineResult:
+        """Start a run and advance it until it ends or waits. `context`: values that it begins with; `options`
+        are those of a run: `run_id`, `tenant`, `idempotency_key`, ..."""
+        ready = self.prepare(source, path=path)
+        service = await self._service(ready.program)
+        run_id = RunId(options.pop("run_id", None) or new_run_id())
+        logs = Path(logs_root) if logs_root is not None else self._logs
+        given = input_of(
+            ready.pipeline,
+            logs=logs,
+            backend=SIMULATION if self._backend is None else "",
+            auto_approve=self._auto_approve,
+            context=context,
+        )
+        row, _ = await service.create(ready.program, given, run_id=run_id, **options)
+        found = await self._advance(service, ready.program, row.id)
+        return msgspec.structs.replace(found, diagnostics=ready.diagnostics)
+
+    async def resume(self, run_id: str) -> PipelineResult:
+        """Go on with a run: after an answer, a crash, or a failure that was mended. One that has ended stays
+        as it is."""
+        service = await self._service(None)
+        row = await service.get(run_id)
+        program = await self._program(service, row.version, row.flow)
+        if row.status is RunStatus.failed:
+            await service.ask_resume(row.id)
+        return await self._advance(service, program, row.id)
+
+    def run_sync(self, source: Source, **options: Any) -> PipelineResult:
+        """`run` for code without an event loop."""
+        return blocking(self.run(source, **options))
+
+    async def _service(self, program: Program | None) -> RunService:
+        if program is not None:
+            self.house.carry(program)
+        return await self.house.service()
+
+    async def _program(self, service: RunService, version: str, flow: str) -> Program:
+        """Of the stored graph, with what this runner brings."""
+        stored = await service.store.flow(flow, version)
+        if stored is None:
+            return service.runtime.program_for(version, flow)
+        program = program_of(decode_graph(stored.graph), self.fittings)
+        self.house.carry(program)
+        service.runtime.carry(program)
+        return program
+
+    async def _advance(self, service: RunService, program: Program, run: RunId) -> PipelineResult:
+        row = await service.get(run)
+        first = await take_picture(service, row.id)
+        logs = logs_root_of(first.input, run)
+        write_manifest(
+            logs,
+            name=program.graph.name,
+            goal=str(first.input.get("graph.goal", "")),
+            run_id=run,
+            started_at=row.created_at,
+        )
+        driving = asyncio.ensure_future(advance(service, program, run))
+        try:
+            async for event in follow(service, run, driving):
+                if self.on_event is not None:
+                    self.on_event(event)
+            result = await driving
+        finally:
+            if not driving.done():
+                driving.cancel()
+                await asyncio.gather(driving, return_exceptions=True)
+        picture = await take_picture(service, run)
+        project(picture, logs)
+        return _told(result, picture, logs)
+
+
+def _told(result: Result, picture: Picture, logs: Path) -> PipelineResult:
+    status = _STATUS.get(result.status, "waiting")
+    reason = result.error.message if result.error is not None else ""
+    notes = "Pipeline completed" if status == StageStatus.SUCCESS else ""
+    return PipelineResult(
+        status=status,
+        outcome=Outcome(status=status, failure_reason=reason, notes=notes),
+        completed_nodes=picture.completed,
+        node_outcomes=picture.outcomes,
+        context=picture.context,
+        run_id=result.run_id,
+        logs_root=logs,
+        holds=tuple(result.holds),
+    )
+
+
+async def run_pipeline(source: Source, **options: Any) -> PipelineResult:
+    """One pipeline, run to its end or until it waits; options of `Runner` and of `Runner.run` alike."""
+    of_runner = {"house", "backend", "registry", "on_event", "auto_approve", "strict", "extra_rules"}
+    mine = {name: options.pop(name) for name in list(options) if name in of_runner}
+    return await Runner(**mine).run(source, **options)

@@ -1,0 +1,180 @@
+"""`run FILE.dot`: a pipeline, with its stages told as they end."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from holdfast.app.locating import load_object
+from holdfast.attractor.backends.choosing import SIMULATION, WAYS_OUT, backend_of
+from holdfast.attractor.program import Fittings
+from holdfast.attractor.projecting import project, take_picture
+from holdfast.attractor.registry import HandlerRegistry
+from holdfast.attractor.rundir import logs_root, write_manifest
+from holdfast.attractor.starting import Ready, input_of, make_ready
+from holdfast.cli.driving import drive
+from holdfast.cli.main import Exit
+from holdfast.cli.opening import open_house
+from holdfast.cli.running import Manner
+from holdfast.cli.screen import note, print_json, say
+from holdfast.cli.telling import command, exit_for, result_json, tell_holds
+from holdfast.cli.watching import follow, watch
+from holdfast.errors import InputError, SettingsError
+from holdfast.frontends.dot.diagnostics import Severity
+from holdfast.runs.lining import InLine
+from holdfast.runs.service import RunService
+from holdfast.store.base import RunRow
+from holdfast.types.event import Event
+from holdfast.types.lasting import lasting
+from holdfast.types.status import RunStatus
+
+_MARKS = {"node.completed": "✓", "node.failed": "✗", "node.skipped": "-"}
+_NEEDS_MODEL = "codergen"
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line says about how a pipeline is to run."""
+
+    simulate: bool = False
+    auto_approve: bool = False
+    strict: bool = False
+    logs: str | None = None
+    backend: str | None = None
+    handlers: str | None = None
+
+
+async def run_file(
+    file: str, context: Any, options: dict[str, Any], asked: Asked, manner: Manner, *, detach: bool
+) -> Exit:
+    if context is not None and not isinstance(context, dict):
+        raise InputError("--input of a pipeline is a JSON object.", hint="Its keys become context values.")
+    if detach and manner.watch:
+        raise InputError("--detach leaves at once, and --watch stays.", hint="Give one of them.")
+    fittings = _fittings(asked)
+    ready = make_ready(Path(file), fittings, strict=asked.strict)
+    _demand_model(ready, fittings, asked)
+    _warn(ready, manner)
+    async with open_house(manner.store, must_exist=False) as house:
+        service = await house.service()
+        given = input_of(
+            ready.pipeline,
+            logs=Path(asked.logs) if asked.logs else None,
+            backend=SIMULATION if asked.simulate else "",
+            auto_approve=asked.auto_approve,
+            context=cast("dict[str, Any] | None", context),
+        )
+        if detach:
+            row, _ = await service.create(ready.program, given, **options)
+            return _left(row, manner)
+        started = await service.start(ready.program, given, **options)
+        if isinstance(started, (InLine, RunRow)):
+            row = started.row if isinstance(started, InLine) else started
+            return await _go_on(service, ready, row, manner, None, created=isinstance(started, InLine))
+        return await _go_on(service, ready, started[0].run, manner, started)
+
+
+def _fittings(asked: Asked) -> Fittings:
+    if asked.simulate and asked.backend:
+        raise InputError("--simulate asks no model, and --backend names one.", hint="Give one of them.")
+    backend = load_object(asked.backend, "--backend") if asked.backend else None
+    registry = load_object(asked.handlers, "--handlers") if asked.handlers else None
+    if registry is not None and not isinstance(registry, HandlerRegistry):
+        raise InputError(
+            f"--handlers names a {type(registry).__name__}.", hint="Name a HandlerRegistry of your module."
+        )
+    return Fittings(backend=None if backend is None else backend_of(backend), registry=registry)
+
+
+def _demand_model(ready: Ready, fittings: Fittings, asked: Asked) -> None:
+    """Said before anything runs, and not by the first stage that would need it."""
+    if asked.simulate or fittings.backend is not None:
+        return
+    registry = fittings.whole_registry()
+    stages = ready.pipeline.stages.values()
+    need = [s.id for s in stages if registry.kind_of(s) == _NEEDS_MODEL and "codergen" not in registry.custom]
+    if need:
+        shown = ", ".join(need[:5]) + (f" and {len(need) - 5} more" if len(need) > 5 else "")
+        raise SettingsError(
+            f"stages of this pipeline need a model, and none is configured: {shown}.", hint=WAYS_OUT
+        )
+
+
+def _warn(ready: Ready, manner: Manner) -> None:
+    if not manner.json:
+        for each in ready.diagnostics:
+            if each.severity is Severity.warning:
+                note(str(each))
+
+
+def _left(row: RunRow, manner: Manner) -> Exit:
+    if manner.json:
+        print_json({"run": row.id, "status": row.status, "lane": row.lane})
+    else:
+        say(f"run {row.id} is {row.status} in lane {row.lane}. A worker goes on with it.")
+    return Exit.ok
+
+
+async def _go_on(
+    service: RunService, ready: Ready, row: RunRow, manner: Manner, claimed: Any, *, created: bool = False
+) -> Exit:
+    given = (await take_picture(service, row.id)).input
+    logs = logs_root(given, row.id)
+    name, goal = ready.pipeline.name, ready.pipeline.goal
+    write_manifest(logs, name=name, goal=goal, run_id=row.id, started_at=row.created_at)
+    if not manner.json:
+        note(f"run {row.id}")
+    driving = asyncio.ensure_future(drive(service, ready.program, row.id, claimed, created=created))
+    if manner.watch:
+        await watch(service, row, driving, json=manner.json)
+    elif not manner.json:
+        await _tell_stages(service, row, driving)
+    result = await driving
+    picture = await take_picture(service, row.id)
+    project(picture, logs)
+    if manner.json:
+        print_json(
+            {**result_json(result), "completed_nodes": list(picture.completed), "logs_root": str(logs)}
+        )
+        return exit_for(result.status)
+    say(_summary(result.status, row, picture.completed, service.store.now()))
+    if result.error is not None:
+        say(f"reason: {result.error.message}")
+    say(f"logs: {logs}")
+    tell_holds(result.holds, manner.store)
+    if result.failed or result.status is RunStatus.resumable:
+        note(f"Go on with: {command('resume', result.run_id, manner.store)}")
+    return exit_for(result.status)
+
+
+async def _tell_stages(service: RunService, row: RunRow, driving: asyncio.Future[Any]) -> None:
+    async for event in follow(service, row.id, driving):
+        line = stage_line(event)
+        if line:
+            say(line)
+            sys.stdout.flush()
+
+
+def stage_line(event: Event) -> str:
+    """One line for each stage that has ended, is tried again, or asks."""
+    data = event.data
+    where = f"{event.scope}{event.node}"
+    took = data.get("duration_us")
+    time = f"  {lasting(took)}" if isinstance(took, int) else ""
+    if event.type in _MARKS:
+        error: Any = data.get("error")
+        outcome = str(data.get("outcome") or "")
+        why = f"  {error['message']}" if error else "" if outcome in ("success", "") else f"  {outcome}"
+        return f"{_MARKS[event.type]} {where}{time}{why}"
+    if event.type == "node.retried":
+        error = data.get("error")
+        return f"↻ {where}  {error['message'] if error else 'tried again'}"
+    return f"? {where}  {data.get('prompt', '')}" if event.type == "hold.opened" else ""
+
+
+def _summary(status: RunStatus, row: RunRow, completed: tuple[str, ...], now: int) -> str:
+    count = f"{len(completed)} stage{'' if len(completed) == 1 else 's'}"
+    return f"{row.flow}: {status}, {count}, {lasting(now - row.created_at)}"

@@ -12,7 +12,7 @@ import msgspec
 from holdfast._version import __version__
 from holdfast.errors import SettingsError
 
-LOCAL = "http://127.0.0.1:8000"
+LOCAL = "http://127.0.0.1:8420"
 Token = str | Callable[[], str] | None
 
 

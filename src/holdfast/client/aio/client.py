@@ -14,7 +14,7 @@ from holdfast.client.settings import Retries, Token, settings_of
 class AsyncClient(AsyncGroups):
     """A Holdfast server over HTTP.
 
-        async with AsyncClient("http://127.0.0.1:8000", token="...") as client:
+        async with AsyncClient("http://127.0.0.1:8420", token="...") as client:
             run = await client.start("refund", {"order": "A17", "amount": 250})
             result = await run.result()
 

@@ -16,7 +16,7 @@ from holdfast.client.sync.transport import Transport
 class Client(Groups):
     """A Holdfast server over HTTP.
 
-        with Client("http://127.0.0.1:8000", token="...") as client:
+        with Client("http://127.0.0.1:8420", token="...") as client:
             run = client.start("refund", {"order": "A17", "amount": 250})
             result = run.result()
 

@@ -197,7 +197,10 @@ class AsyncRuns(AsyncGroup):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> AsyncPages[models.Pending]:
-        """Runs that wait for a person, with what they ask: the newest question first."""
+        """Runs that wait for a person, with what they ask: the newest question first.
+
+        With `mine` a page may be short although `next` leads on: it is found among so many questions
+        only."""
         request = request_of("GET", "/v1/runs/pending", query={"thread": thread, "mine": mine})
         return self._pages(request, models.Pending, limit, cursor)
 

@@ -10,9 +10,13 @@ from holdfast.client.sync.group import Group, Listing
 
 
 class Dead(Group):
-    def discard(self, run: str) -> models.RunDetail:
-        """It is not worth mending: the next worker ends it as cancelled."""
-        request = request_of("POST", "/v1/dead/{run}/discard", {"run": run})
+    def discard(self, run: str, *, reason: str | None = None, unread: bool | None = None) -> models.RunDetail:
+        """It is not worth mending: the next worker that carries its flow ends it as cancelled.
+
+        With `unread` it ends at once, without being loaded: for one that no worker can carry any more."""
+        request = request_of(
+            "POST", "/v1/dead/{run}/discard", {"run": run}, maybe={"reason": reason, "unread": unread}
+        )
         return self._json(request, models.RunDetail)
 
     def get(self, run: str) -> models.Dead:

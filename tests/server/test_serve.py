@@ -251,3 +251,24 @@ def _free_port() -> int:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return found.getsockname()[1]
+
+
+@pytest.mark.covers("SERVER-API-01")
+def test_requests_are_counted_and_timed_by_route_and_status(tmp_path: Path) -> None:
+    metrics = _free_port()
+    with served(tmp_path, "--metrics", str(metrics)) as server, server.ready().client() as client:
+        run = started(client, "slow")
+        for _ in range(3):
+            assert client.get(f"/v1/runs/{run}").status_code == 200
+        assert client.get("/v1/runs/nothing").status_code == 404
+        assert client.get("/no/such/path").status_code == 404
+        told = client.get(f"http://127.0.0.1:{metrics}/metrics").text
+    for line in (
+        'holdfast_http_requests_total{method="GET",route="/v1/runs/{run}",status="200"} 3.0',
+        'holdfast_http_requests_total{method="GET",route="/v1/runs/{run}",status="404"} 1.0',
+        'holdfast_http_requests_total{method="POST",route="/v1/runs",status="201"} 1.0',
+        'holdfast_http_requests_total{method="GET",route="",status="404"} 1.0',
+        'holdfast_http_request_duration_seconds_count{method="GET",route="/v1/runs/{run}"} 4.0',
+    ):
+        assert line in told, line
+    assert run not in told

@@ -90,6 +90,7 @@ def build(
         lifespan=living,
     )
     app.state.authenticator = authenticator
+    app.state.observed = settings.observed
     # A path with a slash too many is another path, and a redirect would lose what was sent.
     app.router.redirect_slashes = False
     return app
@@ -167,7 +168,10 @@ def _endpoint(
                 response = slipped(request, principal, request_id)
         finally:
             await request.close()  # of a form: its files
-        _note(request, route, response, principal, request_id, began)
+        took = time.perf_counter() - began
+        _note(request, route, response, principal, request_id, took)
+        if settings.observed is not None:
+            settings.observed(request.method, route.path, response.status_code, took)
         return _dressed(request, response, request_id)
 
     return endpoint
@@ -217,7 +221,7 @@ def _note(
     response: Response,
     principal: Principal | None,
     request_id: str,
-    began: float,
+    took: float,
 ) -> None:
     log.debug(
         "%s %s %s",
@@ -227,7 +231,7 @@ def _note(
         extra={
             "request": request_id,
             "by": principal.actor.id if principal else None,
-            "ms": round((time.perf_counter() - began) * 1000, 1),
+            "ms": round(took * 1000, 1),
         },
     )
 
@@ -241,6 +245,9 @@ async def _missing(request: Request, error: Exception) -> Response:
             error.status_code, "There is nothing at this path.", code="not_found", hint="See /openapi.json."
         )
     request_id = _request_id(request)
+    observed = request.app.state.observed
+    if observed is not None:
+        observed(request.method, "", error.status_code, 0.0)
     if error.status_code == 404 and wants_page(request.headers.get("accept", "").encode()):
         return _dressed(request, refused(request, said, None, request_id), request_id)
     return _dressed(request, problems.answer(said, request_id, error.headers), request_id)

@@ -78,13 +78,16 @@ async def _serve(wanted: Serve) -> Exit:
             house.carry(flow.program())
         worker = _worker(house, flows, wanted, options) if wanted.worker else None
         sign_in = read_sign_in(wanted.sign_in) if wanted.sign_in else None
-        door = Door(house, host=wanted.host, settings=_settings(wanted), sign_in=sign_in)
+        door = Door(
+            house, host=wanted.host, settings=_settings(wanted, options.get("probe")), sign_in=sign_in
+        )
         await Server(house, door, worker, wanted).live(carried)
     return Exit.ok
 
 
-def _settings(wanted: Serve) -> ApiSettings:
+def _settings(wanted: Serve, probe: Any) -> ApiSettings:
     return ApiSettings(
+        observed=getattr(probe, "request", None),
         origins=wanted.origins,
         hosts=wanted.hosts,
         roots=tuple(Path(each) for each in wanted.roots),

@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from holdfast.errors import StoreError
 
 _SHORT: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _LONG: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600)
 
 
@@ -42,7 +43,23 @@ class Measures:
             "holdfast_store_errors_total", "Calls that the store refused or did not answer.", "code"
         )
         self.outages = count("holdfast_store_outages_total", "How often the store went away.")
+        self.requests = count(
+            "holdfast_http_requests_total", "Requests that were answered.", "method", "route", "status"
+        )
+        self.answers = Histogram(
+            "holdfast_http_request_duration_seconds",
+            "From a request until its answer began.",
+            ("method", "route"),
+            registry=registry,
+            buckets=_SHORT,
+        )
         self.away = False
+
+    def request(self, method: str, route: str, status: int, seconds: float) -> None:
+        """What is no method that we know is one kind: anybody may send anything."""
+        known = method if method in _METHODS else "other"
+        self.requests.labels(known, route, str(status)).inc()
+        self.answers.labels(known, route).observe(seconds)
 
     def failed(self, error: StoreError) -> None:
         """One that is worth another try is an outage; what the store refuses for good is an answer."""

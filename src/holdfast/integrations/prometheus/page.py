@@ -48,6 +48,10 @@ class Metrics(Health):
         self._seen: Worker | None = None
         self.pages |= {"/metrics": self._page, "/metrics/worker": self._own_page}
 
+    def request(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Of a server in the same process (`ApiSettings(observed=metrics.request)`)."""
+        self._measures.request(method, route, status, seconds)
+
     async def open(self, worker: Worker) -> None:
         await super().open(worker)
         if self._seen is not worker:

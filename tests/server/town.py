@@ -103,10 +103,10 @@ class Town(Crew):
 
     def _spawn_server(self, *words: str) -> subprocess.Popen[str]:
         env = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
-        command = [sys.executable, "-m", "holdfast", "serve", "jobs.py", "--store", self.address, *words]
+        command = [sys.executable, "-m", "holdfast", "serve", "jobs.py", "--store", self.address]
         with (self.folder / f"server-{len(self._all)}.log").open("w") as log:
             process = subprocess.Popen(
-                [*command, "--no-worker", "--port", "0", "--json"],
+                [*command, "--no-worker", "--port", "0", "--json", *words],
                 cwd=self.folder, env=env, text=True, stdout=subprocess.PIPE, stderr=log,
             )  # fmt: skip
         self._all.append(process)

@@ -37,7 +37,7 @@ export class Holdfast {
 
   /** One operation by its name, with what a body does not tell: `{status, headers, etag, location, body}`. */
   async request(name, ...given) {
-    const operation = OPERATIONS[name];
+    const operation = Object.hasOwn(OPERATIONS, name) ? OPERATIONS[name] : null;
     if (!operation) throw new HoldfastError(`There is no operation ${name}.`);
     const { path, body, query, options } = read(name, operation, given);
     const response = await this.#transport.send(operation.method, path, {

@@ -20,12 +20,12 @@ export class EventStream {
 
   /** `last`: the number of the event that was seen last; whoever keeps it can go on after it in a week. */
   constructor(transport, path, query = {}, options = {}) {
-    const { after, ...rest } = query;
+    const { after, after_sequence, ...rest } = query;
     this.#transport = transport;
     this.#path = path;
     this.#query = rest;
     this.#options = options;
-    this.last = after ?? null;
+    this.last = after ?? after_sequence ?? null;
     this.state = "idle";
   }
 
@@ -68,6 +68,8 @@ export class EventStream {
             if (!this.#isNew(frame)) continue;
             moved = true;
             yield { ...frame, id: this.last };
+            // Whoever takes them may have had enough while others wait already.
+            line.signal.throwIfAborted();
           }
         } catch (found) {
           error = this.#judged(found);
@@ -177,7 +179,7 @@ export class EventStream {
   #isNew(frame) {
     if (frame.retry !== undefined) this.#retry = frame.retry;
     const told = frame.id ?? frame.place;
-    if (told === undefined || told === null) return frame.text !== undefined;
+    if (told === undefined || told === null || told === "") return frame.text !== undefined;
     const place = Number(told);
     const seen = this.last !== null && place <= this.last;
     if (!seen) this.last = place;

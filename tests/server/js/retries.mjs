@@ -1,0 +1,40 @@
+// Answers that are lost, and servers that have no time: what is asked again, and what must not be.
+import { ConnectionError, TimeoutError, client, end, given, say, thrown } from "./stage.mjs";
+
+/** Does what is asked, and loses the first answers. */
+function losing(times) {
+  const lost = { asked: 0 };
+  lost.fetch = async (url, init) => {
+    lost.asked += 1;
+    const response = await fetch(url, init);
+    if (lost.asked > times) return response;
+    await response.body?.cancel();
+    throw new TypeError("the answer was lost");
+  };
+  return lost;
+}
+
+const starting = losing(2);
+const run = await client({ fetch: starting.fetch }).createRun({ workflow_uri: "refund", input: { order: "A-1", amount: 4 } });
+say({ asked: starting.asked, run: run.id });
+const hold = (await client().waitFor(run.id)).open_holds[0];
+
+const commenting = losing(1);
+const lost = await thrown(() => client({ fetch: commenting.fetch }).commentOnHold(hold, { text: "once" }));
+say({ asked: commenting.asked, kind: lost instanceof ConnectionError, hold });
+
+const deciding = losing(1);
+const decided = await client({ fetch: deciding.fetch }).resolveHold(hold, { decision: "approve" });
+say({ asked: deciding.asked, status: decided.status });
+
+const nobody = await thrown(() => client({ url: "http://127.0.0.1:1", retries: 1 }).getRun("x"));
+say({ nobody: nobody.name, words: nobody.message.includes("127.0.0.1:1") });
+const slow = await thrown(() => client({ timeout: 50, retries: 0 }).getRunResult(given.waiting, { wait: 2 }));
+say({ slow: slow.name, kind: slow instanceof TimeoutError });
+
+// A server that takes few requests a second refuses, and says how long to wait.
+const many = client({ url: given.busy, token: given.busy_token });
+const began = Date.now();
+const found = await Promise.all(Array.from({ length: 6 }, () => many.getSession()));
+say({ found: found.length, waited: Date.now() - began > 800 });
+end();

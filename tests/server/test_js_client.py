@@ -1,0 +1,207 @@
+"""The JavaScript client in Node: every operation, as a program uses it, and what of it is made."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from holdfast import Worker
+from holdfast.api.app import ApiSettings
+from holdfast.api.openapi import document
+from holdfast.api.pages.scripts import FOLDER
+from holdfast.api.routes.all import THEMES
+from holdfast.api.wire.events import EventWire, HoldEventWire
+from tests.server.conftest import Server, serving
+from tests.server.live import asking
+from tests.server.test_sse import started
+from tests.services.node import script
+from tools import js_client
+
+JS = Path(__file__).parent / "js"
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
+
+
+def described() -> dict[str, Any]:
+    return document([route for theme in THEMES for route in theme.found])
+
+
+def by_id() -> dict[str, tuple[str, str, dict[str, Any]]]:
+    return {
+        said["operationId"]: (method.upper(), path, said)
+        for path, ways in described()["paths"].items()
+        for method, said in ways.items()
+    }
+
+
+@pytest.mark.covers("SERVER-SDK-04")
+async def test_each_operation_has_a_method_that_sends_it_and_no_method_sends_anything_else(
+    server: Server,
+) -> None:
+    operations = by_id()
+    async with script(JS / "operations.mjs", address=server.serving.address, token=server.token) as told:
+        first = await told.said()
+        sent = {each["id"]: each for each in await told.rest()}
+    assert {_snake(name) for name in first["methods"]} == set(operations)
+    assert set(first["own"]) == {"constructor", "request", "socket", "waitFor"}
+    assert set(sent) == set(operations)
+    for name, each in sent.items():
+        method, path, said = operations[name]
+        assert each["method"] == method, name
+        assert re.fullmatch(re.sub(r"\{\w+\}", "a%2F%C3%A4%20%3F%23", path), each["path"]), (name, each)
+        parameters = said.get("parameters", [])
+        wanted = {one["name"] for one in parameters if one["in"] == "query"}
+        if "text/event-stream" in said["responses"].get("200", {}).get("content", {}):
+            # Where a stream begins goes as a header, as it does when it comes back.
+            assert each["place"] == "1"
+            wanted -= {"after", "after_sequence"}
+        assert set(each["query"]) == wanted, name
+        assert each["key"] == any(one["name"] == "Idempotency-Key" for one in parameters), name
+        content = said.get("requestBody", {"content": {}})["content"]
+        assert (each["type"] in content) if content else (not each["has_body"]), name
+        # The server knows it: whatever it says to these values, it found the place and every parameter.
+        problem = each.get("problem", {})
+        assert str(each["status"]) in said["responses"], (name, each)
+        assert problem.get("code") not in ("unknown_parameter", "method_not_allowed"), (name, each)
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"[A-Z]", lambda found: f"_{found[0].lower()}", name)
+
+
+@pytest.mark.covers("SERVER-SDK-04")
+def test_what_is_made_of_the_document_is_what_lies_there() -> None:
+    assert js_client.stale() == [], "run python tools/js_client.py write"
+    names = set(re.findall(r"^  (\w+)\(", _part("Operations"), re.MULTILINE))
+    assert {_snake(name) for name in names} == set(by_id())
+
+
+@pytest.mark.covers("SERVER-SDK-04")
+def test_an_operation_more_or_less_is_seen() -> None:
+    more = described()
+    more["paths"]["/v1/odd/{thing}"] = {
+        "put": {
+            "operationId": "put_odd",
+            "summary": "Odd.",
+            "parameters": [
+                {"name": "thing", "in": "path", "required": True, "schema": {"type": "string"}},
+                {"name": "at", "in": "query", "required": True, "schema": {"type": "string"}},
+            ],
+            "responses": {"204": {"description": "No Content"}},
+        }
+    }
+    line = '  putOdd: { method: "PUT", path: "/v1/odd/{thing}", query: true, gives: "nothing" },'
+    assert line in js_client.table(more)
+    types = js_client.declarations(more)
+    assert "  putOdd(thing: string, query: PutOddQuery, options?: Options): Promise<void>;" in types
+    assert "export interface PutOddQuery {\n  at: string;\n}" in types
+    del more["paths"]["/v1/runs"]["post"]
+    assert "createRun:" not in js_client.table(more)
+
+
+def _part(name: str, file: str = "operations.d.ts") -> str:
+    text = (FOLDER / file).read_text()
+    begin = text.index(f"export interface {name} {{")
+    return text[begin : text.index("\n}", begin)]
+
+
+@pytest.mark.covers("SERVER-SDK-04")
+@pytest.mark.parametrize(("name", "wire"), [("RunEvent", EventWire), ("HoldEvent", HoldEventWire)])
+def test_events_have_the_fields_that_their_types_say(name: str, wire: type[msgspec.Struct]) -> None:
+    """The document says of a stream only that it is one."""
+    fields = re.findall(r"^  (\w+)(\??): (.+);$", _part(name, "holdfast.d.ts"), re.MULTILINE)
+    assert [field for field, _, _ in fields] == [each.name for each in msgspec.structs.fields(wire)]
+    assert not any(optional for _, optional, _ in fields)
+    plain = {"string": str, "number": int, "string | null": str | None}
+    for (_, _, said), each in zip(fields, msgspec.structs.fields(wire), strict=True):
+        assert plain.get(said, dict[str, Any]) == each.type
+
+
+@pytest.mark.covers("SERVER-SDK-04")
+def test_document_names_the_key_where_a_key_does_something() -> None:
+    keyed = {
+        name
+        for name, (_, _, said) in by_id().items()
+        if any(each["name"] == "Idempotency-Key" for each in said.get("parameters", []))
+    }
+    assert {"create_run", "give_input", "resolve_hold", "resume_run", "trigger_schedule"} <= keyed
+    assert not {"comment_on_hold", "create_token", "make_link", "cancel_run"} & keyed
+
+
+@pytest.mark.covers("SERVER-SDK-03")
+async def test_program_starts_answers_lists_and_reads(shop: Server) -> None:
+    async with script(JS / "using.mjs", address=shop.serving.address, token=shop.token) as told:
+        said: dict[str, Any] = {}
+        for each in await told.rest():
+            said.setdefault(next(iter(each)), each)
+    assert said["made"] | {"location": ""} == {"made": 201, "location": "", "same": True}
+    assert said["made"]["location"].startswith("/v1/runs/")
+    assert said["asked"] == {"asked": "pending_input", "holds": 1}
+    assert said["stale"] == {"stale": 412, "code": "version_stale", "kind": True}
+    assert said["wrong"] == {"wrong": 422, "words": True, "request": "string"}
+    assert said["resolved"] == {"resolved": "resolved"}
+    assert said["ended"] == {"ended": "completed"}
+    assert said["unchanged"] == {"unchanged": 304, "body": None}
+    assert said["receipt"] == {"receipt": "paid 40 for A-17"}
+    assert said["raw"] == {"raw": [0, 1]}
+    assert said["listed"] == {"listed": 6, "distinct": 6, "last": True}
+    numbers = said["numbers"]["numbers"]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert said["flows"] == {"flows": ["both"] * 5}
+    assert said["complaints"] == {"complaints": ["HoldfastError"] * 6}
+    assert said["stranger"] == {"stranger": 401, "code": "unauthenticated"}
+    assert said["renewed"] == {"renewed": True}
+    assert said["elsewhere"] == {"elsewhere": "not_found"}
+    assert said["aborted"] == {"aborted": "enough"}
+
+
+@pytest.mark.covers("SERVER-SDK-03")
+async def test_lost_answers_are_asked_for_again_where_nothing_is_done_twice(shop: Server) -> None:
+    slow = ApiSettings(pace=4, burst=0.5)
+    waiting = await started(shop, asking())
+    async with serving(shop.house, slow) as busy:
+        given = {"address": shop.serving.address, "token": shop.token, "waiting": waiting}
+        given |= {"busy": busy.serving.address, "busy_token": busy.token}
+        async with script(JS / "retries.mjs", **given) as told:
+            starting, commenting, deciding, nobody, slow_one, many = await told.rest()
+    assert starting["asked"] == 3
+    runs = await shop.json("GET", "/v1/runs?flow=refund")
+    assert [each["id"] for each in runs["items"]] == [starting["run"]]
+    assert (commenting["asked"], commenting["kind"]) == (1, True)
+    comments = await shop.json("GET", f"/v1/holds/{commenting['hold']}/comments")
+    assert [each["text"] for each in comments["items"]] == ["once"]
+    assert deciding == {"asked": 2, "status": "resolved"}
+    assert nobody == {"nobody": "ConnectionError", "words": True}
+    assert slow_one == {"slow": "TimeoutError", "kind": True}
+    assert many == {"found": 6, "waited": True}
+
+
+async def test_stream_in_any_pieces_says_the_same() -> None:
+    async with script(JS / "frames.mjs") as told:
+        (found,) = await told.rest()
+    assert found == [
+        [
+            {"retry": 250},
+            {"beat": True},
+            {"id": "7", "type": "a", "text": '{"x":\n"ä🚢"}'},
+            {"id": "", "type": "b", "text": " two\n"},
+            {"place": "9"},
+        ]
+    ]
+
+
+@pytest.mark.covers("SERVER-SDK-03")
+async def test_page_of_the_proposal_works_in_node(server: Server) -> None:
+    async with Worker(asking(), on=server.house, poll=0.05):
+        run = await started(server, asking())
+        given = {"address": server.serving.address, "token": server.token, "run": run}
+        async with script(JS / "example.mjs", **given) as told:
+            *told_before, last = await told.rest()
+    assert {"prompt": "Pay 500?", "resumed": False} in told_before
+    assert last["status"] == "completed"
+    assert last["state"] == 2
+    kept = await server.json("GET", f"/v1/runs/{run}/checkpoints/{last['kept']}")
+    assert kept["run_id"] == run

@@ -58,8 +58,12 @@ export interface Operations {
   delegateDeployment(name: string, body: Delegate, options?: Options): Promise<DeploymentWire>;
   /** What differs from this run, or a moment `at` of it, to another moment: values, visits, their cost. */
   diffRuns(run: string, query: DiffRunsQuery, options?: Options): Promise<Record<string, unknown>>;
-  /** It is not worth mending: the next worker ends it as cancelled. */
-  discardDeadRun(run: string, options?: Options): Promise<RunDetail>;
+  /**
+   * It is not worth mending: the next worker that carries its flow ends it as cancelled.
+   *
+   * With `unread` it ends at once, without being loaded: for one that no worker can carry any more.
+   */
+  discardDeadRun(run: string, body?: DiscardDead, options?: Options): Promise<RunDetail>;
   /** This chat user decides nothing any more. */
   dropChatPerson(way: string, chat: string, options?: Options): Promise<void>;
   /** Forget it. */
@@ -179,7 +183,11 @@ export interface Operations {
   listHolds(query?: ListHoldsQuery, options?: Options): Promise<Page<HoldWire>>;
   /** Limits as they hold, with how many runs are inside and how many wait. */
   listLimits(query?: ListLimitsQuery, options?: Options): Promise<Page<LimitWire>>;
-  /** Runs that wait for a person, with what they ask: the newest question first. */
+  /**
+   * Runs that wait for a person, with what they ask: the newest question first.
+   *
+   * With `mine` a page may be short although `next` leads on: it is found among so many questions only.
+   */
   listPendingRuns(query?: ListPendingRunsQuery, options?: Options): Promise<Page<PendingWire>>;
   /** Everybody in the directory of the store. */
   listPeople(options?: Options): Promise<Page<PersonWire>>;
@@ -975,6 +983,12 @@ export interface Difference {
   field: string;
   was: string;
   would_be: string;
+}
+
+/** `unread`: its history will not say which effects were under way. */
+export interface DiscardDead {
+  reason?: string;
+  unread?: boolean;
 }
 
 /** An answer that may be half full. */

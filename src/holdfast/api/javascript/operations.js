@@ -21,7 +21,7 @@ export const OPERATIONS = {
   decideMany: { method: "POST", path: "/v1/holds/bulk", body: "json" },
   delegateDeployment: { method: "PUT", path: "/v1/deployments/{name}/delegation", body: "json" },
   diffRuns: { method: "GET", path: "/v1/runs/{run}/diff", query: true },
-  discardDeadRun: { method: "POST", path: "/v1/dead/{run}/discard" },
+  discardDeadRun: { method: "POST", path: "/v1/dead/{run}/discard", body: "json" },
   dropChatPerson: { method: "DELETE", path: "/v1/inbound/slack/{way}/people/{chat}", gives: "nothing" },
   dropDraft: { method: "DELETE", path: "/v1/holds/{hold}/draft", gives: "nothing" },
   dropGroup: { method: "DELETE", path: "/v1/directory/groups/{key}", gives: "nothing" },

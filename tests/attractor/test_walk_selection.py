@@ -104,8 +104,8 @@ async def test_a_failure_goes_to_its_first_valid_target_after_its_retries(
 async def test_a_diamond_passes_the_failure_on_and_its_own_edges_route_it(house: Holdfast) -> None:
     stages = pipeline(
         """start -> a -> gate; gate [shape=diamond]; gate -> end [condition="outcome=success"];
-        gate -> mend [condition="outcome!=success"]; mend -> a""",
-        a=[Outcome("fail", reason="red"), Outcome()],
+        gate -> mend [condition="outcome!=success && preferred_label=red"]; mend -> a""",
+        a=[Outcome("fail", label="red"), Outcome()],
     )
     assert await way(stages, house) == ["start", "a", "gate", "mend", "a", "gate", "end"]
 

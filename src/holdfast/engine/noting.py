@@ -21,8 +21,11 @@ OUTCOME, LABEL, CURRENT, RETRIES = "outcome", "preferred_label", "current_node",
 
 def outcome_of(graph: Graph, scope: Scope, execution: Exec, message: Finished) -> str:
     """What conditions read. A routing node passes on the outcome that led to it."""
-    spec = graph.nodes[execution.node].walk or PLAIN
-    return scope.walk["outcome"] if spec.routing and "outcome" in scope.walk else message.outcome
+    return scope.walk["outcome"] if _passes_on(graph, scope, execution) else message.outcome
+
+
+def _passes_on(graph: Graph, scope: Scope, execution: Exec) -> bool:
+    return (graph.nodes[execution.node].walk or PLAIN).routing and "outcome" in scope.walk
 
 
 def note_outcome(graph: Graph, scope: Scope, execution: Exec, message: Finished) -> None:
@@ -30,7 +33,7 @@ def note_outcome(graph: Graph, scope: Scope, execution: Exec, message: Finished)
     node = graph.nodes[execution.node]
     spec, walk = node.walk or PLAIN, scope.walk
     skipped = message.outcome == SKIPPED and bool(graph.spec.mirrors)
-    if not (spec.routing and "outcome" in walk) and not skipped:
+    if not _passes_on(graph, scope, execution) and not skipped:
         walk["outcome"] = message.outcome
         walk["label"] = message.label
         if graph.spec.mirrors:
@@ -81,7 +84,7 @@ def mirrored(graph: Graph, scope: Scope, execution: Exec, message: Finished) -> 
     said: dict[str, Any] = {CURRENT: name}
     if message.outcome != SKIPPED:
         said[OUTCOME] = outcome_of(graph, scope, execution, message)
-        if message.label:
+        if message.label and not _passes_on(graph, scope, execution):
             said[LABEL] = message.label
     if execution.failures or name in scope.walk.get("retries", {}):
         said[RETRIES + name] = execution.failures if message.outcome == FAIL else 0

@@ -1,4 +1,4 @@
-"""`loop_restart`: the walk begins anew in the same run, bounded, with nothing of the last round but its count."""
+"""`loop_restart`: the walk begins anew in the same run, bounded and counted."""
 
 from __future__ import annotations
 

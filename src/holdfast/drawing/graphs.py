@@ -13,6 +13,7 @@ _SHAPES = {
     NodeKind.hold: Shape.hold,
     NodeKind.timer: Shape.timer,
     NodeKind.map: Shape.map,
+    NodeKind.parallel: Shape.map,
     NodeKind.subflow: Shape.subflow,
     NodeKind.guardrail: Shape.guard,
 }
@@ -88,6 +89,8 @@ def describe(node: Node) -> str:
         told.append(f"up to {node.retry.attempts} attempts")
     if node.map is not None:
         told.append(f"for each of {node.map.over}")
+    if node.parallel:
+        told.append(f"{len(node.parallel.starts)} branches, {node.parallel.join}")
     return "; ".join(told)
 
 

@@ -23,6 +23,8 @@ ENVIRONMENT = {
     "HOLDFAST_LINK_KEYS": "`ID:SECRET,...`: what signs links to holds, in place of the keys in the store",
     "HOLDFAST_SIGN_IN": "for `serve`: the TOML file with how people sign in, such as at an OpenID provider",
     "HOLDFAST_INBOUND": "for `serve`: the TOML file with the ways in: Slack, webhooks, replies to mails",
+    "HOLDFAST_URL": "for clients and `holdfast mcp`: the address of a server",
+    "HOLDFAST_TOKEN": "for clients and `holdfast mcp`: the token that the server gave out",
     "HOLDFAST_RETENTION": "for `worker`, in place of what flows declare: `keep=20,older=30d`, or `all`",
     "HOLDFAST_FEED_KEPT": "for `worker`: how long the feed over all runs remembers, a duration such as `7d`",
     "HOLDFAST_LOG": "logs on stderr as `text` or `json`",

@@ -22,6 +22,13 @@ _SIGNS: dict[str, str] = {
     Shape.timer: '<circle cx="8" cy="8.5" r="6"/><path d="M8 5v3.7l2.4 1.5M6 1h4"/>',
     Shape.map: '<path d="M2 4h12M2 8h12M2 12h12"/>',
     Shape.subflow: '<path d="M1.5 2.5h13v11h-13zM4.5 5.5h7v5h-7z"/>',
+    Shape.choice: '<path d="M8 1.5l6.5 6.5-6.5 6.5-6.5-6.5z"/>',
+    Shape.fork: '<path d="M8 1.5v4M8 5.5l-5.5 5v4M8 5.5l5.5 5v4M8 5.5v9"/>',
+    Shape.meet: '<path d="M8 14.5v-4M8 10.5l-5.5-5v-4M8 10.5l5.5-5v-4M8 10.5v-9"/>',
+    Shape.tool: '<path d="M1.5 2.5h13v11h-13zM4 6l2.5 2-2.5 2M8.5 10.5h3.5"/>',
+    Shape.manager: '<path d="M1 8c3.5-6 10.5-6 14 0-3.5 6-10.5 6-14 0z"/><circle cx="8" cy="8" r="2.2"/>',
+    Shape.entry: '<path d="M5 2.5l7 5.5-7 5.5z"/>',
+    Shape.exit: '<path d="M3 3h10v10h-10z"/>',
     Shape.guard: '<path d="M8 1.5l5.5 2v4c0 3.6-2.4 5.8-5.5 7-3.1-1.2-5.5-3.4-5.5-7v-4z"/>',
 }
 

@@ -10,7 +10,8 @@ from holdfast.errors import InputError
 
 
 class Shape(StrEnum):
-    """What a node is: told by an icon in an SVG, by a sign in a terminal."""
+    """What a node is: told by an icon in an SVG, by a sign in a terminal. `entry` and `exit` are the first
+    and last of a pipeline, which have names; `start` and `end` are the dots of a flow."""
 
     task = "task"
     hold = "hold"
@@ -18,6 +19,13 @@ class Shape(StrEnum):
     map = "map"
     subflow = "subflow"
     guard = "guard"
+    choice = "choice"
+    fork = "fork"
+    meet = "meet"
+    tool = "tool"
+    manager = "manager"
+    entry = "entry"
+    exit = "exit"
     start = "start"
     end = "end"
 

@@ -165,9 +165,10 @@ def _dot(slot: Slot, shape: Shape, y: float) -> str:
 
 
 def _frames(node: PictureNode, slot: Slot) -> list[str]:
-    """A map is a stack of boxes, a flow within has a second line."""
+    """A map is a stack of boxes, a flow within has a second line, the ends of a pipeline are round."""
     w, h = _n(slot.width), _n(slot.height)
-    box = f'<rect class="box" width="{w}" height="{h}" rx="9"/>'
+    round_ = _n(slot.height / 2) if node.shape in (Shape.entry, Shape.exit) else "9"
+    box = f'<rect class="box" width="{w}" height="{h}" rx="{round_}"/>'
     if node.shape is Shape.map:
         return [f'<rect class="box" x="5" y="5" width="{w}" height="{h}" rx="9"/>', box]
     if node.shape is Shape.subflow:

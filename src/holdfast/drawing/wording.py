@@ -36,14 +36,47 @@ WORDS = {
     State.skipped: "skipped",
     State.unknown: "outcome unknown",
 }
-SHAPE_SIGNS = {Shape.hold: "☺", Shape.timer: "⧖", Shape.map: "≡", Shape.subflow: "⊞", Shape.guard: "◈"}
-ASCII_SHAPES = {Shape.hold: "@", Shape.timer: "%", Shape.map: "*", Shape.subflow: "#", Shape.guard: "&"}
+SHAPE_SIGNS = {
+    Shape.hold: "☺",
+    Shape.timer: "⧖",
+    Shape.map: "≡",
+    Shape.subflow: "⊞",
+    Shape.guard: "◈",
+    Shape.choice: "◇",
+    Shape.fork: "⑂",
+    Shape.meet: "⑃",
+    Shape.tool: "$",
+    Shape.manager: "◉",
+    Shape.entry: "▷",
+    Shape.exit: "□",
+}
+ASCII_SHAPES = {
+    Shape.hold: "@",
+    Shape.timer: "%",
+    Shape.map: "*",
+    Shape.subflow: "#",
+    Shape.guard: "&",
+    Shape.choice: "/",
+    Shape.fork: "<",
+    Shape.meet: ">",
+    Shape.tool: "$",
+    Shape.manager: "=",
+    Shape.entry: "(",
+    Shape.exit: ")",
+}
 SHAPE_WORDS = {
     Shape.hold: "asks a person",
     Shape.timer: "waits for a time",
     Shape.map: "for each item",
     Shape.subflow: "a flow of its own",
     Shape.guard: "guards",
+    Shape.choice: "chooses a way",
+    Shape.fork: "branches begin",
+    Shape.meet: "branches meet",
+    Shape.tool: "runs a command",
+    Shape.manager: "looks after another pipeline",
+    Shape.entry: "the start",
+    Shape.exit: "the exit",
 }
 MARK_SIGNS = {Mark.added: "+", Mark.removed: "-", Mark.changed: "~"}
 

@@ -1,4 +1,4 @@
-"""`runs`, `show` and `graph`: the commands that only look."""
+"""`runs`, `show`, `graph` and `validate`: the commands that only look."""
 
 from __future__ import annotations
 
@@ -69,23 +69,52 @@ def show(
 
 
 @app.command(
-    epilog="Examples:  holdfast graph refund.py   ·   holdfast graph refund.py --svg refund.svg   ·   "
-    "holdfast graph 3fa9c1 --expand"
+    epilog="Examples:  holdfast graph refund.py   ·   holdfast graph refund.py -o refund.svg   ·   "
+    "holdfast graph 3fa9c1 --expand   ·   holdfast graph build.dot"
 )
 def graph(
     what: Annotated[
         str,
         typer.Argument(
-            help="path/to/file.py[:name], package.module[:name], a flow of the store, or a run",
+            help="path/to/file.py[:name], package.module[:name], a pipeline in file.dot, "
+            "a flow of the store, or a run",
             metavar="FLOW|RUN",
         ),
     ],
-    svg: Annotated[Text, typer.Option(help="Draw to this file; - is stdout", metavar="FILE")] = None,
-    expand: Annotated[bool, typer.Option("--expand", help="Draw what is inside maps and sub-flows")] = False,
+    svg: Annotated[
+        Text, typer.Option("--svg", "--output", "-o", help="Draw to this file; - is stdout", metavar="FILE")
+    ] = None,
+    expand: Annotated[
+        bool, typer.Option("--expand", help="Draw what is inside maps, sub-flows and included pipelines")
+    ] = False,
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Draw a flow, or a run with the state of each node."""
+    """Draw a flow or a pipeline, or a run with the state of each node."""
     from holdfast.cli.graphing import draw_graph
 
     return go(draw_graph(what, svg=svg, expand=expand, store=store, json=json))
+
+
+@app.command(
+    epilog="Examples:  holdfast validate build.dot   ·   holdfast validate build.dot ship.dot --strict   ·   "
+    "holdfast validate build.dot --format sarif > out.sarif   ·   holdfast validate - < build.dot"
+)
+def validate(
+    files: Annotated[list[str], typer.Argument(help="Pipelines in DOT; - is stdin", metavar="FILE...")],
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Take the grammar at its word: leniencies are errors")
+    ] = False,
+    form: Annotated[Text, typer.Option("--format", help="text, json or sarif", metavar="FORM")] = None,
+    types: Annotated[
+        list[str] | None,
+        typer.Option("--type", help="A type that a handler of your own has; may be repeated", metavar="NAME"),
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Check pipelines: every error and oddity with its place and what to do."""
+    from holdfast.cli.validating import validate_files
+
+    return go(
+        validate_files(files, strict=strict, form=form or ("json" if json else "text"), types=types or [])
+    )

@@ -1,0 +1,56 @@
+"""Diagnostics in the Static Analysis Results Interchange Format, version 2.1.0, as code scanners read it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from holdfast._version import __version__
+from holdfast.frontends.dot.diagnostics import Diagnostic, Severity
+
+SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_LEVELS: Final = {Severity.error: "error", Severity.warning: "warning", Severity.info: "note"}
+
+
+def sarif_log(diagnostics: Sequence[Diagnostic]) -> dict[str, Any]:
+    """One run of one tool, with the rules that have something to say."""
+    rules = sorted({each.rule for each in diagnostics})
+    index = {rule: number for number, rule in enumerate(rules)}
+    driver = {"name": "holdfast", "version": __version__, "rules": [{"id": rule} for rule in rules]}
+    run = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "results": [_result(each, index[each.rule]) for each in diagnostics],
+    }
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _result(told: Diagnostic, rule: int) -> dict[str, Any]:
+    text = f"{told.message}. Fix: {told.fix}" if told.fix else told.message
+    return {
+        "ruleId": told.rule,
+        "ruleIndex": rule,
+        "level": _LEVELS[told.severity],
+        "message": {"text": text},
+        "locations": [_location(told)],
+    }
+
+
+def _location(told: Diagnostic) -> dict[str, Any]:
+    artifact: dict[str, Any] = {"artifactLocation": {"uri": _uri(told.path)}}
+    if told.place.line:
+        artifact["region"] = {"startLine": told.place.line, "startColumn": max(told.place.column, 1)}
+    location: dict[str, Any] = {"physicalLocation": artifact}
+    name = told.node_id or " -> ".join(told.edge or ())
+    if name:
+        location["logicalLocations"] = [{"name": name, "kind": "node" if told.node_id else "edge"}]
+    return location
+
+
+def _uri(path: str) -> str:
+    if path in ("", "-"):
+        return "stdin"
+    place = Path(path)
+    return place.as_uri() if place.is_absolute() else quote(place.as_posix())

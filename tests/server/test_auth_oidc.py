@@ -130,3 +130,48 @@ async def test_provider_that_is_away_is_told_and_the_rest_works(tmp_path: Path, 
         assert answer.status_code == 502
         assert "does not answer as it should" in answer.text
         await found.json("GET", "/v1/session")
+
+
+async def signed_out(client: httpx2.AsyncClient, server: Server) -> str:
+    """Where the browser is sent."""
+    csrf = (await client.get(f"{server.serving.address}/v1/session")).json()["csrf"]
+    answer = await client.post(f"{server.serving.address}/sign-out", data={"csrf_token": csrf})
+    assert answer.status_code == 303, answer.text
+    assert (await client.get(f"{server.serving.address}/v1/session")).status_code == 401
+    return str(answer.headers["location"])
+
+
+async def asks_who_it_is(client: httpx2.AsyncClient, server: Server) -> bool:
+    """Whether the provider asks for a name again, or still knows this browser."""
+    answer = await client.get(f"{server.serving.address}/sign-in/oidc")
+    while answer.is_redirect:
+        where = str(httpx2.URL(str(answer.url)).join(answer.headers["location"]))
+        if where.startswith(server.serving.address):
+            return False
+        answer = await client.get(where)
+    return 'value="login"' in answer.text
+
+
+async def test_person_signs_out_at_the_provider_too_where_that_is_set(tmp_path: Path, issuer: str) -> None:
+    store = f"sqlite:{tmp_path / 'o.db'}"
+    wanted = settings(issuer, sign_out=True)
+    async with Holdfast(store) as house, serving(house, sign_in=wanted) as hall, browser() as client:
+        await client.get(await at_the_provider(client, hall, "dana"))
+        assert not await asks_who_it_is(client, hall)
+        await client.get(await at_the_provider(client, hall, "dana"))
+        where = await signed_out(client, hall)
+        assert where.startswith(issuer)
+        assert "client_id=holdfast" in where
+        page = await client.get(where)
+        form = dict(re.findall(r'name="(\w+)" value="([^"]*)"', page.text)) | {"logout": "yes"}
+        place = re.search(r'action="([^"]+)"', page.text)
+        assert place is not None, page.text
+        await client.post(str(httpx2.URL(str(page.url)).join(place[1])), data=form)
+        assert await asks_who_it_is(client, hall)
+
+
+async def test_person_stays_signed_in_at_the_provider_where_nothing_is_set(hall: Server) -> None:
+    async with browser() as client:
+        await client.get(await at_the_provider(client, hall, "dana"))
+        assert await signed_out(client, hall) == "/sign-in"
+        assert not await asks_who_it_is(client, hall)

@@ -11,8 +11,10 @@ import pytest
 
 from holdfast import Flow, Holdfast
 from holdfast.checkpoint.keys import EVERYBODY, StaticKeys, new_scope, with_scope
+from holdfast.errors import DirectoryUnavailableError
+from holdfast.holds.directory.tables import TableDirectory
 from tests.server.conftest import Server, serving
-from tests.server.signing import bearer, token
+from tests.server.signing import bearer, browser, session, token
 
 pytestmark = pytest.mark.anyio
 
@@ -111,3 +113,43 @@ async def test_credentials_work_on_an_encrypted_store(tmp_path: Path, anyio_back
             assert (await client.post("/v1/session", json={"token": text})).status_code == 204
             assert (await client.get("/v1/runs")).status_code == 200
             assert (await client.get("/v1/tokens")).status_code == 403
+
+
+@pytest.mark.covers("SERVER-AUTH-01", "SERVER-AUTH-04")
+async def test_person_who_is_not_active_any_more_loses_tokens_and_sessions(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.api.auth.actives.FRESH", 0.0)
+    dana = bearer(await token(server, "user:dana@acme.example", "operator"))
+    other = bearer(await token(server, "user:eli@acme.example", "operator"))
+    opened = await session(server, "user:Dana@Acme.example", "operator")
+    async with browser(server, opened) as tab:
+        assert (await tab.get("/v1/runs")).status_code == 200
+        person = {"email": "dana@acme.example", "active": False}
+        await server.json("PUT", "/v1/directory/people/dana", json=person)
+        refused = await server.json("GET", "/v1/runs", 401, headers=dana)
+        assert refused["code"] == "unauthenticated"
+        assert (await tab.get("/v1/runs")).status_code == 401
+        # Nobody else is meant, and whoever comes back finds everything as it was.
+        await server.json("GET", "/v1/runs", headers=other)
+        await server.json("PUT", "/v1/directory/people/dana", json=person | {"active": True})
+        await server.json("GET", "/v1/runs", headers=dana)
+        assert (await tab.get("/v1/runs")).status_code == 200
+
+
+async def test_directory_that_is_away_locks_nobody_out_and_lets_nobody_in_again(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.api.auth.actives.FRESH", 0.0)
+    dana = bearer(await token(server, "user:dana", "operator"))
+    eli = bearer(await token(server, "user:eli", "operator"))
+    await server.json("PUT", "/v1/directory/people/dana", json={"active": False})
+    await server.json("GET", "/v1/runs", 401, headers=dana)
+    await server.json("GET", "/v1/runs", headers=eli)
+
+    async def away(*_: object) -> None:
+        raise DirectoryUnavailableError("the directory is away.")
+
+    monkeypatch.setattr(TableDirectory, "person", away)
+    await server.json("GET", "/v1/runs", 401, headers=dana)
+    await server.json("GET", "/v1/runs", headers=eli)

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
+from holdfast.api.auth.actives import Actives
 from holdfast.api.auth.oidc.flow import Oidc
 from holdfast.api.auth.principal import Principal
 from holdfast.api.auth.refusals import Refusals
@@ -43,6 +44,7 @@ class Door:
         self.local = local
         self.most_form = most_form
         self.refusals = Refusals()
+        self.actives = Actives(house)
         self.oidc = None if self.settings.oidc is None else Oidc(self.settings.oidc)
         self._tokens: Tokens | None = None
         self._sessions: Sessions | None = None
@@ -84,10 +86,11 @@ class Door:
         if self.local is not None and (own := self.local.by_token(text)) is not None:
             return own
         token = await (await self.tokens()).check(text)
-        if token is None:
+        if token is None or not await self.actives.may_come(token.grant):
             raise HttpError(
                 401,
-                "This token is not good here: it is unknown, expired or revoked.",
+                "This token is not good here: it is unknown, expired or revoked, or its owner may not come "
+                "in any more.",
                 code="unauthenticated",
                 hint="`holdfast tokens list` shows those that are good, `holdfast tokens create` makes one.",
             )
@@ -99,6 +102,8 @@ class Door:
         if found is None or not await self._still_stands(found):
             return None
         grant = found.session.grant
+        if not await self.actives.may_come(grant):
+            return None
         return grant.principal(method="session", credential=found.name, channel="inbox", csrf=found.csrf)
 
     async def refused(

@@ -63,6 +63,8 @@ class OidcSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     tenant_claim: str = ""
     tenants: dict[str, str] = {}
     """what the claim says: the tenant. A value that is not here is let in nowhere"""
+    sign_out: bool = False
+    """whoever signs out here is led to the provider, to sign out there too"""
     label: str = "Sign in"
     timeout: float = 10.0
 

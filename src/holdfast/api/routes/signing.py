@@ -58,8 +58,21 @@ async def sign_in_with_token(call: Call) -> Response:
 
 @routes.post("/sign-out", needs=Access.public)
 async def sign_out(call: Call) -> Response:
-    """The session ends, here and everywhere."""
-    return await signed_out(call, RedirectResponse("/sign-in", 303))
+    """The session ends, here and everywhere; where that is set, at the provider too."""
+    return await signed_out(call, RedirectResponse(await _goodbye(call) or "/sign-in", 303))
+
+
+async def _goodbye(call: Call) -> str | None:
+    """Only for whoever came from there."""
+    door = door_of(call)
+    secret = call.request.cookies.get(door.cookie(call.request))
+    if door.oidc is None or not secret:
+        return None
+    found = await (await door.sessions()).find(secret)
+    if found is None or found.session.how != "oidc":
+        return None
+    public = door.settings.public_url.rstrip("/")
+    return await door.oidc.goodbye(f"{public}/sign-in" if public else None)
 
 
 @routes.get("/sign-in/oidc", needs=Access.public)

@@ -16,6 +16,7 @@ from holdfast.api.auth.granted import Grant, checked
 from holdfast.api.auth.oidc.provider import Provider, demand_libraries, refused
 from holdfast.api.auth.returning import own_path
 from holdfast.api.auth.settings import OidcSettings
+from holdfast.api.problems import HttpError
 from holdfast.errors import InputError
 from holdfast.telemetry import log
 
@@ -69,6 +70,21 @@ class Oidc:
         }
         joint = "&" if "?" in about.authorization_endpoint else "?"
         return f"{about.authorization_endpoint}{joint}{urlencode(asked)}"
+
+    async def goodbye(self, back: str | None) -> str | None:
+        """Where the browser goes to sign out at the provider too, and from there `back`; None: nowhere."""
+        if not self.settings.sign_out:
+            return None
+        try:
+            place = (await self.provider.about()).end_session_endpoint
+        except HttpError:
+            return None  # it is away: whoever signs out is out here all the same
+        if place is None:
+            return None
+        asked = {"client_id": self.settings.client_id}
+        if back is not None:
+            asked["post_logout_redirect_uri"] = back
+        return f"{place}{'&' if '?' in place else '?'}{urlencode(asked)}"
 
     async def finish(self, journey: Journey, said: Mapping[str, str], callback: str) -> Grant:
         """Raises HttpError: 401 where anything is not as it should be, 502 where the provider is away."""

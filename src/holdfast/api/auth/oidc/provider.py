@@ -36,6 +36,7 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
     token_endpoint: str
     jwks_uri: str
     userinfo_endpoint: str | None = None
+    end_session_endpoint: str | None = None
     token_endpoint_auth_methods_supported: tuple[str, ...] = ("client_secret_basic",)
     authorization_response_iss_parameter_supported: bool = False
 

@@ -19,6 +19,7 @@ from tests.server.conftest import Server, serving
 from tests.server.live import asking
 from tests.server.test_sse import started
 from tests.services.node import script
+from tests.services.typescript import checked
 from tools import js_client
 
 JS = Path(__file__).parent / "js"
@@ -205,3 +206,8 @@ async def test_page_of_the_proposal_works_in_node(server: Server) -> None:
     assert last["state"] == 2
     kept = await server.json("GET", f"/v1/runs/{run}/checkpoints/{last['kept']}")
     assert kept["run_id"] == run
+
+
+@pytest.mark.covers("SERVER-SDK-03")
+def test_types_are_whole_and_say_what_is_right_and_wrong() -> None:
+    assert checked(JS / "typed.mts") == ""

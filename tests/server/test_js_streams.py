@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from holdfast import Holdfast, Worker
+from holdfast import Worker
 from holdfast.api.app import ApiSettings
 from tests.server.conftest import Server, serving
 from tests.server.live import asking, talking
@@ -45,9 +45,12 @@ async def test_stream_that_is_cut_wherever_it_is_goes_on_where_it_was(server: Se
     run = await talked(server, 60)
     # In the headers, in a number, in a word, behind an event: each connection gets a little further.
     cuts = [0, 10, 150, *range(400, 9000, 397), None]
-    async with relay(server.serving.address, *cuts) as between:
-        async with script(JS / "following.mjs", address=between.address, token=server.token, run=run) as it:
-            told = await it.rest()
+    given = {"token": server.token, "run": run}
+    async with (
+        relay(server.serving.address, *cuts) as between,
+        script(JS / "following.mjs", address=between.address, **given) as it,
+    ):
+        told = await it.rest()
     whole(told)
     assert sum(each.get("type") == "node.emitted" for each in told) == 60
     assert between.connections > 10
@@ -164,11 +167,10 @@ async def test_socket_follows_several_runs_answers_and_stops(server: Server, cut
 
 
 @pytest.mark.covers("SERVER-SDK-03")
-async def test_follower_of_holds_hears_what_is_done_to_them(tmp_path: Path) -> None:
-    async with Holdfast(f"sqlite:{tmp_path / 's.db'}") as house, serving(house) as server:
-        async with script(JS / "holds.mjs", address=server.serving.address, token=server.token) as it:
-            assert await it.said() == {"state": "open"}
-            await asking().run({}, on=house)
-            hold = await it.until("hold")
-            await server.json("POST", f"/v1/holds/{hold}/resolve", json={"decision": "approve"})
-            assert await it.until("types") == ["checkpoint.created", "checkpoint.resolved"]
+async def test_follower_of_holds_hears_what_is_done_to_them(server: Server) -> None:
+    async with script(JS / "holds.mjs", address=server.serving.address, token=server.token) as it:
+        assert await it.said() == {"state": "open"}
+        await asking().run({}, on=server.house)
+        hold = await it.until("hold")
+        await server.json("POST", f"/v1/holds/{hold}/resolve", json={"decision": "approve"})
+        assert await it.until("types") == ["checkpoint.created", "checkpoint.resolved"]

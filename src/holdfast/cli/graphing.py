@@ -10,20 +10,17 @@ from holdfast.cli.looking import graph_json
 from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house, shown_address, store_exists
 from holdfast.cli.screen import busy, draw, is_plain, note, print_json, width
-from holdfast.cli.validating import PIPELINES, read_pipeline
 from holdfast.drawing import Picture, from_graph, to_svg, to_text
 from holdfast.errors import FlowNotFoundError, InputError, RunNotFoundError
-from holdfast.frontends.dot.parse import parse
-from holdfast.frontends.dot.transforms import prepare
 from holdfast.model.fingerprint import decode_graph
 from holdfast.model.graph import Graph
-from holdfast.reports.pipelines import picture_of_pipeline
 from holdfast.reports.seen import picture_of
 from holdfast.runs.service import RunService
 from holdfast.runs.timeline import make_timeline
 from holdfast.types.status import ENDED
 from holdfast.types.veil import veil
 
+PIPELINES = (".dot", ".gv")
 _OTHERS = {".png", ".pdf", ".jpg", ".jpeg", ".gif", ".webp"}
 
 
@@ -58,7 +55,9 @@ def _write(drawn: str, place: str) -> None:
 async def _picture(what: str, *, expand: bool, store: str | None) -> Picture:
     """A file, then a run, then a flow of the store, then a module: the first that there is."""
     if what.lower().endswith(PIPELINES):
-        return _pipeline(what, expand=expand)
+        from holdfast.cli.sketching import picture_of_file
+
+        return picture_of_file(what, expand=expand)
     if is_file(what.rpartition(":")[0] or what) or ":" in what:
         return from_graph(load_flow(what).program().graph, expand=expand)
     if store_exists(store):
@@ -74,16 +73,6 @@ async def _picture(what: str, *, expand: bool, store: str | None) -> Picture:
             f"{what!r} is neither a run nor a flow of {shown_address(store)}, nor a module with a flow.",
             hint="Name path/to/file.py[:name], a run's id, or a flow: `holdfast runs` shows both.",
         ) from None
-
-
-def _pipeline(file: str, *, expand: bool) -> Picture:
-    """Also one that cannot run: a picture helps to see why."""
-    source = read_pipeline(file)
-    prepared = prepare(source, path=file)
-    if prepared.errors:
-        count = len(prepared.errors)
-        note(f"{file} has {count} error{'' if count == 1 else 's'}: holdfast validate {file} tells.")
-    return picture_of_pipeline(prepared.pipeline if expand else parse(source, path=file).pipeline)
 
 
 async def _run(service: RunService, what: str, *, expand: bool) -> Picture | None:

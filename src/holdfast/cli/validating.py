@@ -18,7 +18,6 @@ from holdfast.frontends.dot.kinds import BUILT_IN
 from holdfast.frontends.dot.transforms import prepare
 
 FORMATS = ("text", "json", "sarif")
-PIPELINES = (".dot", ".gv")
 _STYLES = {Severity.error: "red", Severity.warning: "yellow", Severity.info: "dim"}
 
 

@@ -15,18 +15,22 @@ from holdfast.drawing.wording import MARK_SIGNS, SHAPE_WORDS, WORDS, columns, sh
 MARGIN = 16.0
 LABEL_AT_MOST = 36
 EDGE_LABEL_AT_MOST = 40
+LEGEND_AT_LEAST = 520.0
+"""A legend takes this much before it goes on in another row."""
 _DOTS = (Shape.start, Shape.end)
+_ENDS = (Shape.entry, Shape.exit)
 
 
 def to_svg(picture: Picture, *, legend: bool = True) -> str:
     """A whole document, which also stands inside an HTML page as it is. Every text is escaped."""
     ruler = SvgRuler()
     layout = lay_out(picture, ruler)
-    below = _legend(picture) if legend else []
-    width = max(layout.width, *(right for right, _ in below), 0) if below else layout.width
+    below = _legend(picture, max(layout.width, LEGEND_AT_LEAST)) if legend else []
+    width = max(layout.width, *(right for right, _, _ in below), 0) if below else layout.width
     height = height_of(layout)
-    total = (width + 2 * MARGIN, height + 2 * MARGIN + (32 if below else 0))
-    told = "".join(part for _, part in below)
+    rows = max((y for _, y, _ in below), default=0.0)
+    total = (width + 2 * MARGIN, height + 2 * MARGIN + (32 + rows if below else 0))
+    told = "".join(part for _, _, part in below)
     lines = [
         _opening(picture, *total),
         f"<title>{escape(picture.title or 'graph')}</title>",
@@ -167,7 +171,7 @@ def _dot(slot: Slot, shape: Shape, y: float) -> str:
 def _frames(node: PictureNode, slot: Slot) -> list[str]:
     """A map is a stack of boxes, a flow within has a second line, the ends of a pipeline are round."""
     w, h = _n(slot.width), _n(slot.height)
-    round_ = _n(slot.height / 2) if node.shape in (Shape.entry, Shape.exit) else "9"
+    round_ = _n(slot.height / 2) if node.shape in _ENDS else "9"
     box = f'<rect class="box" width="{w}" height="{h}" rx="{round_}"/>'
     if node.shape is Shape.map:
         return [f'<rect class="box" x="5" y="5" width="{w}" height="{h}" rx="9"/>', box]
@@ -208,23 +212,24 @@ def _detail(node: PictureNode) -> str:
     return ". ".join(part for part in parts if part)
 
 
-def _legend(picture: Picture) -> list[tuple[float, str]]:
-    """(right edge, drawing) of each sign that occurs."""
+def _legend(picture: Picture, room: float) -> list[tuple[float, float, str]]:
+    """(right edge, row's top, drawing) of each sign that occurs, in as many rows as the room asks for."""
     states = [s for s in State if s and any(node.state is s for node in picture.nodes)]
     shapes = [s for s in SHAPE_WORDS if any(node.shape is s for node in picture.nodes)]
     marks = [m for m in MARK_SIGNS if any(node.mark is m for node in picture.nodes)]
-    x, parts = 0.0, list[tuple[float, str]]()
+    x, y, parts = 0.0, 0.0, list[tuple[float, float, str]]()
     for sign, word in [
         *((s, WORDS[s]) for s in states),
         *((s, SHAPE_WORDS[s]) for s in shapes),
         *((m, m) for m in marks),
     ]:
         kind = "shape" if isinstance(sign, Shape) else "sign"
-        drawn = f'<g class="{kind}" transform="translate({_n(x)} -8)">{icon(sign)}</g>'
         width = 22 + 6.2 * len(word)
-        parts.append(
-            (x + width, f'<g class="legend {sign}">{drawn}<text x="{_n(x + 21)}" y="4">{word}</text></g>')
-        )
+        if x and x + width > room:
+            x, y = 0.0, y + 24
+        drawn = f'<g class="{kind}" transform="translate({_n(x)} {_n(y - 8)})">{icon(sign)}</g>'
+        text = f'<text x="{_n(x + 21)}" y="{_n(y + 4)}">{word}</text>'
+        parts.append((x + width, y, f'<g class="legend {sign}">{drawn}{text}</g>'))
         x += width + 16
     return parts
 

@@ -74,7 +74,7 @@ SHAPE_WORDS = {
     Shape.fork: "branches begin",
     Shape.meet: "branches meet",
     Shape.tool: "runs a command",
-    Shape.manager: "looks after another pipeline",
+    Shape.manager: "looks after a child",
     Shape.entry: "the start",
     Shape.exit: "the exit",
 }

@@ -11,8 +11,8 @@ import typer
 from holdfast.cli.commands import app
 from tests.cli.conftest import Cli, given
 
-NOT_FOR_MACHINES = {"completion"}
-"""Its output is a script for a shell."""
+NOT_FOR_MACHINES = {"completion", "mcp"}
+"""What they say is a script for a shell, and a protocol: there is no other form of it."""
 
 SHELL = ("|", ">", "<", "&&")
 

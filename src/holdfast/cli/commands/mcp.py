@@ -11,7 +11,7 @@ from holdfast.cli.shell import Store, Text, app, go
 
 @app.command(
     epilog="Examples:  holdfast mcp flows/refund.py   ·   holdfast mcp --as service:coder   ·   "
-    "HOLDFAST_TOKEN=... holdfast mcp --url https://holds.example.com",
+    "holdfast mcp --url https://holds.example.com",
     short_help="Let an agent ask people and start runs (MCP over stdin and stdout).",
 )
 def mcp(

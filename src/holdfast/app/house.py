@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from holdfast.holds.policies.judgement import Judges
     from holdfast.holds.policies.loading import Given
     from holdfast.holds.service import HoldService
+    from holdfast.model.graph import GraphSpec
     from holdfast.reports.postmortem import Postmortem
     from holdfast.runs.replaying import Replay
 
@@ -102,6 +103,9 @@ class Holdfast(Deploying):
             weakref.WeakKeyDictionary()
         )
         self.programs: dict[str, Program] = {}
+        # How stored documents become programs here; whoever opens the house may say it otherwise.
+        self.dialects: dict[str, Callable[[GraphSpec], Program]] = {"attractor": _pipeline}
+        self._runtimes: weakref.WeakSet[Runtime] = weakref.WeakSet()
         self._told: list[Callable[[RunService], None]] = []
 
     async def open(self) -> Store:
@@ -168,8 +172,10 @@ class Holdfast(Deploying):
             memory=self._memory,
             **self._furniture.parts(store, self._clock),
         )
+        runtime.dialects = self.dialects
         for program in self.programs.values():
             runtime.carry(program)
+        self._runtimes.add(runtime)
         service = RunService(runtime)
         for told in self._told:
             told(service)
@@ -204,8 +210,11 @@ class Holdfast(Deploying):
 
         return await examine(await self.service(), run)
 
-    def carry(self, program: Program) -> None:
+    def carry(self, program: Program, *, at_work: bool = False) -> None:
+        """`at_work`: by the workers too that are at work already; else by those that begin later."""
         self.programs[program.version] = program
+        for runtime in self._runtimes if at_work else ():
+            runtime.carry(program)
 
     async def close(self) -> None:
         service = self._services.pop(asyncio.get_running_loop(), None)
@@ -220,6 +229,13 @@ class Holdfast(Deploying):
 
     async def __aexit__(self, *_exc: object) -> None:
         await self.close()
+
+
+def _pipeline(spec: GraphSpec) -> Program:
+    """Loaded with the first one: most houses have none."""
+    from holdfast.attractor.program import program_of
+
+    return program_of(spec)
 
 
 def _make_folder(path: Path) -> None:

@@ -99,6 +99,30 @@ async def test_hold_is_decided_once_and_the_second_learns_by_whom(client: AsyncC
     assert found.value.facts["request_id"]
 
 
+@pytest.mark.covers("R-24-http")
+async def test_whoever_comes_back_later_is_asked_again_and_the_run_completes(shop: Server) -> None:
+    async with AsyncClient(shop.serving.address, shop.token) as browser:
+        run = await browser.start("refund", ORDER)
+        async with run.follow() as events:
+            async for event in events:
+                if event.type == "hold.opened":
+                    break
+    # Nobody looks any more. Later another program is started, and knows the run and what it saw last.
+    async with AsyncClient(shop.serving.address, shop.token) as client:
+        again = client.run(run.id)
+        assert (await again.refresh()).status == "pending_input"
+        await again.resume()
+        seen = []
+        async for each in again.follow(after=int(events.last)):
+            seen.append(each)
+            if each.type == "hold.asked_again":
+                assert each.data["data"]["is_resumed"] is True
+                assert each.data["data"]["checkpoint_id"] == event.data["data"]["checkpoint_id"]
+                await again.answer("approve")
+        assert [each.number for each in seen] == list(range(event.number + 1, seen[-1].number + 1))
+        assert (await again.result()).status == "completed"
+
+
 async def test_end_waits_for_people_and_result_does_not(client: AsyncClient) -> None:
     run = await client.start("refund", ORDER, wait=20)
     with pytest.raises(StillRunningError, match="pending_input"):

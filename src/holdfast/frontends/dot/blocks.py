@@ -86,7 +86,7 @@ class Blocks(Reader):
             self.fail(f"the attribute {key} has no value", start, f"write {fix}")
         self.at += 1
         into.attrs[key] = self.value()
-        into.places[key] = self.faults.place(start)
+        into.places[key] = start
 
     def _key(self, kind: str, text: str, start: int) -> str:
         key = as_text(value_of(kind, text, start, self.faults))

@@ -5,7 +5,8 @@ The specification calls these Graph, Node and Edge; here those words belong to t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 import msgspec
@@ -23,9 +24,34 @@ class Place(msgspec.Struct, frozen=True, gc=False):
 NOWHERE = Place()
 
 
-class Attributes(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+def place_at(lines: Sequence[int], offset: int) -> Place:
+    """`lines`: where each begins."""
+    line = bisect_right(lines, offset)
+    return Place(line, offset - lines[line - 1] + 1)
+
+
+class Places(Mapping[str, Place]):
+    """Worked out when they are asked for: nearly none ever is."""
+
+    __slots__ = ("_lines", "_offsets")
+
+    def __init__(self, offsets: Mapping[str, int], lines: Sequence[int]) -> None:
+        self._offsets = offsets
+        self._lines = lines
+
+    def __getitem__(self, key: str) -> Place:
+        return place_at(self._lines, self._offsets[key])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._offsets)
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+
+class Attributes(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What has attributes, read as the types that their keys ask for. A value that does not fit reads as the
-    default; validation tells of it."""
+    default; validation tells of it. None is ever part of itself: the garbage collector need not look."""
 
     attrs: Mapping[str, Value] = {}
     places: Mapping[str, Place] = {}
@@ -50,7 +76,7 @@ class Attributes(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return None if value is None else as_microseconds(value)
 
 
-class Stage(Attributes, frozen=True, kw_only=True, dict=True):
+class Stage(Attributes, frozen=True, kw_only=True, gc=False):
     """A node of the pipeline."""
 
     id: str
@@ -81,7 +107,7 @@ class Stage(Attributes, frozen=True, kw_only=True, dict=True):
         return self.text("prompt")
 
 
-class Link(Attributes, frozen=True, kw_only=True, dict=True):
+class Link(Attributes, frozen=True, kw_only=True, gc=False):
     """An edge of the pipeline."""
 
     source: str
@@ -101,7 +127,7 @@ class Link(Attributes, frozen=True, kw_only=True, dict=True):
         return self.integer("weight")
 
 
-class Pipeline(Attributes, frozen=True, kw_only=True, dict=True):
+class Pipeline(Attributes, frozen=True, kw_only=True, dict=True, gc=True):
     """The whole file. Stages in the order in which they were first named."""
 
     name: str

@@ -8,7 +8,7 @@ from typing import Final
 
 from holdfast.errors import PipelineSyntaxError
 from holdfast.frontends.dot.diagnostics import Diagnostic, Severity
-from holdfast.frontends.dot.document import NOWHERE, Place
+from holdfast.frontends.dot.document import NOWHERE, Place, place_at
 
 SYNTAX: Final = "syntax"
 LENIENT: Final = "syntax_lenient"
@@ -23,18 +23,17 @@ class Faults:
     """One error a line, since the rest of a broken line says nothing new, and at most twenty in all."""
 
     def __init__(self, source: str, path: str, *, strict: bool) -> None:
-        self._lines = _lines_of(source)
+        self.lines = _lines_of(source)
         self._path = path
         self._strict = strict
         self._broken: set[int] = set()
         self.found: list[Diagnostic] = []
 
     def place(self, offset: int) -> Place:
-        line = bisect_right(self._lines, offset)
-        return Place(line, offset - self._lines[line - 1] + 1)
+        return place_at(self.lines, offset)
 
     def line(self, offset: int) -> int:
-        return bisect_right(self._lines, offset)
+        return bisect_right(self.lines, offset)
 
     def error(self, message: str, at: int | Place, *, fix: str) -> None:
         place = self.place(at) if isinstance(at, int) else at

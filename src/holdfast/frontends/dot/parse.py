@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from holdfast.frontends.dot.diagnostics import Diagnostic
-from holdfast.frontends.dot.document import Link, Pipeline, Place, Stage
+from holdfast.frontends.dot.document import Link, Pipeline, Places, Stage
 from holdfast.frontends.dot.faults import Faults, TooManyError
 from holdfast.frontends.dot.header import NAMES, Header
 from holdfast.frontends.dot.lex import ARROW, BAD, END, NUMBER, STRING, UNDIRECTED, WORD, tokens_of
@@ -74,18 +74,20 @@ class _Reader(Header):
             self.nothing_more()
         except SkipError:
             name = ""
+        self.forget()
+        drafts = self._drafts
         return Pipeline(
             name=name,
             attrs=self._graph.attrs,
-            places=self._graph.places,
-            stages={name: self._stage(name, draft) for name, draft in self._drafts.items()},
+            places=Places(self._graph.places, self.faults.lines),
+            stages={name: self._stage(name, drafts.pop(name)) for name in list(drafts)},
             links=tuple(self._links),
             source=self._source,
             path=self.path,
         )
 
     def _stage(self, name: str, draft: Draft) -> Stage:
-        found = draft.stage(name)
+        found = draft.stage(name, self.faults.lines)
         if len(draft.base.attrs) > MOST_DEFAULTS or len(found.derived) > DEEPEST:
             message = f"{name} is in more subgraphs, or has more defaults, than it can be"
             self.faults.error(message, found.place, fix="name it in fewer")
@@ -231,13 +233,13 @@ class _Reader(Header):
         place = self.faults.place(start)
         draft = self._drafts.get(name)
         if draft is None:
-            draft = self._drafts[name] = Draft(self._scope, place)
+            draft = self._drafts[name] = Draft(place, self._scope.nodes, self._scope.alone)
         draft.declare(self._scope, block, place)
         self._scope.members.append(name)
 
     def _mention(self, name: str, start: int) -> str:
         if name not in self._drafts:
-            self._drafts[name] = Draft(self._scope, self.faults.place(start))
+            self._drafts[name] = Draft(self.faults.place(start), self._scope.nodes, self._scope.alone)
         self._scope.members.append(name)
         return name
 
@@ -295,9 +297,14 @@ class _Reader(Header):
             self.fail("an edge goes on with ->", self.starts[self.at], "write -> or a new statement")
         block = self._scope.edges.under(block)
         place = self.faults.place(chain.start)
+        places = Places(block.places, self.faults.lines)
         for sources, targets in pairwise(chain.groups):
             self._count(sources, targets, chain.start)
-            self._links += [_link(source, target, block, place) for source in sources for target in targets]
+            for source in sources:
+                self._links += [
+                    Link(source=source, target=target, attrs=block.attrs, places=places, place=place)
+                    for target in targets
+                ]
 
     def _count(self, sources: list[str], targets: list[str], start: int) -> None:
         links = len(sources) * len(targets)
@@ -310,7 +317,3 @@ class _Reader(Header):
 
 
 _OPENS: Final = frozenset({"{", WORD, STRING, NUMBER})
-
-
-def _link(source: str, target: str, block: Block, place: Place) -> Link:
-    return Link(source=source, target=target, attrs=block.attrs, places=block.places, place=place)

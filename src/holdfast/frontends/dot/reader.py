@@ -19,8 +19,12 @@ class Reader:
         self.starts = tokens.starts
         self.faults = faults
         self.at: int = 0
-        self.is_cut = len(self.kinds) > 1 and self.kinds[-2] == BAD
+        self.is_cut: bool = len(self.kinds) > 1 and self.kinds[-2] == BAD
         """Something has no end and the text ends in it: what else is open there is no fault."""
+
+    def forget(self) -> None:
+        """The tokens: what is built next may have their memory."""
+        self.kinds, self.texts, self.starts = [], [], []
 
     def fail(self, message: str, start: int, fix: str) -> NoReturn:
         self.faults.error(message, start, fix=fix)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from holdfast.frontends.dot.document import Place, Stage
+import msgspec
+
+from holdfast.frontends.dot.document import Place, Places, Stage
 from holdfast.frontends.dot.values import Value, as_text
 
 MOST_DEFAULTS: Final = 100
@@ -18,14 +20,11 @@ _APART: Final = re.compile(r"[,\s]+")
 _NO_CLASS: Final = re.compile(r"[^a-z0-9-]+")
 
 
-class Block:
-    """Attributes as they were written. What several share is never changed."""
+class Block(msgspec.Struct, frozen=True, gc=False):
+    """Attributes as they were written, and where in the text. What several share is never changed."""
 
-    __slots__ = ("attrs", "places")
-
-    def __init__(self, attrs: dict[str, Value] | None = None, places: dict[str, Place] | None = None) -> None:
-        self.attrs = {} if attrs is None else attrs
-        self.places = {} if places is None else places
+    attrs: dict[str, Value] = {}
+    places: dict[str, int] = {}
 
     def under(self, other: Block) -> Block:
         """Both; the other wins."""
@@ -34,6 +33,16 @@ class Block:
         if not self.attrs:
             return other
         return Block({**self.attrs, **other.attrs}, {**self.places, **other.places})
+
+    def over(self, base: Block) -> Block:
+        """Both; this one wins, and is changed for it where there is anything in it."""
+        if not self.attrs:
+            return base
+        for key, value in base.attrs.items():
+            if key not in self.attrs:
+                self.attrs[key] = value
+                self.places[key] = base.places[key]
+        return self
 
     def update(self, other: Block) -> None:
         self.attrs.update(other.attrs)
@@ -65,6 +74,8 @@ class Scope:
         self.nodes: Block = NOTHING if parent is None else parent.nodes
         self.edges: Block = NOTHING if parent is None else parent.edges
         self.own_nodes = NOTHING
+        self.alone = [self]
+        """Shared by the stages that stand in this scope only."""
         self.label = ""
         self.members: list[str] = []
         self._classes: tuple[str, ...] | None = None
@@ -85,27 +96,24 @@ class Scope:
         return self._classes
 
 
-class Draft:
+class Draft(msgspec.Struct, gc=False):
     """A stage while the text is read.
 
     It takes the defaults in force at its first statement; one that only edges name, those at the first edge.
     Named again in a subgraph, it joins that and takes from its own defaults what it has not.
     """
 
-    __slots__ = ("base", "declared", "own", "place", "scopes")
-
-    def __init__(self, scope: Scope, place: Place) -> None:
-        self.base = scope.nodes
-        self.own = NOTHING
-        self.scopes = [scope]
-        self.place = place
-        self.declared = False
+    place: Place
+    base: Block
+    scopes: list[Scope]
+    own: Block = NOTHING
+    declared: bool = False
 
     def declare(self, scope: Scope, block: Block, place: Place) -> None:
         if not self.declared:
             self.declared = True
             self.base = scope.nodes
-            self.scopes = [scope]
+            self.scopes = scope.alone
             self.place = place
         elif scope is not self.scopes[-1]:
             self._join(scope)
@@ -117,14 +125,16 @@ class Draft:
     def _join(self, scope: Scope) -> None:
         if len(self.scopes) == 1:
             self.base = Block(dict(self.base.attrs), dict(self.base.places))
+            self.scopes = list(self.scopes)
         self.scopes.append(scope)
         for key, value in scope.own_nodes.attrs.items():
             if key not in self.base.attrs:
                 self.base.attrs[key] = value
                 self.base.places[key] = scope.own_nodes.places[key]
 
-    def stage(self, name: str) -> Stage:
-        block = self.base.under(self.own)
+    def stage(self, name: str, lines: Sequence[int]) -> Stage:
+        explicit = frozenset(self.own.attrs)
+        block = self.own.over(self.base)
         derived = self.scopes[0].classes()
         if len(self.scopes) > 1:
             derived = _once(one for scope in self.scopes for one in scope.classes())
@@ -132,10 +142,10 @@ class Draft:
         return Stage(
             id=name,
             attrs=block.attrs,
-            places=block.places,
+            places=Places(block.places, lines),
             classes=_once((*given, *derived)) if given else derived,
             derived=derived,
-            explicit=frozenset(self.own.attrs),
+            explicit=explicit,
             declared=self.declared,
             place=self.place,
         )

@@ -9,6 +9,12 @@ from holdfast.api.auth.principal import Principal
 from holdfast.api.pages.rendering import page
 
 
+def signed_out_page(request: Request, provider: str) -> Response:
+    """On to the provider. Not by a redirect: browsers do not follow that from a form to another site, since
+    our pages forbid it (`form-action`)."""
+    return page(request, "signed_out.html", provider=provider)
+
+
 def sign_in_page(
     request: Request,
     *,

@@ -9,7 +9,7 @@ from holdfast.api.auth.oidc.flow import Journey, Oidc
 from holdfast.api.auth.principal import Access
 from holdfast.api.auth.returning import own_path
 from holdfast.api.pages.places import pages
-from holdfast.api.pages.signing import sign_in_page
+from holdfast.api.pages.signing import sign_in_page, signed_out_page
 from holdfast.api.problems import HttpError
 from holdfast.api.routes.session import (
     demand_own_page,
@@ -59,7 +59,10 @@ async def sign_in_with_token(call: Call) -> Response:
 @routes.post("/sign-out", needs=Access.public)
 async def sign_out(call: Call) -> Response:
     """The session ends, here and everywhere; where that is set, at the provider too."""
-    return await signed_out(call, RedirectResponse(await _goodbye(call) or "/sign-in", 303))
+    provider = await _goodbye(call)
+    if provider is not None:
+        return await signed_out(call, signed_out_page(call.request, provider))
+    return await signed_out(call, RedirectResponse("/sign-in", 303))
 
 
 async def _goodbye(call: Call) -> str | None:

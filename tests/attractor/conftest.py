@@ -8,9 +8,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from holdfast import Holdfast
+from tests.cli.conftest import cli, logs
 from tests.flows.conftest import Positions, assert_replays, positions
 
-__all__ = ["positions"]
+__all__ = ["cli", "logs", "positions"]
 
 
 @pytest.fixture

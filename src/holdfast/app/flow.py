@@ -126,7 +126,7 @@ class Flow(AgentNodes):
         elif row.status in (RunStatus.completed, RunStatus.cancelled):
             return await result_of(service, self.program(), row.id)
         # Before anything is touched: a run that nobody here can serve keeps its status (D-34).
-        service.runtime.program_for(row.version, row.flow)
+        await service.runtime.find_program(row.version, row.flow)
         if row.status is RunStatus.failed or breaks:
             await service.ask_resume(row.id, breaks=breaks, accept_loss=accept_loss)
         return await advance(service, self.program(), row.id)
@@ -266,7 +266,7 @@ async def advance(
         return await result_of(service, program, run)
     status, pos = await service.runtime.drive(claim)
     if claim.run.version != program.version:
-        program = service.runtime.program_for(claim.run.version, claim.run.flow)
+        program = await service.runtime.find_program(claim.run.version, claim.run.flow)
     return await make_result(service, program, run, status, pos)
 
 
@@ -277,7 +277,7 @@ async def result_of(service: RunService, program: Program, run: RunId) -> Result
     row = await service.get(run)
     if row.version != program.version:
         # An older version of the same flow: its state is shown as its own code declares it.
-        program = service.runtime.program_for(row.version, row.flow)
+        program = await service.runtime.find_program(row.version, row.flow)
     sealer = service.runtime.sealer_of(program)
     loaded = await load(service.store, sealer, program.graph, row.id, desk=service.runtime.desk)
     await service.runtime.desk.materialise(loaded.pos, sealer.registry)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hashlib import sha256
+from typing import Any
 
 import msgspec
 
@@ -11,14 +12,30 @@ from holdfast.model.graph import GraphSpec
 _encoder = msgspec.json.Encoder(order="sorted")
 
 
+class _Made(msgspec.Struct):
+    """As much of a stored graph as says what it was made from."""
+
+    document: dict[str, Any] = {}
+
+
+_made = msgspec.json.Decoder(_Made)
+
+
 def graph_fingerprint(spec: GraphSpec) -> str:
     """Over structure, policies, schemas and sub-flows; never over handlers' code."""
     return fingerprint_of(_encoder.encode(spec))
 
 
 def fingerprint_of(encoded: bytes) -> str:
-    """Of a stored graph: over its bytes, so that fields which came later do not change it."""
-    return "g1-" + sha256(encoded).hexdigest()[:32]
+    """Of a stored graph: over its bytes, so that fields which came later do not change it. It begins with the
+    dialect of the document that the graph was made from, so that a store finds runs by that."""
+    dialect = _made.decode(encoded).document.get("dialect") if b'"document":' in encoded else None
+    return f"{dialect or 'g1'}-{sha256(encoded).hexdigest()[:32]}"
+
+
+def dialect_of(version: str) -> str:
+    """`g1` where there is none: such a graph needs the code that it was made by."""
+    return version.partition("-")[0]
 
 
 def encode_graph(spec: GraphSpec) -> bytes:

@@ -26,6 +26,8 @@ from holdfast.errors import (
     StoreMovedError,
     VersionMismatchError,
 )
+from holdfast.model.fingerprint import decode_graph, dialect_of
+from holdfast.model.graph import GraphSpec
 from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs.blobs import BlobDesk, Objects
@@ -130,6 +132,8 @@ class Runtime:
         self.deliverer = deliverer
         self.worker = f"{socket.gethostname()}:{os.getpid()}:{new_id()[:8]}"
         self.programs: dict[str, Program] = {}
+        # How the programs of stored documents are made here, by dialect: their runs need no other code.
+        self.dialects: dict[str, Callable[[GraphSpec], Program]] = {}
         self.drivers: dict[RunId, Driver] = {}
         self.memory: MemoryStore = memory or StoredMemory(store)
         self.grace = self.settings.grace
@@ -182,6 +186,15 @@ class Runtime:
             flow=flow,
         )
 
+    async def find_program(self, version: str, flow: str) -> Program:
+        """The program of a version that is loaded, or whose stored graph brings all that is needed. Raises as
+        `program_for` does."""
+        make = None if version in self.programs else self.dialects.get(dialect_of(version))
+        stored = await self.store.flow(flow, version) if make is not None else None
+        if make is not None and stored is not None:
+            self.carry(make(decode_graph(stored.graph)))
+        return self.program_for(version, flow)
+
     # ------------------------------------------------------------------ driving
     async def claim(self, run: RunId) -> Claim:
         """This run, now. Raises RunBusyError where somebody else has it, GateShutError where its gate lets it
@@ -207,7 +220,7 @@ class Runtime:
         self.recorder.expected += 1
         driver: Driver | None = None
         try:
-            program = self.program_for(claim.run.version, claim.run.flow)
+            program = await self.find_program(claim.run.version, claim.run.flow)
             await self.testimonies.tell(claim.run.id)
             loaded = Loaded(fresh, 1) if fresh is not None else await load_or_mend(self, claim, program)
             driver = Driver(self, program, claim, loaded)

@@ -290,7 +290,7 @@ class Worker:
             self._interruptible = False
 
     async def _claim(self) -> int:
-        free, versions = self._free(), tuple(self.runtime.programs)
+        free, versions = self._free(), (*self.runtime.programs, *self.runtime.dialects)
         if free <= 0 or not versions:
             return 0
         want = ClaimRequest(

@@ -142,7 +142,8 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker can take on. `versions` None: any; `run`: exactly this one, whatever its lane."""
+    """What a worker can take on. `versions` None: any; one without a digest, such as `attractor`, stands for
+    all that begin with it and a hyphen. `run`: exactly this one, whatever its lane."""
 
     worker: str
     ttl: int  # microseconds
@@ -150,6 +151,10 @@ class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
     lanes: tuple[str, ...] | None = None
     versions: tuple[str, ...] | None = None
     run: RunId | None = None
+
+    def serves(self, version: str) -> bool:
+        wanted = self.versions
+        return wanted is None or version in wanted or version.partition("-")[0] in wanted
 
 
 class Runs(Protocol):

@@ -57,7 +57,7 @@ class ReadyQueue:
         for shelf in list(self._shelves):
             if want.lanes is not None and shelf.lane not in want.lanes:
                 continue
-            if want.versions is not None and shelf.version not in want.versions:
+            if not want.serves(shelf.version):
                 continue
             first = self._first(shelf)
             if first is None or first[0] > now:

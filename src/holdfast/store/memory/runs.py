@@ -134,7 +134,7 @@ class Running(Settling, Gating):
         run = self._ids.get(id)
         if run is None or run.read_only or run.status in ENDED or self._is_held(run, now):
             return None
-        if want.versions is not None and run.new.version not in want.versions:
+        if not want.serves(run.new.version):
             return None
         return run
 

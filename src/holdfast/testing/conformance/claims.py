@@ -63,6 +63,16 @@ class ClaimSuite:
         assert await claim(kit.store, 9, lanes=("slow",)) == [slow.id]
         assert await claim(kit.store, 9) == [old.id]
 
+    async def test_worker_gets_every_version_of_a_dialect_that_it_speaks(self, kit: StoreKit) -> None:
+        drawn = await kit.created(version="attractor-0a1b")
+        coded = await kit.created(version="g1-0a1b")
+        bare = await kit.created(version="attractor")
+        assert await claim(kit.store, 9, versions=("attract", "attractor-0a", "g1-")) == []
+        assert set(await claim(kit.store, 9, versions=("attractor", "g1-other"))) == {drawn.id, bare.id}
+        for wanted, taken in ((("attractor",), 0), (("g1",), 1)):
+            named = ClaimRequest(worker="w", ttl=TTL, run=coded.id, versions=wanted)
+            assert len(await kit.store.claim(named)) == taken
+
     async def test_higher_priority_goes_first_then_the_longer_ready(self, kit: StoreKit) -> None:
         now = kit.clock.now()
         late = await kit.created(ready_at=now - 1)

@@ -22,7 +22,8 @@ ROUNDS = 5
 _READY = """runs.worker IS NULL AND runs.ready_at <= (SELECT now FROM t)
 AND runs.status NOT IN ('completed', 'failed', 'cancelled')"""
 _SERVED = """((SELECT lanes FROM t) IS NULL OR runs.lane = ANY((SELECT lanes FROM t)::text[]))
-AND ((SELECT versions FROM t) IS NULL OR runs.version = ANY((SELECT versions FROM t)::text[]))
+AND ((SELECT versions FROM t) IS NULL OR runs.version = ANY((SELECT versions FROM t)::text[])
+     OR split_part(runs.version, '-', 1) = ANY((SELECT versions FROM t)::text[]))
 AND runs.key <> ALL ((SELECT tried FROM t)::bigint[])"""
 _FREE = f"{_READY} AND runs.gate = '' AND {_SERVED}"
 _LINED = f"{_READY} AND runs.gate <> '' AND {_SERVED}"
@@ -101,7 +102,8 @@ WITH taken AS (
     {_TAKE} WHERE id = ? AND (worker IS NULL OR lease_until <= @now(?::bigint)) AND NOT read_only
     AND status NOT IN ('completed', 'failed', 'cancelled')
     AND (gate = '' OR worker IS NOT NULL OR ?::boolean)
-    AND (?::text[] IS NULL OR version = ANY(?::text[])) RETURNING runs.*
+    AND (?::text[] IS NULL OR version = ANY(?::text[]) OR split_part(version, '-', 1) = ANY(?::text[]))
+    RETURNING runs.*
 ), turned AS ({_TURN.replace("max(array_position(?::bigint[], taken.key))", "0")})
 SELECT {COLUMNS} FROM taken"""
 
@@ -137,7 +139,7 @@ async def claim_named(
     """`passes`: also one that stands at a gate. One whose lease lapsed has its place there already."""
     versions = None if want.versions is None else list(want.versions)
     taken = await conn.rows(
-        _TAKE_NAMED, want.worker, now, want.ttl, now, want.run, now, passes, versions, versions
+        _TAKE_NAMED, want.worker, now, want.ttl, now, want.run, now, passes, versions, versions, versions
     )  # fmt: skip
     return [_claim(values, want, {}) for values in taken]
 

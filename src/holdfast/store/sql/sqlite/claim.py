@@ -22,9 +22,11 @@ Filters = dict[str, object]
 _ROUNDS = 5
 
 _READY = "worker IS NULL AND ready_at <= :now AND status NOT IN ('completed', 'failed', 'cancelled')"
-_SERVED = """
-(:lanes IS NULL OR lane IN (SELECT value FROM json_each(:lanes)))
-AND (:versions IS NULL OR version IN (SELECT value FROM json_each(:versions)))"""
+# By its whole name, or by what stands before the first hyphen (`ClaimRequest.versions`).
+_CARRIED = """(:versions IS NULL OR version IN (SELECT value FROM json_each(:versions))
+OR substr(version, 1, instr(version, '-') - 1) IN (SELECT value FROM json_each(:versions)))"""
+_SERVED = f"""
+(:lanes IS NULL OR lane IN (SELECT value FROM json_each(:lanes))) AND {_CARRIED}"""
 
 _ANY_READY = f"SELECT 1 FROM runs WHERE {_READY} AND {_SERVED} LIMIT 1"
 _NEXT_PRIORITY = f"""
@@ -58,7 +60,7 @@ _TAKE_KEY = f"{_TAKE} WHERE key = :key RETURNING {COLUMNS}"
 _TAKE_NAMED = f"""{_TAKE}
 WHERE id = :run AND (worker IS NULL OR lease_until <= :now) AND NOT read_only
 AND status NOT IN ('completed', 'failed', 'cancelled') AND (gate = '' OR worker IS NOT NULL OR :passes)
-AND (:versions IS NULL OR version IN (SELECT value FROM json_each(:versions))) RETURNING {COLUMNS}"""
+AND {_CARRIED} RETURNING {COLUMNS}"""
 _AT_GATE = "SELECT key, gate, status = 'pending' FROM runs WHERE id = ? AND gate <> '' AND worker IS NULL"
 
 _EXTEND = "UPDATE runs SET lease_until = ? WHERE key = ? AND id = ? AND term = ? AND worker = ?"

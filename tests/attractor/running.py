@@ -2,11 +2,45 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from holdfast import Holdfast
 from holdfast.attractor.runner import PipelineResult, Runner
+
+
+async def until(check: Callable[[], Any]) -> None:
+    for _ in range(6000):
+        if check():
+            return
+        await asyncio.sleep(0.005)
+    pytest.fail(f"{check} was not true within 30 seconds")
+
+
+def either(first: str, then: str, otherwise: str = "fail") -> str:
+    """Edges out of a stage: to the end after a success, else over another stage."""
+    return (
+        f'start -> {first}; {first} -> done [condition="outcome=success"]; '
+        f'{first} -> {then} [condition="outcome={otherwise}"]; {then} -> done'
+    )
+
+
+def whole(path: Path) -> str:
+    return str(path.resolve())
+
+
+def listed(path: Path) -> list[str]:
+    return sorted(each.name for each in path.iterdir())
+
+
+def begun(logs: Path) -> list[Path]:
+    """The folders of commands that have begun."""
+    return [found.parent for found in logs.glob("*/tool-*/pid")]
+
 
 ENDS = "start [shape=Mdiamond]; done [shape=Msquare]; "
 

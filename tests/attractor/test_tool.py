@@ -13,8 +13,9 @@ import pytest
 from holdfast import Holdfast
 from holdfast.attractor import processes
 from holdfast.attractor.runner import Runner
+from holdfast.types.ids import new_run_id
 from holdfast.types.status import RunStatus
-from tests.attractor.running import dot, line, run
+from tests.attractor.running import begun, dot, either, line, run, until, whole
 
 pytestmark = pytest.mark.anyio
 
@@ -22,6 +23,10 @@ pytestmark = pytest.mark.anyio
 def tool(command: str, more: str = "") -> str:
     escaped = command.replace("\\", "\\\\").replace('"', '\\"')
     return f't [shape=parallelogram, tool_command="{escaped}"{more}];'
+
+
+def group_of(logs: Path) -> int:
+    return int((begun(logs)[0] / "pid").read_text())
 
 
 @pytest.mark.covers("AT-181")
@@ -62,12 +67,9 @@ async def test_a_tool_that_takes_too_long_is_killed_with_all_that_it_started(
 ) -> None:
     left = tmp_path / "left"
     stages = tool(f"(sleep 1.5; echo late > {left}) & sleep 60", ", timeout=200ms") + " fix;"
-    links = 'start -> t; t -> done [condition="outcome=success"]; t -> fix [condition="outcome=fail"]; fix -> done'
-    found = await run(house, dot(stages, links), tmp_path)
+    found = await run(house, dot(stages, either("t", "fix")), tmp_path)
     assert found.completed_nodes == ("start", "t", "fix", "done")
-    folder = next((tmp_path / "t").glob("tool-*"))
-    group = int((folder / "pid").read_text())
-    assert not processes._living(group)  # pyright: ignore[reportPrivateUsage]
+    assert not processes.is_living(group_of(tmp_path))
     assert not left.exists()
 
 
@@ -75,13 +77,7 @@ async def test_a_tool_that_takes_too_long_is_killed_with_all_that_it_started(
 async def test_what_a_tool_leaves_behind_is_killed_when_it_ends(house: Holdfast, tmp_path: Path) -> None:
     found = await run(house, line(tool("sleep 60 & echo ok"), "t"), tmp_path)
     assert found.context["tool.output"] == "ok\n"
-    folder = next((tmp_path / "t").glob("tool-*"))
-    group = int((folder / "pid").read_text())
-    for _ in range(100):
-        if not processes._living(group):  # pyright: ignore[reportPrivateUsage]
-            return
-        await asyncio.sleep(0.02)
-    pytest.fail("a process of the tool is left")
+    await until(lambda: not processes.is_living(group_of(tmp_path)))
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-01")
@@ -93,7 +89,7 @@ async def test_long_output_keeps_its_beginning_and_its_end(house: Holdfast, tmp_
     assert said.endswith("\nlast\n")
     assert "bytes left out" in said
     assert len(said) < processes.SHOWN + 100
-    assert next((tmp_path / "t").glob("tool-*/stdout")).stat().st_size > 300_000
+    assert len((begun(tmp_path)[0] / "stdout").read_bytes()) > 300_000
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-01")
@@ -115,7 +111,7 @@ async def test_a_tool_finds_its_place_and_its_values_in_its_environment(
     command = "; ".join(f'echo "${name}"' for name in names.split())
     stage = tool(command, ', env.TICKET="context.ticket", env.PLAIN="a b"')
     found = await run(house, line(stage, "t"), tmp_path, context={"ticket": "T-1"})
-    logs = str(tmp_path.resolve())
+    logs = whole(tmp_path)
     told = [found.run_id, "t", logs, f"{logs}/t", "ship it", "T-1", "a b"]
     assert found.context["tool.output"].splitlines() == told
 
@@ -136,8 +132,7 @@ async def test_a_tool_may_write_its_own_status(house: Holdfast, tmp_path: Path) 
         'echo \'{"outcome": "needs_dod", "context_updates": {"k": 1}}\' > $ATTRACTOR_STAGE_DIR/status.json'
     )
     stages = tool(command) + " more;"
-    links = 'start -> t; t -> done [condition="outcome=success"]; t -> more [condition="outcome=needs_dod"]; more -> done'
-    found = await run(house, dot(stages, links), tmp_path)
+    found = await run(house, dot(stages, either("t", "more", "needs_dod")), tmp_path)
     assert found.completed_nodes == ("start", "t", "more", "done")
     assert found.context["k"] == 1
     liar = command.replace("needs_dod", "success") + "; exit 3"
@@ -175,20 +170,17 @@ class Stopping:
 
     async def begin(self, text: str, **options: Any) -> str:
         """Until the tool has begun; then nobody advances the run any more."""
-        from holdfast.types.ids import new_run_id
-
         run_id = str(new_run_id())
         work = asyncio.ensure_future(self.runner.run(text, run_id=run_id, **options))
-        while not list(self.logs.glob("t/tool-*/pid")):
-            assert not work.done()
-            await asyncio.sleep(0.005)
+        await until(lambda: begun(self.logs) or work.done())
+        assert not work.done()
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)
         return run_id
 
     @property
     def folder(self) -> Path:
-        return next(self.logs.glob("t/tool-*"))
+        return begun(self.logs)[0]
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-01", "AT-155")
@@ -197,8 +189,7 @@ async def test_a_tool_that_ended_while_nobody_looked_is_taken_as_it_ended(
 ) -> None:
     trace, stopping = tmp_path / "trace", Stopping(house, tmp_path / "logs")
     run_id = await stopping.begin(line(tool(f"echo x >> {trace}; sleep 0.2; echo end"), "t"))
-    while not (stopping.folder / "exit_code").exists():
-        await asyncio.sleep(0.01)
+    await until((stopping.folder / "exit_code").exists)
     found = await stopping.runner.resume(run_id)
     assert found.succeeded
     assert found.context["tool.output"] == "end\n"
@@ -248,11 +239,9 @@ async def test_a_tool_whose_end_nobody_knows_is_in_doubt(
     stopping = Stopping(house, tmp_path / "logs")
     command = f"echo x >> {trace}; test -e {again} || sleep 60"
     run_id = await stopping.begin(line(tool(command, more), "t"))
-    while not trace.exists():
-        await asyncio.sleep(0.005)
+    await until(trace.exists)
     processes.kill_now(stopping.folder)
-    while processes.is_alive(stopping.folder):
-        await asyncio.sleep(0.005)
+    await until(lambda: not processes.is_alive(stopping.folder))
     again.touch()
     found = await stopping.runner.resume(run_id)
     if answer:
@@ -267,24 +256,16 @@ async def test_a_tool_whose_end_nobody_knows_is_in_doubt(
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-01")
 async def test_a_cancelled_run_takes_its_tool_along(house: Holdfast, tmp_path: Path) -> None:
-    from holdfast.types.ids import new_run_id
-
     run_id = str(new_run_id())
     runner = Runner(house, logs_root=tmp_path)
     work = asyncio.ensure_future(runner.run(line(tool("sleep 60"), "t"), run_id=run_id))
-    while not list(tmp_path.glob("t/tool-*/pid")):
-        await asyncio.sleep(0.005)
+    await until(lambda: begun(tmp_path))
     service = await house.service()
     await service.cancel(run_id)
     found = await work
     assert found.status == "cancelled"
     assert (await service.get(run_id)).status is RunStatus.cancelled
-    folder = next(tmp_path.glob("t/tool-*"))
-    for _ in range(100):
-        if not processes.is_alive(folder):
-            return
-        await asyncio.sleep(0.02)
-    pytest.fail("the tool goes on")
+    await until(lambda: not processes.is_living(group_of(tmp_path)))
 
 
 def test_a_folder_is_begun_by_one_only(tmp_path: Path) -> None:

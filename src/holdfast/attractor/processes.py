@@ -123,7 +123,7 @@ async def kill(folder: Path, *, grace: float = GRACE) -> None:
         return
     if _signal(group, signal.SIGTERM):
         deadline = time.monotonic() + grace
-        while time.monotonic() < deadline and _living(group):  # noqa: ASYNC110 (nobody tells us)
+        while time.monotonic() < deadline and is_living(group):  # noqa: ASYNC110 (nobody tells us)
             await asyncio.sleep(0.02)
         _signal(group, signal.SIGKILL)
 
@@ -143,7 +143,7 @@ def _signal(group: int, number: int) -> bool:
     return True
 
 
-def _living(group: int) -> bool:
+def is_living(group: int) -> bool:
     """Whether a process of the group is left that is more than an entry nobody has collected."""
     proc = Path("/proc")
     if not (proc / "self" / "stat").exists():

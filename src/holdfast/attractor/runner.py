@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.app.flow import advance, blocking, follow
+from holdfast.app.flow import advance, blocking, follow, result_of
 from holdfast.app.house import Holdfast, default_house
 from holdfast.app.result import Result
 from holdfast.attractor.backends.choosing import SIMULATION, backend_of
@@ -176,7 +176,7 @@ class Runner:
             run_id=run,
             started_at=row.created_at,
         )
-        driving = asyncio.ensure_future(advance(service, program, run))
+        driving = asyncio.ensure_future(_until_rest(service, program, run))
         try:
             async for event in follow(service, run, driving):
                 if self.on_event is not None:
@@ -189,6 +189,12 @@ class Runner:
         picture = await take_picture(service, run)
         project(picture, logs)
         return _told(result, picture, logs)
+
+
+async def _until_rest(service: RunService, program: Program, run: RunId) -> Result:
+    if (await service.get(run)).status in (RunStatus.completed, RunStatus.cancelled):
+        return await result_of(service, program, run)
+    return await advance(service, program, run)
 
 
 def _told(result: Result, picture: Picture, logs: Path) -> PipelineResult:

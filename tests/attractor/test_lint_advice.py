@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -76,6 +77,12 @@ def test_a_broken_rule_is_told_with_line_and_column_of_what_breaks_it(rule: str,
 def test_every_rule_is_among_those_that_are_tried() -> None:
     names = {rule.__name__ for rule in (*RULES, *ADVICE)}
     assert names == {rule for rule, _, _ in BROKEN}
+
+
+def test_every_rule_is_on_its_page_of_the_reference() -> None:
+    page = Path(__file__).parents[2] / "docs" / "reference" / "pipeline-rules.md"
+    listed = set(re.findall(r"^\| `(\w+)` \|", page.read_text("utf-8"), re.MULTILINE))
+    assert {rule.__name__ for rule in (*RULES, *ADVICE)} <= listed
 
 
 def test_a_diagnostic_says_where_how_bad_what_and_what_to_do() -> None:

@@ -33,7 +33,7 @@ WORKING: Final = (Right.runs_write, Right.holds_write)
 SOON: Final = 0.03
 LOOK_AGAIN: Final = 0.25
 """Seconds between two looks: what happens at once is seen at once, the rest soon enough."""
-BEAT: Final = 3.0
+BEAT: Final = 2.0
 """Seconds between two signs of life while somebody waits."""
 
 

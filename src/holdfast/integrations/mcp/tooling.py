@@ -39,8 +39,9 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         """Raises HoldfastError."""
         agent.demand(self.needs)
         try:
-            asked = msgspec.convert(dict(given), self.takes)
-        except msgspec.ValidationError as error:
+            # By its bytes: what no text can be, such as half a surrogate, is refused here.
+            asked = msgspec.json.decode(msgspec.json.encode(dict(given)), type=self.takes)
+        except (msgspec.ValidationError, UnicodeEncodeError) as error:
             raise HttpError(
                 422,
                 f"The arguments of {self.name} do not fit: {error}.",

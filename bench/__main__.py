@@ -24,6 +24,7 @@ from bench.inbox import row_h
 from bench.lines import HEADING, Line, tell
 from bench.measure import Plan
 from bench.peers import compare
+from bench.pipelines import row_t
 from bench.postgres import row_p
 from bench.serving import row_s
 from bench.start import row_i
@@ -42,6 +43,7 @@ ROWS: dict[str, Callable[[Plan], list[Line]]] = {
     "N": row_n,
     "I": row_i,
     "P": row_p,
+    "T": row_t,
     "W": row_w,
     "S": row_s,
 }

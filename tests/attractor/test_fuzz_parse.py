@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import PipelineSyntaxError
+from holdfast.frontends.dot import reader
 from holdfast.frontends.dot.parse import parse
 from holdfast.frontends.dot.render import render
 from tests.attractor.reading import meaning
@@ -16,6 +17,14 @@ from tests.attractor.texts import mutants, soups
 
 anything = soups | mutants() | st.text(max_size=200) | st.binary(max_size=200)
 long = settings(settings.get_profile("soak"), max_examples=20_000, suppress_health_check=list(HealthCheck))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_tokens_at_once():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reader, "WINDOW", 1)
+        patch.setattr(reader, "AHEAD", 8)
+        yield
 
 
 def holds(source: str | bytes, *, strict: bool) -> None:

@@ -131,6 +131,23 @@ def test_more_than_a_pipeline_may_be_is_one_fault(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
+    "body",
+    [
+        "a" + " : b" * 5_000,
+        "a" + " []" * 5_000 + " [x=1]",
+        'a [x="1"' + '+"1"' * 5_000 + "]",
+        "a -> " * 5_000 + "a",
+        "a [" + "".join(f"k{n}=1 " for n in range(5_000)) + "]",
+        ";" * 5_000 + "a",
+        "subgraph { } " * 5_000 + "a",
+    ],
+    ids=range(7),
+)
+def test_statement_of_any_length_is_read(body: str):
+    assert list(parse(f"digraph G {{ {body} }}" + ";" * 5_000).pipeline.stages) == ["a"]
+
+
+@pytest.mark.parametrize(
     "source",
     [
         "digraph G " + "{" * 10_000,

@@ -33,6 +33,7 @@ class Blocks(Reader):
         return found
 
     def _block(self, into: Block) -> None:
+        self.refill()
         opened = self.starts[self.at]
         self.at += 1
         if self.kinds[self.at] == "]":
@@ -54,7 +55,8 @@ class Blocks(Reader):
         is_last = self.kinds[self.at] == END
         if not (is_last and self.is_cut):
             self.faults.error("this [ has no end", opened, fix="close it with ]")
-        self.is_cut |= is_last
+        if is_last:
+            self.cut()
 
     def _separator(self, *, warned: bool) -> bool:
         """Behind an attribute. Each block is told of once."""
@@ -74,6 +76,7 @@ class Blocks(Reader):
 
     def attribute(self, into: Block) -> None:
         """`key = value`."""
+        self.refill()
         kind, text, start = self.kinds[self.at], self.texts[self.at], self.starts[self.at]
         if kind not in (WORD, STRING):
             self.fail(f"an attribute does not begin with {text or 'the end'}", start, "write key=value")
@@ -108,6 +111,7 @@ class Blocks(Reader):
         self.faults.lenient("texts joined with +", self.starts[self.at], fix="write one text")
         parts = [first]
         while self.kinds[self.at] == "+":
+            self.refill()
             self.at += 1
             kind, text, start = self.kinds[self.at], self.texts[self.at], self.starts[self.at]
             if kind != STRING:
@@ -119,6 +123,7 @@ class Blocks(Reader):
     def _recover_inside(self) -> None:
         """To what may be the next attribute of the block, or its end."""
         while self.kinds[self.at] != "]" and self.kinds[self.at] not in _ENDS:
+            self.refill()
             if self.kinds[self.at] in (",", ";"):
                 self.at += 1
                 return

@@ -21,6 +21,7 @@ class Header(Blocks):
 
     def header(self) -> tuple[str, int]:
         """`digraph NAME {`: the name, and where the brace stands."""
+        self.refill()
         if self.kinds[0] == END:
             self.fail("there is no pipeline in this text", self.starts[0], "write digraph NAME { ... }")
         if self.said("strict"):
@@ -58,6 +59,7 @@ class Header(Blocks):
 
     def nothing_more(self) -> None:
         while self.kinds[self.at] == ";":
+            self.refill()
             self.at += 1
         if self.kinds[self.at] == END:
             return

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-import msgspec
-
 from holdfast.frontends.dot.faults import Faults
 
 WORD, NUMBER, STRING, BAD, END = "word", "number", "string", "bad", "end"
@@ -31,41 +29,58 @@ _RUN = re.compile(r"[^\s,;=\[\]{}\"]+")
 _BRACKET = re.compile(r"[<>]")
 
 
-class Tokens(msgspec.Struct, frozen=True):
-    """Three lists side by side: what each token is, how it was written, and where. The last is `end`."""
+class Tokens:
+    """Three lists side by side: what each token is, how it was written, and where. The last of all is `end`.
 
-    kinds: list[str]
-    texts: list[str]
-    starts: list[int]
+    They are read as they are asked for, and dropped behind: a long text would else fill memory with them."""
 
+    def __init__(self, source: str, faults: Faults) -> None:
+        self.kinds: list[str] = []
+        self.texts: list[str] = []
+        self.starts: list[int] = []
+        self.is_cut = False
+        """A string or comment has no end."""
+        self._source = source
+        self._faults = faults
+        self._next = 0
 
-def tokens_of(source: str, faults: Faults) -> Tokens:
-    kinds: list[str] = []
-    texts: list[str] = []
-    starts: list[int] = []
-    at = 0
-    while at >= 0:
-        at = _run(source, at, faults, kinds, texts, starts)
-    return Tokens(kinds, texts, starts)
+    @property
+    def is_whole(self) -> bool:
+        return bool(self.kinds) and self.kinds[-1] == END
 
+    def drop(self, count: int) -> None:
+        del self.kinds[:count], self.texts[:count], self.starts[:count]
 
-def _run(source: str, at: int, faults: Faults, kinds: list[str], texts: list[str], starts: list[int]) -> int:
-    """Up to what is no token, and where to go on behind it; -1 at the end."""
-    for found in _TOKEN.finditer(source, at):
-        kind = found.lastgroup or END
-        text = found[kind]
-        start = found.end() - len(text)
-        if text == "#" and source[start - 1 : start].isspace():
-            faults.lenient("# does not begin a comment", start, fix="write // instead")
-            return _end_of_line(source, start)
-        kinds.append(text if kind == "sign" else kind)
-        texts.append(text)
-        starts.append(start)
-        if kind == BAD:
-            return _skip(source, start, faults)
-        if kind == END:
-            return -1
-    raise AssertionError("the pattern ends in any character or the end")
+    def read(self, count: int) -> None:
+        """As many more, or all there are."""
+        wanted = len(self.kinds) + count
+        while len(self.kinds) < wanted and not self.is_whole:
+            self._next = self._run(wanted)
+
+    def _run(self, wanted: int) -> int:
+        """Up to what is no token; where to go on."""
+        kinds, texts, starts = self.kinds, self.texts, self.starts
+        for found in _TOKEN.finditer(self._source, self._next):
+            kind = found.lastgroup or END
+            text = found[kind]
+            end = found.end()
+            start = end - len(text)
+            if kind == BAD and text == "#" and self._source[start - 1 : start].isspace():
+                self._faults.lenient("# does not begin a comment", start, fix="write // instead")
+                return _end_of_line(self._source, start)
+            kinds.append(text if kind == "sign" else kind)
+            texts.append(text)
+            starts.append(start)
+            if kind == BAD:
+                return self._skip(start)
+            if len(kinds) >= wanted or kind == END:
+                return end
+        raise AssertionError("the pattern ends in any character or the end")
+
+    def _skip(self, start: int) -> int:
+        end = _skip(self._source, start, self._faults)
+        self.is_cut = self.is_cut or end == len(self._source)
+        return end
 
 
 def _skip(source: str, start: int, faults: Faults) -> int:

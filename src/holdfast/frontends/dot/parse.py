@@ -11,7 +11,7 @@ from holdfast.frontends.dot.diagnostics import Diagnostic
 from holdfast.frontends.dot.document import Link, Pipeline, Places, Stage
 from holdfast.frontends.dot.faults import Faults, TooManyError
 from holdfast.frontends.dot.header import NAMES, Header
-from holdfast.frontends.dot.lex import ARROW, BAD, END, NUMBER, STRING, UNDIRECTED, WORD, tokens_of
+from holdfast.frontends.dot.lex import ARROW, BAD, END, NUMBER, STRING, UNDIRECTED, WORD, Tokens
 from holdfast.frontends.dot.reader import SkipError
 from holdfast.frontends.dot.scalars import id_of
 from holdfast.frontends.dot.scopes import DEEPEST, MOST_DEFAULTS, Block, Chain, Draft, Scope
@@ -58,7 +58,7 @@ class _Reader(Header):
     """Statement by statement. Subgraphs are a list of open scopes, so depth costs no recursion."""
 
     def __init__(self, source: str, path: str, faults: Faults) -> None:
-        super().__init__(tokens_of(source, faults), faults, path)
+        super().__init__(Tokens(source, faults), faults, path)
         self._source = source
         self._scope = Scope(None, 0)
         self._graph = Block()
@@ -74,7 +74,6 @@ class _Reader(Header):
             self.nothing_more()
         except SkipError:
             name = ""
-        self.forget()
         drafts = self._drafts
         return Pipeline(
             name=name,
@@ -103,6 +102,7 @@ class _Reader(Header):
 
     def _statement(self) -> bool:
         """True at the end of the pipeline."""
+        self.refill()
         kind = self.kinds[self.at]
         if kind in NAMES and self.kinds[self.at + 1] == "=":
             self._assign()
@@ -228,6 +228,7 @@ class _Reader(Header):
         )
         while self.kinds[self.at] == ":" and self.kinds[self.at + 1] in NAMES:
             self.at += 2
+            self.refill()
 
     def _declare(self, name: str, start: int, block: Block) -> None:
         place = self.faults.place(start)
@@ -246,6 +247,7 @@ class _Reader(Header):
     def _follow(self, chain: Chain) -> None:
         """At an arrow, as long as there are more; a group among them is read first."""
         while self.kinds[self.at] == ARROW:
+            self.refill()
             self.at += 1
             if self.kinds[self.at] == "{" or (self.said("subgraph") and self.kinds[self.at + 1] in _OPENS):
                 self._open(chain)

@@ -1,0 +1,109 @@
+"""Row T: what it takes to read a pipeline of many stages and to check it."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import shutil
+import subprocess
+from pathlib import Path
+from time import process_time
+
+from bench.lines import Line
+from bench.measure import Measure, Plan, aimed, folder, interleaved, line, ratios
+from holdfast.frontends.dot.diagnostics import Severity
+from holdfast.frontends.dot.lint import validate
+from holdfast.frontends.dot.parse import parse
+
+MANY, FEW = 10_000, 1_000
+_BY_NOP = "10,000 stages read and checked, by Graphviz's nop"
+
+
+def row_t(plan: Plan) -> list[Line]:
+    with folder() as place:
+        return asyncio.run(_row_t(plan, place))
+
+
+async def _row_t(plan: Plan, place: Path) -> list[Line]:
+    many, few = pipeline_of(MANY), pipeline_of(FEW)
+    file = place / "many.dot"
+    file.write_text(many)
+    measures = {"many": reading(many), "few": reading(few), "parse": parsing(many)}
+    if shutil.which("nop"):
+        measures["nop"] = graphviz(file)
+    found = await interleaved(plan.some, **measures)
+    return [
+        _by_nop(found),
+        line("T", "10,000 stages by 1,000, CPU", ratios(found["many"], found["few"]), "x", target="T-size"),
+        line("T", "10,000 stages read and checked, CPU", found["many"], "ms", scale=1e3),
+        line("T", "of that, reading, CPU", found["parse"], "ms", scale=1e3),
+    ]
+
+
+def _by_nop(found: dict[str, list[float]]) -> Line:
+    if "nop" not in found:
+        return aimed("T", _BY_NOP, None, "x", "T-nop", note="Graphviz is not installed")
+    return line("T", _BY_NOP, ratios(found["many"], found["nop"]), "x", target="T-nop")
+
+
+def reading(source: str) -> Measure:
+    async def measure() -> float:
+        began = process_time()
+        told = validate(parse(source).pipeline)
+        took = process_time() - began
+        assert not any(one.severity is Severity.error for one in told), told[:3]
+        return took
+
+    return measure
+
+
+def parsing(source: str) -> Measure:
+    async def measure() -> float:
+        began = process_time()
+        parse(source)
+        return process_time() - began
+
+    return measure
+
+
+def graphviz(file: Path) -> Measure:
+    async def measure() -> float:
+        return nop_of(file)
+
+    return measure
+
+
+def nop_of(file: Path) -> float:
+    """CPU seconds of the whole process: that of others on the machine is no part of it."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(["nop", str(file)], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def pipeline_of(stages: int) -> str:
+    """A long line of stages, each tenth a choice that goes on or one back. Graphviz reads it too."""
+    lines = [
+        "digraph Many {",
+        '    graph [goal="Do a lot", rankdir=LR]',
+        '    node [shape=box, timeout="900s"]',
+        "    start [shape=Mdiamond]",
+        "    exit [shape=Msquare]",
+    ]
+    for number in range(stages):
+        lines += _stage(number, "exit" if number == stages - 1 else f"s{number + 1}")
+    return "\n".join([*lines, "    start -> s0", "}", ""])
+
+
+def _stage(number: int, following: str) -> list[str]:
+    name = f"s{number}"
+    if number % 10 == 9:
+        return [
+            f'    {name} [shape=diamond, label="Is part {number} good?"]',
+            f'    {name} -> {following} [label="Yes", condition="outcome=success"]',
+            f'    {name} -> s{number - 1} [label="No", condition="outcome!=success"]',
+        ]
+    return [
+        f'    {name} [label="Part {number}", prompt="Do part {number} of $goal", max_retries=2, class="a,b"]',
+        f"    {name} -> {following} [weight={number % 5}]",
+    ]

@@ -7,9 +7,11 @@ import secrets
 from typing import Any
 
 import msgspec
+from starlette.datastructures import FormData
 from starlette.responses import Response
 
 from holdfast.api.auth.principal import Right
+from holdfast.api.pages.arranging import PUT_OFF, act_on, arranged
 from holdfast.api.pages.deciding import Draft, asked_of, drafted, read_form, refused_draft, submission
 from holdfast.api.pages.places import pages
 from holdfast.api.pages.rendering import page, person, see, since
@@ -48,8 +50,7 @@ async def decide_hold_page(call: Call, hold: str) -> Response:
     form = await read_form(call)
     act = str(form.get("act") or "decide")
     if act != "decide":
-        await _act(service, call.actor, row, act, str(form.get("text") or ""))
-        return see(f"/holds/{row.id}", call.request)
+        return await _acted(call, service, row, act, form)
     said, draft = await submission(service, call.actor, row, form)
     try:
         if draft.wrong:
@@ -73,22 +74,32 @@ async def _decide(
         await service.resolve(actor, row.id, body, idempotency_key=key)
 
 
-async def _act(service: HoldService, actor: Actor, row: HoldRow, act: str, text: str) -> None:
-    if act == "comment" and text.strip():
-        await service.comment(actor, row.id, text.replace("\r\n", "\n").strip())
-    elif act == "claim":
-        await service.claim(actor, row.id)
-    elif act == "release":
-        await service.release(actor, row.id)
-    elif act == "undo":
-        await service.undo(actor, row.id)
-    elif act != "comment":
-        raise HttpError(422, "There is no such act on this page.", code="invalid_input")
+async def _acted(call: Call, service: HoldService, row: HoldRow, act: str, form: FormData) -> Response:
+    """Whoever hands it on may not see it any more: then the list is shown."""
+    try:
+        await act_on(service, call.actor, row, act, form)
+    except HttpError:
+        raise
+    except HoldfastError as error:
+        draft = drafted(await service.draft(call.actor, row.id))
+        return await _show(call, service, await service.get(call.actor, row.id), draft, error, act=True)
+    try:
+        await service.get(call.actor, row.id)
+    except HoldfastError:
+        return see("/holds", call.request)
+    return see(f"/holds/{row.id}", call.request)
 
 
 async def _show(
-    call: Call, service: HoldService, row: HoldRow, draft: Draft, error: HoldfastError | None = None
+    call: Call,
+    service: HoldService,
+    row: HoldRow,
+    draft: Draft,
+    error: HoldfastError | None = None,
+    *,
+    act: bool = False,
 ) -> Response:
+    """`act`: it was no decision that did not work."""
     may = await may_decide(service, call.actor, row)
     return page(
         call.request,
@@ -105,6 +116,9 @@ async def _show(
         action=f"/holds/{row.id}",
         csrf=call.who.csrf,
         link=None,
+        act=act,
+        ways=await arranged(service, call.who, row),
+        put_off=[(value, told) for value, (told, _) in PUT_OFF.items()],
         **shown(row, service.store.now(), draft, error),
     )
 

@@ -156,6 +156,7 @@ async def _show(
         sees_run=False,
         action=f"/link/{row.id}",
         csrf=value_of(token),
+        act=False,
         link={"to": looked.claims.to, "way": way, "decisions": looked.claims.decisions},
         **shown(row, service.store.now(), draft, error),
     )

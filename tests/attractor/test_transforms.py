@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from holdfast.errors import InputError, PipelineInvalidError
 from holdfast.frontends.dot.document import Link, Pipeline, Stage
 from holdfast.frontends.dot.parse import parse
+from holdfast.frontends.dot.render import render
 from holdfast.frontends.dot.transforms import FileAccess, embed, merge, prepare
 
 SMALL = """digraph P {
@@ -226,6 +227,22 @@ def test_a_pipeline_in_a_file_takes_the_place_of_a_stage(parts: Path) -> None:
         ("sub__end", "exit"),
         ("sub__end", "mend"),
         ("mend", "sub"),
+    }
+
+
+@pytest.mark.covers("AT-219")
+def test_an_included_pipeline_is_the_same_when_it_is_written_out_and_read_again(parts: Path) -> None:
+    parent = PARENT.replace("mend [prompt", 'subgraph s { label="Outer Loop"; sub }; mend [prompt')
+    child = CHILD.replace("look [prompt", 'subgraph t { label="Inner Loop"; look }; look [prompt')
+    (parts / "parts" / "child.dot").write_text(child)
+    made = prepare(parent, path=at(parts)).demand_valid()
+    again = parse(render(made)).pipeline
+    assert made.stages["sub__look"].classes == ("heavy", "outer-loop", "inner-loop")
+    assert {name: (dict(each.attrs), each.classes, each.derived) for name, each in again.stages.items()} == {
+        name: (dict(each.attrs), each.classes, each.derived) for name, each in made.stages.items()
+    }
+    assert {(each.source, each.target, each.condition) for each in again.links} == {
+        (each.source, each.target, each.condition) for each in made.links
     }
 
 

@@ -78,19 +78,29 @@ def _of(stage: Stage) -> Place:
 
 
 def _placed(inner: Stage, outer: Stage) -> Stage:
-    """Where the outer file speaks of it; classes of both, so that both stylesheets reach it."""
+    """Where the outer file speaks of it; with the classes of both, so that both stylesheets reach it."""
+    derived = tuple(dict.fromkeys((*outer.derived, *inner.derived)))
+    own = tuple(dict.fromkeys((*_own(inner), *_own(outer))))
+    attrs = {**inner.attrs, "class": ",".join(own)} if own else inner.attrs
     return replace(
         inner,
+        attrs=attrs,
         place=_of(outer),
         places={},
-        classes=tuple(dict.fromkeys((*inner.classes, *outer.classes))),
-        derived=(*outer.derived, *inner.derived),
+        classes=tuple(dict.fromkeys((*own, *derived))),
+        derived=derived,
     )
+
+
+def _own(stage: Stage) -> list[str]:
+    return [name for name in stage.classes if name not in stage.derived]
 
 
 def _passage(stage: Stage, *, label: str) -> Stage:
     """A diamond passes on the outcome that led to it, and does nothing."""
     attrs: dict[str, Value] = {"shape": "diamond", "label": label}
+    if "class" in stage.attrs:
+        attrs["class"] = stage.attrs["class"]
     places = {"subgraph_file": _of(stage)}
     return replace(stage, attrs=attrs, places=places, explicit=frozenset(attrs), place=_of(stage))
 

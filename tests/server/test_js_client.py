@@ -49,6 +49,10 @@ async def test_each_operation_has_a_method_that_sends_it_and_no_method_sends_any
     assert {_snake(name) for name in first["methods"]} == set(operations)
     assert set(first["own"]) == {"constructor", "request", "socket", "waitFor"}
     assert set(sent) == set(operations)
+    values = re.findall(
+        r"^export (?:class|const) (\w+)", (FOLDER / "holdfast.d.ts").read_text(), re.MULTILINE
+    )
+    assert sorted(first["exports"]) == sorted(values)
     for name, each in sent.items():
         method, path, said = operations[name]
         assert each["method"] == method, name

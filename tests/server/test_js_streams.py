@@ -167,6 +167,20 @@ async def test_socket_follows_several_runs_answers_and_stops(server: Server, cut
 
 
 @pytest.mark.covers("SERVER-SDK-03")
+async def test_slow_reader_of_a_socket_leaves_the_rest_in_the_log(server: Server) -> None:
+    run = await talked(server, 1300)
+    given = {"address": server.serving.address, "token": server.token, "run": run}
+    async with script(JS / "slow.mjs", **given) as it:
+        (said,) = await it.rest()
+    assert said["kept"] == 1000
+    assert (
+        said["seen"]
+        == said["anew"]
+        == list(range(1, (await server.json("GET", f"/v1/runs/{run}"))["event_seq"] + 1))
+    )
+
+
+@pytest.mark.covers("SERVER-SDK-03")
 async def test_follower_of_holds_hears_what_is_done_to_them(server: Server) -> None:
     async with script(JS / "holds.mjs", address=server.serving.address, token=server.token) as it:
         assert await it.said() == {"state": "open"}

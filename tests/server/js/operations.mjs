@@ -35,7 +35,7 @@ for (const [path, ways] of Object.entries(document.paths)) {
 }
 
 const methods = Object.getOwnPropertyNames(Holdfast.prototype).filter((name) => Object.hasOwn(library.OPERATIONS, name));
-say({ methods, own: Object.getOwnPropertyNames(Holdfast.prototype).filter((name) => !Object.hasOwn(library.OPERATIONS, name)) });
+say({ exports: Object.keys(library), methods, own: Object.getOwnPropertyNames(Holdfast.prototype).filter((name) => !Object.hasOwn(library.OPERATIONS, name)) });
 for (const name of methods) {
   const id = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
   const { path, operation } = described[id] ?? {};

@@ -12,6 +12,7 @@ export class Following {
   #over = false;
   #error = null;
   #paused = false;
+  #heard = false;
 
   constructor(socket, run, { after = 0, names } = {}) {
     this.#socket = socket;
@@ -51,8 +52,12 @@ export class Following {
 
   get isPaused() { return this.#paused; }
 
+  /** Whether what is told of the run is told to this one, and not to one before it. */
+  get isHeard() { return this.#heard && !this.#paused; }
+
   take({ id, event, data }) {
-    if (this.#over || this.#paused || id <= this.last) return;
+    // What is still under way of an older subscription would leave a gap.
+    if (this.#over || !this.isHeard || id <= this.last) return;
     this.last = id;
     this.#waiting.push({ id, type: event, data });
     if (this.#waiting.length >= MOST) {
@@ -62,8 +67,13 @@ export class Following {
     this.#ring();
   }
 
+  begins() {
+    this.#heard = false;
+  }
+
   /** How the run stood when it was subscribed to: over where nothing more can come. */
   stands({ status, event_seq: seq }) {
+    this.#heard = true;
     if (ENDED.has(status) && this.last >= seq) this.end();
   }
 

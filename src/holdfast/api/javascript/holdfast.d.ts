@@ -149,8 +149,8 @@ export interface AskOptions {
   timeout?: number;
 }
 
-export class Following<T = RunEvent> implements AsyncIterable<StreamEvent<T>> {
-  private constructor();
+/** One run of a socket. Taken slowly, the rest waits in the server's log. */
+export interface Following<T = RunEvent> extends AsyncIterable<StreamEvent<T>> {
   readonly run: string;
   readonly last: number;
   [Symbol.asyncIterator](): AsyncGenerator<StreamEvent<T>, void, undefined>;

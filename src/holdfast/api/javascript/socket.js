@@ -40,7 +40,7 @@ export class Socket {
     if (this.#runs.has(run)) throw new HoldfastError(`This socket follows run ${run} already.`);
     const found = new Following(this, run, { after, names });
     this.#runs.set(run, found);
-    if (this.#known) this.subscribe(found);
+    this.subscribe(found);
     this.#begin();
     return found;
   }
@@ -71,13 +71,15 @@ export class Socket {
   // ---- what its runs ask for
 
   subscribe(following) {
-    if (following.isPaused) return;
+    if (following.isPaused || !this.#known) return;
     const { run, last: after, names = this.#options.names } = following;
     const said = { type: "subscribe", run, after, names };
-    this.#ask(said, { once: true }).then(
-      (result) => following.stands(result),
-      (error) => { if (error instanceof ProblemError) following.fail(error); },
-    );
+    following.begins();
+    // Told at once and not by the promise: its first event may come with the same packet.
+    const heard = (result) => following.stands(result);
+    this.#ask(said, { once: true, heard }).catch((error) => {
+      if (error instanceof ProblemError) following.fail(error);
+    });
   }
 
   unsubscribe({ run }) {
@@ -93,11 +95,11 @@ export class Socket {
   // ---- asking
 
   /** `again`: the same may be said twice. `once`: belongs to this connection alone. */
-  #ask(said, { again = false, once = false, timeout = this.#transport.timeout, signal } = {}) {
+  #ask(said, { again = false, once = false, heard, timeout = this.#transport.timeout, signal } = {}) {
     if (this.#closing.signal.aborted) return Promise.reject(this.#closing.signal.reason ?? closed());
     const id = (this.#number += 1);
     return new Promise((resolve, reject) => {
-      const asked = { said: { ...said, id }, again, once, sent: false };
+      const asked = { said: { ...said, id }, again, once, heard, sent: false };
       const settle = (act) => (value) => {
         clearTimeout(timer);
         signal?.removeEventListener("abort", over);
@@ -145,7 +147,10 @@ export class Socket {
   // ---- the connection
 
   #begin() {
-    this.#running ??= this.#keep().finally(() => { this.#running = null; });
+    this.#running ??= this.#keep().finally(() => {
+      this.#running = null;
+      if (this.#isWanted()) this.#begin(); // somebody came while it went
+    });
   }
 
   /** One connection after the other, while somebody wants something. */
@@ -171,14 +176,15 @@ export class Socket {
   /** Resolves where it is closed: true where it was good for something. Throws where it is refused. */
   async #connection() {
     this.#say("connecting");
-    const line = this.#open();
     const token = await this.#transport.currentToken();
+    if (this.#closing.signal.aborted) return false;
+    const line = this.#open();
     this.#line = line;
+    this.#watchdog.again();
     let refused = null;
     let greeted = false;
     line.onopen = () => {
       if (token) line.send(JSON.stringify({ type: "auth", token }));
-      this.#watchdog.again();
     };
     line.onmessage = ({ data }) => {
       this.#watchdog.again();
@@ -190,8 +196,6 @@ export class Socket {
     const code = await new Promise((resolve) => {
       line.onclose = (event) => resolve(event.code);
       line.onerror = () => {};
-      if (line.readyState === 1) line.onopen();
-      else if (line.readyState > 1) resolve(1006);
     });
     this.#lost();
     if (refused) throw refused;
@@ -212,10 +216,14 @@ export class Socket {
     const following = this.#runs.get(said.run);
     if (said.type === "hello") this.#greeted();
     else if (said.type === "event") following?.take(said);
-    else if (said.type === "ack") asked?.resolve(said.result);
+    else if (said.type === "ack") {
+      asked?.heard?.(said.result);
+      asked?.resolve(said.result);
+    }
     // Nothing more comes of it: whether that is so for good, the server says to whoever subscribes again.
-    else if (said.type === "end" && following) this.subscribe(following);
-    else if (said.type === "error") (asked ?? { reject: (error) => following?.fail(error) }).reject(new ProblemError(said.problem));
+    else if (said.type === "end" && following?.isHeard) this.subscribe(following);
+    else if (said.type === "error" && asked) asked.reject(new ProblemError(said.problem));
+    else if (said.type === "error") following?.fail(new ProblemError(said.problem));
   }
 
   #greeted() {

@@ -128,9 +128,10 @@ export class EventStream {
   }
 
   async #open(signal) {
-    const place = this.last === null ? {} : { "Last-Event-ID": String(this.last) };
     const url = this.#transport.address(this.#path, this.#query);
-    const headers = { Accept: MEDIA, ...this.#options.headers, ...place };
+    const headers = new Headers(this.#options.headers);
+    headers.set("Accept", MEDIA);
+    if (this.last !== null) headers.set("Last-Event-ID", String(this.last));
     const timeout = this.#options.timeout ?? CONNECT;
     const response = await this.#transport.once("GET", url, { headers, signal, timeout, whole: false });
     if (!response.ok) throw await problemOf(response);

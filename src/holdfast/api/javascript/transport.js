@@ -69,13 +69,14 @@ export class Transport {
   /** Exactly one request. Throws ConnectionError where no answer came. */
   async once(method, url, { body, headers, signal, timeout, whole = true } = {}) {
     const limit = timeout ?? this.timeout;
+    const shown = await this.#headers(method, headers);
     const { signal: both, abort, release } = whole ? linked(signal) : joined(signal);
     const timer = limit > 0 && Number.isFinite(limit) ? setTimeout(() => abort(LATE), limit) : undefined;
     try {
       const response = await this.fetch(url, {
         method,
         body,
-        headers: await this.#headers(method, headers),
+        headers: shown,
         signal: both,
         credentials: this.token === null ? "same-origin" : "omit",
         ...(isStream(body) ? { duplex: "half" } : {}),

@@ -15,6 +15,7 @@ CHECKS = {
     "format": [BIN / "ruff", "format", "--check", "--quiet", "--diff", "."],
     "lint": [BIN / "ruff", "check", "--quiet", "."],
     "types": [BIN / "python", "-m", "pyright"],
+    "client": [BIN / "python", "tools/client.py", "check"],
     "imports": [BIN / "lint-imports", "--no-logo", "--no-cache"],
 }
 

@@ -1,6 +1,6 @@
 """The Python client: python tools/client.py [write | check]
 
-write   models and methods from the OpenAPI document, then the sync form from the async one
+write   models, methods and their page from the OpenAPI document, then the sync form from the async one
 check   change nothing; fail if a file is not what would be written
 """
 
@@ -17,6 +17,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from tools.pyclient.naming import class_of  # noqa: E402
 from tools.pyclient.operations import Operation  # noqa: E402
+from tools.pyclient.page import page  # noqa: E402
 from tools.pyclient.schemas import Schemas  # noqa: E402
 from tools.pyclient.unasync import unasync  # noqa: E402
 
@@ -56,6 +57,11 @@ def models(found: dict[str, Any]) -> str:
         for name in schemas.reached(roots)
         if not schemas.components[name].get("title", "").startswith("Page[")
     ]
+    twice = {
+        schemas.model(name) for name in named if [*map(schemas.model, named)].count(schemas.model(name)) > 1
+    }
+    if twice:
+        raise SystemExit(f"{twice.pop()} would be two models: rename one in tools/pyclient/schemas.py")
     text = '"""What answers are made of."""\n\n' + MADE.format(origin="the OpenAPI document")
     text += "# ruff: noqa: RUF012 (msgspec copies empty lists and dicts)\n" + FUTURE
     text += "from typing import Any, Literal\n\nfrom holdfast.client.model import Model\n\n"
@@ -99,6 +105,7 @@ def written() -> dict[Path, str]:
     made = {path: formatted(text, path) for path, text in aio.items()}
     made[CLIENT / "models.py"] = formatted(models(found), CLIENT / "models.py")
     by_hand = {path: path.read_text("utf-8") for path in sorted((CLIENT / "aio").glob("*.py"))}
+    made[ROOT / "docs/reference/client.md"] = page(operations(found))
     for path, text in {**by_hand, **{path: made[path] for path in aio}}.items():
         place = CLIENT / "sync" / path.relative_to(CLIENT / "aio")
         made[place] = formatted(_marked(unasync(text), path), place)

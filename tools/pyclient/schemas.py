@@ -10,7 +10,7 @@ from typing import Any
 
 Schema = dict[str, Any]
 REF = "#/components/schemas/"
-RENAMED = {"ViewWire": "SavedView", "View": "HoldView"}
+RENAMED = {"FiguresWire": "Figures", "ViewWire": "SavedView", "View": "HoldView"}
 TEMPORAL = "date-time"
 
 

@@ -254,7 +254,7 @@ class EventPage(Model, kw_only=True):
     ended: bool
 
 
-class FiguresWire(Model, kw_only=True):
+class Figures(Model, kw_only=True):
     """As of one moment, over all tenants. Lags: how late the earliest that is due has become."""
 
     at: str

@@ -9,10 +9,10 @@ from holdfast.client.requests import request_of
 
 
 class AsyncAdmin(AsyncGroup):
-    async def figures(self) -> models.FiguresWire:
+    async def figures(self) -> models.Figures:
         """How much there is to do, and how late it is."""
         request = request_of("GET", "/v1/figures")
-        return await self._json(request, models.FiguresWire)
+        return await self._json(request, models.Figures)
 
     async def status(self) -> models.Status:
         """How the server and its store are."""

@@ -10,10 +10,10 @@ from holdfast.client.sync.group import Group, Listing
 
 
 class Admin(Group):
-    def figures(self) -> models.FiguresWire:
+    def figures(self) -> models.Figures:
         """How much there is to do, and how late it is."""
         request = request_of("GET", "/v1/figures")
-        return self._json(request, models.FiguresWire)
+        return self._json(request, models.Figures)
 
     def status(self) -> models.Status:
         """How the server and its store are."""

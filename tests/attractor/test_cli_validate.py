@@ -128,6 +128,33 @@ def test_a_pipeline_comes_from_stdin(cli: Cli, monkeypatch: pytest.MonkeyPatch) 
     assert said.out.startswith("-:3:")
 
 
+@pytest.mark.covers("AT-55")
+def test_a_pipeline_with_an_error_is_not_run_and_one_with_warnings_is(cli: Cli, tmp_path: Path) -> None:
+    said = cli("run", "bad.dot", "--simulate")
+    assert said.code == 2
+    assert "bad.dot:5:16: error" in said.err
+    assert "bad.dot:6:5: error" in said.err
+    assert not (tmp_path / ".holdfast").exists()
+    (tmp_path / "odd.dot").write_text("digraph Odd { start; exit; start -> ghost -> exit }")
+    assert cli("validate", "odd.dot").out.endswith("1 warning\n")
+    assert cli("run", "odd.dot", "--simulate").code == 0
+
+
+@pytest.mark.covers("AT-219")
+def test_an_included_pipeline_runs_in_the_place_of_its_stage(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "child.dot").write_text(
+        'digraph C { graph [goal="inner"]; start; end; start -> deep -> end; deep [prompt="Reach $goal"] }'
+    )
+    (tmp_path / "outer.dot").write_text(
+        """digraph O { start; exit; sub [subgraph_file="child.dot"]; lost [label="Lost"]; start -> sub
+        sub -> exit [condition="outcome=success"]
+        sub -> lost [condition="outcome!=success"]; lost -> exit }"""
+    )
+    assert cli("run", "outer.dot", "--simulate", "--logs", "logs").code == 0
+    assert (tmp_path / "logs" / "sub__deep" / "prompt.md").read_text() == "Reach inner"
+    assert not (tmp_path / "logs" / "lost").exists()
+
+
 @pytest.mark.parametrize("content", [b"\x00\xff\xfe\x01" * 50, b"", b"digraph {", b"hello"])
 def test_what_is_no_pipeline_is_told_without_a_traceback(cli: Cli, tmp_path: Path, content: bytes) -> None:
     (tmp_path / "odd.dot").write_bytes(content)

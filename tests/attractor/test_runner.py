@@ -136,7 +136,6 @@ async def test_a_stored_graph_is_enough_to_make_the_program(house: Holdfast, tmp
         program_of(msgspec.structs.replace(made.graph.spec, document=msgspec.UNSET))
 
 
-@pytest.mark.covers("AT-157")
 async def test_a_gate_waits_for_a_person_and_the_answer_routes(house: Holdfast, tmp_path: Path) -> None:
     text = dot(
         'gate [shape=hexagon, label="Ship?"]; fix;',

@@ -121,7 +121,7 @@ class Child:
 
 async def _drive(service: RunService, run: RunId) -> None:
     row = await service.get(run)
-    program = service.runtime.program_for(row.version, row.flow)
+    program = await service.runtime.find_program(row.version, row.flow)
     with suppress(RunBusyError):
         await advance(service, program, run)
 

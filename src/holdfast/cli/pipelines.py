@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,7 +12,7 @@ import msgspec
 
 from holdfast.app.locating import load_object
 from holdfast.attractor.backends.choosing import SIMULATION, WAYS_OUT, backend_of
-from holdfast.attractor.program import Fittings
+from holdfast.attractor.program import Fittings, program_of
 from holdfast.attractor.projecting import project, take_picture
 from holdfast.attractor.registry import HandlerRegistry
 from holdfast.attractor.rundir import logs_root, write_manifest
@@ -25,6 +26,8 @@ from holdfast.cli.telling import command, exit_for, result_json, tell_holds
 from holdfast.cli.watching import follow, watch
 from holdfast.errors import InputError, SettingsError
 from holdfast.frontends.dot.diagnostics import Severity
+from holdfast.frontends.dot.lower import DIALECT
+from holdfast.model.program import Program
 from holdfast.runs.lining import InLine
 from holdfast.runs.service import RunService
 from holdfast.store.base import RunRow
@@ -33,6 +36,7 @@ from holdfast.types.lasting import lasting
 from holdfast.types.status import RunStatus
 
 _MARKS = {"node.completed": "✓", "node.failed": "✗", "node.skipped": "-"}
+ALL = 1_000_000
 _NEEDS_MODEL = "codergen"
 
 
@@ -73,8 +77,17 @@ async def run_file(
         started = await service.start(ready.program, given, **options)
         if isinstance(started, (InLine, RunRow)):
             row = started.row if isinstance(started, InLine) else started
-            return await _go_on(service, ready, row, manner, None, created=isinstance(started, InLine))
-        return await _go_on(service, ready, started[0].run, manner, started)
+            in_line = isinstance(started, InLine)
+            return await _go_on(service, ready.program, row, manner, None, created=in_line)
+        return await _go_on(service, ready.program, started[0].run, manner, started)
+
+
+async def resume_pipeline(service: RunService, row: RunRow, asked: Asked, manner: Manner) -> Exit:
+    """`row` has not ended, or has failed and was asked to go on."""
+    fittings = _fittings(asked)
+    service.runtime.dialects = {**service.runtime.dialects, DIALECT: partial(program_of, fittings=fittings)}
+    program = await service.runtime.find_program(row.version, row.flow)
+    return await _go_on(service, program, row, manner, None)
 
 
 def _fittings(asked: Asked) -> Fittings:
@@ -119,19 +132,19 @@ def _left(row: RunRow, manner: Manner) -> Exit:
 
 
 async def _go_on(
-    service: RunService, ready: Ready, row: RunRow, manner: Manner, claimed: Any, *, created: bool = False
+    service: RunService, program: Program, row: RunRow, manner: Manner, claimed: Any, *, created: bool = False
 ) -> Exit:
     given = (await take_picture(service, row.id)).input
-    logs = logs_root(given, row.id)
-    name, goal = ready.pipeline.name, ready.pipeline.goal
-    write_manifest(logs, name=name, goal=goal, run_id=row.id, started_at=row.created_at)
+    logs, goal = logs_root(given, row.id), str(given.get("graph.goal", ""))
+    write_manifest(logs, name=row.flow, goal=goal, run_id=row.id, started_at=row.created_at)
     if not manner.json:
         note(f"run {row.id}")
-    driving = asyncio.ensure_future(drive(service, ready.program, row.id, claimed, created=created))
+    known = await service.events(row.id, limit=ALL) if claimed is None and not created else []
+    driving = asyncio.ensure_future(drive(service, program, row.id, claimed, created=created))
     if manner.watch:
         await watch(service, row, driving, json=manner.json)
     elif not manner.json:
-        await _tell_stages(service, row, driving)
+        await _tell_stages(service, row, driving, after=known[-1].number if known else 0)
     result = await driving
     picture = await take_picture(service, row.id)
     project(picture, logs)
@@ -150,9 +163,10 @@ async def _go_on(
     return exit_for(result.status)
 
 
-async def _tell_stages(service: RunService, row: RunRow, driving: asyncio.Future[Any]) -> None:
+async def _tell_stages(service: RunService, row: RunRow, driving: asyncio.Future[Any], *, after: int) -> None:
+    """`after`: what was told by whoever advanced the run before."""
     async for event in follow(service, row.id, driving):
-        line = stage_line(event)
+        line = stage_line(event) if event.number > after else ""
         if line:
             say(line)
             sys.stdout.flush()

@@ -24,6 +24,7 @@ from holdfast.errors import (
     RunNotFoundError,
     StateError,
 )
+from holdfast.model.fingerprint import dialect_of
 from holdfast.runs.lining import InLine
 from holdfast.runs.service import RunService
 from holdfast.store.base import RunRow
@@ -96,13 +97,26 @@ async def leave_to_workers(spec: str, given: Any, options: dict[str, Any], manne
 
 
 async def resume_run(
-    run: str, spec: str | None, manner: Manner, breaks: Sequence[str] = (), *, accept_loss: bool = False
+    run: str,
+    spec: str | None,
+    manner: Manner,
+    breaks: Sequence[str] = (),
+    *,
+    accept_loss: bool = False,
+    of_pipeline: dict[str, Any] | None = None,
 ) -> Exit:
     async with open_house(manner.store, must_exist=True) as house:
         service = await house.service()
         row = await service.get(run)
         if row.status in (RunStatus.completed, RunStatus.cancelled):
             return await _tell_ended(service, row, manner)
+        if spec is None and dialect_of(row.version) in service.runtime.dialects:
+            from holdfast.cli.pipelines import Asked, resume_pipeline
+
+            if row.status is RunStatus.failed or breaks:
+                await service.ask_resume(row.id, breaks=breaks, accept_loss=accept_loss)
+            return await resume_pipeline(service, row, Asked(**(of_pipeline or {})), manner)
+        refuse_pipeline_options(row.flow, of_pipeline or {})
         flow = load_flow(spec or recall_source(manner.store, row.flow, row.version))
         service.runtime.carry(flow.program())
         service.runtime.program_for(row.version, row.flow)

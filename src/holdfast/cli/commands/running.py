@@ -8,6 +8,13 @@ import typer
 
 from holdfast.cli.shell import Breaks, By, Flow, Json, Run, Store, Text, Watch, app, go
 
+Backend = Annotated[
+    Text, typer.Option(help="Of a pipeline: who answers prompts, as file.py:name", metavar="WHO")
+]
+Handlers = Annotated[
+    Text, typer.Option(help="Of a pipeline: a HandlerRegistry, as file.py:name", metavar="WHERE")
+]
+
 
 @app.command(
     epilog="Examples:  holdfast run refund.py --input @order.json   ·   holdfast run jobs.py:nightly --watch"
@@ -49,12 +56,8 @@ def run(
         Text,
         typer.Option(help="Of a pipeline: its run directory; else .holdfast/logs/RUN", metavar="DIR"),
     ] = None,
-    backend: Annotated[
-        Text, typer.Option(help="Of a pipeline: who answers prompts, as file.py:name", metavar="WHO")
-    ] = None,
-    handlers: Annotated[
-        Text, typer.Option(help="Of a pipeline: a HandlerRegistry, as file.py:name", metavar="WHERE")
-    ] = None,
+    backend: Backend = None,
+    handlers: Handlers = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Of a pipeline: take the grammar at its word")
     ] = False,
@@ -104,12 +107,15 @@ def resume(
     accept_loss: Annotated[
         bool, typer.Option("--accept-loss", help="Also where a failover lost part of the run's history")
     ] = False,
+    backend: Backend = None,
+    handlers: Handlers = None,
 ) -> int:
     """Go on with a run: after a crash, an answer, or a failure that was mended."""
     from holdfast.cli.running import Manner, resume_run
 
     manner = Manner(store, watch, json)
-    return go(resume_run(run, flow, manner, breaks or [], accept_loss=accept_loss))
+    more = {"backend": backend, "handlers": handlers}
+    return go(resume_run(run, flow, manner, breaks or [], accept_loss=accept_loss, of_pipeline=more))
 
 
 @app.command(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from collections.abc import Callable
 from typing import Any, Final
@@ -19,8 +18,8 @@ from mcp.shared.inbound import (
 )
 from mcp_types import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, PROTOCOL_VERSION_META_KEY
 
-LONGEST: Final = 16 << 20
-"""Bytes of a message."""
+from holdfast.integrations.mcp.lines import lines_of_stdin
+
 SILENCE: Final = 60.0
 """Seconds without a sign of life, after which a server is given up; it gives one every 15."""
 
@@ -31,10 +30,8 @@ async def carry(url: str, token: str) -> None:
     timeout = httpx2.Timeout(SILENCE, connect=10)
     async with httpx2.AsyncClient(headers=headers, timeout=timeout) as client:
         bridge = Bridge(client, f"{url.rstrip('/')}/mcp", _print)
-        reader = await _stdin()
-        while line := await reader.readline():
-            if line.strip():
-                bridge.take(line)
+        async for line in lines_of_stdin():
+            bridge.take(line)
         bridge.close()
 
 
@@ -134,12 +131,3 @@ def _problem(body: bytes, status: int) -> str:
 def _print(line: bytes) -> None:
     sys.stdout.buffer.write(line + b"\n")
     sys.stdout.buffer.flush()
-
-
-async def _stdin() -> asyncio.StreamReader:
-    loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader(limit=LONGEST)
-    # A copy: the transport closes what it was given.
-    pipe = os.fdopen(os.dup(sys.stdin.fileno()), "rb", 0)
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
-    return reader

@@ -154,3 +154,8 @@ def test_warnings_come_in_the_order_of_the_text():
         (2, 9),
         (3, 3),
     ]
+
+
+def test_same_leniency_is_told_once_a_line():
+    found = parse("digraph G { {{{a}}}\n {b} }")
+    assert [one.place.line for one in found.diagnostics] == [1, 2]

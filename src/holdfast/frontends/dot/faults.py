@@ -20,13 +20,15 @@ class TooManyError(Exception):
 
 
 class Faults:
-    """One error a line, since the rest of a broken line says nothing new, and at most twenty in all."""
+    """One error a line, since the rest of a broken line says nothing new, and at most twenty in all. The same
+    leniency is told once a line."""
 
     def __init__(self, source: str, path: str, *, strict: bool) -> None:
         self.lines = _lines_of(source)
         self._path = path
         self._strict = strict
         self._broken: set[int] = set()
+        self._told: set[tuple[str, int]] = set()
         self.found: list[Diagnostic] = []
 
     def place(self, offset: int) -> Place:
@@ -47,11 +49,11 @@ class Faults:
     def lenient(self, message: str, at: int | Place, *, fix: str) -> None:
         """What the grammar does not allow and cannot be misunderstood."""
         place = self.place(at) if isinstance(at, int) else at
-        if not self._strict:
-            self._add(LENIENT, Severity.warning, message, place, fix)
+        if (message, place.line) in self._told:
             return
-        self._add(LENIENT, Severity.error, message, place, fix)
-        if len(self.found) >= MOST_ERRORS:
+        self._told.add((message, place.line))
+        self._add(LENIENT, Severity.error if self._strict else Severity.warning, message, place, fix)
+        if self._strict and len(self.found) >= MOST_ERRORS:
             raise TooManyError
 
     def raise_if_any(self) -> None:

@@ -114,7 +114,7 @@ class _Reader(Header):
             return self._close()
         elif kind == "{":
             self.faults.lenient(
-                "a group without the word", self.starts[self.at], fix="write subgraph { ... }"
+                "a group without the word subgraph", self.starts[self.at], fix="write subgraph { ... }"
             )
             self._open(None)
         elif kind in NAMES:

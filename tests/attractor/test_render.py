@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from holdfast.frontends.dot.document import Pipeline
+from holdfast.frontends.dot.lower import lower
 from holdfast.frontends.dot.parse import parse
 from holdfast.frontends.dot.render import render
 from tests.attractor.reading import meaning, read
@@ -34,6 +35,28 @@ def test_rendered_pipeline_reads_as_the_same(source: str):
     again = parse(text).pipeline
     assert meaning(again) == meaning(pipeline)
     assert render(again) == text
+
+
+BRANCHING = """digraph Branching {
+    node [timeout=900s] start [shape=Mdiamond] exit [shape=Msquare]
+    fan [shape=component, max_parallel=2] join [shape=tripleoctagon]
+    subgraph { label="Loop A" a -> a2 }
+    gate [shape=hexagon, human.default_choice=again] check [shape=diamond]
+    start -> fan -> a; fan -> b -> join; a2 -> join -> check
+    check -> gate [condition="outcome=success"] check -> fan [condition="outcome!=success", loop_restart=true]
+    gate -> exit [label="[Y] Yes"] gate -> again [label="[A] Again"] again -> gate
+}"""
+
+
+@pytest.mark.covers("ATTRACTOR-PROOF-14")
+@pytest.mark.parametrize("source", [LINE, BRANCHING])
+def test_lowered_pipeline_carries_a_text_that_lowers_to_the_same_graph(source: str):
+    pipeline = parse(source).pipeline
+    graph = lower(pipeline)
+    assert isinstance(graph.document, dict)
+    again = parse(graph.document["source"]).pipeline
+    assert meaning(again) == meaning(pipeline)
+    assert lower(again) == graph
 
 
 @pytest.mark.covers("ATTRACTOR-PROOF-14")

@@ -7,7 +7,8 @@
   hold and checkpoint. A command must exit with 0 or, where a run waits, with 3; `  # exits 1` at its end says
   otherwise.
 - A comment `<!-- run` ... `-->` holds Python that readers need not see.
-- `json`, `toml` and `xml` blocks must parse. `text` blocks are not looked at.
+- `json`, `toml` and `xml` blocks must parse. `text` blocks are not looked at. Those of `javascript` run in
+  Node, against a server: tests/server/test_js_client.py.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ BLOCK = re.compile(
     r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<text>.*?)^(?P=indent)```[ ]*$|^<!-- run\n(?P<hidden>.*?)^-->",
     re.MULTILINE | re.DOTALL,
 )
-UNSEEN = ("text", "mermaid", "svg", "html", "markdown", "")
+UNSEEN = ("text", "mermaid", "svg", "html", "markdown", "javascript", "typescript", "")
 WAITS = 3
 
 

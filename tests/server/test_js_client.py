@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from tests.services.typescript import checked
 from tools import js_client
 
 JS = Path(__file__).parent / "js"
+ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
 
 
@@ -210,6 +212,31 @@ async def test_page_of_the_proposal_works_in_node(server: Server) -> None:
     assert last["state"] == 2
     kept = await server.json("GET", f"/v1/runs/{run}/checkpoints/{last['kept']}")
     assert kept["run_id"] == run
+
+
+@pytest.mark.covers("SERVER-SDK-03")
+async def test_what_the_page_about_it_shows_works(shop: Server, tmp_path: Path) -> None:
+    page = (ROOT / "docs/how-to/javascript-client.md").read_text()
+    code = "".join(re.findall(r"^```javascript\n(.*?)^```", page, re.MULTILINE | re.DOTALL))
+    for shown, real in (
+        ('"holdfast-client"', json.dumps((FOLDER / "holdfast.js").as_uri())),
+        ('"http://127.0.0.1:8420"', json.dumps(shop.serving.address)),
+        ("process.env.HOLDFAST_TOKEN", json.dumps(shop.token)),
+    ):
+        assert shown in code
+        code = code.replace(shown, real)
+    # What it tells is read as JSON, each thing that is shown on a line of its own.
+    (tmp_path / "page.mjs").write_text(
+        f"console.log = (...told) => process.stdout.write(JSON.stringify(told) + '\\n');\n{code}"
+    )
+    async with script(tmp_path / "page.mjs") as told:
+        said = await told.rest()
+    assert said[0][0] == "pending_input"
+    assert said[1] == ["Refund 40?", ["approve", "reject"]]
+    assert ["paid 40 for A-17"] in said
+    assert said[-1][0::2] == [200, 304]
+    runs = await shop.json("GET", "/v1/runs")
+    assert [each["status"] for each in runs["items"]] == ["completed"] * 2
 
 
 @pytest.mark.covers("SERVER-SDK-03")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import anyio
 import pytest
 
-from holdfast import Worker
+from holdfast import Flow, Worker
 from holdfast.client import (
     AnswerUnreadableError,
     AsyncClient,
@@ -342,6 +344,49 @@ async def test_stream_that_cannot_come_back_says_so(far: AsyncClient, road: Loss
     async with AsyncClient(road.address, shop.token, retries=QUICK, patience=0.05) as hasty:
         with pytest.raises(UnreachableError):
             await anext(hasty.holds.stream())
+
+
+async def test_server_that_says_nothing_is_given_up(shop: Server) -> None:
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(silent, "127.0.0.1", 0) as listens:
+        address = f"http://127.0.0.1:{listens.sockets[0].getsockname()[1]}"
+        async with AsyncClient(address, shop.token, timeout=0.2, retries=Retries(attempts=1)) as client:
+            with pytest.raises(UnreachableError, match="Timeout") as found:
+                await client.flows.list()
+    assert shop.token not in str(found.value)
+
+
+# ---------------------------------------------------------------------- files
+async def test_files_go_both_ways(client: AsyncClient, shop: Server) -> None:
+    flow = Flow("papers", effect="pure")
+    paper = {"type": "input", "field": "paper", "kind": "file"}
+    flow.hold("ask", prompt="?", sections=[paper, {"type": "decision", "options": ["ok"]}])
+    asked = await flow.run({}, on=shop.house)
+    (hold,) = await client.run(asked.run_id).holds().all()
+    (kept,) = await client.holds.attach_file(hold.id, {"paper": ("note.txt", b"hello", "text/plain")})
+    assert kept.file["name"] == "note.txt"
+    assert await client.holds.read_file(hold.id, kept.file["sha256"]) == b"hello"
+    run = await client.start("refund", ORDER, wait=20)
+    assert (await client.runs.drawing(run.id)).startswith("<svg")
+    await run.answer("approve")
+    await run.end(timeout=20)
+    taken = await client.runs.take_in(await client.runs.export(run.id), as_new_run=True)
+    assert (taken.flow, taken.id == run.id) == ("refund", False)
+
+
+async def test_moments_are_sent_with_their_zone(client: AsyncClient) -> None:
+    run = await client.start("refund", ORDER, wait=20)
+    assert run.detail is not None
+    hold = run.detail.metadata.checkpoint_id or ""
+    later = datetime.now(UTC) + timedelta(hours=1)
+    assert (await client.holds.extend(hold, later)).expires_at is not None
+    with pytest.raises(InputError, match="timezone"):
+        await client.holds.extend(hold, datetime(2027, 1, 1))  # noqa: DTZ001
+    with pytest.raises(InputError, match="has no zone"):
+        await client.holds.list(created_from=datetime(2027, 1, 1)).all()  # noqa: DTZ001
 
 
 # ---------------------------------------------------------------------- settings

@@ -6,6 +6,8 @@ import asyncio
 import copy
 import inspect
 import re
+import subprocess
+import sys
 import types
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -20,6 +22,7 @@ from holdfast.client.aio.pages import AsyncPages
 from holdfast.client.aio.streaming import AsyncEventStream
 from holdfast.client.requests import Request
 from holdfast.client.sync.group import Group
+from holdfast.errors import SettingsError
 from tools import client as tool
 
 SAME = {
@@ -202,6 +205,27 @@ def test_difference_is_found_on_either_side(document: dict[str, Any], requests: 
         "runs.fork and POST /v1/runs/{run}/fork do not agree about Idempotency-Key",
         "runs.fork and POST /v1/runs/{run}/fork do not agree about If-Match",
     ]
+
+
+def test_client_stands_without_the_engine_and_the_library_of_http() -> None:
+    text = (
+        "import sys; from holdfast.client import AsyncClient as A, Client as C; A(); C(); print(*sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, check=True, timeout=50
+    )
+    loaded = set(done.stdout.split())
+    assert {name.split(".")[1] for name in loaded if name.startswith("holdfast.")} == {
+        "_version", "client", "errors", "types"
+    }  # fmt: skip
+    assert not loaded & {"httpx2", "starlette", "apsw", "uvicorn"}
+
+
+def test_client_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "httpx2", None)
+    with pytest.raises(SettingsError, match="httpx2") as found, Client("http://127.0.0.1:1") as client:
+        client.flows.list()
+    assert "pip install '.[client]'" in (found.value.hint or "")
 
 
 @pytest.mark.covers("SERVER-SDK-02", "SERVER-SDK-04")

@@ -19,6 +19,7 @@ from holdfast.api.auth.tokens import Tokens
 from holdfast.client import Client, Retries, RuntimeClient
 from tests.server.test_serve import PATIENCE, Serve, served
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 EXAMPLE = """\
 from dynamiq_runtime import RuntimeClient
 
@@ -82,7 +83,7 @@ def agents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
     place = folder / "roots" / "workflows" / "agent.py"
     place.parent.mkdir(parents=True)
     place.write_text(AGENT)
-    with served(folder, "--root", str(folder / "roots")) as server:
+    with served(folder, str(EXAMPLES / "refund.py"), "--root", str(folder / "roots")) as server:
         yield server.ready()
 
 
@@ -139,6 +140,17 @@ def test_example_of_the_proposal_runs_as_it_stands(agents: Serve, tmp_path: Path
     with Client(agents.told["address"], agents.told["token"]) as client:
         ended = client.run(second.split()[0]).end(timeout=PATIENCE)
     assert (ended.status, ended.state["acted"]) == ("completed", "approve")
+
+
+def test_example_starts_follows_and_answers_a_run_over_http(agents: Serve) -> None:
+    env = {**os.environ, "HOLDFAST_URL": agents.told["address"], "HOLDFAST_TOKEN": agents.told["token"]}
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / "over_http.py"], env=env, capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert "Refund 900 to c-1 for order C3" in done.stdout
+    assert lines[-1].startswith("completed paid 900")
 
 
 @pytest.mark.covers("R-57")

@@ -46,6 +46,7 @@ BROKEN = [
     ("values_fit", f"{ENDS} start -> exit [weight=heavy]", "weight"),
     ("values_fit", f"{ENDS} start -> exit; graph [default_max_retries=many]", "default_max_retries"),
     ("values_fit", f"{ENDS} start -> a -> exit; a [label=A, reasoning_effort=extreme]", "reasoning_effort"),
+    ("values_fit", f"{ENDS} start -> a -> exit; a [label=A, in_doubt=perhaps]", "in_doubt"),
     ("tool_command", f"{ENDS} start -> a -> exit; a [shape=parallelogram]", "a [shape"),
     ("goal_missing", f'{ENDS} start -> a -> exit; a [prompt="do $goal"]', "prompt"),
     ("provider_known", f"{ENDS} start -> a -> exit; a [label=A, llm_provider=nobody]", "llm_provider"),
@@ -158,6 +159,35 @@ def test_the_stop_condition_of_a_manager_is_checked_too() -> None:
 def test_attributes_that_only_drawings_read_are_not_told_of() -> None:
     body = f"{ENDS} rankdir=LR; start -> exit [color=red, style=dashed]; exit [fillcolor=blue, my_own=1]"
     assert told(body) == []
+
+
+def test_values_of_any_length_are_told_of_in_short() -> None:
+    long = "x" * 1_000_000
+    escaped = r"\\\\" * 4_000
+    found = told(
+        f'''graph [model_stylesheet="{long} {long}"]; {ENDS} start -> a [condition="{long}=="]; a -> exit
+        a [label=A, fidelity="{long}", type="{long}", retry_target="{long}", goal_gate="{long}"]
+        start -> exit [condition="k=\\"{escaped}"]'''
+    )
+    assert {"stylesheet_syntax", "fidelity_valid", "type_known", "values_fit"} <= {
+        each.rule for each in found
+    }
+    assert all(len(str(each)) < 2_000 for each in found)
+
+
+def test_quotes_that_are_never_closed_cost_no_more_than_their_length() -> None:
+    open_quotes = r"\\\\\"" * 1_000
+    condition = f'k=\\"{open_quotes}'
+    links = "".join(f'a -> exit [label="{i}", condition="{condition}{i}"];' for i in range(100))
+    sheet = "box { llm_model: " + open_quotes * 20
+    found = told(f'graph [model_stylesheet="{sheet}"]; {ENDS} start -> a; a [label=A]; {links}')
+    assert [each.rule for each in found].count("condition_syntax") == 100
+    assert "stylesheet_syntax" in {each.rule for each in found}
+
+
+def test_thousands_of_names_of_somebody_elses_are_not_compared_with_ours() -> None:
+    names = ", ".join(f"custom_attribute_{i}=1" for i in range(10_000))
+    assert told(f"{ENDS} start -> a -> exit; a [label=A, {'x' * 100_000}=1, {names}]") == []
 
 
 def test_fan_outs_inside_one_another_are_not_looked_at_for_ever() -> None:

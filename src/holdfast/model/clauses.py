@@ -30,7 +30,8 @@ from holdfast.model.clause import outcome_word as outcome_word
 from holdfast.model.expr import MAX_LENGTH, ExprSyntaxError, Resolve
 
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
-_JOINT: Final = re.compile(rf'{_QUOTED}|&&|\|\||"', re.DOTALL)
+# A quote that is not closed takes the rest: looking for its end again from each later one is quadratic.
+_JOINT: Final = re.compile(rf'{_QUOTED}|&&|\|\||".*', re.DOTALL)
 _OPERATOR: Final = re.compile(r"!==|!=|===|==|=~|>=|<=|=>|=|>|<|~|(?<=\s)(?:[A-Za-z]+)(?=\s|$)")
 _KEY: Final = re.compile(r"[A-Za-z_][\w-]*(?:\.[\w-]+)*", re.ASCII)
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)

@@ -17,16 +17,18 @@ from holdfast.frontends.dot.attributes import (
     KNOWN,
     NODE,
     PROVIDERS,
+    WORDS,
 )
 from holdfast.frontends.dot.checking import Check, View, named
 from holdfast.frontends.dot.diagnostics import Diagnostic, Severity
 from holdfast.frontends.dot.document import Link, Stage
-from holdfast.frontends.dot.stylesheet import EFFORTS
 from holdfast.frontends.dot.values import Value, as_flag, as_integer, as_microseconds, as_text
 from holdfast.model.clause import Clause
 from holdfast.model.clauses import Reading
 
 WARNING, INFO = Severity.warning, Severity.info
+_LONG_NAME, _MANY_NAMES = 40, 300
+"""Names are compared with all others: what looks like no slip of the pen is not."""
 _ACCELERATOR: Final = re.compile(r"\s*(?:\[(\w+)\]|(\w)\)|(\w) -)")
 
 
@@ -153,14 +155,17 @@ def _is_duration(value: Value) -> bool:
     return found is not None and found >= 0
 
 
+def _one_of(words: tuple[str, ...]) -> Callable[[Value], bool]:
+    return lambda value: as_text(value) in words
+
+
 _FITS: Final[dict[str, tuple[Callable[[Value], bool], str, str]]] = {
     **dict.fromkeys(
         FLAGS, (lambda value: as_flag(value) is not None, "true or false", "write true or false")
     ),
     **dict.fromkeys(INTEGERS, (lambda value: as_integer(value) is not None, "a whole number", "")),
     **dict.fromkeys(DURATIONS, (_is_duration, "a duration", "write a number with ms, s, m, h or d")),
-    "reasoning_effort": (lambda value: as_text(value) in EFFORTS, "low, medium or high", ""),
-    "conditions": (lambda value: value == "extended", "extended or left out", ""),
+    **{key: (_one_of(words), f"one of {', '.join(words)}", "") for key, words in WORDS.items()},
 }
 
 
@@ -207,7 +212,8 @@ def attribute_known(view: View) -> Iterator[Diagnostic]:
     cache: dict[tuple[str, str], str] = {}
 
     def near(key: str, kind: str, known: frozenset[str]) -> str:
-        if key not in KNOWN and (key, kind) not in cache:
+        odd = key not in KNOWN and len(key) < _LONG_NAME and len(cache) < _MANY_NAMES
+        if odd and (key, kind) not in cache:
             cache[key, kind] = next(iter(get_close_matches(key, known, 1, 0.85)), "")
         return cache.get((key, kind), "")
 

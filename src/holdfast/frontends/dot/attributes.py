@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from typing import Final
 
-FLAGS: Final = frozenset({"goal_gate", "auto_status", "allow_partial", "loop_restart", "idempotent"})
+FLAGS: Final = frozenset(
+    {"goal_gate", "auto_status", "allow_partial", "loop_restart", "idempotent", "fail_closed",
+     "stack.child_autostart"}
+)  # fmt: skip
 INTEGERS: Final = frozenset(
     {"max_retries", "default_max_retries", "default_max_retry", "weight", "max_visits", "max_parallel",
-     "max_restarts", "max_goal_jumps", "manager.max_cycles"}
+     "max_restarts", "max_goal_jumps", "max_same_failures", "manager.max_cycles", "join_k"}
 )  # fmt: skip
 DURATIONS: Final = frozenset({"timeout", "manager.poll_interval", "manager.steer_cooldown", "budget_time"})
+WORDS: Final = {
+    "reasoning_effort": ("low", "medium", "high"),
+    "conditions": ("extended",),
+    "in_doubt": ("ask", "retry", "fail"),
+    "effect": ("pure", "read", "write", "external", "human"),
+    "retry_policy": ("none", "standard", "aggressive", "linear", "patient"),
+}
 PROVIDERS: Final = frozenset({"anthropic", "openai", "gemini", "openai_compatible", "simulation"})
 
 _MODEL: Final = frozenset({"llm_model", "llm_provider", "reasoning_effort"})
@@ -24,7 +34,8 @@ GRAPH: Final = (
     | frozenset(
         {"goal", "label", "model_stylesheet", "default_max_retries", "default_max_retry", "default_fidelity",
          "stack.child_dotfile", "stack.child_workdir", "stack.child_autostart", "conditions", "max_visits",
-         "max_restarts", "max_goal_jumps"}
+         "max_restarts", "max_goal_jumps", "max_same_failures", "retry_policy", "in_doubt", "fail_closed",
+         "auto_status"}
     )
 )  # fmt: skip
 NODE: Final = (
@@ -36,7 +47,9 @@ NODE: Final = (
          "timeout", "auto_status", "allow_partial", "tool_command", "max_visits", "max_parallel",
          "join_policy", "error_policy", "join_k", "join_quorum", "human.default_choice",
          "manager.poll_interval", "manager.max_cycles", "manager.stop_condition", "manager.actions",
-         "stack.child_dotfile", "stack.child_autostart", "idempotent", "in_doubt", "subgraph_file", "cwd"}
+         "stack.child_dotfile", "stack.child_autostart", "stack.child_workdir", "idempotent",
+         "in_doubt", "effect", "retry_policy", "fail_closed", "max_same_failures", "subgraph_file", "cwd",
+         "workdir", "tool.shell", "manager.steer_text", "manager.steer_cooldown"}
     )
 )  # fmt: skip
 EDGE: Final = frozenset({"label", "condition", "weight", "fidelity", "thread_id", "loop_restart"})

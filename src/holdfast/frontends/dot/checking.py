@@ -12,6 +12,8 @@ from holdfast.frontends.dot.kinds import BUILT_IN, EXITS, STARTS, kind_of
 from holdfast.model.clauses import Reading, read_clauses
 
 BEGINNING = Place(1, 1)
+LONGEST = 600
+"""Characters of a message: values in it may be as long as somebody likes."""
 
 
 class View:
@@ -81,7 +83,7 @@ class View:
         return Diagnostic(
             rule=rule,
             severity=severity,
-            message=message,
+            message=message if len(message) <= LONGEST else f"{message[:LONGEST]}…",
             node_id=what.id if isinstance(what, Stage) else "",
             edge=(what.source, what.target) if isinstance(what, Link) else None,
             fix=fix,

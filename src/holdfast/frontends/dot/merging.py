@@ -14,9 +14,13 @@ from holdfast.frontends.dot.values import Value
 
 SEPARATOR: Final = "__"
 _TARGETS: Final = ("retry_target", "fallback_retry_target", "human.default_choice")
-_INHERITED: Final = {
-    "default_max_retries": "max_retries",
+_RETRIES: Final = {
+    "retry_policy": "retry_policy",
     "default_max_retry": "max_retries",
+    "default_max_retries": "max_retries",
+}
+_INHERITED: Final = {
+    **{key: key for key in ("llm_model", "llm_provider", "reasoning_effort", "max_visits", "fail_closed")},
     "default_fidelity": "fidelity",
 }
 _GATE_TARGETS: Final = ("retry_target", "fallback_retry_target")
@@ -107,20 +111,23 @@ def _passage(stage: Stage, *, label: str) -> Stage:
 
 def _settled(other: Pipeline) -> Pipeline:
     """What its graph said for all its stages, said by each: the outer graph says something else."""
-    given = {key: other.attrs[source] for source, key in _INHERITED.items() if source in other.attrs}
-    gates = {key: other.attrs[key] for key in _GATE_TARGETS if key in other.attrs}
-    model = {
-        key: other.attrs[key]
-        for key in ("llm_model", "llm_provider", "reasoning_effort")
-        if key in other.attrs
-    }
-    stages = {
-        name: replace(
-            stage, attrs={**given, **model, **(gates if stage.flag("goal_gate") else {}), **stage.attrs}
-        )
-        for name, stage in other.stages.items()
-    }
-    return replace(other, stages=stages)
+    given = _given(other, _INHERITED)
+    retries = _given(other, _RETRIES)
+    gates = _given(other, {key: key for key in _GATE_TARGETS})
+
+    def settled(stage: Stage) -> Stage:
+        found = dict(given)
+        if not {"max_retries", "retry_policy"} & stage.attrs.keys():
+            found |= retries
+        if stage.flag("goal_gate"):
+            found |= gates
+        return replace(stage, attrs={**found, **stage.attrs})
+
+    return replace(other, stages={name: settled(stage) for name, stage in other.stages.items()})
+
+
+def _given(other: Pipeline, keys: Mapping[str, str]) -> dict[str, Value]:
+    return {key: other.attrs[source] for source, key in keys.items() if source in other.attrs}
 
 
 def renamed(pipeline: Pipeline, names: Mapping[str, str]) -> Pipeline:

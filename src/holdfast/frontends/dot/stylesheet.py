@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -21,7 +20,7 @@ from holdfast.frontends.dot.values import Value
 
 ATTRIBUTE: Final = "model_stylesheet"
 PROPERTIES: Final = ("llm_model", "llm_provider", "reasoning_effort")
-EFFORTS: Final = ("low", "medium", "high")
+LONGEST: Final = 1_000_000
 ALIASES: Final = {"model": "llm_model", "provider": "llm_provider"}
 """What some files write for two of them."""
 
@@ -30,7 +29,7 @@ _TOKEN: Final = re.compile(
       | (?P<text>"(?:[^"\\]|\\.)*" | '(?:[^'\\]|\\.)*')
       | (?P<mark>[{};:])
       | (?P<word>[^\s{};:"']+)
-      | (?P<wrong>.)""",
+      | (?P<wrong>["'].*|.)""",
     re.VERBOSE | re.DOTALL,
 )
 _SELECTOR: Final = re.compile(r"\*|[#.]?[A-Za-z0-9_-]+")
@@ -105,9 +104,10 @@ class _Index:
         return {key: value for key, (_, value) in won.items()}
 
 
-@lru_cache(maxsize=256)
 def parse_stylesheet(text: str) -> Sheet:
     """What can be read, and every fault with its offset in the text."""
+    if len(text) > LONGEST:
+        return Sheet((), (Fault(f"the stylesheet has {len(text):,} characters; at most {LONGEST:,}", 0),))
     return _Parser(text).sheet()
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -132,6 +134,21 @@ async def test_message_that_is_cancelled_is_let_go(hall: Server) -> None:
         wire.bridge.take(msgspec.json.encode({"jsonrpc": "2.0", **cancelled}))
         assert (await wire.answer(PING))["id"] == 7
         assert wire.lines.empty()
+
+
+def test_command_ends_on_a_signal_while_it_waits_for_the_agent(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "holdfast", "mcp", "--store", f"sqlite:{tmp_path / 'm.db'}"]
+    with subprocess.Popen(command, env=PLAIN, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(msgspec.json.encode(PING) + b"\n")
+        process.stdin.flush()
+        assert msgspec.json.decode(process.stdout.readline())["id"] == 7
+        process.send_signal(signal.SIGINT)
+        try:
+            assert process.wait(30) == Exit.interrupted
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Final
 
 import mcp_types as types
@@ -53,6 +54,7 @@ def make_server(who: Who) -> Server[Any]:
         version=__version__,
         title="Holdfast",
         instructions=INSTRUCTIONS,
+        get_tool_input_schema=_schema,
         on_list_tools=lambda ctx, params: _list_tools(who(ctx)),
         on_call_tool=lambda ctx, params: _call_tool(who(ctx), ctx, params),
         on_list_resources=lambda ctx, params: _list_resources(who(ctx), params),
@@ -74,6 +76,7 @@ async def _list_tools(agent: Agent) -> types.ListToolsResult:
     )
 
 
+@cache
 def _described(tool: Tool) -> types.Tool:
     return types.Tool(
         name=tool.name,
@@ -112,6 +115,12 @@ async def _call_tool(agent: Agent, ctx: Context, params: types.CallToolRequestPa
         content=[types.TextContent(type="text", text=body.decode())],
         structured_content=msgspec.json.decode(body),
     )
+
+
+def _schema(name: str) -> dict[str, Any] | None:
+    """Asked before each call; without it the library lists all tools to find out."""
+    tool = TOOLS.get(name)
+    return None if tool is None else _described(tool).input_schema
 
 
 def _failed(why: str) -> types.CallToolResult:

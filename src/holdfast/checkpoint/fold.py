@@ -178,7 +178,9 @@ def _attempt(graph: Graph, history: History, record: Record, body: AttemptBody) 
         history.retries[label] = history.retries.get(label, 0) + 1
     if body.reason == "continued":
         history.asked.pop(body.token, None)
-    if body.reason not in ("before", "join_timer", "children"):
+    if body.reason == "nap":
+        _started(history, label)
+    elif body.reason not in ("before", "join_timer", "children"):
         _left_behind(history, label)
     _moves(graph, history, body.moves, record)
 

@@ -13,7 +13,7 @@ from holdfast.model.attempts import forgive
 from holdfast.model.bodies import HALTED, RETRY_ASKED, AttemptBody, ErrorInfo, StepBody
 from holdfast.model.children import PARENTS, collects, result_of, wipe_scope
 from holdfast.model.graph import Graph, Node
-from holdfast.model.position import Exec, Scope
+from holdfast.model.position import Exec, Scope, naps_of
 from holdfast.types.record import Kind, NewTimer, Record, Side
 from holdfast.types.value import FrozenDict
 
@@ -117,8 +117,7 @@ def _abort(decision: Decision, scope: Scope, execution: Exec, node: Node, ended:
     assert ended.error is not None
     side = Side(inbox_done=[ended.inbox] if ended.inbox else [])
     asking.close_holds(decision.pos, execution, side, "the node failed")
-    if execution.token:
-        side.close_timers.append(execution.token)
+    side.close_timers += [t for t in (execution.token, *naps_of(decision.pos, execution)) if t]
     body = StepBody(
         ended.ops, [], ended.duration, None, False, ended.usage, ended.error, ended.notes, halts=True
     )
@@ -213,8 +212,9 @@ def wipe(
     dropped = [e for e in decision.pos.execs.values() if e.scope.startswith(scope.path)]
     decision.cancels += dropped
     for execution in dropped:
-        if execution.token:
-            side_of(record).close_timers.append(execution.token)
+        tokens = [token for token in (execution.token, *naps_of(decision.pos, execution)) if token]
+        if tokens:
+            side_of(record).close_timers += tokens
         if decision.pos.holds:
             asking.close_holds(decision.pos, execution, side_of(record), "the branch was dropped")
     decision.starts = [s for s in decision.starts if not s.scope.startswith(scope.path)]

@@ -10,7 +10,7 @@ from holdfast.model.apply import apply_record
 from holdfast.model.bodies import AttemptBody
 from holdfast.model.children import PARENTS
 from holdfast.model.graph import Node, NodeKind
-from holdfast.model.position import SETTLED, Exec
+from holdfast.model.position import SETTLED, Exec, waits_inside
 from holdfast.types.record import Kind, Side
 from holdfast.types.status import REPEATABLE
 
@@ -86,9 +86,7 @@ def _recover(decision: Decision, execution: Exec, node: Node, message: Recovered
             answering.proven(decision, execution, told, 0)
     if execution.intent >= 0 and node.effect not in REPEATABLE and not node.idempotency_key:
         doubting.in_doubt(decision, execution, node, None)
-    elif doubting.next_doubt(decision, execution, node) or any(
-        not sub.done and sub.hold in pos.holds for sub in execution.subs.values()
-    ):
+    elif doubting.next_doubt(decision, execution, node) or waits_inside(pos, execution):
         return
     elif execution.emitted or execution.subs or execution.intent >= 0:
         failing.restart(decision, execution, "restarted")

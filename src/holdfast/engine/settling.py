@@ -15,7 +15,7 @@ from holdfast.model.apply import apply_record, settle_exec
 from holdfast.model.bodies import AttemptBody, StepBody, SubstepBody
 from holdfast.model.children import PARENTS, result_of
 from holdfast.model.graph import Graph, Node, NodeKind
-from holdfast.model.position import SETTLED, Exec, Position, Scope
+from holdfast.model.position import SETTLED, Exec, Position, Scope, naps_of
 from holdfast.types.record import Kind
 from holdfast.types.value import FrozenDict, FrozenList
 
@@ -71,7 +71,7 @@ def settle(decision: Decision, execution: Exec, message: Finished, *, failed: bo
         side_of(record).inbox_done.append(message.inbox)
     if message.memories:
         side_of(record).memories = message.memories
-    if execution.token or pos.holds:
+    if execution.token or pos.holds or pos.timers:
         _close_rows(pos, execution, record)
     pos.head, pos.at = record.seq, record.at
     settle_exec(decision.graph, pos, execution, record, body)
@@ -160,8 +160,9 @@ def _go(
 
 def _close_rows(pos: Position, execution: Exec, record: Any) -> None:
     """Timers and holds that this execution waited for are closed in the same transaction."""
-    if execution.token:
-        side_of(record).close_timers.append(execution.token)
+    tokens = [token for token in (execution.token, *naps_of(pos, execution)) if token]
+    if tokens:
+        side_of(record).close_timers += tokens
     if pos.holds:
         asking.close_holds(pos, execution, side_of(record), "superseded")
 

@@ -7,12 +7,12 @@ from holdfast.engine.dataflow import Flow, Problem
 from holdfast.engine.decision import Decision, consume, node_of
 from holdfast.engine.messages import Finished, TimerFired
 from holdfast.model.apply import apply_record
-from holdfast.model.bodies import AttemptBody
+from holdfast.model.bodies import AttemptBody, SubstepBody
 from holdfast.model.expr import MISSING as EXPR_MISSING
 from holdfast.model.expr import compile_expr
 from holdfast.model.graph import Node
 from holdfast.model.moves import join_token
-from holdfast.model.position import Exec
+from holdfast.model.position import NAP, Exec
 from holdfast.model.resolving import resolver
 from holdfast.types.clock import to_micros
 from holdfast.types.record import Kind, NewTimer, Side
@@ -44,6 +44,40 @@ def _wake_at(decision: Decision, execution: Exec, node: Node) -> int:
     return to_micros(value)  # type: ignore[arg-type]
 
 
+def nap(decision: Decision, execution: Exec, node: Node, key: str, wake: int) -> None:
+    """`ctx.sleep` inside a handler: the moment is fixed once, however often the node is entered."""
+    token = f"nap:{execution.scope}{node.id}.{execution.visit}.{execution.attempt}:{key}"
+    body = AttemptBody("nap", None, wake, token, nodes=[key])
+    side = Side(timers=[NewTimer(token, wake)])
+    record = decision.draft(
+        Kind.attempt, body, node=node.id, execution=execution, effect=node.effect, side=side
+    )
+    apply_record(decision.graph, decision.pos, record, body)
+
+
+def _nap_ended(decision: Decision, execution: Exec, message: TimerFired) -> None:
+    node = node_of(decision.graph, decision.pos, execution)
+    key = next((k for k, sub in execution.subs.items() if not sub.done and sub.hold == message.token), None)
+    if key is None:
+        decision.pos.timers.pop(message.token, None)
+        consume(decision, message.inbox)
+        return
+    body = SubstepBody(key, NAP)
+    side = Side(inbox_done=[message.inbox]) if message.inbox else Side(close_timers=[message.token])
+    record = decision.draft(
+        Kind.substep,
+        body,
+        node=node.id,
+        execution=execution,
+        effect=node.effect,
+        outcome="success",
+        side=side,
+    )
+    apply_record(decision.graph, decision.pos, record, body)
+    if execution.phase == "work":
+        decision.starts.append(execution)
+
+
 def arm_join(decision: Decision, waiting: Exec) -> None:
     """A join with a time limit: the clock starts when the first branch arrives."""
     pos = decision.pos
@@ -69,6 +103,8 @@ def timer_fired(decision: Decision, message: TimerFired) -> None:
     elif execution is None:
         pos.timers.pop(message.token, None)
         consume(decision, message.inbox)
+    elif kind == "nap":
+        _nap_ended(decision, execution, message)
     elif execution.phase != "delay" or execution.token != message.token:
         consume(decision, message.inbox)
     elif kind == "sleep":

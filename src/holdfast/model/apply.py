@@ -78,6 +78,9 @@ def _intent(graph: Graph, pos: Position, record: Record, body: IntentBody) -> No
 
 def _substep(graph: Graph, pos: Position, record: Record, body: SubstepBody) -> None:
     execution = find_exec(graph, pos, record)
+    before = execution.subs.get(body.ordinal)
+    if before is not None and not before.done:
+        pos.timers.pop(before.hold, None)
     execution.subs[body.ordinal] = Sub(body.name, body.value, body.error, body.hold)
     execution.step_intents.pop(body.ordinal, None)
     execution.step_names.pop(body.ordinal, None)
@@ -150,7 +153,7 @@ def settle_exec(graph: Graph, pos: Position, execution: Exec, record: Record, bo
     scope.tree.settle(execution.frame, delta)
     del pos.execs[(record.scope, execution.node)]
     scope.active -= 1
-    if pos.holds or execution.token:
+    if pos.holds or execution.token or pos.timers:
         close_waits(pos, execution)
     _count(pos, body)
 

@@ -8,7 +8,7 @@ from holdfast.model.bodies import AttemptBody, ErrorInfo
 from holdfast.model.children import PARENTS, collects, result_of
 from holdfast.model.graph import Graph
 from holdfast.model.moves import apply_moves
-from holdfast.model.position import Exec, Position, close_waits, find_exec
+from holdfast.model.position import NAP, Exec, Position, Sub, close_waits, find_exec
 from holdfast.types.record import Record
 
 # These tell a reader something; beyond their moves they change nothing.
@@ -45,6 +45,10 @@ def apply_attempt(graph: Graph, pos: Position, record: Record, body: AttemptBody
         node = pos.scope_graph(graph, pos.scopes[record.scope]).node_index(record.node)
         pos.timers[body.token] = (record.scope, node)
         pos.join_wakes[body.token] = body.wake_at or 0
+    elif body.reason == "nap":
+        execution, key = find_exec(graph, pos, record), body.nodes[0]
+        execution.subs[key] = Sub(NAP, body.wake_at, None, body.token, done=False)
+        pos.timers[body.token] = (record.scope, execution.node)
     elif body.reason == "failing":
         pos.failing, pos.failed_node = body.error, record.node
     else:

@@ -63,7 +63,7 @@ class AttemptBody(Body):
     wake_at: int | None = None
     token: str = ""
     moves: list[Move] = []
-    nodes: list[str] = []  # of changed code: those whose code it is
+    nodes: list[str] = []  # of changed code: those whose code it is; of a nap: its number in the node
 
 
 class SubstepBody(Body):

@@ -9,7 +9,7 @@ from holdfast.model.branches import branch_result
 from holdfast.model.expr import MISSING as EXPR_MISSING
 from holdfast.model.expr import compile_expr
 from holdfast.model.graph import Graph, Node, NodeKind
-from holdfast.model.position import Exec, Position, Scope, new_scope
+from holdfast.model.position import Exec, Position, Scope, naps_of, new_scope
 from holdfast.model.resolving import resolver
 from holdfast.model.values import Values
 from holdfast.types.value import FrozenDict
@@ -120,10 +120,12 @@ def wipe_scope(graph: Graph, pos: Position, parent: Scope, node: int, index: int
 def wipe_inside(pos: Position, path: str, follows: tuple[str, ...] = ("",)) -> None:
     """Forget every scope whose path begins so, with what runs and waits in it."""
     starts = tuple(path + end for end in follows)
-    for gone in [p for p in pos.scopes if p.startswith(starts)]:
-        del pos.scopes[gone]
+    for path_inside in [p for p in pos.scopes if p.startswith(starts)]:
+        del pos.scopes[path_inside]
     for key in [k for k in pos.execs if k[0].startswith(starts)]:
-        pos.timers.pop(pos.execs.pop(key).token, None)
+        gone = pos.execs.pop(key)
+        for token in (gone.token, *naps_of(pos, gone)):
+            pos.timers.pop(token, None)
     for hold in [h for h, waiting in pos.holds.items() if waiting.scope.startswith(starts)]:
         pos.timers.pop(pos.holds.pop(hold).token, None)
     for token in [

@@ -81,6 +81,7 @@ _ATTEMPT = {
     "in_doubt": "node.restarted",
     "woke": "node.woke",
     "sleep": "timer.started",
+    "nap": "timer.started",
     "join_timeout": "join.timed_out",
     "withdrawn": "node.withdrawn",
     "failing": "run.failing",

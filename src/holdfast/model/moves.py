@@ -20,7 +20,7 @@ from holdfast.model.children import (
 )
 from holdfast.model.frames import FrameTree
 from holdfast.model.graph import Graph
-from holdfast.model.position import Exec, LoopState, Position, Scope
+from holdfast.model.position import Exec, LoopState, Position, Scope, naps_of
 from holdfast.types.record import Move
 
 
@@ -236,7 +236,8 @@ def abandon(graph: Graph, pos: Position, scope: Scope, node: int, _b: int, _fram
     execution = pos.execs.pop((scope.path, node))
     scope.active -= 1
     scope.tree.discard(execution.frame)
-    pos.timers.pop(execution.token, None)
+    for token in (execution.token, *naps_of(pos, execution)):
+        pos.timers.pop(token, None)
     wipe_inside(pos, f"{scope.path}{graph.nodes[node].id}.{execution.visit}", PARENTS_END)
     for hold in [
         h for h, open_hold in pos.holds.items() if (open_hold.scope, open_hold.node) == (scope.path, node)

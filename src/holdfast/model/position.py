@@ -21,8 +21,12 @@ SETTLED = "="
 """The ordinal under which a node's changes are kept while Python code chooses among its edges."""
 
 
+NAP = "sleep"
+"""What `ctx.sleep` is called among the sub-steps; while it lasts its value is when it ends."""
+
+
 class Sub(msgspec.Struct, array_like=True):
-    """A recorded sub-step or answer inside a node (D-21)."""
+    """A recorded sub-step or answer inside a node (D-21). `hold`: the question, or the timer of a sleep."""
 
     name: str
     value: Any = None
@@ -168,10 +172,25 @@ def find_exec(graph: Graph, pos: Position, record: Record, node: str = "") -> Ex
     return found
 
 
+def naps_of(pos: Position, execution: Exec) -> list[str]:
+    """The tokens of open `ctx.sleep`s inside this execution."""
+    if not pos.timers or not execution.subs:
+        return []
+    return [sub.hold for sub in execution.subs.values() if not sub.done and sub.hold in pos.timers]
+
+
+def waits_inside(pos: Position, execution: Exec) -> bool:
+    """For an answer, or a time, amid its handler."""
+    open_ = (sub.hold for sub in execution.subs.values() if not sub.done)
+    return any(hold in pos.holds or hold in pos.timers for hold in open_)
+
+
 def close_waits(pos: Position, execution: Exec) -> None:
-    """What this execution waited for is over: its timer, its questions."""
+    """What this execution waited for is over: its timer, its sleeps, its questions."""
     if execution.token:
         pos.timers.pop(execution.token, None)
+    for token in naps_of(pos, execution):
+        del pos.timers[token]
     if pos.holds:
         mine = [
             hold

@@ -30,7 +30,9 @@ from holdfast.runs.wordings import ended_text, tell_moves
 from holdfast.types.record import Kind, Move, Record
 
 # Attempts that only open or note something.
-_QUIET = frozenset({"before", "children", "join_timer", "join_timeout", "ignored", "sleep", "withdrawn"})
+_QUIET = frozenset(
+    {"before", "children", "join_timer", "join_timeout", "ignored", "sleep", "nap", "withdrawn"}
+)
 # Their effect is that of a call or a question inside the node.
 _INSIDE = frozenset({Kind.asked, Kind.substep, Kind.intent})
 _REMARKS = {

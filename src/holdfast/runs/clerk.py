@@ -6,7 +6,7 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from holdfast.engine import asking
+from holdfast.engine import asking, timing
 from holdfast.engine.decision import lists_checkpoint
 from holdfast.engine.messages import Finished, Message, Proven
 from holdfast.errors import VersionMismatchError
@@ -165,6 +165,15 @@ class Clerk:
         decision = self.driver.decision()
         frozen = FrozenDict(context)
         asking.ask_inside(decision, execution, key, ordinal, spec, frozen, self.code_of(execution))
+        self.driver.writer.append_all(decision)
+        self.driver.recorder.hurry()
+
+    def sleep_inside(self, execution: Exec, node: Node, key: str, seconds: float) -> None:
+        """Where a sleep of before has lost its timer, it ends when it would have ended."""
+        known = execution.subs.get(key)
+        wake = self.driver.runtime.clock.now() + int(seconds * 1e6) if known is None else int(known.value)
+        decision = self.driver.decision()
+        timing.nap(decision, execution, node, key, wake)
         self.driver.writer.append_all(decision)
         self.driver.recorder.hurry()
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
 
 from holdfast.errors import InputError
 from holdfast.model.bodies import ErrorInfo, SubstepBody, Usage
 from holdfast.model.graph import Node
-from holdfast.model.position import Exec, Sub
+from holdfast.model.position import NAP, Exec, Sub
 from holdfast.runs.attempt import Attempt
 from holdfast.runs.emitting import Emitter
 from holdfast.runs.memory import RECORDED, trace_id
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+_LONGEST: Final = 1e11
 
 
 class Context:
@@ -310,6 +311,24 @@ class Context:
             more = storable(self._at, "context", context_of(manner, self._node.id))
             self._driver.clerk.ask_inside(self._exec, ordinal, self._numbers.taken, spec, more)
         return reply_of(await self._answer(ordinal), form, bare=options is None)
+
+    async def sleep(self, seconds: float, *, key: str | None = None) -> None:
+        """Wait so long, durably: over a long sleep no process needs to stay alive, and a node that is entered
+        again sleeps only for what is left. It does not count against the node's timeout."""
+        if type(seconds) not in (int, float) or not 0 <= seconds < _LONGEST:
+            raise InputError(
+                f"ctx.sleep in node {self.node!r}: {seconds!r} seconds.",
+                hint="Give a number of seconds from 0 on, at most some thousand years.",
+            )
+        ordinal = self._numbers.take(NAP, key)
+        demand_script(self._at, "ctx.sleep")
+        known = self._numbers.recorded(ordinal, NAP)
+        if known is not None and known.done:
+            return
+        if known is None or known.hold not in self._driver.pos.timers:
+            self.flush_chunks()
+            self._driver.clerk.sleep_inside(self._exec, self._node, ordinal, seconds)
+        await self._answer(ordinal)
 
     async def _answer(self, ordinal: str) -> Sub:
         with self.patience:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.engine.messages import TimerFired
+from holdfast.model.position import NAP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,6 +52,9 @@ class Elapsing:
         for execution in pos.execs.values():
             if execution.wake_at is not None and execution.phase == "delay":
                 yield execution.token, execution.wake_at
+            for sub in execution.subs.values():
+                if not sub.done and sub.name == NAP and sub.hold in pos.timers:
+                    yield sub.hold, sub.value
         yield from pos.join_wakes.items()
 
     def _has_length(self, token: str) -> bool:

@@ -16,7 +16,7 @@ from holdfast.errors import FlowNotFoundError
 from holdfast.model.bodies import CreatedBody
 from holdfast.model.children import PARENTS, NotAListError, child_inputs
 from holdfast.model.graph import Graph, NodeKind
-from holdfast.model.position import Exec, OpenHold, Position
+from holdfast.model.position import Exec, OpenHold, Position, naps_of
 from holdfast.model.program import Program
 from holdfast.model.snapshot import dump_position
 from holdfast.runs.blobs import refs_in
@@ -214,6 +214,10 @@ def detach(graph: Graph, pos: Position, history: History, run: RunId) -> dict[st
     pos.cancelling, pos.cancel_rows = None, []
     for wait in waits.values():
         pos.timers.pop(wait.token, None)
+    for execution in pos.execs.values():
+        # A sleep inside a handler begins anew there, like the rest that was not done.
+        for token in naps_of(pos, execution):
+            del pos.timers[token]
     if any(e.phase == "failed" for e in pos.execs.values()):
         pos.failing, pos.failed_node = None, ""
     for execution in pos.execs.values():

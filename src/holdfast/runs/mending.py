@@ -13,7 +13,7 @@ from holdfast.errors import BlobMissingError, CheckpointCorruptError, HoldfastEr
 from holdfast.model.bodies import AttemptBody, ErrorInfo, SnapshotBody
 from holdfast.model.graph import Graph
 from holdfast.model.migration import MIGRATED
-from holdfast.model.position import Position
+from holdfast.model.position import NAP, Position
 from holdfast.model.snapshot import dump_position
 from holdfast.runs.loading import Loaded, begin, follow, load, open_body
 from holdfast.runs.sealing import Sealer
@@ -131,7 +131,9 @@ async def _fall_back(
 def _timers(pos: Position) -> list[NewTimer]:
     """Those that the lost records consumed are armed again; the others are still there, and stay."""
     waiting = [e for e in pos.execs.values() if e.token and e.phase == "delay"]
-    return [NewTimer(e.token, e.wake_at) for e in waiting if e.wake_at is not None]
+    armed = [NewTimer(e.token, e.wake_at) for e in waiting if e.wake_at is not None]
+    asleep = [sub for e in pos.execs.values() for sub in e.subs.values() if sub.name == NAP and not sub.done]
+    return armed + [NewTimer(sub.hold, sub.value) for sub in asleep if sub.hold in pos.timers]
 
 
 def _typed(error: CheckpointCorruptError, lost: list[Record], what: str) -> CheckpointCorruptError:

@@ -11,7 +11,7 @@ from holdfast.engine.decision import Decision
 from holdfast.engine.ending import fail_run
 from holdfast.engine.messages import Recovered
 from holdfast.errors import HoldfastError, LeaseLostError
-from holdfast.model.position import Exec
+from holdfast.model.position import waits_inside
 from holdfast.runs.handing import let_go
 from holdfast.telemetry import crashpoint, log
 from holdfast.types.record import Park
@@ -92,17 +92,13 @@ class Parker:
     async def leave(self) -> RunStatus:
         """Nothing runs any more: park where the run waits anyway, else give it back."""
         pos = self.driver.pos
-        starting = any(e.phase == "work" and not self._waits(e) for e in pos.execs.values())
+        starting = any(e.phase == "work" and not waits_inside(pos, e) for e in pos.execs.values())
         if not starting and (pos.holds or pos.timers):
             parked = await self.park()
             if parked is not None:
                 return parked
         await self.release()
         return RunStatus.resumable
-
-    def _waits(self, execution: Exec) -> bool:
-        holds = self.driver.pos.holds
-        return any(not sub.done and sub.hold in holds for sub in execution.subs.values())
 
     async def _resting(self, _row: RunRow) -> RunStatus:
         return self.driver.writer.resting or RunStatus.resumable

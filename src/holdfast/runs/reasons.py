@@ -14,7 +14,7 @@ from holdfast.model.graph import InDoubt
 from holdfast.model.position import Position
 from holdfast.runs.scene import Cause, Scene, doubt, ended_badly, said
 
-FACTS: Final = frozenset({"withdrawn", "loaded", "uncheckpointed", "damaged", "ignored", "fell_back"})
+FACTS: Final = frozenset({"withdrawn", "loaded", "uncheckpointed", "damaged", "ignored", "fell_back", "nap"})
 """Attempt records that a worker writes on its own account: nothing is decided by them."""
 
 

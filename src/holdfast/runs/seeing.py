@@ -9,6 +9,7 @@ import msgspec
 
 from holdfast.model.breaks import SUFFIX
 from holdfast.model.breaks import TYPE as BREAKPOINT
+from holdfast.model.position import NAP
 from holdfast.runs.visits import Retry, Visit, Visits, Wait, close_waits, path_of
 from holdfast.types.event import Event
 
@@ -113,8 +114,20 @@ def _waits(visit: Visit) -> bool:
     return any(wait.until is None for wait in visit.waits)
 
 
+def _woke_inside(visits: Visits, visit: Visit, at: int) -> None:
+    for wait in visit.waits:
+        if wait.kind == "time" and wait.until is None:
+            wait.until = at
+            break
+    if not _waits(visit):
+        visits.set_state(visit, "running")
+
+
 def _stepped(visits: Visits, event: Event) -> None:
     visit = _meant(visits, event)
+    if event.data.get("step") == NAP:
+        _woke_inside(visits, visit, event.at)
+        return
     visit.steps += 1
     visits.spend(visit, 0, *_spent(event.data))
 

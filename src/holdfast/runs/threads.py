@@ -25,6 +25,9 @@ class ThreadContext(Context):
     def ask(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
         return self.from_thread(Context.ask(self, *args, **kwargs))
 
+    def sleep(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
+        return self.from_thread(Context.sleep(self, *args, **kwargs))
+
     def file(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
         return self.from_thread(Context.file(self, *args, **kwargs))
 

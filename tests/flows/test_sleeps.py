@@ -1,0 +1,169 @@
+"""`ctx.sleep`: a wait amid a handler that needs no process, ends once, and is not slept twice."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from holdfast import Context, Flow, RunStatus
+from holdfast.errors import InputError, ScriptError
+from tests.flows.places import HOT, Place, answer
+from tests.flows.test_two_folds import assert_alike
+
+pytestmark = pytest.mark.anyio
+
+
+def dozing(log: list[str], seconds: float = 3600) -> Flow:
+    flow = Flow("dozing", effect="read")
+
+    @flow.script
+    async def doze(ctx: Context) -> dict[str, Any]:
+        log.append("in")
+        await ctx.step("first", lambda: log.append("step"), effect="read")
+        await ctx.sleep(seconds)
+        log.append("between")
+        await ctx.sleep(seconds)
+        return {"done": True}
+
+    return flow
+
+
+async def test_a_sleep_parks_the_run_and_goes_on_behind_it_when_its_time_has_come(place: Place) -> None:
+    log: list[str] = []
+    flow = dozing(log)
+    result = await flow.run(on=await place.house())
+    assert result.status is RunStatus.waiting
+    for early in range(2):
+        place.clock.advance(minutes=20)
+        result = await flow.resume(result.run_id, on=await place.house())
+        assert (result.status, early) == (RunStatus.waiting, early)
+    place.clock.advance(minutes=20)
+    result = await flow.resume(result.run_id, on=await place.house())
+    assert result.status is RunStatus.waiting
+    assert log.count("between") == 1
+    place.clock.advance(hours=1)
+    house = await place.house()
+    result = await flow.resume(result.run_id, on=house)
+    assert result.completed
+    assert log.count("step") == 1
+    await assert_alike(house, result.run_id)
+
+
+async def test_a_short_sleep_stays_in_memory(place: Place) -> None:
+    log: list[str] = []
+    flow = dozing(log, 0.02)
+    running = asyncio.create_task(flow.run(on=await place.house(HOT)))
+    while not running.done():
+        place.clock.advance(seconds=0.01)
+        await asyncio.sleep(0.001)
+    assert (await running).completed
+    assert log.count("in") == 1
+
+
+async def test_sleeps_run_beside_each_other_and_beside_a_question(place: Place) -> None:
+    flow = Flow("beside", effect="read")
+
+    @flow.script
+    async def wait(ctx: Context) -> dict[str, Any]:
+        reply, *_ = await asyncio.gather(
+            ctx.ask("Go?", options=["yes"]), ctx.sleep(60, key="short"), ctx.sleep(600, key="long")
+        )
+        return {"said": reply.decision}
+
+    house = await place.house()
+    result = await flow.run(on=house)
+    assert result.status is RunStatus.pending_input
+    place.clock.advance(seconds=100)
+    result = await flow.resume(result.run_id, on=await place.house())
+    await answer(house, result, "yes")
+    result = await flow.resume(result.run_id, on=await place.house())
+    assert result.status is RunStatus.waiting
+    place.clock.advance(seconds=600)
+    result = await flow.resume(result.run_id, on=await place.house())
+    assert result.expect().state["said"] == "yes"
+
+
+async def test_a_sleep_that_nobody_waits_for_any_more_leaves_nothing_behind(place: Place) -> None:
+    flow = Flow("left", effect="read")
+
+    @flow.script
+    async def leave(ctx: Context) -> dict[str, Any]:
+        sleeping = asyncio.create_task(ctx.sleep(3600))
+        await asyncio.sleep(0)
+        await ctx.step("work", lambda: None, effect="read")
+        sleeping.cancel()
+        return {"left": True}
+
+    flow.timer("later", "1d")
+    flow.edge("leave", "later")
+    result = await flow.run(on=await place.house())
+    assert result.status is RunStatus.waiting
+    place.clock.advance(hours=2)
+    result = await flow.resume(result.run_id, on=await place.house())
+    assert result.status is RunStatus.waiting
+    place.clock.advance(days=1)
+    assert (await flow.resume(result.run_id, on=await place.house())).completed
+
+
+async def test_a_fork_amid_a_sleep_sleeps_for_itself(place: Place) -> None:
+    log: list[str] = []
+    flow = dozing(log)
+    house = await place.house()
+    result = await flow.run(on=house)
+    service = await house.service()
+    row = await service.fork(result.run_id, (await service.get(result.run_id)).head)
+    forked = await flow.resume(row.id, on=await place.house())
+    assert forked.status is RunStatus.waiting
+    for _ in range(2):
+        place.clock.advance(hours=1)
+        forked = await flow.resume(row.id, on=await place.house())
+    assert forked.completed
+
+
+@pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf"), "1h", None, True])
+async def test_what_is_no_number_of_seconds_is_refused(place: Place, seconds: Any) -> None:
+    flow = dozing([], seconds)
+    result = await flow.run(on=await place.house())
+    assert result.error is not None
+    assert (result.error.code, "ctx.sleep" in result.error.message) == (InputError.code, True)
+
+
+async def test_a_plain_node_is_told_to_become_a_script(place: Place) -> None:
+    flow = Flow("plain", effect="external")
+
+    @flow.node
+    async def doze(ctx: Context) -> None:
+        await ctx.sleep(1)
+
+    result = await flow.run(on=await place.house())
+    assert result.error is not None
+    assert (result.error.code, "ctx.sleep" in result.error.message) == (ScriptError.code, True)
+
+
+async def test_a_sleep_does_not_count_against_the_node_s_timeout(place: Place) -> None:
+    flow = Flow("patient", effect="read")
+
+    @flow.script(timeout="5s")
+    async def doze(ctx: Context) -> dict[str, Any]:
+        await ctx.sleep(3600)
+        return {"done": True}
+
+    result = await flow.run(on=await place.house())
+    place.clock.advance(hours=1)
+    assert (await flow.resume(result.run_id, on=await place.house())).completed
+
+
+async def test_a_sync_script_sleeps_as_well(place: Place) -> None:
+    flow = Flow("thread", effect="read")
+
+    @flow.script
+    def doze(ctx: Context) -> dict[str, Any]:
+        ctx.sleep(60)  # pyright: ignore[reportUnusedCoroutine]
+        return {"done": True}
+
+    result = await flow.run(on=await place.house())
+    assert result.status is RunStatus.waiting
+    place.clock.advance(minutes=1)
+    assert (await flow.resume(result.run_id, on=await place.house())).completed

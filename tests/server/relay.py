@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 
 class Relay:
-    """`cuts`: after how many bytes of answer each connection breaks; the last one stands for all that follow,
-    and None is never."""
+    """`cuts`: after how many bytes of answer each connection breaks; None, and all that follow: never.
+    `hides`: a header that the server does not get to see."""
 
-    def __init__(self, target: str, cuts: Iterator[int | None]) -> None:
+    def __init__(self, target: str, cuts: Iterator[int | None], hides: str = "") -> None:
         parts = urlsplit(target)
         assert parts.hostname is not None
         assert parts.port is not None
         self._target = (parts.hostname, parts.port)
         self._cuts = cuts
+        self._hides = hides.lower().encode()
         self.connections = 0
         self.address = ""
 
@@ -26,7 +28,7 @@ class Relay:
         limit = next(self._cuts, None)
         up_reader, up_writer = await asyncio.open_connection(*self._target)
         ways = [
-            asyncio.create_task(_pass_on(reader, up_writer, None)),
+            asyncio.create_task(_pass_on(reader, up_writer, None, self._hides)),
             asyncio.create_task(_pass_on(up_reader, writer, limit)),
         ]
         await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
@@ -37,9 +39,13 @@ class Relay:
             each.transport.abort()
 
 
-async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limit: int | None) -> None:
+async def _pass_on(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limit: int | None, hides: bytes = b""
+) -> None:
     """Ends with the connection, or where the limit is reached: in the midst of whatever is there."""
     while data := await reader.read(1 << 14):
+        if hides:
+            data = re.sub(re.escape(hides), b"x" * len(hides), data, flags=re.IGNORECASE)
         writer.write(data if limit is None else data[:limit])
         await writer.drain()
         if limit is not None:
@@ -49,8 +55,8 @@ async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, l
 
 
 @asynccontextmanager
-async def relay(target: str, *cuts: int | None) -> AsyncIterator[Relay]:
-    made = Relay(target, iter(cuts))
+async def relay(target: str, *cuts: int | None, hides: str = "") -> AsyncIterator[Relay]:
+    made = Relay(target, iter(cuts), hides)
     server = await asyncio.start_server(made.take, "127.0.0.1", 0)
     made.address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:

@@ -51,6 +51,8 @@ pytestmark = pytest.mark.covers("ATTRACTOR-LANG-02")
         (f"digraph G {{ a [x={'9' * 401}] }}", (1, 18), ["401", "quotes"]),
         ("digraph G { digraph H { } }", (1, 13), ["inside the pipeline"]),
         ("digraph G { subgraph x; }", (1, 23), ["{ is missing"]),
+        ('digraph G { a [x="say "yes" now", y=1] }', (1, 23), ["text ends at this quote", 'write \\"']),
+        ("hello $there\n<b>", (1, 1), ["begins with digraph"]),
         ("digraph G { ] }", (1, 13), ["begins with ]"]),
     ],
 )

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.covers("ATTRACTOR-LANG-01")
         ("a [x=1 y=2]", "no comma"),
         ("a [x=1; y=2]", "a ; between"),
         ("a [\n x=1\n y=2\n z=3]", "no comma"),
+        ('a [x="1"y=2]', "no comma"),
         ("a [x=1, y=2,]", "comma before ]"),
     ],
 )

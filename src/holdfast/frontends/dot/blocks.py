@@ -13,6 +13,7 @@ from holdfast.frontends.dot.values import Value, as_text
 
 ALIASES: Final = {"node_type": "type", "llm_prompt": "prompt"}
 """What older files of other runners call attributes of stages."""
+_TEXTS: Final = frozenset({WORD, NUMBER, STRING, BAD})
 _ENDS: Final = frozenset({"{", "}", "[", "->", END})
 
 
@@ -68,11 +69,20 @@ class Blocks(Reader):
             return warned
         if kind == "]":
             return warned
+        if self._is_glued():
+            fix = 'write \\" for a quote inside a text'
+            self.fail("the text ends at this quote, and more follows", self.starts[self.at] - 1, fix)
         if not warned and kind not in _ENDS:
             told = "a ; between attributes" if kind == ";" else "no comma between attributes"
             self.faults.lenient(told, self.starts[self.at], fix="write a comma")
         self.at += 1 if kind == ";" else 0
         return True
+
+    def _is_glued(self) -> bool:
+        """A text touches what follows, and that is no attribute: it was meant to go on."""
+        before, end = self.at - 1, self.starts[self.at]
+        touches = self.kinds[before] == STRING and self.starts[before] + len(self.texts[before]) == end
+        return touches and self.kinds[self.at] in _TEXTS and self.kinds[self.at + 1] != "="
 
     def attribute(self, into: Block) -> None:
         """`key = value`."""

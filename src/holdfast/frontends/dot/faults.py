@@ -46,6 +46,11 @@ class Faults:
         if len(self._broken) >= MOST_ERRORS:
             raise TooManyError
 
+    def forget(self) -> None:
+        """What was found so far says nothing: the text is something else."""
+        self.found.clear()
+        self._broken.clear()
+
     def lenient(self, message: str, at: int | Place, *, fix: str) -> None:
         """What the grammar does not allow and cannot be misunderstood."""
         place = self.place(at) if isinstance(at, int) else at

@@ -30,6 +30,7 @@ class Header(Blocks):
         if self.said("graph"):
             self.faults.error("edges of a pipeline are directed", self.starts[self.at], fix="write digraph")
         elif not self.said("digraph"):
+            self.faults.forget()
             self.fail("a pipeline begins with digraph", self.starts[self.at], "write digraph NAME { ... }")
         elif self.texts[self.at] != "digraph":
             self.faults.lenient("digraph is written small", self.starts[self.at], fix="write digraph")

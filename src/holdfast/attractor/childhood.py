@@ -19,6 +19,8 @@ from holdfast.telemetry import here
 from holdfast.types.ids import RunId
 from holdfast.types.status import ENDED, RunStatus
 
+GRACE = 1.0
+"""Seconds that a cancelled child has to end while its manager still looks."""
 _STATUS = {RunStatus.completed: "completed", RunStatus.failed: "failed", RunStatus.cancelled: "failed"}
 
 
@@ -59,9 +61,12 @@ class Child:
 
     @staticmethod
     async def start(visit: Visit, program: Program, given: dict[str, Any]) -> str:
-        """By a key of this visit: the same run, however often this is called."""
-        key = f"{visit.ctx.idempotency_key}/child"
-        row, _ = await service_here().create(program, given, idempotency_key=key, tenant=visit.ctx.tenant)
+        """By a key of this try: the same run, however often this is called. One that had failed when its
+        manager was resumed is gone on with."""
+        service, key = service_here(), f"{visit.ctx.idempotency_key}/child/{visit.ctx.failures}"
+        row, fresh = await service.create(program, given, idempotency_key=key, tenant=visit.ctx.tenant)
+        if not fresh and row.status is RunStatus.failed:
+            await service.ask_resume(row.id)
         return row.id
 
     async def look(self) -> dict[str, Any]:
@@ -105,18 +110,21 @@ class Child:
     async def wait(self, seen: Seen, seconds: float, cycle: int) -> None:
         """Until something may have changed: while it is advanced here, in this process; else durably."""
         if not seen.here:
-            await self._visit.ctx.sleep(seconds)
+            await self._visit.ctx.sleep(seconds, key=f"sleep.{cycle}")
         elif self._driving is not None and self._visit.ctx.recorded(f"observe.{cycle + 1}") is None:
             await asyncio.wait({self._driving}, timeout=seconds)
 
     async def leave(self, *, cancelled: bool = False) -> None:
         """It goes on where a worker takes it up; a manager that was cancelled takes its child along."""
-        if self._driving is not None and not self._driving.done():
-            self._driving.cancel()
-            await asyncio.gather(self._driving, return_exceptions=True)
         if cancelled and self._run:
             with suppress(HoldfastError):
                 await service_here().cancel(self._run, reason="its manager was cancelled")
+        if self._driving is None or self._driving.done():
+            return
+        if cancelled:
+            await asyncio.wait({self._driving}, timeout=GRACE)
+        self._driving.cancel()
+        await asyncio.gather(self._driving, return_exceptions=True)
 
 
 async def _drive(service: RunService, run: RunId) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -102,14 +103,12 @@ def written() -> dict[Path, str]:
         by_group[each.group].append(each)
     aio = {CLIENT / "aio/groups" / f"{name}.py": group(name, each) for name, each in by_group.items()}
     aio[CLIENT / "aio/groups/__init__.py"] = groups(sorted(by_group))
-    made = {path: formatted(text, path) for path, text in aio.items()}
-    made[CLIENT / "models.py"] = formatted(models(found), CLIENT / "models.py")
-    by_hand = {path: path.read_text("utf-8") for path in sorted((CLIENT / "aio").glob("*.py"))}
-    made[ROOT / "docs/reference/client.md"] = page(operations(found))
-    for path, text in {**by_hand, **{path: made[path] for path in aio}}.items():
-        place = CLIENT / "sync" / path.relative_to(CLIENT / "aio")
-        made[place] = formatted(_marked(unasync(text), path), place)
-    return made
+    made = formatted({**aio, CLIENT / "models.py": models(found)})
+    source = {path: path.read_text("utf-8") for path in sorted((CLIENT / "aio").glob("*.py"))}
+    source |= {path: made[path] for path in aio}
+    sync = {CLIENT / "sync" / path.relative_to(CLIENT / "aio"): path for path in source}
+    made |= formatted({place: _marked(unasync(source[path]), path) for place, path in sync.items()})
+    return {**made, ROOT / "docs/reference/client.md": page(operations(found))}
 
 
 def _marked(text: str, origin: Path) -> str:
@@ -120,14 +119,17 @@ def _marked(text: str, origin: Path) -> str:
     return "".join([*lines[: end + 1], "\n", mark, *lines[end + 1 :]])
 
 
-def formatted(text: str, path: Path) -> str:
-    where = str(path.relative_to(ROOT))
-    for words in (FIXES, ["format", "--quiet"]):
-        command = [*RUFF, *words, "--stdin-filename", where, "-"]
-        text = subprocess.run(
-            command, input=text, text=True, capture_output=True, check=True, cwd=ROOT
-        ).stdout
-    return text
+def formatted(texts: dict[Path, str]) -> dict[Path, str]:
+    """As the house writes it, whatever is there already."""
+    with TemporaryDirectory() as folder:
+        places = {path: Path(folder) / path.relative_to(ROOT) for path in texts}
+        for path, place in places.items():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(texts[path], "utf-8")
+        for words in (FIXES, ["format", "--quiet"]):
+            config = ["--config", str(ROOT / "pyproject.toml"), "--no-cache"]
+            subprocess.run([*RUFF, *words, *config, folder], check=True, cwd=ROOT)
+        return {path: place.read_text("utf-8") for path, place in places.items()}
 
 
 def strangers(made: dict[Path, str]) -> list[Path]:

@@ -20,6 +20,7 @@ from holdfast.client import AsyncClient, Client
 from holdfast.client.aio.group import AsyncGroup
 from holdfast.client.aio.pages import AsyncPages
 from holdfast.client.aio.streaming import AsyncEventStream
+from holdfast.client.options import StartOptions
 from holdfast.client.requests import Request
 from holdfast.client.sync.group import Group
 from holdfast.errors import SettingsError
@@ -219,6 +220,11 @@ def test_client_stands_without_the_engine_and_the_library_of_http() -> None:
         "_version", "client", "errors", "types"
     }  # fmt: skip
     assert not loaded & {"httpx2", "starlette", "apsw", "uvicorn"}
+
+
+def test_run_is_started_with_everything_that_it_can_be_created_with() -> None:
+    create = inspect.signature(AsyncClient("http://127.0.0.1:1").runs.create).parameters
+    assert set(StartOptions.__annotations__) == set(create) - {"workflow_uri", "flow", "input"}
 
 
 def test_client_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

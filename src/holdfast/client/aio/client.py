@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Unpack
 
 from holdfast.client.aio.groups import AsyncGroups
 from holdfast.client.aio.run import AsyncRun
 from holdfast.client.aio.transport import AsyncTransport
+from holdfast.client.options import StartOptions
 from holdfast.client.settings import Retries, Token, settings_of
 
 
@@ -44,7 +45,7 @@ class AsyncClient(AsyncGroups):
         self,
         workflow_uri: str,
         input: Mapping[str, Any] | None = None,  # noqa: A002
-        **options: Any,
+        **options: Unpack[StartOptions],
     ) -> AsyncRun:
         """Start a run; `options` are those of `runs.create`. It is durable when this returns."""
         detail = await self.runs.create(workflow_uri, input, **options)

@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Unpack
 
+from holdfast.client.options import StartOptions
 from holdfast.client.settings import Retries, Token, settings_of
 from holdfast.client.sync.groups import Groups
 from holdfast.client.sync.run import Run
@@ -46,7 +47,7 @@ class Client(Groups):
         self,
         workflow_uri: str,
         input: Mapping[str, Any] | None = None,  # noqa: A002
-        **options: Any,
+        **options: Unpack[StartOptions],
     ) -> Run:
         """Start a run; `options` are those of `runs.create`. It is durable when this returns."""
         detail = self.runs.create(workflow_uri, input, **options)

@@ -13,6 +13,8 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from holdfast import Flow, Worker
+from holdfast.api.live.messages import read_message
+from holdfast.api.problems import HttpError
 from tests.server.conftest import Server
 from tests.server.live import asking, follow
 from tests.server.test_sse import started
@@ -194,3 +196,10 @@ async def test_message_that_is_too_large_or_one_of_too_many_is_refused(server: S
             await talk.hear()
         assert closed.value.rcvd is not None
         assert closed.value.rcvd.code == 1009
+
+
+@pytest.mark.covers("SERVER-BAD-01")
+def test_message_that_is_nested_too_deeply_is_a_problem() -> None:
+    with pytest.raises(HttpError) as caught:
+        read_message('{"type":"ping","input_data":' + '{"a":' * 20_000)
+    assert (caught.value.given_status, caught.value.given_code) == (422, "too_deep")

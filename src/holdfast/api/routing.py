@@ -256,13 +256,23 @@ async def handle(route: Route, call: Call) -> Response:
     if any("\0" in str(value) or len(str(value)) > LONGEST_NAME for value in given.values()):
         # No name is so long or has a NUL, which a database would take for its own fault.
         raise HttpError(404, "There is nothing at this path.", code="not_found", hint="See /openapi.json.")
+    try:
+        await _read(route, call, given)
+        return written(call.request, route, await route.handler(call, **given))
+    except RecursionError as error:
+        # Of what was sent, wherever it is looked through: nothing of ours goes so deep.
+        raise HttpError(
+            422, "What was sent is nested too deeply.", code="too_deep", hint="Send something flatter."
+        ) from error
+
+
+async def _read(route: Route, call: Call, given: dict[str, Any]) -> None:
     if route.query is not None:
         given["query"] = read_query(call.request, route.query)
     if route.body is bytes:
         given["body"] = await read_bytes(call.request, call.settings.most_file)
     elif route.body is not None:
         given["body"] = await read_body(call.request, route.body, call.settings.most_body)
-    return written(call.request, route, await route.handler(call, **given))
 
 
 def read_query(request: Request, shape: type[Any]) -> Any:

@@ -48,6 +48,8 @@ def read_message(text: str) -> Message:
         return msgspec.json.decode(text, type=Message)
     except msgspec.ValidationError as error:
         raise HttpError(422, f"The message does not fit: {error}.", code="invalid_input") from error
+    except RecursionError as error:
+        raise HttpError(422, "The message is nested too deeply.", code="too_deep") from error
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise HttpError(400, f"The message is no JSON: {error}.", code="not_json") from error
 

@@ -8,6 +8,7 @@ from starlette.responses import RedirectResponse, Response
 from holdfast.api.auth.oidc.flow import Journey, Oidc
 from holdfast.api.auth.principal import Access
 from holdfast.api.auth.returning import own_path
+from holdfast.api.pages.deciding import read_form
 from holdfast.api.pages.places import pages
 from holdfast.api.pages.signing import sign_in_page, signed_out_page
 from holdfast.api.problems import HttpError
@@ -44,7 +45,7 @@ async def sign_in_with_token(call: Call) -> Response:
     """The page's form: a token becomes a session."""
     door = door_of(call)
     demand_own_page(call, door)
-    form = await call.request.form(max_files=0, max_fields=10)
+    form = await read_form(call)
     text, onwards = form.get("token"), form.get("next")
     try:
         grant, credential = await token_grant(door, text.strip() if isinstance(text, str) else "")

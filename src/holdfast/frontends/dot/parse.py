@@ -14,7 +14,7 @@ from holdfast.frontends.dot.header import NAMES, Header
 from holdfast.frontends.dot.lex import ARROW, BAD, END, NUMBER, STRING, UNDIRECTED, WORD, Tokens
 from holdfast.frontends.dot.reader import SkipError
 from holdfast.frontends.dot.scalars import id_of
-from holdfast.frontends.dot.scopes import DEEPEST, MOST_DEFAULTS, Block, Chain, Draft, Scope
+from holdfast.frontends.dot.scopes import DEEPEST, MOST_DEFAULTS, Block, Chain, Draft, Scope, Shared
 from holdfast.frontends.dot.source import text_of
 from holdfast.frontends.dot.values import as_text
 
@@ -74,19 +74,19 @@ class _Reader(Header):
             self.nothing_more()
         except SkipError:
             name = ""
-        drafts = self._drafts
+        drafts, shared = self._drafts, Shared(self.faults.lines)
         return Pipeline(
             name=name,
             attrs=self._graph.attrs,
             places=Places(self._graph.places, self.faults.lines),
-            stages={name: self._stage(name, drafts.pop(name)) for name in list(drafts)},
+            stages={name: self._stage(name, drafts.pop(name), shared) for name in list(drafts)},
             links=tuple(self._links),
             source=self._source,
             path=self.path,
         )
 
-    def _stage(self, name: str, draft: Draft) -> Stage:
-        found = draft.stage(name, self.faults.lines)
+    def _stage(self, name: str, draft: Draft, shared: Shared) -> Stage:
+        found = draft.stage(name, shared)
         if len(draft.base.attrs) > MOST_DEFAULTS or len(found.derived) > DEEPEST:
             message = f"{name} is in more subgraphs, or has more defaults, than it can be"
             self.faults.error(message, found.place, fix="name it in fewer")

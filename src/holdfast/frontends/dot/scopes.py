@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -132,23 +132,42 @@ class Draft(msgspec.Struct, gc=False):
                 self.base.attrs[key] = value
                 self.base.places[key] = scope.own_nodes.places[key]
 
-    def stage(self, name: str, lines: Sequence[int]) -> Stage:
-        explicit = frozenset(self.own.attrs)
+    def stage(self, name: str, shared: Shared) -> Stage:
+        explicit = shared.explicit(self.own)
         block = self.own.over(self.base)
         derived = self.scopes[0].classes()
         if len(self.scopes) > 1:
-            derived = _once(one for scope in self.scopes for one in scope.classes())
-        given = classes_in(block.attrs["class"]) if "class" in block.attrs else ()
+            derived = tuple(dict.fromkeys(one for scope in self.scopes for one in scope.classes()))
         return Stage(
             id=name,
             attrs=block.attrs,
-            places=Places(block.places, lines),
-            classes=_once((*given, *derived)) if given else derived,
+            places=Places(block.places, shared.lines),
+            classes=shared.classes(block.attrs["class"], derived) if "class" in block.attrs else derived,
             derived=derived,
             explicit=explicit,
             declared=self.declared,
             place=self.place,
         )
+
+
+class Shared:
+    """What many stages have alike is made once."""
+
+    def __init__(self, lines: Sequence[int]) -> None:
+        self.lines = lines
+        self._explicit: dict[tuple[str, ...], frozenset[str]] = {}
+        self._classes: dict[tuple[str, tuple[str, ...]], tuple[str, ...]] = {}
+
+    def explicit(self, own: Block) -> frozenset[str]:
+        keys = tuple(own.attrs)
+        return self._explicit.get(keys) or self._explicit.setdefault(keys, frozenset(keys))
+
+    def classes(self, given: Value, derived: tuple[str, ...]) -> tuple[str, ...]:
+        key = as_text(given), derived
+        found = self._classes.get(key)
+        if found is None:
+            found = self._classes[key] = tuple(dict.fromkeys((*classes_in(given), *derived)))
+        return found
 
 
 def class_of(label: str) -> str:
@@ -158,7 +177,3 @@ def class_of(label: str) -> str:
 
 def classes_in(value: Value) -> tuple[str, ...]:
     return tuple(filter(None, _APART.split(as_text(value))))
-
-
-def _once(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(names))

@@ -80,6 +80,21 @@ async def test_question_is_kept_and_answered_while_nobody_of_the_server_lives(tm
         assert (heard["status"], heard["decision"]) == ("resolved", "yes")
 
 
+async def test_any_of_several_servers_answers_an_agent(tmp_path: Path) -> None:
+    store = f"sqlite:{tmp_path / 'm.db'}"
+    async with (
+        speaking(store) as first,
+        speaking(store, works=False) as second,
+        agent(first) as bot,
+        agent(second) as same,
+    ):
+        asked = await bot.does("ask_people", question="Here?", choices=["yes", "no"], assignee="user:dana")
+        waiting = asyncio.create_task(same.does("check_answer", id=asked["id"], wait_seconds=50))
+        await decide(first, asked["id"], "yes")
+        async with asyncio.timeout(20):
+            assert (await waiting)["decision"] == "yes"
+
+
 async def test_question_that_nobody_carries_is_kept_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

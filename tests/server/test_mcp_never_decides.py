@@ -25,7 +25,7 @@ from holdfast.integrations.mcp.tooling import Tool
 from holdfast.types.ids import RunId
 from holdfast.types.status import HoldStatus
 from tests.server.conftest import Server
-from tests.server.signing import audited
+from tests.server.signing import audited, bearer, token
 from tests.server.speaking import agent, speaking
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("SERVER-MCP-02")]
@@ -170,6 +170,17 @@ async def test_over_the_wire_an_administrators_token_has_no_tool_that_decides(ha
         assert set(await bot.tools()) == set(TOOLS)
         for extra in ({"decision": "approve"}, {"resolution": "approve"}):
             assert "unknown field" in await bot.fails("check_answer", id=hold, **extra)
+
+
+async def test_token_of_an_agent_decides_its_own_question_by_no_other_way_either(hall: Server) -> None:
+    secret = await token(hall, "service:bot", rights=EVERYTHING)
+    async with agent(hall, rights=EVERYTHING) as bot:
+        asked = await bot.does("ask_people", question="Pay?", choices=["yes", "no"], assignee="service:bot")
+        for path in (f"/v1/holds/{asked['id']}/resolve", f"/v1/runs/{asked['run']}/input"):
+            body = {"content": "yes"} if path.endswith("input") else {"decision": "yes", "reason": "mine"}
+            answer = await hall.client.post(path, json=body, headers=bearer(secret))
+            assert (answer.status_code, "do not decide their own" in answer.text) == (403, True)
+        assert (await bot.does("check_answer", id=asked["id"]))["status"] == "pending"
 
 
 async def test_deadline_of_an_agents_question_never_approves(hall: Server) -> None:

@@ -105,11 +105,15 @@ def no_way_out(view: View) -> Iterator[Diagnostic]:
 
 
 def all_conditional(view: View) -> Iterator[Diagnostic]:
-    for stage in view.pipeline.stages.values():
-        links = view.leaving(stage)
-        if not links or any(not link.condition.strip() for link in links) or _complete(view, links):
+    asking: dict[str, list[Link]] = {}
+    for links in view.conditions.values():
+        for link in links:
+            asking.setdefault(link.source, []).append(link)
+    for name, links in asking.items():
+        stage = view.pipeline.stages.get(name)
+        if stage is None or len(links) < len(view.leaving(stage)) or _complete(view, links):
             continue
-        message = f"every edge that leaves {stage.id} has a condition: where none holds, the run ends there"
+        message = f"every edge that leaves {name} has a condition: where none holds, the run ends there"
         yield view.at("all_conditional", INFO, stage, message, fix="add an edge without a condition")
 
 
@@ -128,11 +132,12 @@ def _complete(view: View, links: Iterable[Link]) -> bool:
 def condition_keys(view: View) -> Iterator[Diagnostic]:
     """The grammar wants `context.` in front; the lookup does not."""
     severity = Severity.error if view.strict else INFO
-    for link in view.conditional:
-        for key in _bare_keys(view.reading(link.condition)):
+    for condition, links in view.conditions.items():
+        for key in _bare_keys(view.reading(condition)):
             message = f"the condition reads {key}, which is looked up in the context"
             fix = f"write context.{key}"
-            yield view.at("condition_keys", severity, link, message, key="condition", fix=fix)
+            for link in links:
+                yield view.at("condition_keys", severity, link, message, key="condition", fix=fix)
 
 
 def _bare_keys(reading: Reading) -> list[str]:
@@ -142,12 +147,12 @@ def _bare_keys(reading: Reading) -> list[str]:
 
 def values_fit(view: View) -> Iterator[Diagnostic]:
     """What does not read as its type counts as not written."""
-    for what in view.everything():
-        for key, value in what.attrs.items():
-            fit = _FITS.get(key)
-            if fit is not None and value != "" and not fit[0](value):
-                message = f"{key} is {fit[1]}, not {as_text(value)[:60]}: it counts as not written"
-                yield view.at("values_fit", WARNING, what, message, key=key, fix=fit[2])
+    for key, (fits, meant, fix) in _FITS.items():
+        for what in view.uses.get(key, ()):
+            value = what.attrs[key]
+            if value != "" and not fits(value):
+                message = f"{key} is {meant}, not {as_text(value)[:60]}: it counts as not written"
+                yield view.at("values_fit", WARNING, what, message, key=key, fix=fix)
 
 
 def _is_duration(value: Value) -> bool:
@@ -179,7 +184,7 @@ def tool_command(view: View) -> Iterator[Diagnostic]:
 def goal_missing(view: View) -> Iterator[Diagnostic]:
     if view.pipeline.goal:
         return
-    for stage in view.pipeline.stages.values():
+    for stage in view.stages_with("prompt"):
         if "$goal" in stage.prompt:
             message = f"the prompt of {stage.id} names $goal, and the graph has none"
             fix = 'add graph [goal="..."]'
@@ -188,9 +193,10 @@ def goal_missing(view: View) -> Iterator[Diagnostic]:
 
 def provider_known(view: View) -> Iterator[Diagnostic]:
     fix = f"one of {', '.join(sorted(PROVIDERS))}"
-    for stage in view.of_kind("codergen", "parallel.fan_in"):
+    for stage in view.stages_with("llm_provider"):
         provider = stage.text("llm_provider")
-        if provider and provider not in PROVIDERS:
+        asks = view.kinds[stage.id] in ("codergen", "parallel.fan_in")
+        if asks and provider and provider not in PROVIDERS:
             message = f"no provider {provider} is known here"
             yield view.at("provider_known", WARNING, stage, message, key="llm_provider", fix=fix)
 
@@ -209,24 +215,19 @@ def child_dotfile(view: View) -> Iterator[Diagnostic]:
 
 def attribute_known(view: View) -> Iterator[Diagnostic]:
     """Only what is nearly the name of an attribute: others may mean something to somebody else."""
-    cache: dict[tuple[str, str], str] = {}
-
-    def near(key: str, kind: str, known: frozenset[str]) -> str:
-        odd = key not in KNOWN and len(key) < _LONG_NAME and len(cache) < _MANY_NAMES
-        if odd and (key, kind) not in cache:
-            cache[key, kind] = next(iter(get_close_matches(key, known, 1, 0.85)), "")
-        return cache.get((key, kind), "")
-
-    for what in view.everything():
-        kind, known = _ATTRIBUTES[type(what).__name__]
-        for key in what.attrs:
-            if meant := near(key, kind, known):
-                message = f"nothing reads {key}; {meant} is an attribute"
+    odd = [key for key in view.uses if key not in KNOWN and len(key) < _LONG_NAME]
+    for key in odd[:_MANY_NAMES]:
+        meant: dict[str, str] = {}
+        for what in view.uses[key]:
+            kind = type(what).__name__
+            if kind not in meant:
+                meant[kind] = next(iter(get_close_matches(key, _ATTRIBUTES[kind], 1, 0.85)), "")
+            if meant[kind]:
+                message = f"nothing reads {key}; {meant[kind]} is an attribute"
                 yield view.at("attribute_known", INFO, what, message, key=key)
 
 
-_ATTRIBUTES: Final = {"Pipeline": ("graph", GRAPH), "Stage": ("node", NODE), "Link": ("edge", EDGE)}
-
+_ATTRIBUTES: Final = {"Pipeline": GRAPH, "Stage": NODE, "Link": EDGE}
 
 ADVICE: Final[tuple[Check, ...]] = (
     gate_conditions,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cached_property
 from typing import TypeAlias
@@ -41,8 +42,25 @@ class View:
         return self._endings("Msquare", EXITS)
 
     @cached_property
-    def conditional(self) -> list[Link]:
-        return [link for link in self.pipeline.links if "condition" in link.attrs and link.condition]
+    def uses(self) -> dict[str, list[Pipeline | Stage | Link]]:
+        """Who has an attribute: rules look at those, and not at everything."""
+        found: dict[str, list[Pipeline | Stage | Link]] = defaultdict(list)
+        for what in (self.pipeline, *self.pipeline.stages.values(), *self.pipeline.links):
+            for key in what.attrs:
+                found[key].append(what)
+        return dict(found)
+
+    def stages_with(self, key: str) -> Iterator[Stage]:
+        return (what for what in self.uses.get(key, ()) if isinstance(what, Stage))
+
+    @cached_property
+    def conditions(self) -> dict[str, list[Link]]:
+        """The edges by what they ask."""
+        found: dict[str, list[Link]] = {}
+        for what in self.uses.get("condition", ()):
+            if isinstance(what, Link) and what.condition:
+                found.setdefault(what.condition, []).append(what)
+        return found
 
     def _endings(self, shape: str, names: tuple[str, ...]) -> list[Stage]:
         """By shape; by name where no other shape was chosen, or where no stage has the shape."""
@@ -63,11 +81,6 @@ class View:
 
     def leaving(self, stage: Stage) -> tuple[Link, ...]:
         return self.pipeline.outgoing.get(stage.id, ())
-
-    def everything(self) -> Iterator[Pipeline | Stage | Link]:
-        yield self.pipeline
-        yield from self.pipeline.stages.values()
-        yield from self.pipeline.links
 
     def at(
         self,

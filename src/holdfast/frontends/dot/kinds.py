@@ -27,7 +27,7 @@ EXITS: Final = ("exit", "end")
 def kind_of(stage: Stage, known: Collection[str] = BUILT_IN) -> str:
     """A type that is not known falls through to the shape. `start`, `exit` and `end` that give themselves no
     shape are what they say."""
-    if stage.type in known:
+    if "type" in stage.attrs and stage.type in known:
         return stage.type
     if "shape" not in stage.explicit and SHAPES.get(stage.shape, DEFAULT) == DEFAULT:
         if stage.id in STARTS:

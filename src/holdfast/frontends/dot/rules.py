@@ -7,6 +7,7 @@ from typing import Final
 
 from holdfast.frontends.dot.checking import Check, View, named
 from holdfast.frontends.dot.diagnostics import Diagnostic, Severity
+from holdfast.frontends.dot.document import Link
 from holdfast.frontends.dot.stylesheet import ATTRIBUTE, parse_stylesheet
 
 ERROR, WARNING, INFO = Severity.error, Severity.warning, Severity.info
@@ -52,7 +53,11 @@ def _reached(view: View) -> set[str]:
     stages = view.pipeline.stages
     seen = {stage.id for stage in view.starts}
     todo = list(seen)
-    if any(stage.flag("goal_gate") for stage in stages.values()):
+    jumps: dict[str, list[str]] = {}
+    for key in RETRY_TARGETS:
+        for stage in view.stages_with(key):
+            jumps.setdefault(stage.id, []).append(stage.text(key))
+    if any(stage.flag("goal_gate") for stage in view.stages_with("goal_gate")):
         todo += [view.pipeline.text(key) for key in RETRY_TARGETS]
     while todo:
         name = todo.pop()
@@ -60,9 +65,10 @@ def _reached(view: View) -> set[str]:
             continue
         seen.add(name)
         ways = [link.target for link in view.pipeline.outgoing.get(name, ())]
-        ways += [target for key in RETRY_TARGETS if (target := stages[name].text(key))]
-        todo += [way for way in ways if way not in seen]
-        seen.update(way for way in ways if way in stages)
+        for way in (*ways, *jumps.get(name, ())):
+            if way not in seen:
+                seen.add(way)
+                todo.append(way)
     return seen
 
 
@@ -103,15 +109,14 @@ def exit_no_outgoing(view: View) -> Iterator[Diagnostic]:
 
 
 def condition_syntax(view: View) -> Iterator[Diagnostic]:
-    for link in view.conditional:
-        for problem in view.reading(link.condition).all_problems(extended=view.extended):
+    for condition, links in view.conditions.items():
+        for problem in view.reading(condition).all_problems(extended=view.extended):
             fix = ""
             if "is an extension" in problem.message:
                 fix = 'write two edges, or allow it by graph [conditions="extended"]'
-            message = (
-                f"{problem.message}, at column {problem.column} of the condition {_shown(link.condition)}"
-            )
-            yield view.at("condition_syntax", ERROR, link, message, key="condition", fix=fix)
+            message = f"{problem.message}, at column {problem.column} of the condition {_shown(condition)}"
+            for link in links:
+                yield view.at("condition_syntax", ERROR, link, message, key="condition", fix=fix)
 
 
 def stylesheet_syntax(view: View) -> Iterator[Diagnostic]:
@@ -139,19 +144,19 @@ def type_known(view: View) -> Iterator[Diagnostic]:
 
 def fidelity_valid(view: View) -> Iterator[Diagnostic]:
     fix = f"one of {', '.join(FIDELITIES)}"
-    for what in view.everything():
-        key = "default_fidelity" if what is view.pipeline else "fidelity"
-        mode = what.text(key)
-        if mode and mode not in FIDELITIES:
-            yield view.at("fidelity_valid", WARNING, what, f"{mode} is no fidelity", key=key, fix=fix)
+    for key in ("default_fidelity", "fidelity"):
+        for what in view.uses.get(key, ()):
+            mode = what.text(key)
+            if mode and mode not in FIDELITIES and (key == "fidelity") == (what is not view.pipeline):
+                yield view.at("fidelity_valid", WARNING, what, f"{mode} is no fidelity", key=key, fix=fix)
 
 
 def retry_target_exists(view: View) -> Iterator[Diagnostic]:
     stages = view.pipeline.stages
-    for what in (view.pipeline, *stages.values()):
-        for key in RETRY_TARGETS:
+    for key in RETRY_TARGETS:
+        for what in view.uses.get(key, ()):
             target = what.text(key)
-            if target and target not in stages:
+            if target and target not in stages and not isinstance(what, Link):
                 message = f"{key} names {target}, which is no stage"
                 fix = "name a stage of this pipeline"
                 yield view.at("retry_target_exists", WARNING, what, message, key=key, fix=fix)
@@ -161,7 +166,7 @@ def goal_gate_has_retry(view: View) -> Iterator[Diagnostic]:
     """A target of the graph serves as well: the jump falls back to it."""
     if any(view.pipeline.text(key) for key in RETRY_TARGETS):
         return
-    for stage in view.pipeline.stages.values():
+    for stage in view.stages_with("goal_gate"):
         if stage.flag("goal_gate") and not any(stage.text(key) for key in RETRY_TARGETS):
             message = f"goal gate {stage.id} has no retry target: the run fails where it is not met"
             yield view.at(

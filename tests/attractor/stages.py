@@ -54,17 +54,21 @@ class Stages:
 
         return Handler(fn=work, is_async=True, takes=("state", "ctx"))
 
-    async def run(self, house: Holdfast, **given: Any) -> Result:
+    async def run(
+        self, house: Holdfast, *, run_id: str | None = None, mode: str | None = None, **given: Any
+    ) -> Result:
         """Until it ends or waits."""
-        service, program = await house.service(), self.program()
+        program = self.program()
         house.carry(program)
-        started = await service.start(program, given)
+        service = await house.service()
+        started = await service.start(program, given, run_id=run_id, mode=mode)
         assert isinstance(started, tuple)
         claim, pos = started
         status, pos = await service.runtime.drive(claim, pos)
         return await make_result(service, program, claim.run.id, status, pos)
 
     async def go_on(self, house: Holdfast, run: str) -> Result:
-        service, program = await house.service(), self.program()
+        program = self.program()
         house.carry(program)
+        service = await house.service()
         return await advance(service, program, RunId(run))

@@ -29,7 +29,7 @@ say({ asked: deciding.asked, status: decided.status });
 
 const nobody = await thrown(() => client({ url: "http://127.0.0.1:1", retries: 1 }).getRun("x"));
 say({ nobody: nobody.name, words: nobody.message.includes("127.0.0.1:1") });
-const slow = await thrown(() => client({ timeout: 50, retries: 0 }).getRunResult(given.waiting, { wait: 2 }));
+const slow = await thrown(() => client({ timeout: 50, retries: 0 }).getRunResult(given.waiting, { wait: 1 }));
 say({ slow: slow.name, kind: slow instanceof TimeoutError });
 
 // A server that takes few requests a second refuses, and says how long to wait.

@@ -198,9 +198,7 @@ async def test_a_failed_child_is_gone_on_with_when_its_manager_is(house: Holdfas
 async def test_a_manager_sleeps_while_its_child_waits_for_a_person(house: Holdfast, tmp_path: Path) -> None:
     gate = 'gate [shape=hexagon, label="Ship?"]; fix [label=Fix];'
     links = "start -> gate; gate -> done [label=Yes]; gate -> fix [label=No]; fix -> done"
-    file = child_file(
-        tmp_path, f"digraph g {{ start [shape=Mdiamond]; done [shape=Msquare]; {gate} {links} }}"
-    )
+    file = child_file(tmp_path, dot(gate, links))
     runner, run_id = Runner(house, logs_root=tmp_path / "logs"), str(new_run_id())
     text = manager(file, ", manager.poll_interval=100ms")
     work = asyncio.ensure_future(runner.run(text, run_id=run_id))

@@ -23,7 +23,9 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
     pipeline: Pipeline
     context: PipelineContext
     logs: Path
-    """The run's directory; the stage's own is `logs / stage.id`."""
+    """The run's directory."""
+    folder: Path
+    """The stage's own, `logs / stage.id`; a stage that several branches go through has one in each."""
     ctx: Context
     """The durable side: sub-steps, questions, live output, spending."""
     came_by: Link | None = None

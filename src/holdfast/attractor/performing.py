@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -34,8 +34,10 @@ _ENDS = frozenset({"exit"})
 class Performer:
     """Of one pipeline. Nothing of a visit is kept here: any worker may perform the next one."""
 
-    def __init__(self, pipeline: Pipeline, registry: HandlerRegistry) -> None:
+    def __init__(self, pipeline: Pipeline, registry: HandlerRegistry, shared: Collection[str] = ()) -> None:
+        """`shared`: the stages that several branches go through."""
         self.pipeline = pipeline
+        self._shared = frozenset(shared)
         self.registry = registry
         self._links: Mapping[str, Link] = edge_ids(pipeline)
 
@@ -60,13 +62,14 @@ class Performer:
         return self._settled(visit, kind, outcome, halt=bool(stopped))
 
     def _visit(self, stage: Stage, state: Mapping[str, Any], ctx: Context) -> Visit:
-        values = {key: copied(value) for key, value in state.items()}
+        logs, values = logs_of(ctx), {key: copied(value) for key, value in state.items()}
         values["current_node"] = stage.id
         return Visit(
             stage=stage,
             pipeline=self.pipeline,
             context=PipelineContext(values),
-            logs=logs_of(ctx),
+            logs=logs,
+            folder=rundir.stage_dir(logs, stage.id, ctx.scope if stage.id in self._shared else ""),
             ctx=ctx,
             came_by=self._came_by(ctx),
             branch=ctx.scope,
@@ -97,7 +100,7 @@ class Performer:
 
     def _settled(self, visit: Visit, kind: str, outcome: Outcome, *, halt: bool = False) -> Settled:
         if kind not in _ENDS:
-            folder = rundir.stage_dir(visit.logs, visit.stage.id, visit.branch)
+            folder = visit.folder
             rundir.write_status(folder, outcome)
         update = {**visit.context.changes(), **copied(outcome.context_updates)}
         if kind != ROUTING:
@@ -152,7 +155,7 @@ def _without_outcome(visit: Visit, said: Any) -> Outcome:
     if said is not None:
         return _fail(f"the handler returned a {type(said).__name__}, not an Outcome")
     try:
-        written = read_status(rundir.stage_dir(visit.logs, visit.stage.id, visit.branch))
+        written = read_status(visit.folder)
     except StatusFault as fault:
         return _fail(str(fault))
     if written is not None:
@@ -163,7 +166,7 @@ def _without_outcome(visit: Visit, said: Any) -> Outcome:
 
 
 def _forget_status(visit: Visit) -> None:
-    (rundir.stage_dir(visit.logs, visit.stage.id, visit.branch) / NAME).unlink(missing_ok=True)
+    (visit.folder / NAME).unlink(missing_ok=True)
 
 
 def _refused(outcome: Outcome) -> Outcome | None:

@@ -29,7 +29,7 @@ class CodergenHandler:
 
     async def perform(self, visit: Visit) -> Outcome:
         prompt = prompt_of(visit.stage, visit.pipeline)
-        folder = rundir.stage_dir(visit.logs, visit.stage.id, visit.branch)
+        folder = visit.folder
         rundir.write(folder / "prompt.md", prompt)
         backend = self._backends.of(visit)
         if is_durable(backend):

@@ -49,7 +49,7 @@ class FanInHandler:
         )
 
     async def _ask(self, visit: Visit, living: Sequence[Mapping[str, Any]]) -> str:
-        folder = rundir.stage_dir(visit.logs, visit.stage.id, visit.branch)
+        folder = visit.folder
         prompt = ranking_prompt(prompt_of(visit.stage, visit.pipeline), living)
         rundir.write(folder / "prompt.md", prompt)
         said = await asked_of(self._backends.of(visit), visit, prompt, "rank")

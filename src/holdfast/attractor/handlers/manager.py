@@ -131,7 +131,7 @@ def child_path(pipeline: Pipeline, dotfile: str) -> Path:
 
 def child_input(visit: Visit, orders: Orders, pipeline: Pipeline) -> dict[str, Any]:
     """It runs as its parent does: with the same backend, below the same directory."""
-    logs = rundir.stage_dir(visit.logs, visit.stage.id, visit.branch) / f"child-{visit.ctx.visit}"
+    logs = visit.folder / f"child-{visit.ctx.visit}"
     kept = {key: visit.given[key] for key in (KEY, AUTO_KEY) if key in visit.given}
     more = {WORKDIR: orders.workdir} if orders.workdir else {}
     return {

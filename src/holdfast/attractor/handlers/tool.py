@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.attractor import processes, rundir
+from holdfast.attractor import processes
 from holdfast.attractor.failures import failure_of
 from holdfast.attractor.handler import Visit
 from holdfast.attractor.outcome import Outcome, StageStatus
@@ -126,7 +126,7 @@ class Work:
             "stderr": processes.shown(folder / processes.STDERR),
         }
         try:
-            status = read_status(_stage_dir(self.visit))
+            status = read_status(self.visit.folder)
         except StatusFault as fault:
             return {**found, "fault": str(fault)}
         return found if status is None else {**found, "status": status_fields(status)}
@@ -143,7 +143,7 @@ def environment(visit: Visit) -> dict[str, str]:
         "HOLDFAST_VISIT": str(ctx.visit),
         "HOLDFAST_IDEMPOTENCY_KEY": ctx.idempotency_key,
         "ATTRACTOR_LOGS_ROOT": str(visit.logs.resolve()),
-        "ATTRACTOR_STAGE_DIR": str(_stage_dir(visit).resolve()),
+        "ATTRACTOR_STAGE_DIR": str(visit.folder.resolve()),
         "ATTRACTOR_GOAL": visit.pipeline.goal,
     }
     for key in stage.attrs:
@@ -159,13 +159,9 @@ def _value(visit: Visit, text: str) -> str:
     return visit.context.get_string(text if found is not None else text.removeprefix("context."))
 
 
-def _stage_dir(visit: Visit) -> Path:
-    return rundir.stage_dir(visit.logs, visit.stage.id, visit.branch)
-
-
 def _place(visit: Visit, number: int) -> dict[str, str]:
     """A folder that no earlier try has used."""
-    stage_dir = _stage_dir(visit)
+    stage_dir = visit.folder
     stage_dir.mkdir(parents=True, exist_ok=True)
     (stage_dir / "status.json").unlink(missing_ok=True)
     name, again = f"tool-{visit.ctx.visit}-{visit.ctx.attempt}-{number}", 0

@@ -101,7 +101,7 @@ def graph(
     "holdfast validate build.dot --format sarif > out.sarif   ·   holdfast validate - < build.dot"
 )
 def validate(
-    files: Annotated[list[str], typer.Argument(help="Pipelines in DOT; - is stdin", metavar="FILE...")],
+    files: Annotated[list[str], typer.Argument(help="Pipelines in DOT; - is stdin", metavar="FILE")],
     strict: Annotated[
         bool, typer.Option("--strict", help="Take the grammar at its word: leniencies are errors")
     ] = False,

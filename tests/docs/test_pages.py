@@ -14,7 +14,7 @@ from holdfast.types.event import EVENTS
 from tools import docs, pages
 from tools.pages import commands, settings
 
-EVENT = re.compile(r"(run|node|edge|loop|join|timer|hold|checkpoint|record)\.[a-z_]+")
+EVENT = re.compile(r"(run|node|edge|loop|walk|branch|join|timer|hold|checkpoint|record)\.[a-z_]+")
 TELLERS = (
     "model/events.py", "runs/history.py", "runs/service.py", "runs/dying.py", "holds/acts/telling.py",
     "store/dying.py", "store/losing.py",

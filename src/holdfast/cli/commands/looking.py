@@ -90,7 +90,7 @@ def graph(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Draw a flow or a pipeline, or a run with the state of each node."""
+    """Draw a flow, a pipeline, or a run with its states."""
     from holdfast.cli.graphing import draw_graph
 
     return go(draw_graph(what, svg=svg, expand=expand, store=store, json=json))
@@ -112,7 +112,7 @@ def validate(
     ] = None,
     json: Json = False,
 ) -> int:
-    """Check pipelines: every error and oddity with its place and what to do."""
+    """Check pipelines: every problem, with its place."""
     from holdfast.cli.validating import validate_files
 
     return go(

@@ -361,13 +361,14 @@ class Runtime:
     async def _look_around(self) -> None:
         await self.store.fire_timers(limit=100)
         await self.sweep_holds()
-        for driver in list(self.drivers.values()):
-            await self._look(driver)
+        drivers = list(self.drivers.values())
+        # Asked once for all of them: a worker keeps up to a hundred that wait for people.
+        heads = await self.store.inbox_heads([driver.run for driver in drivers])
+        for driver in drivers:
+            if heads.get(driver.run, driver.box.seen) != driver.box.seen:
+                await self._look(driver)
 
     async def _look(self, driver: Driver) -> None:
-        row = await self.store.get_run(driver.run)
-        if row is None or row.inbox_seq == driver.box.seen:
-            return
         _, rows = await self.store.pending(driver.run)
         if any(r.kind == "cancel" for r in rows):
             driver.interrupt()

@@ -308,6 +308,10 @@ class Inbox(Protocol):
         """(inbox_seq, rows not yet consumed, oldest first)."""
         ...
 
+    async def inbox_heads(self, runs: Sequence[RunId]) -> dict[RunId, int]:
+        """The inbox_seq of each; a run that is not there is left out. For whoever looks after many."""
+        ...
+
     async def fire_timers(self, *, limit: int, run: RunId | None = None) -> int:
         """Due timers become inbox rows of kind `timer` (payload: the token), each in its own transaction
         or all in one; the timer row is gone with it (D-30). With `run`, only that run's."""

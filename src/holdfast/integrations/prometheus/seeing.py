@@ -26,6 +26,7 @@ _COUNTED = frozenset(
         "rest",
         "pending",
         "get_run",
+        "inbox_heads",
         "fire_timers",
         "next_timer",
         "announce",

@@ -78,6 +78,10 @@ class Reading(Settling):
         rows = islice(merge(numbered, others, key=_last_number), limit)
         return [_copy(row, True) if isinstance(row, Record) else row for row in rows]
 
+    async def inbox_heads(self, runs: Sequence[RunId]) -> dict[RunId, int]:
+        with self._lock:
+            return {run: self._ids[run].inbox_seq for run in runs if run in self._ids}
+
     async def event_heads(self, runs: Sequence[RunId]) -> dict[RunId, int]:
         with self._lock:
             return {run: self._ids[run].event_seq for run in runs if run in self._ids}

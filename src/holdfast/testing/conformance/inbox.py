@@ -9,6 +9,7 @@ import pytest
 from holdfast.store.base import ClaimRequest
 from holdfast.testing.conformance.kit import TTL
 from holdfast.testing.conformance.leases import park
+from holdfast.types.ids import RunId
 from holdfast.types.record import Side
 from holdfast.types.status import RunStatus
 
@@ -19,6 +20,13 @@ if TYPE_CHECKING:
 
 @pytest.mark.anyio
 class InboxSuite:
+    async def test_heads_are_the_counters_of_the_runs_that_are_there(self, kit: StoreKit) -> None:
+        run, other = (await kit.created()).id, (await kit.created()).id
+        await kit.store.send(run, "note", b"")
+        await kit.store.send(run, "note", b"")
+        assert await kit.store.inbox_heads([run, RunId("no-such-run"), other]) == {run: 2, other: 0}
+        assert await kit.store.inbox_heads([]) == {}
+
     @pytest.mark.covers("D-29", "R-22")
     async def test_messages_are_read_in_the_order_they_came(self, kit: StoreKit) -> None:
         run = (await kit.created()).id

@@ -144,3 +144,8 @@ async def report_late(conn: Conn, run: RunId, seq: int, payload: bytes) -> None:
 
 async def late_reports(conn: Conn, run: RunId) -> list[tuple[int, bytes]]:
     return [(seq, payload) for seq, payload in await conn.rows(_REPORTS, run)]
+
+
+async def heads(conn: Conn, runs: Sequence[RunId]) -> dict[RunId, int]:
+    sql = "SELECT id, inbox_seq FROM @runs WHERE id = ANY(?::text[])"
+    return {RunId(run): seen for run, seen in await conn.rows(sql, list(runs))}

@@ -265,6 +265,9 @@ class PostgresStore(Holding, Gating, Scheduling, Fleet, Projecting):
     async def events(self, run: RunId, *, after: int, limit: int) -> list[Record | EventRow]:
         return await self._pools.read_together(partial(journal.events, run=run, after=after, limit=limit))
 
+    async def inbox_heads(self, runs: Sequence[RunId]) -> dict[RunId, int]:
+        return await self._pools.read(partial(inbox.heads, runs=runs))
+
     async def event_heads(self, runs: Sequence[RunId]) -> dict[RunId, int]:
         return await self._pools.read(partial(journal.event_heads, runs=runs))
 

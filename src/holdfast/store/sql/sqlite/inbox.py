@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
@@ -26,6 +27,7 @@ WHERE key = ?"""
 LEAVE_LINE = "UPDATE runs SET gate = '' WHERE key = ? AND worker IS NULL AND gate <> ''"
 _WAKE_AND_NUMBER = _WAKE.replace("SET ", "SET event_seq = event_seq + :events, ", 1) + " RETURNING event_seq"
 _NUMBER = "UPDATE runs SET event_seq = event_seq + ? WHERE key = ? RETURNING event_seq"
+_HEADS = "SELECT id, inbox_seq FROM runs WHERE id IN (SELECT value FROM json_each(?))"
 _ADD_EVENT = "INSERT INTO events (key, at, type, payload) VALUES (?, ?, ?, ?)"
 _PENDING = """
 SELECT runs.inbox_seq, inbox.id, inbox.kind, inbox.at, inbox.payload
@@ -140,3 +142,7 @@ def report_late(cur: Cursor, _now: int, run: RunId, seq: int, payload: bytes) ->
 
 def late_reports(cur: Cursor, run: RunId) -> list[tuple[int, bytes]]:
     return [(seq, payload) for seq, payload in rows(cur, _REPORTS, (run,))]
+
+
+def heads(cur: Cursor, runs: Sequence[RunId]) -> dict[RunId, int]:
+    return {RunId(run): seen for run, seen in rows(cur, _HEADS, (json.dumps(list(runs)),))}

@@ -212,6 +212,9 @@ class SqliteStore(Holding, Gating, Scheduling, Fleet, Projecting):
     async def events(self, run: RunId, *, after: int, limit: int) -> list[Record | EventRow]:
         return self._readers.read_together(partial(journal.events, run=run, after=after, limit=limit))
 
+    async def inbox_heads(self, runs: Sequence[RunId]) -> dict[RunId, int]:
+        return self._readers.read(partial(inbox.heads, runs=runs))
+
     async def event_heads(self, runs: Sequence[RunId]) -> dict[RunId, int]:
         return self._readers.read_together(partial(journal.event_heads, runs=runs))
 

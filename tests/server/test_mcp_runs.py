@@ -12,6 +12,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from holdfast.api.app import ApiSettings
+from holdfast.api.live.hub import close_streams
 from tests.server.conftest import Server
 from tests.server.flows import refund
 from tests.server.signing import audited, bearer, browser, session, token
@@ -126,8 +127,24 @@ async def test_runs_and_questions_are_resources_that_tell_of_changes(hall: Serve
             await hall.json("POST", f"/v1/holds/{asked['id']}/resolve", json={"decision": "yes"})
             async with asyncio.timeout(20):
                 assert (await anext(aiter(changes))).uri == question
+        async with bot.client.listen(resource_subscriptions=[run]) as changes:
+            await bot.does("cancel_run", run=made["run"])
+            async with asyncio.timeout(20):
+                assert (await anext(aiter(changes))).uri == run
+        with pytest.raises(MCPError, match="no run"):
+            async with bot.client.listen(resource_subscriptions=["holdfast://runs/nothing"]):
+                pass
         (content,) = (await bot.client.read_resource(question)).contents
         assert '"decision":"yes"' in content.text
+
+
+async def test_agent_that_listens_is_let_go_when_the_server_ends(hall: Server) -> None:
+    async with agent(hall) as bot:
+        asked = await bot.does("ask_people", question="Change?")
+        named = [f"holdfast://questions/{asked['id']}"]
+        async with bot.client.listen(resource_subscriptions=named) as changes, asyncio.timeout(20):
+            close_streams(hall.house)
+            assert [each async for each in changes] == []
 
 
 async def test_prompt_tells_an_agent_to_ask_first(hall: Server) -> None:

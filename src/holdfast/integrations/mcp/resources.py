@@ -78,6 +78,7 @@ async def read(agent: Agent, uri: str) -> bytes:
 async def version_of(agent: Agent, uri: str) -> str:
     """Another whenever what it shows has changed."""
     kind, name = parts_of(uri)
+    agent.demand(Right.runs_read if kind == "runs" else Right.holds_read)
     if kind == "runs":
         row = await (await agent.call.runs()).get(name, tenant=agent.call.tenant)
         return f"{row.status}.{row.event_seq}"

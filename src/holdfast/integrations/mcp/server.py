@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
@@ -11,14 +10,13 @@ import mcp_types as types
 import msgspec
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 from mcp.shared.exceptions import MCPError
 
 from holdfast._version import __version__
 from holdfast.api.problems import HttpError
 from holdfast.errors import HoldfastError, NotFoundError
-from holdfast.integrations.mcp import prompts, questions, resources, running
-from holdfast.integrations.mcp.agent import LOOK_AGAIN, Agent
+from holdfast.integrations.mcp import listening, prompts, questions, resources, running
+from holdfast.integrations.mcp.agent import Agent
 from holdfast.integrations.mcp.tooling import Tool, schema_of
 from holdfast.telemetry import log
 
@@ -28,9 +26,6 @@ Holdfast runs durable workflows and asks people. Use ask_people before anything 
 and wait for its answer with check_answer: it may take days, and it outlives you. You never decide for a \
 person: only the status `resolved` is an answer. start_run and follow_run start flows and show what happens \
 in them; give an idempotency_key to whatever you might send twice."""
-
-MOST_FOLLOWED: Final = 100
-"""Resources that one stream tells of."""
 
 Context = ServerRequestContext[Any, Any]
 Who = Callable[[Context], Agent]
@@ -62,7 +57,7 @@ def make_server(who: Who) -> Server[Any]:
         on_read_resource=lambda ctx, params: _read_resource(who(ctx), params.uri),
         on_list_prompts=lambda ctx, params: prompts.listed(),
         on_get_prompt=lambda ctx, params: prompts.got(params),
-        on_subscriptions_listen=lambda ctx, params: _listen(who(ctx), ctx, params),
+        on_subscriptions_listen=lambda ctx, params: listening.listen(who(ctx), ctx, params),
     )
 
 
@@ -164,40 +159,3 @@ async def _read_resource(agent: Agent, uri: str) -> types.ReadResourceResult:
         raise MCPError(types.INVALID_PARAMS, str(error)) from error
     text = types.TextResourceContents(uri=uri, mime_type=resources.MEDIA, text=body.decode())
     return types.ReadResourceResult(contents=[text])
-
-
-async def _listen(
-    agent: Agent, ctx: Context, params: types.SubscriptionsListenRequestParams
-) -> types.SubscriptionsListenResult:
-    """Tells of each named resource that changes, until the client is gone or the server ends."""
-    wanted = params.notifications.resource_subscriptions or []
-    known = {uri: await _version(agent, uri) for uri in wanted[:MOST_FOLLOWED]}
-    bus = InMemorySubscriptionBus()
-    handler = ListenHandler(bus)
-    watching = asyncio.create_task(_watch(agent, known, bus, handler))
-    try:
-        return await handler(ctx, params)
-    finally:
-        watching.cancel()
-
-
-async def _watch(
-    agent: Agent, known: dict[str, str], bus: InMemorySubscriptionBus, handler: ListenHandler
-) -> None:
-    service = await agent.call.runs()
-    while not agent.closing:
-        await service.store.wait_change(LOOK_AGAIN)
-        for uri, before in list(known.items()):
-            now = await _version(agent, uri)
-            if now != before:
-                known[uri] = now
-                await bus.publish(ResourceUpdated(uri=uri))
-    handler.close()
-
-
-async def _version(agent: Agent, uri: str) -> str:
-    """What cannot be read, or not now, is as it was: it is asked again."""
-    try:
-        return await resources.version_of(agent, uri)
-    except HoldfastError:
-        return ""

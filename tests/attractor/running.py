@@ -37,6 +37,10 @@ def listed(path: Path) -> list[str]:
     return sorted(each.name for each in path.iterdir())
 
 
+def written(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
+
+
 def begun(logs: Path) -> list[Path]:
     """The folders of commands that have begun."""
     return [found.parent for found in logs.glob("*/tool-*/pid")]

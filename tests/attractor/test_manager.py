@@ -16,7 +16,7 @@ from holdfast.attractor.runner import Runner
 from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.store.base import RunFilter
 from holdfast.types.ids import new_run_id
-from tests.attractor.running import begun, dot, line, run, until
+from tests.attractor.running import begun, dot, line, run, until, written
 
 pytestmark = pytest.mark.anyio
 
@@ -148,7 +148,7 @@ async def stopped_amid(house: Holdfast, tmp_path: Path, go: Path) -> tuple[Runne
     text = manager(file, ", manager.poll_interval=50ms")
     work = asyncio.ensure_future(runner.run(text, run_id=run_id))
     await until(lambda: begun(tmp_path / "logs" / "m" / "child-1") or work.done())
-    await until(trace.exists)
+    await until(lambda: written(trace))
     work.cancel()
     await asyncio.gather(work, return_exceptions=True)
     return runner, run_id

@@ -15,7 +15,7 @@ from holdfast.attractor import processes
 from holdfast.attractor.runner import Runner
 from holdfast.types.ids import new_run_id
 from holdfast.types.status import RunStatus
-from tests.attractor.running import begun, dot, either, line, run, until, whole
+from tests.attractor.running import begun, dot, either, line, run, until, whole, written
 
 pytestmark = pytest.mark.anyio
 
@@ -239,7 +239,7 @@ async def test_a_tool_whose_end_nobody_knows_is_in_doubt(
     stopping = Stopping(house, tmp_path / "logs")
     command = f"echo x >> {trace}; test -e {again} || sleep 60"
     run_id = await stopping.begin(line(tool(command, more), "t"))
-    await until(trace.exists)
+    await until(lambda: written(trace))
     processes.kill_now(stopping.folder)
     await until(lambda: not processes.is_alive(stopping.folder))
     again.touch()

@@ -20,6 +20,8 @@ from tools.js_types import Types, comment  # noqa: E402
 
 FOLDER: Final = ROOT / "src/holdfast/api/javascript"
 MADE: Final = "// Made of the OpenAPI document by tools/js_client.py: change the routes, not this file.\n"
+WRITTEN: Final = ("EventStream", "HoldEvent", "Options", "RunEvent", "Sent", "StreamOptions")
+"""Types that holdfast.d.ts has."""
 
 
 class Operation:
@@ -126,8 +128,7 @@ def declarations(document: dict[str, Any]) -> str:
     paged = [_paged(each, types) for each in found if each.pages(types)]
     queries = [_query(each, types) for each in found if each.query]
     parts = [
-        MADE
-        + 'import type { EventStream, Options, RunEvent, HoldEvent, StreamOptions } from "./holdfast.js";',
+        f'{MADE}import type {{ {", ".join(WRITTEN)} }} from "./holdfast.js";',
         "/** What each operation of the server is called, takes and gives. */\n"
         "export interface Operations {\n" + "\n".join(methods) + "\n}",
         "/** Lists of many pages as one. */\nexport interface Each {\n" + "\n".join(paged) + "\n}",
@@ -154,7 +155,7 @@ def _arguments(each: Operation, types: Types) -> Iterator[str]:
     if each.body is not None:
         kind, schema, required = each.body
         shape = {"json": types.of(schema, given=True), "form": "FormData | Record<string, Blob>"}
-        yield f"body{'' if required else '?'}: {shape.get(kind, 'BodyInit')}"
+        yield f"body{'' if required else '?'}: {shape.get(kind, 'Sent')}"
     if each.query:
         needed = any(one["required"] for one in each.query)
         yield f"query{'' if needed else '?'}: {pascal(each.name)}Query"

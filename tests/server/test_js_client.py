@@ -161,6 +161,7 @@ async def test_program_starts_answers_lists_and_reads(shop: Server) -> None:
     assert said["complaints"] == {"complaints": ["HoldfastError"] * 6}
     assert said["stranger"] == {"stranger": 401, "code": "unauthenticated"}
     assert said["renewed"] == {"renewed": True}
+    assert said["followed"] == {"followed": True}
     assert said["elsewhere"] == {"elsewhere": "not_found"}
     assert said["aborted"] == {"aborted": "enough"}
 
@@ -241,4 +242,6 @@ async def test_what_the_page_about_it_shows_works(shop: Server, tmp_path: Path) 
 
 @pytest.mark.covers("SERVER-SDK-03")
 def test_types_are_whole_and_say_what_is_right_and_wrong() -> None:
+    """To a page's compiler, and to that of a program which knows Node alone."""
     assert checked(JS / "typed.mts") == ""
+    assert checked(JS / "typed.mts", node=True) == ""

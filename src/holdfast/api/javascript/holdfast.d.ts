@@ -6,6 +6,10 @@ export type * from "./operations.js";
 export type Run = RunDetail;
 export type Hold = HoldWire;
 
+/** What the platform's own `fetch` takes as a body and as headers. */
+export type Sent = NonNullable<RequestInit["body"]>;
+export type HeadersGiven = NonNullable<RequestInit["headers"]>;
+
 /** A token, or a function that gives the one that is good now; after a 401 it is asked once more. */
 export type Token = string | (() => string | Promise<string>);
 
@@ -37,7 +41,7 @@ export interface Options {
   signal?: AbortSignal;
   timeout?: number;
   retries?: number;
-  headers?: HeadersInit;
+  headers?: HeadersGiven;
   /** Where the server takes an Idempotency-Key: yours in place of one that is made up for each call. */
   key?: string;
   /** The ETag, or the `version` of a hold: only this version is changed. */
@@ -115,7 +119,7 @@ export interface StreamOptions {
   /** Failures in a row after which it gives up; unless told, it never does. */
   patience?: number;
   backoff?: Backoff;
-  headers?: HeadersInit;
+  headers?: HeadersGiven;
 }
 
 export type Handlers<T> =
@@ -181,6 +185,34 @@ export class Socket {
   close(): void;
 }
 
+/** What the platform calls a MessageEvent; of "error": why. */
+export interface LiveEvent {
+  readonly type: string;
+  readonly data: string;
+  readonly lastEventId: string;
+  readonly origin: string;
+  readonly error?: Error | null;
+}
+
+/** As the platform's EventSource. */
+export interface LiveSource {
+  readonly url: string;
+  readonly readyState: number;
+  onopen: ((event: LiveEvent) => unknown) | null;
+  onmessage: ((event: LiveEvent) => unknown) | null;
+  onerror: ((event: LiveEvent) => unknown) | null;
+  addEventListener(type: string, listener: (event: LiveEvent) => unknown, options?: boolean | { once?: boolean }): void;
+  removeEventListener(type: string, listener: (event: LiveEvent) => unknown): void;
+  close(): void;
+}
+
+export interface LiveSourceKind {
+  readonly CONNECTING: 0;
+  readonly OPEN: 1;
+  readonly CLOSED: 2;
+  new (url: string | URL): LiveSource;
+}
+
 type Given<F> = F extends (...given: infer G) => unknown ? G : never;
 type Gives<F> = F extends (...given: never[]) => Promise<infer R> ? R : never;
 /** Operations that answer once. */
@@ -202,7 +234,7 @@ export class Holdfast {
   /** The platform's own `fetch`, with this server and credential; it needs no `this`. */
   readonly fetch: (path: string | URL, init?: RequestInit) => Promise<Response>;
   /** The platform's own `EventSource`, with this server and credential, also where the platform has none. */
-  readonly EventSource: typeof globalThis.EventSource;
+  readonly EventSource: LiveSourceKind;
 }
 
 /** What each method sends, by its name. */

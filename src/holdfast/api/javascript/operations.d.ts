@@ -1,5 +1,5 @@
 // Made of the OpenAPI document by tools/js_client.py: change the routes, not this file.
-import type { EventStream, Options, RunEvent, HoldEvent, StreamOptions } from "./holdfast.js";
+import type { EventStream, HoldEvent, Options, RunEvent, Sent, StreamOptions } from "./holdfast.js";
 
 /** What each operation of the server is called, takes and gives. */
 export interface Operations {
@@ -154,7 +154,7 @@ export interface Operations {
    *
    * The same file again gives the same run.
    */
-  importRun(body: BodyInit, query?: ImportRunQuery, options?: Options): Promise<RunDetail>;
+  importRun(body: Sent, query?: ImportRunQuery, options?: Options): Promise<RunDetail>;
   /** What the run has made so far, by name. */
   listArtifacts(run: string, options?: Options): Promise<Page<ArtifactWire>>;
   /** What was done and refused, oldest first. A page may be short and still have a `next`. */
@@ -345,13 +345,13 @@ export interface Operations {
    */
   streamRun(run: string, query?: StreamRunQuery, options?: StreamOptions): EventStream<RunEvent>;
   /** A click in Slack: the request URL of the app's interactivity. Signed by Slack (`X-Slack-Signature`). */
-  takeClick(way: string, body: BodyInit, options?: Options): Promise<void>;
+  takeClick(way: string, body: Sent, options?: Options): Promise<void>;
   /**
    * A reply to a mail, whole, as the mail server took it, with its Authentication-Results.
    *
    * Signed as Standard Webhooks are, by whatever hands it over.
    */
-  takeMail(way: string, body: BodyInit, options?: Options): Promise<MailTaken>;
+  takeMail(way: string, body: Sent, options?: Options): Promise<MailTaken>;
   /**
    * Another system has the answer to a hold: `{"data": {"correlation_id", "decision", ...}}`.
    *

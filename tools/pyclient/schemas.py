@@ -47,7 +47,9 @@ class Schemas:
         if found is not None:
             return "str" if "enum" in found[1] else f"{prefix}{self.model(found[0])}"
         if "anyOf" in schema:
-            return _union([self.answer(each, prefix) for each in schema["anyOf"]])
+            kinds = [self.answer(each, prefix) for each in schema["anyOf"]]
+            # Of several objects nothing tells msgspec which one it is.
+            return "Any" if len(self._objects(schema["anyOf"])) > 1 else _union(kinds)
         match schema.get("type"):
             case "array":
                 return f"list[{self.answer(schema.get('items', {}), prefix)}]"
@@ -55,6 +57,10 @@ class Schemas:
                 return f"dict[str, {self._values(schema, self.answer, prefix)}]"
             case _:
                 return _plain(schema)
+
+    def _objects(self, several: list[Schema]) -> list[Schema]:
+        behind = [found[1] if (found := self.of(each)) else each for each in several]
+        return [each for each in behind if each.get("type") == "object"]
 
     def argument(self, schema: Schema, prefix: str = "models.") -> str:
         found = self.of(schema)

@@ -37,8 +37,7 @@ def _trusted() -> ssl.SSLContext:
 
 def options(settings: Settings) -> dict[str, Any]:
     """A token is shown to no other address: redirects are not followed."""
-    verify = _trusted() if settings.url.startswith("https://") else False
-    return {"base_url": settings.url, "verify": verify, "follow_redirects": False}
+    return {"base_url": settings.url, "verify": _trusted(), "follow_redirects": False}
 
 
 def timeout_of(seconds: float) -> httpx2.Timeout:

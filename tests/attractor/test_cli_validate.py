@@ -155,6 +155,22 @@ def test_an_included_pipeline_runs_in_the_place_of_its_stage(cli: Cli, tmp_path:
     assert not (tmp_path / "logs" / "lost").exists()
 
 
+@pytest.mark.covers("AT-219")
+def test_a_failure_at_the_end_of_an_included_pipeline_leaves_by_its_stages_edges(
+    cli: Cli, tmp_path: Path
+) -> None:
+    (tmp_path / "child.dot").write_text(
+        'digraph C { start; end; start -> t -> end; t [shape=parallelogram, tool_command="exit 1"] }'
+    )
+    (tmp_path / "outer.dot").write_text(
+        """digraph O { start; exit; sub [subgraph_file="child.dot"]; mend [label="Mend"]; start -> sub
+        sub -> exit [condition="outcome=success"]
+        sub -> mend [condition="outcome=fail"]; mend -> exit }"""
+    )
+    assert cli("run", "outer.dot", "--simulate", "--logs", "logs").code == 0
+    assert (tmp_path / "logs" / "mend").exists()
+
+
 @pytest.mark.parametrize("content", [b"\x00\xff\xfe\x01" * 50, b"", b"digraph {", b"hello"])
 def test_what_is_no_pipeline_is_told_without_a_traceback(cli: Cli, tmp_path: Path, content: bytes) -> None:
     (tmp_path / "odd.dot").write_bytes(content)

@@ -247,6 +247,18 @@ def test_an_included_pipeline_is_the_same_when_it_is_written_out_and_read_again(
 
 
 @pytest.mark.covers("AT-219")
+def test_what_a_stage_says_of_its_end_and_its_models_reaches_what_takes_its_place(parts: Path) -> None:
+    more = "goal_gate=true, retry_target=mend, llm_model=claude-x, max_visits=3, label"
+    stages = prepare(PARENT.replace("label", more, 1), path=at(parts)).pipeline.stages
+    assert stages["sub__end"].flag("goal_gate")
+    assert stages["sub__end"].text("retry_target") == "mend"
+    assert not stages["sub"].flag("goal_gate")
+    assert stages["sub"].integer("max_visits") == 3
+    assert stages["sub__look"].text("llm_model") == "claude-x"
+    assert stages["sub__dig"].text("llm_model") == "gpt-5.2"
+
+
+@pytest.mark.covers("AT-219")
 def test_faults_of_an_included_file_are_told_with_its_own_place(parts: Path) -> None:
     (parts / "parts" / "child.dot").write_text("digraph Child {\n  a ->\n}")
     told = prepare(PARENT, path=at(parts)).errors

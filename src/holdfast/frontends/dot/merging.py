@@ -24,6 +24,9 @@ _INHERITED: Final = {
     "default_fidelity": "fidelity",
 }
 _GATE_TARGETS: Final = ("retry_target", "fallback_retry_target")
+_AT_THE_END: Final = ("class", "goal_gate", *_GATE_TARGETS)
+_AT_THE_BEGINNING: Final = ("class", "max_visits")
+_FOR_ALL: Final = ("llm_model", "llm_provider", "reasoning_effort", "fidelity", "thread_id")
 
 
 def merge(into: Pipeline, other: Pipeline, *, prefix: str = "") -> Pipeline:
@@ -60,8 +63,8 @@ def embed(into: Pipeline, at: str, other: Pipeline) -> Pipeline:
     inner = renamed(_settled(other), names)
     way_out = names[end]
     placed = {name: _placed(each, stage) for name, each in inner.stages.items()}
-    placed[at] = _passage(stage, label=stage.label)
-    placed[way_out] = _passage(replace(stage, id=way_out), label=f"{stage.label}: done")
+    placed[at] = _passage(stage, at, stage.label, _AT_THE_BEGINNING)
+    placed[way_out] = _passage(stage, way_out, f"{stage.label}: done", _AT_THE_END)
     others = {name: each for name, each in into.stages.items() if name != at}
     if taken := sorted(others.keys() & placed.keys()):
         raise InputError(f"stage {taken[0]} is there already.", hint="Give one of the two another id.")
@@ -85,7 +88,8 @@ def _placed(inner: Stage, outer: Stage) -> Stage:
     """Where the outer file speaks of it; with the classes of both, so that both stylesheets reach it."""
     derived = tuple(dict.fromkeys((*outer.derived, *inner.derived)))
     own = tuple(dict.fromkeys((*_own(inner), *_own(outer))))
-    attrs = {**inner.attrs, "class": ",".join(own)} if own else inner.attrs
+    given = {key: outer.attrs[key] for key in _FOR_ALL if key in outer.attrs}
+    attrs = {**given, **inner.attrs, **({"class": ",".join(own)} if own else {})}
     return replace(
         inner,
         attrs=attrs,
@@ -100,13 +104,13 @@ def _own(stage: Stage) -> list[str]:
     return [name for name in stage.classes if name not in stage.derived]
 
 
-def _passage(stage: Stage, *, label: str) -> Stage:
-    """A diamond passes on the outcome that led to it, and does nothing."""
-    attrs: dict[str, Value] = {"shape": "diamond", "label": label}
-    if "class" in stage.attrs:
-        attrs["class"] = stage.attrs["class"]
-    places = {"subgraph_file": _of(stage)}
-    return replace(stage, attrs=attrs, places=places, explicit=frozenset(attrs), place=_of(stage))
+def _passage(stage: Stage, name: str, label: str, keys: tuple[str, ...]) -> Stage:
+    """A diamond passes on the outcome that led to it, and does nothing; what the stage says about its end,
+    such as that it is a goal gate, the way out says."""
+    said = {key: stage.attrs[key] for key in keys if key in stage.attrs}
+    attrs: dict[str, Value] = {"shape": "diamond", "label": label, **said}
+    places = {**stage.places, "subgraph_file": _of(stage)}
+    return replace(stage, id=name, attrs=attrs, places=places, explicit=frozenset(attrs), place=_of(stage))
 
 
 def _settled(other: Pipeline) -> Pipeline:

@@ -239,6 +239,17 @@ async def test_run_is_made_once_when_the_answer_is_lost(
     assert (len(road.seen), len(keys)) == (4, 1)
 
 
+async def test_decision_stands_when_its_answer_is_lost(far: AsyncClient, road: Lossy) -> None:
+    run = await far.start("refund", ORDER, wait=20)
+    assert run.detail is not None
+    hold = run.detail.metadata.checkpoint_id or ""
+    road.plan("lose")
+    done = await far.holds.resolve(hold, "approve")
+    assert (done.status, (done.resolution or {})["decision"]) == ("resolved", "approve")
+    entries = [entry.action for entry in await far.holds.history(hold)]
+    assert entries.count("resolved") == 1
+
+
 async def test_what_may_have_been_done_is_not_done_again(far: AsyncClient, road: Lossy) -> None:
     run = await far.start("refund", ORDER, wait=20)
     assert run.detail is not None
@@ -400,6 +411,8 @@ async def test_address_and_token_come_from_the_environment(
         assert shop.token not in repr(client)
     async with AsyncClient(token=lambda: shop.token) as client:
         assert (await client.session.get()).subject
+    async with AsyncClient(shop.serving.address + "/api") as client:  # below a proxy's path
+        assert await client.flows.list()
     monkeypatch.setenv("HOLDFAST_URL", "localhost:8420")
     with pytest.raises(SettingsError, match="no address"):
         AsyncClient()

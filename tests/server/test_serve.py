@@ -22,6 +22,7 @@ import pytest
 
 from holdfast.testing.proxy import ProxyProcess
 from tests.services import postgres
+from tests.unit.store.sqlite_files import plain
 
 PATIENCE = 40.0
 FLOW = """
@@ -114,7 +115,13 @@ def is_done(client: httpx2.Client, run: str) -> Callable[[], bool]:
     return lambda: client.get(f"/v1/runs/{run}").json()["status"] == "completed"
 
 
-@pytest.mark.covers("SERVER-API-01")
+def shown_by_sql(file: Path) -> int:
+    """Checkpoints that are there whole."""
+    with plain(file) as raw:
+        return raw.execute("SELECT count(*) FROM checkpoints WHERE node_states IS NOT NULL").get
+
+
+@pytest.mark.covers("SERVER-API-01", "SERVER-SEED-06")
 def test_serve_alone_is_whole_with_a_store_and_a_worker_of_its_own(tmp_path: Path) -> None:
     metrics = _free_port()
     with served(tmp_path, "--metrics", str(metrics)) as server:
@@ -128,6 +135,7 @@ def test_serve_alone_is_whole_with_a_store_and_a_worker_of_its_own(tmp_path: Pat
             decided = client.post(f"/holds/{found[1]}", data={"decision": "yes"})
             assert decided.status_code == 303
             until(is_done(client, run), "the run goes on behind the decision")
+            until(lambda: shown_by_sql(tmp_path / "s.db") == 2, "plain SQL shows the question and the end")
             told = client.get(f"http://127.0.0.1:{metrics}/metrics").text
             assert "holdfast_store_up 1.0" in told
         # The printed address signs a browser in, once.

@@ -15,6 +15,7 @@ import pytest
 from holdfast import Flow, Holdfast, Worker
 from holdfast.api.projecting import LARGEST, Projector
 from holdfast.runs.reencrypt import reencrypt
+from holdfast.store.sql.sqlite import migrate
 from holdfast.types.ids import checkpoint_id
 from tests.keeping.canary import ring
 from tests.runtime.people import until
@@ -224,3 +225,23 @@ async def test_encrypted_store_shows_names_and_no_content(tmp_path: Path) -> Non
     assert "canary" not in str(shown)
     ended = [row for row in shown[0] if row["status"] == "completed"]
     assert [row["completed_node_ids"] for row in ended] == [["only"], ["only"]]
+
+
+async def test_store_that_has_grown_begins_with_what_comes_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = Flow("old", effect="pure")
+    flow.node(id="only")(lambda s: {"n": 1})
+    address, ask = f"sqlite:{tmp_path / 's.db'}", on_file(tmp_path / "s.db")
+    before = [each for each in migrate.migrations() if each.name != "proposal"]
+    with monkeypatch.context() as earlier:
+        earlier.setattr(migrate, "migrations", lambda: before)
+        async with Holdfast(address) as house:
+            await flow.run({}, on=house)
+    async with Holdfast(address) as house:
+        projector = Projector(await house.service())
+        assert not await projector.sweep()
+        await flow.run({}, on=house)
+        assert await projector.sweep()
+    ended = ask("SELECT * FROM checkpoints WHERE status = 'completed' ORDER BY created_at")
+    assert [row["node_states"] is None for row in ended] == [True, False]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
@@ -10,11 +12,13 @@ from starlette.requests import Request
 
 from holdfast.api.auth.granted import Grant
 from holdfast.api.auth.principal import Principal, Right
+from holdfast.api.live.channel import Bell
 from holdfast.api.live.hub import hub_of
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import Call, Route
 from holdfast.api.settings import ApiSettings
 from holdfast.errors import ForbiddenError
+from holdfast.integrations.mcp.bells import look_then_wait
 from holdfast.types.ids import DEFAULT_TENANT, new_id
 
 if TYPE_CHECKING:
@@ -30,11 +34,8 @@ DECIDING: Final = frozenset({Right.resolve, Right.manage, Right.override, Right.
 """What no agent has here, whatever its credential gives elsewhere."""
 WORKING: Final = (Right.runs_write, Right.holds_write)
 """What an agent on this machine has: with what they imply, all that the tools ask for."""
-SOON: Final = 0.03
-LOOK_AGAIN: Final = 0.25
-"""Seconds between two looks: what happens at once is seen at once, the rest soon enough."""
 BEAT: Final = 2.0
-"""Seconds between two signs of life while somebody waits."""
+"""Seconds between two signs of life while somebody waits, and two looks though no bell has rung."""
 
 
 def as_agent(principal: Principal) -> Principal:
@@ -97,20 +98,24 @@ class Agent:
             )
 
     async def wait(
-        self, seconds: float, look: Callable[[], Awaitable[T | None]], progress: Progress, told: str
+        self,
+        seconds: float,
+        look: Callable[[], Awaitable[T | None]],
+        bell: AbstractAsyncContextManager[Bell],
+        progress: Progress,
+        told: str,
     ) -> T | None:
-        """What `look` finds, as soon as it does; None: the time was over, or the server is about to end."""
-        service = await self.call.runs()
-        clock = service.runtime.clock
-        began = beat = clock.monotonic()
-        pace = SOON
-        while True:
-            found = await look()
-            left = began + seconds - clock.monotonic()
-            if found is not None or left <= 0 or self.closing:
-                return found
-            if clock.monotonic() - beat >= BEAT:
-                beat = clock.monotonic()
-                await progress(round(beat - began, 1), seconds, told)
-            await service.store.wait_change(min(pace, left))
-            pace = min(pace * 1.3, LOOK_AGAIN)
+        """What `look` finds, as soon as it does; None: the time was over, or the server is about to end.
+        `bell`: rings when it is worth a look."""
+        began = beat = time.monotonic()
+        async with bell as ringing:
+            while True:
+                now = time.monotonic()
+                over = now - began >= seconds or self.closing
+                if now - beat >= BEAT:
+                    beat = now
+                    await progress(round(now - began, 1), seconds, told)
+                pause = 0.0 if over else min(BEAT, began + seconds - now)
+                found = await look_then_wait(ringing, look, pause)
+                if over or found is not None:
+                    return found

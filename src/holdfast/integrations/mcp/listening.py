@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any, Final
 
 import mcp_types as types
@@ -16,12 +15,11 @@ from holdfast.api.live.channel import Bell
 from holdfast.api.live.hub import hub_of
 from holdfast.errors import HoldfastError
 from holdfast.integrations.mcp import resources
-from holdfast.integrations.mcp.agent import Agent
+from holdfast.integrations.mcp.agent import BEAT, Agent
+from holdfast.integrations.mcp.bells import bell_of_questions, bell_of_run, look_then_wait
 
 MOST_FOLLOWED: Final = 100
 """Resources that one stream tells of."""
-LOOK_AGAIN: Final = 1.0
-"""Seconds until a resource is looked at though no bell has rung: one may ring while nobody listens."""
 
 
 async def listen(
@@ -53,34 +51,23 @@ async def _begun(agent: Agent, uri: str, stack: AsyncExitStack) -> tuple[Bell, s
     return bell, await resources.version_of(agent, uri)
 
 
-@asynccontextmanager
-async def _bell(agent: Agent, uri: str) -> AsyncGenerator[Bell]:
-    """Rings when it may have changed. Raises HoldfastError for what cannot be read."""
-    hub = hub_of(agent.house)
+def _bell(agent: Agent, uri: str) -> AbstractAsyncContextManager[Bell]:
+    """Raises HoldfastError for what is no address."""
     kind, name = resources.parts_of(uri)
-    if kind == "questions":
-        bell = hub.join_tenant(agent.call.tenant)
-        try:
-            yield bell
-        finally:
-            hub.leave_tenant(agent.call.tenant)
-        return
-    service = await agent.call.runs()
-    channel = hub.join(service, await service.get(name, tenant=agent.call.tenant))
-    try:
-        yield channel.bell
-    finally:
-        hub.leave(channel)
+    return bell_of_run(agent.call, name) if kind == "runs" else bell_of_questions(agent.call)
 
 
 async def _tell(agent: Agent, uri: str, bell: Bell, known: str, bus: InMemorySubscriptionBus) -> None:
-    while not agent.closing:
-        await bell.wait(LOOK_AGAIN)
+    async def changed() -> str | None:
         try:
             now = await resources.version_of(agent, uri)
         except HoldfastError:
-            continue  # not to be read just now: it is looked at again
-        if now != known:
+            return None  # not to be read just now: it is looked at again
+        return None if now == known else now
+
+    while not agent.closing:
+        now = await look_then_wait(bell, changed, BEAT)
+        if now is not None:
             known = now
             await bus.publish(ResourceUpdated(uri=uri))
 

@@ -16,6 +16,7 @@ from holdfast.errors import FlowInvalidError, HoldNotFoundError, InputError, Run
 from holdfast.integrations.mcp.agent import Agent, Progress
 from holdfast.integrations.mcp.asking import NAME
 from holdfast.integrations.mcp.asking import ask_people as flow
+from holdfast.integrations.mcp.bells import bell_of_questions, bell_of_run
 from holdfast.integrations.mcp.shapes import (
     Ask,
     Check,
@@ -63,7 +64,8 @@ async def ask_people(agent: Agent, given: Ask, progress: Progress) -> QuestionSh
         ended = (await service.get(row.id)).status in ENDED
         return hold or (True if ended else None)
 
-    found = await agent.wait(OPENS_IN, opened, progress, "The question is being opened.")
+    told = "The question is being opened."
+    found = await agent.wait(OPENS_IN, opened, bell_of_run(call, row.id), progress, told)
     if not isinstance(found, HoldRow):
         return await _unopened(agent, row, given.question)
     return await _answered(agent, found, given.wait_seconds, progress)
@@ -129,7 +131,8 @@ async def _answered(agent: Agent, hold: HoldRow, seconds: float, progress: Progr
         row = await people.get(agent.call.actor, hold.id)
         return row if row.status is not HoldStatus.pending or row.paused_at is not None else None
 
-    row = await agent.wait(seconds, news, progress, "Nobody has decided yet.")
+    bell = bell_of_questions(agent.call)
+    row = await agent.wait(seconds, news, bell, progress, "Nobody has decided yet.")
     return await shown(agent, row or await people.get(agent.call.actor, hold.id))
 
 

@@ -20,6 +20,7 @@ from holdfast.app.flow import rests
 from holdfast.errors import FlowNotFoundError
 from holdfast.integrations.mcp.agent import Agent, Progress
 from holdfast.integrations.mcp.asking import NAME
+from holdfast.integrations.mcp.bells import bell_of_run
 from holdfast.integrations.mcp.shapes import LONGEST_WAIT, RunName, Wait
 from holdfast.integrations.mcp.tooling import Tools
 from holdfast.store.base import RunRow
@@ -161,7 +162,8 @@ async def follow_run(agent: Agent, given: Follow, progress: Progress) -> Events:
         now = await service.get(row.id)
         return True if now.event_seq > given.after or now.status in ENDED else None
 
-    await agent.wait(given.wait_seconds, news, progress, "Nothing new has happened.")
+    bell = bell_of_run(agent.call, row.id)
+    await agent.wait(given.wait_seconds, news, bell, progress, "Nothing new has happened.")
     # The row first: what it says is over has no event that is read only later.
     row = await service.get(row.id)
     found = await service.events(row.id, after=given.after, limit=given.limit)
@@ -198,7 +200,7 @@ async def _rested(agent: Agent, run: str, seconds: float, progress: Progress) ->
         return await rests(service, row.id) or None
 
     if seconds:
-        await agent.wait(seconds, at_rest, progress, "The run goes on.")
+        await agent.wait(seconds, at_rest, bell_of_run(agent.call, row.id), progress, "The run goes on.")
     return await shown_run(agent, await service.get(row.id))
 
 

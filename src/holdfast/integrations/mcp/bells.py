@@ -1,0 +1,49 @@
+"""What rings when a run or a question may have changed: the hub that all streams of a server share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from holdfast.api.live.channel import Bell
+from holdfast.api.live.hub import hub_of
+from holdfast.api.routing import Call
+
+T = TypeVar("T")
+
+
+@asynccontextmanager
+async def bell_of_run(call: Call, run: str) -> AsyncGenerator[Bell]:
+    """Rings with its events. Raises RunNotFoundError."""
+    hub, service = hub_of(call.house), await call.runs()
+    channel = hub.join(service, await service.get(run, tenant=call.tenant))
+    try:
+        yield channel.bell
+    finally:
+        hub.leave(channel)
+
+
+@asynccontextmanager
+async def bell_of_questions(call: Call) -> AsyncGenerator[Bell]:
+    """Rings with whatever becomes of a hold of the tenant."""
+    hub = hub_of(call.house)
+    bell = hub.join_tenant(call.tenant)
+    try:
+        yield bell
+    finally:
+        hub.leave_tenant(call.tenant)
+
+
+async def look_then_wait(bell: Bell, look: Callable[[], Awaitable[T | None]], seconds: float) -> T | None:
+    """What is seen. Where that is nothing: after a ring, one while it looked too, or so many seconds."""
+    ringing = asyncio.ensure_future(bell.wait(seconds))
+    try:
+        await asyncio.sleep(0)  # from here on it listens
+        seen = await look()
+        if seen is None and seconds > 0:
+            await ringing
+        return seen
+    finally:
+        ringing.cancel()

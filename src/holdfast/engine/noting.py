@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 from holdfast.engine.messages import Finished
 from holdfast.model.expr import Path, Resolve
 from holdfast.model.expr import walk as walk_path
-from holdfast.model.graph import Graph, WalkSpec
+from holdfast.model.graph import Edge, Graph, WalkSpec
 from holdfast.model.position import Exec, Scope
 from holdfast.model.resolving import resolver
 from holdfast.types.outcome import FAIL, SKIPPED
@@ -92,24 +93,39 @@ def mirrored(graph: Graph, scope: Scope, execution: Exec, message: Finished) -> 
     return [*others, *(("scratch", key, "set", value) for key, value in said.items())]
 
 
-def seen_by(scope: Scope, execution: Exec, message: Finished, extra: dict[str, Any]) -> Resolve:
-    """How conditions read the state after this step, whether its changes are made already or not."""
-    changes = {
-        key: value for partition, key, op, value in message.ops if partition == "scratch" and op == "set"
-    }
-    scratch = scope.tree.see(execution.frame, "scratch")
-    context = {**scratch, **changes} if changes else scratch
-    resolve = resolver(scope.tree, execution.frame, {**extra, "context": context})
-    if not changes:
-        return resolve
+class Seen:
+    """How conditions read the state after a step, whether its changes are made already or not."""
 
-    def changed(path: Path) -> object:
-        first, *rest = path
-        if first in ("scratch", "state") and rest:
-            first, *rest = rest
-        named_in_full = len(rest) + 1 < len(path)
-        if first in changes and (named_in_full or first not in extra):
-            return walk_path(changes[str(first)], tuple(rest))
-        return resolve(path)
+    def __init__(self, scope: Scope, execution: Exec, message: Finished, extra: dict[str, Any]) -> None:
+        self._scope, self._execution, self._extra = scope, execution, extra
+        self._changes = {op[1]: op[3] for op in message.ops if op[0] == "scratch" and op[2] == "set"}
 
-    return changed
+    def by(self, edge: Edge) -> Resolve:
+        """Clauses ask for keys one by one; in expressions the whole scratch is also called `context`."""
+        return self._one_by_one if edge.language == "clauses" else self._whole
+
+    @cached_property
+    def _one_by_one(self) -> Resolve:
+        return self._changed(resolver(self._scope.tree, self._execution.frame, self._extra))
+
+    @cached_property
+    def _whole(self) -> Resolve:
+        tree, frame = self._scope.tree, self._execution.frame
+        context = {**tree.see(frame, "scratch"), **self._changes}
+        return self._changed(resolver(tree, frame, {**self._extra, "context": context}))
+
+    def _changed(self, resolve: Resolve) -> Resolve:
+        changes, extra = self._changes, self._extra
+        if not changes:
+            return resolve
+
+        def changed(path: Path) -> object:
+            first, *rest = path
+            if first in ("scratch", "state") and rest:
+                first, *rest = rest
+            named_in_full = len(rest) + 1 < len(path)
+            if first in changes and (named_in_full or first not in extra):
+                return walk_path(changes[str(first)], tuple(rest))
+            return resolve(path)
+
+        return changed

@@ -10,7 +10,7 @@ import re
 
 from holdfast.engine.dataflow import Flow, Problem, used_up
 from holdfast.engine.messages import Finished
-from holdfast.engine.noting import PLAIN, note_outcome, outcome_of, seen_by
+from holdfast.engine.noting import PLAIN, Seen, note_outcome, outcome_of
 from holdfast.model.expr import truthy
 from holdfast.model.graph import END, EdgeKind, Graph, WalkSpec
 from holdfast.model.position import Exec, Scope
@@ -71,7 +71,7 @@ def next_edge(graph: Graph, scope: Scope, execution: Exec, message: Finished) ->
 
 def select_edge(graph: Graph, scope: Scope, execution: Exec, message: Finished) -> int | None:
     outcome, label = outcome_of(graph, scope, execution, message), scope.walk.get("label", "")
-    resolve = seen_by(scope, execution, message, {"outcome": outcome, "preferred_label": label})
+    seen = Seen(scope, execution, message, {"outcome": outcome, "preferred_label": label})
     matching: list[int] = []
     plain: list[int] = []
     for e in graph.out[execution.node]:
@@ -86,7 +86,7 @@ def select_edge(graph: Graph, scope: Scope, execution: Exec, message: Finished) 
                 matching.append(e)
         elif condition is None:
             plain.append(e)
-        elif truthy(condition.evaluate(resolve)):
+        elif truthy(condition.evaluate(seen.by(graph.edges[e]))):
             matching.append(e)
     if matching:
         return _best(graph, matching)

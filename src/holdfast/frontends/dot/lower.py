@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from holdfast.errors import PipelineInvalidError
 from holdfast.frontends.dot.document import Link, Pipeline
 from holdfast.frontends.dot.kinds import BUILT_IN, kind_of
 from holdfast.frontends.dot.policies import branches_of, node_of
@@ -23,6 +24,9 @@ DIALECT: Final = "attractor"
 MAX_VISITS: Final = 100
 MAX_GOAL_JUMPS: Final = 10
 MAX_RESTARTS: Final = 10
+# How often stages may stand in branches of branches, on average.
+_REPEATED: Final = 10
+_SOME: Final = 1_000
 
 
 def lower(pipeline: Pipeline, *, known_types: Collection[str] = BUILT_IN) -> GraphSpec:
@@ -57,6 +61,7 @@ class _Lowering:
         self.pipeline = pipeline
         self.kinds = {name: kind_of(stage, known) for name, stage in pipeline.stages.items()}
         self.regions = Regions(pipeline, self.kinds)
+        self.made = 0
         self.leaving: dict[str, list[tuple[str, Link]]] = {}
         for name, link in edge_ids(pipeline).items():
             self.leaving.setdefault(link.source, []).append((name, link))
@@ -94,6 +99,7 @@ class _Lowering:
                 continue
             region = self.regions.of(each, stops) if self.kinds[each] == PARALLEL else None
             nodes[each] = self.node(each, region)
+            self.count(each)
             if region is not None and region.starts:
                 inside.append(self.graph(each, region.starts, region.stops))
             found = self.edges(each, region, stops)
@@ -110,6 +116,15 @@ class _Lowering:
             **self.shared,
             **more,
         )
+
+    def count(self, name: str) -> None:
+        """Fan-outs that lead into one another would be repeated inside each other without end."""
+        self.made += 1
+        if self.made > _REPEATED * len(self.pipeline.stages) + _SOME:
+            raise PipelineInvalidError(
+                f"the fan-outs of {self.pipeline.name!r} lead into one another too often, at {name!r}.",
+                hint="Lead the branches of each fan-out to a fan-in of its own.",
+            )
 
     def jumped_to(self, nodes: dict[str, Node]) -> list[str]:
         """Stages that no edge leads to, but a retry target does."""

@@ -6,13 +6,13 @@ stage, out to the exit, or to the join of a fan-out around it ends the branch to
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
 
 import msgspec
 
 from holdfast.frontends.dot.document import Pipeline
+from holdfast.model.checks.cycles import knots
 
 FAN_IN, PARALLEL = "parallel.fan_in", "parallel"
 Follow = Callable[[str], Iterable[str]]
@@ -34,60 +34,79 @@ class Regions:
         self._pipeline = pipeline
         self._kinds = kinds
 
-    def following(self, name: str) -> list[str]:
-        return [link.target for link in self._pipeline.outgoing.get(name, ())]
-
     @cached_property
-    def _leading(self) -> dict[str, list[str]]:
-        return {name: [link.source for link in links] for name, links in self._pipeline.incoming.items()}
+    def _ways(self) -> dict[str, list[str]]:
+        outgoing = self._pipeline.outgoing
+        return {name: [link.target for link in outgoing.get(name, ())] for name in self._pipeline.stages}
+
+    def following(self, name: str) -> list[str]:
+        return self._ways.get(name, [])
 
     def of(self, name: str, around: frozenset[str]) -> Region:
         """`around`: where the branch that this parallel stage itself stands in would end."""
         cut = around | self._before(name) | {name} | self._exits
-        ways = {first: self._distances(first, cut) for first in self.following(name)}
-        join = self._join(ways, cut)
-        starts = tuple(first for first in self.following(name) if first != join)
-        stops = (cut | {join}) - set(starts) if join else cut - set(starts)
-        return Region(starts, join, frozenset(stops))
+        firsts = [first for first in self.following(name) if first != name]
+        join = self._join(dict.fromkeys(firsts), cut)
+        starts = tuple(first for first in firsts if first != join and first not in around)
+        return Region(starts, join, frozenset((cut | {join}) - {*starts, ""}))
 
     @cached_property
     def _exits(self) -> frozenset[str]:
         return frozenset(name for name, kind in self._kinds.items() if kind == "exit")
 
+    @cached_property
+    def _knots(self) -> dict[str, list[str]]:
+        """For each stage on a circle: all that it goes round with."""
+        found = [knot for knot in knots(self._ways) if len(knot) > 1]
+        return {name: knot for knot in found for name in knot}
+
     def _before(self, name: str) -> set[str]:
         """Stages that lead here and can be come to on another way: going there leaves the fan-out."""
+        if name not in self._knots:
+            return set()
         start = self._pipeline.start()
         first = reach([start.id] if start is not None else [], self.following, {name})
-        back = reach(self._leading.get(name, ()), lambda each: self._leading.get(each, []), {name})
-        return first & back
+        return first & set(self._knots[name]) - {name}
 
-    def _distances(self, first: str, cut: Collection[str]) -> dict[str, int]:
-        """How far everything is that a branch can come to; it goes no further than what is cut."""
-        found, todo = {first: 0}, deque([first])
-        while todo:
-            name = todo.popleft()
-            if name in cut and name != first:
-                continue
-            for target in self.following(name):
-                if target not in found:
-                    found[target] = found[name] + 1
-                    todo.append(target)
-        return found
-
-    def _join(self, ways: dict[str, dict[str, int]], cut: Collection[str]) -> str:
-        if not ways:
+    def _join(self, firsts: Collection[str], cut: Collection[str]) -> str:
+        """The nearest fan-in that all branches come to; else the nearest stage that none can avoid."""
+        walks = [_Spreading(first, self.following, cut) for first in firsts]
+        while walks and any(walk.edge for walk in walks):
+            fresh = {name for walk in walks for name in walk.edge}
+            met = [n for n in fresh if self._kinds.get(n) == FAN_IN and all(n in w.seen for w in walks)]
+            if met:
+                return min(met)
+            for walk in walks:
+                walk.go_on()
+        if not walks:
             return ""
-        common = set[str].intersection(*(set(found) for found in ways.values()))
-        near = sorted(common, key=lambda name: (max(found[name] for found in ways.values()), name))
-        fan_ins = [name for name in near if self._kinds.get(name) == FAN_IN]
-        if fan_ins:
-            return fan_ins[0]
-        return next((name for name in near if self._all_pass(ways, name, cut)), "")
+        common = set[str].intersection(*(set(walk.seen) for walk in walks))
+        near = sorted(common, key=lambda name: (max(walk.seen[name] for walk in walks), name))
+        return next((name for name in near if self._all_pass(firsts, name, cut)), "")
 
-    def _all_pass(self, ways: Iterable[str], join: str, cut: Collection[str]) -> bool:
+    def _all_pass(self, firsts: Iterable[str], join: str, cut: Collection[str]) -> bool:
         """Whether no way ends elsewhere."""
-        passed = reach([first for first in ways if first != join], self.following, {join, *cut})
+        passed = reach([first for first in firsts if first != join], self.following, {join, *cut})
         return not any((name in cut or not self.following(name)) and name != join for name in passed)
+
+
+class _Spreading:
+    """How far everything is that a branch can come to, step by step; it goes no further than what is cut."""
+
+    def __init__(self, first: str, following: Follow, cut: Collection[str]) -> None:
+        self.seen, self.edge = {first: 0}, [first]
+        self._first, self._following, self._cut = first, following, cut
+
+    def go_on(self) -> None:
+        fresh: list[str] = []
+        for name in self.edge:
+            if name in self._cut and name != self._first:
+                continue
+            for target in self._following(name):
+                if target not in self.seen:
+                    self.seen[target] = self.seen[name] + 1
+                    fresh.append(target)
+        self.edge = fresh
 
 
 def reach(begin: Iterable[str], step: Follow, stop: Collection[str]) -> set[str]:

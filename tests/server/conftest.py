@@ -19,7 +19,11 @@ from holdfast.api.auth.single import OneToken
 from holdfast.api.routes.all import THEMES
 from holdfast.api.routing import Routes
 from holdfast.api.serving import Serving
+from holdfast.client import AsyncClient, Retries
 from tests.server.flows import both, refund
+from tests.server.lossy import Lossy, lossy
+
+QUICK = Retries(attempts=4, first=0.01, longest=5)
 
 
 class Server:
@@ -83,3 +87,22 @@ def greeting() -> Flow:
 
     flow.node(id="greet")(greet)
     return flow
+
+
+@pytest.fixture
+async def client(shop: Server) -> AsyncIterator[AsyncClient]:
+    async with AsyncClient(shop.serving.address, shop.token, retries=QUICK) as found:
+        yield found
+
+
+@pytest.fixture
+async def road(shop: Server) -> AsyncIterator[Lossy]:
+    async with lossy(shop.serving.address) as found:
+        yield found
+
+
+@pytest.fixture
+async def far(shop: Server, road: Lossy) -> AsyncIterator[AsyncClient]:
+    """A client whose requests meet what the road's script says."""
+    async with AsyncClient(road.address, shop.token, retries=QUICK) as found:
+        yield found

@@ -172,6 +172,7 @@ async def test_threads_count_their_runs(shop: Shop) -> None:
     }
 
 
+@pytest.mark.covers("R-64-http")
 async def test_every_checkpoint_is_whole_where_that_is_asked_for(shop: Shop) -> None:
     run = await shop.started()
     await shop.waits(run)
@@ -179,6 +180,11 @@ async def test_every_checkpoint_is_whole_where_that_is_asked_for(shop: Shop) -> 
     before = shop.ask("SELECT * FROM checkpoints ORDER BY seq DESC")
     assert [row["status"] for row in before] == [each["status"] for each in listed]
     assert all(row["node_states"] is None for row in before)
+    # The interface folds them at once, whatever was written for SQL.
+    for each in listed:
+        detail = await shop.server.json("GET", f"/v1/runs/{run}/checkpoints/{each['id']}")
+        assert detail["original_input"]["amount"] == 30
+        assert set(detail["completed_node_ids"]) == set(detail["node_states"]) <= {"check"}
     await shop.project("every")
     rows = shop.ask("SELECT * FROM checkpoints ORDER BY seq DESC")
     assert [row["id"] for row in rows] == [each["id"] for each in listed]
@@ -245,3 +251,25 @@ async def test_store_that_has_grown_begins_with_what_comes_now(
         assert await projector.sweep()
     ended = ask("SELECT * FROM checkpoints WHERE status = 'completed' ORDER BY created_at")
     assert [row["node_states"] is None for row in ended] == [True, False]
+
+
+async def test_failure_is_shown_whole_and_nothing_is_written_where_that_is_not_wanted(tmp_path: Path) -> None:
+    flow = Flow("failing", effect="pure")
+    first = flow.node(id="first")(lambda s: {"n": 1})
+
+    @flow.node
+    async def breaks(s: Any) -> dict[str, Any]:
+        raise ValueError("it does not go on")
+
+    flow.edge(first, breaks)
+    async with Holdfast(f"sqlite:{tmp_path / 's.db'}") as house:
+        result = await flow.run({}, on=house)
+        service = await house.service()
+        await Projector(service, "none").serve()
+        assert await service.store.projections(result.run_id) == []
+        await Projector(service).sweep()
+        rows = await service.store.projections(result.run_id)
+    states = json.loads(rows[-1].node_states or "")
+    assert (states["first"]["status"], states["breaks"]["status"]) == ("success", "fail")
+    assert "it does not go on" in states["breaks"]["error"]["message"]
+    assert rows[-1].output is None

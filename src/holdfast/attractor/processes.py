@@ -22,12 +22,12 @@ import msgspec
 
 COMMAND, LOCK, PID, CODE, STDOUT, STDERR = "command", "lock", "pid", "exit_code", "stdout", "stderr"
 
-# The lock comes as its stdin and moves to 9, which the command does not get. `$$` names the session's first
-# process also in the part that goes on alone: it is the process group.
+# The lock comes as its stdin and moves to 9, which the command does not get. `$$`, the session's first process,
+# names the process group of the part that goes on alone.
 _KEEPER: Final = """
 exec 9<&0 </dev/null
+echo $$ >"$1/pid.new" && mv "$1/pid.new" "$1/pid" || exit 1
 (
-  echo $$ >"$1/pid.new" && mv "$1/pid.new" "$1/pid" || exit 1
   "$2" "$1/command" >"$1/stdout" 2>"$1/stderr" 9<&-
   echo $? >"$1/exit_code.new" && mv "$1/exit_code.new" "$1/exit_code"
   kill -KILL 0

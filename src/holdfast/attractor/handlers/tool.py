@@ -89,21 +89,24 @@ class Work:
         if not self.same_machine or not (self.folder / processes.LOCK).exists():
             # Its files may be on a disk that machines share; else nobody here can tell.
             return await self._record(await processes.end(self.folder, timeout=None))
-        if not processes.began(self.folder) and not processes.is_alive(self.folder):
-            await asyncio.to_thread(self._begin)
-        return await self._record(await self._end())
-
-    async def _end(self) -> processes.Ended:
-        limit = self.visit.stage.microseconds("timeout")
+        beginning = asyncio.ensure_future(asyncio.to_thread(self._begin))
         try:
-            return await processes.end(self.folder, timeout=None if limit is None else limit / 1e6)
+            await asyncio.shield(beginning)
+            return await self._record(await self._end())
         except asyncio.CancelledError:
             # A worker that only stops leaves it to whoever takes the run over.
             if self.visit.ctx.dropped:
+                await asyncio.wait({beginning})
                 processes.kill_now(self.folder)
             raise
 
+    async def _end(self) -> processes.Ended:
+        limit = self.visit.stage.microseconds("timeout")
+        return await processes.end(self.folder, timeout=None if limit is None else limit / 1e6)
+
     def _begin(self) -> None:
+        if processes.began(self.folder) or processes.is_alive(self.folder):
+            return
         stage, pipeline = self.visit.stage, self.visit.pipeline
         cwd = stage.text("cwd") or pipeline.text("workdir") or str(self.visit.given.get(WORKDIR) or "")
         shell = stage.text("tool.shell") or "/bin/sh"

@@ -22,8 +22,8 @@ import msgspec
 
 COMMAND, LOCK, PID, CODE, STDOUT, STDERR = "command", "lock", "pid", "exit_code", "stdout", "stderr"
 
-# The lock comes as its stdin and moves to 9, which the command does not get. `$$`, the session's first process,
-# names the process group of the part that goes on alone.
+# The lock comes as its stdin and moves to 9, which the command does not get. `$$`, the first process of the
+# session, names the process group of the part that goes on alone.
 _KEEPER: Final = """
 exec 9<&0 </dev/null
 echo $$ >"$1/pid.new" && mv "$1/pid.new" "$1/pid" || exit 1

@@ -1,0 +1,150 @@
+"""The events of the specification (section 9.6), with its names and fields. `telling` makes them of stored
+ones."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import msgspec
+
+
+class PipelineEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=True):
+    """Durations and delays are seconds. Its place in the run: `number` of the stored event that it comes
+    from, and which of those made of it, `part`."""
+
+    run: str
+    at: int
+    """Microseconds since the epoch."""
+    number: int
+    part: int = 0
+    _told: ClassVar[str] = ""
+
+    @property
+    def id(self) -> str:
+        """In the order of the run; a reader that comes back names the last one it saw."""
+        return f"{self.number}.{self.part}"
+
+    @property
+    def name_of(self) -> str:
+        return type(self).__name__
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """As JSON has it; `event` is its name."""
+        return msgspec.to_builtins(self)
+
+    @property
+    def description(self) -> str:
+        """One line for a log."""
+        return self._told.format(**self.fields)
+
+
+class PipelineStarted(PipelineEvent, kw_only=True, frozen=True):
+    _told = "pipeline {name} started as {id}"
+    name: str
+    id: str = ""  # type: ignore[assignment]  # the specification calls the run's id so
+
+
+class PipelineCompleted(PipelineEvent, kw_only=True, frozen=True):
+    _told = "pipeline completed after {duration:.3f} s with {artifact_count} artifacts"
+    duration: float
+    artifact_count: int = 0
+
+
+class PipelineFailed(PipelineEvent, kw_only=True, frozen=True):
+    _told = "pipeline failed after {duration:.3f} s: {error}"
+    error: str
+    duration: float
+
+
+class _OfStage(PipelineEvent, kw_only=True, frozen=True):
+    """`index` counts the executions of the run from 0; `branch` is the scope inside a parallel stage."""
+
+    name: str
+    index: int
+    branch: str = ""
+
+
+class StageStarted(_OfStage, kw_only=True, frozen=True):
+    _told = "stage {name} started"
+    attempt: int = 1
+
+
+class StageCompleted(_OfStage, kw_only=True, frozen=True):
+    _told = "stage {name} came to {outcome} after {duration:.3f} s"
+    duration: float
+    outcome: str = ""
+
+
+class StageFailed(_OfStage, kw_only=True, frozen=True):
+    _told = "stage {name} failed: {error}"
+    error: str
+    will_retry: bool
+
+
+class StageRetrying(_OfStage, kw_only=True, frozen=True):
+    _told = "stage {name} is tried again in {delay:.3f} s, attempt {attempt}"
+    attempt: int
+    delay: float
+
+
+class ParallelStarted(PipelineEvent, kw_only=True, frozen=True):
+    _told = "stage {stage} goes {branch_count} ways"
+    branch_count: int
+    stage: str = ""
+
+
+class ParallelBranchStarted(PipelineEvent, kw_only=True, frozen=True):
+    _told = "branch {branch} of {stage} started"
+    branch: str
+    """Its first stage."""
+    index: int
+    stage: str = ""
+
+
+class ParallelBranchCompleted(PipelineEvent, kw_only=True, frozen=True):
+    _told = "branch {branch} of {stage} ended after {duration:.3f} s"
+    branch: str
+    index: int
+    duration: float
+    success: bool
+    stage: str = ""
+
+
+class ParallelCompleted(PipelineEvent, kw_only=True, frozen=True):
+    _told = "the branches of {stage} ended: {success_count} well, {failure_count} not"
+    duration: float
+    success_count: int
+    failure_count: int
+    stage: str = ""
+
+
+class InterviewStarted(PipelineEvent, kw_only=True, frozen=True):
+    _told = "stage {stage} asks: {question}"
+    question: str
+    stage: str
+    hold: str = ""
+
+
+class InterviewCompleted(PipelineEvent, kw_only=True, frozen=True):
+    _told = "{question} {answer}"
+    question: str
+    answer: str
+    duration: float
+    stage: str = ""
+    hold: str = ""
+
+
+class InterviewTimeout(PipelineEvent, kw_only=True, frozen=True):
+    _told = "nobody answered within {duration:.3f} s: {question}"
+    question: str
+    stage: str
+    duration: float
+    hold: str = ""
+
+
+class CheckpointSaved(PipelineEvent, kw_only=True, frozen=True):
+    """`node_id` is "" for the one that is written before the first stage."""
+
+    _told = "checkpoint saved after {node_id}"
+    node_id: str

@@ -31,6 +31,11 @@ ENVIRONMENT = {
     "HOLDFAST_LOG_LEVEL": "from which level on: `DEBUG`, `INFO`, `WARNING`, `ERROR`",
     "HOLDFAST_OTEL": "`1`: traces and metrics by OpenTelemetry, as its own `OTEL_...` variables say",
     "HOLDFAST_OTEL_MESSAGES": "`1`: spans tell what errors say, which may hold data",
+    "HOLDFAST_LOGS": "the folder in which runs of pipelines that name none have their directories; else `.holdfast/logs`",
+    "HOLDFAST_RUN_ID": "set for the commands of pipelines: whose they are",
+    "HOLDFAST_NODE": "set for the commands of pipelines: their stage",
+    "HOLDFAST_VISIT": "set for the commands of pipelines: how often their stage was entered, this time included",
+    "HOLDFAST_IDEMPOTENCY_KEY": "set for the commands of pipelines: the same in all tries of one visit",
     "HOLDFAST_TORTURE_LOG": "where `holdfast torture` lets its processes write down effects; set by it",
     "NO_COLOR": "set: no colours",
 }

@@ -24,7 +24,7 @@ TWO = "start -> fan; fan -> a1 -> a2 -> join; fan -> b1 -> join; join -> end;"
 
 
 @pytest.mark.covers(
-    "AT-186", "AT-187", "AT-188", "AT-189", "AT-192", "ATTRACTOR-RUN-01", "ATTRACTOR-PROOF-04"
+    "AT-186", "AT-187", "AT-188", "AT-189", "AT-192", "AT-A25", "ATTRACTOR-RUN-01", "ATTRACTOR-PROOF-04"
 )
 async def test_branches_of_many_stages_run_each_stage_once_and_join_once(house: Holdfast) -> None:
     async def last(_ctx: Context, seen: dict[str, Any]) -> Outcome:
@@ -286,6 +286,26 @@ async def test_branches_that_wait_for_people_park_and_go_on_one_by_one(house: Ho
     result.expect()
     assert stages.trace.count("join") == 1
     assert [r["context_updates"] for r in result.state["parallel.results"]] == [{"said": "yes"}] * 2
+
+
+async def test_large_values_come_whole_into_branches_that_open_late_and_out_of_them(house: Holdfast) -> None:
+    large = "long " * 60_000
+    seen: list[bool] = []
+
+    async def asks(ctx: Context, context: dict[str, Any]) -> Outcome:
+        await ctx.ask(f"{ctx.node}?", options=["yes"])
+        seen.append(context["large"] == large)
+        return Outcome(update={"made": large + ctx.node})
+
+    stages = pipeline(TWO + "fan [max_parallel=1]", start=Outcome(update={"large": large}), a1=asks, b1=asks)
+    result = await stages.run(house)
+    service = await house.service()
+    for _ in range(2):
+        (hold,) = result.holds
+        await service.answer(hold.id, "yes")
+        result = await stages.go_on(house, result.run_id)
+    made = [r["context_updates"]["made"] for r in result.expect().state["parallel.results"]]
+    assert (made, seen) == ([large + "a1", large + "b1"], [True, True])
 
 
 @pytest.mark.covers("AT-A10")

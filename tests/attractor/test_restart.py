@@ -40,7 +40,7 @@ async def test_the_walk_begins_anew_with_the_context_that_it_started_with(house:
     assert (told.node, told.data["to"]) == ("work", "plan")
 
 
-@pytest.mark.covers("ATTRACTOR-BOUND-03", "AT-A13")
+@pytest.mark.covers("ATTRACTOR-BOUND-03", "AT-A13", "AT-247")
 @pytest.mark.parametrize(("graph", "limit"), [("", 3), ("graph [max_restarts=1];", 1)])
 async def test_restarts_are_bounded(house: Holdfast, graph: str, limit: int) -> None:
     stages = pipeline(graph + ROUND, work=Outcome(label="anew"))

@@ -8,6 +8,7 @@ import pytest
 
 from holdfast import Context, Holdfast, Outcome
 from tests.attractor.stages import Stages
+from tests.flows.test_two_folds import assert_alike
 
 pytestmark = pytest.mark.anyio
 
@@ -141,6 +142,9 @@ async def test_what_is_skipped_leaves_no_outcome_and_satisfies_no_gate(house: Ho
     result = (await stages.run(house)).expect()
     assert stages.trace == ["start", "a", "b", "end"]
     assert result.state["current_node"] == "end"
+    story = await (await house.service()).story(result.run_id)
+    assert {chapter.state for chapter in story.chapters} == {"done"}
+    await assert_alike(house, result.run_id)
 
     async def look(_ctx: Context, seen: dict[str, Any]) -> Outcome:
         assert seen["outcome"] == "partial_success"

@@ -188,7 +188,10 @@ def _step(graph: Graph, _run: RunId, record: Record, body: StepBody) -> Iterator
         data["usage"] = {"tokens": body.usage.tokens, "cost": body.usage.cost}
     if body.notes is not None:
         data["notes"] = body.notes
-    yield (_STEP.get(record.outcome, "node.completed"), record.node, record.scope, data)
+    # A stage of a walk may say of itself that it was skipped: nothing failed then.
+    skips = record.outcome == "skipped" and body.error is None
+    kind = "node.completed" if skips else _STEP.get(record.outcome, "node.completed")
+    yield (kind, record.node, record.scope, data)
     yield from _moves(graph, body.moves, record)
 
 

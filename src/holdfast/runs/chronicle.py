@@ -143,7 +143,9 @@ class Chronicler:
         chapter.effect = str(record.effect)
         _spend(chapter, body.usage)
         chapter.changes = alterations(self.graph, self.pos, record, body.ops)
-        self._end(chapter, record.at, "failed" if body.halts else STATES.get(record.outcome, "done"))
+        skips = record.outcome == "skipped" and body.error is None
+        state = "done" if skips else STATES.get(record.outcome, "done")
+        self._end(chapter, record.at, "failed" if body.halts else state)
         chapter.followed = tell_moves(self.graph, body.moves)
         chapter.edges = self.move(body.moves, record.at)
 

@@ -86,7 +86,7 @@ def _reduces(graph: Graph) -> bool:
 async def follow(
     graph: Graph, pos: Position, record: Record, body: Any, desk: BlobDesk, sealer: Sealer
 ) -> None:
-    """Apply a record. Where it starts a map or a sub-flow, what those read is fetched before."""
+    """Apply a record. Where it starts a map, a sub-flow or a branch, what those read is fetched before."""
     if _starts_parent(graph, pos, getattr(body, "moves", None) or ()):
         await desk.fill_state(pos, sealer.registry)
         await desk.fill_body(body, sealer.registry)
@@ -106,7 +106,7 @@ def _starts_parent(graph: Graph, pos: Position, moves: Iterable[Move]) -> bool:
         found = outer.nodes[node]
         if what != "O" and found.kind in PARENTS:
             return True
-        if what == "O" and _has_parents(outer.subgraphs[found.body]):
+        if what == "O" and (found.parallel or _has_parents(outer.subgraphs[found.body])):
             return True
     return False
 

@@ -20,13 +20,9 @@ class PipelineEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"
     _told: ClassVar[str] = ""
 
     @property
-    def id(self) -> str:
+    def place(self) -> str:
         """In the order of the run; a reader that comes back names the last one it saw."""
         return f"{self.number}.{self.part}"
-
-    @property
-    def name_of(self) -> str:
-        return type(self).__name__
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -42,7 +38,8 @@ class PipelineEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"
 class PipelineStarted(PipelineEvent, kw_only=True, frozen=True):
     _told = "pipeline {name} started as {id}"
     name: str
-    id: str = ""  # type: ignore[assignment]  # the specification calls the run's id so
+    id: str
+    """The run's."""
 
 
 class PipelineCompleted(PipelineEvent, kw_only=True, frozen=True):

@@ -11,11 +11,12 @@ REFERENCE = ROOT / "docs" / "reference"
 
 def pages() -> dict[Path, Callable[[], str]]:
     """Where each page lies, and what makes it. Imported late: each loads its part of the product."""
-    from tools.pages import api, commands, errors, events, pictures, settings
+    from tools.pages import api, attractor, commands, errors, events, pictures, settings
 
     return {
         **pictures.pictures(),
         REFERENCE / "api.md": api.page,
+        REFERENCE / "attractor.md": attractor.page,
         REFERENCE / "commands.md": commands.page,
         REFERENCE / "errors.md": errors.page,
         REFERENCE / "events.md": events.page,

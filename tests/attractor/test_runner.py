@@ -188,6 +188,25 @@ async def test_failures_that_differ_are_bounded_by_visits_only(house: Holdfast, 
     assert (found.status, bad.calls) == ("fail", 9)
 
 
+@pytest.mark.covers("ATTRACTOR-BOUND-04", "ATTRACTOR-BOUND-06")
+async def test_failures_are_counted_over_a_resume(tmp_path: Path) -> None:
+    """Each time by a house of its own, as after a crash."""
+    bad = Failing(lambda n: "the same")
+    gated = 'start -> a; a -> done [condition="outcome=success"]; a -> ask [condition="outcome=fail"]; '
+    text = dot("a [type=bad]; ask [shape=hexagon, label=Again];", gated + "ask -> a [label=Yes]")
+    run_id = ""
+    for turn in range(3):
+        async with Holdfast(f"sqlite:{tmp_path}/runs.db") as house:
+            runner = Runner(house, logs_root=tmp_path, registry=HandlerRegistry({"bad": bad}))
+            found = await (runner.resume(run_id) if run_id else runner.run(text))
+            run_id = found.run_id
+            if turn < 2:
+                assert found.status == "waiting"
+                await (await house.service()).answer(found.holds[0].id, "Yes", by="user:dana")
+    assert (found.status, bad.calls) == ("fail", 3)
+    assert "failed 3 times in the same way" in found.outcome.failure_reason
+
+
 class Spending:
     def __init__(self) -> None:
         self.calls = 0

@@ -48,14 +48,24 @@ async def test_what_a_tool_says_is_in_the_context(house: Holdfast, tmp_path: Pat
 
 
 @pytest.mark.covers("AT-183", "ATTRACTOR-PROOF-03")
-async def test_a_tool_that_fails_takes_the_fail_edge_and_runs_once(house: Holdfast, tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["t", "d"])
+async def test_a_tool_that_fails_takes_the_fail_edge_and_runs_once(
+    house: Holdfast, tmp_path: Path, way: str
+) -> None:
     trace = tmp_path / "trace"
-    stages = tool(f"echo ran >> {trace}; echo why >&2; exit 7") + " d [shape=diamond]; fix; never;"
-    links = 'start -> t -> d; d -> never [condition="outcome=success"]; d -> fix [condition="outcome=fail"]; '
-    found = await run(house, dot(stages, links + "fix -> done; never -> done"), tmp_path)
-    assert found.completed_nodes == ("start", "t", "d", "fix", "done")
+    stages = tool(f"echo ran >> {trace}; echo why >&2; exit 7") + " fix; never;"
+    stages += " d [shape=diamond];" if way == "d" else ""
+    links = f'{way} -> never [condition="outcome=success"]; {way} -> fix [condition="outcome=fail"]; '
+    links += "start -> t; fix -> done; never -> done;" + (" t -> d" if way == "d" else "")
+    found = await run(house, dot(stages, links), tmp_path)
+    routed = ("d",) if way == "d" else ()
+    assert found.completed_nodes == ("start", "t", *routed, "fix", "done")
     assert trace.read_text() == "ran\n"
     assert found.node_outcomes["t"] == "fail"
+
+
+@pytest.mark.covers("AT-183", "AT-74")
+async def test_a_tool_that_fails_tells_why(house: Holdfast, tmp_path: Path) -> None:
     alone = await run(house, line(tool("echo why >&2; exit 7"), "t"), tmp_path / "alone")
     assert alone.outcome.failure_reason == "exit code 7: why"
     assert alone.context["tool.exit_code"] == 7
@@ -252,6 +262,22 @@ async def test_a_tool_whose_end_nobody_knows_is_in_doubt(
         found = await stopping.runner.resume(run_id)
     assert found.status == status
     assert trace.read_text() == "x\n" * runs
+
+
+@pytest.mark.covers("ATTRACTOR-HANDLER-01")
+async def test_on_another_machine_only_an_exit_code_that_is_there_counts(
+    house: Holdfast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go, stopping = tmp_path / "go", Stopping(house, tmp_path / "logs")
+    run_id = await stopping.begin(
+        line(tool(f"while ! test -e {go}; do sleep 0.02; done", ", in_doubt=fail"), "t")
+    )
+    monkeypatch.setattr("holdfast.attractor.handlers.tool.machine", lambda: "elsewhere")
+    monkeypatch.setattr(processes, "is_alive", lambda folder: False)
+    found = await stopping.runner.resume(run_id)
+    assert found.status == "fail"
+    assert "how it ended is not known" in found.outcome.failure_reason
+    go.touch()
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-01")

@@ -62,8 +62,8 @@ class Performer:
         return self._settled(visit, kind, outcome, halt=bool(stopped))
 
     def _visit(self, stage: Stage, state: Mapping[str, Any], ctx: Context) -> Visit:
-        logs, values = logs_of(ctx), {key: copied(value) for key, value in state.items()}
-        values["current_node"] = stage.id
+        # What is read is copied then: a stage costs what it touches, and not what the context holds.
+        logs, values = logs_of(ctx), {**state, "current_node": stage.id}
         return Visit(
             stage=stage,
             pipeline=self.pipeline,

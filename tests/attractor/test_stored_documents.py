@@ -10,6 +10,8 @@ import pytest
 from holdfast import Holdfast, Worker
 from holdfast.app.flow import advance, make_result
 from holdfast.attractor.program import program_for, program_of
+from holdfast.cli.main import Exit
+from holdfast.cli.working import Terms, work
 from holdfast.errors import FlowNotFoundError
 from holdfast.frontends.dot.parse import parse
 from holdfast.model.fingerprint import dialect_of, encode_graph, fingerprint_of
@@ -88,3 +90,14 @@ def test_a_stored_graph_names_its_dialect_and_makes_the_same_program_again() -> 
     assert fingerprint_of(encode_graph(program.graph.spec)) == program.version
     again = program_of(program.graph.spec)
     assert (again.version, again.code_digest) == (program.version, program.code_digest)
+
+
+async def test_holdfast_worker_without_flows_runs_pipelines(
+    houses: tuple[Holdfast, Holdfast], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, _ = houses
+    run = await answered(one, tmp_path / "logs")
+    address = f"sqlite:{tmp_path / 'h.db'}"
+    done = await work([], None, 2, until_idle=True, store=address, json=False, terms=Terms())
+    assert (done, (await (await one.service()).get(run)).status) == (Exit.ok, "completed")
+    assert "carries every pipeline" in capsys.readouterr().err

@@ -198,7 +198,7 @@ async def open_patiently(house: Holdfast, *, told: Callable[[StoreError], None] 
 
 def _greeting(flows: list[Flow], lanes: list[str] | None) -> str:
     where = f" in {', '.join(lanes)}" if lanes else ""
-    names = ", ".join(f"{flow.name} {flow.label}".strip() for flow in flows)
+    names = ", ".join([*(f"{flow.name} {flow.label}".strip() for flow in flows), "every pipeline"])
     return f"This worker carries {names}{where}. Ctrl-C or SIGTERM drains it."
 
 

@@ -162,8 +162,11 @@ def cancel(
 )
 def worker(
     flows: Annotated[
-        list[str], typer.Argument(help="Files or modules whose flows it carries", metavar="FLOW...")
-    ],
+        list[str] | None,
+        typer.Argument(
+            help="Files or modules whose flows it carries; pipelines it runs without", metavar="[FLOW...]"
+        ),
+    ] = None,
     lane: Annotated[list[str] | None, typer.Option(help="Only runs of this lane; may be repeated")] = None,
     concurrency: Annotated[int, typer.Option(help="At most so many runs at work", min=1)] = 10,
     name: Annotated[
@@ -214,5 +217,7 @@ def worker(
         name=name, lease=lease, hot=hot, metrics=metrics, health=health, max_recoveries=max_recoveries
     )
     return go(
-        work(flows, lane or None, concurrency, until_idle=until_idle, store=store, json=json, terms=terms)
+        work(
+            flows or [], lane or None, concurrency, until_idle=until_idle, store=store, json=json, terms=terms
+        )
     )

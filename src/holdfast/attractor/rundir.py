@@ -47,13 +47,22 @@ def _safe(name: str) -> str:
 
 def write(path: Path, text: str) -> None:
     """Whole or not at all. A directory that cannot be written is told of: the journal has it all."""
+    place, raw = str(path), text.encode("utf-8", "replace")
+    fresh = f"{place}.{os.getpid()}.new"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
-        fresh.write_text(text, encoding="utf-8", errors="replace")
-        fresh.replace(path)
+        try:
+            _put(fresh, raw)
+        except FileNotFoundError:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _put(fresh, raw)
+        os.replace(fresh, place)  # noqa: PTH105 (every stage writes: paths cost more than the call)
     except OSError as error:
-        log.warning("%s cannot be written: %s", path, error)
+        log.warning("%s cannot be written: %s", place, error)
+
+
+def _put(place: str, raw: bytes) -> None:
+    with open(place, "wb", buffering=0) as file:  # noqa: PTH123
+        file.write(raw)
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -176,19 +176,24 @@ class Runner:
             run_id=run,
             started_at=row.created_at,
         )
-        driving = asyncio.ensure_future(_until_rest(service, program, run))
+        result = await self._told_of(service, run, _until_rest(service, program, run))
+        picture = await take_picture(service, run)
+        project(picture, logs)
+        return _told(result, picture, logs)
+
+    async def _told_of(self, service: RunService, run: RunId, work: Coroutine[Any, Any, Result]) -> Result:
+        """Do the work; whoever listens is told of the run's events meanwhile."""
+        if self.on_event is None:
+            return await work
+        driving = asyncio.ensure_future(work)
         try:
             async for event in follow(service, run, driving):
-                if self.on_event is not None:
-                    self.on_event(event)
-            result = await driving
+                self.on_event(event)
+            return await driving
         finally:
             if not driving.done():
                 driving.cancel()
                 await asyncio.gather(driving, return_exceptions=True)
-        picture = await take_picture(service, run)
-        project(picture, logs)
-        return _told(result, picture, logs)
 
 
 async def _until_rest(service: RunService, program: Program, run: RunId) -> Result:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from holdfast.cli.findings import OK, WARN, Finding, few
+from holdfast.model.fingerprint import CODED, dialect_of
 from holdfast.runs.service import RunService
 from holdfast.store.base import RunRow
 from holdfast.types.clock import MICROS
@@ -37,7 +38,8 @@ def uncarried(live: list[RunRow], versions: set[str] | None) -> Finding:
     """A run is pinned to the version it was started on (D-34): somebody has to have that code."""
     if versions is None:
         return Finding("carried", OK, "no worker is alive; runs go on with `holdfast run` and `resume`")
-    counts = Counter((row.flow, row.version) for row in live if row.version not in versions)
+    coded = [row for row in live if dialect_of(row.version) == CODED]  # pipelines run on any worker
+    counts = Counter((row.flow, row.version) for row in coded if row.version not in versions)
     if not counts:
         return Finding("carried", OK, f"live workers carry the versions of all {len(live)} live runs")
     return Finding(

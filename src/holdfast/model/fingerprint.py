@@ -12,6 +12,9 @@ from holdfast.model.graph import GraphSpec
 _encoder = msgspec.json.Encoder(order="sorted")
 
 
+CODED = "g1"
+
+
 class _Made(msgspec.Struct):
     """As much of a stored graph as says what it was made from."""
 
@@ -30,11 +33,11 @@ def fingerprint_of(encoded: bytes) -> str:
     """Of a stored graph: over its bytes, so that fields which came later do not change it. It begins with the
     dialect of the document that the graph was made from, so that a store finds runs by that."""
     dialect = _made.decode(encoded).document.get("dialect") if b'"document":' in encoded else None
-    return f"{dialect or 'g1'}-{sha256(encoded).hexdigest()[:32]}"
+    return f"{dialect or CODED}-{sha256(encoded).hexdigest()[:32]}"
 
 
 def dialect_of(version: str) -> str:
-    """`g1` where there is none: such a graph needs the code that it was made by."""
+    """`CODED` where there is none: such a graph needs the code that it was made by."""
     return version.partition("-")[0]
 
 

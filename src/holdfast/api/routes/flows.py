@@ -30,7 +30,7 @@ from holdfast.drawing import from_graph
 from holdfast.drawing.svg import to_svg
 from holdfast.errors import FlowInvalidError, FlowNotFoundError, ForbiddenError, InputError
 from holdfast.model.diagnostics import demand_valid, errors_in
-from holdfast.model.fingerprint import decode_graph, encode_graph, graph_fingerprint
+from holdfast.model.fingerprint import decode_graph, dialect_of, encode_graph, graph_fingerprint
 from holdfast.model.graph import Graph, GraphSpec
 from holdfast.model.validate import validate
 from holdfast.runs.service import RunService
@@ -65,11 +65,17 @@ async def _carriers(service: RunService) -> Counter[str]:
     """How many live workers carry each version."""
     now = service.store.now()
     alive = [row for row in await service.store.workers() if row.until > now]
-    return Counter(version for row in alive for version in row.versions)
+    found = Counter(version for row in alive for version in row.versions)
+    # Pipelines need no code but their stored graph.
+    return found + Counter(dict.fromkeys(service.runtime.dialects, len(alive)))
 
 
 def _version(service: RunService, row: FlowRow, workers: Counter[str]) -> FlowVersion:
-    return version_of(row, loaded=row.version in service.runtime.programs, workers=workers[row.version])
+    return version_of(
+        row,
+        loaded=row.version in service.runtime.programs,
+        workers=workers[row.version] or workers[dialect_of(row.version)],
+    )
 
 
 def _flow(name: str, versions: list[FlowVersion]) -> FlowWire:

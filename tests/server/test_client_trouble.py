@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from asyncio import timeout
 
 import pytest
 
@@ -24,6 +25,7 @@ from holdfast.errors import (
 )
 from tests.server.conftest import QUICK, Server
 from tests.server.lossy import Lossy, refusal
+from tests.server.relay import relay
 
 pytestmark = pytest.mark.anyio
 ORDER = {"order": "A1", "amount": 7}
@@ -145,6 +147,23 @@ async def test_stream_comes_back_after_every_kind_of_break(
     assert seen[3:] == whole[3:]
     asked = [headers.get("last-event-id") for _, _, headers in road.seen]
     assert asked == [None, "3", "3", "3", whole[-1].id]
+
+
+async def test_stream_goes_on_and_ends_behind_a_proxy_that_hides_its_place(
+    client: AsyncClient, shop: Server
+) -> None:
+    run = await client.start("refund", ORDER, wait=20)
+    await run.answer("approve")
+    await run.end(timeout=20)
+    whole = [event.id async for event in run.follow()]
+    async with (
+        relay(shop.serving.address, 900, 1200, None, hides="last-event-id") as between,
+        AsyncClient(between.address, shop.token, retries=QUICK) as hidden,
+        timeout(20),
+    ):
+        assert [event.id async for event in hidden.run(run.id).follow()] == whole
+        assert [event.id async for event in hidden.run(run.id).follow(after=3)] == whole[3:]
+    assert between.connections >= 3
 
 
 async def test_stream_that_cannot_come_back_says_so(far: AsyncClient, road: Lossy, shop: Server) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from holdfast.client.problems import AnswerUnreadableError
+from holdfast.client.requests import Request
 
 
 class StreamEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,6 +20,18 @@ class StreamEvent(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def number(self) -> int:
         return int(self.id)
+
+
+def going_on(request: Request, last: str) -> Request:
+    """The request for what comes behind event `last`. The place is in the address too: some proxies take the
+    header away, and all would be told again for ever."""
+    headers = {**request.headers, "Accept": "text/event-stream"}
+    if not last:
+        return msgspec.structs.replace(request, headers=headers)
+    query = [(name, value) for name, value in request.query if name not in ("after", "after_sequence")]
+    return msgspec.structs.replace(
+        request, headers={**headers, "Last-Event-ID": last}, query=[*query, ("after", last)]
+    )
 
 
 class Frames:

@@ -128,7 +128,7 @@ export class EventStream {
   }
 
   async #open(signal) {
-    const url = this.#transport.address(this.#path, this.#query);
+    const url = this.#placed(this.#transport.address(this.#path, this.#query));
     const headers = new Headers(this.#options.headers);
     headers.set("Accept", MEDIA);
     if (this.last !== null) headers.set("Last-Event-ID", String(this.last));
@@ -141,6 +141,15 @@ export class EventStream {
       throw new HoldfastError(`${url} is no stream: it answered with ${kind || "nothing"}. Is the url right?`);
     }
     return response;
+  }
+
+  /** The place is in the address too: some proxies take the header away, and all would be told again for ever. */
+  #placed(url) {
+    if (this.last === null) return url;
+    const found = new URL(url);
+    found.searchParams.delete("after_sequence");
+    found.searchParams.set("after", String(this.last));
+    return found.href;
   }
 
   /** What one connection tells. The clock runs only while we wait for it, not while somebody thinks. */

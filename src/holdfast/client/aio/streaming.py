@@ -7,11 +7,10 @@ from collections.abc import AsyncIterator
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from anyio import sleep
 
 from holdfast.client.aio.transport import AsyncTransport
-from holdfast.client.frames import Frames, StreamEvent
+from holdfast.client.frames import Frames, StreamEvent, going_on
 from holdfast.client.library import library, unreachable
 from holdfast.client.requests import Request
 from holdfast.client.retrying import asked_for, is_passing
@@ -84,10 +83,7 @@ class AsyncEventStream:
             await sleep(self._frames.retry or SOON)
 
     async def _connect(self) -> None:
-        headers = {**self._request.headers, "Accept": "text/event-stream"}
-        if self._frames.last:
-            headers["Last-Event-ID"] = self._frames.last
-        request = msgspec.structs.replace(self._request, headers=headers)
+        request = going_on(self._request, self._frames.last)
         response = await self._transport.open(request, silence=SILENCE)
         if response.status_code == 204:
             self._over = True

@@ -9,9 +9,7 @@ from collections.abc import Iterator
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from holdfast.client.frames import Frames, StreamEvent
+from holdfast.client.frames import Frames, StreamEvent, going_on
 from holdfast.client.library import library, unreachable
 from holdfast.client.requests import Request
 from holdfast.client.retrying import asked_for, is_passing
@@ -85,10 +83,7 @@ class EventStream:
             sleep(self._frames.retry or SOON)
 
     def _connect(self) -> None:
-        headers = {**self._request.headers, "Accept": "text/event-stream"}
-        if self._frames.last:
-            headers["Last-Event-ID"] = self._frames.last
-        request = msgspec.structs.replace(self._request, headers=headers)
+        request = going_on(self._request, self._frames.last)
         response = self._transport.open(request, silence=SILENCE)
         if response.status_code == 204:
             self._over = True

@@ -27,6 +27,8 @@ from holdfast.types.status import CheckpointStatus
 Which = Literal["holds", "every", "none"]
 WHICH: Final = ("holds", "every", "none")
 PAGE: Final = 500
+BREATH: Final = 0.002
+"""Seconds after each fold: it is the event loop of the server, and requests come first."""
 LARGEST: Final = 64 << 10
 """Bytes of one value; of a larger one only the size is written."""
 
@@ -66,6 +68,7 @@ class Projector:
         rows: list[Projection] = []
         for run, (first, last) in _spans(page).items():
             rows += [row async for row in self._of_run(run, first, last)]
+            await asyncio.sleep(0)
         await store.put_projections(rows, upto=page[-1][0])
         return True
 
@@ -85,8 +88,7 @@ class Projector:
                     "checkpoint %d of run %s is not written for SQL: %s", record.seq, run, error,
                     extra={"run": run, "seq": record.seq},
                 )  # fmt: skip
-            # Folding takes a while, and requests wait for nobody.
-            await asyncio.sleep(0)
+            await asyncio.sleep(BREATH)
 
     async def _told(self, run: RunId, first: int, last: int) -> AsyncGenerator[Record]:
         """The run's records that told these events."""

@@ -10,6 +10,7 @@ import pytest
 
 from holdfast import Context, Holdfast, Outcome
 from tests.attractor.stages import Stages
+from tests.flows.test_two_folds import assert_alike
 
 pytestmark = pytest.mark.anyio
 
@@ -254,6 +255,28 @@ async def test_no_more_branches_are_under_way_than_may_be(house: Holdfast, limit
     result = (await stages.run(house)).expect()
     assert race.most == most
     assert [r["id"] for r in result.state["parallel.results"]] == [f"s{i}" for i in range(7)]
+
+
+@pytest.mark.covers("AT-185")
+async def test_branches_that_take_longer_than_their_stage_may_are_stopped_and_it_fails(
+    house: Holdfast,
+) -> None:
+    race = Race()
+    stages = pipeline(
+        TWO + "fan [timeout=50ms, retry_target=mend]; mend -> end; start -> mend [weight=-1]",
+        a1=race.for_ever,
+        b1=Outcome(update={"k": 1}),
+    )
+    result = (await stages.run(house)).expect()
+    assert race.stopped == ["a1"]
+    assert stages.trace[-2:] == ["mend", "end"]
+    assert [r["id"] for r in result.state["parallel.results"]] == ["b1"]
+    service = await house.service()
+    failed = [e for e in await service.events(result.run_id) if e.type == "node.failed"]
+    assert [(e.node, e.data["error"]["code"]) for e in failed] == [("fan", "node_timeout")]
+    await assert_alike(house, result.run_id)
+    quick = pipeline(TWO + "fan [timeout=1h]")
+    (await quick.run(house)).expect()
 
 
 async def test_all_branches_run_again_when_the_parallel_stage_is_retried(house: Holdfast) -> None:

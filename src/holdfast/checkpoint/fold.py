@@ -180,7 +180,7 @@ def _attempt(graph: Graph, history: History, record: Record, body: AttemptBody) 
         history.asked.pop(body.token, None)
     if body.reason == "nap":
         _started(history, label)
-    elif body.reason not in ("before", "join_timer", "children"):
+    elif body.reason not in ("before", "join_timer", "limit", "children"):
         _left_behind(history, label)
     _moves(graph, history, body.moves, record)
 

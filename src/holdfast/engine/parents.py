@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.engine import failing, joining, settling
+from holdfast.engine import failing, joining, settling, timing
 from holdfast.engine.dataflow import Flow, Problem
 from holdfast.engine.decision import Decision, node_of
-from holdfast.engine.messages import Finished
+from holdfast.engine.messages import Finished, TimerFired
+from holdfast.errors import NodeTimeoutError
+from holdfast.model.attempts import end_limit
 from holdfast.model.bodies import AttemptBody, ErrorInfo, StepBody
 from holdfast.model.children import NotAListError, child_inputs
 from holdfast.model.expr import MISSING as EXPR_MISSING
 from holdfast.model.expr import walk as walk_path
 from holdfast.model.graph import Node, ParallelSpec
 from holdfast.model.position import Exec, Scope
-from holdfast.types.record import Kind, Op
+from holdfast.types.record import Kind, Op, Side
 from holdfast.types.value import FrozenDict, FrozenList
 
 
@@ -36,6 +38,8 @@ def open_children(decision: Decision, execution: Exec) -> None:
     opened = _start_children(decision, scope, execution, body.moves)
     if not execution.items:
         complete_parent(decision, execution)
+    elif node.parallel and node.timeout is not None:
+        timing.limit(decision, execution, node, node.timeout)
     for fresh in opened:
         settling.open_exec(decision, fresh)
 
@@ -80,6 +84,32 @@ def _drop_losers(decision: Decision, owner: Exec, body: StepBody) -> None:
     mine = (owner.scope, owner.node)
     for loser in [scope for scope in decision.pos.scopes.values() if scope.owner == mine]:
         failing.wipe(decision, loser, record, body, "V")
+
+
+def timed_out(decision: Decision, owner: Exec, message: TimerFired) -> None:
+    """The branches took longer than their node may: what they came to by now is kept, and it fails."""
+    pos, node = decision.pos, node_of(decision.graph, decision.pos, owner)
+    said = f"node {node.id!r} took longer than {(node.timeout or 0) / 1e6:g} s"
+    error = ErrorInfo(NodeTimeoutError.code, "NodeTimeoutError", said)
+    body = AttemptBody("timed_out", error)
+    side = Side(inbox_done=[message.inbox]) if message.inbox else Side(close_timers=[owner.token])
+    record = decision.draft(Kind.attempt, body, node=node.id, execution=owner, effect=node.effect, side=side)
+    pos.head, pos.at = record.seq, record.at
+    for scope in [s for s in pos.scopes.values() if s.owner == (owner.scope, owner.node)]:
+        failing.wipe(decision, scope, record, body, "V")
+    end_limit(pos, owner)
+    late = Finished(
+        scope=owner.scope,
+        node=owner.node,
+        visit=owner.visit,
+        ops=joining.ops_of(node.parallel, owner.results) if node.parallel else [],
+        outcome="fail",
+        error=error,
+        reported=True,
+        retryable=node.retry.attempts > 1,
+        gates=joining.gates_of(owner.results),
+    )
+    failing.failed(decision, owner, late)
 
 
 def _join(decision: Decision, owner: Exec, node: Node, spec: ParallelSpec) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.engine import ending, failing, settling
+from holdfast.engine import ending, failing, parents, settling
 from holdfast.engine.dataflow import Flow, Problem
 from holdfast.engine.decision import Decision, consume, node_of
 from holdfast.engine.messages import Finished, TimerFired
@@ -78,6 +78,18 @@ def _nap_ended(decision: Decision, execution: Exec, message: TimerFired) -> None
         decision.starts.append(execution)
 
 
+def limit(decision: Decision, execution: Exec, node: Node, length: int) -> None:
+    """A node with branches: they together may take so long."""
+    wake = decision.now + length
+    token = f"limit:{execution.scope}{node.id}.{execution.visit}.{execution.attempt}"
+    body = AttemptBody("limit", None, wake, token)
+    side = Side(timers=[NewTimer(token, wake)])
+    record = decision.draft(
+        Kind.attempt, body, node=node.id, execution=execution, effect=node.effect, side=side
+    )
+    apply_record(decision.graph, decision.pos, record, body)
+
+
 def arm_join(decision: Decision, waiting: Exec) -> None:
     """A join with a time limit: the clock starts when the first branch arrives."""
     pos = decision.pos
@@ -105,6 +117,8 @@ def timer_fired(decision: Decision, message: TimerFired) -> None:
         consume(decision, message.inbox)
     elif kind == "nap":
         _nap_ended(decision, execution, message)
+    elif kind == "limit" and execution.phase == "children" and execution.token == message.token:
+        parents.timed_out(decision, execution, message)
     elif execution.phase != "delay" or execution.token != message.token:
         consume(decision, message.inbox)
     elif kind == "sleep":

@@ -45,6 +45,12 @@ def apply_attempt(graph: Graph, pos: Position, record: Record, body: AttemptBody
         node = pos.scope_graph(graph, pos.scopes[record.scope]).node_index(record.node)
         pos.timers[body.token] = (record.scope, node)
         pos.join_wakes[body.token] = body.wake_at or 0
+    elif body.reason == "limit":
+        execution = find_exec(graph, pos, record)
+        execution.token, execution.wake_at = body.token, body.wake_at
+        pos.timers[body.token] = (record.scope, execution.node)
+    elif body.reason == "timed_out":
+        end_limit(pos, find_exec(graph, pos, record))
     elif body.reason == "nap":
         execution, key = find_exec(graph, pos, record), body.nodes[0]
         execution.subs[key] = Sub(NAP, body.wake_at, None, body.token, done=False)
@@ -111,6 +117,12 @@ def _try_again(pos: Position, execution: Exec, record: Record, body: AttemptBody
             execution.phase = "children"
     if body.token:
         pos.timers[body.token] = (record.scope, execution.node)
+
+
+def end_limit(pos: Position, execution: Exec) -> None:
+    """The time that its branches had is over."""
+    pos.timers.pop(execution.token, None)
+    execution.token, execution.wake_at = "", None
 
 
 def _clear_doubt(pos: Position, execution: Exec, key: str) -> None:

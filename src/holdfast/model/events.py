@@ -36,7 +36,7 @@ LOST = {
     "type": "OutcomeUnknownError",
     "message": "it was under way when its branch was given up",
 }
-_SILENT = frozenset({"before", "ignored", "children", "join_timer", "not_happened"})
+_SILENT = frozenset({"before", "ignored", "children", "join_timer", "limit", "not_happened"})
 
 
 def count_moves(moves: list[Move]) -> int:

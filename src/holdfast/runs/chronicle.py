@@ -31,7 +31,18 @@ from holdfast.types.record import Kind, Move, Record
 
 # Attempts that only open or note something.
 _QUIET = frozenset(
-    {"before", "children", "join_timer", "join_timeout", "ignored", "sleep", "nap", "withdrawn"}
+    {
+        "before",
+        "children",
+        "join_timer",
+        "join_timeout",
+        "limit",
+        "timed_out",
+        "ignored",
+        "sleep",
+        "nap",
+        "withdrawn",
+    }
 )
 # Their effect is that of a call or a question inside the node.
 _INSIDE = frozenset({Kind.asked, Kind.substep, Kind.intent})

@@ -50,7 +50,7 @@ class Elapsing:
     def _wakes(self) -> Iterator[tuple[str, int]]:
         pos = self.driver.pos
         for execution in pos.execs.values():
-            if execution.wake_at is not None and execution.phase == "delay":
+            if execution.wake_at is not None and execution.phase in ("delay", "children"):
                 yield execution.token, execution.wake_at
             for sub in execution.subs.values():
                 if not sub.done and sub.name == NAP and sub.hold in pos.timers:

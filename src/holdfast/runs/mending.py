@@ -130,7 +130,7 @@ async def _fall_back(
 
 def _timers(pos: Position) -> list[NewTimer]:
     """Those that the lost records consumed are armed again; the others are still there, and stay."""
-    waiting = [e for e in pos.execs.values() if e.token and e.phase == "delay"]
+    waiting = [e for e in pos.execs.values() if e.token and e.phase in ("delay", "children")]
     armed = [NewTimer(e.token, e.wake_at) for e in waiting if e.wake_at is not None]
     asleep = [sub for e in pos.execs.values() for sub in e.subs.values() if sub.name == NAP and not sub.done]
     return armed + [NewTimer(sub.hold, sub.value) for sub in asleep if sub.hold in pos.timers]

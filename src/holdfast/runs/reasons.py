@@ -97,6 +97,7 @@ _REASONS: dict[str, Callable[[Scene, AttemptBody], Cause]] = {
     "woke": _woke,
     "resumed": _resumed,
     "join_timeout": _join_timeout,
+    "timed_out": _woke,
     "code_changed": _code_changed,
     "failing": _failing,
     "breaks": _breaks,

@@ -34,7 +34,7 @@ from holdfast.types.value import freeze
 
 Pair = tuple[Record, Any]
 
-_OPENS = frozenset({"sleep", "children", "before", "join_timer", "failing", "child_failed", "retry"})
+_OPENS = frozenset({"sleep", "children", "limit", "before", "join_timer", "failing", "child_failed", "retry"})
 
 
 class Retraced(msgspec.Struct, kw_only=True):

@@ -34,8 +34,8 @@ _EFFECTS: Final = {
     "tool": Effect.read,
     "stack.manager_loop": Effect.read,
 }
-# Their `timeout` is that of the question, or of what they wait for, and not of the stage's own work.
-_PATIENT: Final = frozenset({"wait.human", "parallel"})
+# Their `timeout` is that of the question, and not of the stage's own work.
+_PATIENT: Final = frozenset({"wait.human"})
 
 
 def node_of(stage: Stage, kind: str, pipeline: Pipeline) -> Node:

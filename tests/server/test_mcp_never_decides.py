@@ -13,11 +13,9 @@ from holdfast import Flow
 from holdfast.api.app import ApiSettings
 from holdfast.api.auth.granted import Grant
 from holdfast.api.auth.principal import Right
-from holdfast.cli.locating import load_flows
 from holdfast.errors import ForbiddenError, HoldfastError
 from holdfast.holds.timing.sweeping import HoldSweeper
 from holdfast.integrations.mcp.agent import Agent, as_agent
-from holdfast.integrations.mcp.asking import ask_people
 from holdfast.integrations.mcp.http import routes
 from holdfast.integrations.mcp.resources import silent
 from holdfast.integrations.mcp.server import TOOLS
@@ -193,8 +191,3 @@ async def test_deadline_of_an_agents_question_never_approves(hall: Server) -> No
         heard = await bot.does("check_answer", id=asked["id"], wait_seconds=20)
         assert (heard["status"], heard["decision"]) == ("expired", None)
         assert "no approval" in heard["next"]
-
-
-def test_flow_that_asks_can_be_carried_by_any_worker() -> None:
-    """`holdfast worker holdfast.integrations.mcp.asking` finds it."""
-    assert load_flows("holdfast.integrations.mcp.asking") == [ask_people]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable
-from importlib.util import find_spec
 from logging import WARNING, getLogger
 from pathlib import Path
 from typing import Any
@@ -96,9 +95,8 @@ def _settings(wanted: Serve, probe: Any) -> ApiSettings:
 
 
 def _worker(house: Holdfast, flows: list[Flow], wanted: Serve, options: dict[str, Any]) -> Worker:
-    # What agents ask by /mcp is a run too, which somebody has to carry.
-    asking = [ask_people] if find_spec("mcp") else []
-    return Worker(*flows, *asking, on=house, lanes=wanted.lanes, concurrency=wanted.concurrency, **options)
+    # What agents ask by /mcp is a run too, of this server or another one.
+    return Worker(*flows, ask_people, on=house, lanes=wanted.lanes, concurrency=wanted.concurrency, **options)
 
 
 class Server:

@@ -19,6 +19,7 @@ from holdfast.cli.observing import start_logging
 from holdfast.cli.opening import open_house, remember_source
 from holdfast.cli.screen import note, to_json
 from holdfast.errors import SettingsError, StoreBusyError, StoreError
+from holdfast.integrations.mcp.asking import ask_people
 from holdfast.telemetry import log
 from holdfast.types.duration import DurationError, parse_duration
 
@@ -120,7 +121,8 @@ async def _work(
     carried = [(spec, flow) for spec in specs for flow in load_flows(spec)]
     flows = [flow for _, flow in carried]
     async with open_house(store, must_exist=False, lease=LEASE, wanted_lease=lease) as house:
-        worker = Worker(*flows, on=house, lanes=lanes, concurrency=concurrency, **options)
+        # Agents ask by any server of the store: their questions are opened by any worker.
+        worker = Worker(*flows, ask_people, on=house, lanes=lanes, concurrency=concurrency, **options)
         if until_idle:
             await house.open()
         elif not await _arrive(house, worker):
@@ -199,7 +201,7 @@ async def open_patiently(house: Holdfast, *, told: Callable[[StoreError], None] 
 def _greeting(flows: list[Flow], lanes: list[str] | None) -> str:
     where = f" in {', '.join(lanes)}" if lanes else ""
     names = ", ".join([*(f"{flow.name} {flow.label}".strip() for flow in flows), "every pipeline"])
-    return f"This worker carries {names}{where}. Ctrl-C or SIGTERM drains it."
+    return f"This worker carries {names} and what agents ask{where}. Ctrl-C or SIGTERM drains it."
 
 
 async def _live(worker: Worker, *, until_idle: bool) -> None:

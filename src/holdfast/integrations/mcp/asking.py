@@ -1,7 +1,6 @@
 """The flow behind `ask_people`: one question, durable like every other, and its answer as the run's state.
 
-A worker that lives apart from the server names this module:
-`holdfast worker flows.py holdfast.integrations.mcp.asking`.
+`holdfast worker`, `serve` and `mcp` carry it by themselves, whether or not the protocol's library is there.
 """
 
 from __future__ import annotations

@@ -69,6 +69,6 @@ def opening(row: RunRow, question: str) -> QuestionShown:
         status = "opening"
         told = (
             "It is kept, and opens when a worker that carries it is there; check_answer tells. If it stays "
-            "so, whoever runs this has to start one: holdfast worker holdfast.integrations.mcp.asking"
+            "so, whoever runs this has to start one: every `holdfast worker` of the same release does."
         )
     return QuestionShown(id=row.id, run=row.id, status=status, question=question, next=told)

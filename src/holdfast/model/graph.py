@@ -470,6 +470,9 @@ class Graph:
     def subgraphs(self) -> dict[str, Graph]:
         return {spec.name: Graph(spec) for spec in self.spec.subgraphs}
 
+    def node_named(self, name: str) -> Node:
+        return self.nodes[self.node_index(name)]
+
     def node_index(self, name: str) -> int:
         if name not in self.index:
             raise FlowInvalidError(f"flow {self.name!r} has no node {name!r}")

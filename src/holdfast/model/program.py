@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from functools import cached_property
 from hashlib import sha256
 from typing import Any, Protocol
@@ -117,6 +118,9 @@ class Program:
         self.retention = DEFAULT_RETENTION
         # How many of its runs go on at once; nothing of it is in the graph, so changing it makes no version.
         self.limits: Limits | None = None
+        # What a worker does beside each run that it advances, given itself and its claim: a directory that is
+        # kept up, say. It must not fail the run.
+        self.beside: Callable[[Any, Any], AbstractAsyncContextManager[None]] | None = None
         self._edges = {edge.id: i for i, edge in enumerate(graph.edges)}
 
     @cached_property

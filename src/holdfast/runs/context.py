@@ -32,7 +32,7 @@ from holdfast.types.ids import RunId
 from holdfast.types.memory import Memory
 from holdfast.types.record import TURN, Op
 from holdfast.types.status import Effect
-from holdfast.types.value import freeze
+from holdfast.types.value import FrozenDict, freeze
 from holdfast.types.wording import demand_text
 
 if TYPE_CHECKING:
@@ -173,6 +173,17 @@ class Context:
         demand_text(name, f"the name of an artifact of node {self.node!r}")
         frozen = freeze(value, self._driver.program.adopt, f"artifact {name!r}")
         self._artifacts.append(("artifacts", name, self._driver.clerk.artifact_op(self._exec, name), frozen))
+
+    async def made(self) -> Mapping[str, Any]:
+        """The artifacts of the run as they stand, without those of nodes that have not settled."""
+        self._at.check_open()
+        driver = self._driver
+        tree = driver.pos.scopes[""].tree
+        for partition, key in list(tree.lazy):
+            if partition == "artifacts":
+                tree.fill(partition, key)
+        desk = driver.runtime.desk.of(driver.row.tenant)
+        return await desk.whole(FrozenDict(tree.see(0, "artifacts")), driver.sealer.registry)
 
     def artifact_ops(self) -> list[Op]:
         return self._artifacts

@@ -230,8 +230,10 @@ class Runtime:
                 driver.queue.on_outage = driver.writer.uncheckpointed
             self.drivers[claim.run.id] = driver
             self._attend()
+            beside = contextlib.nullcontext() if program.beside is None else program.beside(self, claim)
             with inside(claim.run.gate):
-                return await self._drive(driver), driver.pos
+                async with beside:
+                    return await self._drive(driver), driver.pos
         except (VersionMismatchError, FlowNotFoundError, SchemaTooNewError, KeyMissingError):
             await self._give_back(claim)
             raise

@@ -112,6 +112,17 @@ async def test_a_tool_that_never_stops_writing_is_stopped(
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-01")
+async def test_a_tool_is_not_given_our_keys(
+    house: Holdfast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_TOKEN", "hush")
+    monkeypatch.setenv("THEIRS", "fine")
+    found = await run(house, line(tool("env"), "t"), tmp_path)
+    assert "THEIRS=fine" in found.context["tool.output"]
+    assert "hush" not in found.context["tool.output"]
+
+
+@pytest.mark.covers("ATTRACTOR-HANDLER-01")
 async def test_a_tool_finds_its_place_and_its_values_in_its_environment(
     house: Holdfast, tmp_path: Path
 ) -> None:

@@ -27,6 +27,8 @@ AGAIN, DONE, FAILED = "run again", "it succeeded", "it failed"
 NOTE: Final = 120
 WORKDIR: Final = "internal.workdir"
 """In the run's input: where its commands run, unless the pipeline says otherwise."""
+SECRET: Final = frozenset({"HOLDFAST_KEYS", "HOLDFAST_LINK_KEYS", "HOLDFAST_TOKEN"})
+"""What a command has no need of, and what a careless `env` would write into the record."""
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -139,7 +141,7 @@ def environment(visit: Visit) -> dict[str, str]:
     """Of the engine, what names this stage, and what the stage asks for: `env.NAME="text"`, or
     `env.NAME="context.key"` for a value of the context."""
     stage, ctx = visit.stage, visit.ctx
-    found = dict(os.environ)
+    found = {name: value for name, value in os.environ.items() if name not in SECRET}
     found |= {
         "HOLDFAST_RUN_ID": ctx.run_id,
         "HOLDFAST_NODE": stage.id,

@@ -242,7 +242,7 @@ class Flow:
     def check_visits(self, node: int, own: int = 0) -> None:
         """Raises Problem where the node was visited as often as it, or the flow, allows."""
         name, cap = self.graph.nodes[node].id, self.graph.spec.max_visits
-        visits = self.visit(node) - self.scope.walk.get("visited", {}).get(name, 0)
+        visits = self.visit(node) - self.scope.before.get(node, 0)
         if own and visits >= own:
             raise Problem("loop_limit", f"{name!r} was visited {own} times, its limit", name)
         if cap and visits >= cap:

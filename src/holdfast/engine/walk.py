@@ -143,11 +143,10 @@ def _restart(flow: Flow, edge: int) -> None:
     if restarts >= limit:
         name = graph.edges[edge].source
         raise Problem("loop_limit", f"{name!r} began the walk anew {restarts} times, the limit", name)
-    visited = {graph.nodes[node].id: count for node, count in scope.visits.items()}
     # Of this step itself a replay still needs to know what it said (D-26).
     said = {key: scope.walk[key] for key in ("label", "suggested") if key in scope.walk}
     scope.walk.clear()
-    scope.walk.update({**said, "restarts": restarts + 1, "visited": visited})
+    scope.walk.update({**said, "restarts": restarts + 1})
     flow.do("R", edge)
     flow.frame = 0
 

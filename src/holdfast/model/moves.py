@@ -229,6 +229,7 @@ def begin_anew(graph: Graph, _pos: Position, scope: Scope, _edge: int, _b: int, 
     scope.tree = FrameTree.rooted({"input": given, "scratch": scratch, "artifacts": dict(made)})
     scope.loop_counts.clear()
     scope.tokens.clear()
+    scope.before = dict(scope.visits)
 
 
 def abandon(graph: Graph, pos: Position, scope: Scope, node: int, _b: int, _frame: int) -> None:

@@ -115,6 +115,8 @@ class Scope(msgspec.Struct):
     active: int = 0
     # Walk only: the last outcome, goal gates and counters.
     walk: dict[str, Any] = {}
+    # Walk only: the visits of each node when it last began anew; limits count from there.
+    before: dict[int, int] = {}
 
 
 class Position(msgspec.Struct):

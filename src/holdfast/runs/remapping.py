@@ -198,6 +198,7 @@ class _Remapping:
         scope.arrived = {nodes[n]: count for n, count in scope.arrived.items()}
         scope.early = [nodes[n] for n in scope.early]
         scope.visits = {nodes[n]: count for n, count in scope.visits.items() if n in nodes}
+        scope.before = {nodes[n]: count for n, count in scope.before.items() if n in nodes}
         scope.loop_counts = {edges[e]: count for e, count in scope.loop_counts.items() if e in edges}
         scope.open_loops = {nodes[h]: _loop(state, edges) for h, state in scope.open_loops.items()}
         scope.walk = _walk(scope.walk, matched)

@@ -189,6 +189,21 @@ async def test_change_of_something_that_has_moved_on_is_refused(client: AsyncCli
     assert found.value.facts["http"] == 412
 
 
+async def test_hold_of_a_list_is_decided_only_as_it_was_seen_there(client: AsyncClient) -> None:
+    run = await client.start("refund", {"order": "A1", "amount": 7}, wait=20)
+    seen = await run.holds().first()
+    assert seen is not None
+    await client.holds.reassign(seen.id, "user:erin", reason="away")
+    with pytest.raises(ConflictError):
+        await client.holds.resolve(seen.id, "approve", if_match=seen.etag)
+
+
+async def test_run_knows_what_its_result_said(client: AsyncClient) -> None:
+    run = await client.start("refund", {"order": "A1", "amount": 7})
+    assert (await run.result(timeout=20)).status == run.status == "pending_input"
+    assert (await run.cancel()).status == run.status
+
+
 async def test_key_of_the_caller_makes_one_run(client: AsyncClient) -> None:
     first = await client.start("refund", ORDER, idempotency_key="k")
     assert (await client.start("refund", ORDER, idempotency_key="k")).id == first.id

@@ -16,12 +16,14 @@ from holdfast.client import (
     UnauthenticatedError,
     UnreachableError,
 )
+from holdfast.client.problems import problem_of
 from holdfast.errors import (
     AnswerInvalidError,
     FlowNotFoundError,
     InputError,
     RateLimitedError,
     RunNotFoundError,
+    SettingsError,
 )
 from tests.server.conftest import QUICK, Server
 from tests.server.lossy import Lossy, refusal
@@ -112,8 +114,38 @@ async def test_server_says_what_is_wrong_and_the_client_raises_it(
 async def test_what_cannot_be_sent_is_said_before_it_is(client: AsyncClient) -> None:
     with pytest.raises(InputError, match="JSON"):
         await client.start("refund", {"order": object()})
+    with pytest.raises(InputError, match="nan is no number"):
+        await client.start("refund", {"order": None, "amounts": [1, (2, {"x": float("nan")})]})
     with pytest.raises(InputError, match="run is empty"):
         await client.runs.get("")
+    with pytest.raises(InputError, match=r"run is '\.\.'"):
+        await client.runs.cancel("..")
+    with pytest.raises(InputError, match="part of an address"):
+        await client.runs.get("\ud800")
+    for key in ("two\nlines", "schlüssel"):
+        with pytest.raises(InputError, match="idempotency_key"):
+            await client.start("refund", ORDER, idempotency_key=key)
+    assert await client.runs.list().all() == []
+
+
+@pytest.mark.parametrize("address", ["http://", "http://[::1", "http://a:99999", "ftp://a", "a:80"])
+def test_address_that_leads_nowhere_is_said_at_once(address: str) -> None:
+    with pytest.raises(SettingsError, match="no address of a server"):
+        AsyncClient(address)
+
+
+async def test_password_of_an_address_is_shown_nowhere(unused_tcp_port_address: str) -> None:
+    address = unused_tcp_port_address.replace("//", "//me:hushhush@")
+    async with AsyncClient(address, retries=Retries(attempts=1)) as client:
+        with pytest.raises(UnreachableError) as found:
+            await client.flows.list()
+        assert "hushhush" not in f"{found.value} {client!r} {client.runs!r}"
+
+
+def test_gateway_that_answers_in_json_of_its_own_is_quoted() -> None:
+    error = problem_of(502, b'{"code": 502, "message": "no upstream", "hint": 1}', "GET /v1/runs", {})
+    assert isinstance(error, ServerError)
+    assert "no upstream" in str(error)
 
 
 async def test_nobody_listens_there(unused_tcp_port_address: str) -> None:

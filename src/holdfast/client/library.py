@@ -48,7 +48,7 @@ def unreachable(error: Exception, settings: Settings, request: str) -> Unreachab
     kind = type(error).__name__
     said = str(error) or kind
     return UnreachableError(
-        f"{settings.url} gave no answer to {request}: {said}.",
+        f"{settings.shown} gave no answer to {request}: {said}.",
         hint="Is the server running there, and does HOLDFAST_URL name it? `holdfast serve` starts one.",
         sent=kind not in UNSENT,
     )

@@ -74,12 +74,10 @@ def problem_of(status: int, body: bytes, request: str, headers: dict[str, str]) 
     if said is None:
         return _foreign(status, body, request, headers)
     facts = {name: value for name, value in said.items() if name not in _OWN}
-    kind = _named(str(said.get("code"))) or _by_status(status)
-    return kind(
-        str(said.get("detail", said.get("title", f"{request} was refused"))),
-        hint=None if said.get("hint") is None else str(said["hint"]),
-        **{**facts, "http": status},
-    )
+    kind = _named(said["code"]) or _by_status(status)
+    error = kind(said["detail"], hint=None if said.get("hint") is None else str(said["hint"]))
+    error.facts |= {**facts, "http": status}
+    return error
 
 
 def _document(body: bytes) -> dict[str, Any] | None:
@@ -87,7 +85,12 @@ def _document(body: bytes) -> dict[str, Any] | None:
         said: Any = msgspec.json.decode(body)
     except msgspec.DecodeError:
         return None
-    return cast("dict[str, Any]", said) if isinstance(said, dict) and "code" in said else None
+    if not isinstance(said, dict):
+        return None
+    found = cast("dict[str, Any]", said)
+    # Gateways answer in JSON too, with a code of their own.
+    told = isinstance(found.get("code"), str) and isinstance(found.get("detail"), str)
+    return found if told else None
 
 
 def _foreign(status: int, body: bytes, request: str, headers: dict[str, str]) -> HoldfastError:

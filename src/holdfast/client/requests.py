@@ -5,7 +5,8 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from math import isfinite
+from typing import Any, Final, TypeVar, cast
 from urllib.parse import quote
 
 import msgspec
@@ -52,11 +53,15 @@ class Reply(msgspec.Struct, kw_only=True):
 
 
 def path_of(template: str, **parts: str) -> str:
-    """Raises InputError for an empty part, which would be another path."""
-    empty = [name for name, value in parts.items() if not value]
-    if empty:
-        raise InputError(f"{empty[0]} is empty.", hint="Name what the request is about.")
-    return template.format(**{name: quote(str(value), safe="") for name, value in parts.items()})
+    """Raises InputError for a part that would lead to another path: an empty one, or dots alone."""
+    for name, value in parts.items():
+        if str(value) in ("", ".", ".."):
+            said = repr(value) if value else "empty"
+            raise InputError(f"{name} is {said}.", hint="Name what the request is about.")
+    try:
+        return template.format(**{name: quote(str(value), safe="") for name, value in parts.items()})
+    except UnicodeEncodeError as error:
+        raise InputError(f"this cannot be part of an address: {error}.") from error
 
 
 def query_of(given: Query) -> list[tuple[str, str]]:
@@ -90,9 +95,26 @@ def body_of(given: Mapping[str, Any], dropped: Mapping[str, Any]) -> bytes:
 
 def json_of(value: Any) -> bytes:
     try:
-        return msgspec.json.encode(value, enc_hook=_refused)
+        body = msgspec.json.encode(value, enc_hook=_refused)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"this cannot be sent as JSON: {error}.") from error
+    if b"null" in body and (odd := _unsayable(value)) is not None:
+        raise InputError(
+            f"this cannot be sent as JSON: {odd} is no number there.", hint="Send None, or a text."
+        )
+    return body
+
+
+def _unsayable(value: Any) -> float | None:
+    """A number that JSON has no word for, and that would go as null without a sound."""
+    if isinstance(value, float):
+        return None if isfinite(value) else value
+    parts: Any = ()
+    if isinstance(value, Mapping):
+        parts = cast("Mapping[Any, Any]", value).values()
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        parts = value
+    return next((odd for each in parts if (odd := _unsayable(each)) is not None), None)
 
 
 def _refused(value: Any) -> Any:
@@ -112,6 +134,11 @@ def read(reply: Reply, shape: type[T], request: Request) -> T:
     if isinstance(found, Model) and (tag := reply.headers.get("etag")):
         tell_version(found, tag)
     return found
+
+
+def _demand_header(name: str, value: str | None) -> None:
+    if value and not (value.isascii() and value.isprintable()):
+        raise InputError(f"{name} is {value!r}.", hint="Only printable ASCII can be sent in its place.")
 
 
 def fresh_key() -> str:
@@ -146,8 +173,10 @@ def request_of(
     if content is not None and media is not None:
         given.setdefault("Content-Type", media)
     if keyed:
+        _demand_header("idempotency_key", key)
         given["Idempotency-Key"] = key or fresh_key()
     if if_match is not None:
+        _demand_header("if_match", if_match)
         given["If-Match"] = if_match if if_match.endswith('"') or if_match == "*" else f'"{if_match}"'
     return Request(
         method=method,

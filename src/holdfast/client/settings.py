@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
 from secrets import randbelow
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -41,7 +43,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     patience: float = 300.0
 
     def __repr__(self) -> str:
-        return f"Settings({self.url!r})"
+        return f"Settings({self.shown!r})"
+
+    @property
+    def shown(self) -> str:
+        """The address as errors and logs tell it."""
+        return without_password(self.url)
 
     def headers(self) -> dict[str, str]:
         token = self.token() if callable(self.token) else self.token
@@ -69,14 +76,27 @@ def settings_of(
     """What is not given is taken from HOLDFAST_URL and HOLDFAST_TOKEN. Raises SettingsError."""
     given = os.environ if environ is None else environ
     address = (url or given.get("HOLDFAST_URL") or LOCAL).strip().rstrip("/")
-    if not address.startswith(("http://", "https://")):
+    if not _leads_somewhere(address):
         raise SettingsError(
-            f"{address!r} is no address of a server.", hint="Give http://HOST:PORT, or set HOLDFAST_URL."
+            f"{without_password(address)!r} is no address of a server.",
+            hint="Give http://HOST:PORT, or set HOLDFAST_URL.",
         )
     known = token if callable(token) else (token or given.get("HOLDFAST_TOKEN") or "").strip() or None
     return Settings(
         url=address, token=known, timeout=timeout, retries=retries or Retries(), patience=patience
     )
+
+
+def _leads_somewhere(address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False  # no port has that number, or a bracket is missing
+
+
+def without_password(address: str) -> str:
+    return re.sub(r"//[^/]*@", "//", address)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -39,7 +39,7 @@ class AsyncClient(AsyncGroups):
         super().__init__(self._transport)
 
     def __repr__(self) -> str:
-        return f"AsyncClient({self._transport.settings.url!r})"
+        return f"AsyncClient({self._transport.settings.shown!r})"
 
     async def start(
         self,

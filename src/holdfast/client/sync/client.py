@@ -41,7 +41,7 @@ class Client(Groups):
         super().__init__(self._transport)
 
     def __repr__(self) -> str:
-        return f"Client({self._transport.settings.url!r})"
+        return f"Client({self._transport.settings.shown!r})"
 
     def start(
         self,

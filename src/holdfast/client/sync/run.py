@@ -31,17 +31,21 @@ class Run:
         self.id = id
         self.detail = detail
         self._client = client
+        self._status: str | None = None
 
     def __repr__(self) -> str:
         return f"Run({self.id!r}, status={self.status!r})"
 
     @property
     def status(self) -> str | None:
-        return None if self.detail is None else self.detail.status
+        return self._status or (None if self.detail is None else self.detail.status)
+
+    def _seen(self, detail: models.RunDetail) -> models.RunDetail:
+        self.detail, self._status = detail, None
+        return detail
 
     def refresh(self) -> models.RunDetail:
-        self.detail = self._client.runs.get(self.id)
-        return self.detail
+        return self._seen(self._client.runs.get(self.id))
 
     def follow(self, *, after: int = 0) -> EventStream:
         """Its events from the first, or behind number `after`, until it has ended. The stream stays open
@@ -65,6 +69,7 @@ class Run:
             left = AT_ONCE if until is None else max(0.0, min(AT_ONCE, until - monotonic()))
             asked = monotonic()
             found = self._client.runs.result(self.id, wait=left)
+            self._status = found.status
             # The server takes its time where the questions are answered and nobody has gone on yet.
             waits = found.status == "pending_input" and monotonic() - asked < max(left, FIRST)
             if found.status in ENDED or (waits and not people):
@@ -83,7 +88,7 @@ class Run:
         )
 
     def holds(self) -> Pages[models.Hold]:
-        """What it asks and nobody has decided yet."""
+        """What it asks and nobody has decided yet, as far as you may see it."""
         return self._client.holds.list(execution=[self.id], status=["pending"])
 
     def answer(
@@ -94,10 +99,8 @@ class Run:
         return self._client.runs.input(self.id, content, checkpoint_id=hold, idempotency_key=idempotency_key)
 
     def cancel(self, reason: str | None = None) -> models.RunDetail:
-        self.detail = self._client.runs.cancel(self.id, reason=reason)
-        return self.detail
+        return self._seen(self._client.runs.cancel(self.id, reason=reason))
 
     def resume(self) -> models.RunDetail:
         """Go on with it from where it stands."""
-        self.detail = self._client.runs.resume(self.id)
-        return self.detail
+        return self._seen(self._client.runs.resume(self.id))

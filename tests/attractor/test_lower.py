@@ -115,7 +115,7 @@ def test_branches_go_up_to_their_fan_in_and_one_edge_leads_there() -> None:
     )
     assert names(spec) == {"start", "fan", "join", "end"}
     assert names(inside) == {"a", "b", "c"}
-    assert parallel.starts == ("a", "c")
+    assert (parallel.starts, parallel.edges) == (("a", "c"), ("fan->a", "fan->c"))
     assert [(e.source, e.target) for e in spec.edges if e.source == "fan"] == [("fan", "join")]
     assert {(e.source, e.target, e.leads) for e in inside.edges if e.target == END} == {
         ("b", END, "join"),

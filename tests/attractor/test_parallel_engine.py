@@ -28,12 +28,20 @@ TWO = "start -> fan; fan -> a1 -> a2 -> join; fan -> b1 -> join; join -> end;"
     "AT-186", "AT-187", "AT-188", "AT-189", "AT-192", "AT-A25", "ATTRACTOR-RUN-01", "ATTRACTOR-PROOF-04"
 )
 async def test_branches_of_many_stages_run_each_stage_once_and_join_once(house: Holdfast) -> None:
-    async def last(_ctx: Context, seen: dict[str, Any]) -> Outcome:
+    by: list[str] = []
+
+    async def first(ctx: Context, _seen: dict[str, Any]) -> Outcome:
+        by.append(ctx.came_by)
+        return Outcome(update={"k": "a"})
+
+    async def last(ctx: Context, seen: dict[str, Any]) -> Outcome:
+        by.append(ctx.came_by)
         assert (seen["k"], seen["from"]) == ("a", "above")
         return Outcome("success", {"score": 3, "n": 1}, notes="done well")
 
-    stages = pipeline(TWO, a1=Outcome(update={"k": "a"}), a2=last, start=Outcome(update={"from": "above"}))
+    stages = pipeline(TWO, a1=first, a2=last, start=Outcome(update={"from": "above"}))
     result = (await stages.run(house)).expect()
+    assert by == ["fan->a1", "a1->a2"]
     assert Counter(stages.trace) == Counter(
         ["start", "fan.1[0]/a1", "fan.1[0]/a2", "fan.1[1]/b1", "join", "end"]
     )

@@ -192,8 +192,11 @@ def _terminal(flow: Flow, outcome: str, name: str) -> None:
             raise Problem("node_failed", why, name)
         return
     targets = _targets(flow.graph, _gate(flow.graph, unmet[0]))
-    if not targets and flow.scope.owner is not None and flow.graph.spec.mirrors and outcome != FAIL:
-        return  # A branch: the walk around it knows its gates, and what to do about them.
+    if not targets and flow.scope.owner is not None and flow.graph.spec.mirrors:
+        # A branch: the walk around it knows its gates, and what to do about them.
+        if outcome == FAIL:
+            raise Problem("node_failed", flow.scope.walk.get("reason", ""), name)
+        return
     jumps = int(flow.scope.walk.get("jumps", 0))
     if not targets:
         raise Problem("node_failed", "Goal gate unsatisfied and no retry target", unmet[0])

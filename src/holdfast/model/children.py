@@ -64,6 +64,8 @@ def open_child(graph: Graph, pos: Position, parent: Scope, node: int, index: int
         values["scratch"].update(values["input"])
     path = child_path(parent.path, spec.id, owner, index)
     child = pos.scopes[path] = new_scope(path, name, values, (parent.path, node), index)
+    if spec.parallel and spec.parallel.edges:
+        child.walk["came_by"] = spec.parallel.edges[index]
     owner.opened = max(owner.opened, index + 1)
     return child
 

@@ -131,6 +131,8 @@ class ParallelSpec(msgspec.Struct, frozen=True, kw_only=True):
     body: str
     starts: tuple[str, ...]
     """The first node of each branch, in order."""
+    edges: tuple[str, ...] = ()
+    """What the edges into those were called where the branches were drawn: how a first node came to be."""
     into: str
     """The scratch key that takes what the branches came to, before the join is judged."""
     join: str = "wait_all"

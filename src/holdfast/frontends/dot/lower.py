@@ -136,7 +136,10 @@ class _Lowering:
     def node(self, name: str, region: Region | None) -> Node:
         stage = self.pipeline.stages[name]
         made = node_of(stage, self.kinds[name], self.pipeline)
-        return made if region is None else branches_of(made, stage, region)
+        if region is None:
+            return made
+        edges = tuple(each for each, link in self.leaving.get(name, ()) if link.target in region.starts)
+        return branches_of(made, stage, region, edges)
 
     def edges(self, name: str, region: Region | None, stops: frozenset[str]) -> list[Edge]:
         if self.kinds[name] == "exit":

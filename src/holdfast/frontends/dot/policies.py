@@ -93,8 +93,8 @@ def _policy(attempts: int, delay: int, factor: float) -> RetryPolicy:
     return RetryPolicy(attempts=attempts, delay=delay, factor=factor, spread=_SPREAD)
 
 
-def branches_of(node: Node, stage: Stage, region: Region) -> Node:
-    """The node of a parallel stage."""
+def branches_of(node: Node, stage: Stage, region: Region, edges: tuple[str, ...]) -> Node:
+    """The node of a parallel stage. `edges`: those that its branches begin with."""
     total = len(region.starts)
     if not total:
         return node
@@ -104,6 +104,7 @@ def branches_of(node: Node, stage: Stage, region: Region) -> Node:
     spec = ParallelSpec(
         body=stage.id,
         starts=region.starts,
+        edges=edges,
         into=RESULTS,
         join="k_of_n" if policy == "quorum" else policy,
         count=max(1, count),

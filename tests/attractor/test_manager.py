@@ -13,6 +13,7 @@ from holdfast import Holdfast
 from holdfast.attractor import processes
 from holdfast.attractor.handlers.manager import Orders
 from holdfast.attractor.runner import Runner
+from holdfast.attractor.starting import input_of
 from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.store.base import RunFilter
 from holdfast.types.ids import new_run_id
@@ -212,4 +213,20 @@ async def test_a_manager_sleeps_while_its_child_waits_for_a_person(house: Holdfa
     found = await work
     while found.status == "waiting":
         found = await runner.resume(run_id)
+    assert found.succeeded
+
+
+@pytest.mark.covers("AT-200")
+async def test_a_child_is_found_beside_its_parents_file_also_by_another_worker(
+    house: Holdfast, tmp_path: Path
+) -> None:
+    child_file(tmp_path, line("c;", "c"))
+    file = tmp_path / "parent.dot"
+    file.write_text(manager(Path("child.dot")))
+    first = Runner(house).prepare(file)
+    service = await house.service()
+    given = input_of(first.pipeline, logs=tmp_path / "logs", backend="simulation")
+    row, _ = await service.create(first.program, given)
+    # Of the stored graph, which has no path.
+    found = await Runner(house).resume(row.id)
     assert found.succeeded

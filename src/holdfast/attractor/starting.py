@@ -11,6 +11,7 @@ import msgspec
 from holdfast.attractor.backends.choosing import KEY
 from holdfast.attractor.context import storable
 from holdfast.attractor.handlers.human import AUTO_KEY
+from holdfast.attractor.handlers.manager import SOURCE
 from holdfast.attractor.program import Fittings, program_for
 from holdfast.attractor.rundir import LOGS_KEY
 from holdfast.errors import InputError
@@ -76,6 +77,8 @@ def input_of(
     run: whoever goes on with it reads that there."""
     given = {key: storable(key, value) for key, value in (context or {}).items()}
     how: dict[str, Any] = {}
+    if pipeline.path:
+        how[SOURCE] = str(Path(pipeline.path).resolve())
     if logs is not None:
         how[LOGS_KEY] = str(logs.resolve())
     if backend:

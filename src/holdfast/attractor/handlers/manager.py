@@ -30,6 +30,8 @@ from holdfast.model.clauses import compile_clauses
 from holdfast.model.program import Program
 
 STATUS, OUTCOME = "context.stack.child.status", "context.stack.child.outcome"
+SOURCE = "internal.source"
+"""In the run's input: the file that its pipeline was read from. The stored graph does not know it."""
 STEER_FILE = "intervention.md"
 PrepareChild = Callable[[Path], tuple[Pipeline, Program]]
 
@@ -85,7 +87,7 @@ class ManagerHandler:
             return visit.context.get_string("context.stack.child.run_id")
 
         async def start() -> str:
-            pipeline, program = self._prepare(child_path(visit.pipeline, orders.dotfile))
+            pipeline, program = self._prepare(child_path(visit, orders.dotfile))
             return await Child.start(visit, program, child_input(visit, orders, pipeline))
 
         # The store knows the run by its key: starting it again finds it.
@@ -120,13 +122,11 @@ class ManagerHandler:
             rundir.write(Path(seen.logs) / seen.active / STEER_FILE, text)
 
 
-def child_path(pipeline: Pipeline, dotfile: str) -> Path:
-    """Relative to the file that names it; a stored pipeline has none, and its paths are taken as they are."""
-    path = Path(dotfile)
-    if path.is_absolute() or not pipeline.path:
-        return path
-    beside = Path(pipeline.path).parent / path
-    return beside if beside.exists() else path
+def child_path(visit: Visit, dotfile: str) -> Path:
+    """Relative to the file that names it, else to where the worker runs."""
+    path, source = Path(dotfile), str(visit.given.get(SOURCE) or visit.pipeline.path)
+    beside = Path(source).parent / path
+    return beside if source and beside.exists() else path
 
 
 def child_input(visit: Visit, orders: Orders, pipeline: Pipeline) -> dict[str, Any]:
@@ -138,6 +138,7 @@ def child_input(visit: Visit, orders: Orders, pipeline: Pipeline) -> dict[str, A
         **context_of(pipeline),
         **kept,
         **more,
+        SOURCE: str(Path(pipeline.path).resolve()),
         rundir.LOGS_KEY: str(logs.resolve()),
         "stack.parent.run_id": str(visit.ctx.run_id),
     }

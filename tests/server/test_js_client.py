@@ -174,7 +174,7 @@ async def test_lost_answers_are_asked_for_again_where_nothing_is_done_twice(shop
         given = {"address": shop.serving.address, "token": shop.token, "waiting": waiting}
         given |= {"busy": busy.serving.address, "busy_token": busy.token}
         async with script(JS / "retries.mjs", **given) as told:
-            starting, commenting, deciding, nobody, slow_one, many = await told.rest()
+            starting, commenting, deciding, planning, nobody, slow_one, many = await told.rest()
     assert starting["asked"] == 3
     runs = await shop.json("GET", "/v1/runs?flow=refund")
     assert [each["id"] for each in runs["items"]] == [starting["run"]]
@@ -182,6 +182,7 @@ async def test_lost_answers_are_asked_for_again_where_nothing_is_done_twice(shop
     comments = await shop.json("GET", f"/v1/holds/{commenting['hold']}/comments")
     assert [each["text"] for each in comments["items"]] == ["once"]
     assert deciding == {"asked": 2, "status": "resolved"}
+    assert planning == {"name": "nightly", "asked": [2, 1], "kind": True}
     assert nobody == {"nobody": "ConnectionError", "words": True}
     assert slow_one == {"slow": "TimeoutError", "kind": True}
     assert many == {"found": 2, "waited": True}

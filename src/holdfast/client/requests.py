@@ -113,7 +113,7 @@ def _unsayable(value: Any) -> float | None:
     if isinstance(value, Mapping):
         parts = cast("Mapping[Any, Any]", value).values()
     elif isinstance(value, (list, tuple, set, frozenset)):
-        parts = value
+        parts = cast("Sequence[Any]", value)
     return next((odd for each in parts if (odd := _unsayable(each)) is not None), None)
 
 

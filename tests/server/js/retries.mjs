@@ -27,6 +27,14 @@ const deciding = losing(1);
 const decided = await client({ fetch: deciding.fetch }).resolveHold(hold, { decision: "approve" });
 say({ asked: deciding.asked, status: decided.status });
 
+// Named and kept again it is the same; taken away again, or guarded, it would be refused as if it were not done.
+const kept = losing(1);
+const terms = { flow: "refund", cron: "0 2 * * *", input: { order: "n", amount: 1 } };
+const plan = await client({ fetch: kept.fetch }).putSchedule("nightly", terms);
+const gone = losing(1);
+const away = await thrown(() => client({ fetch: gone.fetch }).dropSchedule("nightly"));
+say({ name: plan.name, asked: [kept.asked, gone.asked], kind: away instanceof ConnectionError });
+
 const nobody = await thrown(() => client({ url: "http://127.0.0.1:1", retries: 1 }).getRun("x"));
 say({ nobody: nobody.name, words: nobody.message.includes("127.0.0.1:1") });
 const slow = await thrown(() => client({ timeout: 50, retries: 0 }).getRunResult(given.waiting, { wait: 1 }));

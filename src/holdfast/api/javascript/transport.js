@@ -3,7 +3,6 @@ import { ConnectionError, HoldfastError, ProblemError, TimeoutError, problemOf }
 import { backoff, joined, linked, sleep } from "./waiting.js";
 
 const SAFE = new Set(["GET", "HEAD"]);
-const REPEATABLE = new Set(["GET", "HEAD", "PUT", "DELETE"]);
 const PASSING = new Set([429, 502, 503, 504]);
 const LONGEST_WAIT = 60_000;
 
@@ -46,7 +45,7 @@ export class Transport {
    */
   async send(method, path, { query, body, headers, signal, timeout, retries, repeatable, whole } = {}) {
     const most = retries ?? this.retries;
-    const again = (repeatable ?? REPEATABLE.has(method)) && !isStream(body);
+    const again = (repeatable ?? isRepeatable(method, headers)) && !isStream(body);
     let renewed = false;
     for (let failures = 0; ; failures += 1) {
       let error;
@@ -138,6 +137,11 @@ function baseOf(url) {
   }
   const found = new URL(given, globalThis.location?.href);
   return (found.origin + found.pathname).replace(/\/+$/, "");
+}
+
+/** A second deletion would say that there is no such thing, and a guarded change that it has changed. */
+function isRepeatable(method, headers) {
+  return SAFE.has(method) || (method === "PUT" && !new Headers(headers).has("If-Match"));
 }
 
 function wordOf(value) {

@@ -98,7 +98,7 @@ def test_gates_are_passed_only_where_that_was_asked_for(cli: Cli) -> None:
     said = cli("run", file, "--simulate", "--json")
     assert (said.code, said.json["status"]) == (3, "pending_input")
     run_id = said.json["run_id"]
-    assert cli("answer", run_id, "[F] Fix").code == 0
+    assert cli("answer", run_id, "F").code == 0
     again = cli("resume", run_id)
     assert again.code == 0
     assert [each.split("  ")[0] for each in again.out.splitlines()][:3] == ["✓ gate", "✓ fix", "✓ done"]

@@ -145,7 +145,7 @@ async def test_a_gate_waits_for_a_person_and_the_answer_routes(house: Holdfast, 
     found = await runner.run(text)
     assert found.status == "waiting"
     assert found.holds[0].prompt == "Ship?"
-    await (await house.service()).answer(found.holds[0].id, "[F] Fix", by="user:dana")
+    await (await house.service()).answer(found.holds[0].id, "F", by="user:dana")
     again = await runner.resume(found.run_id)
     assert again.completed_nodes == ("start", "gate", "fix", "done")
     assert again.context["human.gate.selected"] == "F"

@@ -20,6 +20,7 @@ from holdfast.attractor.handlers.manager import ManagerHandler
 from holdfast.attractor.handlers.parallel import ParallelHandler
 from holdfast.attractor.handlers.start import StartHandler
 from holdfast.attractor.handlers.tool import ToolHandler
+from holdfast.attractor.interviewers import Interviewer
 from holdfast.attractor.performing import Performer
 from holdfast.attractor.registry import HandlerRegistry
 from holdfast.errors import InputError, VersionMismatchError
@@ -43,6 +44,8 @@ class Fittings(msgspec.Struct, frozen=True, kw_only=True):
     backend: AnyBackend | None = None
     backends: Mapping[str, AnyBackend] = {}
     registry: HandlerRegistry | None = None
+    interviewer: Interviewer | None = None
+    """Whoever answers gates in this process; without one only people do."""
     allow_tool: Callable[[Visit], str] | None = None
     """Says why a tool's command may not run here, or nothing."""
 
@@ -71,7 +74,7 @@ def built_in(fittings: Fittings) -> HandlerRegistry:
             "start": StartHandler(),
             "exit": ExitHandler(),
             "codergen": CodergenHandler(backends),
-            "wait.human": HumanHandler(),
+            "wait.human": HumanHandler(fittings.interviewer),
             "conditional": ConditionalHandler(),
             "parallel": ParallelHandler(),
             "parallel.fan_in": FanInHandler(backends),
@@ -90,13 +93,17 @@ def program_for(pipeline: Pipeline, fittings: Fittings | None = None) -> Program
 
 def program_of(spec: GraphSpec, fittings: Fittings | None = None) -> Program:
     """Of a stored graph. Raises VersionMismatchError for one that was made from something else."""
+    return _program(spec, pipeline_of(spec), (fittings or Fittings()).whole_registry())
+
+
+def pipeline_of(spec: GraphSpec) -> Pipeline:
+    """What a stored graph was made from. Raises VersionMismatchError where that is no pipeline."""
     document: Any = spec.document if isinstance(spec.document, dict) else {}
     if document.get("dialect") != DIALECT:
         raise VersionMismatchError(
             f"flow {spec.name!r} was not made from a pipeline.", hint="Load the code of its version."
         )
-    pipeline = parse(str(document["source"])).pipeline
-    return _program(spec, pipeline, (fittings or Fittings()).whole_registry())
+    return parse(str(document["source"])).pipeline
 
 
 def _program(

@@ -86,14 +86,6 @@ async def test_transforms_that_are_registered_run_in_order(house: Holdfast, tmp_
     assert (tmp_path / "a" / "prompt.md").read_text() == "ship it: one two"
 
 
-async def test_a_runner_tells_events_as_they_are_stored(house: Holdfast, tmp_path: Path) -> None:
-    told: list[tuple[str, str]] = []
-    await run(house, line("a;", "a"), tmp_path, on_event=lambda event: told.append((event.type, event.node)))
-    assert told[0][0] == "run.created"
-    assert ("node.completed", "a") in told
-    assert ("run.completed", "") in told
-
-
 async def test_a_pipeline_is_read_from_its_file_with_what_is_beside_it(
     house: Holdfast, tmp_path: Path
 ) -> None:

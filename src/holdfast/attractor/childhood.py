@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.app.flow import advance
 from holdfast.attractor.handler import Visit
-from holdfast.attractor.projecting import project, take_picture
+from holdfast.attractor.projecting import take_picture
 from holdfast.attractor.rundir import logs_root
 from holdfast.errors import HoldfastError, RunBusyError
 from holdfast.model.program import Program
@@ -81,8 +81,6 @@ class Child:
         outcome = "success" if row.status is RunStatus.completed else "fail" if ended else ""
         reason = picture.context.get("failure_reason", "") if outcome == "fail" else ""
         logs = logs_root(picture.input, row.id)
-        if ended:
-            project(picture, logs)
         seen = Seen(
             run=row.id,
             status=_STATUS.get(row.status, "running"),

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast.attractor import rundir
 from holdfast.attractor.bounds import count_failure, keep_budgets
 from holdfast.attractor.context import PipelineContext, copied
+from holdfast.attractor.directory import own_updates
 from holdfast.attractor.failures import CLASS_KEY, TERMINAL, TRANSIENT, failure_of, raise_if_ours
 from holdfast.attractor.handler import Visit
 from holdfast.attractor.outcome import Outcome, StageStatus
@@ -20,6 +22,7 @@ from holdfast.attractor.registry import AnyHandler, HandlerRegistry, wants_visit
 from holdfast.attractor.statusfile import AUTO_NOTE, NAME, StatusFault, read_status
 from holdfast.frontends.dot.document import Link, Pipeline, Stage
 from holdfast.frontends.dot.lower import edge_ids
+from holdfast.model.bodies import PARTIAL_ACCEPTED, RETRIES_EXCEEDED
 from holdfast.model.clauses import outcome_word
 from holdfast.runs.context import Context
 from holdfast.types.outcome import Outcome as Settled
@@ -99,15 +102,12 @@ class Performer:
             return failure_of(error)
 
     def _settled(self, visit: Visit, kind: str, outcome: Outcome, *, halt: bool = False) -> Settled:
-        if kind not in _ENDS:
-            folder = visit.folder
-            rundir.write_status(folder, outcome)
         update = {**visit.context.changes(), **copied(outcome.context_updates)}
         if kind != ROUTING:
             update |= _told_of_failure(visit, outcome)
         for entry in visit.context.new_logs():
             visit.ctx.emit(entry, "log")
-        return Settled(
+        settled = Settled(
             status=outcome_word(str(outcome.status)),
             update=update,
             label=outcome.preferred_label,
@@ -117,6 +117,30 @@ class Performer:
             final=outcome.terminal,
             halts=halt,
         )
+        if kind not in _ENDS:
+            rundir.write_status(visit.folder, as_recorded(settled, visit))
+        return settled
+
+
+def as_recorded(settled: Settled, visit: Visit) -> Outcome:
+    """As the journal will tell it: whoever makes the directory anew from there comes to the same file."""
+    if settled.status == StageStatus.RETRY and visit.ctx.last_try:
+        settled = _used_up(settled, partial=visit.stage.flag("allow_partial"))
+    failed = settled.status in (StageStatus.FAIL, StageStatus.RETRY)
+    return Outcome(
+        status=settled.status,
+        preferred_label=settled.label,
+        suggested_next_ids=settled.suggested,
+        context_updates=own_updates(settled.update),
+        notes=settled.notes,
+        failure_reason=settled.reason if failed else "",
+    )
+
+
+def _used_up(settled: Settled, *, partial: bool) -> Settled:
+    if partial:
+        return replace(settled, status=StageStatus.PARTIAL_SUCCESS, notes=PARTIAL_ACCEPTED)
+    return replace(settled, status=StageStatus.FAIL, reason=RETRIES_EXCEEDED)
 
 
 def _told_of_failure(visit: Visit, outcome: Outcome) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.attractor.attending import ATTENDANTS
 from holdfast.attractor.backends.base import AnyBackend
 from holdfast.attractor.backends.choosing import Backends
 from holdfast.attractor.handler import Visit
@@ -23,6 +24,7 @@ from holdfast.attractor.handlers.tool import ToolHandler
 from holdfast.attractor.interviewers import Interviewer
 from holdfast.attractor.performing import Performer
 from holdfast.attractor.registry import HandlerRegistry
+from holdfast.attractor.sharing import shared_stages
 from holdfast.errors import InputError, VersionMismatchError
 from holdfast.frontends.dot.document import Pipeline
 from holdfast.frontends.dot.lower import DIALECT, lower
@@ -68,7 +70,7 @@ class Fittings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def built_in(fittings: Fittings) -> HandlerRegistry:
-    backends = Backends(fittings.backend, fittings.backends)
+    backends = Backends(fittings.backend, fittings.backends, refuses=fittings.allow_tool)
     return HandlerRegistry(
         {
             "start": StartHandler(),
@@ -120,7 +122,7 @@ def _program(
         for node in spec.nodes
         if node.kind is NodeKind.task
     }
-    return Program(
+    program = Program(
         Graph(spec),
         version=graph_fingerprint(spec),
         code={name: handler.code for name, handler in handlers.items()},
@@ -129,39 +131,8 @@ def _program(
         schema=StateSchema(),
         children={inner.name: _program(inner, pipeline, registry, performer) for inner in spec.subgraphs},
     )
-
-
-def shared_stages(spec: GraphSpec) -> frozenset[str]:
-    """Those that more than one branch of a parallel stage goes through."""
-    bodies = {inner.name: inner for inner in spec.subgraphs}
-    found: set[str] = set()
-    for node in spec.nodes:
-        if node.parallel and node.body in bodies:
-            ways = [_reached(bodies[node.body], start) for start in node.parallel.starts]
-            seen: set[str] = set()
-            for way in ways:
-                found |= seen & way
-                seen |= way
-    return frozenset(found.union(*map(shared_stages, spec.subgraphs)))
-
-
-def _reached(spec: GraphSpec, start: str) -> set[str]:
-    """From there on, with what lies inside parallel stages on the way."""
-    after: dict[str, list[str]] = {}
-    for edge in spec.edges:
-        after.setdefault(edge.source, []).append(edge.target)
-    inside = {inner.name: _stages(inner) for inner in spec.subgraphs}
-    seen, todo = set[str](), [start]
-    while todo:
-        each = todo.pop()
-        if each not in seen:
-            seen |= {each, *inside.get(each, ())}
-            todo += after.get(each, [])
-    return seen
-
-
-def _stages(spec: GraphSpec) -> set[str]:
-    return {node.id for node in spec.nodes}.union(*map(_stages, spec.subgraphs))
+    program.beside = ATTENDANTS.beside
+    return program
 
 
 def _mark(registry: HandlerRegistry, pipeline: Pipeline, stage: str) -> str:

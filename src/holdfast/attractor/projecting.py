@@ -1,15 +1,13 @@
-"""What a run's directory shows of its journal."""
+"""Where a run stands, in the words of the specification."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from holdfast.attractor.context import copied
-from holdfast.attractor.rundir import write_checkpoint
 from holdfast.runs.service import RunService
 from holdfast.types.ids import RunId
 
@@ -41,17 +39,4 @@ async def take_picture(service: RunService, run: RunId) -> Picture:
         completed=tuple(e.node for e in top),
         outcomes={e.node: e.outcome for e in top},
         retries=dict(latest.retries),
-    )
-
-
-def project(picture: Picture, logs: Path) -> None:
-    write_checkpoint(
-        logs,
-        at=picture.at,
-        current_node=picture.current,
-        completed_nodes=picture.completed,
-        context=picture.context,
-        retries=picture.retries,
-        run_id=picture.run,
-        node_outcomes=picture.outcomes,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,12 +12,17 @@ import msgspec
 from holdfast.attractor.outcome import Outcome
 from holdfast.attractor.statusfile import NAME, status_fields
 from holdfast.telemetry import log
-from holdfast.types.clock import to_datetime
 
 LOGS_KEY: Final = "internal.logs_root"
 """In the run's input: where its directory is."""
 VARIABLE: Final = "HOLDFAST_LOGS"
 DEFAULT_ROOT: Final = Path(".holdfast") / "logs"
+CHECKPOINT: Final = "checkpoint.json"
+MANIFEST: Final = "manifest.json"
+SOURCE: Final = "pipeline.dot"
+"""What the run goes by, after all transforms: whoever has the directory can go on with it."""
+PROMPT: Final = "prompt.md"
+RESPONSE: Final = "response.md"
 
 
 def default_logs(run_id: str) -> Path:
@@ -30,16 +35,21 @@ def logs_root(run_input: Mapping[str, Any], run_id: str) -> Path:
     return Path(str(given)) if given else default_logs(run_id)
 
 
+def restart_dir(root: Path, restarts: int) -> Path:
+    """A walk that began anew has a directory of its own inside the first one."""
+    return root / f"restart-{restarts}" if restarts else root
+
+
 def stage_dir(logs: Path, stage: str, scope: str = "") -> Path:
     """A branch's stages stand below its own folder: two branches may share a stage."""
-    return logs.joinpath(*_parts(scope), _safe(stage))
+    return logs.joinpath(*_parts(scope), safe(stage))
 
 
 def _parts(scope: str) -> list[str]:
-    return [_safe(part) for part in scope.split("/") if part]
+    return [safe(part) for part in scope.split("/") if part]
 
 
-def _safe(name: str) -> str:
+def safe(name: str) -> str:
     """Ids are made of word characters; what lenient parsing lets in besides must not leave the folder."""
     kept = "".join(c if c.isalnum() or c in "_-.~[]" else "_" for c in name)
     return kept if kept.strip(".") else "_" + kept
@@ -47,56 +57,37 @@ def _safe(name: str) -> str:
 
 def write(path: Path, text: str) -> None:
     """Whole or not at all. A directory that cannot be written is told of: the journal has it all."""
-    place, raw = str(path), text.encode("utf-8", "replace")
-    fresh = f"{place}.{os.getpid()}.new"
     try:
-        try:
-            _put(fresh, raw)
-        except FileNotFoundError:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            _put(fresh, raw)
-        os.replace(fresh, place)  # noqa: PTH105 (every stage writes: paths cost more than the call)
+        write_or_raise(path, text)
     except OSError as error:
-        log.warning("%s cannot be written: %s", place, error)
+        log.warning("%s cannot be written: %s", path, error)
 
 
-def _put(place: str, raw: bytes) -> None:
-    with open(place, "wb", buffering=0) as file:  # noqa: PTH123
-        file.write(raw)
+def write_or_raise(path: Path, text: str, *, durable: bool = False) -> None:
+    """Raises OSError. `durable`: on the disk when this returns, and not before it is whole there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
+    with fresh.open("w", encoding="utf-8", errors="replace", newline="") as file:
+        file.write(text)
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
+    fresh.replace(path)
+    if durable:
+        _sync_names(path.parent)
 
 
-def write_json(path: Path, value: Any) -> None:
-    write(path, msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
+def _sync_names(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def as_json(value: Any) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
 
 
 def write_status(folder: Path, outcome: Outcome) -> None:
-    write_json(folder / NAME, status_fields(outcome))
-
-
-def write_manifest(logs: Path, *, name: str, goal: str, run_id: str, started_at: int) -> None:
-    fields = {"name": name, "goal": goal, "start_time": to_datetime(started_at).isoformat(), "run_id": run_id}
-    write_json(logs / "manifest.json", fields)
-
-
-def write_checkpoint(
-    logs: Path,
-    *,
-    at: int,
-    current_node: str,
-    completed_nodes: Sequence[str],
-    context: Mapping[str, Any],
-    retries: Mapping[str, int],
-    entries: Sequence[str] = (),
-    **more: Any,
-) -> None:
-    """The specification's keys, and ours after them."""
-    fields = {
-        "timestamp": to_datetime(at).isoformat(),
-        "current_node": current_node,
-        "completed_nodes": list(completed_nodes),
-        "node_retries": dict(retries),
-        "context": dict(context),
-        "logs": list(entries),
-        **more,
-    }
-    write_json(logs / "checkpoint.json", fields)
+    write(folder / NAME, as_json(status_fields(outcome)))

@@ -13,22 +13,20 @@ from holdfast.app.flow import advance, blocking, follow, result_of
 from holdfast.app.house import Holdfast, default_house
 from holdfast.app.result import Result
 from holdfast.attractor.backends.choosing import SIMULATION, backend_of
-from holdfast.attractor.interviewers import Interviewer
-from holdfast.attractor.interviewing import interview_open
+from holdfast.attractor.events import PipelineEvent
 from holdfast.attractor.outcome import Outcome, StageStatus
-from holdfast.attractor.program import Fittings, pipeline_of, program_of
-from holdfast.attractor.projecting import Picture, project, take_picture
+from holdfast.attractor.program import Fittings, program_of
+from holdfast.attractor.projecting import Picture, take_picture
 from holdfast.attractor.registry import AnyHandler, HandlerRegistry
 from holdfast.attractor.rundir import logs_root as logs_root_of
-from holdfast.attractor.rundir import write_manifest
 from holdfast.attractor.starting import Ready, Source, input_of, make_ready
+from holdfast.attractor.streaming import pipeline_events
 from holdfast.frontends.dot.diagnostics import Diagnostic
 from holdfast.frontends.dot.lint import LintRule
 from holdfast.frontends.dot.transforms import AnyTransform
 from holdfast.model.fingerprint import decode_graph
 from holdfast.model.program import Program
 from holdfast.runs.service import RunService
-from holdfast.types.event import Event
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId, new_run_id
 from holdfast.types.status import RunStatus
@@ -60,9 +58,9 @@ class Runner:
     """Runs pipelines on a house (the default one, if none is given).
 
     `backend` answers prompts: an object with `run(node, prompt, context)`, or a function. Without one every
-    stage is simulated. `registry`: handlers of your own, by type. `interviewer` is asked at gates, which are
-    holds all the same. `on_event` is called with each stored event. Without `logs_root` each run has a folder
-    of its own in `.holdfast/logs`, or in HOLDFAST_LOGS.
+    stage is simulated. `registry`: handlers of your own, by type. `on_event` is called with each event
+    of section 9.6 (`holdfast.attractor.events`). Without `logs_root` each run has a folder of its own in
+    `.holdfast/logs`, or in HOLDFAST_LOGS.
     """
 
     def __init__(
@@ -72,8 +70,7 @@ class Runner:
         backend: Any = None,
         registry: HandlerRegistry | None = None,
         logs_root: str | Path | None = None,
-        on_event: Callable[[Event], None] | None = None,
-        interviewer: Interviewer | None = None,
+        on_event: Callable[[PipelineEvent], None] | None = None,
         auto_approve: bool = False,
         strict: bool = False,
         extra_rules: Sequence[LintRule] = (),
@@ -83,7 +80,6 @@ class Runner:
         self.registry = registry or HandlerRegistry()
         self._logs = None if logs_root is None else Path(logs_root)
         self.on_event = on_event
-        self._interviewer = interviewer
         self._auto_approve = auto_approve
         self._strict = strict
         self._extra_rules = list(extra_rules)
@@ -102,7 +98,7 @@ class Runner:
 
     @property
     def fittings(self) -> Fittings:
-        return Fittings(backend=self._backend, registry=self.registry, interviewer=self._interviewer)
+        return Fittings(backend=self._backend, registry=self.registry)
 
     def prepare(self, source: Source, *, path: str = "") -> Ready:
         """Read, transformed and checked. Raises PipelineSyntaxError and PipelineInvalidError."""
@@ -149,8 +145,6 @@ class Runner:
         program = await self._program(service, row.version, row.flow)
         if row.status is RunStatus.failed:
             await service.ask_resume(row.id)
-        if self._interviewer is not None:
-            await interview_open(service, row.id, pipeline_of(program.graph.spec), self._interviewer)
         return await self._advance(service, program, row.id)
 
     def run_sync(self, source: Source, **options: Any) -> PipelineResult:
@@ -173,20 +167,9 @@ class Runner:
         return program
 
     async def _advance(self, service: RunService, program: Program, run: RunId) -> PipelineResult:
-        row = await service.get(run)
-        first = await take_picture(service, row.id)
-        logs = logs_root_of(first.input, run)
-        write_manifest(
-            logs,
-            name=program.graph.name,
-            goal=str(first.input.get("graph.goal", "")),
-            run_id=run,
-            started_at=row.created_at,
-        )
         result = await self._told_of(service, run, _until_rest(service, program, run))
         picture = await take_picture(service, run)
-        project(picture, logs)
-        return _told(result, picture, logs)
+        return _told(result, picture, logs_root_of(picture.input, run))
 
     async def _told_of(self, service: RunService, run: RunId, work: Coroutine[Any, Any, Result]) -> Result:
         """Do the work; whoever listens is told of the run's events meanwhile."""
@@ -194,7 +177,7 @@ class Runner:
             return await work
         driving = asyncio.ensure_future(work)
         try:
-            async for event in follow(service, run, driving):
+            async for event in pipeline_events(service, run, follow(service, run, driving)):
                 self.on_event(event)
             return await driving
         finally:
@@ -227,8 +210,6 @@ def _told(result: Result, picture: Picture, logs: Path) -> PipelineResult:
 
 async def run_pipeline(source: Source, **options: Any) -> PipelineResult:
     """One pipeline, run to its end or until it waits; options of `Runner` and of `Runner.run` alike."""
-    of_runner = {
-        "house", "backend", "registry", "on_event", "interviewer", "auto_approve", "strict", "extra_rules",
-    }  # fmt: skip
+    of_runner = {"house", "backend", "registry", "on_event", "auto_approve", "strict", "extra_rules"}
     mine = {name: options.pop(name) for name in list(options) if name in of_runner}
     return await Runner(**mine).run(source, **options)

@@ -66,7 +66,7 @@ class Teller:
 
     def tell_all(self, events: Iterable[Event], after: str = "") -> Iterator[PipelineEvent]:
         """`after`: the place of the last one that was seen."""
-        seen = _place(after)
+        seen = place_of(after)
         for event in events:
             yield from (found for found in self.tell(event) if (found.number, found.part) > seen)
 
@@ -260,7 +260,7 @@ def _owner(scope: str) -> tuple[str, int]:
     return label, int(index) if index.isdigit() else 0
 
 
-def _place(text: str) -> tuple[int, int]:
+def place_of(text: str) -> tuple[int, int]:
     """Raises ValueError for what is no place."""
     if not text:
         return -1, -1

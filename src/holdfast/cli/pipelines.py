@@ -13,9 +13,9 @@ import msgspec
 from holdfast.app.locating import load_object
 from holdfast.attractor.backends.choosing import SIMULATION, WAYS_OUT, backend_of
 from holdfast.attractor.program import Fittings, program_of
-from holdfast.attractor.projecting import project, take_picture
+from holdfast.attractor.projecting import take_picture
 from holdfast.attractor.registry import HandlerRegistry
-from holdfast.attractor.rundir import logs_root, write_manifest
+from holdfast.attractor.rundir import logs_root
 from holdfast.attractor.starting import Ready, input_of, make_ready
 from holdfast.cli.driving import drive
 from holdfast.cli.main import Exit
@@ -134,9 +134,6 @@ def _left(row: RunRow, manner: Manner) -> Exit:
 async def _go_on(
     service: RunService, program: Program, row: RunRow, manner: Manner, claimed: Any, *, created: bool = False
 ) -> Exit:
-    given = (await take_picture(service, row.id)).input
-    logs, goal = logs_root(given, row.id), str(given.get("graph.goal", ""))
-    write_manifest(logs, name=row.flow, goal=goal, run_id=row.id, started_at=row.created_at)
     if not manner.json:
         note(f"run {row.id}")
     known = await service.events(row.id, limit=ALL) if claimed is None and not created else []
@@ -147,7 +144,7 @@ async def _go_on(
         await _tell_stages(service, row, driving, after=known[-1].number if known else 0)
     result = await driving
     picture = await take_picture(service, row.id)
-    project(picture, logs)
+    logs = logs_root(picture.input, row.id)
     if manner.json:
         print_json(
             {**result_json(result), "completed_nodes": list(picture.completed), "logs_root": str(logs)}

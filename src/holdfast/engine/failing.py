@@ -10,7 +10,15 @@ from holdfast.engine.retry import wait_before
 from holdfast.engine.walk import takes_failure
 from holdfast.model.apply import apply_record
 from holdfast.model.attempts import forgive
-from holdfast.model.bodies import HALTED, RETRY_ASKED, AttemptBody, ErrorInfo, StepBody
+from holdfast.model.bodies import (
+    HALTED,
+    PARTIAL_ACCEPTED,
+    RETRIES_EXCEEDED,
+    RETRY_ASKED,
+    AttemptBody,
+    ErrorInfo,
+    StepBody,
+)
 from holdfast.model.children import PARENTS, collects, result_of, wipe_scope
 from holdfast.model.graph import Graph, Node
 from holdfast.model.position import Exec, Scope, naps_of
@@ -36,10 +44,10 @@ def _used_up(decision: Decision, execution: Exec, node: Node, message: Finished)
     """It asks for an attempt that it does not have."""
     if node.walk is not None and node.walk.allow_partial:
         message.error, message.outcome = None, "partial_success"
-        message.notes = FrozenDict({"notes": "retries exhausted, partial accepted"})
+        message.notes = FrozenDict({"notes": PARTIAL_ACCEPTED})
         settling.settle(decision, execution, message)
         return
-    error = ErrorInfo("node_failed", "NodeFailedError", "max retries exceeded")
+    error = ErrorInfo("node_failed", "NodeFailedError", RETRIES_EXCEEDED)
     give_up(decision, execution, error, message=message)
 
 

@@ -25,6 +25,9 @@ HALTED = "halted"
 """The code of an error that ends the run: no edge and no retry target takes it on."""
 RETRY_ASKED = "retry_asked"
 """The code of the error of an attempt whose handler asked for another one."""
+RETRIES_EXCEEDED = "max retries exceeded"
+PARTIAL_ACCEPTED = "retries exhausted, partial accepted"
+"""What becomes of such a one that has no attempt left."""
 
 
 class Usage(msgspec.Struct, frozen=True, array_like=True):

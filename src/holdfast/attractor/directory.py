@@ -1,0 +1,341 @@
+"""A run's directory as its journal tells it: given record after record, it says which files are what.
+
+What a record changes is all that is worked out for it; the values of the context are kept as the texts that
+they are in the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from holdfast.attractor.artifacts import FOLDER, is_large, kept_artifact
+from holdfast.attractor.context import copied
+from holdfast.attractor.outcome import Outcome
+from holdfast.attractor.rundir import (
+    CHECKPOINT,
+    MANIFEST,
+    PROMPT,
+    RESPONSE,
+    SOURCE,
+    as_json,
+    restart_dir,
+    safe,
+    stage_dir,
+)
+from holdfast.attractor.statusfile import NAME, status_fields
+from holdfast.checkpoint.fold import Execution
+from holdfast.model.bodies import AttemptBody, ChunkBody, EndBody, StepBody, SubstepBody
+from holdfast.model.events import graph_at
+from holdfast.model.graph import Graph, NodeKind, WalkSpec
+from holdfast.model.position import Position
+from holdfast.types.clock import to_datetime
+from holdfast.types.ids import RunId, checkpoint_id
+from holdfast.types.outcome import FAIL
+from holdfast.types.record import Kind, Record
+
+TOLD = frozenset({"outcome", "preferred_label", "current_node", "failure_reason", "failure_class"})
+"""Context keys that the walk itself keeps, and no stage's own updates."""
+_INTERNAL = "internal."
+PLAIN = WalkSpec()
+FIDELITY = "internal.fidelity"
+_encode = msgspec.json.encode
+
+
+def own_updates(update: Mapping[str, Any]) -> dict[str, Any]:
+    """What a stage changed in the context, as its status file has it."""
+    return {k: copied(v) for k, v in update.items() if k not in TOLD and not k.startswith(_INTERNAL)}
+
+
+class Page(msgspec.Struct, frozen=True):
+    """A file. `by_stage`: whoever performs the stage writes it, before its record is made."""
+
+    text: str
+    by_stage: bool = False
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What every file of a run is made with."""
+
+    run: str
+    name: str
+    version: str
+    graph: Graph
+    started_at: int
+    shared: frozenset[str] = frozenset()
+    """Stages that several branches go through: each has a folder in each."""
+
+
+class Directory:
+    """`pos` is where the run stands; whoever reads the journal keeps it up."""
+
+    def __init__(self, facts: Facts, pos: Position, brought: Iterable[Execution] = ()) -> None:
+        self.facts, self.pos = facts, pos
+        self.pages: dict[Path, Page] = {}
+        """Files that have changed."""
+        self.stale = True
+        """Whether the checkpoint is to be written."""
+        self._restarts = self._walk_restarts()
+        self._context: dict[str, bytes] = {}
+        self._completed: list[bytes] = []
+        self._history: list[bytes] = []
+        self._logs: list[bytes] = []
+        self._outcomes: dict[str, str] = {}
+        self._artifacts: dict[str, dict[str, Any]] = {}
+        self._outcome: dict[str, Any] | None = None
+        self._current, self._edge, self._status, self._error = "", "", "running", ""
+        self._read_context()
+        for execution in brought:
+            self._bring(execution)
+        self._begin_directory()
+
+    # ------------------------------------------------------------------ what the files are
+    @property
+    def folder(self) -> Path:
+        """Below the root, of the walk as it goes now."""
+        return restart_dir(Path(), self._restarts)
+
+    def checkpoint(self, goes_on_in: str = "") -> str:
+        """The specification's keys, those of seed 004 after them, and what else a resume needs."""
+        fields: dict[str, bytes] = {
+            "timestamp": _encode(to_datetime(self.pos.at).isoformat()),
+            "current_node": _encode(self._current),
+            "completed_nodes": _listed(self._completed),
+            "node_retries": _encode(self._retries()),
+            "context": _mapped(self._context),
+            "logs": _listed(self._logs),
+            "run_id": _encode(self.facts.run),
+            "pipeline_name": _encode(self.facts.name),
+            "status": _encode(self._status),
+            "outcome": _encode(self._outcome),
+            "node_outcomes": _encode(self._outcomes),
+            "node_history": _listed(self._history),
+            "goal_gate_status": _encode(copied(self._walk().get("gates", {}))),
+            "fidelity_state": _encode(self._fidelity()),
+            "artifacts": _encode(self._artifacts),
+            **self._position(),
+            "goes_on_in": _encode(goes_on_in or None),
+        }
+        return _mapped(fields, "").decode() + "\n"
+
+    def _position(self) -> dict[str, bytes]:
+        """Which edge was selected, if one was: a resume goes on behind it, or selects."""
+        walk = self._walk()
+        counts = {key: copied(walk[key]) for key in ("jumps", "fail_jumps", "visited") if key in walk}
+        return {
+            "edge_selected": _encode(bool(self._next())),
+            "selected_edge": _encode(self._edge or None),
+            "next_node": _encode(self._next() or None),
+            "error": _encode(self._error),
+            "visits": _encode(self._visits()),
+            "counters": _encode({"restarts": self._restarts, **counts}),
+            "graph_version": _encode(self.facts.version),
+            "seq": _encode(self.pos.head),
+            "checkpoint_id": _encode(checkpoint_id(RunId(self.facts.run), max(self.pos.head, 0))),
+        }
+
+    def take(self, *, whole: bool = True) -> dict[Path, str]:
+        """What is to be written now; the checkpoint comes last. `whole`: also what stages write themselves,
+        because nothing is there."""
+        found, self.pages = self.pages, {}
+        if self.stale:
+            found[self.folder / CHECKPOINT] = Page(self.checkpoint())
+            self.stale = False
+        return {path: page.text for path, page in found.items() if whole or not page.by_stage}
+
+    # ------------------------------------------------------------------ one record more
+    def note(self, record: Record, body: Any) -> None:
+        """After `pos` was advanced by it. Large values are in their place."""
+        if record.kind == Kind.step:
+            self._step(record, body)
+        elif record.kind == Kind.substep:
+            self._substep(record, body)
+        elif record.kind == Kind.chunk:
+            self._chunk(body)
+        elif record.kind == Kind.attempt:
+            self._attempt(record, body)
+        elif record.kind == Kind.end:
+            self._end(body)
+
+    def _step(self, record: Record, body: StepBody) -> None:
+        self._keep_artifacts(body)
+        outcome = stage_outcome(self.facts.graph, record, body)
+        self._page(record, NAME, as_json(status_fields(outcome)))
+        if record.scope:
+            return
+        self._history.append(_encode([record.node, str(record.outcome)]))
+        self._error = outcome.failure_reason if body.halts else ""
+        self._status = "failed" if body.halts else "running"
+        if not body.halts and record.outcome != "unknown":
+            self._done(record.node, str(record.outcome), status_fields(outcome))
+        self._edge = next((edge for edge in self._edges(body)), "")
+        self.stale = True
+        for partition, key, op, value in body.ops:
+            if partition == "scratch" and op == "set":
+                self._context[key] = _encode(copied(value))
+            elif partition == "scratch":
+                self._context.pop(key, None)
+        if self._walk_restarts() != self._restarts:
+            self._restart()
+
+    def _done(self, node: str, outcome: str, fields: dict[str, Any]) -> None:
+        self._current = node
+        self._completed.append(_encode(node))
+        self._outcomes[node] = outcome
+        self._outcome = fields
+
+    def _edges(self, body: StepBody) -> list[str]:
+        edges = self.facts.graph.edges
+        return [edges[a].id for what, scope, a, _ in body.moves if what in ("F", "G") and not scope]
+
+    def _substep(self, record: Record, body: SubstepBody) -> None:
+        """What was sent to a model and what it said is part of the record of its answer."""
+        said: Any = body.value
+        if not isinstance(said, Mapping):
+            return
+        found = cast("Mapping[str, Any]", said)
+        for key, name in (("prompt", PROMPT), ("text", RESPONSE)):
+            if isinstance(found.get(key), str):
+                self._page(record, name, found[key])
+
+    def _chunk(self, body: ChunkBody) -> None:
+        new = [_encode(str(data)) for kind, data in body.items if kind == "log"]
+        self._logs += new
+        self.stale = self.stale or bool(new)
+
+    def _attempt(self, record: Record, body: AttemptBody) -> None:
+        if body.reason in ("retry", "resumed") and not record.scope:
+            self._status, self._error, self.stale = "running", "", True
+
+    def _end(self, body: EndBody) -> None:
+        self._status = body.status
+        self._error = "" if body.error is None else body.error.message
+        self.stale = True
+
+    # ------------------------------------------------------------------ parts
+    def _begin_directory(self) -> None:
+        spec, values = self.facts.graph.spec, self.pos.scopes[""].tree.see(0, "scratch")
+        goal = values.get("graph.goal", spec.defaults.get("graph.goal", ""))
+        fields = {
+            "name": self.facts.name,
+            "goal": str(goal),
+            "start_time": to_datetime(self.facts.started_at).isoformat(),
+            "run_id": self.facts.run,
+            "graph_version": self.facts.version,
+        }
+        if self._restarts:
+            before = restart_dir(Path(), self._restarts - 1)
+            fields |= {"restart": self._restarts, "parent": str(Path("..") / before)}
+        self.pages[self.folder / MANIFEST] = Page(as_json(fields))
+        document: Any = spec.document if isinstance(spec.document, dict) else {}
+        self.pages[self.folder / SOURCE] = Page(str(document.get("source", "")))
+
+    def _restart(self) -> None:
+        """The old directory ends with the edge that led to the new one."""
+        restarts = self._walk_restarts()
+        anew = restart_dir(Path(), restarts)
+        self.pages[self.folder / CHECKPOINT] = Page(
+            self.checkpoint(str(Path("..") / anew if self._restarts else anew))
+        )
+        self._restarts = restarts
+        self._completed, self._history, self._logs, self._outcomes = [], [], [], {}
+        self._current, self._outcome = "", None
+        self._read_context()
+        self._begin_directory()
+        self.stale = True
+
+    def _read_context(self) -> None:
+        values = self.pos.scopes[""].tree.see(0, "scratch")
+        self._context = {key: _encode(copied(value)) for key, value in values.items()}
+
+    def _bring(self, execution: Execution) -> None:
+        """What a fork, a pruned run or another directory knows of before the first record."""
+        if execution.scope:
+            return
+        self._history.append(_encode([execution.node, execution.outcome]))
+        if execution.settled:
+            fields = status_fields(Outcome(status=execution.outcome))
+            self._done(execution.node, execution.outcome, fields)
+
+    def _page(self, record: Record, name: str, text: str) -> None:
+        node = graph_at(self.facts.graph, record.scope).node_named(record.node)
+        if (node.walk or PLAIN).terminal:
+            return
+        scope = record.scope if record.node in self.facts.shared else ""
+        place = stage_dir(self.folder, record.node, scope) / name
+        self.pages[place] = Page(text, by_stage=node.kind is NodeKind.task)
+
+    def _keep_artifacts(self, body: StepBody) -> None:
+        for partition, key, op, value in body.ops:
+            found = kept_artifact(value) if partition == "artifacts" and op == "set" else None
+            if found is None:
+                self._artifacts.pop(key, None) if partition == "artifacts" else None
+            else:
+                large = is_large(found)
+                path = f"{FOLDER}/{safe(key)}.json"
+                self._artifacts[key] = {"name": found["name"], "path": path if large else None}
+                if large:
+                    self.pages[self.folder / path] = Page(as_json(copied(found["data"])), by_stage=True)
+
+    def _walk(self) -> dict[str, Any]:
+        return self.pos.scopes[""].walk
+
+    def _walk_restarts(self) -> int:
+        return int(self._walk().get("restarts", 0))
+
+    def _retries(self) -> dict[str, int]:
+        """How often each stage was tried again; only its success forgets it (AT-A12)."""
+        nodes, execs = self.facts.graph.nodes, self.pos.execs.values()
+        trying = {nodes[e.node].id: e.failures for e in execs if not e.scope and e.failures}
+        return {**copied(self._walk().get("retries", {})), **trying}
+
+    def _next(self) -> str:
+        """The stage that is under way: the one that the selected edge led to."""
+        if self._status not in ("running", "failed"):
+            return ""
+        return next((self.facts.graph.nodes[e.node].id for e in self.pos.execs.values() if not e.scope), "")
+
+    def _visits(self) -> dict[str, int]:
+        scope = self.pos.scopes[""]
+        return {self.facts.graph.nodes[node].id: count for node, count in scope.visits.items()}
+
+    def _fidelity(self) -> dict[str, Any]:
+        """Of the stage that last had one, with what was summed up for it."""
+        kept = self._context.get(FIDELITY)
+        noted: Any = {} if kept is None else msgspec.json.decode(kept)
+        default = self.facts.graph.spec.defaults.get("graph.default_fidelity") or "compact"
+        found: dict[str, Any] = noted if isinstance(noted, dict) else {}
+        return {"mode": default, "summaries": {}, **found}
+
+
+def stage_outcome(graph: Graph, record: Record, body: StepBody) -> Outcome:
+    """What a stage came to, as its handler said it."""
+    node = graph_at(graph, record.scope).node_named(record.node)
+    walk: Mapping[str, Any] = body.walk or {}
+    passes_on = bool((node.walk or PLAIN).routing) or record.outcome == "skipped"
+    notes: Any = body.notes or {}
+    failed = record.outcome == FAIL and body.error is not None
+    return Outcome(
+        status=str(record.outcome),
+        preferred_label="" if passes_on else str(walk.get("label", "")),
+        suggested_next_ids=tuple(walk.get("suggested", ())),
+        context_updates=own_updates({k: v for p, k, op, v in body.ops if p == "scratch" and op == "set"}),
+        notes=str(notes.get("notes", "")),
+        failure_reason=body.error.message if failed and body.error is not None else "",
+    )
+
+
+def _listed(parts: list[bytes]) -> bytes:
+    return b"[" + b", ".join(parts) + b"]"
+
+
+def _mapped(parts: Mapping[str, bytes], indent: str = "  ") -> bytes:
+    """One key a line: a person can read it, and nothing is encoded twice."""
+    if not parts:
+        return b"{}"
+    inner = (indent + "  ").encode()
+    lines = (inner + _encode(key) + b": " + text for key, text in parts.items())
+    return b"{\n" + b",\n".join(lines) + b"\n" + indent.encode() + b"}"

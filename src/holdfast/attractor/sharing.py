@@ -1,0 +1,38 @@
+"""Which stages several branches go through: each of them needs a folder in each."""
+
+from __future__ import annotations
+
+from holdfast.model.graph import GraphSpec
+
+
+def shared_stages(spec: GraphSpec) -> frozenset[str]:
+    """Those that more than one branch of a parallel stage goes through."""
+    bodies = {inner.name: inner for inner in spec.subgraphs}
+    found: set[str] = set()
+    for node in spec.nodes:
+        if node.parallel and node.body in bodies:
+            ways = [_reached(bodies[node.body], start) for start in node.parallel.starts]
+            seen: set[str] = set()
+            for way in ways:
+                found |= seen & way
+                seen |= way
+    return frozenset(found.union(*map(shared_stages, spec.subgraphs)))
+
+
+def _reached(spec: GraphSpec, start: str) -> set[str]:
+    """From there on, with what lies inside parallel stages on the way."""
+    after: dict[str, list[str]] = {}
+    for edge in spec.edges:
+        after.setdefault(edge.source, []).append(edge.target)
+    inside = {inner.name: _stages(inner) for inner in spec.subgraphs}
+    seen, todo = set[str](), [start]
+    while todo:
+        each = todo.pop()
+        if each not in seen:
+            seen |= {each, *inside.get(each, ())}
+            todo += after.get(each, [])
+    return seen
+
+
+def _stages(spec: GraphSpec) -> set[str]:
+    return {node.id for node in spec.nodes}.union(*map(_stages, spec.subgraphs))

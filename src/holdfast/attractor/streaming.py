@@ -1,0 +1,40 @@
+"""A run's events in the words of the specification, as they come."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator
+
+from holdfast.attractor.attending import ATTENDANTS
+from holdfast.attractor.events import CheckpointSaved, PipelineEvent
+from holdfast.attractor.telling import Teller, place_of
+from holdfast.runs.history import reader_of
+from holdfast.runs.service import RunService
+from holdfast.types.event import Event
+
+
+async def pipeline_events(
+    service: RunService, run: str, events: AsyncIterable[Event], *, after: str = ""
+) -> AsyncIterator[PipelineEvent]:
+    """`events`: the stored ones, from the first. `after`: the place of the last one that was seen. When a
+    checkpoint is told of that is written by this process, its file is there."""
+    reader = await reader_of(service, await service.get(run))
+    teller, seen = Teller(reader.graph), place_of(after)
+    async for event in events:
+        for told in teller.tell(event):
+            if (told.number, told.part) > seen:
+                if isinstance(told, CheckpointSaved):
+                    await _written(run, told.number)
+                yield told
+
+
+async def _written(run: str, number: int) -> None:
+    attendant = ATTENDANTS.of(run)
+    if attendant is not None:
+        await attendant.reached(number)
+
+
+async def stored_events(service: RunService, run: str, *, after: str = "") -> list[PipelineEvent]:
+    """Those there are by now."""
+    reader = await reader_of(service, await service.get(run))
+    events = await service.events(run, limit=1_000_000)
+    return list(Teller(reader.graph).tell_all(events, after))

@@ -79,7 +79,8 @@ def console(typed: str) -> tuple[ConsoleInterviewer, io.StringIO]:
         (CONFIRM, "Yes\n", Answer(value=AnswerValue.YES), "[?] Sure?\n[Y/N]: "),
         (WORDS, "because\n", Answer(value="because", text="because"), "[?] Why?\n> "),
         (PICK, "", Answer(value=AnswerValue.SKIPPED), "Select: "),
-        (PICK, "x\nF\n", Answer(value="F", selected_option=CHOICES[1]), "'x' is none of the answers.\nSelect: "),
+        (PICK, "x\nF\n", Answer(value="F", selected_option=CHOICES[1]),
+         "'x' is none of the answers.\nSelect: "),
         (YES_NO, "perhaps\nn\n", Answer(value=AnswerValue.NO), "'perhaps' is none of the answers.\n[Y/N]: "),
     ],
 )  # fmt: skip
@@ -94,7 +95,7 @@ async def test_the_console_asks_in_the_form_of_the_specification(
 @pytest.mark.covers("AT-168")
 async def test_the_console_gives_up_in_time_and_reads_lines_that_came_at_once() -> None:
     reading, writing = os.pipe()
-    with open(reading) as source, open(writing, "w") as typed:
+    with os.fdopen(reading) as source, os.fdopen(writing, "w") as typed:
         who = ConsoleInterviewer(source, io.StringIO())
         late = Question(text="Ship?", options=CHOICES, timeout_seconds=0.05)
         assert (await who.ask(late)).value == AnswerValue.TIMEOUT

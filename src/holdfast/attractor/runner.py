@@ -14,8 +14,10 @@ from holdfast.app.house import Holdfast, default_house
 from holdfast.app.result import Result
 from holdfast.attractor.backends.choosing import SIMULATION, backend_of
 from holdfast.attractor.events import PipelineEvent
+from holdfast.attractor.interviewers import Interviewer
+from holdfast.attractor.interviewing import interview_open
 from holdfast.attractor.outcome import Outcome, StageStatus
-from holdfast.attractor.program import Fittings, program_of
+from holdfast.attractor.program import Fittings, pipeline_of, program_of
 from holdfast.attractor.projecting import Picture, take_picture
 from holdfast.attractor.registry import AnyHandler, HandlerRegistry
 from holdfast.attractor.rundir import logs_root as logs_root_of
@@ -58,9 +60,9 @@ class Runner:
     """Runs pipelines on a house (the default one, if none is given).
 
     `backend` answers prompts: an object with `run(node, prompt, context)`, or a function. Without one every
-    stage is simulated. `registry`: handlers of your own, by type. `on_event` is called with each event
-    of section 9.6 (`holdfast.attractor.events`). Without `logs_root` each run has a folder of its own in
-    `.holdfast/logs`, or in HOLDFAST_LOGS.
+    stage is simulated. `registry`: handlers of your own, by type. `interviewer` is asked at gates, which are
+    holds all the same. `on_event` is called with each event of section 9.6 (`holdfast.attractor.events`).
+    Without `logs_root` each run has a folder of its own in `.holdfast/logs`, or in HOLDFAST_LOGS.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class Runner:
         registry: HandlerRegistry | None = None,
         logs_root: str | Path | None = None,
         on_event: Callable[[PipelineEvent], None] | None = None,
+        interviewer: Interviewer | None = None,
         auto_approve: bool = False,
         strict: bool = False,
         extra_rules: Sequence[LintRule] = (),
@@ -80,6 +83,7 @@ class Runner:
         self.registry = registry or HandlerRegistry()
         self._logs = None if logs_root is None else Path(logs_root)
         self.on_event = on_event
+        self._interviewer = interviewer
         self._auto_approve = auto_approve
         self._strict = strict
         self._extra_rules = list(extra_rules)
@@ -98,7 +102,7 @@ class Runner:
 
     @property
     def fittings(self) -> Fittings:
-        return Fittings(backend=self._backend, registry=self.registry)
+        return Fittings(backend=self._backend, registry=self.registry, interviewer=self._interviewer)
 
     def prepare(self, source: Source, *, path: str = "") -> Ready:
         """Read, transformed and checked. Raises PipelineSyntaxError and PipelineInvalidError."""
@@ -145,6 +149,8 @@ class Runner:
         program = await self._program(service, row.version, row.flow)
         if row.status is RunStatus.failed:
             await service.ask_resume(row.id)
+        if self._interviewer is not None:
+            await interview_open(service, row.id, pipeline_of(program.graph.spec), self._interviewer)
         return await self._advance(service, program, row.id)
 
     def run_sync(self, source: Source, **options: Any) -> PipelineResult:
@@ -210,6 +216,8 @@ def _told(result: Result, picture: Picture, logs: Path) -> PipelineResult:
 
 async def run_pipeline(source: Source, **options: Any) -> PipelineResult:
     """One pipeline, run to its end or until it waits; options of `Runner` and of `Runner.run` alike."""
-    of_runner = {"house", "backend", "registry", "on_event", "auto_approve", "strict", "extra_rules"}
+    of_runner = {
+        "house", "backend", "registry", "on_event", "interviewer", "auto_approve", "strict", "extra_rules",
+    }  # fmt: skip
     mine = {name: options.pop(name) for name in list(options) if name in of_runner}
     return await Runner(**mine).run(source, **options)

@@ -17,7 +17,7 @@ AUTO_NOTE = "auto-status: handler completed without writing status"
 
 
 def status_fields(outcome: Outcome) -> dict[str, Any]:
-    """As Appendix C names them; the reason of a failure besides."""
+    """As Appendix C names them; besides, the reason of a failure, and whether trying again cannot mend it."""
     fields: dict[str, Any] = {
         "outcome": str(outcome.status),
         "preferred_label": outcome.preferred_label,
@@ -27,6 +27,8 @@ def status_fields(outcome: Outcome) -> dict[str, Any]:
     }
     if outcome.failure_reason:
         fields["failure_reason"] = outcome.failure_reason
+    if outcome.terminal:
+        fields["terminal"] = True
     return fields
 
 
@@ -74,4 +76,5 @@ def outcome_of(fields: Mapping[str, Any]) -> Outcome:
         context_updates=cast("dict[str, Any]", updates),
         notes=str(notes),
         failure_reason=str(reason),
+        terminal=fields.get("terminal") is True,
     )

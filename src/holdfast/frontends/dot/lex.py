@@ -65,7 +65,7 @@ class Tokens:
             text = found[kind]
             end = found.end()
             start = end - len(text)
-            if kind == BAD and text == "#" and self._source[start - 1 : start].isspace():
+            if kind == BAD and text == "#" and (not start or self._source[start - 1].isspace()):
                 self._faults.lenient("# does not begin a comment", start, fix="write // instead")
                 return _end_of_line(self._source, start)
             kinds.append(text if kind == "sign" else kind)

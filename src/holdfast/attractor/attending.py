@@ -19,7 +19,9 @@ from holdfast.attractor.directory import Directory, Facts
 from holdfast.attractor.rundir import CHECKPOINT, logs_root, write_or_raise
 from holdfast.attractor.sharing import shared_stages
 from holdfast.checkpoint.fold import begin as brought_by
-from holdfast.model.graph import Graph
+from holdfast.frontends.dot.document import Pipeline
+from holdfast.frontends.dot.parse import parse
+from holdfast.model.graph import Graph, GraphSpec
 from holdfast.runs.loading import begin, follow, open_body
 from holdfast.telemetry import log
 from holdfast.types.ids import RunId
@@ -76,6 +78,7 @@ class Scribe:
             name=self.row.flow,
             version=self.row.version,
             graph=self._graph,
+            pipeline=pipeline_of(self._graph.spec),
             started_at=self.row.created_at,
             shared=shared_stages(self._graph.spec),
         )
@@ -86,6 +89,12 @@ class Scribe:
         assert self.directory is not None
         given: Mapping[str, Any] = self.directory.pos.scopes[""].tree.see(0, "input")
         return logs_root(given, self.row.id)
+
+
+def pipeline_of(spec: GraphSpec) -> Pipeline:
+    """What a stored graph was made from."""
+    document: Any = spec.document if isinstance(spec.document, dict) else {}
+    return parse(str(document.get("source", ""))).pipeline
 
 
 class Attendant:

@@ -14,6 +14,7 @@ import msgspec
 
 from holdfast.attractor.artifacts import FOLDER, is_large, kept_artifact
 from holdfast.attractor.context import copied
+from holdfast.attractor.handlers.codergen import prompt_of
 from holdfast.attractor.outcome import Outcome
 from holdfast.attractor.rundir import (
     CHECKPOINT,
@@ -28,6 +29,7 @@ from holdfast.attractor.rundir import (
 )
 from holdfast.attractor.statusfile import NAME, status_fields
 from holdfast.checkpoint.fold import Execution
+from holdfast.frontends.dot.document import Pipeline
 from holdfast.model.bodies import AttemptBody, ChunkBody, EndBody, StepBody, SubstepBody
 from holdfast.model.events import graph_at
 from holdfast.model.graph import Graph, NodeKind, WalkSpec
@@ -42,6 +44,7 @@ TOLD = frozenset({"outcome", "preferred_label", "current_node", "failure_reason"
 _INTERNAL = "internal."
 PLAIN = WalkSpec()
 FIDELITY = "internal.fidelity"
+CODERGEN = "codergen"
 _encode = msgspec.json.encode
 
 
@@ -64,6 +67,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     version: str
     graph: Graph
+    pipeline: Pipeline
     started_at: int
     shared: frozenset[str] = frozenset()
     """Stages that several branches go through: each has a folder in each."""
@@ -87,6 +91,7 @@ class Directory:
         self._artifacts: dict[str, dict[str, Any]] = {}
         self._outcome: dict[str, Any] | None = None
         self._current, self._edge, self._status, self._error = "", "", "running", ""
+        self._at, self._seq = pos.at, max(pos.head, 0)
         self._read_context()
         for execution in brought:
             self._bring(execution)
@@ -101,7 +106,7 @@ class Directory:
     def checkpoint(self, goes_on_in: str = "") -> str:
         """The specification's keys, those of seed 004 after them, and what else a resume needs."""
         fields: dict[str, bytes] = {
-            "timestamp": _encode(to_datetime(self.pos.at).isoformat()),
+            "timestamp": _encode(to_datetime(self._at).isoformat()),
             "current_node": _encode(self._current),
             "completed_nodes": _listed(self._completed),
             "node_retries": _encode(self._retries()),
@@ -133,8 +138,8 @@ class Directory:
             "visits": _encode(self._visits()),
             "counters": _encode({"restarts": self._restarts, **counts}),
             "graph_version": _encode(self.facts.version),
-            "seq": _encode(self.pos.head),
-            "checkpoint_id": _encode(checkpoint_id(RunId(self.facts.run), max(self.pos.head, 0))),
+            "seq": _encode(self._seq),
+            "checkpoint_id": _encode(checkpoint_id(RunId(self.facts.run), self._seq)),
         }
 
     def take(self, *, whole: bool = True) -> dict[Path, str]:
@@ -154,16 +159,19 @@ class Directory:
         elif record.kind == Kind.substep:
             self._substep(record, body)
         elif record.kind == Kind.chunk:
-            self._chunk(body)
+            self._chunk(record, body)
         elif record.kind == Kind.attempt:
             self._attempt(record, body)
         elif record.kind == Kind.end:
-            self._end(body)
+            self._end(record, body)
 
     def _step(self, record: Record, body: StepBody) -> None:
         self._keep_artifacts(body)
         outcome = stage_outcome(self.facts.graph, record, body)
         self._page(record, NAME, as_json(status_fields(outcome)))
+        stage = self.facts.pipeline.stages.get(record.node)
+        if stage is not None and self._handler(record) == CODERGEN:
+            self._page(record, PROMPT, prompt_of(stage, self.facts.pipeline))
         if record.scope:
             return
         self._history.append(_encode([record.node, str(record.outcome)]))
@@ -171,8 +179,8 @@ class Directory:
         self._status = "failed" if body.halts else "running"
         if not body.halts and record.outcome != "unknown":
             self._done(record.node, str(record.outcome), status_fields(outcome))
-        self._edge = next((edge for edge in self._edges(body)), "")
-        self.stale = True
+        self._edge = next(iter(self._edges(body)), "")
+        self._touch(record)
         for partition, key, op, value in body.ops:
             if partition == "scratch" and op == "set":
                 self._context[key] = _encode(copied(value))
@@ -192,28 +200,33 @@ class Directory:
         return [edges[a].id for what, scope, a, _ in body.moves if what in ("F", "G") and not scope]
 
     def _substep(self, record: Record, body: SubstepBody) -> None:
-        """What was sent to a model and what it said is part of the record of its answer."""
+        """What a model said is part of the record of its answer."""
         said: Any = body.value
-        if not isinstance(said, Mapping):
-            return
-        found = cast("Mapping[str, Any]", said)
-        for key, name in (("prompt", PROMPT), ("text", RESPONSE)):
-            if isinstance(found.get(key), str):
-                self._page(record, name, found[key])
+        if isinstance(said, Mapping) and self._handler(record) == CODERGEN:
+            text = cast("Mapping[str, Any]", said).get("text")
+            if isinstance(text, str):
+                self._page(record, RESPONSE, text)
 
-    def _chunk(self, body: ChunkBody) -> None:
+    def _chunk(self, record: Record, body: ChunkBody) -> None:
         new = [_encode(str(data)) for kind, data in body.items if kind == "log"]
         self._logs += new
-        self.stale = self.stale or bool(new)
+        if new:
+            self._touch(record)
 
     def _attempt(self, record: Record, body: AttemptBody) -> None:
         if body.reason in ("retry", "resumed") and not record.scope:
-            self._status, self._error, self.stale = "running", "", True
+            self._status, self._error = "running", ""
+            self._touch(record)
 
-    def _end(self, body: EndBody) -> None:
+    def _end(self, record: Record, body: EndBody) -> None:
         self._status = body.status
         self._error = "" if body.error is None else body.error.message
+        self._touch(record)
+
+    def _touch(self, record: Record) -> None:
+        """The checkpoint is another one: it says of which record it is, whoever writes it and when."""
         self.stale = True
+        self._at, self._seq = record.at, record.seq
 
     # ------------------------------------------------------------------ parts
     def _begin_directory(self) -> None:
@@ -268,6 +281,10 @@ class Directory:
         place = stage_dir(self.folder, record.node, scope) / name
         self.pages[place] = Page(text, by_stage=node.kind is NodeKind.task)
 
+    def _handler(self, record: Record) -> str:
+        node = graph_at(self.facts.graph, record.scope).node_named(record.node)
+        return str(node.metadata.get("handler", ""))
+
     def _keep_artifacts(self, body: StepBody) -> None:
         for partition, key, op, value in body.ops:
             found = kept_artifact(value) if partition == "artifacts" and op == "set" else None
@@ -307,7 +324,7 @@ class Directory:
         kept = self._context.get(FIDELITY)
         noted: Any = {} if kept is None else msgspec.json.decode(kept)
         default = self.facts.graph.spec.defaults.get("graph.default_fidelity") or "compact"
-        found: dict[str, Any] = noted if isinstance(noted, dict) else {}
+        found = cast("dict[str, Any]", noted) if isinstance(noted, dict) else {}
         return {"mode": default, "summaries": {}, **found}
 
 

@@ -44,7 +44,8 @@ def prune(
 
 
 @app.command(
-    epilog="Examples:  holdfast export 3fa9c1   ·   holdfast export 3fa9c1 -o - | ssh box holdfast import -",
+    epilog="Examples:  holdfast export 3fa9c1   ·   holdfast export 3fa9c1 -o - | ssh box holdfast import -"
+    "   ·   holdfast export --attractor 3fa9c1 -o logs/",
     short_help="One run with its whole history as a file.",
 )
 def export(
@@ -55,12 +56,20 @@ def export(
     decrypt: Annotated[
         bool, typer.Option("--decrypt", help="Write the content of an encrypted store in the clear")
     ] = False,
+    attractor: Annotated[
+        bool,
+        typer.Option("--attractor", help="Of a pipeline: its run directory, made from the journal alone"),
+    ] = False,
     store: Store = None,
     json: Json = False,
 ) -> int:
     """One run with its whole history as a file, for another machine or store. The run stays as it is."""
     from holdfast.cli.carrying import export_run
 
+    if attractor:
+        from holdfast.cli.directories import export_attractor
+
+        return go(export_attractor(run, out, decrypt=decrypt, store=store, json=json))
     return go(export_run(run, out, decrypt=decrypt, store=store, json=json))
 
 

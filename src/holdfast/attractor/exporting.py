@@ -1,0 +1,42 @@
+"""A run directory made from the journal alone."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+
+from holdfast.attractor.attending import Scribe, put_pages
+from holdfast.errors import InputError
+from holdfast.frontends.dot.lower import DIALECT
+from holdfast.model.fingerprint import dialect_of
+from holdfast.runs.history import reader_of
+from holdfast.runs.service import RunService
+
+
+class Exported(msgspec.Struct, frozen=True, kw_only=True):
+    run: str
+    folder: Path
+    files: tuple[str, ...]
+
+
+async def export_directory(service: RunService, run: str, folder: Path) -> Exported:
+    """What the directory of that run is, as far as the journal has it: not what commands wrote besides.
+    Raises InputError for a run of something else, and where nothing can be written."""
+    row = await service.get(run)
+    if dialect_of(row.version) != DIALECT:
+        raise InputError(
+            f"run {row.id} is one of flow {row.flow!r}, not of a pipeline.",
+            hint="Leave --attractor out: every run can be exported as a file.",
+        )
+    reader = await reader_of(service, row)
+    scribe = Scribe(service.store, service.runtime.desk, reader.sealer, reader.graph, row)
+    pages = (await scribe.read_on()).take()
+    try:
+        await asyncio.to_thread(put_pages, folder, pages)
+    except OSError as error:
+        raise InputError(
+            f"{folder} cannot be written: {error.strerror}.", hint="Name another folder."
+        ) from error
+    return Exported(run=row.id, folder=folder, files=tuple(str(path) for path in pages))

@@ -103,7 +103,7 @@ async def test_a_stage_that_asks_once_too_often_has_failed(house: Holdfast) -> N
     stages = pipeline("start -> a -> end", a=Outcome("retry", reason="not yet"))
     result = await stages.run(house)
     assert result.error is not None
-    assert result.error.message == "max retries exceeded"
+    assert (result.error.message, result.error.detail) == ("max retries exceeded", "not yet")
 
 
 @pytest.mark.covers("AT-102")

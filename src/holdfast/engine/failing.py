@@ -47,7 +47,8 @@ def _used_up(decision: Decision, execution: Exec, node: Node, message: Finished)
         message.notes = FrozenDict({"notes": PARTIAL_ACCEPTED})
         settling.settle(decision, execution, message)
         return
-    error = ErrorInfo("node_failed", "NodeFailedError", RETRIES_EXCEEDED)
+    asked = message.error.message if message.error is not None else ""
+    error = ErrorInfo("node_failed", "NodeFailedError", RETRIES_EXCEEDED, asked)
     give_up(decision, execution, error, message=message)
 
 

@@ -153,6 +153,40 @@ async def test_a_stage_that_asks_for_another_try_is_asked_anew(house: Holdfast, 
     assert found.context["internal.retry_count.a"] == 0
 
 
+@pytest.mark.covers("AT-101", "AT-102")
+@pytest.mark.parametrize(
+    ("more", "status", "told"),
+    [
+        ("", "fail", {"outcome": "fail", "failure_reason": "max retries exceeded", "notes": "not yet"}),
+        (
+            ", allow_partial=true",
+            "success",
+            {"outcome": "partial_success", "notes": "retries exhausted, partial accepted"},
+        ),
+    ],
+)
+async def test_a_stage_that_asks_too_often_ends_as_it_may(
+    house: Holdfast, tmp_path: Path, more: str, status: str, told: dict[str, str]
+) -> None:
+    asked: list[str] = []
+
+    def answer(prompt: str) -> Outcome:
+        asked.append(prompt)
+        return Outcome(status="RETRY", failure_reason="not yet")
+
+    found = await run(house, line(f"a [max_retries=1{more}];", "a"), tmp_path, backend=answer)
+    assert (found.status, len(asked)) == (status, 2)
+    written = json.loads((tmp_path / "a" / "status.json").read_text())
+    assert {key: written[key] for key in told} == told
+
+
+@pytest.mark.covers("AT-A17")
+async def test_words_of_other_dialects_are_understood(house: Holdfast, tmp_path: Path) -> None:
+    mine = Custom(Outcome(status="FAILED", failure_reason="no"))
+    found = await run(house, line("a [type=mine];", "a"), tmp_path, registry=registry(mine=mine))
+    assert (found.status, found.context["failure_reason"]) == ("fail", "no")
+
+
 @pytest.mark.covers("AT-129", "AT-A15")
 async def test_a_status_file_that_the_agent_wrote_is_its_outcome(house: Holdfast, tmp_path: Path) -> None:
     def answer(node: Stage, prompt: str, context: PipelineContext) -> str:
@@ -294,6 +328,14 @@ async def test_updates_that_cannot_be_stored_fail_the_stage_by_their_key(
     found = await run(house, line("a [type=mine];", "a"), tmp_path, registry=registry(mine=mine))
     assert found.status == "fail"
     assert "'context.handle'" in found.outcome.failure_reason
+
+
+@pytest.mark.covers("AT-111")
+async def test_an_outcome_with_odd_values_is_taken_as_text(house: Holdfast, tmp_path: Path) -> None:
+    odd: Any = {"preferred_label": 7, "suggested_next_ids": (1, "done"), "notes": None}
+    mine = Custom(Outcome(**odd))
+    found = await run(house, line("a [type=mine];", "a"), tmp_path, registry=registry(mine=mine))
+    assert found.succeeded
 
 
 @pytest.mark.covers("AT-128", "AT-A31")

@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-import msgspec
 from msgspec.structs import replace
 
 from holdfast.attractor import rundir
@@ -26,6 +25,7 @@ from holdfast.model.bodies import PARTIAL_ACCEPTED, RETRIES_EXCEEDED
 from holdfast.model.clauses import outcome_word
 from holdfast.runs.context import Context
 from holdfast.types.outcome import Outcome as Settled
+from holdfast.types.wording import told
 
 GATE, TOOL, ROUTING = "wait.human", "tool", "conditional"
 REASON = "failure_reason"
@@ -57,11 +57,10 @@ class Performer:
         if stopped:
             return self._settled(visit, kind, _stop(stopped), halt=True)
         outcome = await self._performed(visit, kind)
-        refused = _refused(outcome)
-        outcome = refused or outcome
+        outcome = _used_up(visit, _normal(_refused(outcome) or outcome))
         stopped = count_failure(visit, outcome)
         if stopped:
-            outcome = msgspec.structs.replace(outcome, failure_reason=stopped, terminal=True)
+            outcome = replace(outcome, failure_reason=stopped, terminal=True)
         return self._settled(visit, kind, outcome, halt=bool(stopped))
 
     def _visit(self, stage: Stage, state: Mapping[str, Any], ctx: Context) -> Visit:
@@ -108,39 +107,31 @@ class Performer:
         for entry in visit.context.new_logs():
             visit.ctx.emit(entry, "log")
         settled = Settled(
-            status=outcome_word(str(outcome.status)),
+            status=str(outcome.status),
             update=update,
-            label=outcome.preferred_label,
-            suggested=tuple(outcome.suggested_next_ids),
-            reason=outcome.failure_reason,
-            notes=outcome.notes,
+            label=told(outcome.preferred_label),
+            suggested=tuple(told(name) for name in outcome.suggested_next_ids),
+            reason=told(outcome.failure_reason),
+            notes=told(outcome.notes),
             final=outcome.terminal,
             halts=halt,
         )
         if kind not in _ENDS:
-            rundir.write_status(visit.folder, as_recorded(settled, visit))
+            rundir.write_status(visit.folder, as_recorded(settled))
         return settled
 
 
-def as_recorded(settled: Settled, visit: Visit) -> Outcome:
+def as_recorded(settled: Settled) -> Outcome:
     """As the journal will tell it: whoever makes the directory anew from there comes to the same file."""
-    if settled.status == StageStatus.RETRY and visit.ctx.last_try:
-        settled = _used_up(settled, partial=visit.stage.flag("allow_partial"))
     failed = settled.status in (StageStatus.FAIL, StageStatus.RETRY)
     return Outcome(
         status=settled.status,
         preferred_label=settled.label,
         suggested_next_ids=settled.suggested,
-        context_updates=own_updates(settled.update),
+        context_updates=own_updates(settled.update or {}),
         notes=settled.notes,
         failure_reason=settled.reason if failed else "",
     )
-
-
-def _used_up(settled: Settled, *, partial: bool) -> Settled:
-    if partial:
-        return replace(settled, status=StageStatus.PARTIAL_SUCCESS, notes=PARTIAL_ACCEPTED)
-    return replace(settled, status=StageStatus.FAIL, reason=RETRIES_EXCEEDED)
 
 
 def _told_of_failure(visit: Visit, outcome: Outcome) -> dict[str, str]:
@@ -200,6 +191,23 @@ def _refused(outcome: Outcome) -> Outcome | None:
     except Exception as error:
         return failure_of(error)
     return None
+
+
+def _normal(outcome: Outcome) -> Outcome:
+    """In words that the engine knows: handlers and files may use those of other dialects."""
+    word = outcome_word(str(outcome.status))
+    return outcome if word == outcome.status else replace(outcome, status=word)
+
+
+def _used_up(visit: Visit, outcome: Outcome) -> Outcome:
+    """The last try asks for another one: it has failed, or partly succeeded where that is enough."""
+    if outcome.status != StageStatus.RETRY or not visit.ctx.last_try:
+        return outcome
+    if visit.stage.flag("allow_partial"):
+        return replace(outcome, status=StageStatus.PARTIAL_SUCCESS, notes=PARTIAL_ACCEPTED)
+    notes = outcome.failure_reason or outcome.notes
+    failed = StageStatus.FAIL
+    return replace(outcome, status=failed, failure_reason=RETRIES_EXCEEDED, notes=notes, terminal=True)
 
 
 def _timed_out(visit: Visit) -> Outcome:

@@ -57,6 +57,11 @@ class PipelineContext:
         with self._lock:
             return {key: copied(value) for key, value in self._values.items()}
 
+    def beginning_with(self, prefix: str) -> dict[str, Any]:
+        """Copies of the values whose keys begin so."""
+        with self._lock:
+            return {key: copied(value) for key, value in self._values.items() if key.startswith(prefix)}
+
     def clone(self) -> PipelineContext:
         """A context of its own with the same values, for a branch."""
         with self._lock:

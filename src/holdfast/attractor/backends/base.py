@@ -2,17 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any, Protocol, cast
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
+import msgspec
+
+from holdfast.agents.messages import Message
 from holdfast.attractor.outcome import Outcome
 
 if TYPE_CHECKING:
     from holdfast.attractor.context import PipelineContext
     from holdfast.attractor.handler import Visit
+    from holdfast.attractor.sessions import Turn
     from holdfast.frontends.dot.document import Stage
 
 Answer = str | Outcome
+
+
+class Asking(msgspec.Struct, frozen=True, kw_only=True):
+    """One prompt, with what the stage's fidelity carries over: a preamble, or the turns of a conversation."""
+
+    visit: Visit
+    prompt: str
+    preamble: str = ""
+    thread: str = ""
+    """The conversation's key; empty where it is a fresh one."""
+    turns: tuple[Turn, ...] = ()
+    refuses: Callable[[Visit], str] | None = None
+    """Says why a command of the document may not run here, or nothing."""
+
+    @property
+    def whole(self) -> str:
+        """The prompt behind its preamble."""
+        return f"{self.preamble}\n\n{self.prompt}" if self.preamble else self.prompt
+
+
+class Spoken(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer in words. `messages`: what was added to the conversation. `status`: what the stage said of
+    itself, as fields of a status file; `fault`: why that cannot be used."""
+
+    text: str
+    messages: tuple[Message, ...] = ()
+    model: str = ""
+    status: Mapping[str, Any] | None = None
+    fault: str = ""
 
 
 class CodergenBackend(Protocol):
@@ -28,16 +62,61 @@ class DurableBackend(Protocol):
     async def answer(self, visit: Visit, prompt: str) -> Answer: ...
 
 
+class ConversingBackend(DurableBackend, Protocol):
+    """One that also takes part in conversations, and tells what was said in them."""
+
+    async def converse(self, asking: Asking) -> Spoken | Outcome: ...
+
+
 AnyBackend = CodergenBackend | DurableBackend
+
+OFFERED: Final = frozenset({"preamble", "session"})
+"""What a plain backend gets if it has parameters of these names."""
 
 
 def is_durable(backend: Any) -> bool:
     return callable(getattr(backend, "answer", None))
 
 
+def converses(backend: Any) -> bool:
+    return callable(getattr(backend, "converse", None))
+
+
 def durably(backend: AnyBackend) -> DurableBackend:
     return cast("DurableBackend", backend)
 
 
+def conversing(backend: AnyBackend) -> ConversingBackend:
+    return cast("ConversingBackend", backend)
+
+
 def plainly(backend: AnyBackend) -> CodergenBackend:
     return cast("CodergenBackend", backend)
+
+
+def wanted_by(fn: Callable[..., Any]) -> frozenset[str]:
+    try:
+        return OFFERED & inspect.signature(fn).parameters.keys()
+    except (TypeError, ValueError):
+        return frozenset()
+
+
+def offered(backend: AnyBackend, asking: Asking) -> dict[str, Any]:
+    """Of what was carried over, what this backend asks for."""
+    given: dict[str, Any] = {"preamble": asking.preamble, "session": said_before(asking)}
+    return {name: given[name] for name in wants_of(backend)}
+
+
+def wants_of(backend: AnyBackend) -> frozenset[str]:
+    found: Any = getattr(backend, "wants", None)
+    return cast("frozenset[str]", found) if isinstance(found, frozenset) else wanted_by(plainly(backend).run)
+
+
+def takes_preamble(backend: AnyBackend) -> bool:
+    return converses(backend) or is_durable(backend) or "preamble" in wants_of(backend)
+
+
+def said_before(asking: Asking) -> list[dict[str, str]]:
+    """A conversation as plain data: who said what."""
+    messages = (message for turn in asking.turns for message in turn.messages)
+    return [{"role": message.role, "text": message.text} for message in messages if message.text]

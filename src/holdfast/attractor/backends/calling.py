@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from holdfast.attractor.backends.base import Answer
+from holdfast.attractor.backends.base import OFFERED, Answer, wanted_by
 from holdfast.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,20 +17,24 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 
 class CallableBackend:
-    """`fn(node, prompt, context)`, `fn(node, prompt)` or `fn(prompt)`: text or an Outcome, now or awaited."""
+    """`fn(node, prompt, context)`, `fn(node, prompt)` or `fn(prompt)`: text or an Outcome, now or awaited.
+    With parameters `preamble` or `session` it is given what the stage's fidelity carries over."""
 
     def __init__(self, fn: Callable[..., Any]) -> None:
         if not callable(fn):
             raise InputError("a backend must be callable or have `run`.", hint="backend=my_function")
         self._fn = fn
         self._count = _parameters(fn)
+        self.wants = wanted_by(fn)
 
-    def run(self, node: Stage, prompt: str, context: PipelineContext) -> Answer | Awaitable[Answer]:
+    def run(
+        self, node: Stage, prompt: str, context: PipelineContext, **more: Any
+    ) -> Answer | Awaitable[Answer]:
         if self._count == 1:
-            return self._fn(prompt)
+            return self._fn(prompt, **more)
         if self._count == 2:
-            return self._fn(node, prompt)
-        return self._fn(node, prompt, context)
+            return self._fn(node, prompt, **more)
+        return self._fn(node, prompt, context, **more)
 
 
 def _parameters(fn: Callable[..., Any]) -> int:
@@ -40,4 +44,5 @@ def _parameters(fn: Callable[..., Any]) -> int:
         return 3
     if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
         return 3
-    return sum(1 for p in parameters if p.kind in _POSITIONAL and p.default is inspect.Parameter.empty)
+    needed = (p for p in parameters if p.kind in _POSITIONAL and p.default is inspect.Parameter.empty)
+    return sum(1 for p in needed if p.name not in OFFERED)

@@ -5,22 +5,36 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from holdfast.attractor import rundir
-from holdfast.attractor.backends.base import AnyBackend, durably, is_durable, plainly
+from holdfast.agents.messages import Message, restored, stored
+from holdfast.attractor import fidelity, rundir
+from holdfast.attractor.backends.base import (
+    AnyBackend,
+    Asking,
+    Spoken,
+    converses,
+    conversing,
+    durably,
+    is_durable,
+    offered,
+    plainly,
+    takes_preamble,
+)
 from holdfast.attractor.backends.choosing import Backends
 from holdfast.attractor.failures import CLASS_KEY, TERMINAL, failure_of, raise_if_ours
 from holdfast.attractor.handler import Visit
 from holdfast.attractor.outcome import Outcome, StageStatus
+from holdfast.attractor.preamble import preamble
+from holdfast.attractor.sessions import Turn, keep_turn, turns_of
 from holdfast.attractor.statusfile import AUTO_NOTE, NAME, StatusFault, outcome_of, read_status, status_fields
 from holdfast.frontends.dot.document import Pipeline, Stage
 
 SHOWN = 200
 """Characters of an answer that later stages see as `last_response`."""
+PREAMBLE = "preamble.md"
 
 
 class CodergenHandler:
@@ -29,61 +43,124 @@ class CodergenHandler:
 
     async def perform(self, visit: Visit) -> Outcome:
         prompt = prompt_of(visit.stage, visit.pipeline)
-        folder = visit.folder
-        rundir.write(folder / "prompt.md", prompt)
+        rundir.write(visit.folder / "prompt.md", prompt)
         backend = self._backends.of(visit)
-        if is_durable(backend):
-            said = await self._durable(backend, visit, prompt, folder)
+        asking = self._asking(visit, prompt, backend)
+        if converses(backend):
+            said = await _conversed(backend, asking)
+        elif is_durable(backend):
+            said = await _answered(backend, asking)
         else:
-            said = await visit.ctx.step("answer", self._answer, backend, visit, prompt, folder, effect="read")
+            said = await visit.ctx.step("answer", _answer, backend, asking, effect="read")
         visit.context.apply_updates(said.get("changes") or {})
-        return self._outcome(visit, said, folder)
+        if asking.thread and "text" in said:
+            keep_turn(visit, asking.thread, _turn(asking, said))
+        return _outcome(visit, said)
 
-    async def _answer(self, backend: AnyBackend, visit: Visit, prompt: str, folder: Path) -> dict[str, Any]:
-        """As it is recorded: who comes back after a crash finds it and does not ask again."""
-        _forget_status(folder)
-        before = visit.context.changes()
-        try:
-            said = told_of(await call_backend(backend, visit, prompt))
-        except Exception as error:
-            return _failure(error)
-        changes = {k: v for k, v in visit.context.changes().items() if before.get(k, ...) != v}
-        return {**said, **_status(folder), "changes": changes}
+    def _asking(self, visit: Visit, prompt: str, backend: AnyBackend) -> Asking:
+        """With what the stage's fidelity carries over: built now, of what is known now."""
+        found = fidelity.fidelity_of(visit)
+        fidelity.note(visit, found)
+        before = preamble(visit, found.mode) if takes_preamble(backend) else ""
+        if before:
+            rundir.write(visit.folder / PREAMBLE, before)
+        turns = tuple(turns_of(visit.context, found.thread)) if found.thread else ()
+        return Asking(
+            visit=visit,
+            prompt=prompt,
+            preamble=before,
+            thread=found.thread,
+            turns=turns,
+            refuses=self._backends.refuses,
+        )
 
-    async def _durable(self, backend: AnyBackend, visit: Visit, prompt: str, folder: Path) -> dict[str, Any]:
-        await visit.ctx.step("begin", _forget_status, folder, effect="read")
-        try:
-            said = told_of(await durably(backend).answer(visit, prompt))
-        except Exception as error:
-            raise_if_ours(error)
-            return _failure(error)
-        found = await visit.ctx.step("status", _status, folder, effect="read")
-        return {**said, **found}
 
-    def _outcome(self, visit: Visit, said: Mapping[str, Any], folder: Path) -> Outcome:
-        """The backend's own outcome, else what the stage wrote as its status, else success (AT-A15)."""
-        if "failed" in said:
-            return Outcome(
-                status=StageStatus.FAIL,
-                failure_reason=said["failed"],
-                terminal=said["class"] == TERMINAL,
-                context_updates={CLASS_KEY: said["class"]},
-            )
-        if "outcome" in said:
-            return outcome_of(said["outcome"])
-        text = str(said["text"])
-        rundir.write(folder / "response.md", text)
-        noted = {"last_stage": visit.stage.id, "last_response": text[:SHOWN]}
-        if "fault" in said:
-            return _unusable(said["fault"], noted)
-        if "status" in said:
-            written = outcome_of(said["status"])
-            return replaced(written, context_updates={**noted, **written.context_updates})
-        if wants_proof(visit.stage, visit.pipeline):
-            return _unproven(noted)
-        auto = visit.stage.flag("auto_status")
-        notes = AUTO_NOTE if auto else f"Stage completed: {visit.stage.id}"
-        return Outcome(notes=notes, context_updates=noted)
+async def _answer(backend: AnyBackend, asking: Asking) -> dict[str, Any]:
+    """As it is recorded: who comes back after a crash finds it and does not ask again."""
+    visit = asking.visit
+    _forget_status(visit)
+    before = visit.context.changes()
+    try:
+        said = told_of(await call_backend(backend, visit, asking.prompt, asking))
+    except Exception as error:
+        return _failure(error)
+    changes = {k: v for k, v in visit.context.changes().items() if before.get(k, ...) != v}
+    return {"prompt": asking.prompt, **said, **_status(visit), "changes": changes}
+
+
+async def _answered(backend: AnyBackend, asking: Asking) -> dict[str, Any]:
+    visit = asking.visit
+    await visit.ctx.step("begin", _forget_status, visit, effect="read", key="begin")
+    try:
+        said = told_of(await durably(backend).answer(visit, asking.whole))
+    except Exception as error:
+        raise_if_ours(error)
+        return _failure(error)
+    return {**said, **await visit.ctx.step("status", _ended, asking, said, effect="read", key="status")}
+
+
+async def _conversed(backend: AnyBackend, asking: Asking) -> dict[str, Any]:
+    """What it wrote as its status counts before what it says at the end of its answer."""
+    visit = asking.visit
+    await visit.ctx.step("begin", _forget_status, visit, effect="read", key="begin")
+    try:
+        said = await conversing(backend).converse(asking)
+    except Exception as error:
+        raise_if_ours(error)
+        return _failure(error)
+    if isinstance(said, Outcome):
+        return told_of(said)
+    found = _spoken(said)
+    return {**found, **await visit.ctx.step("status", _ended, asking, found, effect="read", key="status")}
+
+
+def _ended(asking: Asking, said: Mapping[str, Any]) -> dict[str, Any]:
+    """The last record of a conversation tells what was asked and answered: the directory is made of it."""
+    text = {"text": said["text"]} if "text" in said else {}
+    return {"prompt": asking.prompt, **text, **_status(asking.visit)}
+
+
+def _spoken(said: Spoken) -> dict[str, Any]:
+    found: dict[str, Any] = {"text": said.text, "model": said.model}
+    found["messages"] = [stored(message) for message in said.messages]
+    if said.fault:
+        found["fault"] = said.fault
+    if said.status is not None:
+        found["status"] = status_fields(outcome_of(said.status))
+    return found
+
+
+def _turn(asking: Asking, said: Mapping[str, Any]) -> Turn:
+    messages = tuple(restored(plain) for plain in said.get("messages", ()))
+    if not messages:
+        messages = (Message("user", asking.prompt), Message("assistant", str(said["text"])))
+    return Turn(asking.visit.stage.id, messages, str(said.get("model", "")))
+
+
+def _outcome(visit: Visit, said: Mapping[str, Any]) -> Outcome:
+    """The backend's own outcome, else what the stage wrote as its status, else success (AT-A15)."""
+    if "failed" in said:
+        return Outcome(
+            status=StageStatus.FAIL,
+            failure_reason=said["failed"],
+            terminal=said["class"] == TERMINAL,
+            context_updates={CLASS_KEY: said["class"]},
+        )
+    if "outcome" in said:
+        return outcome_of(said["outcome"])
+    text = str(said["text"])
+    rundir.write(visit.folder / "response.md", text)
+    noted = {"last_stage": visit.stage.id, "last_response": text[:SHOWN]}
+    if "fault" in said:
+        return _unusable(said["fault"], noted)
+    if "status" in said:
+        written = outcome_of(said["status"])
+        return replaced(written, context_updates={**noted, **written.context_updates})
+    if wants_proof(visit.stage, visit.pipeline):
+        return _unproven(noted)
+    auto = visit.stage.flag("auto_status")
+    notes = AUTO_NOTE if auto else f"Stage completed: {visit.stage.id}"
+    return Outcome(notes=notes, context_updates=noted)
 
 
 def prompt_of(stage: Stage, pipeline: Pipeline) -> str:
@@ -91,12 +168,13 @@ def prompt_of(stage: Stage, pipeline: Pipeline) -> str:
     return (stage.prompt or stage.label).replace("$goal", pipeline.goal)
 
 
-async def call_backend(backend: AnyBackend, visit: Visit, prompt: str) -> Any:
+async def call_backend(backend: AnyBackend, visit: Visit, prompt: str, asking: Asking | None = None) -> Any:
     """A sync one is called in a thread of its own, so that it holds nobody up."""
-    run = plainly(backend).run
+    run: Any = plainly(backend).run
+    more = offered(backend, asking or Asking(visit=visit, prompt=prompt))
     if inspect.iscoroutinefunction(run):
-        return await run(visit.stage, prompt, visit.context)
-    found = await asyncio.to_thread(run, visit.stage, prompt, visit.context)
+        return await run(visit.stage, prompt, visit.context, **more)
+    found = await asyncio.to_thread(run, visit.stage, prompt, visit.context, **more)
     return await found if inspect.isawaitable(found) else found
 
 
@@ -131,15 +209,15 @@ def _unproven(noted: dict[str, Any]) -> Outcome:
     return Outcome(status=StageStatus.FAIL, failure_reason=reason, context_updates=noted)
 
 
-def _forget_status(folder: Path) -> None:
+def _forget_status(visit: Visit) -> None:
     """One of an earlier visit says nothing about this one."""
-    (folder / NAME).unlink(missing_ok=True)
+    (visit.folder / NAME).unlink(missing_ok=True)
 
 
-def _status(folder: Path) -> dict[str, Any]:
+def _status(visit: Visit) -> dict[str, Any]:
     """What the stage wrote about itself, to be recorded."""
     try:
-        found = read_status(folder)
+        found = read_status(visit.folder)
     except StatusFault as fault:
         return {"fault": str(fault)}
     return {} if found is None else {"status": status_fields(found)}

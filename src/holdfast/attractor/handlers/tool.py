@@ -45,12 +45,12 @@ class ToolHandler:
         if refused:
             return _failed(refused, terminal=True)
         try:
-            ended = await self._once(visit, command)
+            ended = await self.once(visit, command)
         except (OSError, InputError) as error:
             return failure_of(error)
         return _outcome(visit, command, ended)
 
-    async def _once(self, visit: Visit, command: str) -> dict[str, Any]:
+    async def once(self, visit: Visit, command: str) -> dict[str, Any]:
         """Tried again only where somebody, or the stage's policy, says that it may be."""
         number = 1
         while True:

@@ -1,0 +1,136 @@
+"""A command-line agent as a backend: a process of its own that outlives the worker, whose transcript stays in
+the stage's folder.
+
+`{name}` in the template stands for: prompt, prompt_file, model, provider, effort, stage, stage_dir, logs,
+run_id, goal, thread, session. No shell reads it: each word is one argument, whatever it holds. Where neither
+the prompt nor its file is named, the prompt is its standard input.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from holdfast.agents.messages import Message
+from holdfast.attractor import rundir
+from holdfast.attractor.backends.base import Answer, Asking, Spoken, said_before
+from holdfast.attractor.handler import Visit
+from holdfast.attractor.handlers.tool import ToolHandler
+from holdfast.attractor.outcome import Outcome, StageStatus
+from holdfast.attractor.statusfile import outcome_of
+from holdfast.errors import InputError
+from holdfast.frontends.dot.models import model_choice
+
+PREFIX: Final = "cli:"
+FILE: Final = "request.md"
+"""What the agent is given: preamble or conversation, and prompt."""
+FIELDS: Final = frozenset(
+    {"prompt", "prompt_file", "model", "provider", "effort", "stage", "stage_dir", "logs", "run_id", "goal",
+     "thread", "session"}
+)  # fmt: skip
+_FIELD: Final = re.compile(r"\{\{|\}\}|\{([a-z_]*)\}")
+_SESSIONS: Final = uuid.UUID("5d0f4b9e-3c58-4a3f-9a51-0c6f9f6f3f0b")
+_LAST: Final = 300
+
+
+class CommandBackend:
+    """`CommandBackend("my-agent --model {model} --file {prompt_file}")`."""
+
+    def __init__(self, template: str) -> None:
+        try:
+            self._words = shlex.split(template)
+        except ValueError as error:
+            raise InputError(f"the command {template!r} cannot be read: {error}.") from None
+        named = {field for word in self._words for field in _FIELD.findall(word)} - {""}
+        unknown = sorted(named - FIELDS)
+        if unknown or not self._words:
+            what = f"{{{unknown[0]}}} in the command of a backend means nothing" if unknown else "it is empty"
+            raise InputError(f"{what}.", hint=f"There are: {', '.join(sorted(FIELDS))}. {{{{ is a brace.")
+        self._named = named
+        self._tool = ToolHandler()
+
+    async def answer(self, visit: Visit, prompt: str) -> Answer:
+        said = await self.converse(Asking(visit=visit, prompt=prompt))
+        return said if isinstance(said, Outcome) else said.text
+
+    async def converse(self, asking: Asking) -> Spoken | Outcome:
+        visit = asking.visit
+        request = visit.folder / FILE
+        whole = self._whole(asking)
+        rundir.write(request, whole)
+        command = self._command(asking, request, whole)
+        # The command has the stage's timeout for itself: it is stopped, and not only left.
+        with visit.ctx.patience:
+            ended = await self._tool.once(visit, command)
+        return _said(visit, ended, asking)
+
+    def _whole(self, asking: Asking) -> str:
+        """An agent that keeps sessions itself has the conversation already."""
+        if "session" in self._named or not asking.turns:
+            return asking.whole
+        said = "\n\n".join(f"[{each['role']}]\n{each['text']}" for each in said_before(asking))
+        return f"The conversation so far:\n\n{said}\n\n[user]\n{asking.prompt}"
+
+    def _command(self, asking: Asking, request: Path, whole: str) -> str:
+        fields = self._fields(asking, request, whole)
+        words = [_FIELD.sub(lambda found: _filled(found, fields), word) for word in self._words]
+        line = f"exec {shlex.join(words)}"
+        if self._named & {"prompt", "prompt_file"}:
+            return line
+        return f"{line} <{shlex.quote(str(request.resolve()))}"
+
+    def _fields(self, asking: Asking, request: Path, whole: str) -> dict[str, str]:
+        visit = asking.visit
+        choice = model_choice(visit.stage, visit.pipeline)
+        thread = asking.thread or f"{visit.stage.id}#{visit.ctx.visit}.{visit.ctx.attempt}"
+        return {
+            "prompt": whole,
+            "prompt_file": str(request.resolve()),
+            "model": choice.model,
+            "provider": choice.provider,
+            "effort": choice.effort,
+            "stage": visit.stage.id,
+            "stage_dir": str(visit.folder.resolve()),
+            "logs": str(visit.logs.resolve()),
+            "run_id": visit.ctx.run_id,
+            "goal": visit.pipeline.goal,
+            "thread": thread,
+            "session": str(uuid.uuid5(_SESSIONS, f"{visit.ctx.run_id}/{visit.branch}/{thread}")),
+        }
+
+
+def _filled(found: re.Match[str], fields: Mapping[str, str]) -> str:
+    text = found.group(0)
+    return text[0] if text in ("{{", "}}") else fields[found.group(1)]
+
+
+def _said(visit: Visit, ended: dict[str, Any], asking: Asking) -> Spoken | Outcome:
+    """Its standard output is its answer. What it wrote as its status counts, but no success of a process that
+    failed."""
+    status, out = ended.get("status"), str(ended["stdout"])
+    if ended["why"] or ended["code"] != 0:
+        written = None if status is None or ended["why"] else outcome_of(status)
+        if written is not None and written.status not in (StageStatus.SUCCESS, StageStatus.PARTIAL_SUCCESS):
+            return written
+        rundir.write(visit.folder / "response.md", out)
+        return Outcome(status=StageStatus.FAIL, failure_reason=_reason(visit, ended))
+    text = out.strip()
+    return Spoken(
+        text=text,
+        messages=(Message("user", asking.prompt), Message("assistant", text)),
+        status=status,
+        fault=str(ended.get("fault", "")),
+    )
+
+
+def _reason(visit: Visit, ended: dict[str, Any]) -> str:
+    if ended["why"] == "timeout":
+        return f"timeout: the agent took longer than {visit.stage.text('timeout')} and was stopped"
+    if ended["why"]:
+        return f"the agent has no exit code: {ended['why']}"
+    said = (str(ended["stderr"]).strip() or str(ended["stdout"]).strip()).splitlines()
+    return f"the agent ended with exit code {ended['code']}{': ' + said[-1][:_LAST] if said else ''}"

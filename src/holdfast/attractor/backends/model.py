@@ -1,0 +1,97 @@
+"""A model's endpoint as a backend: each answer and each tool call is recorded, so that a crash asks nothing
+twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from holdfast.agents.agent import Agent
+from holdfast.agents.model import Model
+from holdfast.agents.tools import Tool, as_tool
+from holdfast.attractor.backends.base import Answer, Asking, Spoken
+from holdfast.attractor.backends.blocks import instructions, status_in
+from holdfast.attractor.backends.tools import KITS, check_kits, shell_environment, wanted_kits
+from holdfast.attractor.handler import Visit
+from holdfast.attractor.hooks import POST, PRE, Hooks, command_of
+from holdfast.attractor.outcome import Outcome
+from holdfast.attractor.providers import Providers
+from holdfast.attractor.sessions import history_of
+from holdfast.errors import HoldfastError, InputError
+from holdfast.frontends.dot.document import Pipeline, Stage
+
+NAME = "model"
+ModelOf = Callable[[Stage, Pipeline], Model]
+
+
+class ModelBackend:
+    """`providers` say whose model answers a stage; `model` is one for all. `kits`: which of the tools of this
+    package a model may use, "shell" and "files"; none, unless they are named here or in the settings.
+    `tools`: functions of your own."""
+
+    def __init__(
+        self,
+        providers: Providers | None = None,
+        *,
+        model: Model | None = None,
+        kits: Sequence[str] | None = None,
+        tools: Sequence[Tool | Callable[..., Any]] = (),
+        max_turns: int | None = None,
+    ) -> None:
+        self.providers = providers or Providers()
+        self._model = model
+        self.kits = tuple(self.providers.settings.tools if kits is None else kits)
+        check_kits(self.kits)
+        self._tools = tuple(as_tool(each) for each in tools)
+        self._max_turns = max_turns or self.providers.settings.max_turns
+
+    async def answer(self, visit: Visit, prompt: str) -> Answer:
+        said = await self.converse(Asking(visit=visit, prompt=prompt))
+        return said if isinstance(said, Outcome) else said.text
+
+    async def converse(self, asking: Asking) -> Spoken | Outcome:
+        visit = asking.visit
+        model = self._model or self.providers.model_for(visit.stage, visit.pipeline)
+        tools = self._equipped(asking)
+        agent = Agent(
+            visit.stage.id,
+            model=model,
+            instructions=_plain(instructions(visit)),
+            tools=tools,
+            max_turns=max(1, visit.stage.integer("max_turns", self._max_turns)),
+        )
+        history = history_of(asking.turns, model=model.name, tools=bool(tools))
+        said = await agent.run(visit.ctx, asking.whole, history=history)
+        text = str(said.value)
+        status, fault = status_in(text)
+        new = [m for m in said.messages if m.role != "system"][len(history) :]
+        return Spoken(text=text, messages=tuple(new), model=model.name, status=status, fault=fault)
+
+    def _equipped(self, asking: Asking) -> list[Tool]:
+        """Tools that change the outside are for those whom the operator lets run commands."""
+        visit = asking.visit
+        found = [*self._tools, *(t for kit in wanted_kits(visit, self.kits) for t in KITS[kit](visit))]
+        if not found:
+            return []
+        hooked = command_of(visit, PRE) or command_of(visit, POST)
+        refused = asking.refuses(visit) if hooked and asking.refuses is not None else ""
+        if refused:
+            raise InputError(f"stage {visit.stage.id!r} has tool hooks: {refused}")
+        hooks = Hooks(visit, shell_environment(visit))
+        return [hooks.around(each) for each in found]
+
+    def problems(self, pipeline: Pipeline, stages: Iterable[Stage]) -> Mapping[str, HoldfastError]:
+        """Which stages nobody here could answer, and why: said before anything runs."""
+        found: dict[str, HoldfastError] = {}
+        for stage in stages:
+            try:
+                if self._model is None:
+                    self.providers.model_for(stage, pipeline)
+            except HoldfastError as error:
+                found[stage.id] = error
+        return found
+
+
+def _plain(text: str) -> str:
+    """Labels are no templates."""
+    return text.replace("{{", "{ {")

@@ -1,0 +1,118 @@
+"""What a model may use in a stage, where the operator allows it: commands and files of the working folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from holdfast.agents.sandbox import Folder
+from holdfast.agents.tools import Tool, ToolError, tool
+from holdfast.attractor.handler import Visit
+from holdfast.attractor.handlers.tool import WORKDIR, environment
+from holdfast.errors import InputError
+
+SHELL_TIMEOUT: Final = 600.0
+_MAX_READ: Final = 200_000
+_LISTED: Final = 500
+# Of the worker's environment: what programs need, and no keys.
+_PASSED: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TERM", "USER")
+
+
+def workdir_of(visit: Visit) -> Path:
+    said = visit.stage.text("cwd") or visit.pipeline.text("workdir") or str(visit.given.get(WORKDIR) or "")
+    return Path(said or ".").resolve()
+
+
+def shell_of(visit: Visit) -> list[Tool]:
+    """Confines nothing: it runs as this user. Its environment has no keys."""
+    folder = Folder(workdir_of(visit), shell_environment(visit))
+
+    async def shell(
+        command: Annotated[str, "A command line."], timeout: Annotated[float, "Seconds."] = SHELL_TIMEOUT
+    ) -> dict[str, Any]:
+        """Runs a command in the working folder and tells its exit code and output."""
+        try:
+            return await folder.run(command, min(max(timeout, 1.0), SHELL_TIMEOUT))
+        except TimeoutError:
+            return {"exit": None, "output": f"It took longer than {timeout:g} s and was stopped."}
+
+    return [tool(shell)]
+
+
+def shell_environment(visit: Visit) -> dict[str, str]:
+    passed = {name: os.environ[name] for name in _PASSED if name in os.environ}
+    ours = {key: value for key, value in environment(visit).items() if os.environ.get(key) != value}
+    return {**passed, **ours}
+
+
+def files_of(visit: Visit) -> list[Tool]:
+    """The text files of the working folder and below it."""
+    root = workdir_of(visit)
+
+    @tool(effect="read")
+    async def read_file(path: str) -> str:
+        """Reads a text file of the working folder."""
+        found = _inside(root, path)
+        try:
+            with found.open("rb") as file:
+                data = file.read(_MAX_READ + 1)
+        except OSError as error:
+            raise ToolError(f"{path} cannot be read: {error.strerror}") from error
+        cut = "\n(cut here)" if len(data) > _MAX_READ else ""
+        return data[:_MAX_READ].decode(errors="replace") + cut
+
+    # The same text at the same place, however often: it may simply be written again.
+    @tool(idempotent=True)
+    async def write_file(path: str, text: str, idempotency_key: str) -> str:
+        """Writes a text file of the working folder, whole."""
+        found = _inside(root, path)
+        try:
+            found.parent.mkdir(parents=True, exist_ok=True)
+            fresh = found.with_name(f".{found.name}.{idempotency_key[:8]}.new")
+            fresh.write_text(text, encoding="utf-8")
+            fresh.replace(found)
+        except OSError as error:
+            raise ToolError(f"{path} cannot be written: {error.strerror}") from error
+        return f"{path}: {len(text.encode()):,} bytes"
+
+    @tool(effect="read")
+    async def list_files(path: str = ".") -> list[str]:
+        """Lists a folder of the working folder; folders end with a slash."""
+        found = _inside(root, path)
+        try:
+            names = sorted(each.name + ("/" if each.is_dir() else "") for each in found.iterdir())
+        except OSError as error:
+            raise ToolError(f"{path} cannot be listed: {error.strerror}") from error
+        more = len(names) - _LISTED
+        return [*names[:_LISTED], f"({more} more)"] if more > 0 else names
+
+    return [read_file, write_file, list_files]
+
+
+def _inside(root: Path, path: str) -> Path:
+    """Links are followed first: none leads out of the folder."""
+    found = (root / path).resolve()
+    if not found.is_relative_to(root):
+        raise ToolError(f"{path} is not inside the working folder")
+    return found
+
+
+KITS: Final[Mapping[str, Callable[[Visit], list[Tool]]]] = {"shell": shell_of, "files": files_of}
+
+
+def check_kits(names: tuple[str, ...]) -> None:
+    unknown = [name for name in names if name not in KITS]
+    if unknown:
+        raise InputError(f"there are no tools {unknown[0]!r}.", hint=f"There are: {', '.join(KITS)}.")
+
+
+def wanted_kits(visit: Visit, allowed: tuple[str, ...]) -> list[str]:
+    """Those that are allowed; a stage or the graph may want fewer (`tools="files"`, or `none`)."""
+    key = "tools"
+    said = visit.stage.text(key) if key in visit.stage.attrs else visit.pipeline.text(key)
+    if not said:
+        return list(allowed)
+    wanted = {name.strip() for name in said.split(",")}
+    return [name for name in allowed if name in wanted]

@@ -1,0 +1,82 @@
+"""How much of what came before a stage's model is told, and which conversation it goes on with."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from holdfast.attractor.handler import Visit
+from holdfast.attractor.remembering import stages_of
+from holdfast.frontends.dot.rules import FIDELITIES
+
+FULL, TRUNCATE, COMPACT = "full", "truncate", "compact"
+LOW, MEDIUM, HIGH = "summary:low", "summary:medium", "summary:high"
+DEFAULT: Final = COMPACT
+RESUMED: Final = "internal.resume_fidelity"
+"""In the context of a run whose conversations were lost on the way: what stands for `full`, once."""
+NOTED: Final = "internal.fidelity"
+"""In the context: what the last stage that asked a model was told of the earlier ones."""
+KEEP: Final = "keep"
+_THREADS: Final = ("thread_id", "default_thread_id", "default_thread")
+
+
+class Fidelity(msgspec.Struct, frozen=True):
+    """`thread`: the conversation's key, of `full` only. `degraded`: `full` was asked for, and is lost."""
+
+    mode: str
+    thread: str = ""
+    degraded: bool = False
+
+
+def fidelity_of(visit: Visit) -> Fidelity:
+    mode = mode_of(visit)
+    if mode != FULL:
+        return Fidelity(mode)
+    instead = visit.context.get_string(RESUMED)
+    if instead in FIDELITIES and instead != FULL:
+        return Fidelity(instead, degraded=True)
+    return Fidelity(FULL, thread_of(visit))
+
+
+def mode_of(visit: Visit) -> str:
+    """The edge, then the stage, then the graph, then `compact`. A word that is no mode says nothing."""
+    edge = visit.came_by.text("fidelity") if visit.came_by is not None else ""
+    said = (edge, visit.stage.text("fidelity"), visit.pipeline.text("default_fidelity"))
+    return next((mode for mode in said if mode in FIDELITIES), DEFAULT)
+
+
+def thread_of(visit: Visit) -> str:
+    """The stage, the edge, the graph, the subgraph around it, the stage before: the first that says one."""
+    named = visit.stage.text("thread_id")
+    if not named and visit.came_by is not None:
+        named = visit.came_by.text("thread_id")
+    graph = [visit.pipeline.text(key) for key in _THREADS]
+    named = named or next((name for name in graph if name), "")
+    if not named and visit.stage.derived:
+        named = visit.stage.derived[-1]
+    return named or _before(visit)
+
+
+def _before(visit: Visit) -> str:
+    """Behind a jump no edge says where it came from; the last stage that ended does."""
+    if visit.came_by is not None:
+        return visit.came_by.source
+    stages = stages_of(visit.context)
+    return stages[-1].stage if stages else visit.stage.id
+
+
+def note(visit: Visit, fidelity: Fidelity) -> None:
+    """For checkpoints; and a degraded hop is one hop."""
+    noted = {"mode": fidelity.mode, **({"thread": fidelity.thread} if fidelity.thread else {})}
+    if visit.context.get(NOTED) != noted:
+        visit.context.set(NOTED, noted)
+    if visit.context.get_string(RESUMED):
+        visit.context.set(RESUMED, "")
+
+
+def resume_mode(asked: str, graph: str = "") -> str:
+    """What `full` becomes for one hop where a run goes on without its conversations: as the caller says,
+    else the graph (`resume_fidelity`), else as the specification. Empty: it stays."""
+    said = asked or graph or HIGH
+    return "" if said in (KEEP, FULL) or said not in FIDELITIES else said

@@ -1,0 +1,181 @@
+"""What a model is told of the run before its prompt, built when the stage runs: never longer than its mode
+allows, whatever the context holds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, cast
+
+import msgspec
+
+from holdfast.attractor.fidelity import COMPACT, FULL, HIGH, LOW, MEDIUM, TRUNCATE
+from holdfast.attractor.handler import Visit
+from holdfast.attractor.remembering import Ended, stages_of
+from holdfast.model.clause import as_text
+
+BUDGETS: Final = {TRUNCATE: 300, COMPACT: 1200, LOW: 600, MEDIUM: 1500, HIGH: 3000}
+"""Tokens at most."""
+_BYTES_A_TOKEN: Final = 4
+_LEFT_OUT: Final = "- ({} more left out)"
+_RESULTS: Final = "parallel.results"
+# What tells a model nothing that the stages' list does not tell, or is the engine's own.
+_SILENT: Final = frozenset(
+    {"current_node", "outcome", "preferred_label", "last_stage", "tool_stdout", _RESULTS}
+)
+_OWN: Final = ("internal.", "graph.")
+# What a model most likely needs, where not all fits.
+_FIRST: Final = ("failure_reason", "last_response", "human.", "parallel.", "tool.")
+
+
+class _Depth(msgspec.Struct, frozen=True):
+    """How much of it a mode tells: stages, characters of a note and of a value."""
+
+    stages: int
+    note: int
+    value: int
+
+
+_DEPTHS: Final = {
+    COMPACT: _Depth(40, 120, 160),
+    LOW: _Depth(1, 160, 0),
+    MEDIUM: _Depth(10, 200, 300),
+    HIGH: _Depth(40, 500, 1500),
+}
+
+
+def preamble(visit: Visit, mode: str) -> str:
+    """Empty under `full`: the conversation itself is carried there."""
+    if mode == FULL:
+        return ""
+    page = _Page(BUDGETS[mode])
+    page.add(_clipped(f"Goal: {visit.pipeline.goal}", page.room() // 2) if visit.pipeline.goal else "")
+    page.add(f"Run: {visit.ctx.run_id}")
+    if mode == TRUNCATE:
+        return page.text()
+    stages, depth = stages_of(visit.context), _DEPTHS[mode]
+    if mode == LOW:
+        page.add(_counted(stages))
+        page.section("Last stage:", [_stage_line(each, depth) for each in stages[-1:]])
+        return page.text()
+    if mode != COMPACT:
+        page.add(_counted(stages))
+    listed = stages if mode == COMPACT else stages[-depth.stages :]
+    share = page.room() // 2
+    page.section("Completed stages:", [_stage_line(each, depth) for each in listed], share, newest_last=True)
+    if mode != COMPACT:
+        page.section("Notable:", _notable(stages))
+    page.section("Branches:", _branches(visit.context.get(_RESULTS), depth))
+    page.section("Context:", _values(visit.context.snapshot(), depth))
+    return page.text()
+
+
+def tokens(text: str) -> int:
+    """About as many as a model counts: four bytes a token."""
+    return -(-len(text.encode()) // _BYTES_A_TOKEN)
+
+
+class _Page:
+    """Lines within a budget."""
+
+    def __init__(self, budget: int) -> None:
+        self._left = budget * _BYTES_A_TOKEN
+        self._lines: list[str] = []
+
+    def room(self) -> int:
+        return max(0, self._left)
+
+    def add(self, line: str) -> bool:
+        size = len(line.encode()) + 1
+        if not line or size > self._left:
+            return not line
+        self._lines.append(line)
+        self._left -= size
+        return True
+
+    def section(
+        self, title: str, lines: Sequence[str], room: int | None = None, *, newest_last: bool = False
+    ) -> None:
+        """As many as fit; of those that grow with the run, the latest."""
+        size = len(title.encode()) + 2 + len(_LEFT_OUT.encode()) + 8
+        allowed = min(self._left, self._left if room is None else room) - size
+        kept: list[str] = []
+        for line in reversed(lines) if newest_last else lines:
+            allowed -= len(line.encode()) + 1
+            if allowed < 0:
+                break
+            kept.append(line)
+        if not kept:
+            return
+        more = len(lines) - len(kept)
+        left_out = [_LEFT_OUT.format(more)] if more else []
+        shown = [*left_out, *reversed(kept)] if newest_last else [*kept, *left_out]
+        for line in (title, *shown):
+            self.add(line)
+
+    def text(self) -> str:
+        return "\n".join(self._lines)
+
+
+def _stage_line(ended: Ended, depth: _Depth) -> str:
+    times = f" ({ended.times} times)" if ended.times > 1 else ""
+    notes = f": {_clipped(_one_line(ended.notes), depth.note)}" if ended.notes else ""
+    return f"- {ended.stage}{times}: {ended.outcome}{notes}"
+
+
+def _counted(stages: Iterable[Ended]) -> str:
+    counts = Counter(each.outcome for each in stages)
+    if not counts:
+        return "No stage has ended yet."
+    said = ", ".join(f"{count} {_clipped(outcome, 40)}" for outcome, count in counts.most_common(6))
+    return f"Stages that have ended: {counts.total()} ({said})."
+
+
+def _notable(stages: Iterable[Ended]) -> list[str]:
+    """What went wrong on the way, also where it was mended since."""
+    failed = [each for each in stages if each.failures]
+    return [f"- {each.stage} failed {each.failures} of {each.times} times" for each in failed[-10:]]
+
+
+def _branches(results: Any, depth: _Depth) -> list[str]:
+    items = cast("list[Any]", results) if isinstance(results, list) else []
+    found: list[str] = []
+    for item in items:
+        if isinstance(item, Mapping):
+            branch = cast("Mapping[str, Any]", item)
+            notes = _one_line(str(branch.get("failure_reason") or branch.get("notes") or ""))
+            said = f": {_clipped(notes, depth.note)}" if notes else ""
+            found.append(f"- {branch.get('id', '')}: {branch.get('outcome', '')}{said}")
+    return found
+
+
+def _values(values: Mapping[str, Any], depth: _Depth) -> list[str]:
+    keys = [key for key in values if key not in _SILENT and not key.startswith(_OWN)]
+    return [
+        _value_line(key, values[key], depth) for key in sorted(keys, key=_order) if not _empty(values[key])
+    ]
+
+
+def _order(key: str) -> tuple[int, str]:
+    rank = next((place for place, start in enumerate(_FIRST) if key.startswith(start)), len(_FIRST))
+    return rank, key
+
+
+def _empty(value: Any) -> bool:
+    return value is None or value == ""
+
+
+def _value_line(key: str, value: Any, depth: _Depth) -> str:
+    if isinstance(value, (dict, list)):
+        text = msgspec.json.encode(value).decode()
+    else:
+        text = as_text(value)
+    return f"- {_clipped(key, 80)}: {_clipped(_one_line(text), depth.value)}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _clipped(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[: max(1, limit - 1)]}…"

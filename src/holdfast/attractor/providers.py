@@ -1,0 +1,238 @@
+"""Whose model answers a stage: what providers there are, by a TOML file of the operator (HOLDFAST_MODELS) and
+by the keys in the environment.
+
+    model = "MODEL"                       # where a stage names none
+    provider = "local"                    # where nothing leads to one
+    tools = ["shell", "files"]            # what models may use; nothing, unless it stands here
+
+    [providers.local]
+    base_url = "http://localhost:11434/v1"
+    key = ""                              # the name of a variable; empty: it wants none
+
+    [prices."MODEL"]                      # per million tokens
+    input = "2.50"
+    output = "10"
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import msgspec
+
+from holdfast.agents.anthropic import Anthropic
+from holdfast.agents.http import Retries, Sleep
+from holdfast.agents.model import Model
+from holdfast.agents.openai import OpenAI
+from holdfast.agents.prices import Prices
+from holdfast.errors import SettingsError
+from holdfast.frontends.dot.document import Pipeline, Stage
+from holdfast.frontends.dot.models import DEFAULT_EFFORT, ModelChoice, model_choice, provider_of
+
+VARIABLE: Final = "HOLDFAST_MODELS"
+# These take the specification's default, high, for what it is; others may know no such field.
+_REASONING: Final = ("o1", "o3", "o4", "gpt-5", "codex")
+
+
+class ProviderSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`key`: the name of an environment variable; empty: it wants none. `options` go into each request.
+    `effort`: whether it is told the reasoning effort."""
+
+    base_url: str
+    protocol: Literal["openai", "anthropic"] = "openai"
+    key: str = ""
+    effort: bool = True
+    max_tokens: int = 16_384
+    options: dict[str, Any] = {}
+    headers: dict[str, str] = {}
+
+
+class PriceSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Per million tokens."""
+
+    input: str | float
+    output: str | float
+    cached: str | float | None = None
+    written: str | float | None = None
+
+
+class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`timeout`: seconds without a byte of an answer. `attempts`: of one request."""
+
+    model: str = ""
+    provider: str = ""
+    tools: tuple[str, ...] = ()
+    timeout: float = 300.0
+    attempts: int = 5
+    max_turns: int = 50
+    providers: dict[str, ProviderSpec] = {}
+    prices: dict[str, PriceSpec] = {}
+
+
+BUILT_IN: Final = {
+    "openai": ProviderSpec(base_url="https://api.openai.com/v1", key="OPENAI_API_KEY"),
+    "anthropic": ProviderSpec(
+        protocol="anthropic", base_url="https://api.anthropic.com", key="ANTHROPIC_API_KEY"
+    ),
+    "gemini": ProviderSpec(
+        base_url="https://generativelanguage.googleapis.com/v1beta/openai", key="GEMINI_API_KEY"
+    ),
+}
+_ADDRESSES: Final = {
+    "openai": "OPENAI_BASE_URL",
+    "anthropic": "ANTHROPIC_BASE_URL",
+    "gemini": "GEMINI_BASE_URL",
+}
+
+
+def read_settings(path: str | os.PathLike[str]) -> ModelSettings:
+    """Raises SettingsError, which names file and field."""
+    source = os.fspath(path)
+    try:
+        raw = tomllib.loads(Path(path).read_text("utf-8"))
+        return msgspec.convert(raw, ModelSettings)
+    except OSError as error:
+        raise SettingsError(
+            f"the file {source} cannot be read: {error.strerror}.", hint=f"Check {VARIABLE}."
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{source} is not TOML: {error}.") from None
+    except msgspec.ValidationError as error:
+        raise SettingsError(f"{source}: {error}.", hint="The how-to on models shows such a file.") from None
+
+
+def settings_from_environment() -> ModelSettings:
+    """Those of the file that HOLDFAST_MODELS names, else none."""
+    path = os.environ.get(VARIABLE)
+    return read_settings(path) if path else ModelSettings()
+
+
+class Providers:
+    """Those of the settings, and the well-known ones. Keys are read when they are used, and kept nowhere."""
+
+    def __init__(
+        self,
+        settings: ModelSettings | None = None,
+        *,
+        environment: Mapping[str, str] | None = None,
+        retries: Retries | None = None,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self.settings = settings_from_environment() if settings is None else settings
+        self._environment = os.environ if environment is None else environment
+        self._retries = retries or Retries(attempts=max(1, self.settings.attempts))
+        self._sleep = sleep
+
+    def spec(self, name: str) -> ProviderSpec | None:
+        """As the settings say; of the well-known ones the environment may say another address."""
+        declared = self.settings.providers.get(name)
+        if declared is not None or name not in BUILT_IN:
+            return declared
+        address = self._environment.get(_ADDRESSES[name], "")
+        known = BUILT_IN[name]
+        return msgspec.structs.replace(known, base_url=address) if address else known
+
+    @property
+    def known(self) -> list[str]:
+        return sorted({*BUILT_IN, *self.settings.providers})
+
+    def is_usable(self, name: str) -> bool:
+        """Whether it is known, and its key is there."""
+        spec = self.spec(name)
+        return spec is not None and (not spec.key or bool(self._environment.get(spec.key)))
+
+    @property
+    def any_usable(self) -> bool:
+        return any(self.is_usable(name) for name in self.known)
+
+    def model_for(self, stage: Stage, pipeline: Pipeline) -> Model:
+        """Raises SettingsError, which says what is missing for this stage."""
+        choice = self.choice_for(stage, pipeline)
+        spec = self._demanded(stage, choice)
+        name = choice.model.removeprefix(f"{choice.provider}/")
+        said = stage.text("reasoning_effort") or pipeline.text("reasoning_effort")
+        options = {**spec.options, **_effort(spec, name, choice.effort, said=bool(said))}
+        return self._made(name, spec, options)
+
+    def choice_for(self, stage: Stage, pipeline: Pipeline) -> ModelChoice:
+        """As the pipeline says, else by the model's name, else as the settings say."""
+        choice = model_choice(stage, pipeline)
+        settings = self.settings
+        model = choice.model or settings.model
+        said = stage.text("llm_provider") or pipeline.text("llm_provider")
+        if said:
+            return msgspec.structs.replace(choice, model=model, provider=said.lower())
+        by_name = provider_of(model)
+        named, slash, _ = model.partition("/")
+        if slash and named in settings.providers:
+            by_name = named
+        if by_name and self.is_usable(by_name):
+            return msgspec.structs.replace(choice, model=model, provider=by_name)
+        return msgspec.structs.replace(choice, model=model, provider=self._otherwise() or by_name)
+
+    def _otherwise(self) -> str:
+        """The provider that the settings name, or their only one."""
+        declared = list(self.settings.providers)
+        return self.settings.provider or (declared[0] if len(declared) == 1 else "")
+
+    def _demanded(self, stage: Stage, choice: ModelChoice) -> ProviderSpec:
+        where = f"stage {stage.id!r}"
+        if not choice.model:
+            raise SettingsError(
+                f"{where} names no model, and there is no default.",
+                hint=f"Set llm_model (stage, stylesheet or graph), or `model` in the file of {VARIABLE}.",
+            )
+        if not choice.provider:
+            raise SettingsError(
+                f"{where}: which provider has the model {choice.model!r} is not known.",
+                hint=f"Set llm_provider, or `provider` in {VARIABLE}. Known here: {', '.join(self.known)}.",
+            )
+        spec = self.spec(choice.provider)
+        if spec is None:
+            raise SettingsError(
+                f"{where} asks for the provider {choice.provider!r}, which is not known here.",
+                hint=f"Known: {', '.join(self.known)}. Declare it in the file that {VARIABLE} names.",
+            )
+        if spec.key and not self._environment.get(spec.key):
+            raise SettingsError(
+                f"{where} asks the provider {choice.provider!r}, and its key is not there.",
+                hint=f"Set {spec.key}, or run without any model: --simulate.",
+            )
+        return spec
+
+    def _made(self, name: str, spec: ProviderSpec, options: dict[str, Any]) -> Model:
+        variable = spec.key
+        shared: dict[str, Any] = {
+            "base_url": spec.base_url,
+            "key": (lambda: self._environment.get(variable, "")) if variable else None,
+            "prices": self._prices(name),
+            "options": options,
+            "headers": spec.headers,
+            "timeout": self.settings.timeout,
+            "retries": self._retries,
+            "sleep": self._sleep,
+        }
+        if spec.protocol == "anthropic":
+            return Anthropic(name, max_tokens=spec.max_tokens, **shared)
+        return OpenAI(name, **shared)
+
+    def _prices(self, model: str) -> Prices | None:
+        found = self.settings.prices.get(model)
+        if found is None:
+            return None
+        return Prices(input=found.input, output=found.output, cached=found.cached, written=found.written)
+
+
+def _effort(spec: ProviderSpec, model: str, effort: str, *, said: bool) -> dict[str, Any]:
+    """In the provider's own field. What nobody asked for is sent only to models that surely know it."""
+    if not spec.effort:
+        return {}
+    if spec.protocol == "anthropic":
+        # High is what it does without being told.
+        return {"output_config": {"effort": effort}} if said and effort != DEFAULT_EFFORT else {}
+    return {"reasoning_effort": effort} if said or model.startswith(_REASONING) else {}

@@ -1,0 +1,139 @@
+"""Conversations that several stages go on with, kept in the context under their thread's key.
+
+They are part of the run's state: a crash, another worker or a week of waiting loses nothing of them. A branch
+of a parallel stage begins with what the thread was, and what it adds stays its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, cast
+
+import msgspec
+
+from holdfast.agents.messages import Message, restored, stored
+from holdfast.attractor.context import PipelineContext
+from holdfast.attractor.handler import Visit
+from holdfast.attractor.preamble import tokens
+
+PREFIX: Final = "internal.session."
+BOUND: Final = 60_000
+"""Tokens of a conversation; above, its older part is told in short. `session_max_tokens` changes it."""
+_KEPT: Final = 0.5
+"""The share of the bound that is kept word by word."""
+_DIGEST: Final = 0.1
+_ASKED, _ANSWERED = 300, 600
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """What one stage added. `model`: whose signed reasoning it may hold. An older part told in short has no
+    stage."""
+
+    stage: str
+    messages: tuple[Message, ...]
+    model: str = ""
+
+    @property
+    def size(self) -> int:
+        return sum(size_of(message) for message in self.messages)
+
+
+def size_of(message: Message) -> int:
+    calls = sum(tokens(call.arguments) + tokens(call.name) for call in message.calls)
+    extra = tokens(msgspec.json.encode(message.extra).decode()) if message.extra else 0
+    return tokens(message.text) + calls + extra + 4
+
+
+def turns_of(context: PipelineContext, thread: str) -> list[Turn]:
+    found: Any = context.get(PREFIX + thread)
+    items = cast("list[Any]", found) if isinstance(found, list) else []
+    return [_turn(cast("Mapping[str, Any]", item)) for item in items]
+
+
+def _turn(item: Mapping[str, Any]) -> Turn:
+    messages = tuple(restored(plain) for plain in item.get("messages", ()))
+    return Turn(str(item.get("stage", "")), messages, str(item.get("model", "")))
+
+
+def history_of(turns: Iterable[Turn], *, model: str = "", tools: bool = True) -> tuple[Message, ...]:
+    """As the next model reads it. Reasoning that another model signed means nothing to it; and where it has
+    no tools, calls and results are told in words."""
+    return tuple(
+        _for(message, own=turn.model == model, tools=tools) for turn in turns for message in turn.messages
+    )
+
+
+def _for(message: Message, *, own: bool, tools: bool) -> Message:
+    if message.extra and not own:
+        message = msgspec.structs.replace(message, extra=())
+    if tools:
+        return message
+    if message.role == "tool":
+        return Message("user", f"(result of a tool) {message.text}")
+    if message.calls:
+        called = "\n".join(f"(calls {call.name} with {call.arguments})" for call in message.calls)
+        return Message("assistant", f"{message.text}\n{called}".strip())
+    return message
+
+
+def keep_turn(visit: Visit, thread: str, turn: Turn) -> None:
+    """Add what a stage said to its thread. Without system messages: each stage has its own."""
+    said = tuple(message for message in turn.messages if message.role != "system")
+    if not said:
+        return
+    bound = visit.stage.integer("session_max_tokens", visit.pipeline.integer("session_max_tokens", BOUND))
+    added = msgspec.structs.replace(turn, messages=said)
+    turns = compacted([*turns_of(visit.context, thread), added], max(1, bound))
+    visit.context.set(PREFIX + thread, [_plain(each) for each in turns])
+
+
+def _plain(turn: Turn) -> dict[str, Any]:
+    return {
+        "stage": turn.stage,
+        "model": turn.model,
+        "messages": [stored(message) for message in turn.messages],
+    }
+
+
+def compacted(turns: Sequence[Turn], bound: int) -> list[Turn]:
+    """The latest turns whole, the older ones in short. A turn is never cut between a call and its result."""
+    if sum(turn.size for turn in turns) <= bound:
+        return list(turns)
+    kept: list[Turn] = []
+    room = int(bound * _KEPT)
+    for turn in reversed(turns):
+        if turn.size > room:
+            break
+        kept.insert(0, turn)
+        room -= turn.size
+    older = turns[: len(turns) - len(kept)]
+    return [_digest(older, max(50, int(bound * _DIGEST))), *kept]
+
+
+def _digest(turns: Sequence[Turn], budget: int) -> Turn:
+    """Two messages, so that roles still take turns. The newest are told of first where not all fits."""
+    told: list[str] = []
+    for turn in reversed(turns):
+        lines = [turn.messages[0].text] if not turn.stage else [_in_short(turn)]
+        budget -= tokens(lines[0])
+        if budget < 0:
+            told.append(_cut(lines[0], max(0, budget * 4 + len(lines[0]))))
+            break
+        told += lines
+    text = "\n".join(["What was said before, in short:", *reversed([each for each in told if each])])
+    return Turn("", (Message("user", text), Message("assistant", "I know what was said before.")))
+
+
+def _in_short(turn: Turn) -> str:
+    asked = next((m.text for m in turn.messages if m.role == "user"), "")
+    answered = next((m.text for m in reversed(turn.messages) if m.role == "assistant" and m.text), "")
+    calls = sum(len(message.calls) for message in turn.messages)
+    used = f" ({calls} tool call{'' if calls == 1 else 's'})" if calls else ""
+    return (
+        f"- {turn.stage} was asked: {_cut(asked, _ASKED)}\n  It answered{used}: {_cut(answered, _ANSWERED)}"
+    )
+
+
+def _cut(text: str, limit: int) -> str:
+    plain = " ".join(text.split())
+    return plain if len(plain) <= limit else f"{plain[:limit]}…" if limit > 0 else ""

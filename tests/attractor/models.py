@@ -1,0 +1,52 @@
+"""Pipelines whose stages are answered by a provider on this machine, over real HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast import Retries
+from holdfast.attractor.backends.model import ModelBackend
+from holdfast.attractor.providers import ModelSettings, PriceSpec, Providers, ProviderSpec
+from tests.agents.conftest import KEY, Naps
+from tests.agents.provider import Provider, Seen
+
+KEYS = {"A_KEY": KEY}
+PRICES = {"m-1": PriceSpec(input="2", output="10")}
+
+
+def providers(provider: Provider, naps: Naps | None = None, *, attempts: int = 3, **more: Any) -> Providers:
+    """`near` speaks OpenAI's protocol, `far` Anthropic's."""
+    settings = ModelSettings(
+        providers={
+            "near": ProviderSpec(base_url=f"{provider.url}/v1", key="A_KEY"),
+            "far": ProviderSpec(base_url=provider.url, protocol="anthropic", key="A_KEY"),
+        },
+        prices=PRICES,
+        timeout=5,
+        **{"model": "m-1", "provider": "near", **more},
+    )
+    retries = Retries(attempts=attempts, jitter=0.0)
+    return Providers(settings, environment=KEYS, retries=retries, sleep=naps or Naps())
+
+
+def backend(provider: Provider, naps: Naps | None = None, **more: Any) -> ModelBackend:
+    kits = more.pop("kits", None)
+    tools = more.pop("tools", ())
+    return ModelBackend(providers(provider, naps, **more), kits=kits, tools=tools)
+
+
+def said(seen: Seen) -> list[tuple[str, str]]:
+    """Who said what in a request, in either protocol; without instructions."""
+    found: list[tuple[str, str]] = []
+    for message in seen.json["messages"]:
+        content = message["content"] or ""
+        if isinstance(content, list):
+            content = "".join(str(block.get("text") or block.get("content") or "") for block in content)
+        if message["role"] != "system":
+            found.append((message["role"], content))
+    return found
+
+
+def asked(seen: Seen) -> str:
+    """What the model was asked last."""
+    return said(seen)[-1][1]

@@ -1,0 +1,259 @@
+"""Models of real endpoints answer stages: both protocols, all their trouble, and what it costs."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import Holdfast
+from holdfast.attractor import Runner
+from holdfast.attractor.backends.model import ModelBackend
+from holdfast.attractor.providers import ModelSettings, Providers, ProviderSpec
+from holdfast.attractor.starting import make_ready
+from holdfast.errors import SettingsError
+from tests.agents.conftest import KEY, Naps, naps, provider
+from tests.agents.provider import Answer, Hangs, Provider, Refusal, Silence
+from tests.attractor.models import asked, backend
+from tests.attractor.running import dot, line, run, written
+
+__all__ = ["naps", "provider"]
+pytestmark = pytest.mark.anyio
+
+
+def a_stage(provider: str, more: str = "") -> str:
+    return line(f'a [prompt="Do $goal", llm_provider={provider}{more}];', "a")
+
+
+def everything_in(folder: Path) -> str:
+    return "".join(written(file) for file in folder.rglob("*") if file.is_file())
+
+
+@pytest.mark.covers("ATTRACTOR-HANDLER-04", "ATTRACTOR-HANDLER-05", "AT-125", "AT-143", "AT-178", "AT-179")
+@pytest.mark.parametrize(("kind", "path"), [("near", "/v1/chat/completions"), ("far", "/v1/messages")])
+async def test_a_stage_is_answered_by_a_model(
+    house: Holdfast, tmp_path: Path, provider: Provider, kind: str, path: str
+) -> None:
+    provider.says(Answer("x" * 250))
+    result = await run(house, a_stage(kind), tmp_path, backend=backend(provider))
+    assert result.succeeded
+    assert provider.seen[0].path == path
+    assert provider.seen[0].json["model"] == "m-1"
+    assert KEY in str(provider.seen[0].headers)
+    assert asked(provider.seen[0]).endswith("\n\nDo ship it")
+    assert written(tmp_path / "a" / "prompt.md") == "Do ship it"
+    assert written(tmp_path / "a" / "response.md") == "x" * 250
+    assert result.context["last_stage"] == "a"
+    assert result.context["last_response"] == "x" * 200
+    assert KEY not in everything_in(tmp_path)
+
+
+@pytest.mark.covers("ATTRACTOR-HANDLER-06")
+async def test_tokens_stream_and_usage_and_cost_are_counted(
+    house: Holdfast, tmp_path: Path, provider: Provider
+) -> None:
+    provider.says(Answer("one two three", tokens=(1000, 100)), Answer("four", tokens=(2000, 200)))
+    result = await run(house, line("a; b;", "a", "b"), tmp_path, backend=backend(provider))
+    service = await house.service()
+    events = await service.events(result.run_id)
+    told = [(event.node, event.data["data"]) for event in events if event.type == "node.emitted"]
+    assert told == [("a", "one t"), ("a", "wo th"), ("a", "ree"), ("b", "four")]
+    diagnostics = (await service.latest(result.run_id)).diagnostics
+    assert diagnostics["totalTokensUsed"] == 3300
+    assert diagnostics["totalCost"] == pytest.approx(3000 * 2e-6 + 300 * 1e-5)
+
+
+@pytest.mark.covers("ATTRACTOR-PROOF-16", "AT-105")
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        Refusal(429, {"retry-after": "7"}),
+        Refusal(503),
+        Refusal(500),
+        Silence(),
+        Hangs(),
+        Answer("half an answer", cut=3),
+    ],
+    ids=["429", "503", "500", "silence", "slow", "cut"],
+)
+@pytest.mark.parametrize("kind", ["near", "far"])
+async def test_what_passes_is_tried_again(
+    house: Holdfast, tmp_path: Path, provider: Provider, naps: Naps, trouble: Any, kind: str
+) -> None:
+    provider.says(trouble, Answer("whole"))
+    result = await run(house, a_stage(kind), tmp_path, backend=backend(provider, naps))
+    assert result.succeeded
+    assert result.context["last_response"] == "whole"
+    assert len(naps.taken) == 1
+    if isinstance(trouble, Refusal) and trouble.status == 429:
+        assert naps.taken == [7.0]
+
+
+@pytest.mark.covers("AT-105")
+@pytest.mark.parametrize(("status", "tries"), [(429, 3), (500, 3), (400, 1), (401, 1), (403, 1)])
+async def test_a_stage_retries_what_may_pass_and_nothing_else(
+    house: Holdfast, tmp_path: Path, provider: Provider, status: int, tries: int
+) -> None:
+    provider.says(*[Refusal(status)] * 3, Answer("late"))
+    text = a_stage("near", ", max_retries=2")
+    result = await run(house, text, tmp_path, backend=backend(provider, attempts=1))
+    assert len(provider.seen) == tries
+    assert result.status == "fail"
+    assert f"HTTP {status}: too much" in result.outcome.failure_reason
+    assert result.context["failure_class"] == ("transient" if tries > 1 else "terminal")
+
+
+@pytest.mark.covers("ATTRACTOR-BAD-06")
+async def test_a_dead_endpoint_is_one_clear_failure(house: Holdfast, tmp_path: Path, naps: Naps) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        dead = Provider(f"http://127.0.0.1:{taken.getsockname()[1]}")
+        result = await run(house, line("a;", "a"), tmp_path, backend=backend(dead, naps))
+    assert result.status == "fail"
+    assert dead.url in result.outcome.failure_reason
+    assert "did not answer in 3 attempts" in result.outcome.failure_reason
+    assert "Traceback" not in result.outcome.failure_reason
+    assert result.context["failure_class"] == "transient"
+
+
+@pytest.mark.covers("ATTRACTOR-BAD-05", "AT-211")
+@pytest.mark.parametrize(
+    ("attrs", "told", "hint"),
+    [
+        ("llm_provider=nobody, llm_model=m", "asks for the provider 'nobody', which is not known", "far"),
+        ("llm_model=strange", "which provider has the model 'strange' is not known", "llm_provider"),
+        ("", "names no model", "llm_model"),
+        (
+            "llm_model=claude-x",
+            "asks the provider 'anthropic', and its key is not there",
+            "ANTHROPIC_API_KEY",
+        ),
+    ],
+)
+async def test_what_is_missing_for_a_stage_is_said_of_that_stage(
+    house: Holdfast, tmp_path: Path, attrs: str, told: str, hint: str
+) -> None:
+    far = {
+        "far": ProviderSpec(base_url="http://localhost:1"),
+        "near": ProviderSpec(base_url="http://localhost:1"),
+    }
+    asks = ModelBackend(Providers(ModelSettings(providers=far), environment={}))
+    text = line(f"a [prompt=hi{', ' + attrs if attrs else ''}];", "a")
+    result = await run(house, text, tmp_path, backend=asks)
+    assert result.status == "fail"
+    assert f"stage 'a' {told}" in result.outcome.failure_reason.replace("'a': ", "'a' ")
+    assert result.context["failure_class"] == "terminal"
+    pipeline = make_ready(text, Runner(house).fittings).pipeline
+    problem = asks.problems(pipeline, pipeline.stages.values())["a"]
+    assert isinstance(problem, SettingsError)
+    assert hint in str(problem.hint)
+
+
+@pytest.mark.covers("AT-211")
+async def test_providers_follow_from_names_and_addresses_from_the_environment(house: Holdfast) -> None:
+    known = Providers(
+        ModelSettings(),
+        environment={"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://gateway/v1"},
+    )
+    text = dot(
+        "a [llm_model=claude-x]; b [llm_model=gpt-5-x]; c [llm_model=old]; d [llm_model=gpt-4x];",
+        "start -> a -> b -> c -> d -> done",
+        'goal=g, llm_provider="", model_stylesheet="#c { llm_model: gpt-4; reasoning_effort: low }"',
+    )
+    pipeline = make_ready(text, Runner(house).fittings).pipeline
+    models: dict[str, Any] = {
+        name: known.model_for(pipeline.stages[name], pipeline) for name in ("a", "b", "d")
+    }
+    assert repr(models["a"]) == "Anthropic('claude-x', base_url='https://api.anthropic.com')"
+    assert repr(models["b"]) == "OpenAI('gpt-5-x', base_url='http://gateway/v1')"
+    assert models["a"].options == {}
+    assert models["b"].options == {"reasoning_effort": "high"}
+    assert models["d"].options == {}
+
+
+@pytest.mark.covers("AT-211")
+@pytest.mark.parametrize(
+    ("kind", "sent"),
+    [("near", {"reasoning_effort": "low"}), ("far", {"output_config": {"effort": "low"}})],
+)
+async def test_reasoning_effort_is_said_in_the_providers_words(
+    house: Holdfast, tmp_path: Path, provider: Provider, kind: str, sent: dict[str, Any]
+) -> None:
+    provider.says(Answer("a"), Answer("b"))
+    text = dot(
+        f"a [llm_provider={kind}, llm_model=other]; b [llm_provider={kind}];",
+        "start -> a -> b -> done",
+        'goal=g, model_stylesheet="#a { reasoning_effort: low; llm_model: other }"',
+    )
+    await run(house, text, tmp_path, backend=backend(provider))
+    first, second = provider.seen
+    assert {key: first.json.get(key) for key in sent} == sent
+    assert first.json["model"] == "other"
+    assert not set(sent) & set(second.json)
+
+
+@pytest.mark.covers("AT-A15")
+async def test_a_model_says_where_to_go_at_the_end_of_its_answer(
+    house: Holdfast, tmp_path: Path, provider: Provider
+) -> None:
+    block = '```json\n{"outcome": "success", "preferred_label": "Fix", "context_updates": {"n": 3}}\n```'
+    provider.says(Answer(f"Looked at it.\n{block}\n"), Answer("mended"))
+    text = dot("a; fix;", "start -> a; a -> done [label=Ship]; a -> fix [label=Fix]; fix -> done")
+    result = await run(house, text, tmp_path, backend=backend(provider))
+    assert result.completed_nodes == ("start", "a", "fix", "done")
+    assert result.context["n"] == 3
+    system = provider.seen[0].json["messages"][0]["content"]
+    assert "preferred_label: empty, or the way to go on by: Ship, Fix." in system
+    assert "outcome" not in provider.seen[1].json["messages"][0]["content"]
+
+
+@pytest.mark.covers("AT-A15")
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [
+        ("All good.", "fail"),
+        ('Done.\n```json\n{"outcome": "success"}\n```', "success"),
+        ('Done.\n```json\n{"outcome": "success", "context_updates": 3}\n```', "fail"),
+    ],
+)
+async def test_prose_is_no_proof_where_a_gate_is_closed(
+    house: Holdfast, tmp_path: Path, provider: Provider, answer: str, outcome: str
+) -> None:
+    provider.says(Answer(answer))
+    text = line("a [goal_gate=true, auto_status=false];", "a")
+    result = await run(house, text, tmp_path, backend=backend(provider))
+    assert result.status == outcome
+
+
+@pytest.mark.covers("AT-196")
+async def test_a_model_ranks_branches(house: Holdfast, tmp_path: Path, provider: Provider) -> None:
+    provider.says(Answer("one"), Answer("two"), Answer("The better one is `y`."))
+    text = dot(
+        'fan [shape=component]; x; y; best [shape=tripleoctagon, prompt="Which is better?"];',
+        "start -> fan; fan -> x; fan -> y; x -> best; y -> best; best -> done",
+    )
+    result = await run(house, text, tmp_path, backend=backend(provider))
+    assert result.context["parallel.fan_in.best_id"] == "y"
+    assert "Which is better?" in asked(provider.seen[2])
+
+
+async def test_providers_are_read_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "models.toml"
+    file.write_text(
+        'model = "m"\nprovider = "local"\ntools = ["files"]\n'
+        '[providers.local]\nbase_url = "http://localhost:1/v1"\n'
+        '[prices.m]\ninput = "1"\noutput = 2\n'
+    )
+    monkeypatch.setenv("HOLDFAST_MODELS", str(file))
+    made = ModelBackend()
+    assert made.kits == ("files",)
+    pipeline = make_ready(line("a;", "a"), Runner().fittings).pipeline
+    assert repr(made.providers.model_for(pipeline.stages["a"], pipeline)) == (
+        "OpenAI('m', base_url='http://localhost:1/v1')"
+    )
+    for text, told in (("model = [", "is not TOML"), ("modle = 1", "modle"), ("model = 1", "$.model")):
+        file.write_text(text)
+        with pytest.raises(SettingsError, match=told.replace("$", r"\$")):
+            ModelBackend()

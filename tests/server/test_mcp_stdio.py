@@ -121,6 +121,39 @@ async def test_what_goes_wrong_on_the_way_is_answered_as_an_error_of_the_message
         assert "does not answer" in (await nowhere.answer(PING))["error"]["message"]
 
 
+async def test_odd_messages_do_not_end_the_bridge(hall: Server) -> None:
+    secret = await token(hall, "service:bot", rights=WORKS)
+    headers = {"Accept": "application/json, text/event-stream", "Authorization": f"Bearer {secret}"}
+    async with httpx2.AsyncClient(headers=headers, timeout=30) as client:
+        wire = Wire(client, hall.serving.address)
+        for params in ([1], {"requestId": [1]}, {"requestId": {}}, None):
+            odd = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
+            wire.bridge.take(msgspec.json.encode(odd))
+        for params in ([1], {"_meta": 7}):
+            said = await wire.answer(PING | {"params": params})
+            assert said["id"] == 7
+        wire.bridge.take(b'{"jsonrpc": "2.0", "id": 3, "result": {}}')  # an answer is answered by nobody
+        assert await wire.answer(PING) == {"jsonrpc": "2.0", "id": 7, "result": {}}
+        await wire.bridge.close(20)
+        assert wire.lines.empty()
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "why"),
+    [
+        ("text/event-stream", b": nothing\n\n", "nothing to this message"),
+        ("application/json", b"<html>", "no message"),
+        ("text/html", b"hello", "nothing to this message"),
+    ],
+)
+async def test_answer_that_is_none_is_told(kind: str, body: bytes, why: str) -> None:
+    def answer(_request: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(200, headers={"content-type": kind}, content=body)
+
+    async with httpx2.AsyncClient(transport=httpx2.MockTransport(answer)) as client:
+        assert why in (await Wire(client, "http://server").answer(PING))["error"]["message"]
+
+
 async def test_message_that_is_cancelled_is_let_go(hall: Server) -> None:
     secret = await token(hall, "service:bot", rights=WORKS)
     headers = {"Accept": "application/json, text/event-stream", "Authorization": f"Bearer {secret}"}
@@ -134,6 +167,50 @@ async def test_message_that_is_cancelled_is_let_go(hall: Server) -> None:
         wire.bridge.take(msgspec.json.encode({"jsonrpc": "2.0", **cancelled}))
         assert (await wire.answer(PING))["id"] == 7
         assert wire.lines.empty()
+
+
+def call(number: int, tool: str, **given: Any) -> bytes:
+    params = {"name": tool, "arguments": given}
+    said = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+    return msgspec.json.encode(said) + b"\n"
+
+
+HELLO = b"""\
+{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18", \
+"capabilities": {}, "clientInfo": {"name": "me", "version": "1"}}}
+{"jsonrpc": "2.0", "method": "notifications/initialized"}
+"""
+
+
+def test_what_is_asked_right_before_the_end_of_stdin_is_answered(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "holdfast", "mcp", "--store", f"sqlite:{tmp_path / 'm.db'}"]
+    asked = b"x" * (17 << 20) + b"\n" + HELLO + call(2, "ask_people", question="Merge?")
+    done = subprocess.run(command, env=PLAIN, input=asked, capture_output=True, timeout=50, check=True)
+    said = {each.get("id"): each for line in done.stdout.splitlines() for each in [msgspec.json.decode(line)]}
+    assert said[2]["result"]["structuredContent"]["status"] == "pending"
+    assert b"Traceback" not in done.stderr
+
+
+def test_sigterm_lets_go_whoever_waits_with_an_answer(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "holdfast", "mcp", "--store", f"sqlite:{tmp_path / 'm.db'}"]
+    with subprocess.Popen(command, env=PLAIN, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(HELLO + call(2, "ask_people", question="Merge?"))
+            process.stdin.flush()
+            process.stdout.readline()
+            question = msgspec.json.decode(process.stdout.readline())["result"]["structuredContent"]
+            process.stdin.write(call(3, "check_answer", id=question["id"], wait_seconds=50))
+            process.stdin.write(msgspec.json.encode(PING) + b"\n")
+            process.stdin.flush()
+            assert msgspec.json.decode(process.stdout.readline())["id"] == 7
+            process.send_signal(signal.SIGTERM)
+            let_go = msgspec.json.decode(process.stdout.readline())
+            assert (let_go["id"], let_go["result"]["structuredContent"]["status"]) == (3, "pending")
+            assert process.wait(30) == Exit.ok
+        finally:
+            process.kill()
 
 
 def test_command_ends_on_a_signal_while_it_waits_for_the_agent(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import httpx2
 import msgspec
@@ -18,21 +18,23 @@ from mcp.shared.inbound import (
 )
 from mcp_types import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, PROTOCOL_VERSION_META_KEY
 
-from holdfast.integrations.mcp.lines import lines_of_stdin
+from holdfast.integrations.mcp.answering import FAREWELL, PATIENCE
+from holdfast.integrations.mcp.lines import Lines, ended_by_sigterm
 
 SILENCE: Final = 60.0
 """Seconds without a sign of life, after which a server is given up; it gives one every 15."""
 
 
 async def carry(url: str, token: str) -> None:
-    """Until stdin ends; what is under way then is let go."""
+    """Until stdin ends or SIGTERM comes; what is under way then has a few seconds."""
     headers = {"Authorization": f"Bearer {token}", "Accept": "application/json, text/event-stream"}
     timeout = httpx2.Timeout(SILENCE, connect=10)
     async with httpx2.AsyncClient(headers=headers, timeout=timeout) as client:
-        bridge = Bridge(client, f"{url.rstrip('/')}/mcp", _print)
-        async for line in lines_of_stdin():
-            bridge.take(line)
-        bridge.close()
+        bridge, lines = Bridge(client, f"{url.rstrip('/')}/mcp", _print), Lines()
+        with ended_by_sigterm(lines.stop):
+            async for line in lines:
+                bridge.take(line)
+            await bridge.close(FAREWELL if lines.stopped else PATIENCE)
 
 
 class Bridge:
@@ -55,33 +57,43 @@ class Bridge:
         if message.get("method") == "notifications/cancelled":
             self._cancel(message)
             return
-        key = number if isinstance(number, (str, int)) else object()
+        key = number if isinstance(number, (str, int)) else object()  # a notification has none
         task = self._under_way[key] = asyncio.ensure_future(self._send(message, line))
         task.add_done_callback(lambda _task: self._under_way.pop(key, None))
 
-    def close(self) -> None:
-        for task in list(self._under_way.values()):
+    async def close(self, seconds: float = 0) -> None:
+        """What is under way has so many seconds to be answered, and is let go then."""
+        tasks = list(self._under_way.values())
+        if tasks and seconds:
+            await asyncio.wait(tasks, timeout=seconds)
+        for task in tasks:
             task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def _cancel(self, message: dict[str, Any]) -> None:
-        params: dict[str, Any] = message.get("params") or {}
-        task = self._under_way.get(params.get("requestId"))
+        number = _part(message, "params").get("requestId")
+        task = self._under_way.get(number) if isinstance(number, (str, int)) else None
         if task is not None:
             task.cancel()  # which closes its stream: that is how a server hears of it
 
     async def _send(self, message: dict[str, Any], line: bytes) -> None:
-        number = message.get("id")
+        number = message.get("id") if "method" in message else None  # to an answer there is none
         try:
             headers = {"Content-Type": "application/json", **self._headers(message)}
             async with self.client.stream("POST", self.place, content=line, headers=headers) as answer:
-                await self._answered(message, answer)
+                if not await self._answered(message, answer):
+                    why = f"{self.place} answered {answer.status_code}, and nothing to this message."
+                    self._complain(number, INTERNAL_ERROR, why)
         except httpx2.HTTPError as error:
-            self._complain(number, INTERNAL_ERROR, f"{self.place} does not answer: {error or type(error)}.")
+            said = str(error) or type(error).__name__
+            self._complain(number, INTERNAL_ERROR, f"{self.place} does not answer: {said}.")
+        except msgspec.DecodeError as error:
+            self._complain(number, INTERNAL_ERROR, f"{self.place} answered with no message: {error}.")
 
     def _headers(self, message: dict[str, Any]) -> dict[str, str]:
         """What the protocol wants a request over HTTP to say beside its body."""
-        params: dict[str, Any] = message.get("params") or {}
-        meta: dict[str, Any] = params.get("_meta") or {}
+        params = _part(message, "params")
+        meta = _part(params, "_meta")
         method, modern = str(message.get("method", "")), meta.get(PROTOCOL_VERSION_META_KEY)
         version = modern or (None if method == "initialize" else self.version)
         found = {} if version is None else {MCP_PROTOCOL_VERSION_HEADER: str(version)}
@@ -91,32 +103,43 @@ class Bridge:
         named = params.get(NAME_BEARING_METHODS.get(method, ""))
         return found if named is None else {**found, MCP_NAME_HEADER: encode_header_value(str(named))}
 
-    async def _answered(self, message: dict[str, Any], answer: httpx2.Response) -> None:
+    async def _answered(self, message: dict[str, Any], answer: httpx2.Response) -> bool:
+        """Whether the message has its answer by now."""
         kind = answer.headers.get("content-type", "").partition(";")[0]
+        found = False
         if kind == "text/event-stream":
             async for line in answer.aiter_lines():
                 if line.startswith("data:") and line[5:].strip():
-                    self._pass_on(message, line[5:].strip().encode())
-            return
+                    found = self._pass_on(message, line[5:].strip().encode()) or found
+            return found
         body = await answer.aread()
         if kind == "application/json" and body:
-            self._pass_on(message, body)
-        elif answer.status_code >= 400:
+            return self._pass_on(message, body)
+        if answer.status_code >= 400:
             self._complain(message.get("id"), INVALID_REQUEST, _problem(body, answer.status_code))
+            return True
+        return False
 
-    def _pass_on(self, message: dict[str, Any], body: bytes) -> None:
+    def _pass_on(self, message: dict[str, Any], body: bytes) -> bool:
+        """Whether that was the answer, and nothing on the way to it."""
         said = msgspec.json.decode(body, type=dict[str, Any])
         if message.get("method") == "initialize":
-            result: dict[str, Any] = said.get("result") or {}
-            self.version = result.get("protocolVersion", self.version)
+            self.version = _part(said, "result").get("protocolVersion", self.version)
         if "method" not in said and said.get("id") is None:
             said["id"] = message.get("id")
         self.write(msgspec.json.encode(said))
+        return "method" not in said
 
     def _complain(self, number: Any, code: int, why: str) -> None:
         if number is not None or code == PARSE_ERROR:
             said = {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": why}}
             self.write(msgspec.json.encode(said))
+
+
+def _part(said: dict[str, Any], name: str) -> dict[str, Any]:
+    """An object inside of it; whatever else stands there is the server's to refuse."""
+    found = said.get(name)
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
 def _problem(body: bytes, status: int) -> str:

@@ -4,37 +4,80 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import stat
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Generator
+from contextlib import contextmanager
 from typing import Final
 
 LONGEST: Final = 16 << 20
 """Bytes of a line."""
+TOO_LONG: Final = b"a line of more than 16 MiB"
+"""Given in place of such a line: it is no message, and is answered as one that cannot be read."""
 
 
-async def lines_of_stdin() -> AsyncIterator[bytes]:
-    """Without empty ones. From here on nobody else of this process reads from stdin."""
-    reader = await _reader()
-    while line := await reader.readline():
-        if line.strip():
-            yield line
+class Lines:
+    """Without empty ones, until stdin ends or `stop`. From the first on nobody else of this process reads
+    from stdin."""
 
+    def __init__(self) -> None:
+        self._pipe: asyncio.ReadTransport | None = None
+        self.stopped = False
 
-async def _reader() -> asyncio.StreamReader:
-    reader = asyncio.StreamReader(limit=LONGEST)
-    pipe = os.fdopen(os.dup(sys.stdin.fileno()), "rb", 0)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, sys.stdin.fileno())
-    os.close(nothing)
-    if not _can_be_waited_for(pipe.fileno()):
-        with pipe:
-            reader.feed_data(pipe.read())
-        reader.feed_eof()
+    def stop(self) -> None:
+        self.stopped = True
+        if self._pipe is not None:
+            self._pipe.close()
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        reader = await self._reader()
+        while line := await _whole_line(reader):
+            if self.stopped:
+                return  # half a line, perhaps
+            if line.strip():
+                yield line
+
+    async def _reader(self) -> asyncio.StreamReader:
+        reader = asyncio.StreamReader(limit=LONGEST)
+        pipe = os.fdopen(os.dup(sys.stdin.fileno()), "rb", 0)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, sys.stdin.fileno())
+        os.close(nothing)
+        if not _can_be_waited_for(pipe.fileno()):
+            with pipe:
+                reader.feed_data(pipe.read())
+            reader.feed_eof()
+            return reader
+        loop = asyncio.get_running_loop()
+        self._pipe, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
         return reader
+
+
+async def _whole_line(reader: asyncio.StreamReader) -> bytes:
+    over = False
+    while True:
+        try:
+            line = await reader.readline()
+        except ValueError:
+            over = True  # what came of it is dropped; its rest is still to come
+            continue
+        return TOO_LONG if over else line
+
+
+@contextmanager
+def ended_by_sigterm(stop: Callable[[], None]) -> Generator[None]:
+    """`stop` is called on SIGTERM instead of ending the process."""
     loop = asyncio.get_running_loop()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
-    return reader
+    try:
+        loop.add_signal_handler(signal.SIGTERM, stop)
+    except (NotImplementedError, RuntimeError, ValueError):
+        yield  # not in the main thread: whoever embeds us handles signals
+        return
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
 
 
 def _can_be_waited_for(file: int) -> bool:

@@ -3,33 +3,74 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from mcp.server.stdio import stdio_server
+from mcp_types import JSONRPCError, JSONRPCResponse
 
+from holdfast.api.live.hub import hub_of
 from holdfast.api.settings import ApiSettings
 from holdfast.integrations.mcp.agent import Agent
+from holdfast.integrations.mcp.answering import FAREWELL, PATIENCE, UnderWay
 from holdfast.integrations.mcp.http import routes
-from holdfast.integrations.mcp.lines import lines_of_stdin
+from holdfast.integrations.mcp.lines import Lines, ended_by_sigterm
 from holdfast.integrations.mcp.server import make_server
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     import anyio
+    from mcp.shared.message import SessionMessage
 
     from holdfast.api.auth.principal import Principal
     from holdfast.app.house import Holdfast
 
 
 async def speak(house: Holdfast, principal: Principal) -> None:
-    """Until stdin ends."""
+    """Until stdin ends or SIGTERM comes; what was asked before that is answered."""
     (route,), settings = routes.found, ApiSettings()
     server = make_server(lambda _ctx: Agent(house, principal, route, settings))
+    lines, under_way = Lines(), UnderWay()
     # The library's own reader sits in a thread that Ctrl-C does not reach.
-    lines = cast("anyio.AsyncFile[str]", _texts())
-    async with stdio_server(stdin=lines) as (reading, writing):
-        await server.run(reading, writing, server.create_initialization_options())
+    texts = cast("anyio.AsyncFile[str]", _texts(house, lines, under_way))
+    with ended_by_sigterm(lines.stop):
+        async with stdio_server(stdin=texts) as (reading, writing):
+            said = _Said(writing, under_way)
+            await server.run(reading, said, server.create_initialization_options())
 
 
-async def _texts() -> AsyncIterator[str]:
-    async for line in lines_of_stdin():
+async def _texts(house: Holdfast, lines: Lines, under_way: UnderWay) -> AsyncIterator[str]:
+    async for line in lines:
+        under_way.came(line)
         yield line.decode("utf-8", "replace")
+    # With the end of this the library lets go of whatever is under way.
+    if lines.stopped or not await under_way.over(PATIENCE):
+        hub_of(house).close()
+        await under_way.over(FAREWELL)
+
+
+class _Said:
+    """What is written, with an eye on what it answers."""
+
+    def __init__(self, stream: Any, under_way: UnderWay) -> None:
+        self._stream = stream
+        self._under_way = under_way
+
+    async def send(self, item: SessionMessage, /) -> None:
+        await self._stream.send(item)
+        if isinstance(item.message, (JSONRPCResponse, JSONRPCError)):
+            self._under_way.went(item.message.id)
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    async def __aenter__(self) -> _Said:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> None:
+        await self.aclose()

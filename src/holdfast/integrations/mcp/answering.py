@@ -1,0 +1,51 @@
+"""What has been asked over stdin and is not answered yet: it is, before the command ends."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+import msgspec
+
+PATIENCE: Final = 5.0
+"""Seconds that a request may still take when stdin has ended; so long a question may take to be opened."""
+FAREWELL: Final = 2.0
+"""The same for those who have been told to stop waiting."""
+
+
+class UnderWay:
+    """The numbers of requests that came, until they are answered or withdrawn."""
+
+    def __init__(self) -> None:
+        self._open: dict[Any, int] = {}
+        self._none = asyncio.Event()
+        self._none.set()
+
+    def came(self, line: bytes) -> None:
+        try:
+            said = msgspec.json.decode(line, type=dict[str, Any])
+        except msgspec.DecodeError:
+            return
+        if said.get("method") == "notifications/cancelled":
+            params = said.get("params")
+            self.went(params.get("requestId") if isinstance(params, dict) else None)  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+        elif "method" in said and isinstance(number := said.get("id"), (str, int)):
+            self._open[number] = self._open.get(number, 0) + 1
+            self._none.clear()
+
+    def went(self, number: Any) -> None:
+        if not isinstance(number, (str, int)) or number not in self._open:
+            return
+        self._open[number] -= 1
+        if not self._open[number]:
+            del self._open[number]
+        if not self._open:
+            self._none.set()
+
+    async def over(self, seconds: float) -> bool:
+        """Whether all are answered within so many seconds."""
+        try:
+            await asyncio.wait_for(self._none.wait(), seconds)
+        except TimeoutError:
+            return False
+        return True

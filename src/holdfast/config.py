@@ -37,5 +37,13 @@ ENVIRONMENT = {
     "HOLDFAST_VISIT": "set for the commands of pipelines: how often their stage was entered",
     "HOLDFAST_IDEMPOTENCY_KEY": "set for the commands of pipelines: the same in all tries of one visit",
     "HOLDFAST_TORTURE_LOG": "where `holdfast torture` lets its processes write down effects; set by it",
+    "HOLDFAST_BACKEND": (
+        "who answers prompts of pipelines: `model`, `simulation`, `cli:COMMAND` or `file.py:name`"
+    ),
+    "HOLDFAST_MODELS": (
+        "the TOML file with the providers of models, their prices, and the tools that models may use"
+    ),
+    "OPENAI_API_KEY": "the key for models of OpenAI; likewise `ANTHROPIC_API_KEY` and `GEMINI_API_KEY`",
+    "OPENAI_BASE_URL": "another address for them; likewise `ANTHROPIC_BASE_URL` and `GEMINI_BASE_URL`",
     "NO_COLOR": "set: no colours",
 }

@@ -11,12 +11,12 @@ from typing import Any, cast
 import msgspec
 
 from holdfast.app.locating import load_object
-from holdfast.attractor.backends.choosing import SIMULATION, WAYS_OUT, backend_of
 from holdfast.attractor.program import Fittings, program_of
 from holdfast.attractor.projecting import take_picture
 from holdfast.attractor.registry import HandlerRegistry
 from holdfast.attractor.rundir import logs_root
 from holdfast.attractor.starting import Ready, input_of, make_ready
+from holdfast.cli.backing import backend_asked_for, demand_model, name_for_workers
 from holdfast.cli.driving import drive
 from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house
@@ -24,7 +24,7 @@ from holdfast.cli.running import Manner
 from holdfast.cli.screen import note, print_json, say
 from holdfast.cli.telling import command, exit_for, result_json, tell_holds
 from holdfast.cli.watching import follow, watch
-from holdfast.errors import InputError, SettingsError
+from holdfast.errors import InputError
 from holdfast.frontends.dot.diagnostics import Severity
 from holdfast.frontends.dot.lower import DIALECT
 from holdfast.model.program import Program
@@ -37,7 +37,6 @@ from holdfast.types.status import RunStatus
 
 _MARKS = {"node.completed": "✓", "node.failed": "✗", "node.skipped": "-"}
 ALL = 1_000_000
-_NEEDS_MODEL = "codergen"
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,14 +59,15 @@ async def run_file(
         raise InputError("--detach leaves at once, and --watch stays.", hint="Give one of them.")
     fittings = _fittings(asked)
     ready = make_ready(Path(file), fittings, strict=asked.strict)
-    _demand_model(ready, fittings, asked)
+    if not (asked.simulate or detach):
+        demand_model(ready, fittings)
     _warn(ready, manner)
     async with open_house(manner.store, must_exist=False) as house:
         service = await house.service()
         given = input_of(
             ready.pipeline,
             logs=Path(asked.logs) if asked.logs else None,
-            backend=SIMULATION if asked.simulate else "",
+            backend=name_for_workers(asked.backend, simulate=asked.simulate),
             auto_approve=asked.auto_approve,
             context=cast("dict[str, Any] | None", context),
         )
@@ -91,29 +91,13 @@ async def resume_pipeline(service: RunService, row: RunRow, asked: Asked, manner
 
 
 def _fittings(asked: Asked) -> Fittings:
-    if asked.simulate and asked.backend:
-        raise InputError("--simulate asks no model, and --backend names one.", hint="Give one of them.")
-    backend = load_object(asked.backend, "--backend") if asked.backend else None
+    backend = backend_asked_for(asked.backend, simulate=asked.simulate)
     registry = load_object(asked.handlers, "--handlers") if asked.handlers else None
     if registry is not None and not isinstance(registry, HandlerRegistry):
         raise InputError(
             f"--handlers names a {type(registry).__name__}.", hint="Name a HandlerRegistry of your module."
         )
-    return Fittings(backend=None if backend is None else backend_of(backend), registry=registry)
-
-
-def _demand_model(ready: Ready, fittings: Fittings, asked: Asked) -> None:
-    """Said before anything runs, and not by the first stage that would need it."""
-    if asked.simulate or fittings.backend is not None:
-        return
-    registry = fittings.whole_registry()
-    stages = ready.pipeline.stages.values()
-    need = [s.id for s in stages if registry.kind_of(s) == _NEEDS_MODEL and "codergen" not in registry.custom]
-    if need:
-        shown = ", ".join(need[:5]) + (f" and {len(need) - 5} more" if len(need) > 5 else "")
-        raise SettingsError(
-            f"stages of this pipeline need a model, and none is configured: {shown}.", hint=WAYS_OUT
-        )
+    return Fittings(backend=backend, registry=registry)
 
 
 def _warn(ready: Ready, manner: Manner) -> None:

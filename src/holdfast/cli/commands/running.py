@@ -9,7 +9,10 @@ import typer
 from holdfast.cli.shell import Breaks, By, Flow, Json, Run, Store, Text, Watch, app, go
 
 Backend = Annotated[
-    Text, typer.Option(help="Of a pipeline: who answers prompts, as file.py:name", metavar="WHO")
+    Text,
+    typer.Option(
+        help="Of a pipeline: who answers prompts: model, cli:COMMAND or file.py:name", metavar="WHO"
+    ),
 ]
 Handlers = Annotated[
     Text, typer.Option(help="Of a pipeline: a HandlerRegistry, as file.py:name", metavar="WHERE")

@@ -223,6 +223,7 @@ class HoldFilter(msgspec.Struct, frozen=True, kw_only=True):
     flow: tuple[str, ...] = ()
     run: tuple[str, ...] = ()
     instance_key: tuple[str, ...] = ()
+    started_by: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     text: str | None = None  # in the prompt, in any case
     created_from: int | None = None

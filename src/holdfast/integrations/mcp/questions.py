@@ -39,8 +39,6 @@ tools: Final = Tools()
 
 OPENS_IN: Final = 5.0
 """Seconds within which a worker has opened a question; else nobody carries it just now."""
-LOOKED_AT: Final = 1000
-"""Questions of others that one page of a list may pass over."""
 
 
 @tools.tool(needs=Right.runs_write)
@@ -153,20 +151,13 @@ async def list_questions(agent: Agent, given: Listing, progress: Progress) -> Qu
     """The questions that you have asked with ask_people, newest first."""
     people = await agent.call.holds()
     status = () if given.status == "any" else (HoldStatus(given.status),)
-    where = HoldFilter(tenant=agent.call.tenant, flow=(NAME,), status=status)
+    own = (agent.call.actor.id,)
+    where = HoldFilter(tenant=agent.call.tenant, flow=(NAME,), started_by=own, status=status)
     after: Any = place_in(given.cursor, list[Any])
-    found: list[QuestionShown] = []
-    for _ in range(LOOKED_AT // 100):
-        page = await people.store.list_holds(where, order=HoldOrder.newest, after=after, limit=100)
-        for row, place in page:
-            if row.started_by == agent.call.actor.id:
-                found.append(await shown(agent, row))
-            after = place
-            if len(found) == given.limit:
-                return Questions(items=found, next=cursor_of(*after))
-        if len(page) < 100:
-            return Questions(items=found)
-    return Questions(items=found, next=cursor_of(*after))
+    page = await people.store.list_holds(where, order=HoldOrder.newest, after=after, limit=given.limit + 1)
+    items = [await shown(agent, row) for row, _ in page[: given.limit]]
+    more = len(page) > given.limit
+    return Questions(items=items, next=cursor_of(*page[given.limit - 1][1]) if more else None)
 
 
 @tools.tool(needs=Right.runs_write, destroys=True, repeats=True)

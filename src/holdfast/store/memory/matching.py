@@ -42,6 +42,7 @@ def _is_of_run(row: HoldRow, where: HoldFilter) -> bool:
         and _in(row.flow, where.flow)
         and _in(row.core_id, where.deployment)
         and _in(row.instance_key, where.instance_key)
+        and _in(row.started_by, where.started_by)
     )
 
 

@@ -84,7 +84,7 @@ class HoldListSuite:
     @pytest.mark.covers("LI-1")
     async def test_what_the_run_is_can_be_asked_for(self, kit: StoreKit) -> None:
         first = await kit.claimed(flow="refund", instance_key="order-1", deployment="d-1")
-        second = await kit.claimed(flow="hire")
+        second = await kit.claimed(flow="hire", started_by="service:bot")
         third = await kit.claimed(tenant="acme")
         (a,), (b,), (c,) = [await opened(kit, lease, {}) for lease in (first, second, third)]
         assert await ids(kit, tenant="default") == [a.id, b.id]
@@ -95,6 +95,7 @@ class HoldListSuite:
         assert await ids(kit, run=(second.run,), tenant="acme") == []
         assert await ids(kit, instance_key=("order-1", "order-2")) == [a.id]
         assert await ids(kit, deployment=("d-1",)) == [a.id]
+        assert await ids(kit, started_by=("service:bot", "user:ada")) == [b.id]
         assert await ids(kit, deployment=("flow:hire", "flow:refund")) == [b.id, c.id]
 
     @pytest.mark.covers("LI-1")

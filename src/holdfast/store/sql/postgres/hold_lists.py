@@ -24,6 +24,7 @@ _RUN_COLUMNS = {
     "flow": "runs.flow",
     "instance_key": "runs.instance_key",
     "deployment": "coalesce(runs.deployment, 'flow:' || runs.flow)",
+    "started_by": "runs.started_by",
 }
 _NOTED = "holds.id IN (SELECT hold FROM @hold_notes WHERE kind = ? AND slot = ?)"
 _NOT_NOTED = """NOT EXISTS (

@@ -95,6 +95,8 @@ def test_gates_are_passed_only_where_that_was_asked_for(cli: Cli) -> None:
     file = write("x.dot", text)
     alone = cli("run", file, "--simulate", "--auto-approve")
     assert (alone.code, "✓ gate" in alone.out) == (0, True)
+    asked = cli("run", file, "--simulate")
+    assert "F  # [F] Fix" in asked.out
     said = cli("run", file, "--simulate", "--json")
     assert (said.code, said.json["status"]) == (3, "pending_input")
     run_id = said.json["run_id"]

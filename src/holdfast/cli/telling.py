@@ -81,10 +81,16 @@ def tell_hold(hold: HoldRow, store: str | None, *, alone: bool = True) -> None:
         say(f"for {hold.assignee}", style="dim")
     for line in form_lines(hold):
         say(f"  {line}")
-    choices = [option.id for option in hold.options] if hold.options else ["your answer"]
+    choices = [(option.id, option.label) for option in hold.options or ()] or [("your answer", "")]
     which = hold.run[:8] if alone else hold.id
-    for choice in choices:
-        say(f"  {_answering(which, choice, store, sample_data(hold))}")
+    for choice, label in choices:
+        meaning = f"  # {label}" if label and not _is_said_by(choice, label) else ""
+        say(f"  {_answering(which, choice, store, sample_data(hold))}{meaning}")
+
+
+def _is_said_by(choice: str, label: str) -> bool:
+    """Whether the id of a choice already says what its label does: `approve`, and `Approve`."""
+    return choice.replace("_", " ").lower() == label.lower()
 
 
 def _answering(which: str, choice: str, store: str | None, data: str) -> str:

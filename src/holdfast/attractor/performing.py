@@ -18,6 +18,7 @@ from holdfast.attractor.failures import CLASS_KEY, TERMINAL, TRANSIENT, failure_
 from holdfast.attractor.handler import Visit
 from holdfast.attractor.outcome import Outcome, StageStatus
 from holdfast.attractor.registry import AnyHandler, HandlerRegistry, wants_visit
+from holdfast.attractor.remembering import remember
 from holdfast.attractor.statusfile import AUTO_NOTE, NAME, StatusFault, read_status
 from holdfast.frontends.dot.document import Link, Pipeline, Stage
 from holdfast.frontends.dot.lower import edge_ids
@@ -104,6 +105,8 @@ class Performer:
         update = {**visit.context.changes(), **copied(outcome.context_updates)}
         if kind != ROUTING:
             update |= _told_of_failure(visit, outcome)
+        if kind not in _QUIET:
+            update |= remember(visit.context, visit.stage.id, outcome)
         for entry in visit.context.new_logs():
             visit.ctx.emit(entry, "log")
         settled = Settled(

@@ -14,6 +14,14 @@ from tests.flows.conftest import Positions, assert_replays, positions
 __all__ = ["cli", "logs", "positions"]
 
 
+@pytest.fixture(autouse=True)
+def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of whoever runs the tests: no provider outside is ever asked."""
+    for name in ("OPENAI", "ANTHROPIC", "GEMINI"):
+        monkeypatch.delenv(f"{name}_API_KEY", raising=False)
+        monkeypatch.delenv(f"{name}_BASE_URL", raising=False)
+
+
 @pytest.fixture
 async def house(anyio_backend: str, positions: Positions) -> AsyncIterator[Holdfast]:
     async with Holdfast("memory:") as opened:

@@ -96,7 +96,7 @@ def plainly(backend: AnyBackend) -> CodergenBackend:
 
 def wanted_by(fn: Callable[..., Any]) -> frozenset[str]:
     try:
-        return OFFERED & inspect.signature(fn).parameters.keys()
+        return frozenset(OFFERED & inspect.signature(fn).parameters.keys())
     except (TypeError, ValueError):
         return frozenset()
 

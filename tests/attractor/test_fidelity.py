@@ -1,0 +1,190 @@
+"""How much of a run a stage's model is told: which mode counts, what each tells, and how much at most."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import Holdfast
+from holdfast.attractor import Outcome
+from holdfast.attractor.fidelity import RESUMED, resume_mode
+from holdfast.attractor.preamble import BUDGETS, tokens
+from holdfast.frontends.dot.rules import FIDELITIES
+from tests.attractor.running import dot, line, run, written
+
+pytestmark = pytest.mark.anyio
+
+TOLD = ("truncate", "compact", "summary:low", "summary:medium", "summary:high")
+Heard = dict[str, Any]
+
+
+def listener(heard: Heard, outcomes: dict[str, Outcome] | None = None) -> Any:
+    def answer(node: Any, prompt: str, context: Any, preamble: str, session: Any) -> Any:
+        heard[node.id] = (preamble, session)
+        return (outcomes or {}).get(node.id) or f"answer of {node.id}"
+
+    return answer
+
+
+def is_full(heard: Heard, stage: str) -> bool:
+    return not heard[stage][0]
+
+
+@pytest.mark.covers("AT-130")
+@pytest.mark.parametrize(
+    ("edge", "stage", "graph", "mode"),
+    [
+        ("full", "truncate", "truncate", "full"),
+        ("", "full", "truncate", "full"),
+        ("", "", "full", "full"),
+        ("", "", "", "compact"),
+        ("truncate", "full", "full", "truncate"),
+        ("nonsense", "", "full", "full"),
+    ],
+)
+async def test_the_edge_beats_the_stage_and_the_stage_the_graph(
+    house: Holdfast, tmp_path: Path, edge: str, stage: str, graph: str, mode: str
+) -> None:
+    heard: Heard = {}
+    text = dot(
+        f"a; b{f' [fidelity={stage}]' if stage else ''};",
+        f"start -> a; a -> b{f' [fidelity={edge}]' if edge else ''}; b -> done",
+        f"goal=g{f', default_fidelity={graph}' if graph else ''}",
+    )
+    result = await run(house, text, tmp_path, backend=listener(heard))
+    assert result.context["internal.fidelity"]["mode"] == mode
+    assert is_full(heard, "b") == (mode == "full")
+    assert ("Completed stages:" in heard["b"][0]) == (mode == "compact")
+
+
+@pytest.mark.covers("AT-131")
+@pytest.mark.parametrize("mode", FIDELITIES)
+async def test_all_six_modes_are_taken(house: Holdfast, tmp_path: Path, mode: str) -> None:
+    heard: Heard = {}
+    text = line(f'a; b [fidelity="{mode}"];', "a", "b")
+    result = await run(house, text, tmp_path, backend=listener(heard))
+    assert result.succeeded
+    assert not [each for each in result.diagnostics if each.rule == "fidelity_valid"]
+    assert result.context["internal.fidelity"]["mode"] == mode
+    assert is_full(heard, "b") == (mode == "full")
+
+
+@pytest.mark.covers("AT-134")
+async def test_truncate_carries_the_goal_and_the_run_and_nothing_else(
+    house: Holdfast, tmp_path: Path
+) -> None:
+    heard: Heard = {}
+    text = line("a; b [fidelity=truncate];", "a", "b")
+    result = await run(house, text, tmp_path, backend=listener(heard), context={"secret": "x"})
+    assert heard["b"][0] == f"Goal: ship it\nRun: {result.run_id}"
+
+
+@pytest.mark.covers("AT-135", "AT-137")
+async def test_compact_lists_stages_outcomes_and_values(house: Holdfast, tmp_path: Path) -> None:
+    heard: Heard = {}
+    outcomes = {
+        "a": Outcome(notes="planned it", context_updates={"files": ["x.py", "y.py"], "count": 3}),
+        "b": Outcome(status="partial_success", notes="half of it"),
+    }
+    text = line('a; b; c [prompt="Now $goal"];', "a", "b", "c")
+    result = await run(house, text, tmp_path, backend=listener(heard, outcomes), context={"ticket": "T-1"})
+    assert heard["c"][0].splitlines() == [
+        "Goal: ship it",
+        f"Run: {result.run_id}",
+        "Completed stages:",
+        "- a: success: planned it",
+        "- b: partial_success: half of it",
+        "Context:",
+        "- count: 3",
+        '- files: ["x.py","y.py"]',
+        "- ticket: T-1",
+    ]
+    # Built when the stage runs, of what is known then; the prompt itself stays what it is.
+    assert "Completed stages:" not in heard["a"][0]
+    assert written(tmp_path / "c" / "prompt.md") == "Now ship it"
+    assert written(tmp_path / "c" / "preamble.md") == heard["c"][0]
+
+
+@pytest.mark.covers("AT-137")
+async def test_full_has_no_preamble(house: Holdfast, tmp_path: Path) -> None:
+    heard: Heard = {}
+    await run(house, line("a; b [fidelity=full];", "a", "b"), tmp_path, backend=listener(heard))
+    assert heard["b"][0] == ""
+    assert written(tmp_path / "b" / "preamble.md") == ""
+
+
+async def test_summaries_tell_what_failed_on_the_way(house: Holdfast, tmp_path: Path) -> None:
+    heard: Heard = {}
+    fails = Outcome(status="fail", failure_reason="no such file")
+    text = dot(
+        't [shape=parallelogram, tool_command="echo 12 passed"]; a; b [fidelity="summary:high"]; '
+        'c [fidelity="summary:low"];',
+        'start -> t -> a; a -> b [condition="outcome=fail"]; b -> c -> done',
+    )
+    await run(house, text, tmp_path, backend=listener(heard, {"a": fails}))
+    told = heard["b"][0]
+    assert "Stages that have ended: 2 (1 success, 1 fail)." in told
+    assert "- a: fail: no such file" in told
+    assert "- a failed 1 of 1 times" in told
+    assert "- tool.output: 12 passed" in told
+    assert "- failure_reason: no such file" in told
+    low = heard["c"][0]
+    assert "Stages that have ended: 3 (2 success, 1 fail)." in low
+    assert "Last stage:\n- b: success" in low
+    assert "tool.output" not in low
+
+
+@pytest.mark.covers("AT-136", "ATTRACTOR-HANDLER-11")
+@pytest.mark.parametrize("mode", TOLD)
+async def test_budgets_hold_whatever_the_context_is(house: Holdfast, tmp_path: Path, mode: str) -> None:
+    heard: Heard = {}
+    huge = {f"key{n}": "é" * 5000 for n in range(300)} | {"k" * 3000: "v", "one": {"deep": "z" * 400_000}}
+    many = [f"s{n}" for n in range(60)]
+    notes = {name: Outcome(notes="ü" * 3000) for name in many}
+    text = line(
+        "; ".join(many) + f'; last [fidelity="{mode}"];', *many, "last", graph=f'goal="{"g" * 20000}"'
+    )
+    await run(house, text, tmp_path, backend=listener(heard, notes), context=huge)
+    told = heard["last"][0]
+    assert tokens(told) <= BUDGETS[mode]
+    assert told.startswith("Goal: ggg")
+    assert "Run: " in told
+    if mode in ("compact", "summary:medium", "summary:high"):
+        assert "- s59: success: üü" in told
+        assert "more left out" in told
+        assert tokens(told) > BUDGETS[mode] * 0.8
+
+
+@pytest.mark.covers("AT-136")
+def test_the_specifications_budgets() -> None:
+    assert [BUDGETS[f"summary:{size}"] for size in ("low", "medium", "high")] == [600, 1500, 3000]
+
+
+@pytest.mark.covers("ATTRACTOR-RUN-05")
+@pytest.mark.parametrize("instead", ["summary:high", "compact"])
+async def test_a_lost_conversation_is_told_in_short_for_one_hop(
+    house: Holdfast, tmp_path: Path, instead: str
+) -> None:
+    heard: Heard = {}
+    text = line("a; b;", "a", "b", graph="goal=g, default_fidelity=full, thread_id=t")
+    result = await run(house, text, tmp_path, backend=listener(heard), context={RESUMED: instead})
+    assert heard["a"][0].startswith("Goal: g")
+    assert is_full(heard, "b")
+    assert result.context[RESUMED] == ""
+
+
+@pytest.mark.covers("ATTRACTOR-RUN-05")
+@pytest.mark.parametrize(
+    ("asked", "graph", "mode"),
+    [
+        ("", "", "summary:high"),
+        ("compact", "keep", "compact"),
+        ("", "keep", ""),
+        ("", "compact", "compact"),
+        ("full", "", ""),
+    ],
+)
+def test_what_stands_for_a_lost_conversation_can_be_chosen(asked: str, graph: str, mode: str) -> None:
+    assert resume_mode(asked, graph) == mode

@@ -1,0 +1,198 @@
+"""Tool calls of a model: off unless allowed, run in the working folder, with commands around each of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import Holdfast, tool
+from holdfast.app.flow import advance
+from holdfast.attractor import PipelineResult
+from holdfast.attractor.program import Fittings, program_for
+from holdfast.attractor.starting import input_of, make_ready
+from holdfast.errors import InputError
+from tests.agents.conftest import provider
+from tests.agents.provider import Answer, Provider
+from tests.attractor.models import backend
+from tests.attractor.running import line, run, written
+
+__all__ = ["provider"]
+pytestmark = pytest.mark.anyio
+
+
+def calls(name: str, **arguments: Any) -> Answer:
+    return Answer(calls=[("c1", name, arguments)])
+
+
+def results(provider: Provider) -> list[str]:
+    """What the model was told of its calls, in its last request."""
+    messages = provider.seen[-1].json["messages"]
+    return [message["content"] for message in messages if message["role"] == "tool"]
+
+
+def offered(provider: Provider) -> list[str]:
+    return [each["function"]["name"] for each in provider.seen[0].json.get("tools", [])]
+
+
+async def logs_of(house: Holdfast, result: PipelineResult) -> list[str]:
+    events = await (await house.service()).events(result.run_id)
+    return [e.data["data"] for e in events if e.type == "node.emitted" and e.data["kind"] == "log"]
+
+
+@pytest.mark.covers("ATTRACTOR-HANDLER-07")
+async def test_a_model_has_no_tools_unless_they_are_allowed(
+    house: Holdfast, tmp_path: Path, provider: Provider
+) -> None:
+    provider.says(Answer("done"))
+    await run(house, line('a [tools="shell"];', "a"), tmp_path, backend=backend(provider))
+    assert offered(provider) == []
+    with pytest.raises(InputError, match="there are no tools 'hammer'"):
+        backend(provider, kits=["hammer"])
+
+
+@pytest.mark.covers("ATTRACTOR-HANDLER-07")
+@pytest.mark.parametrize(
+    ("attrs", "names"),
+    [
+        ("", ["shell", "read_file", "write_file", "list_files"]),
+        ('tools="files"', ["read_file", "write_file", "list_files"]),
+        ("tools=none", []),
+    ],
+)
+async def test_a_stage_may_want_fewer_tools(
+    house: Holdfast, tmp_path: Path, provider: Provider, attrs: str, names: list[str]
+) -> None:
+    provider.says(Answer("done"))
+    allowed = backend(provider, kits=["shell", "files"])
+    await run(house, line(f"a [prompt=x{', ' + attrs if attrs else ''}];", "a"), tmp_path, backend=allowed)
+    assert offered(provider) == names
+
+
+@pytest.mark.covers("ATTRACTOR-HANDLER-07")
+async def test_tools_work_in_the_working_folder(
+    house: Holdfast, tmp_path: Path, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-operator")
+    work = tmp_path / "work"
+    work.mkdir()
+    provider.says(
+        calls("write_file", path="src/a.txt", text="hello"),
+        calls("read_file", path="src/a.txt"),
+        calls("list_files", path="src"),
+        calls("read_file", path="../secret"),
+        calls("shell", command="cat src/a.txt; echo $HOLDFAST_NODE; echo key=$OPENAI_API_KEY; exit 3"),
+        Answer("done"),
+    )
+    text = line(f'a [cwd="{work}"];', "a")
+    result = await run(house, text, tmp_path / "logs", backend=backend(provider, kits=["shell", "files"]))
+    assert result.succeeded
+    assert written(work / "src" / "a.txt") == "hello"
+    told = results(provider)
+    assert told[0] == "src/a.txt: 5 bytes"
+    assert told[1] == "hello"
+    assert json.loads(told[2]) == ["a.txt"]
+    assert told[3] == "Error: ../secret is not inside the working folder"
+    assert json.loads(told[4]) == {"exit": 3, "output": "helloa\nkey=\n"}
+
+
+@pytest.mark.covers("AT-238", "AT-240", "ATTRACTOR-HANDLER-07")
+async def test_hooks_get_the_call_and_its_result(house: Holdfast, tmp_path: Path, provider: Provider) -> None:
+    provider.says(calls("add", a=1, b=2), Answer("3"))
+
+    @tool(effect="pure")
+    async def add(a: int, b: int) -> int:
+        """Adds."""
+        return a + b
+
+    pre, post = tmp_path / "pre", tmp_path / "post"
+    hooks = (
+        f'tool_hooks.pre="cat >{pre}; echo $TOOL_NAME $TOOL_HOOK $HOLDFAST_NODE >{pre}.env", '
+        f'tool_hooks.post="cat >{post}"'
+    )
+    text = line("a;", "a", graph=f"goal=g, {hooks}")
+    result = await run(house, text, tmp_path / "logs", backend=backend(provider, tools=[add]))
+    assert result.succeeded
+    whom = {"run_id": result.run_id, "stage": "a", "visit": 1}
+    asked = {"tool": "add", "arguments": {"a": 1, "b": 2}, **whom}
+    assert json.loads(written(pre)) == {"hook": "pre", **asked}
+    assert json.loads(written(post)) == {"hook": "post", **asked, "result": "3", "failed": False}
+    assert written(Path(f"{pre}.env")) == "add pre a\n"
+
+
+@pytest.mark.covers("AT-239")
+async def test_a_pre_hook_that_says_no_skips_the_call(
+    house: Holdfast, tmp_path: Path, provider: Provider
+) -> None:
+    touched = tmp_path / "touched"
+    provider.says(calls("shell", command=f"touch {touched}"), Answer("I could not."))
+    post = tmp_path / "post"
+    hooks = f'tool_hooks.pre="echo not on my machine >&2; exit 3", tool_hooks.post="touch {post}"'
+    text = line(f"a [{hooks}];", "a")
+    result = await run(house, text, tmp_path / "logs", backend=backend(provider, kits=["shell"]))
+    assert result.succeeded
+    assert (touched.exists(), post.exists()) == (False, False)
+    why = "tool_hooks.pre ended with exit code 3: not on my machine"
+    assert results(provider) == [f"Error: the call was not made: {why}"]
+    assert await logs_of(house, result) == [
+        "shell skipped by tool_hooks.pre (exit code 3): not on my machine"
+    ]
+    noted = json.loads(written(tmp_path / "logs" / "a" / "tool_hooks.jsonl"))
+    assert (noted["tool"], noted["code"], noted["skipped"]) == ("shell", 3, True)
+
+
+@pytest.mark.covers("AT-240")
+async def test_a_post_hook_that_fails_is_noted_only(
+    house: Holdfast, tmp_path: Path, provider: Provider
+) -> None:
+    provider.says(calls("shell", command="echo hi"), Answer("done"))
+    text = line('a [tool_hooks.post="exit 1"];', "a")
+    result = await run(house, text, tmp_path, backend=backend(provider, kits=["shell"]))
+    assert result.succeeded
+    assert json.loads(results(provider)[0]) == {"exit": 0, "output": "hi\n"}
+    assert await logs_of(house, result) == ["shell made; failed: tool_hooks.post (exit code 1)"]
+
+
+@pytest.mark.covers("AT-237")
+@pytest.mark.parametrize(
+    ("stage", "made"), [("", False), ('tool_hooks.pre="true"', True), ('tool_hooks.pre=""', True)]
+)
+async def test_the_stages_hooks_beat_the_graphs(
+    house: Holdfast, tmp_path: Path, provider: Provider, stage: str, made: bool
+) -> None:
+    touched = tmp_path / "touched"
+    provider.says(calls("shell", command=f"touch {touched}"), Answer("done"))
+    text = line(f"a [prompt=x{', ' + stage if stage else ''}];", "a", graph='goal=g, tool_hooks.pre="false"')
+    await run(house, text, tmp_path / "logs", backend=backend(provider, kits=["shell"]))
+    assert touched.exists() == made
+
+
+@pytest.mark.covers("AT-239")
+async def test_a_pre_hook_without_an_end_says_no(house: Holdfast, tmp_path: Path, provider: Provider) -> None:
+    provider.says(calls("shell", command="echo hi"), Answer("done"))
+    text = line('a [tool_hooks.pre="sleep 60", tool_hooks.timeout=100ms];', "a")
+    await run(house, text, tmp_path, backend=backend(provider, kits=["shell"]))
+    assert "it took longer than 0.1 s" in results(provider)[0]
+
+
+@pytest.mark.covers("ATTRACTOR-HANDLER-07")
+async def test_hooks_of_a_document_run_only_where_its_commands_may(
+    house: Holdfast, tmp_path: Path, provider: Provider
+) -> None:
+    touched = tmp_path / "touched"
+    provider.says(calls("shell", command="true"), Answer("done"))
+    text = line(f'a [tool_hooks.pre="touch {touched}"];', "a")
+    fittings = Fittings(
+        backend=backend(provider, kits=["shell"]), allow_tool=lambda visit: "commands are off here"
+    )
+    pipeline = make_ready(text, fittings).pipeline
+    program = program_for(pipeline, fittings)
+    house.carry(program)
+    service = await house.service()
+    row, _ = await service.create(program, input_of(pipeline, logs=tmp_path / "logs"))
+    ended = await advance(service, program, row.id)
+    assert ended.error is not None
+    assert "commands are off here" in ended.error.message
+    assert (touched.exists(), provider.seen) == (False, [])

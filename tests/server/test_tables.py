@@ -162,6 +162,16 @@ async def test_chunks_of_a_stream_have_the_numbers_that_the_stream_has(shop: Sho
     assert [each["status"] for each in saved].count("pending_input") == 1
 
 
+@pytest.mark.parametrize("view", ["checkpoints", "stream_chunks"])
+async def test_one_run_is_found_without_reading_the_journal_of_all_others(tmp_path: Path, view: str) -> None:
+    async with Holdfast(f"sqlite:{tmp_path / 's.db'}") as house:
+        await house.open()
+    found = on_file(tmp_path / "s.db")(f"EXPLAIN QUERY PLAN SELECT * FROM {view} WHERE run_id = 'x'")
+    plan = [str(row["detail"]) for row in found]
+    assert not {"SCAN r", "SCAN j", "SCAN e"} & set(plan), plan
+    assert "SEARCH j USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)" in plan
+
+
 async def test_threads_count_their_runs(shop: Shop) -> None:
     for thread in ("t-1", "t-1", "t-2"):
         await shop.waits(await shop.started(thread))

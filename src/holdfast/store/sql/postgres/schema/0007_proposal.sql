@@ -36,6 +36,7 @@ CREATE FUNCTION @as_json(bytes bytea) RETURNS json LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN substr(bytes, 1, 1) = '\x7b'::bytea THEN convert_from(bytes, 'UTF8')::json END
 $$;
 
+-- Joined by the range of a run's keys, which the journal's own index has: one run is found without the others.
 -- The tables of the runtime proposal, as views: nothing of Holdfast reads them. docs/reference/tables.md tells of them.
 CREATE VIEW @checkpoints AS
 SELECT
@@ -61,10 +62,10 @@ SELECT
     j.key & 4294967295 AS seq,
     j.node AS node_id,
     r.tenant AS tenant_id
-FROM @journal AS j
-JOIN @runs AS r ON r.key = j.key >> 32
+FROM @runs AS r
+JOIN @journal AS j ON j.key BETWEEN r.key << 32 AND r.key << 32 | 4294967295
 LEFT JOIN @projections AS p ON p.key = j.key
-LEFT JOIN @holds AS h ON j.kind = 4 AND h.run_key = j.key >> 32 AND h.seq = j.key & 4294967295
+LEFT JOIN @holds AS h ON j.kind = 4 AND h.run_key = r.key AND h.seq = j.key & 4294967295
 WHERE j.listed;
 
 CREATE VIEW @plain_runs AS
@@ -102,43 +103,43 @@ FROM @runs AS r WHERE r.thread IS NOT NULL GROUP BY r.tenant, r.thread;
 CREATE VIEW @stream_chunks AS
 SELECT
     r.id::uuid AS run_id,
-    told.number AS sequence,
-    told.event,
-    told.data,
-    @instant(told.at) AS created_at,
-    told.count AS events
-FROM (
-    SELECT
-        j.key >> 32 AS run_key, j.event_from AS number, j.at,
-        j.events - (j.listed AND j.kind NOT IN (1, 5, 7))::integer AS count,
-        CASE j.kind
-            WHEN 0 THEN 'run.created' WHEN 2 THEN 'attempt' WHEN 3 THEN 'substep' WHEN 4 THEN 'approval'
-            WHEN 5 THEN 'chunk' WHEN 7 THEN 'run.migrated' WHEN 8 THEN 'run.' || j.outcome
-            ELSE CASE j.outcome WHEN 'success' THEN 'node.completed' WHEN 'fail' THEN 'node.failed'
-                 ELSE 'node.' || j.outcome END
-        END AS event,
-        CASE WHEN h.id IS NOT NULL
-            THEN json_build_object('entity_id', h.node, 'prompt', h.prompt, 'checkpoint_id', h.id, 'is_resumed', false)
-            ELSE json_build_object('node_id', j.node, 'visit', j.visit, 'attempt', j.attempt, 'outcome', j.outcome)
-        END AS data
-    FROM @journal AS j
-    LEFT JOIN @holds AS h ON j.kind = 4 AND h.run_key = j.key >> 32 AND h.seq = j.key & 4294967295
-    WHERE j.events - (j.listed AND j.kind NOT IN (1, 5, 7))::integer > 0
-    UNION ALL
-    SELECT
-        j.key >> 32, j.event_from + j.events - 1, j.at, 1, 'checkpoint_created',
-        json_build_object(
-            'checkpoint_id', coalesce(h.id::uuid, @checkpoint_id(r.id, j.key & 4294967295)), 'status', CASE
-            WHEN j.kind = 4 THEN 'pending_input' WHEN j.outcome = 'completed' THEN 'completed'
-            WHEN j.outcome IN ('fail', 'failed') THEN 'failed' ELSE 'active' END,
-            'node_id', j.node, 'seq', j.key & 4294967295)
-    FROM @journal AS j
-    JOIN @runs AS r ON r.key = j.key >> 32
-    LEFT JOIN @holds AS h ON j.kind = 4 AND h.run_key = j.key >> 32 AND h.seq = j.key & 4294967295
-    WHERE j.listed AND j.kind NOT IN (1, 5, 7) AND j.events > 0
-    UNION ALL
-    SELECT e.key >> 32, e.key & 4294967295, e.at, 1, e.type, @as_json(e.payload) FROM @events AS e
-) AS told JOIN @runs AS r ON r.key = told.run_key;
+    j.event_from AS sequence,
+    CASE j.kind
+        WHEN 0 THEN 'run.created' WHEN 2 THEN 'attempt' WHEN 3 THEN 'substep' WHEN 4 THEN 'approval'
+        WHEN 5 THEN 'chunk' WHEN 7 THEN 'run.migrated' WHEN 8 THEN 'run.' || j.outcome
+        ELSE CASE j.outcome WHEN 'success' THEN 'node.completed' WHEN 'fail' THEN 'node.failed'
+             ELSE 'node.' || j.outcome END
+    END AS event,
+    CASE WHEN h.id IS NOT NULL
+        THEN json_build_object('entity_id', h.node, 'prompt', h.prompt, 'checkpoint_id', h.id, 'is_resumed', false)
+        ELSE json_build_object('node_id', j.node, 'visit', j.visit, 'attempt', j.attempt, 'outcome', j.outcome)
+    END AS data,
+    @instant(j.at) AS created_at,
+    j.events - (j.listed AND j.kind NOT IN (1, 5, 7))::integer AS events
+FROM @runs AS r
+JOIN @journal AS j ON j.key BETWEEN r.key << 32 AND r.key << 32 | 4294967295
+LEFT JOIN @holds AS h ON j.kind = 4 AND h.run_key = r.key AND h.seq = j.key & 4294967295
+WHERE j.events - (j.listed AND j.kind NOT IN (1, 5, 7))::integer > 0
+UNION ALL
+SELECT
+    r.id::uuid, j.event_from + j.events - 1, 'checkpoint_created',
+    json_build_object(
+        'checkpoint_id', coalesce(h.id::uuid, @checkpoint_id(r.id, j.key & 4294967295)), 'status', CASE
+        WHEN j.kind = 4 THEN 'pending_input' WHEN j.outcome = 'completed' THEN 'completed'
+        WHEN j.outcome IN ('fail', 'failed') THEN 'failed' ELSE 'active' END,
+        'node_id', j.node, 'seq', j.key & 4294967295),
+    @instant(j.at), 1
+FROM @runs AS r
+JOIN @journal AS j ON j.key BETWEEN r.key << 32 AND r.key << 32 | 4294967295
+LEFT JOIN @holds AS h ON j.kind = 4 AND h.run_key = r.key AND h.seq = j.key & 4294967295
+WHERE j.listed AND j.kind NOT IN (1, 5, 7) AND j.events > 0
+UNION ALL
+SELECT
+    r.id::uuid, e.key & 4294967295, e.type,
+    @as_json(e.payload),
+    @instant(e.at), 1
+FROM @runs AS r
+JOIN @events AS e ON e.key BETWEEN r.key << 32 AND r.key << 32 | 4294967295;
 
 CREATE VIEW @run_input_events AS
 SELECT

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holdfast import Holdfast
+from holdfast import Holdfast, tool
 from holdfast.attractor import Runner
 from holdfast.attractor.backends.model import ModelBackend
 from holdfast.attractor.providers import ModelSettings, Providers, ProviderSpec
 from holdfast.attractor.starting import make_ready
 from holdfast.errors import SettingsError
+from holdfast.types.ids import new_run_id
 from tests.agents.conftest import KEY, Naps, naps, provider
 from tests.agents.provider import Answer, Hangs, Provider, Refusal, Silence
 from tests.attractor.models import asked, backend
-from tests.attractor.running import dot, line, run, written
+from tests.attractor.running import dot, line, run, until, written
 
 __all__ = ["naps", "provider"]
 pytestmark = pytest.mark.anyio
@@ -237,6 +239,32 @@ async def test_a_model_ranks_branches(house: Holdfast, tmp_path: Path, provider:
     result = await run(house, text, tmp_path, backend=backend(provider))
     assert result.context["parallel.fan_in.best_id"] == "y"
     assert "Which is better?" in asked(provider.seen[2])
+
+
+@pytest.mark.covers("ATTRACTOR-HANDLER-07", "ATTRACTOR-PROOF-16")
+async def test_what_a_model_said_and_did_before_a_crash_is_not_done_again(
+    house: Holdfast, tmp_path: Path, provider: Provider
+) -> None:
+    done: list[str] = []
+
+    @tool
+    async def pay(to: str) -> str:
+        """Pays somebody."""
+        done.append(to)
+        return "paid"
+
+    asks = backend(provider, tools=[pay])
+    runner, run_id = Runner(house, backend=asks, logs_root=tmp_path), str(new_run_id())
+    provider.says(Answer(calls=[("c1", "pay", {"to": "ann"})]), Hangs(0), Answer("all paid"))
+    work = asyncio.ensure_future(runner.run(line("a;", "a"), run_id=run_id))
+    await until(lambda: len(provider.seen) == 2)
+    work.cancel()
+    await asyncio.gather(work, return_exceptions=True)
+    ended = await runner.resume(run_id)
+    assert ended.context["last_response"] == "all paid"
+    assert done == ["ann"]
+    assert len(provider.seen) == 3
+    assert provider.bodies[1] == provider.bodies[2]
 
 
 async def test_providers_are_read_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

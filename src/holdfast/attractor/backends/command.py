@@ -32,7 +32,7 @@ FIELDS: Final = frozenset(
     {"prompt", "prompt_file", "model", "provider", "effort", "stage", "stage_dir", "logs", "run_id", "goal",
      "thread", "session"}
 )  # fmt: skip
-_FIELD: Final = re.compile(r"\{\{|\}\}|\{([a-z_]*)\}")
+_FIELD: Final = re.compile(r"\{\{|\}\}|\{([a-z_]+)\}")
 _SESSIONS: Final = uuid.UUID("5d0f4b9e-3c58-4a3f-9a51-0c6f9f6f3f0b")
 _LAST: Final = 300
 

@@ -1,0 +1,147 @@
+"""`holdfast run FILE.dot` with models and agents, and what it says where nobody can answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+
+from tests.agents.provider import Answer, Provider, a_provider
+from tests.attractor.models import asked, said
+from tests.attractor.running import dot, line
+from tests.cli.conftest import Cli
+
+KEY = "sk-of-a-test-4711"
+
+
+@pytest.fixture
+def nearby() -> Iterator[Provider]:
+    """A provider in a thread of its own: the command line has a loop of its own."""
+    found: list[Provider] = []
+    ready, done = Event(), Event()
+
+    async def serve() -> None:
+        async with a_provider() as provider:
+            found.append(provider)
+            ready.set()
+            await asyncio.to_thread(done.wait)
+
+    thread = Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    try:
+        assert ready.wait(20)
+        yield found[0]
+    finally:
+        done.set()
+        thread.join(20)
+
+
+def write(text: str) -> str:
+    Path("x.dot").write_text(text)
+    return "x.dot"
+
+
+@pytest.mark.covers("ATTRACTOR-HANDLER-04", "ATTRACTOR-HANDLER-05", "AT-211")
+def test_keys_in_the_environment_are_enough(
+    cli: Cli, nearby: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{nearby.url}/v1")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", nearby.url)
+    nearby.says(Answer("one"), Answer("two"))
+    file = write(line("a [llm_model=gpt-x]; b [llm_model=claude-x];", "a", "b"))
+    ended = cli("run", file, "--json")
+    assert (ended.code, ended.json["state"]["last_response"]) == (0, "two")
+    assert [seen.path for seen in nearby.seen] == ["/v1/chat/completions", "/v1/messages"]
+    assert KEY not in ended.out + ended.err
+
+
+@pytest.mark.covers("ATTRACTOR-HANDLER-10")
+def test_a_run_with_a_model_goes_on_in_another_process(
+    cli: Cli, nearby: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("models.toml").write_text(
+        f'model = "m"\nprovider = "near"\n[providers.near]\nbase_url = "{nearby.url}/v1"\n'
+    )
+    monkeypatch.setenv("HOLDFAST_MODELS", "models.toml")
+    nearby.says(Answer("4711"), Answer("4711"))
+    text = dot(
+        'a [prompt="Think"]; gate [shape=hexagon, label="Go on?"]; b [prompt="Which?"];',
+        "start -> a -> gate; gate -> b [label=Go]; b -> done",
+        "goal=g, default_fidelity=full, thread_id=t",
+    )
+    waiting = cli("run", write(text), "--backend", "model", "--json")
+    assert waiting.code == 3
+    assert cli("answer", waiting.json["run_id"], "Go").code == 0
+    assert cli("worker", "--until-idle").code == 0
+    assert said(nearby.seen[1]) == [("user", "Think"), ("assistant", "4711"), ("user", "Which?")]
+
+
+@pytest.mark.covers("ATTRACTOR-HANDLER-08")
+def test_a_command_is_a_backend(cli: Cli) -> None:
+    file = write(line('a [prompt="hi", fidelity=full];', "a"))
+    ended = cli("run", file, "--backend", "cli:tr a-z A-Z", "--json", "--logs", "D")
+    assert ended.json["state"]["last_response"] == "HI"
+    wrong = cli("run", file, "--backend", "cli:x {y}")
+    assert wrong.code == 2
+    assert "{y} in the command of a backend means nothing" in wrong.err
+    assert "Traceback" not in wrong.err
+
+
+@pytest.mark.covers("ATTRACTOR-HANDLER-08")
+def test_the_environment_names_the_backend_of_workers(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDFAST_BACKEND", "cli:tr a-z A-Z")
+    file = write(line('a [prompt="hi", fidelity=full];', "a"))
+    assert cli("run", file, "--detach", "--logs", "D").code == 0
+    assert cli("worker", "--until-idle").code == 0
+    assert Path("D/a/response.md").read_text() == "HI"
+
+
+@pytest.mark.covers("ATTRACTOR-BAD-05")
+@pytest.mark.parametrize(
+    ("attrs", "told"),
+    [
+        ("llm_provider=nobody, llm_model=m", "stage 'a' asks for the provider 'nobody'"),
+        ("llm_model=gpt-x", "Set OPENAI_API_KEY"),
+        ("prompt=x", "stage 'a' names no model"),
+    ],
+)
+def test_what_is_missing_is_said_before_anything_runs(cli: Cli, attrs: str, told: str) -> None:
+    ended = cli("run", write(line(f"t [shape=parallelogram, tool_command=false]; a [{attrs}];", "t", "a")),
+                "--backend", "model")  # fmt: skip
+    assert ended.code == 2
+    assert told in " ".join(ended.err.split())
+    assert "Traceback" not in ended.err
+    assert not Path(".holdfast").exists()
+
+
+@pytest.mark.covers("ATTRACTOR-BAD-06")
+def test_a_dead_endpoint_is_told_in_one_sentence(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("models.toml").write_text(
+        'model = "m"\nattempts = 1\n[providers.dead]\nbase_url = "http://127.0.0.1:9/v1"\n'
+    )
+    monkeypatch.setenv("HOLDFAST_MODELS", "models.toml")
+    ended = cli("run", write(line("a;", "a")))
+    assert ended.code == 1
+    reason = next(each for each in ended.out.splitlines() if each.startswith("reason:"))
+    assert "http://127.0.0.1:9/v1/chat/completions did not answer" in reason
+    assert "Traceback" not in ended.out + ended.err
+
+
+def test_the_preamble_is_sent_before_the_prompt(
+    cli: Cli, nearby: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{nearby.url}/v1")
+    nearby.says(Answer("one"), Answer("two"))
+    cli(
+        "run", write(line('a; b [prompt="Now b"];', "a", "b", graph="goal=G, llm_model=gpt-x")), "--logs", "D"
+    )
+    told = asked(nearby.seen[1])
+    assert told == Path("D/b/preamble.md").read_text() + "\n\nNow b"
+    assert "- a: success: Stage completed: a" in told
+    assert "- last_response: one" in told

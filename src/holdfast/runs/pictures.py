@@ -225,8 +225,9 @@ def _spilled(pos: Position) -> dict[str, ArtifactRef]:
     }
 
 
-def _fidelity(pos: Position) -> FidelityState:
-    noted: Any = pos.scopes[""].walk.get("fidelity") or {}
+def _fidelity(pos: Position, scratch: dict[str, Any]) -> FidelityState:
+    """A pipeline keeps it in its context."""
+    noted: Any = pos.scopes[""].walk.get("fidelity") or scratch.get("internal.fidelity") or {}
     return FidelityState(mode=noted.get("mode"), summaries=dict(noted.get("summaries") or {}))
 
 
@@ -258,7 +259,7 @@ def _picture(folded: Folded, spilled: dict[str, ArtifactRef]) -> Checkpoint:
         pending_edges=list(history.pending),
         retries=dict(history.retries),
         artifact_refs={name: spilled.get(name, ArtifactRef()) for name in values.get("artifacts", {})},
-        fidelity_state=_fidelity(pos),
+        fidelity_state=_fidelity(pos, values.get("scratch", {})),
         memory=_memory(history),
         pending_input=[_pending(hold, asked) for hold, asked in history.asked.items() if hold in pos.holds],
         agents=conversations(folded.reader.graph, pos),

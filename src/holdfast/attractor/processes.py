@@ -16,7 +16,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import msgspec
 
@@ -54,10 +54,12 @@ class Ended(msgspec.Struct, frozen=True):
 def begin(folder: Path, command: str, *, shell: str, cwd: Path | None, env: Mapping[str, str]) -> bool:
     """Start it, unless somebody has. Raises OSError where it cannot be started."""
     with (folder / LOCK).open("a+b") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
+        while not _locked(lock):
+            # A fork of another thread keeps every open file for a moment, this one too: only a command that
+            # has said its number has begun.
+            if (folder / PID).exists():
+                return False
+            time.sleep(_PAUSES[0])
         if (folder / PID).exists():
             return False
         (folder / COMMAND).write_text(command + "\n", encoding="utf-8")
@@ -72,6 +74,14 @@ def begin(folder: Path, command: str, *, shell: str, cwd: Path | None, env: Mapp
             start_new_session=True,
             check=True,
         )
+    return True
+
+
+def _locked(lock: BinaryIO) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
     return True
 
 

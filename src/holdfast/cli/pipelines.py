@@ -11,6 +11,7 @@ from typing import Any, cast
 import msgspec
 
 from holdfast.app.locating import load_object
+from holdfast.app.result import Result
 from holdfast.attractor.program import Fittings, program_of
 from holdfast.attractor.projecting import take_picture
 from holdfast.attractor.registry import HandlerRegistry
@@ -126,7 +127,11 @@ async def _go_on(
         await watch(service, row, driving, json=manner.json)
     elif not manner.json:
         await _tell_stages(service, row, driving, after=known[-1].number if known else 0)
-    result = await driving
+    return await tell_pipeline(service, row, await driving, manner)
+
+
+async def tell_pipeline(service: RunService, row: RunRow, result: Result, manner: Manner) -> Exit:
+    """How it stands, with what only pipelines have: the stages in order, and where the directory is."""
     picture = await take_picture(service, row.id)
     logs = logs_root(picture.input, row.id)
     if manner.json:

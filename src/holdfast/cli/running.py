@@ -133,7 +133,12 @@ async def _tell_ended(service: RunService, row: RunRow, manner: Manner) -> Exit:
         been = "been " if row.status is RunStatus.cancelled else ""
         note(f"run {row.id} has {been}{row.status} already; nothing was executed.")
     last = await service.latest(row.id)
-    _tell(Result(row.id, row.status, last.state, last.artifacts, None, []), manner)
+    result = Result(row.id, row.status, last.state, last.artifacts, None, [])
+    if dialect_of(row.version) in service.runtime.dialects:
+        from holdfast.cli.pipelines import tell_pipeline
+
+        return await tell_pipeline(service, row, result, manner)
+    _tell(result, manner)
     return exit_for(row.status)
 
 

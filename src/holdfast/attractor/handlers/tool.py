@@ -107,7 +107,7 @@ class Work:
         return await processes.end(self.folder, timeout=None if limit is None else limit / 1e6)
 
     def _begin(self) -> None:
-        if processes.began(self.folder) or processes.is_alive(self.folder):
+        if processes.began(self.folder):
             return
         stage, pipeline = self.visit.stage, self.visit.pipeline
         cwd = stage.text("cwd") or pipeline.text("workdir") or str(self.visit.given.get(WORKDIR) or "")

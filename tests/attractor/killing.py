@@ -1,0 +1,167 @@
+"""Real processes of the command line, to be killed: each is forked from a server that has loaded the code."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import closing
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import apsw
+import pytest
+
+from holdfast.types.ids import new_run_id
+
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["holdfast.cli.main", "holdfast.cli.commands", "holdfast.attractor.runner"])
+CRASHED = 137
+# A run whose process died is free soon.
+LEASE = "400ms"
+
+
+class End(NamedTuple):
+    """What a run came to, and how often each of its effects happened."""
+
+    status: str
+    completed: list[str]
+    effects: Counter[str]
+
+
+def until(check: Callable[[], Any], what: str = "") -> None:
+    deadline = time.monotonic() + 40
+    while not check():
+        if time.monotonic() > deadline:
+            pytest.fail(f"not within 40 seconds: {what or check}")
+        time.sleep(0.01)
+
+
+def _live(words: list[str], folder: str, said: str, crash: str) -> None:
+    """In the child: the command line, as it is called from a shell."""
+    os.chdir(folder)
+    for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
+        del os.environ[name]
+    os.environ["HOLDFAST_LEASE"] = LEASE
+    out = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(out, 1)
+    os.dup2(out, 2)
+    from holdfast import telemetry
+    from holdfast.cli.main import run
+
+    if crash:
+        point, _, nth = crash.partition(":")
+        telemetry.arm(point, nth=int(nth or 1))
+    code = run(words)
+    sys.stdout.flush()
+    os._exit(code)
+
+
+class Called:
+    """One process of the command line."""
+
+    def __init__(self, words: list[str], folder: Path, said: Path, crash: str) -> None:
+        self.said = said
+        self.process: BaseProcess = FORKS.Process(target=_live, args=(words, str(folder), str(said), crash))
+        self.process.start()
+
+    def end(self, within: float = 50) -> int:
+        self.process.join(within)
+        if self.process.exitcode is None:
+            self.process.kill()
+            self.process.join()
+            pytest.fail(f"it did not end: {self.told}")
+        return self.process.exitcode
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.join()
+        assert self.process.exitcode == -signal.SIGKILL, self.told
+
+    @property
+    def told(self) -> str:
+        return self.said.read_text() if self.said.exists() else ""
+
+
+class Place:
+    """A folder with a pipeline, its store and the files that its tools leave."""
+
+    def __init__(self, folder: Path, text: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.run_id = str(new_run_id())
+        self.calls: list[Called] = []
+        (folder / "x.dot").write_text(text)
+
+    def call(self, *words: str, crash: str = "") -> Called:
+        called = Called(list(words), self.folder, self.folder / f"said-{len(self.calls)}", crash)
+        self.calls.append(called)
+        return called
+
+    def start(self, crash: str = "", *more: str) -> Called:
+        words = ["run", "x.dot", "--simulate", "--logs", "D", "--run-id", self.run_id, *more]
+        return self.call(*words, crash=crash)
+
+    def resume(self, crash: str = "") -> Called:
+        return self.call("resume", self.run_id, "--json", crash=crash)
+
+    def has(self, name: str) -> bool:
+        return (self.folder / name).exists()
+
+    def touch(self, name: str) -> None:
+        (self.folder / name).touch()
+
+    @property
+    def trace(self) -> list[str]:
+        path = self.folder / "trace"
+        return path.read_text().split() if path.exists() else []
+
+    @property
+    def _store(self) -> Path:
+        return self.folder / ".holdfast" / "holdfast.db"
+
+    def is_claimed_again(self) -> bool:
+        with closing(apsw.Connection(str(self._store))) as store:
+            return bool(store.execute("SELECT 1 FROM runs WHERE term >= 2").fetchall())
+
+    def is_locked(self) -> bool:
+        try:
+            with closing(apsw.Connection(str(self._store))) as store:
+                store.set_busy_timeout(100)
+                store.execute("BEGIN IMMEDIATE; ROLLBACK")
+        except apsw.BusyError:
+            return True
+        return False
+
+    def end(self) -> End:
+        """Where the run stands, as the last process told; its directories show the same."""
+        told = json.loads(self.calls[-1].told.splitlines()[-1])
+        assert self._shown() == told["completed_nodes"]
+        return End(told["status"], told["completed_nodes"], Counter(self.trace))
+
+    def _shown(self) -> list[str]:
+        """The run's directory, then those of its restarts."""
+        logs = self.folder / "D"
+        found = [logs / "checkpoint.json", *sorted(logs.glob("restart-*/checkpoint.json"))]
+        return [name for path in found for name in json.loads(path.read_text())["completed_nodes"]]
+
+    def clean_up(self) -> None:
+        for called in self.calls:
+            if called.process.is_alive():
+                called.process.kill()
+                called.process.join()
+
+
+def in_peace(folder: Path, text: str, *go: str) -> End:
+    """The same pipeline, with nobody killed."""
+    place = Place(folder, text)
+    for name in go:
+        place.touch(name)
+    assert place.start("", "--json").end() in (0, 1), place.calls[-1].told
+    return place.end()

@@ -1,0 +1,328 @@
+"""kill -9 at each named point, then resume: every effect once, and the end of a run that nobody killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from holdfast.attractor import processes
+from tests.attractor.killing import CRASHED, Called, End, Place, in_peace, until
+
+TOOL = "shape=parallelogram, tool_command"
+# Says that it began, waits until it may end, and says so.
+HELD = "echo {0} >>trace; touch {0}.began; while [ ! -e {0}.go ]; do sleep 0.01; done; echo {0}.end >>trace"
+
+LINE = f"""digraph line {{ start; end
+    a [{TOOL}="echo a >>trace"]; b [{TOOL}="{HELD.format("b")}"]; c [{TOOL}="echo c >>trace"]
+    start -> a -> b -> c -> end }}"""
+BRANCHES = f"""digraph branches {{ start; end
+    fan [shape=component]; join [shape=tripleoctagon]
+    a [{TOOL}="echo a >>trace"]; a2 [{TOOL}="echo a2 >>trace; touch a2.done"]
+    b [{TOOL}="echo b >>trace"]; b2 [{TOOL}="{HELD.format("b2")}"]
+    inner [shape=component]; c [{TOOL}="echo c >>trace"]; d [{TOOL}="echo d >>trace"]
+    both [shape=tripleoctagon]
+    start -> fan; fan -> a -> a2 -> join; fan -> b -> b2 -> join
+    fan -> inner; inner -> c -> both; inner -> d -> both; both -> join
+    join -> last -> end; last [{TOOL}="echo last >>trace"] }}"""
+GATE = f"""digraph gate {{ start; end
+    a [{TOOL}="echo a >>trace"]; ask [shape=hexagon, label="Go on?"]; b [{TOOL}="echo b >>trace"]
+    start -> a -> ask; ask -> b [label="[Y] Yes"]; ask -> end [label="[N] No"]; b -> end }}"""
+BACKOFF = f"""digraph backoff {{ start; end
+    a [{TOOL}="echo a >>trace; test $(wc -l <trace) -ge 3", max_retries=2]; b [{TOOL}="echo b >>trace"]
+    start -> a -> b -> end }}"""
+RESTART = f"""digraph anew {{ start; end; graph [max_restarts=2]
+    a [{TOOL}="echo a >>trace"]
+    b [{TOOL}="echo b >>trace; test $(grep -c b trace) -ge 2"]; d [shape=diamond]
+    start -> a -> b -> d; d -> end [condition="outcome=success"]
+    d -> a [condition="outcome=fail", loop_restart=true] }}"""
+CHILD = f"""digraph child {{ start; end
+    work [{TOOL}="{HELD.format("work")}"]; more [{TOOL}="echo more >>trace"]
+    start -> work -> more -> end }}"""
+MANAGER = f"""digraph manager {{ start; end; graph [stack.child_dotfile="child.dot"]
+    boss [shape=house, manager.poll_interval=50ms]; b [{TOOL}="echo b >>trace"]
+    start -> boss -> b -> end }}"""
+GOAL = f"""digraph goal {{ start; end; graph [max_goal_jumps=2, max_same_failures=0]
+    work [{TOOL}="echo work >>trace; exit 1", goal_gate=true, retry_target=work]
+    check [shape=diamond]; late [{TOOL}="{HELD.format("late")}"]
+    start -> work -> check -> late -> end }}"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Callable[[str], Place]]:
+    made: list[Place] = []
+
+    def make(text: str) -> Place:
+        made.append(Place(tmp_path / f"place-{len(made)}", text))
+        (made[-1].folder / "child.dot").write_text(CHILD)
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.clean_up()
+
+
+def finished(place: Place) -> End:
+    """Resumed by one more process."""
+    assert place.resume().end() in (0, 1), place.calls[-1].told
+    return place.end()
+
+
+@pytest.mark.covers("ATTRACTOR-PROOF-07", "AT-152", "AT-153", "AT-155")
+@pytest.mark.parametrize(
+    "crash",
+    [
+        pytest.param("after_intent:2", id="node start"),
+        pytest.param("after_substep:4", id="tool done, not recorded as a step"),
+        pytest.param("after_handler:3", id="tool done, handler left"),
+        pytest.param("inside_settle:4", id="tool done, amid the write"),
+        pytest.param("after_settle:3", id="checkpointed"),
+    ],
+)
+def test_a_stage_whose_process_dies_has_run_once(place: Callable[[str], Place], crash: str) -> None:
+    here = place(LINE)
+    here.touch("b.go")
+    assert here.start(crash).end() == CRASHED, here.calls[-1].told
+    assert finished(here) == End("completed", ["start", "a", "b", "c", "end"],
+                                 Counter({"a": 1, "b": 1, "b.end": 1, "c": 1}))  # fmt: skip
+
+
+@pytest.mark.covers("ATTRACTOR-PROOF-07", "ATTRACTOR-HANDLER-01", "AT-155")
+@pytest.mark.parametrize("ends", ["while nobody looks", "after the next has come"])
+def test_a_tool_that_outlives_its_engine_is_adopted(place: Callable[[str], Place], ends: str) -> None:
+    here = place(LINE)
+    first = here.start()
+    until(lambda: here.has("b.began"), "the tool begins")
+    first.kill()
+    if ends == "while nobody looks":
+        here.touch("b.go")
+        until(lambda: "b.end" in here.trace, "the tool ends alone")
+    again = here.resume()
+    if not here.has("b.go"):
+        until(here.is_claimed_again, "the run is taken over")
+        assert here.trace == ["a", "b"]
+        here.touch("b.go")
+    assert again.end() == 0, again.told
+    assert here.end() == End("completed", ["start", "a", "b", "c", "end"],
+                             Counter({"a": 1, "b": 1, "b.end": 1, "c": 1}))  # fmt: skip
+
+
+@pytest.mark.covers("ATTRACTOR-PROOF-07", "ATTRACTOR-RUN-01", "ATTRACTOR-PROOF-04")
+def test_branches_that_ended_are_not_run_again(place: Callable[[str], Place], tmp_path: Path) -> None:
+    here = place(BRANCHES)
+    first = here.start()
+    until(lambda: here.has("b2.began") and here.has("a2.done") and "d" in here.trace, "one branch is left")
+    first.kill()
+    here.touch("b2.go")
+    names = ("a", "a2", "b", "b2", "b2.end", "c", "d", "last")
+    assert finished(here) == End("completed", ["start", "fan", "join", "last", "end"], Counter(names))
+
+
+@pytest.mark.covers("ATTRACTOR-PROOF-07", "ATTRACTOR-PROOF-04")
+@pytest.mark.parametrize("crash", ["after_handler:6", "inside_settle:4", "after_settle:5"])
+def test_branches_come_to_the_same_end_whose_process_dies(place: Callable[[str], Place], crash: str) -> None:
+    here = place(BRANCHES)
+    here.touch("b2.go")
+    assert here.start(crash).end() == CRASHED, here.calls[-1].told
+    names = ("a", "a2", "b", "b2", "b2.end", "c", "d", "last")
+    assert finished(here) == End("completed", ["start", "fan", "join", "last", "end"], Counter(names))
+
+
+@pytest.mark.covers("ATTRACTOR-PROOF-07", "ATTRACTOR-PROOF-09", "ATTRACTOR-GATE-02")
+@pytest.mark.parametrize("crash", ["before_park", "after_park"])
+def test_a_gate_stands_when_its_process_dies_and_is_asked_once(
+    place: Callable[[str], Place], crash: str
+) -> None:
+    here = place(GATE)
+    assert here.start(crash).end() == CRASHED, here.calls[-1].told
+    if crash == "before_park":
+        assert here.resume().end() == 3, here.calls[-1].told
+    listed = here.call("holds", "list", "--json")
+    assert listed.end() == 0, listed.told
+    assert here.call("answer", here.run_id, "Y").end() == 0, here.calls[-1].told
+    assert finished(here) == End("completed", ["start", "a", "ask", "b", "end"], Counter("ab"))
+    assert listed.told.count("Go on?") == 1
+
+
+@pytest.mark.covers("ATTRACTOR-PROOF-07", "AT-151", "ATTRACTOR-BOUND-06")
+def test_a_back_off_goes_on_with_its_count(place: Callable[[str], Place]) -> None:
+    here = place(BACKOFF)
+    assert here.start("during_backoff:1").end() == CRASHED, here.calls[-1].told
+    assert here.trace == ["a"]
+    assert finished(here) == End("completed", ["start", "a", "b", "end"], Counter({"a": 3, "b": 1}))
+
+
+@pytest.mark.covers("ATTRACTOR-PROOF-07", "ATTRACTOR-PROOF-11", "ATTRACTOR-RUN-04", "ATTRACTOR-BOUND-06")
+@pytest.mark.parametrize("crash", ["inside_settle:5", "after_settle:4", "after_intent:4", "after_handler:5"])
+def test_a_walk_that_begins_anew_does_so_once(place: Callable[[str], Place], crash: str) -> None:
+    here = place(RESTART)
+    assert here.start(crash).end() == CRASHED, here.calls[-1].told
+    ended = finished(here)
+    assert ended.status == "completed"
+    assert ended.effects == Counter({"a": 2, "b": 2})
+    assert here.has("D/restart-1/b/status.json")
+    assert not here.has("D/restart-2")
+
+
+@pytest.mark.covers("ATTRACTOR-PROOF-07", "ATTRACTOR-RUN-03")
+def test_a_managers_child_goes_on_where_it_stood(place: Callable[[str], Place]) -> None:
+    here = place(MANAGER)
+    first = here.start()
+    until(lambda: here.has("work.began"), "the child works")
+    first.kill()
+    here.touch("work.go")
+    ended = finished(here)
+    assert ended == End("completed", ["start", "boss", "b", "end"],
+                        Counter({"work": 1, "work.end": 1, "more": 1, "b": 1}))  # fmt: skip
+
+
+@pytest.mark.covers("ATTRACTOR-PROOF-07", "AT-118", "ATTRACTOR-PROOF-11", "ATTRACTOR-BOUND-06")
+def test_a_run_that_must_fail_its_goal_gate_still_fails_it(place: Callable[[str], Place]) -> None:
+    here = place(GOAL)
+    first = here.start()
+    until(lambda: here.has("late.began"), "the gate is behind it")
+    first.kill()
+    here.touch("late.go")
+    ended = finished(here)
+    assert ended.status == "failed"
+    assert ended.effects == Counter({"work": 3, "late": 3, "late.end": 3})
+    assert ended.completed == ["start", *["work", "check", "late", "end"] * 3]
+
+
+@pytest.mark.covers("ATTRACTOR-PROOF-08")
+def test_two_processes_on_one_run_never_both_execute_it(place: Callable[[str], Place]) -> None:
+    here = place(LINE)
+    first = here.start("", "--json")
+    until(lambda: here.has("b.began"), "the tool begins")
+    others = [here.resume() for _ in range(2)]
+    here.touch("b.go")
+    assert [each.end() for each in (first, *others)] == [0, 0, 0]
+    for each in (first, *others):
+        told = json.loads(each.told.splitlines()[-1])
+        assert (told["status"], told["completed_nodes"]) == ("completed", ["start", "a", "b", "c", "end"])
+    assert here.trace == ["a", "b", "b.end", "c"]
+
+
+@contextmanager
+def frozen(here: Place, called: Called) -> Iterator[None]:
+    """Stopped in its tracks, but not while it holds the store's file: nobody could write then."""
+    pid = called.process.pid
+    assert pid is not None
+    while True:
+        os.kill(pid, signal.SIGSTOP)
+        if not here.is_locked():
+            break
+        os.kill(pid, signal.SIGCONT)
+    yield
+    os.kill(pid, signal.SIGCONT)
+
+
+@pytest.mark.covers("ATTRACTOR-PROOF-08", "ATTRACTOR-HANDLER-01", "ATTRACTOR-PROOF-07")
+def test_a_process_that_was_frozen_and_lost_its_run_does_nothing_more(place: Callable[[str], Place]) -> None:
+    here = place(LINE)
+    first = here.start()
+    until(lambda: here.has("b.began"), "the tool begins")
+    with frozen(here, first):
+        here.touch("b.go")
+        ended = finished(here)
+    first.end()
+    assert ended == End("completed", ["start", "a", "b", "c", "end"],
+                        Counter({"a": 1, "b": 1, "b.end": 1, "c": 1}))  # fmt: skip
+    assert Counter(here.trace) == ended.effects
+
+
+@pytest.mark.covers("ATTRACTOR-PROOF-07", "ATTRACTOR-HANDLER-01")
+def test_a_tool_left_behind_is_stopped_at_its_time_by_who_comes_next(place: Callable[[str], Place]) -> None:
+    here = place(
+        f"""digraph left {{ start; end
+        a [{TOOL}="echo $$ >pid; touch a.began; sleep 300 & sleep 300; echo late >>trace", timeout=1500ms]
+        b [{TOOL}="echo b >>trace"]
+        start -> a; a -> end [condition="outcome=success"]; a -> b [condition="outcome=fail"]; b -> end }}"""
+    )
+    first = here.start()
+    until(lambda: here.has("a.began"), "the tool begins")
+    first.kill()
+    assert finished(here) == End("completed", ["start", "a", "b", "end"], Counter("b"))
+    group = int((here.folder / "D" / "a" / "tool-1-1-1" / "pid").read_text())
+    until(lambda: not processes.is_living(group), "the group is gone")
+
+
+@pytest.mark.covers("ATTRACTOR-PROOF-09", "ATTRACTOR-GATE-02")
+def test_a_gate_answered_while_no_engine_lives_goes_on_by_itself_when_a_worker_comes(
+    place: Callable[[str], Place],
+) -> None:
+    here = place(GATE)
+    assert here.start().end() == 3, here.calls[-1].told
+    assert here.call("answer", here.run_id, "Y").end() == 0, here.calls[-1].told
+    assert here.trace == ["a"]
+    worker = here.call("worker")
+    until(lambda: "b" in here.trace, "a worker goes on")
+    worker.process.terminate()
+    worker.end()
+    assert finished(here) == End("completed", ["start", "a", "ask", "b", "end"], Counter("ab"))
+
+
+# ---------------------------------------------------------------------- everything, everywhere
+
+ALL = {"line": LINE, "branches": BRANCHES, "backoff": BACKOFF, "anew": RESTART, "manager": MANAGER}
+GO = ("b.go", "b2.go", "work.go", "late.go")
+POINTS = ("after_intent", "after_substep", "after_handler", "inside_settle", "after_settle", "during_backoff")
+
+
+@pytest.mark.soak
+@pytest.mark.covers("ATTRACTOR-PROOF-07")
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("point", POINTS)
+def test_wherever_a_process_dies_the_end_is_the_same(
+    place: Callable[[str], Place], tmp_path: Path, name: str, point: str
+) -> None:
+    (tmp_path / "peace").mkdir()
+    (tmp_path / "peace" / "child.dot").write_text(CHILD)
+    calm = in_peace(tmp_path / "peace", ALL[name], *GO)
+    for nth in range(1, 60):
+        here = place(ALL[name])
+        for file in GO:
+            here.touch(file)
+        if here.start(f"{point}:{nth}").end() != CRASHED:
+            return
+        assert finished(here) == calm, (point, nth)
+    pytest.fail("it never ends")
+
+
+@pytest.mark.soak
+@pytest.mark.covers("ATTRACTOR-PROOF-07")
+@pytest.mark.parametrize("seed", range(30))
+def test_killed_again_and_again_at_any_moment(
+    place: Callable[[str], Place], tmp_path: Path, seed: int
+) -> None:
+    import time
+
+    dice = random.Random(seed)
+    name = dice.choice(list(ALL))
+    (tmp_path / "peace").mkdir()
+    (tmp_path / "peace" / "child.dot").write_text(CHILD)
+    calm = in_peace(tmp_path / "peace", ALL[name], *GO)
+    here = place(ALL[name])
+    for file in GO:
+        here.touch(file)
+    called = here.start()
+    for _ in range(dice.randint(1, 6)):
+        called.process.join(dice.uniform(0.02, 0.6))
+        called.process.kill()
+        called.process.join()
+        time.sleep(0.05)
+        if not here.has(".holdfast/holdfast.db") or here.call("show", here.run_id, "--json").end() != 0:
+            here.run_id = str(here.run_id)
+            called = here.start()
+        else:
+            called = here.resume()
+    called.end()
+    ended = finished(here)
+    assert ended == calm, name

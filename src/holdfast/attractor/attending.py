@@ -17,11 +17,9 @@ import msgspec
 
 from holdfast.attractor.directory import Directory, Facts
 from holdfast.attractor.rundir import CHECKPOINT, logs_root, write_or_raise
-from holdfast.attractor.sharing import shared_stages
+from holdfast.attractor.sharing import pipeline_of, shared_stages
 from holdfast.checkpoint.fold import begin as brought_by
-from holdfast.frontends.dot.document import Pipeline
-from holdfast.frontends.dot.parse import parse
-from holdfast.model.graph import Graph, GraphSpec
+from holdfast.model.graph import Graph
 from holdfast.runs.loading import begin, follow, open_body
 from holdfast.telemetry import log
 from holdfast.types.ids import RunId
@@ -91,12 +89,6 @@ class Scribe:
         return logs_root(given, self.row.id)
 
 
-def pipeline_of(spec: GraphSpec) -> Pipeline:
-    """What a stored graph was made from."""
-    document: Any = spec.document if isinstance(spec.document, dict) else {}
-    return parse(str(document.get("source", ""))).pipeline
-
-
 class Attendant:
     """Of one run in this process."""
 
@@ -135,6 +127,12 @@ class Attendant:
                 log.warning("the directory of run %s is not kept up: %s", self.scribe.row.id, error)
         async with self._reached:
             self._written = self.scribe.told
+            self._reached.notify_all()
+
+    async def leave(self) -> None:
+        """Nobody waits any longer for what is not written."""
+        self._broken = True
+        async with self._reached:
             self._reached.notify_all()
 
     async def reached(self, number: int) -> None:
@@ -189,6 +187,7 @@ class Attendants:
             stop()
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+            await attendant.leave()
             if self._live.get(run) is attendant:
                 del self._live[run]
 

@@ -1,4 +1,5 @@
 """A run's directory as its journal tells it: given record after record, it says which files are what.
+Conversations are not in it: the journal has them, a checkpoint file does not.
 
 What a record changes is all that is worked out for it; the values of the context are kept as the texts that
 they are in the file.
@@ -27,6 +28,7 @@ from holdfast.attractor.rundir import (
     safe,
     stage_dir,
 )
+from holdfast.attractor.sessions import PREFIX as SESSIONS
 from holdfast.attractor.statusfile import NAME, status_fields
 from holdfast.checkpoint.fold import Execution
 from holdfast.frontends.dot.document import Pipeline
@@ -129,7 +131,9 @@ class Directory:
     def _position(self) -> dict[str, bytes]:
         """Which edge was selected, if one was: a resume goes on behind it, or selects."""
         walk = self._walk()
-        counts = {key: copied(walk[key]) for key in ("jumps", "fail_jumps", "visited") if key in walk}
+        counts = {key: copied(walk[key]) for key in ("jumps", "fail_jumps") if key in walk}
+        before = {self.facts.graph.nodes[n].id: count for n, count in self.pos.scopes[""].before.items()}
+        counts |= {"before": before} if before else {}
         return {
             "edge_selected": _encode(bool(self._next())),
             "selected_edge": _encode(self._edge or None),
@@ -182,7 +186,7 @@ class Directory:
         self._edge = next(iter(self._edges(body)), "")
         self._touch(record)
         for partition, key, op, value in body.ops:
-            if partition == "scratch" and op == "set":
+            if partition == "scratch" and op == "set" and not key.startswith(SESSIONS):
                 self._context[key] = _encode(copied(value))
             elif partition == "scratch":
                 self._context.pop(key, None)
@@ -262,7 +266,8 @@ class Directory:
 
     def _read_context(self) -> None:
         values = self.pos.scopes[""].tree.see(0, "scratch")
-        self._context = {key: _encode(copied(value)) for key, value in values.items()}
+        kept = {key: value for key, value in values.items() if not key.startswith(SESSIONS)}
+        self._context = {key: _encode(copied(value)) for key, value in kept.items()}
 
     def _bring(self, execution: Execution) -> None:
         """What a fork, a pruned run or another directory knows of before the first record."""

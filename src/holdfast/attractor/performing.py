@@ -19,7 +19,7 @@ from holdfast.attractor.handler import Visit
 from holdfast.attractor.outcome import Outcome, StageStatus
 from holdfast.attractor.registry import AnyHandler, HandlerRegistry, wants_visit
 from holdfast.attractor.remembering import remember
-from holdfast.attractor.statusfile import AUTO_NOTE, NAME, StatusFault, read_status
+from holdfast.attractor.statusfile import AUTO_NOTE, NAME, StatusFault, forget_status, read_status
 from holdfast.frontends.dot.document import Link, Pipeline, Stage
 from holdfast.frontends.dot.lower import edge_ids
 from holdfast.model.bodies import PARTIAL_ACCEPTED, RETRIES_EXCEEDED
@@ -156,7 +156,7 @@ async def _call(handler: AnyHandler, visit: Visit) -> Outcome:
     perform = getattr(handler, "perform", None)
     if perform is not None:
         return await perform(visit)
-    _forget_status(visit)
+    forget_status(visit.folder)
     execute = cast("Any", handler).execute
     more = {"visit": visit} if wants_visit(handler) else {}
     args = (visit.stage, visit.context, visit.pipeline, visit.logs)
@@ -181,10 +181,6 @@ def _without_outcome(visit: Visit, said: Any) -> Outcome:
     if visit.stage.flag("auto_status"):
         return Outcome(notes=AUTO_NOTE)
     return _fail(f"the handler returned nothing, wrote no {NAME}, and auto_status is not set")
-
-
-def _forget_status(visit: Visit) -> None:
-    (visit.folder / NAME).unlink(missing_ok=True)
 
 
 def _refused(outcome: Outcome) -> Outcome | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -24,11 +23,10 @@ from holdfast.attractor.handlers.tool import ToolHandler
 from holdfast.attractor.interviewers import Interviewer
 from holdfast.attractor.performing import Performer
 from holdfast.attractor.registry import HandlerRegistry
-from holdfast.attractor.sharing import shared_stages
-from holdfast.errors import InputError, VersionMismatchError
+from holdfast.attractor.sharing import pipeline_of, shared_stages
+from holdfast.errors import InputError
 from holdfast.frontends.dot.document import Pipeline
-from holdfast.frontends.dot.lower import DIALECT, lower
-from holdfast.frontends.dot.parse import parse
+from holdfast.frontends.dot.lower import lower
 from holdfast.frontends.dot.transforms import prepare
 from holdfast.frontends.python.code import code_fingerprint
 from holdfast.model.fingerprint import graph_fingerprint
@@ -96,16 +94,6 @@ def program_for(pipeline: Pipeline, fittings: Fittings | None = None) -> Program
 def program_of(spec: GraphSpec, fittings: Fittings | None = None) -> Program:
     """Of a stored graph. Raises VersionMismatchError for one that was made from something else."""
     return _program(spec, pipeline_of(spec), (fittings or Fittings()).whole_registry())
-
-
-def pipeline_of(spec: GraphSpec) -> Pipeline:
-    """What a stored graph was made from. Raises VersionMismatchError where that is no pipeline."""
-    document: Any = spec.document if isinstance(spec.document, dict) else {}
-    if document.get("dialect") != DIALECT:
-        raise VersionMismatchError(
-            f"flow {spec.name!r} was not made from a pipeline.", hint="Load the code of its version."
-        )
-    return parse(str(document["source"])).pipeline
 
 
 def _program(

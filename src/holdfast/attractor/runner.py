@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +18,22 @@ from holdfast.attractor.events import PipelineEvent
 from holdfast.attractor.interviewers import Interviewer
 from holdfast.attractor.interviewing import interview_open
 from holdfast.attractor.outcome import Outcome, StageStatus
-from holdfast.attractor.program import Fittings, pipeline_of, program_of
+from holdfast.attractor.program import Fittings, program_of
 from holdfast.attractor.projecting import Picture, take_picture
 from holdfast.attractor.registry import AnyHandler, HandlerRegistry
+from holdfast.attractor.resuming import Asked, Resumed, resume_directory
+from holdfast.attractor.rundir import CHECKPOINT
 from holdfast.attractor.rundir import logs_root as logs_root_of
+from holdfast.attractor.sharing import pipeline_of
 from holdfast.attractor.starting import Ready, Source, input_of, make_ready
-from holdfast.attractor.streaming import pipeline_events
+from holdfast.attractor.streaming import last_place, pipeline_events
 from holdfast.frontends.dot.diagnostics import Diagnostic
 from holdfast.frontends.dot.lint import LintRule
 from holdfast.frontends.dot.transforms import AnyTransform
 from holdfast.model.fingerprint import decode_graph
 from holdfast.model.program import Program
 from holdfast.runs.service import RunService
+from holdfast.store.base import RunRow
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId, new_run_id
 from holdfast.types.status import RunStatus
@@ -126,32 +131,87 @@ class Runner:
     ) -> PipelineResult:
         """Start a run and advance it until it ends or waits. `context`: values that it begins with; `options`
         are those of a run: `run_id`, `tenant`, `idempotency_key`, ..."""
+        ready, service, run = await self._begin(source, path, logs_root, context, options)
+        found = await self._advance(service, ready.program, run)
+        return msgspec.structs.replace(found, diagnostics=ready.diagnostics)
+
+    async def stream(
+        self,
+        source: Source,
+        *,
+        context: Mapping[str, Any] | None = None,
+        logs_root: str | Path | None = None,
+        path: str = "",
+        **options: Any,
+    ) -> AsyncGenerator[PipelineEvent]:
+        """The same, told event by event; the first one has the run's id."""
+        ready, service, run = await self._begin(source, path, logs_root, context, options)
+        async with aclosing(_events(service, run, _until_rest(service, ready.program, run))) as events:
+            async for event in events:
+                yield event
+
+    async def _begin(
+        self,
+        source: Source,
+        path: str,
+        logs_root: str | Path | None,
+        context: Mapping[str, Any] | None,
+        options: dict[str, Any],
+    ) -> tuple[Ready, RunService, RunId]:
         ready = self.prepare(source, path=path)
         service = await self._service(ready.program)
         run_id = RunId(options.pop("run_id", None) or new_run_id())
         logs = Path(logs_root) if logs_root is not None else self._logs
-        given = input_of(
+        given = self._given(ready, logs, context)
+        row, _ = await service.create(ready.program, given, run_id=run_id, **options)
+        return ready, service, row.id
+
+    def _given(
+        self, ready: Ready, logs: Path | None, context: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        return input_of(
             ready.pipeline,
             logs=logs,
             backend=SIMULATION if self._backend is None else "",
             auto_approve=self._auto_approve,
             context=context,
         )
-        row, _ = await service.create(ready.program, given, run_id=run_id, **options)
-        found = await self._advance(service, ready.program, row.id)
-        return msgspec.structs.replace(found, diagnostics=ready.diagnostics)
 
-    async def resume(self, run_id: str) -> PipelineResult:
+    async def resume(
+        self,
+        run: str | Path,
+        *,
+        source: Source | None = None,
+        force: bool = False,
+        fidelity: str = "",
+        logs_root: str | Path | None = None,
+        **options: Any,
+    ) -> PipelineResult:
         """Go on with a run: after an answer, a crash, or a failure that was mended. One that has ended stays
-        as it is."""
+        as it is. `run`: its id, or its directory, which may be another machine's or another runner's; then
+        `source` is the pipeline, where the directory does not have it, and `force` says that it may differ.
+        """
         service = await self._service(None)
-        row = await service.get(run_id)
+        if not isinstance(run, Path) and not (Path(run) / CHECKPOINT).is_file():
+            return await self._resume(service, await service.get(run))
+        logs = None if logs_root is None else Path(logs_root)
+        asked = Asked(source=source, force=force, fidelity=fidelity, logs=logs, options=options)
+        found = await resume_directory(service, Path(run), self.prepare, self._given, asked)
+        if found.row is None:
+            return _ended(found)
+        if found.ready is not None:
+            self.house.carry(found.ready.program)
+            service.runtime.carry(found.ready.program)
+        return await self._resume(service, found.row, fresh=found.fresh)
+
+    async def _resume(self, service: RunService, row: RunRow, *, fresh: bool = False) -> PipelineResult:
         program = await self._program(service, row.version, row.flow)
+        after = "" if fresh or self.on_event is None else await last_place(service, row.id)
         if row.status is RunStatus.failed:
             await service.ask_resume(row.id)
         if self._interviewer is not None:
             await interview_open(service, row.id, pipeline_of(program.graph.spec), self._interviewer)
-        return await self._advance(service, program, row.id)
+        return await self._advance(service, program, row.id, after=after)
 
     def run_sync(self, source: Source, **options: Any) -> PipelineResult:
         """`run` for code without an event loop."""
@@ -172,24 +232,36 @@ class Runner:
         service.runtime.carry(program)
         return program
 
-    async def _advance(self, service: RunService, program: Program, run: RunId) -> PipelineResult:
-        result = await self._told_of(service, run, _until_rest(service, program, run))
+    async def _advance(
+        self, service: RunService, program: Program, run: RunId, *, after: str = ""
+    ) -> PipelineResult:
+        """`after`: what was told already."""
+        work = _until_rest(service, program, run)
+        if self.on_event is None:
+            result = await work
+        else:
+            async with aclosing(_events(service, run, work, after=after)) as events:
+                async for event in events:
+                    self.on_event(event)
+            result = await result_of(service, program, run)
         picture = await take_picture(service, run)
         return _told(result, picture, logs_root_of(picture.input, run))
 
-    async def _told_of(self, service: RunService, run: RunId, work: Coroutine[Any, Any, Result]) -> Result:
-        """Do the work; whoever listens is told of the run's events meanwhile."""
-        if self.on_event is None:
-            return await work
-        driving = asyncio.ensure_future(work)
-        try:
-            async for event in pipeline_events(service, run, follow(service, run, driving)):
-                self.on_event(event)
-            return await driving
-        finally:
-            if not driving.done():
-                driving.cancel()
-                await asyncio.gather(driving, return_exceptions=True)
+
+async def _events(
+    service: RunService, run: RunId, work: Coroutine[Any, Any, Result], *, after: str = ""
+) -> AsyncGenerator[PipelineEvent]:
+    """Do the work; what happens meanwhile is told. Raises what the work raises."""
+    driving = asyncio.ensure_future(work)
+    try:
+        stored = follow(service, run, driving)
+        async for event in pipeline_events(service, run, stored, after=after, driving=driving):
+            yield event
+        await driving
+    finally:
+        if not driving.done():
+            driving.cancel()
+            await asyncio.gather(driving, return_exceptions=True)
 
 
 async def _until_rest(service: RunService, program: Program, run: RunId) -> Result:
@@ -211,6 +283,20 @@ def _told(result: Result, picture: Picture, logs: Path) -> PipelineResult:
         run_id=result.run_id,
         logs_root=logs,
         holds=tuple(result.holds),
+    )
+
+
+def _ended(found: Resumed) -> PipelineResult:
+    """A directory whose run is over: nothing is done, and this is what it came to."""
+    saved = found.saved
+    return PipelineResult(
+        status=StageStatus.SUCCESS,
+        outcome=Outcome(notes="Pipeline completed"),
+        completed_nodes=saved.completed,
+        node_outcomes=dict(saved.outcomes),
+        context=dict(saved.context),
+        run_id=saved.run,
+        logs_root=saved.folder,
     )
 
 

@@ -1,8 +1,24 @@
-"""Which stages several branches go through: each of them needs a folder in each."""
+"""What a stored graph says of its pipeline: what it was made from, which stages several branches share."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from holdfast.errors import VersionMismatchError
+from holdfast.frontends.dot.document import Pipeline
+from holdfast.frontends.dot.lower import DIALECT
+from holdfast.frontends.dot.parse import parse
 from holdfast.model.graph import GraphSpec
+
+
+def pipeline_of(spec: GraphSpec) -> Pipeline:
+    """What a stored graph was made from. Raises VersionMismatchError where that is no pipeline."""
+    document: Any = spec.document if isinstance(spec.document, dict) else {}
+    if document.get("dialect") != DIALECT:
+        raise VersionMismatchError(
+            f"flow {spec.name!r} was not made from a pipeline.", hint="Load the code of its version."
+        )
+    return parse(str(document["source"])).pipeline
 
 
 def shared_stages(spec: GraphSpec) -> frozenset[str]:

@@ -4,6 +4,7 @@ itself reads it as its outcome."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -34,6 +35,12 @@ def status_fields(outcome: Outcome) -> dict[str, Any]:
 
 class StatusFault(ValueError):
     """A status file that says nothing usable."""
+
+
+def forget_status(stage_dir: Path) -> None:
+    """One of an earlier visit says nothing about the next. Where there can be no such file there is none."""
+    with suppress(NotADirectoryError):
+        (stage_dir / NAME).unlink(missing_ok=True)
 
 
 def read_status(stage_dir: Path) -> Outcome | None:

@@ -29,7 +29,15 @@ from holdfast.attractor.handler import Visit
 from holdfast.attractor.outcome import Outcome, StageStatus
 from holdfast.attractor.preamble import preamble
 from holdfast.attractor.sessions import Turn, keep_turn, turns_of
-from holdfast.attractor.statusfile import AUTO_NOTE, NAME, StatusFault, outcome_of, read_status, status_fields
+from holdfast.attractor.statusfile import (
+    AUTO_NOTE,
+    NAME,
+    StatusFault,
+    forget_status,
+    outcome_of,
+    read_status,
+    status_fields,
+)
 from holdfast.frontends.dot.document import Pipeline, Stage
 
 SHOWN = 200
@@ -210,8 +218,7 @@ def _unproven(noted: dict[str, Any]) -> Outcome:
 
 
 def _forget_status(visit: Visit) -> None:
-    """One of an earlier visit says nothing about this one."""
-    (visit.folder / NAME).unlink(missing_ok=True)
+    forget_status(visit.folder)
 
 
 def _status(visit: Visit) -> dict[str, Any]:

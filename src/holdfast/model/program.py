@@ -29,6 +29,8 @@ class Handler(msgspec.Struct, frozen=True, kw_only=True):
     code: str = ""
     # Marks of other code whose visits this one may go on with (D-34).
     compatible: frozenset[str] = frozenset()
+    # False: it takes a context and yet never asks, sleeps or does a sub-step, so that it needs no task.
+    waits: bool = True
 
 
 class Router(msgspec.Struct, frozen=True, kw_only=True):

@@ -167,6 +167,8 @@ class Driver:
         program = self.program if scope.graph == "" else self.program.at(scope.graph)
         node = program.graph.nodes[execution.node]
         handler = program.handlers.get(node.id)
+        if handler is not None and not handler.waits:
+            return execution
         if node.script:
             return None
         # With a context it may ask and wait for the answer: that must not stop the driver.

@@ -119,6 +119,12 @@ def test_what_is_missing_is_said_before_anything_runs(cli: Cli, attrs: str, told
     assert not Path(".holdfast").exists()
 
 
+@pytest.mark.covers("ATTRACTOR-HANDLER-03", "AT-180")
+def test_a_stage_may_be_simulated_alone(cli: Cli) -> None:
+    ended = cli("run", write(line("a [llm_provider=simulation];", "a")), "--json")
+    assert ended.json["state"]["last_response"] == "[Simulated] Response for stage: a"
+
+
 @pytest.mark.covers("ATTRACTOR-BAD-06")
 def test_a_dead_endpoint_is_told_in_one_sentence(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("models.toml").write_text(

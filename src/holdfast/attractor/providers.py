@@ -76,6 +76,7 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 BUILT_IN: Final = {
     "openai": ProviderSpec(base_url="https://api.openai.com/v1", key="OPENAI_API_KEY"),
+    "openai_compatible": ProviderSpec(base_url="https://api.openai.com/v1", key="OPENAI_API_KEY"),
     "anthropic": ProviderSpec(
         protocol="anthropic", base_url="https://api.anthropic.com", key="ANTHROPIC_API_KEY"
     ),
@@ -85,6 +86,7 @@ BUILT_IN: Final = {
 }
 _ADDRESSES: Final = {
     "openai": "OPENAI_BASE_URL",
+    "openai_compatible": "OPENAI_BASE_URL",
     "anthropic": "ANTHROPIC_BASE_URL",
     "gemini": "GEMINI_BASE_URL",
 }

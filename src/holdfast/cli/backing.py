@@ -9,6 +9,7 @@ from holdfast.attractor.program import Fittings
 from holdfast.attractor.starting import Ready
 from holdfast.errors import InputError, SettingsError
 from holdfast.frontends.dot.document import Stage
+from holdfast.frontends.dot.models import model_choice
 
 _SHOWN = 5
 
@@ -44,6 +45,7 @@ def demand_model(ready: Ready, fittings: Fittings) -> None:
 
 
 def _asking(ready: Ready, fittings: Fittings) -> list[Stage]:
-    registry = fittings.whole_registry()
+    registry, pipeline = fittings.whole_registry(), ready.pipeline
     asks = {"codergen"} - registry.custom
-    return [stage for stage in ready.pipeline.stages.values() if registry.kind_of(stage) in asks]
+    asking = [stage for stage in pipeline.stages.values() if registry.kind_of(stage) in asks]
+    return [stage for stage in asking if model_choice(stage, pipeline).provider != SIMULATION]

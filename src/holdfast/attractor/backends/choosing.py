@@ -16,6 +16,7 @@ from holdfast.attractor.handler import Visit
 from holdfast.attractor.providers import VARIABLE as MODELS
 from holdfast.attractor.providers import Providers
 from holdfast.errors import SettingsError
+from holdfast.frontends.dot.models import model_choice
 
 KEY: Final = "internal.backend"
 """In the run's input, so that whoever goes on with it asks the same one."""
@@ -45,6 +46,8 @@ class Backends:
     def of(self, visit: Visit) -> AnyBackend:
         """Raises SettingsError, which says what to do."""
         wanted = str(visit.given.get(KEY) or "")
+        if model_choice(visit.stage, visit.pipeline).provider == SIMULATION:
+            wanted = SIMULATION
         if wanted == NAME and NAME not in self.named:
             self.named[NAME] = ModelBackend()
         if wanted and wanted in self.named:

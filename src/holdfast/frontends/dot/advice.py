@@ -192,7 +192,7 @@ def goal_missing(view: View) -> Iterator[Diagnostic]:
 
 
 def provider_known(view: View) -> Iterator[Diagnostic]:
-    fix = f"one of {', '.join(sorted(PROVIDERS))}"
+    fix = f"one of {', '.join(sorted(PROVIDERS))}, or one that HOLDFAST_MODELS declares"
     for stage in view.stages_with("llm_provider"):
         provider = stage.text("llm_provider")
         asks = view.kinds[stage.id] in ("codergen", "parallel.fan_in")

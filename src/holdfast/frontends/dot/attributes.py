@@ -10,9 +10,12 @@ FLAGS: Final = frozenset(
 )  # fmt: skip
 INTEGERS: Final = frozenset(
     {"max_retries", "default_max_retries", "default_max_retry", "weight", "max_visits", "max_parallel",
-     "max_restarts", "max_goal_jumps", "max_same_failures", "manager.max_cycles", "join_k"}
+     "max_restarts", "max_goal_jumps", "max_same_failures", "manager.max_cycles", "join_k", "max_turns",
+     "session_max_tokens"}
 )  # fmt: skip
-DURATIONS: Final = frozenset({"timeout", "manager.poll_interval", "manager.steer_cooldown", "budget_time"})
+DURATIONS: Final = frozenset(
+    {"timeout", "manager.poll_interval", "manager.steer_cooldown", "budget_time", "tool_hooks.timeout"}
+)
 WORDS: Final = {
     "reasoning_effort": ("low", "medium", "high"),
     "conditions": ("extended",),
@@ -24,24 +27,27 @@ PROVIDERS: Final = frozenset({"anthropic", "openai", "gemini", "openai_compatibl
 
 _MODEL: Final = frozenset({"llm_model", "llm_provider", "reasoning_effort"})
 _RETRIES: Final = frozenset({"retry_target", "fallback_retry_target"})
-_HOOKS: Final = frozenset({"tool_hooks.pre", "tool_hooks.post"})
+_HOOKS: Final = frozenset({"tool_hooks.pre", "tool_hooks.post", "tool_hooks.timeout", "tools"})
+_TALKS: Final = frozenset({"max_turns", "session_max_tokens"})
 _BUDGET: Final = frozenset({"budget_tokens", "budget_usd", "budget_time", "budget_ask_at"})
 GRAPH: Final = (
     _MODEL
     | _RETRIES
     | _HOOKS
+    | _TALKS
     | _BUDGET
     | frozenset(
         {"goal", "label", "model_stylesheet", "default_max_retries", "default_max_retry", "default_fidelity",
          "stack.child_dotfile", "stack.child_workdir", "stack.child_autostart", "conditions", "max_visits",
          "max_restarts", "max_goal_jumps", "max_same_failures", "retry_policy", "in_doubt", "fail_closed",
-         "auto_status"}
+         "auto_status", "resume_fidelity", "thread_id", "default_thread_id", "workdir"}
     )
 )  # fmt: skip
 NODE: Final = (
     _MODEL
     | _RETRIES
     | _HOOKS
+    | _TALKS
     | frozenset(
         {"label", "shape", "type", "prompt", "max_retries", "goal_gate", "fidelity", "thread_id", "class",
          "timeout", "auto_status", "allow_partial", "tool_command", "max_visits", "max_parallel",

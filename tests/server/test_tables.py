@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import asyncpg
 import pytest
 
 from holdfast import Flow, Holdfast, Worker
@@ -170,6 +171,24 @@ async def test_one_run_is_found_without_reading_the_journal_of_all_others(tmp_pa
     plan = [str(row["detail"]) for row in found]
     assert not {"SCAN r", "SCAN j", "SCAN e"} & set(plan), plan
     assert "SEARCH j USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)" in plan
+
+
+@pytest.mark.parametrize("view", ["checkpoints", "stream_chunks"])
+async def test_one_run_is_found_by_its_id_and_its_keys_on_a_server(view: str) -> None:
+    schema = f"t_{secrets.token_hex(4)}"
+    async with Holdfast(postgres.with_setting(postgres.database(), schema=schema)) as house:
+        await house.open()
+    connection = await asyncpg.connect(postgres.database())
+    try:
+        # So few rows are read faster than any index.
+        await connection.execute("SET enable_seqscan = off; SET enable_bitmapscan = off")
+        run = UUID(int=7)
+        rows = await connection.fetch(f"EXPLAIN SELECT * FROM {schema}.{view} WHERE run_id = '{run}'")
+    finally:
+        await connection.close()
+    plan = "\n".join(str(row[0]) for row in rows)
+    assert "Index Scan using runs_as_uuid" in plan
+    assert "Index Cond: ((key >= (r.key << 32)) AND (key <= ((r.key << 32) |" in plan
 
 
 async def test_threads_count_their_runs(shop: Shop) -> None:

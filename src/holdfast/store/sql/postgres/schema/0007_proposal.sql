@@ -27,6 +27,13 @@ CREATE FUNCTION @checkpoint_id(run text, seq bigint) RETURNS uuid LANGUAGE sql I
             ::bit(32)::bigint # seq) & 4294967295), 8, '0'))::uuid
 $$;
 
+-- NULL for what is none: one such id is no fault of the others. The index lets one run be found by it.
+CREATE FUNCTION @as_uuid(id text) RETURNS uuid LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN id ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN id::uuid END
+$$;
+
+CREATE INDEX CONCURRENTLY runs_as_uuid ON @runs (@as_uuid(id));
+
 CREATE FUNCTION @instant(at bigint) RETURNS timestamptz LANGUAGE sql IMMUTABLE AS $$
     SELECT 'epoch'::timestamptz + at * interval '1 microsecond'
 $$;
@@ -41,7 +48,7 @@ $$;
 CREATE VIEW @checkpoints AS
 SELECT
     coalesce(h.id::uuid, @checkpoint_id(r.id, j.key & 4294967295)) AS id,
-    r.id::uuid AS run_id,
+    @as_uuid(r.id) AS run_id,
     r.flow AS flow_id,
     CASE
         WHEN j.kind = 4 OR (j.kind = 7 AND j.effect = 'human' AND j.outcome IN ('', 'migrated')) THEN 'pending_input'
@@ -70,7 +77,7 @@ WHERE j.listed;
 
 CREATE VIEW @plain_runs AS
 SELECT
-    r.id::uuid AS id,
+    @as_uuid(r.id) AS id,
     r.tenant AS tenant_id,
     r.flow AS flow_id,
     r.version,
@@ -102,7 +109,7 @@ FROM @runs AS r WHERE r.thread IS NOT NULL GROUP BY r.tenant, r.thread;
 
 CREATE VIEW @stream_chunks AS
 SELECT
-    r.id::uuid AS run_id,
+    @as_uuid(r.id) AS run_id,
     j.event_from AS sequence,
     CASE j.kind
         WHEN 0 THEN 'run.created' WHEN 2 THEN 'attempt' WHEN 3 THEN 'substep' WHEN 4 THEN 'approval'
@@ -122,7 +129,7 @@ LEFT JOIN @holds AS h ON j.kind = 4 AND h.run_key = r.key AND h.seq = j.key & 42
 WHERE j.events - (j.listed AND j.kind NOT IN (1, 5, 7))::integer > 0
 UNION ALL
 SELECT
-    r.id::uuid, j.event_from + j.events - 1, 'checkpoint_created',
+    @as_uuid(r.id), j.event_from + j.events - 1, 'checkpoint_created',
     json_build_object(
         'checkpoint_id', coalesce(h.id::uuid, @checkpoint_id(r.id, j.key & 4294967295)), 'status', CASE
         WHEN j.kind = 4 THEN 'pending_input' WHEN j.outcome = 'completed' THEN 'completed'
@@ -135,7 +142,7 @@ LEFT JOIN @holds AS h ON j.kind = 4 AND h.run_key = r.key AND h.seq = j.key & 42
 WHERE j.listed AND j.kind NOT IN (1, 5, 7) AND j.events > 0
 UNION ALL
 SELECT
-    r.id::uuid, e.key & 4294967295, e.type,
+    @as_uuid(r.id), e.key & 4294967295, e.type,
     @as_json(e.payload),
     @instant(e.at), 1
 FROM @runs AS r
@@ -144,7 +151,7 @@ JOIN @events AS e ON e.key BETWEEN r.key << 32 AND r.key << 32 | 4294967295;
 CREATE VIEW @run_input_events AS
 SELECT
     i.id,
-    r.id::uuid AS run_id,
+    @as_uuid(r.id) AS run_id,
     i.kind AS type,
     h.id::uuid AS checkpoint_id,
     CASE WHEN h.id IS NULL THEN @as_json(i.payload) ELSE @as_json(h.resolution) END AS content,

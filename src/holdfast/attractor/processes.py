@@ -64,7 +64,7 @@ def begin(folder: Path, command: str, *, shell: str, cwd: Path | None, env: Mapp
             return False
         (folder / COMMAND).write_text(command + "\n", encoding="utf-8")
         keeper = [_SH, "-c", _KEEPER, "holdfast-tool", str(folder.resolve()), shell]
-        subprocess.run(
+        done = subprocess.run(
             keeper,
             stdin=lock,
             stdout=subprocess.DEVNULL,
@@ -72,8 +72,11 @@ def begin(folder: Path, command: str, *, shell: str, cwd: Path | None, env: Mapp
             cwd=cwd,
             env=dict(env),
             start_new_session=True,
-            check=True,
+            check=False,
         )
+    # A command that is quick ends its whole group, and with it a keeper that has not left yet.
+    if done.returncode and not (folder / PID).exists():
+        raise OSError(f"{_SH} could not start the command in {folder}: it ended with {done.returncode}")
     return True
 
 

@@ -130,9 +130,9 @@ def child_path(visit: Visit, dotfile: str) -> Path:
 
 
 def child_input(visit: Visit, orders: Orders, pipeline: Pipeline) -> dict[str, Any]:
-    """It runs as its parent does: with the same backend, below the same directory."""
+    """It runs as its parent does: with the same backend, in the same folder, below the same directory."""
     logs = visit.folder / f"child-{visit.ctx.visit}"
-    kept = {key: visit.given[key] for key in (KEY, AUTO_KEY) if key in visit.given}
+    kept = {key: visit.given[key] for key in (KEY, AUTO_KEY, WORKDIR) if key in visit.given}
     more = {WORKDIR: orders.workdir} if orders.workdir else {}
     return {
         **context_of(pipeline),

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from holdfast.attractor.backends.command import CommandBackend
+from holdfast.attractor.backends.model import ModelBackend
 from holdfast.attractor.context import PipelineContext
 from holdfast.attractor.handler import Handler, Visit
 from holdfast.attractor.outcome import Outcome, StageStatus
+from holdfast.attractor.providers import ModelSettings, PriceSpec, Providers, ProviderSpec
 from holdfast.attractor.registry import HandlerRegistry
 from holdfast.attractor.runner import PipelineResult, Runner, run_pipeline
 
 __all__ = [
+    "CommandBackend",
     "Handler",
     "HandlerRegistry",
+    "ModelBackend",
+    "ModelSettings",
     "Outcome",
     "PipelineContext",
     "PipelineResult",
+    "PriceSpec",
+    "ProviderSpec",
+    "Providers",
     "Runner",
     "StageStatus",
     "Visit",

@@ -292,4 +292,4 @@ async def test_a_failed_run_says_so_in_its_checkpoint(house: Holdfast, tmp_path:
     assert (found.status, saved["status"], saved["next_node"]) == ("fail", "failed", "t")
     assert "exit code 7" in saved["error"]
     assert saved["node_history"][-1] == ["t", "fail"]
-    assert saved["current_node"] == "start"
+    assert saved["current_node"] == "t"

@@ -92,6 +92,7 @@ class Directory:
         self._outcomes: dict[str, str] = {}
         self._artifacts: dict[str, dict[str, Any]] = {}
         self._outcome: dict[str, Any] | None = None
+        self._before: tuple[str, dict[str, str], dict[str, Any] | None] | None = None
         self._current, self._edge, self._status, self._error = "", "", "running", ""
         self._at, self._seq = pos.at, max(pos.head, 0)
         self._read_context()
@@ -181,7 +182,9 @@ class Directory:
         self._history.append(_encode([record.node, str(record.outcome)]))
         self._error = outcome.failure_reason if body.halts else ""
         self._status = "failed" if body.halts else "running"
-        if not body.halts and record.outcome != "unknown":
+        if body.halts:
+            self._before = (self._current, dict(self._outcomes), self._outcome)
+        if record.outcome != "unknown":
             self._done(record.node, str(record.outcome), status_fields(outcome))
         self._edge = next(iter(self._edges(body)), "")
         self._touch(record)
@@ -219,8 +222,16 @@ class Directory:
 
     def _attempt(self, record: Record, body: AttemptBody) -> None:
         if body.reason in ("retry", "resumed") and not record.scope:
+            self._undo_failure()
             self._status, self._error = "running", ""
             self._touch(record)
+
+    def _undo_failure(self) -> None:
+        """A resume runs the stage again whose failure had ended the run: it has not ended yet."""
+        if self._before is not None:
+            self._completed.pop()
+            self._current, self._outcomes, self._outcome = self._before
+            self._before = None
 
     def _end(self, record: Record, body: EndBody) -> None:
         self._status = body.status

@@ -86,7 +86,8 @@ def _begun(
         execution.failures = int(saved.retries.get(saved.next_node, 0))
         execution.attempt = execution.failures + 1
     decision = Decision(graph, pos, now)
-    completed = saved.completed if goes_on else _without_last(saved)
+    again = not goes_on or (saved.status == "failed" and saved.next_node == saved.current)
+    completed = _without_last(saved) if again else saved.completed
     body = CreatedBody(
         graph.name,
         program.version,
@@ -143,7 +144,7 @@ def _gates(graph: Graph, saved: Saved) -> dict[str, bool]:
 
 
 def _without_last(saved: Saved) -> tuple[str, ...]:
-    """The current stage ends anew, on paper: it must not be there twice."""
+    """The current stage ends anew, on paper or because it had failed: it must not be there twice."""
     found = saved.completed
     return found[:-1] if found and found[-1] == saved.current else found
 
@@ -161,7 +162,7 @@ def _history(graph: Graph, saved: Saved, completed: tuple[str, ...], now: int) -
                 visit=seen[name],
                 attempt=1,
                 effect=str(effect),
-                outcome=saved.outcomes.get(name, StageStatus.SUCCESS),
+                outcome=saved.outcomes.get(name, StageStatus.SUCCESS.value),
                 seq=0,
                 at=now,
                 run=saved.run,

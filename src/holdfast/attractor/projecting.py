@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from holdfast.attractor.context import copied
+from holdfast.checkpoint.fold import Execution
 from holdfast.runs.service import RunService
 from holdfast.types.ids import RunId
+from holdfast.types.outcome import FAIL
 
 
 class Picture(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,9 +30,17 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
         return self.completed[-1] if self.completed else ""
 
 
+def stages_ended(executions: Iterable[Execution]) -> list[Execution]:
+    """At the top, in order. A stage whose failure ended the run has ended too (section 3.2, step 3), until a
+    resume runs it again."""
+    top = [e for e in executions if not e.scope and (e.settled or e.outcome == FAIL)]
+    last = {(e.node, e.visit): i for i, e in enumerate(top)}
+    return [e for i, e in enumerate(top) if e.settled or last[e.node, e.visit] == i]
+
+
 async def take_picture(service: RunService, run: RunId) -> Picture:
     latest = await service.latest(run)
-    top = [e for e in latest.executions if e.settled and not e.scope]
+    top = stages_ended(latest.executions)
     return Picture(
         run=run,
         at=latest.at,

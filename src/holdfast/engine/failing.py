@@ -6,6 +6,7 @@ from holdfast.engine import asking, doubting, ending, parents, settling
 from holdfast.engine.dataflow import Problem, give_up_effects
 from holdfast.engine.decision import Decision, node_of, side_of
 from holdfast.engine.messages import Finished
+from holdfast.engine.noting import mirrored
 from holdfast.engine.retry import wait_before
 from holdfast.engine.walk import takes_failure
 from holdfast.model.apply import apply_record
@@ -22,6 +23,7 @@ from holdfast.model.bodies import (
 from holdfast.model.children import PARENTS, collects, result_of, wipe_scope
 from holdfast.model.graph import Graph, Node
 from holdfast.model.position import Exec, Scope, naps_of
+from holdfast.types.outcome import FAIL
 from holdfast.types.record import Kind, NewTimer, Record, Side
 from holdfast.types.value import FrozenDict
 
@@ -124,6 +126,11 @@ def _walks_on(graph: Graph, scope: Scope, execution: Exec, ended: Finished) -> b
 def _abort(decision: Decision, scope: Scope, execution: Exec, node: Node, ended: Finished) -> None:
     owner = _owner_that_copes(decision, scope)
     assert ended.error is not None
+    graph = decision.pos.scope_graph(decision.graph, scope)
+    if graph.spec.mirrors:
+        # Nobody goes by its label any more, and the record does not have it for a replay.
+        ended.outcome, ended.label = FAIL, ""
+        ended.ops = mirrored(graph, scope, execution, ended)
     side = Side(inbox_done=[ended.inbox] if ended.inbox else [])
     asking.close_holds(decision.pos, execution, side, "the node failed")
     side.close_timers += [t for t in (execution.token, *naps_of(decision.pos, execution)) if t]

@@ -42,7 +42,8 @@ def outcome_of(spec: ParallelSpec, name: str, results: Results) -> tuple[str, Er
     enough = wanted(spec)
     if enough is not None and _successes(results) < enough:
         said = f"{_successes(results)} of {len(spec.starts)} branches of {name!r} succeeded"
-        return FAIL, _error(f"{said}, and {spec.join} needs {enough}")
+        who = spec.join if spec.join == "first_success" else "its join"
+        return FAIL, _error(f"{said}, and {who} needs {enough}")
     if spec.join == "wait_all" and failed and spec.on_branch_failure != "ignore":
         return "partial_success", None
     return "success", None

@@ -18,11 +18,17 @@ from holdfast.types.value import FrozenList
 PLAIN = WalkSpec()
 SATISFIED = ("success", "partial_success")
 OUTCOME, LABEL, CURRENT, RETRIES = "outcome", "preferred_label", "current_node", "internal.retry_count."
+SKIPS_BY = "skips_by"
 
 
 def outcome_of(graph: Graph, scope: Scope, execution: Exec, message: Finished) -> str:
     """What conditions read. A routing node passes on the outcome that led to it."""
     return scope.walk["outcome"] if _passes_on(graph, scope, execution) else message.outcome
+
+
+def label_of(graph: Graph, scope: Scope, execution: Exec, message: Finished) -> str:
+    """The preferred label that conditions and edges read: its own, or what a routing node passes on."""
+    return scope.walk.get("label", "") if _passes_on(graph, scope, execution) else message.label
 
 
 def _passes_on(graph: Graph, scope: Scope, execution: Exec) -> bool:
@@ -39,6 +45,11 @@ def note_outcome(graph: Graph, scope: Scope, execution: Exec, message: Finished)
         walk["label"] = message.label
         if graph.spec.mirrors:
             _note_more(walk, message)
+    if skipped:
+        # It leaves no label either, but goes on by its own one, which a replay reads here.
+        walk[SKIPS_BY] = message.label
+    else:
+        walk.pop(SKIPS_BY, None)
     walk.setdefault("outcome", "success")
     # What code suggested is part of what happened: a replay reads it here (D-26).
     if message.suggested:

@@ -10,7 +10,7 @@ import re
 
 from holdfast.engine.dataflow import Flow, Problem, used_up
 from holdfast.engine.messages import Finished
-from holdfast.engine.noting import PLAIN, Seen, note_outcome, outcome_of
+from holdfast.engine.noting import PLAIN, SKIPS_BY, Seen, label_of, note_outcome, outcome_of
 from holdfast.model.expr import truthy
 from holdfast.model.graph import END, EdgeKind, Graph, WalkSpec
 from holdfast.model.position import Exec, Scope
@@ -70,7 +70,8 @@ def next_edge(graph: Graph, scope: Scope, execution: Exec, message: Finished) ->
 
 
 def select_edge(graph: Graph, scope: Scope, execution: Exec, message: Finished) -> int | None:
-    outcome, label = outcome_of(graph, scope, execution, message), scope.walk.get("label", "")
+    outcome = outcome_of(graph, scope, execution, message)
+    label = label_of(graph, scope, execution, message)
     seen = Seen(scope, execution, message, {"outcome": outcome, "preferred_label": label})
     matching: list[int] = []
     plain: list[int] = []
@@ -144,7 +145,7 @@ def _restart(flow: Flow, edge: int) -> None:
         name = graph.edges[edge].source
         raise Problem("loop_limit", f"{name!r} began the walk anew {restarts} times, the limit", name)
     # Of this step itself a replay still needs to know what it said (D-26).
-    said = {key: scope.walk[key] for key in ("label", "suggested") if key in scope.walk}
+    said = {key: scope.walk[key] for key in ("label", "suggested", SKIPS_BY) if key in scope.walk}
     scope.walk.clear()
     scope.walk.update({**said, "restarts": restarts + 1})
     flow.do("R", edge)

@@ -19,6 +19,7 @@ from holdfast.engine.messages import (
     Stopped,
     TimerFired,
 )
+from holdfast.engine.noting import SKIPS_BY
 from holdfast.errors import StateError
 from holdfast.model.bodies import AskedBody, EndBody, ErrorInfo, StepBody, SubstepBody
 from holdfast.model.children import PARENTS
@@ -92,7 +93,7 @@ def finished(scene: Scene, execution: Exec, body: StepBody) -> Finished:
         duration=body.duration,
         usage=body.usage,
         notes=body.notes,
-        label=walk.get("label", ""),
+        label=walk.get(SKIPS_BY, walk.get("label", "")),
         suggested=tuple(walk.get("suggested", ())),
     )
 

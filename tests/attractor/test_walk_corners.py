@@ -1,0 +1,50 @@
+"""Corners of the walk: what a skipped stage goes by, and what the stage leaves whose failure ends the run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from holdfast import Holdfast
+from holdfast.attractor import Outcome
+from tests.attractor.running import dot, run
+from tests.attractor.stages import Stages
+
+pytestmark = pytest.mark.anyio
+
+FIX = """digraph p {
+    start [shape=Mdiamond]; end [shape=Msquare]; d [shape=diamond]
+    start -> a -> s; s -> d [label=Fix]; s -> plain [weight=1]; plain -> d
+    d -> x [label=Fix]; d -> y [weight=1]; x -> end; y -> end
+}"""
+
+
+@pytest.mark.covers("AT-128", "AT-A31", "AT-59")
+@pytest.mark.parametrize(("own", "taken"), [("", ["plain", "d", "x"]), ("fix", ["d", "x"])])
+async def test_a_skipped_stage_goes_by_its_own_label_and_leaves_that_of_the_stage_before(
+    house: Holdfast, own: str, taken: list[str]
+) -> None:
+    from holdfast import Outcome as Settled
+
+    stages = Stages(FIX, a=Settled(label="Fix"), s=Settled("skipped", label=own), plain=Settled("skipped"))
+    (await stages.run(house)).expect()
+    assert stages.trace == ["start", "a", "s", *taken, "end"]
+
+
+@pytest.mark.covers("AT-74", "AT-138", "AT-139")
+async def test_the_stage_whose_failure_ends_the_run_is_the_last_one_in_the_checkpoint(
+    house: Holdfast, tmp_path: Path
+) -> None:
+    text = dot("a [prompt=x, max_retries=1]; b [prompt=x]", "start -> b -> a -> done")
+    failing = Outcome(status="fail", failure_reason="the disk is full")
+    found = await run(house, text, tmp_path / "L", backend=lambda node, *_: failing if node.id == "a" else "")
+    assert (found.status, found.completed_nodes) == ("fail", ("start", "b", "a"))
+    assert (found.node_outcomes["a"], found.context["outcome"]) == ("fail", "fail")
+    shown = json.loads((tmp_path / "L" / "checkpoint.json").read_text())
+    assert (shown["current_node"], shown["completed_nodes"]) == ("a", ["start", "b", "a"])
+    assert (shown["node_outcomes"]["a"], shown["outcome"]["outcome"]) == ("fail", "fail")
+    context = shown["context"]
+    assert (context["outcome"], context["current_node"]) == ("fail", "a")
+    assert shown["node_retries"] == {"a": context["internal.retry_count.a"]} == {"a": 1}

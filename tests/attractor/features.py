@@ -96,7 +96,8 @@ BEHAVIOURS: Final = frozenset(
         "all branches fail", "the first success wins", "losers are wiped", "the best is chosen by score",
         "the best is chosen by a model", "branches share a stage", "a gate in a branch", "gates side by side",
         "accelerators", "asked again", "default by target", "default by key", "default by label",
-        "no default", "a timeout of a tool", "custom handler", "unknown type", "sub-pipeline",
+        "no default", "yes or no", "confirmation", "freeform",
+        "a timeout of a tool", "custom handler", "unknown type", "sub-pipeline",
         "child succeeds", "child fails", "stop condition", "steered", "tool output is read",
         "start and end by their ids", "undeclared stage", "defaults never override a shape",
     }

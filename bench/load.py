@@ -58,6 +58,7 @@ class Outcome(msgspec.Struct):
     seconds: float
     late: float  # seconds by which the generator itself sent a request after it was due, at the most
     connections: int
+    decided: int = 0  # of the requests that were to decide: where no hold was known, they looked for one
 
     @property
     def all(self) -> Told:
@@ -116,7 +117,7 @@ class Load:
         await asyncio.gather(*under_way)
         whole = perf_counter() - began
         self.wire.close()
-        return Outcome(self.kinds, whole, self.late, self.wire.opened)
+        return Outcome(self.kinds, whole, self.late, self.wire.opened, len(self.decided))
 
     async def _one(self, kind: str, due: float) -> None:
         told = self.kinds[kind]

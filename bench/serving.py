@@ -109,6 +109,7 @@ def _lines(outcome: Outcome, cores: float) -> Iterator[Line]:
     whole = outcome.all
     wrong = str(dict(whole.wrong))[:200] if whole.wrong else ""
     yield _line("requests a second", len(whole.seconds) / outcome.seconds, "1/s", identity="S-rate")
+    yield _line("decisions a second", outcome.decided / outcome.seconds, "1/s")
     yield _line("requests that went wrong", sum(whole.wrong.values()), "", identity="S-errors", note=wrong)
     for share in SHARES:
         within = whole.percentile(share) * 1000

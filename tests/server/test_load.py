@@ -19,6 +19,8 @@ def test_mixed_requests_are_all_answered_and_none_goes_wrong() -> None:
     assert set(outcome.kinds) == set(MIX)
     assert all(told.seconds for told in outcome.kinds.values()), "each kind came"
     assert 120 < len(whole.seconds) < 280
+    asked = len(outcome.kinds["decide a hold"].seconds)
+    assert outcome.decided > asked * 0.8, "it was a list in their place"
     shares = [whole.percentile(share) for share in (50, 90, 99, 99.9)]
     assert 0 < shares[0] <= shares[1] <= shares[2] <= shares[3] <= max(whole.seconds)
 

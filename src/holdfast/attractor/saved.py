@@ -15,6 +15,7 @@ from holdfast.errors import InputError
 from holdfast.model.clauses import outcome_word
 
 _LINKS = 1_000
+_WELL = StageStatus.SUCCESS.value
 
 
 class Saved(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,7 +108,7 @@ def _outcomes(folder: Path, fields: dict[str, Any], completed: tuple[str, ...]) 
     found: dict[str, str] = {}
     for name in dict.fromkeys(completed):
         status = _status(folder, name)
-        found[name] = StageStatus.SUCCESS if status is None else status.status
+        found[name] = _WELL if status is None else str(status.status)
     for pair in cast("list[Any]", fields.get("node_history") or []):
         if isinstance(pair, (list, tuple)) and len(cast("list[Any]", pair)) == 2:
             found[str(cast("list[Any]", pair)[0])] = _word(cast("list[Any]", pair)[1])
@@ -135,7 +136,7 @@ def _outcome(
         return Outcome(status=_word(said))
     if status is not None:
         return status
-    known = outcomes.get(current) or context.get("outcome") or StageStatus.SUCCESS
+    known = outcomes.get(current) or context.get("outcome") or _WELL
     return Outcome(status=_word(known), preferred_label=str(context.get("preferred_label") or ""))
 
 

@@ -58,7 +58,7 @@ async def run_file(
         raise InputError("--input of a pipeline is a JSON object.", hint="Its keys become context values.")
     if detach and manner.watch:
         raise InputError("--detach leaves at once, and --watch stays.", hint="Give one of them.")
-    fittings = _fittings(asked)
+    fittings = fittings_of(asked)
     ready = make_ready(Path(file), fittings, strict=asked.strict)
     if not (asked.simulate or detach):
         demand_model(ready, fittings)
@@ -85,13 +85,13 @@ async def run_file(
 
 async def resume_pipeline(service: RunService, row: RunRow, asked: Asked, manner: Manner) -> Exit:
     """`row` has not ended, or has failed and was asked to go on."""
-    fittings = _fittings(asked)
+    fittings = fittings_of(asked)
     service.runtime.dialects = {**service.runtime.dialects, DIALECT: partial(program_of, fittings=fittings)}
     program = await service.runtime.find_program(row.version, row.flow)
     return await _go_on(service, program, row, manner, None)
 
 
-def _fittings(asked: Asked) -> Fittings:
+def fittings_of(asked: Asked) -> Fittings:
     backend = backend_asked_for(asked.backend, simulate=asked.simulate)
     registry = load_object(asked.handlers, "--handlers") if asked.handlers else None
     if registry is not None and not isinstance(registry, HandlerRegistry):

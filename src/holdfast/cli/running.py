@@ -109,7 +109,7 @@ async def resume_run(
         service = await house.service()
         row = await service.get(run)
         if row.status in (RunStatus.completed, RunStatus.cancelled):
-            return await _tell_ended(service, row, manner)
+            return await tell_ended(service, row, manner)
         if spec is None and dialect_of(row.version) in service.runtime.dialects:
             from holdfast.cli.pipelines import Asked, resume_pipeline
 
@@ -127,7 +127,7 @@ async def resume_run(
         return await _go_on(service, flow, row, manner)
 
 
-async def _tell_ended(service: RunService, row: RunRow, manner: Manner) -> Exit:
+async def tell_ended(service: RunService, row: RunRow, manner: Manner) -> Exit:
     """Nothing is executed; its result is shown, also where its code is not at hand."""
     if not manner.json:
         been = "been " if row.status is RunStatus.cancelled else ""

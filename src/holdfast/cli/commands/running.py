@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast.cli.shell import Breaks, By, Flow, Json, Run, Store, Text, Watch, app, go
+from holdfast.cli.shell import Breaks, By, Json, Run, Store, Text, Watch, app, go
 
 Backend = Annotated[
     Text,
@@ -22,9 +22,12 @@ Handlers = Annotated[
 @app.command(
     epilog="Examples:  holdfast run refund.py --input @order.json   ·   holdfast run jobs.py:nightly --watch"
     "   ·   holdfast run jobs.py --detach --lane night   ·   holdfast run build.dot --simulate"
+    "   ·   holdfast run --resume logs/"
 )
 def run(
-    flow: Flow,
+    flow: Annotated[
+        Text, typer.Argument(help="path/to/file.py[:name], package.module[:name] or file.dot")
+    ] = None,
     input: Annotated[Text, typer.Option(help="JSON, @file, or - for stdin", metavar="JSON")] = None,  # noqa: A002
     store: Store = None,
     watch: Watch = False,
@@ -64,6 +67,16 @@ def run(
     strict: Annotated[
         bool, typer.Option("--strict", help="Of a pipeline: take the grammar at its word")
     ] = False,
+    resume: Annotated[
+        Text, typer.Option(help="Of a pipeline: go on from its run directory", metavar="DIR")
+    ] = None,
+    resume_fidelity: Annotated[
+        Text,
+        typer.Option(help="With --resume: what stands for full at the first stage", metavar="MODE|keep"),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="With --resume: also where the pipeline has changed")
+    ] = False,
 ) -> int:
     """Start a run and advance it until it ends or waits. FLOW may be a pipeline: path/to/file.dot."""
     from holdfast.cli.given import read_json
@@ -82,16 +95,27 @@ def run(
         "checkpoints": checkpoints,
     }
     options = {name: value for name, value in wanted.items() if value is not None}
+    if resume is None and flow is None:
+        raise typer.BadParameter("name a flow or a pipeline.", param_hint="FLOW")
     of_pipelines: dict[str, Any] = {
         "simulate": simulate, "auto_approve": auto_approve, "logs": logs, "backend": backend,
         "handlers": handlers, "strict": strict,
     }  # fmt: skip
+    if resume is not None:
+        from holdfast.cli.directories import Onward, resume_from
+        from holdfast.cli.pipelines import Asked
+
+        onward = Onward(resume, flow, force=force, fidelity=resume_fidelity or "", options=options)
+        refused = {"--input": input, "--detach": detach or None}
+        return go(resume_from(onward, Asked(**of_pipelines), Manner(store, watch, json), refused))
+    assert flow is not None
     if flow.lower().endswith((".dot", ".gv")):
         from holdfast.cli.pipelines import Asked, run_file
 
         given, manner = read_json(input, "--input"), Manner(store, watch, json)
         return go(run_file(flow, given, options, Asked(**of_pipelines), manner, detach=detach))
-    refuse_pipeline_options(flow, of_pipelines)
+    more = {"force": force, "resume_fidelity": resume_fidelity}
+    refuse_pipeline_options(flow, of_pipelines | more)
     begin = leave_to_workers if detach else run_flow
     return go(begin(flow, read_json(input, "--input"), options, Manner(store, watch, json)))
 

@@ -149,5 +149,5 @@ def test_the_preamble_is_sent_before_the_prompt(
     )
     told = asked(nearby.seen[1])
     assert told == Path("D/b/preamble.md").read_text() + "\n\nNow b"
-    assert "- a: success: Stage completed: a" in told
+    assert "- a: success: one" in told
     assert "- last_response: one" in told

@@ -7,13 +7,17 @@ from typing import Any
 
 import pytest
 
-from holdfast import Holdfast
+from holdfast import Holdfast, tool
 from holdfast.attractor import Outcome
 from holdfast.attractor.fidelity import RESUMED, resume_mode
 from holdfast.attractor.preamble import BUDGETS, tokens
 from holdfast.frontends.dot.rules import FIDELITIES
+from tests.agents.conftest import provider
+from tests.agents.provider import Answer, Provider
+from tests.attractor.models import backend
 from tests.attractor.running import dot, line, run, written
 
+__all__ = ["provider"]
 pytestmark = pytest.mark.anyio
 
 TOLD = ("truncate", "compact", "summary:low", "summary:medium", "summary:high")
@@ -132,8 +136,33 @@ async def test_summaries_tell_what_failed_on_the_way(house: Holdfast, tmp_path: 
     assert "- failure_reason: no such file" in told
     low = heard["c"][0]
     assert "Stages that have ended: 3 (2 success, 1 fail)." in low
-    assert "Last stage:\n- b: success" in low
+    assert "Last stage:\n- b: success: answer of b" in low
     assert "tool.output" not in low
+
+
+async def test_branches_and_tool_calls_are_told_of(
+    house: Holdfast, tmp_path: Path, provider: Provider
+) -> None:
+    looks = Answer(calls=[("c", "look", {})])
+    said = ("looked twice", "seen: x", "seen: y", "all", "short")
+    provider.says(looks, looks, *(Answer(each) for each in said))
+    text = dot(
+        "a; fan [shape=component, max_parallel=1]; x; y; join [shape=tripleoctagon]; "
+        'z [fidelity="summary:high"]; last [fidelity=compact];',
+        "start -> a -> fan; fan -> x -> join; fan -> y -> join; join -> z -> last -> done",
+    )
+
+    @tool(effect="read")
+    async def look() -> str:
+        """Looks."""
+        return "nothing"
+
+    result = await run(house, text, tmp_path, backend=backend(provider, tools=[look]))
+    assert result.succeeded
+    told = written(tmp_path / "z" / "preamble.md")
+    assert "- a: success [look x2]: looked twice" in told
+    assert "Branches:\n- x: success: seen: x\n- y: success: seen: y\n" in told
+    assert "- a: success: looked twice" in written(tmp_path / "last" / "preamble.md")
 
 
 @pytest.mark.covers("AT-136", "ATTRACTOR-HANDLER-11")

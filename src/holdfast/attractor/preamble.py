@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.attractor.fidelity import COMPACT, FULL, HIGH, LOW, MEDIUM, TRUNCATE
 from holdfast.attractor.handler import Visit
-from holdfast.attractor.remembering import Ended, stages_of
+from holdfast.attractor.remembering import Ended, answer_in, says_something, stages_of
 from holdfast.model.clause import as_text
 
 BUDGETS: Final = {TRUNCATE: 300, COMPACT: 1200, LOW: 600, MEDIUM: 1500, HIGH: 3000}
@@ -34,13 +34,14 @@ class _Depth(msgspec.Struct, frozen=True):
     stages: int
     note: int
     value: int
+    calls: bool = False
 
 
 _DEPTHS: Final = {
     COMPACT: _Depth(40, 120, 160),
     LOW: _Depth(1, 160, 0),
     MEDIUM: _Depth(10, 200, 300),
-    HIGH: _Depth(40, 500, 1500),
+    HIGH: _Depth(40, 500, 1500, calls=True),
 }
 
 
@@ -120,7 +121,8 @@ class _Page:
 def _stage_line(ended: Ended, depth: _Depth) -> str:
     times = f" ({ended.times} times)" if ended.times > 1 else ""
     notes = f": {_clipped(_one_line(ended.notes), depth.note)}" if ended.notes else ""
-    return f"- {ended.stage}{times}: {ended.outcome}{notes}"
+    calls = f" [{_clipped(ended.calls, 120)}]" if ended.calls and depth.calls else ""
+    return f"- {ended.stage}{times}: {ended.outcome}{calls}{notes}"
 
 
 def _counted(stages: Iterable[Ended]) -> str:
@@ -143,10 +145,19 @@ def _branches(results: Any, depth: _Depth) -> list[str]:
     for item in items:
         if isinstance(item, Mapping):
             branch = cast("Mapping[str, Any]", item)
-            notes = _one_line(str(branch.get("failure_reason") or branch.get("notes") or ""))
+            notes = _one_line(_of_branch(branch))
             said = f": {_clipped(notes, depth.note)}" if notes else ""
             found.append(f"- {branch.get('id', '')}: {branch.get('outcome', '')}{said}")
     return found
+
+
+def _of_branch(branch: Mapping[str, Any]) -> str:
+    notes, updates = str(branch.get("notes") or ""), branch.get("context_updates")
+    if branch.get("failure_reason"):
+        return str(branch["failure_reason"])
+    if says_something(notes) or not isinstance(updates, Mapping):
+        return notes
+    return answer_in(cast("Mapping[str, Any]", updates))
 
 
 def _values(values: Mapping[str, Any], depth: _Depth) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,6 +29,7 @@ from holdfast.attractor.failures import CLASS_KEY, TERMINAL, failure_of, raise_i
 from holdfast.attractor.handler import Visit
 from holdfast.attractor.outcome import Outcome, StageStatus
 from holdfast.attractor.preamble import preamble
+from holdfast.attractor.remembering import CALLS
 from holdfast.attractor.sessions import Turn, keep_turn, turns_of
 from holdfast.attractor.statusfile import (
     AUTO_NOTE,
@@ -61,6 +63,7 @@ class CodergenHandler:
         else:
             said = await visit.ctx.step("answer", _answer, backend, asking, effect="read")
         visit.context.apply_updates(said.get("changes") or {})
+        _note_calls(visit, said)
         if asking.thread and "text" in said:
             keep_turn(visit, asking.thread, _turn(asking, said))
         return _outcome(visit, said)
@@ -136,6 +139,14 @@ def _spoken(said: Spoken) -> dict[str, Any]:
     if said.status is not None:
         found["status"] = status_fields(outcome_of(said.status))
     return found
+
+
+def _note_calls(visit: Visit, said: Mapping[str, Any]) -> None:
+    """For summaries: which tools the model called, and how often."""
+    counts = Counter(call["name"] for each in said.get("messages", ()) for call in each.get("calls", ()))
+    if counts:
+        calls = ", ".join(f"{name} x{count}" for name, count in counts.most_common())
+        visit.context.set(CALLS, {"stage": visit.stage.id, "calls": calls})
 
 
 def _turn(asking: Asking, said: Mapping[str, Any]) -> Turn:

@@ -117,11 +117,11 @@ class Life:
 
 
 def compare(seed: int) -> int:
-    """How often a worker died. Reads are done again where a death came before their record: no deed is lost."""
+    """How often a worker died. Reads are done again where a death came before their record; none is lost."""
     calm = Life(seed).end()
     random, life, deaths = Random(f"deaths {seed}"), Life(seed), 0
-    for _ in range(random.randint(1, 4)):
-        deaths += life.dies(random.choice(POINTS), random.randint(1, 12))
+    for _ in range(random.randint(2, 5)):
+        deaths += life.dies(random.choice(POINTS), random.randint(1, 6))
     ended = life.end()
     assert ended._replace(deeds=calm.deeds) == calm, (seed, sketch(seed))
     assert set(ended.deeds) == set(calm.deeds), (seed, sketch(seed))
@@ -138,4 +138,4 @@ def test_any_pipeline_comes_to_the_same_end_wherever_its_workers_die(first: int)
             deaths += compare(seed)
         except PipelineInvalidError:
             continue
-    assert deaths > ROUNDS // 2
+    assert deaths >= ROUNDS // 2

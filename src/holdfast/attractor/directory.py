@@ -302,16 +302,20 @@ class Directory:
         return str(node.metadata.get("handler", ""))
 
     def _keep_artifacts(self, body: StepBody) -> None:
-        for partition, key, op, value in body.ops:
-            found = kept_artifact(value) if partition == "artifacts" and op == "set" else None
-            if found is None:
-                self._artifacts.pop(key, None) if partition == "artifacts" else None
-            else:
-                large = is_large(found)
-                path = f"{FOLDER}/{safe(key)}.json"
-                self._artifacts[key] = {"name": found["name"], "path": path if large else None}
-                if large:
-                    self.pages[self.folder / path] = Page(as_json(copied(found["data"])), by_stage=True)
+        for partition, key, _, value in body.ops:
+            if partition == "artifacts":
+                self._keep_artifact(key, kept_artifact(value))
+
+    def _keep_artifact(self, key: str, kept: Mapping[str, Any] | None) -> None:
+        path = Path(FOLDER) / f"{safe(key)}.json"
+        if kept is None:
+            self._artifacts.pop(key, None)
+            self.pages.pop(self.folder / path, None)
+            return
+        large = is_large(kept)
+        self._artifacts[key] = {"name": kept["name"], "path": str(path) if large else None}
+        if large:
+            self.pages[self.folder / path] = Page(as_json(copied(kept["data"])), by_stage=True)
 
     def _walk(self) -> dict[str, Any]:
         return self.pos.scopes[""].walk

@@ -93,6 +93,8 @@ class Runner:
         self._strict = strict
         self._extra_rules = list(extra_rules)
         self._transforms: list[AnyTransform] = []
+        # Of runs that this runner has told of: the place of the last event.
+        self._told: dict[str, str] = {}
 
     def register_transform(self, transform: AnyTransform) -> None:
         """Runs after the built-in ones, and after those that were registered before it."""
@@ -206,7 +208,9 @@ class Runner:
 
     async def _resume(self, service: RunService, row: RunRow, *, fresh: bool = False) -> PipelineResult:
         program = await self._program(service, row.version, row.flow)
-        after = "" if fresh or self.on_event is None else await last_place(service, row.id)
+        after = "" if fresh or self.on_event is None else self._told.get(row.id)
+        if after is None:
+            after = await last_place(service, row.id)
         if row.status is RunStatus.failed:
             await service.ask_resume(row.id)
         if self._interviewer is not None:
@@ -242,6 +246,7 @@ class Runner:
         else:
             async with aclosing(_events(service, run, work, after=after)) as events:
                 async for event in events:
+                    self._told[run] = event.place
                     self.on_event(event)
             result = await result_of(service, program, run)
         picture = await take_picture(service, run)

@@ -94,6 +94,17 @@ def test_a_stage_whose_process_dies_has_run_once(place: Callable[[str], Place], 
                                  Counter({"a": 1, "b": 1, "b.end": 1, "c": 1}))  # fmt: skip
 
 
+@pytest.mark.covers("ATTRACTOR-PROOF-07", "ATTRACTOR-DIR-01", "AT-156")
+def test_an_end_that_was_stored_and_not_shown_is_shown_by_who_resumes(place: Callable[[str], Place]) -> None:
+    here = place(LINE)
+    here.touch("b.go")
+    assert here.start().end() == 0, here.calls[-1].told
+    shown = here.folder / "D" / "checkpoint.json"
+    behind = json.loads(shown.read_text())
+    shown.write_text(json.dumps({**behind, "current_node": "b", "completed_nodes": ["start", "a", "b"]}))
+    assert finished(here).completed == ["start", "a", "b", "c", "end"]
+
+
 @pytest.mark.covers("ATTRACTOR-PROOF-07", "ATTRACTOR-HANDLER-01", "AT-155")
 @pytest.mark.parametrize("ends", ["while nobody looks", "after the next has come"])
 def test_a_tool_that_outlives_its_engine_is_adopted(place: Callable[[str], Place], ends: str) -> None:

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.attractor.attending import Scribe, put_pages
+from holdfast.attractor.attending import Attendant, Scribe, put_pages
 from holdfast.errors import InputError
 from holdfast.frontends.dot.lower import DIALECT
 from holdfast.model.fingerprint import dialect_of
 from holdfast.runs.history import reader_of
 from holdfast.runs.service import RunService
+from holdfast.store.base import RunRow
 
 
 class Exported(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,9 +31,7 @@ async def export_directory(service: RunService, run: str, folder: Path) -> Expor
             f"run {row.id} is one of flow {row.flow!r}, not of a pipeline.",
             hint="Leave --attractor out: every run can be exported as a file.",
         )
-    reader = await reader_of(service, row)
-    scribe = Scribe(service.store, service.runtime.desk, reader.sealer, reader.graph, row)
-    pages = (await scribe.read_on()).take()
+    pages = (await (await _scribe(service, row)).read_on()).take()
     try:
         await asyncio.to_thread(put_pages, folder, pages)
     except OSError as error:
@@ -40,3 +39,13 @@ async def export_directory(service: RunService, run: str, folder: Path) -> Expor
             f"{folder} cannot be written: {error.strerror}.", hint="Name another folder."
         ) from error
     return Exported(run=row.id, folder=folder, files=tuple(str(path) for path in pages))
+
+
+async def catch_up(service: RunService, row: RunRow) -> None:
+    """The directory of a run that nobody advances: whoever did may have died before it showed the end."""
+    await Attendant(await _scribe(service, row)).write()
+
+
+async def _scribe(service: RunService, row: RunRow) -> Scribe:
+    reader = await reader_of(service, row)
+    return Scribe(service.store, service.runtime.desk, reader.sealer, reader.graph, row)

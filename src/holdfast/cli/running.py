@@ -135,8 +135,10 @@ async def tell_ended(service: RunService, row: RunRow, manner: Manner) -> Exit:
     last = await service.latest(row.id)
     result = Result(row.id, row.status, last.state, last.artifacts, None, [])
     if dialect_of(row.version) in service.runtime.dialects:
+        from holdfast.attractor.exporting import catch_up
         from holdfast.cli.pipelines import tell_pipeline
 
+        await catch_up(service, row)
         return await tell_pipeline(service, row, result, manner)
     _tell(result, manner)
     return exit_for(row.status)

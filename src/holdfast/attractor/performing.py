@@ -106,7 +106,7 @@ class Performer:
         if kind != ROUTING:
             update |= _told_of_failure(visit, outcome)
         if kind not in _QUIET:
-            update |= remember(visit.context, visit.stage.id, outcome)
+            update |= remember(visit, outcome)
         for entry in visit.context.new_logs():
             visit.ctx.emit(entry, "log")
         settled = Settled(

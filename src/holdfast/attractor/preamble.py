@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.attractor.fidelity import COMPACT, FULL, HIGH, LOW, MEDIUM, TRUNCATE
 from holdfast.attractor.handler import Visit
-from holdfast.attractor.remembering import Ended, answer_in, says_something, stages_of
+from holdfast.attractor.remembering import Counts, Ended, answer_in, counts_of, says_something, stages_of
 from holdfast.model.clause import as_text
 
 BUDGETS: Final = {TRUNCATE: 300, COMPACT: 1200, LOW: 600, MEDIUM: 1500, HIGH: 3000}
@@ -54,13 +54,13 @@ def preamble(visit: Visit, mode: str) -> str:
     page.add(f"Run: {visit.ctx.run_id}")
     if mode == TRUNCATE:
         return page.text()
-    stages, depth = stages_of(visit.context), _DEPTHS[mode]
+    stages, counts, depth = stages_of(visit.context), counts_of(visit.context), _DEPTHS[mode]
     if mode == LOW:
-        page.add(_counted(stages))
+        page.add(_counted(counts))
         page.section("Last stage:", [_stage_line(each, depth) for each in stages[-1:]])
         return page.text()
     if mode != COMPACT:
-        page.add(_counted(stages))
+        page.add(_counted(counts))
     listed = stages if mode == COMPACT else stages[-depth.stages :]
     share = page.room() // 2
     page.section("Completed stages:", [_stage_line(each, depth) for each in listed], share, newest_last=True)
@@ -125,12 +125,12 @@ def _stage_line(ended: Ended, depth: _Depth) -> str:
     return f"- {ended.stage}{times}: {ended.outcome}{calls}{notes}"
 
 
-def _counted(stages: Iterable[Ended]) -> str:
-    counts = Counter(each.outcome for each in stages)
-    if not counts:
+def _counted(counts: Counts) -> str:
+    if not counts.total:
         return "No stage has ended yet."
-    said = ", ".join(f"{count} {_clipped(outcome, 40)}" for outcome, count in counts.most_common(6))
-    return f"Stages that have ended: {counts.total()} ({said})."
+    most = Counter(counts.outcomes).most_common(6)
+    said = ", ".join(f"{count} {_clipped(outcome, 40)}" for outcome, count in most)
+    return f"Stages that have ended: {counts.total} ({said})."
 
 
 def _notable(stages: Iterable[Ended]) -> list[str]:

@@ -1,4 +1,7 @@
-"""What the context keeps of the stages that have ended, for whoever has to be told of them later."""
+"""What the context keeps of the stages that have ended, for whoever has to be told of them later.
+
+A step writes one note and one count, and a run of any length has as many notes as there are slots.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,23 @@ from typing import Any, Final, cast
 import msgspec
 
 from holdfast.attractor.context import PipelineContext
+from holdfast.attractor.handler import Visit
 from holdfast.attractor.outcome import Outcome
 from holdfast.attractor.statusfile import AUTO_NOTE
 from holdfast.types.wording import told
 
 PREFIX: Final = "internal.stage."
-"""One key a stage: a step writes what it changes, however long the run is."""
-_NOTES: Final = 500
+"""The slots: the newest note takes the place of the oldest."""
+COUNTS: Final = "internal.stages"
+"""How often stages have ended, by their outcomes."""
 CALLS: Final = "internal.tool_calls"
 """Which tools the last stage's model called."""
+SLOTS: Final = 40
+_NOTES: Final = 500
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """The last time that a stage ended, and how often it did."""
+    """The last time that a stage ended. `times`: how often it did. `calls`: of tools, such as `shell x3`."""
 
     stage: str
     number: int
@@ -29,25 +36,49 @@ class Ended(msgspec.Struct, frozen=True):
     times: int = 1
     failures: int = 0
     calls: str = ""
-    """Tools that its model called, and how often: `shell x3`."""
 
 
-def remember(context: PipelineContext, stage: str, outcome: Outcome) -> dict[str, Any]:
+def remember(visit: Visit, outcome: Outcome) -> dict[str, Any]:
     """What a stage's end adds to the context."""
-    stages = stages_of(context)
-    known = next((each for each in stages if each.stage == stage), None)
-    failed = str(outcome.status) == "fail"
-    kept: dict[str, Any] = {
-        "number": stages[-1].number + 1 if stages else 1,
-        "outcome": str(outcome.status),
-        "notes": told(outcome.failure_reason if failed else said_of(outcome, stage), _NOTES),
-        "times": 1 + (known.times if known else 0),
-        "failures": int(failed) + (known.failures if known else 0),
+    context, stage = visit.context, visit.stage.id
+    counts = counts_of(context)
+    number, failed = counts.total + 1, str(outcome.status) == "fail"
+    ended = Ended(
+        stage,
+        number,
+        str(outcome.status),
+        told(outcome.failure_reason if failed else said_of(outcome, stage), _NOTES),
+        visit.ctx.visit,
+        int(failed) + (_failures(context, stage) if visit.ctx.visit > 1 else 0),
+        _calls(context, stage),
+    )
+    return {
+        f"{PREFIX}{number % SLOTS}": msgspec.to_builtins(ended),
+        COUNTS: {**counts.outcomes, ended.outcome: counts.outcomes.get(ended.outcome, 0) + 1},
     }
-    calls: Any = context.get(CALLS)
-    if isinstance(calls, dict) and cast("dict[str, Any]", calls).get("stage") == stage:
-        kept["calls"] = str(cast("dict[str, Any]", calls).get("calls", ""))
-    return {PREFIX + stage: kept}
+
+
+class Counts(msgspec.Struct, frozen=True):
+    outcomes: Mapping[str, int]
+
+    @property
+    def total(self) -> int:
+        return sum(self.outcomes.values())
+
+
+def counts_of(context: PipelineContext) -> Counts:
+    found: Any = context.get(COUNTS)
+    return Counts(cast("dict[str, int]", found) if isinstance(found, dict) else {})
+
+
+def stages_of(context: PipelineContext) -> list[Ended]:
+    """Each stage of the latest notes once, in the order in which they last ended."""
+    found: dict[str, Ended] = {}
+    for value in context.beginning_with(PREFIX).values():
+        ended = msgspec.convert(value, Ended)
+        if ended.stage not in found or found[ended.stage].number < ended.number:
+            found[ended.stage] = ended
+    return sorted(found.values(), key=lambda each: each.number)
 
 
 def said_of(outcome: Outcome, stage: str) -> str:
@@ -65,24 +96,11 @@ def answer_in(values: Mapping[str, Any], stage: str = "") -> str:
     return str(values.get("last_response", "")) if last == (stage or last) else ""
 
 
-def stages_of(context: PipelineContext) -> list[Ended]:
-    """In the order in which they last ended."""
-    found = (
-        _ended(key.removeprefix(PREFIX), value)
-        for key, value in context.beginning_with(PREFIX).items()
-        if isinstance(value, Mapping)
-    )
-    return sorted(found, key=lambda each: each.number)
+def _failures(context: PipelineContext, stage: str) -> int:
+    return next((each.failures for each in stages_of(context) if each.stage == stage), 0)
 
 
-def _ended(stage: str, value: Any) -> Ended:
-    fields = cast("Mapping[str, Any]", value)
-    return Ended(
-        stage,
-        int(fields.get("number", 0)),
-        str(fields.get("outcome", "")),
-        str(fields.get("notes", "")),
-        int(fields.get("times", 1)),
-        int(fields.get("failures", 0)),
-        str(fields.get("calls", "")),
-    )
+def _calls(context: PipelineContext, stage: str) -> str:
+    found: Any = context.get(CALLS)
+    calls = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    return str(calls.get("calls", "")) if calls.get("stage") == stage else ""

@@ -9,6 +9,7 @@ import pytest
 
 from holdfast import Context, Flow, Holdfast, Worker
 from holdfast.errors import AnswerInvalidError, HoldDecidedError
+from holdfast.types.ids import RunId
 from tests.flows.places import HOT, Place, answer, kinds, open_holds, told
 from tests.runtime.people import Seen, State, approval, has_status, listed, step, until
 
@@ -298,3 +299,35 @@ async def test_events_and_result_are_the_same_when_the_wait_is_hot_or_cold(place
         "node.completed", "edge.taken", "node.started", "checkpoint.created",
         "node.completed", "checkpoint.created", "run.completed", "checkpoint.created",
     ]  # fmt: skip
+
+
+@pytest.mark.covers("R-17", "R-24", "R-62")
+@pytest.mark.parametrize("hot", [0.0, 30.0])
+async def test_who_resumes_is_asked_again_when_the_wait_is_hot_or_cold(place: Place, hot: float) -> None:
+    """A browser that is back within seconds sees what one sees that is back after days."""
+    flow = approval("back_soon", Seen())
+    house = await place.house()
+    service = await house.service()
+    row, _ = await service.create(flow.program(), {"amount": 2})
+    async with Worker(flow, on=house, hot_hold=hot, poll=0.02) as worker:
+        (waiting,) = await until(service.pending)
+        await until(lambda: has_status(service, row.id, "pending_input"))
+        if not hot:
+            await until(lambda: _is_out(worker, row.id))
+        before = len(await kinds(house, row.id))
+        await service.ask_resume(row.id)
+        await until(lambda: _told(house, row.id, "hold.asked_again"))
+        assert (await kinds(house, row.id))[before:] == ["run.resumed", "hold.asked_again"]
+        (again,) = await told(house, row.id, "hold.asked_again")
+        assert (again.data["is_resumed"], again.data["checkpoint_id"]) == (True, waiting.checkpoint)
+        await until(lambda: has_status(service, row.id, "pending_input"))
+        await service.answer(waiting.checkpoint, "approve")
+        await until(lambda: has_status(service, row.id, "completed"))
+
+
+async def _is_out(worker: Worker, run: RunId) -> bool:
+    return run not in worker._worker.runtime.drivers  # type: ignore[union-attr]
+
+
+async def _told(house: Holdfast, run: RunId, kind: str) -> bool:
+    return kind in await kinds(house, run)

@@ -54,6 +54,12 @@ class Box:
             self.driver.writer.announce(self._still_asked(messages))
         return messages
 
+    def tell_resume(self, messages: list[Message]) -> None:
+        """Whoever resumes a run that waits in memory is asked again as by one that had parked (R-17)."""
+        asked = self._still_asked(messages)
+        if asked and any(isinstance(message, ResumeAsked) for message in messages):
+            self.driver.writer.announce(asked)
+
     def _still_asked(self, messages: list[Message]) -> list[str]:
         """The open questions that the mail does not answer. One that is cancelled asks nobody anything."""
         if any(isinstance(message, CancelAsked) for message in messages):

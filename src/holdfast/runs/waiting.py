@@ -32,6 +32,7 @@ class Waiter:
             if box.urgent or self._looks_before_waiting(hot_since):
                 messages = await box.take()
                 if messages:
+                    box.tell_resume(messages)
                     return messages
             over = self._elapsing.over()
             if over:

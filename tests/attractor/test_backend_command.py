@@ -63,6 +63,17 @@ async def test_no_shell_reads_what_stands_in_a_prompt(house: Holdfast, tmp_path:
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-08")
+async def test_nothing_in_a_document_becomes_an_option(house: Holdfast, tmp_path: Path) -> None:
+    text = line('a [prompt="--help", llm_model="-rf", fidelity=full];', "a")
+    said = await run(house, text, tmp_path / "x", backend=CommandBackend("printf %s. {prompt} -m={model}"))
+    assert written(tmp_path / "x" / "a" / "response.md") == "--help.-m=-rf."
+    assert said.succeeded
+    refused = await run(house, text, tmp_path / "y", backend=CommandBackend("printf {model} {prompt}"))
+    assert refused.status == "fail"
+    assert "{model} would be '-rf', which reads as an option" in refused.outcome.failure_reason
+
+
+@pytest.mark.covers("ATTRACTOR-HANDLER-08")
 async def test_a_prompt_that_nothing_names_is_the_input(house: Holdfast, tmp_path: Path) -> None:
     text = line('a [prompt="hello", fidelity=full];', "a")
     result = await run(house, text, tmp_path, backend=CommandBackend("sed 's/hello/HELLO {}/'"))

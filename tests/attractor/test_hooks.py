@@ -10,6 +10,7 @@ import pytest
 
 from holdfast import Holdfast, tool
 from holdfast.app.flow import advance
+from holdfast.app.result import Result
 from holdfast.attractor import PipelineResult
 from holdfast.attractor.program import Fittings, program_for
 from holdfast.attractor.starting import input_of, make_ready
@@ -17,7 +18,7 @@ from holdfast.errors import InputError
 from tests.agents.conftest import provider
 from tests.agents.provider import Answer, Provider
 from tests.attractor.models import backend
-from tests.attractor.running import line, run, written
+from tests.attractor.running import dot, line, run, written
 
 __all__ = ["provider"]
 pytestmark = pytest.mark.anyio
@@ -177,22 +178,44 @@ async def test_a_pre_hook_without_an_end_says_no(house: Holdfast, tmp_path: Path
     assert "it took longer than 0.1 s" in results(provider)[0]
 
 
-@pytest.mark.covers("ATTRACTOR-HANDLER-07")
-async def test_hooks_of_a_document_run_only_where_its_commands_may(
-    house: Holdfast, tmp_path: Path, provider: Provider
-) -> None:
-    touched = tmp_path / "touched"
-    provider.says(calls("shell", command="true"), Answer("done"))
-    text = line(f'a [tool_hooks.pre="touch {touched}"];', "a")
-    fittings = Fittings(
-        backend=backend(provider, kits=["shell"]), allow_tool=lambda visit: "commands are off here"
-    )
+async def refused_run(house: Holdfast, text: str, logs: Path, asks: Any) -> Result:
+    """On a worker that runs no commands of documents."""
+    fittings = Fittings(backend=asks, allow_tool=lambda visit: "commands are off here")
     pipeline = make_ready(text, fittings).pipeline
     program = program_for(pipeline, fittings)
     house.carry(program)
     service = await house.service()
-    row, _ = await service.create(program, input_of(pipeline, logs=tmp_path / "logs"))
-    ended = await advance(service, program, row.id)
-    assert ended.error is not None
-    assert "commands are off here" in ended.error.message
-    assert (touched.exists(), provider.seen) == (False, [])
+    row, _ = await service.create(program, input_of(pipeline, logs=logs))
+    return await advance(service, program, row.id)
+
+
+@pytest.mark.covers("ATTRACTOR-HANDLER-07")
+async def test_where_commands_of_documents_are_off_so_are_tools_and_hooks(
+    house: Holdfast, tmp_path: Path, provider: Provider
+) -> None:
+    provider.says(Answer("done"))
+    ended = await refused_run(house, line("a;", "a"), tmp_path, backend(provider, kits=["shell", "files"]))
+    assert (ended.completed, offered(provider)) == (True, [])
+
+    @tool(effect="read")
+    async def look() -> str:
+        """Looks."""
+        return "nothing"
+
+    touched = tmp_path / "touched"
+    hooked = line(f'a [tool_hooks.pre="touch {touched}"];', "a")
+    failed = await refused_run(house, hooked, tmp_path, backend(provider, tools=[look]))
+    assert failed.error is not None
+    assert "commands are off here" in failed.error.message
+    assert (touched.exists(), len(provider.seen)) == (False, 1)
+
+
+@pytest.mark.covers("AT-196")
+async def test_a_ranking_needs_no_tools(house: Holdfast, tmp_path: Path, provider: Provider) -> None:
+    provider.says(*(Answer(each) for each in ("one", "two", "y")))
+    text = dot(
+        "fan [shape=component]; x; y; best [shape=tripleoctagon, prompt=Best];",
+        "start -> fan; fan -> x -> best; fan -> y -> best; best -> done",
+    )
+    await run(house, text, tmp_path, backend=backend(provider, kits=["shell"]))
+    assert ["tools" in seen.json for seen in provider.seen] == [True, True, False]

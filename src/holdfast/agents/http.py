@@ -175,6 +175,11 @@ class Busy(Exception):
         self.after = after
 
 
+def demand_library() -> None:
+    """Raises ModelError where no endpoint can be asked."""
+    _library()
+
+
 def _library() -> tuple[Callable[[float, float], httpx2.AsyncClient], Any]:
     try:
         import httpx2

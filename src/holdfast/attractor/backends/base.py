@@ -31,6 +31,8 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
     turns: tuple[Turn, ...] = ()
     refuses: Callable[[Visit], str] | None = None
     """Says why a command of the document may not run here, or nothing."""
+    equipped: bool = True
+    """False: words alone are wanted, and no tools are used."""
 
     @property
     def whole(self) -> str:

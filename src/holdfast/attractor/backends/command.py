@@ -77,7 +77,7 @@ class CommandBackend:
 
     def _command(self, asking: Asking, request: Path, whole: str) -> str:
         fields = self._fields(asking, request, whole)
-        words = [_FIELD.sub(lambda found: _filled(found, fields), word) for word in self._words]
+        words = [_word(word, fields) for word in self._words]
         line = f"exec {shlex.join(words)}"
         if self._named & {"prompt", "prompt_file"}:
             return line
@@ -101,6 +101,16 @@ class CommandBackend:
             "thread": thread,
             "session": str(uuid.uuid5(_SESSIONS, f"{visit.ctx.run_id}/{visit.branch}/{thread}")),
         }
+
+
+def _word(word: str, fields: Mapping[str, str]) -> str:
+    """What a document says is a value, and never an option of the agent's."""
+    made = _FIELD.sub(lambda found: _filled(found, fields), word)
+    if not made.startswith("-") or word.startswith("-"):
+        return made
+    if word.startswith("{prompt}"):
+        return f" {made}"
+    raise InputError(f"{word} would be {made[:40]!r}, which reads as an option.", hint="Change the pipeline.")
 
 
 def _filled(found: re.Match[str], fields: Mapping[str, str]) -> str:

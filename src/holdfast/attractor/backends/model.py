@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from holdfast.agents.agent import Agent
+from holdfast.agents.http import demand_library
 from holdfast.agents.model import Model
 from holdfast.agents.tools import Tool, as_tool
 from holdfast.attractor.backends.base import Answer, Asking, Spoken
@@ -46,7 +47,7 @@ class ModelBackend:
         self._max_turns = max_turns or self.providers.settings.max_turns
 
     async def answer(self, visit: Visit, prompt: str) -> Answer:
-        said = await self.converse(Asking(visit=visit, prompt=prompt))
+        said = await self.converse(Asking(visit=visit, prompt=prompt, equipped=False))
         return said if isinstance(said, Outcome) else said.text
 
     async def converse(self, asking: Asking) -> Spoken | Outcome:
@@ -68,25 +69,29 @@ class ModelBackend:
         return Spoken(text=text, messages=tuple(new), model=model.name, status=status, fault=fault)
 
     def _equipped(self, asking: Asking) -> list[Tool]:
-        """Tools that change the outside are for those whom the operator lets run commands."""
+        """Where commands of a document may not run, a prompt of it brings none either, and no hooks."""
         visit = asking.visit
-        found = [*self._tools, *(t for kit in wanted_kits(visit, self.kits) for t in KITS[kit](visit))]
+        if not asking.equipped:
+            return []
+        refused = asking.refuses(visit) if asking.refuses is not None else ""
+        kits = [] if refused else wanted_kits(visit, self.kits)
+        found = [*self._tools, *(each for kit in kits for each in KITS[kit](visit))]
         if not found:
             return []
-        hooked = command_of(visit, PRE) or command_of(visit, POST)
-        refused = asking.refuses(visit) if hooked and asking.refuses is not None else ""
-        if refused:
+        if refused and (command_of(visit, PRE) or command_of(visit, POST)):
             raise InputError(f"stage {visit.stage.id!r} has tool hooks: {refused}")
         hooks = Hooks(visit, shell_environment(visit))
         return [hooks.around(each) for each in found]
 
     def problems(self, pipeline: Pipeline, stages: Iterable[Stage]) -> Mapping[str, HoldfastError]:
         """Which stages nobody here could answer, and why: said before anything runs."""
+        if self._model is not None:
+            return {}
         found: dict[str, HoldfastError] = {}
         for stage in stages:
             try:
-                if self._model is None:
-                    self.providers.model_for(stage, pipeline)
+                self.providers.model_for(stage, pipeline)
+                demand_library()
             except HoldfastError as error:
                 found[stage.id] = error
         return found

@@ -35,7 +35,7 @@ def test_preview_counts_runs_records_and_bytes_and_changes_nothing(cli: Cli, ref
     assert records(cli, run) == before
 
 
-@pytest.mark.covers("TOOL-CLI-17")
+@pytest.mark.covers("TOOL-CLI-17", "R-54-tool")
 def test_count_takes_old_records_and_says_so(cli: Cli, refund: str) -> None:
     run = ended(cli, refund)
     state = cli("show", run, "--json").json["state"]
@@ -46,7 +46,7 @@ def test_count_takes_old_records_and_says_so(cli: Cli, refund: str) -> None:
     assert "Nothing is to go." in cli("prune", "--keep", "1").out
 
 
-@pytest.mark.covers("TOOL-CLI-17", "TOOL-KEEP-03")
+@pytest.mark.covers("TOOL-CLI-17", "TOOL-KEEP-03", "R-54-tool")
 def test_age_takes_whole_runs_and_never_one_that_waits(
     cli: Cli, refund: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

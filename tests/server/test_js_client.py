@@ -202,6 +202,24 @@ async def test_stream_in_any_pieces_says_the_same() -> None:
     ]
 
 
+@pytest.mark.covers("R-58")
+@pytest.mark.parametrize("hot", [0.0, 30.0])
+async def test_page_that_comes_back_to_a_question_is_asked_again_and_goes_on(
+    server: Server, hot: float
+) -> None:
+    async with Worker(asking(), on=server.house, poll=0.05, hot_hold=hot):
+        run = await started(server, asking())
+        given = {"address": server.serving.address, "token": server.token, "run": run}
+        async with script(JS / "returning.mjs", **given) as told:
+            (said,) = await told.rest()
+    (first,), (again,) = said["first"], said["again"]
+    assert (said["before"], said["resumed"], said["status"]) == ("pending_input", 200, "completed")
+    assert (first["is_resumed"], again["is_resumed"]) == (False, True)
+    shown = ("prompt", "checkpoint_id", "entity_id", "options")
+    assert [first[name] for name in shown] == [again[name] for name in shown]
+    assert said["kept"] != first["checkpoint_id"], "the last checkpoint is that of its end"
+
+
 @pytest.mark.covers("SERVER-SDK-03")
 async def test_page_of_the_proposal_works_in_node(server: Server) -> None:
     async with Worker(asking(), on=server.house, poll=0.05):

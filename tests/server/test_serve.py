@@ -198,6 +198,7 @@ def test_servers_on_postgresql_share_everything_and_carry_no_state(tmp_path: Pat
             assert second.get("/readyz").status_code == 200
 
 
+@pytest.mark.covers("R-44-http")
 def test_a_server_whose_store_is_away_listens_says_so_and_becomes_ready(tmp_path: Path) -> None:
     real = postgres.with_setting(postgres.database(), schema="away")
     parts = urlsplit(real)

@@ -1,0 +1,39 @@
+"""A request does not say how a pipeline is run: where its files go, and which gates nobody is asked at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.attractor import Runner
+from tests.server.conftest import Server
+
+pytestmark = pytest.mark.anyio
+
+GATED = "digraph Gated { start; exit; gate [shape=hexagon, label=Ship]; start -> gate -> exit [label=Yes] }"
+
+
+@pytest.mark.covers("ATTRACTOR-GATE-01", "SERVER-BAD-01")
+@pytest.mark.parametrize("key", ["internal.auto_approve", "internal.logs_root", "internal.workdir"])
+async def test_a_request_that_speaks_for_the_engine_is_refused(
+    server: Server, tmp_path: Path, key: str
+) -> None:
+    waiting = await Runner(server.house, logs_root=tmp_path / "D").run(GATED)
+    given = {key: str(tmp_path / "elsewhere")}
+    run = f"/v1/runs/{waiting.run_id}"
+    asked = [
+        ("POST", "/v1/runs", {"flow": "Gated", "input": given}),
+        ("POST", f"{run}/resume", {"input_data": given}),
+        ("POST", f"{run}/fork", {"input_data": given}),
+        ("POST", f"{run}/rewind", {"patch": {"input": given}}),
+        ("PUT", "/v1/schedules/nightly", {"flow": "Gated", "every": "1h", "input": given}),
+        ("PUT", "/v1/schedules/nightly", {"flow": "Gated", "every": "1h", "stamp": key}),
+        ("POST", "/v1/schedules/nightly/trigger", {"input": given}),
+    ]
+    for method, path, body in asked:
+        refused = await server.json(method, path, 422, json=body)
+        assert (refused["code"], key in refused["detail"]) == ("invalid_input", True), (path, refused)
+    form = await server.client.post("/flows/Gated", data={"input": f'{{"{key}": true}}'})
+    assert "are the engine&#39;s own" in form.text or "are the engine's own" in form.text, form.text[:2000]
+    assert [row["id"] for row in (await server.json("GET", "/v1/runs"))["items"]] == [waiting.run_id]

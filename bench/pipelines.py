@@ -1,4 +1,4 @@
-"""Row T: what it takes to read a pipeline of many stages and to check it."""
+"""Row T: what it takes to read a pipeline of many stages and to check it, and what a stage of one costs."""
 
 from __future__ import annotations
 
@@ -6,14 +6,25 @@ import asyncio
 import resource
 import shutil
 import subprocess
+from itertools import count
 from pathlib import Path
-from time import process_time
+from time import perf_counter, process_time
 
+from bench.flows import line_of
 from bench.lines import Line
 from bench.measure import Measure, Plan, aimed, folder, interleaved, line, ratios
+from bench.steps import STEPS, timed_line
+from holdfast import Holdfast, Outcome
+from holdfast.attractor.runner import Runner
 from holdfast.frontends.dot.diagnostics import Severity
 from holdfast.frontends.dot.lint import validate
+from holdfast.frontends.dot.lower import lower
 from holdfast.frontends.dot.parse import parse
+from holdfast.model.fingerprint import graph_fingerprint
+from holdfast.model.graph import Graph
+from holdfast.model.program import Handler, Program
+from holdfast.model.schema import StateSchema
+from holdfast.types.status import RunStatus
 
 MANY, FEW = 10_000, 1_000
 _BY_NOP = "10,000 stages read and checked, by Graphviz's nop"
@@ -21,7 +32,74 @@ _BY_NOP = "10,000 stages read and checked, by Graphviz's nop"
 
 def row_t(plan: Plan) -> list[Line]:
     with folder() as place:
-        return asyncio.run(_row_t(plan, place))
+        return [*asyncio.run(_row_t(plan, place)), *asyncio.run(_steps(plan, place))]
+
+
+async def _steps(plan: Plan, place: Path) -> list[Line]:
+    """A stage as the engine has it, beside a node of row A; then one that is simulated, with its files."""
+    async with Holdfast("memory:") as house:
+        found = await interleaved(
+            plan.some,
+            walk=walking(program_of_stages(STEPS), house),
+            flow=timed_line(line_of(STEPS), house),
+            simulated=simulating(line_of_stages(STEPS, 'prompt="Do it"'), house, place),
+        )
+    return [
+        line("T", "a stage, memory", found["walk"], "us", scale=1e6, target="T-step"),
+        line("T", "a stage, by a node of row A", ratios(found["walk"], found["flow"]), "x"),
+        line("T", "a simulated stage with its files, memory", found["simulated"], "us", scale=1e6),
+    ]
+
+
+def walking(program: Program, house: Holdfast) -> Measure:
+    async def measure() -> float:
+        service = await house.service()
+        house.carry(program)
+        began = perf_counter()
+        started = await service.start(program, {})
+        assert isinstance(started, tuple)
+        status, _ = await service.runtime.drive(*started)
+        took = (perf_counter() - began) / STEPS
+        assert status is RunStatus.completed, status
+        return took
+
+    return measure
+
+
+def simulating(text: str, house: Holdfast, place: Path) -> Measure:
+    runner, number = Runner(house), count()
+
+    async def measure() -> float:
+        began = perf_counter()
+        found = await runner.run(text, logs_root=place / f"logs-{next(number)}")
+        assert found.succeeded, found.outcome
+        return (perf_counter() - began) / STEPS
+
+    return measure
+
+
+def program_of_stages(stages: int) -> Program:
+    """A line of stages that do nothing, as those of row A: what is left is the engine."""
+    spec = lower(parse(line_of_stages(stages, "shape=diamond")).pipeline)
+
+    async def nothing() -> Outcome:
+        return Outcome()
+
+    handlers = {node.id: Handler(fn=nothing, is_async=True, takes=()) for node in spec.nodes}
+    return Program(
+        Graph(spec),
+        version=graph_fingerprint(spec),
+        code=dict.fromkeys(handlers, "bench"),
+        handlers=handlers,
+        routers={},
+        schema=StateSchema(),
+        children={},
+    )
+
+
+def line_of_stages(stages: int, attributes: str) -> str:
+    names = " -> ".join(f"s{number}" for number in range(stages))
+    return f"digraph Line {{ start; exit; node [{attributes}]; start -> {names} -> exit }}"
 
 
 async def _row_t(plan: Plan, place: Path) -> list[Line]:

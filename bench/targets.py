@@ -48,6 +48,7 @@ TARGETS: dict[str, Target] = {
     "P-crowd": Target(least=5_000),
     "T-nop": Target(most=15),
     "T-size": Target(most=12),
+    "T-step": Target(most=60),
     "S-rate": Target(least=490),
     "S-errors": Target(most=0),
     "S-p99": Target(most=200),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import msgspec
 
@@ -49,6 +50,7 @@ def _parts(scope: str) -> list[str]:
     return [safe(part) for part in scope.split("/") if part]
 
 
+@lru_cache(maxsize=4096)
 def safe(name: str) -> str:
     """Ids are made of word characters; what lenient parsing lets in besides must not leave the folder."""
     kept = "".join(c if c.isalnum() or c in "_-.~[]" else "_" for c in name)
@@ -65,16 +67,24 @@ def write(path: Path, text: str) -> None:
 
 def write_or_raise(path: Path, text: str, *, durable: bool = False) -> None:
     """Raises OSError. `durable`: on the disk when this returns, and not before it is whole there."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
-    with fresh.open("w", encoding="utf-8", errors="replace", newline="") as file:
-        file.write(text)
+    with _created(fresh) as file:
+        file.write(text.encode("utf-8", "replace"))
         if durable:
             file.flush()
             os.fsync(file.fileno())
     fresh.replace(path)
     if durable:
         _sync_names(path.parent)
+
+
+def _created(path: Path) -> BinaryIO:
+    """Its folder is there, all but the first time."""
+    try:
+        return path.open("wb")
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("wb")
 
 
 def _sync_names(folder: Path) -> None:

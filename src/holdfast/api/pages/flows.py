@@ -13,6 +13,7 @@ from holdfast.api.pages.places import pages
 from holdfast.api.pages.rendering import page, see
 from holdfast.api.pages.runs import drawing
 from holdfast.api.routing import Call
+from holdfast.api.wire.outside import demand_outside
 from holdfast.drawing import from_graph, to_svg
 from holdfast.errors import FlowNotFoundError, HoldfastError, InputError
 from holdfast.model.fingerprint import decode_graph
@@ -102,9 +103,11 @@ def _demand(call: Call, name: str) -> Program:
 
 def _object(text: str) -> dict[str, Any]:
     try:
-        return msgspec.json.decode(text, type=dict[str, Any])
+        found = msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.DecodeError as error:
         raise InputError(f"the input is no JSON object: {error}.", hint='Write {"name": "value"}.') from error
+    demand_outside(found)
+    return found
 
 
 async def _graph(service: RunService, name: str) -> Graph:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from holdfast.api.wire.common import Cursor, Limit, Name, Wait
+from holdfast.api.wire.outside import demand_outside
 from holdfast.types.status import RunStatus
 
 
@@ -37,6 +38,9 @@ class CreateRun(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     idempotency_key: Name | None = None
     wait: Wait = 0
 
+    def __post_init__(self) -> None:
+        demand_outside(self.input)
+
 
 class CancelRun(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     reason: Annotated[str, msgspec.Meta(max_length=1000)] = "cancelled"
@@ -49,6 +53,9 @@ class ResumeRun(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     input_data: dict[str, Any] | None = None
     mode: Literal["resume", "fork", "rewind"] = "resume"
     accept_loss: bool = False
+
+    def __post_init__(self) -> None:
+        demand_outside(self.input_data)
 
 
 class ResumeQuery(msgspec.Struct, kw_only=True):
@@ -64,6 +71,11 @@ class BranchRun(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     seq: Annotated[int, msgspec.Meta(ge=0, le=2**32)] | None = None
     input_data: dict[str, Any] | None = None
     patch: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        demand_outside(self.input_data)
+        patched: Any = (self.patch or {}).get("input")
+        demand_outside(patched if isinstance(patched, dict) else None)  # type: ignore[arg-type]
 
 
 class GiveInput(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from holdfast.api.wire.common import Name, moment
+from holdfast.api.wire.outside import demand_outside
 from holdfast.runs.scheduling.plan import Schedule
 from holdfast.types.clock import MICROS
 
@@ -38,6 +39,9 @@ class PutSchedule(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     deployment: Name | None = None
     mode: Literal["barrier", "strict", "exit"] | None = None
 
+    def __post_init__(self) -> None:
+        demand_outside({**(self.input or {}), self.stamp or "": None})
+
 
 class PauseSchedule(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     reason: Annotated[str, msgspec.Meta(max_length=1000)] = ""
@@ -45,6 +49,9 @@ class PauseSchedule(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 class TriggerSchedule(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     input: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        demand_outside(self.input)
 
 
 class Triggered(msgspec.Struct, kw_only=True):

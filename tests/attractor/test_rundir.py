@@ -11,7 +11,7 @@ import pytest
 
 from holdfast import Flow, Holdfast
 from holdfast.attractor import rundir
-from holdfast.attractor.attending import Attendant
+from holdfast.attractor.attending import Attendant, Scribe
 from holdfast.attractor.context import PipelineContext
 from holdfast.attractor.events import CheckpointSaved, PipelineEvent
 from holdfast.attractor.exporting import export_directory
@@ -293,3 +293,44 @@ async def test_a_failed_run_says_so_in_its_checkpoint(house: Holdfast, tmp_path:
     assert "exit code 7" in saved["error"]
     assert saved["node_history"][-1] == ["t", "fail"]
     assert saved["current_node"] == "t"
+
+
+@pytest.mark.covers("ATTRACTOR-DIR-05")
+async def test_what_is_left_of_a_pruned_run_is_exported(house: Holdfast, tmp_path: Path) -> None:
+    live, again = tmp_path / "live", tmp_path / "again"
+    names = [f"s{i}" for i in range(20)]
+    found = await run(house, line("".join(f"{name};" for name in names), *names), live)
+    service = await house.service()
+    before = checkpoint(live)
+    assert await service.prune(found.run_id, keep=3) > 0
+    await export_directory(service, found.run_id, again)
+    after = checkpoint(again)
+    for key in ("completed_nodes", "context", "node_history", "node_outcomes", "current_node", "status"):
+        assert after[key] == before[key], key
+    assert read(again / "s0" / "status.json")["context_updates"] == {
+        "last_stage": "s0", "last_response": "[Simulated] Response for stage: s0",
+    }  # fmt: skip
+
+
+async def test_a_run_that_waits_often_is_read_once(house: Holdfast, tmp_path: Path, monkeypatch: Any) -> None:
+    """What was read of a run that waits is kept: each turn costs what is new."""
+    heads: list[int] = []
+    real = Scribe.read_on
+
+    async def read_on(self: Scribe, upto: int | None = None) -> Any:
+        heads.append(self.head)
+        return await real(self, upto)
+
+    monkeypatch.setattr(Scribe, "read_on", read_on)
+    text = dot("h [shape=hexagon, label=on];", 'start -> h; h -> h [label="more"]; h -> done [label="end"]')
+    service = await house.service()
+    runner = Runner(house, logs_root=tmp_path)
+    found = await runner.run(text)
+    assert heads[0] == -1
+    for _ in range(3):
+        (more,) = [o.id for o in found.holds[0].options or () if o.label == "more"]
+        await service.answer(found.holds[0].id, more)
+        heads.clear()
+        found = await runner.resume(found.run_id)
+        assert heads[0] > 0
+    assert checkpoint(tmp_path)["completed_nodes"] == ["start", "h", "h", "h"]

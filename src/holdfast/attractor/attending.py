@@ -101,6 +101,12 @@ class Attendant:
         self._broken = False
         self._fresh = True
 
+    @property
+    def ended(self) -> bool:
+        """Nobody comes back to this run, unless to one that failed."""
+        directory = self.scribe.directory
+        return directory is None or directory.pos.status != "running"
+
     def wake(self) -> None:
         self._woken.set()
 
@@ -188,6 +194,8 @@ class Attendants:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
             await attendant.leave()
+            if attendant.ended:
+                self._kept.pop(run, None)
             if self._live.get(run) is attendant:
                 del self._live[run]
 

@@ -17,6 +17,7 @@ from holdfast.attractor.artifacts import FOLDER, is_large, kept_artifact
 from holdfast.attractor.context import copied
 from holdfast.attractor.handlers.codergen import prompt_of
 from holdfast.attractor.outcome import Outcome
+from holdfast.attractor.pages import PLAIN, Page, brought_outcome, encode, listed, mapped, stage_outcome
 from holdfast.attractor.rundir import (
     CHECKPOINT,
     MANIFEST,
@@ -34,32 +35,14 @@ from holdfast.checkpoint.fold import Execution
 from holdfast.frontends.dot.document import Pipeline
 from holdfast.model.bodies import AttemptBody, ChunkBody, EndBody, StepBody, SubstepBody
 from holdfast.model.events import graph_at
-from holdfast.model.graph import Graph, NodeKind, WalkSpec
+from holdfast.model.graph import Graph, NodeKind
 from holdfast.model.position import Position
 from holdfast.types.clock import to_datetime
 from holdfast.types.ids import RunId, checkpoint_id
-from holdfast.types.outcome import FAIL
 from holdfast.types.record import Kind, Record
 
-TOLD = frozenset({"outcome", "preferred_label", "current_node", "failure_reason", "failure_class"})
-"""Context keys that the walk itself keeps, and no stage's own updates."""
-_INTERNAL = "internal."
-PLAIN = WalkSpec()
 FIDELITY = "internal.fidelity"
 CODERGEN = "codergen"
-_encode = msgspec.json.encode
-
-
-def own_updates(update: Mapping[str, Any]) -> dict[str, Any]:
-    """What a stage changed in the context, as its status file has it."""
-    return {k: copied(v) for k, v in update.items() if k not in TOLD and not k.startswith(_INTERNAL)}
-
-
-class Page(msgspec.Struct, frozen=True):
-    """A file. `by_stage`: whoever performs the stage writes it, before its record is made."""
-
-    text: str
-    by_stage: bool = False
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,7 +76,8 @@ class Directory:
         self._artifacts: dict[str, dict[str, Any]] = {}
         self._outcome: dict[str, Any] | None = None
         self._before: tuple[str, dict[str, str], dict[str, Any] | None] | None = None
-        self._current, self._edge, self._status, self._error = "", "", "running", ""
+        self._current, self._edge, self._status = "", "", pos.status
+        self._error = "" if pos.failing is None else pos.failing.message
         self._at, self._seq = pos.at, max(pos.head, 0)
         self._read_context()
         for execution in brought:
@@ -109,25 +93,25 @@ class Directory:
     def checkpoint(self, goes_on_in: str = "") -> str:
         """The specification's keys, those of seed 004 after them, and what else a resume needs."""
         fields: dict[str, bytes] = {
-            "timestamp": _encode(to_datetime(self._at).isoformat()),
-            "current_node": _encode(self._current),
-            "completed_nodes": _listed(self._completed),
-            "node_retries": _encode(self._retries()),
-            "context": _mapped(self._context),
-            "logs": _listed(self._logs),
-            "run_id": _encode(self.facts.run),
-            "pipeline_name": _encode(self.facts.name),
-            "status": _encode(self._status),
-            "outcome": _encode(self._outcome),
-            "node_outcomes": _encode(self._outcomes),
-            "node_history": _listed(self._history),
-            "goal_gate_status": _encode(copied(self._walk().get("gates", {}))),
-            "fidelity_state": _encode(self._fidelity()),
-            "artifacts": _encode(self._artifacts),
+            "timestamp": encode(to_datetime(self._at).isoformat()),
+            "current_node": encode(self._current),
+            "completed_nodes": listed(self._completed),
+            "node_retries": encode(self._retries()),
+            "context": mapped(self._context),
+            "logs": listed(self._logs),
+            "run_id": encode(self.facts.run),
+            "pipeline_name": encode(self.facts.name),
+            "status": encode(self._status),
+            "outcome": encode(self._outcome),
+            "node_outcomes": encode(self._outcomes),
+            "node_history": listed(self._history),
+            "goal_gate_status": encode(copied(self._walk().get("gates", {}))),
+            "fidelity_state": encode(self._fidelity()),
+            "artifacts": encode(self._artifacts),
             **self._position(),
-            "goes_on_in": _encode(goes_on_in or None),
+            "goes_on_in": encode(goes_on_in or None),
         }
-        return _mapped(fields, "").decode() + "\n"
+        return mapped(fields, "").decode() + "\n"
 
     def _position(self) -> dict[str, bytes]:
         """Which edge was selected, if one was: a resume goes on behind it, or selects."""
@@ -136,15 +120,15 @@ class Directory:
         before = {self.facts.graph.nodes[n].id: count for n, count in self.pos.scopes[""].before.items()}
         counts |= {"before": before} if before else {}
         return {
-            "edge_selected": _encode(bool(self._next())),
-            "selected_edge": _encode(self._edge or None),
-            "next_node": _encode(self._next() or None),
-            "error": _encode(self._error),
-            "visits": _encode(self._visits()),
-            "counters": _encode({"restarts": self._restarts, **counts}),
-            "graph_version": _encode(self.facts.version),
-            "seq": _encode(self._seq),
-            "checkpoint_id": _encode(checkpoint_id(RunId(self.facts.run), self._seq)),
+            "edge_selected": encode(bool(self._next())),
+            "selected_edge": encode(self._edge or None),
+            "next_node": encode(self._next() or None),
+            "error": encode(self._error),
+            "visits": encode(self._visits()),
+            "counters": encode({"restarts": self._restarts, **counts}),
+            "graph_version": encode(self.facts.version),
+            "seq": encode(self._seq),
+            "checkpoint_id": encode(checkpoint_id(RunId(self.facts.run), self._seq)),
         }
 
     def take(self, *, whole: bool = True) -> dict[Path, str]:
@@ -179,7 +163,7 @@ class Directory:
             self._page(record, PROMPT, prompt_of(stage, self.facts.pipeline))
         if record.scope:
             return
-        self._history.append(_encode([record.node, str(record.outcome)]))
+        self._history.append(encode([record.node, str(record.outcome)]))
         self._error = outcome.failure_reason if body.halts else ""
         self._status = "failed" if body.halts else "running"
         if body.halts:
@@ -190,7 +174,7 @@ class Directory:
         self._touch(record)
         for partition, key, op, value in body.ops:
             if partition == "scratch" and op == "set" and not key.startswith(SESSIONS):
-                self._context[key] = _encode(copied(value))
+                self._context[key] = encode(copied(value))
             elif partition == "scratch":
                 self._context.pop(key, None)
         if self._walk_restarts() != self._restarts:
@@ -198,7 +182,7 @@ class Directory:
 
     def _done(self, node: str, outcome: str, fields: dict[str, Any]) -> None:
         self._current = node
-        self._completed.append(_encode(node))
+        self._completed.append(encode(node))
         self._outcomes[node] = outcome
         self._outcome = fields
 
@@ -215,7 +199,7 @@ class Directory:
                 self._page(record, RESPONSE, text)
 
     def _chunk(self, record: Record, body: ChunkBody) -> None:
-        new = [_encode(str(data)) for kind, data in body.items if kind == "log"]
+        new = [encode(str(data)) for kind, data in body.items if kind == "log"]
         self._logs += new
         if new:
             self._touch(record)
@@ -278,18 +262,21 @@ class Directory:
     def _read_context(self) -> None:
         values = self.pos.scopes[""].tree.see(0, "scratch")
         kept = {key: value for key, value in values.items() if not key.startswith(SESSIONS)}
-        self._context = {key: _encode(copied(value)) for key, value in kept.items()}
+        self._context = {key: encode(copied(value)) for key, value in kept.items()}
 
     def _bring(self, execution: Execution) -> None:
         """What a fork, a pruned run or another directory knows of before the first record."""
+        outcome = brought_outcome(execution)
+        if outcome is not None:
+            self._page(execution, NAME, as_json(status_fields(outcome)))
         if execution.scope:
             return
-        self._history.append(_encode([execution.node, execution.outcome]))
+        self._history.append(encode([execution.node, execution.outcome]))
         if execution.settled:
-            fields = status_fields(Outcome(status=execution.outcome))
-            self._done(execution.node, execution.outcome, fields)
+            outcome = outcome or Outcome(status=execution.outcome)
+            self._done(execution.node, execution.outcome, status_fields(outcome))
 
-    def _page(self, record: Record, name: str, text: str) -> None:
+    def _page(self, record: Record | Execution, name: str, text: str) -> None:
         node = graph_at(self.facts.graph, record.scope).node_named(record.node)
         if (node.walk or PLAIN).terminal:
             return
@@ -346,33 +333,3 @@ class Directory:
         default = self.facts.graph.spec.defaults.get("graph.default_fidelity") or "compact"
         found = cast("dict[str, Any]", noted) if isinstance(noted, dict) else {}
         return {"mode": default, "summaries": {}, **found}
-
-
-def stage_outcome(graph: Graph, record: Record, body: StepBody) -> Outcome:
-    """What a stage came to, as its handler said it."""
-    node = graph_at(graph, record.scope).node_named(record.node)
-    walk: Mapping[str, Any] = body.walk or {}
-    passes_on = bool((node.walk or PLAIN).routing) or record.outcome == "skipped"
-    notes: Any = body.notes or {}
-    failed = record.outcome == FAIL and body.error is not None
-    return Outcome(
-        status=str(record.outcome),
-        preferred_label="" if passes_on else str(walk.get("label", "")),
-        suggested_next_ids=tuple(walk.get("suggested", ())),
-        context_updates=own_updates({k: v for p, k, op, v in body.ops if p == "scratch" and op == "set"}),
-        notes=str(notes.get("notes", "")),
-        failure_reason=body.error.message if failed and body.error is not None else "",
-    )
-
-
-def _listed(parts: list[bytes]) -> bytes:
-    return b"[" + b", ".join(parts) + b"]"
-
-
-def _mapped(parts: Mapping[str, bytes], indent: str = "  ") -> bytes:
-    """One key a line: a person can read it, and nothing is encoded twice."""
-    if not parts:
-        return b"{}"
-    inner = (indent + "  ").encode()
-    lines = (inner + _encode(key) + b": " + text for key, text in parts.items())
-    return b"{\n" + b",\n".join(lines) + b"\n" + indent.encode() + b"}"

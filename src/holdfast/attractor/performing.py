@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from holdfast.attractor import rundir
 from holdfast.attractor.bounds import count_failure, keep_budgets
 from holdfast.attractor.context import PipelineContext, copied
-from holdfast.attractor.directory import own_updates
 from holdfast.attractor.failures import CLASS_KEY, TERMINAL, TRANSIENT, failure_of, raise_if_ours
 from holdfast.attractor.handler import Visit
 from holdfast.attractor.outcome import Outcome, StageStatus
+from holdfast.attractor.pages import own_updates
 from holdfast.attractor.registry import AnyHandler, HandlerRegistry, wants_visit
 from holdfast.attractor.remembering import remember
 from holdfast.attractor.statusfile import AUTO_NOTE, NAME, StatusFault, forget_status, read_status

@@ -20,6 +20,7 @@ from holdfast.client.problems import problem_of
 from holdfast.errors import (
     AnswerInvalidError,
     FlowNotFoundError,
+    ForbiddenError,
     InputError,
     RateLimitedError,
     RunNotFoundError,
@@ -28,6 +29,7 @@ from holdfast.errors import (
 from tests.server.conftest import QUICK, Server
 from tests.server.lossy import Lossy, refusal
 from tests.server.relay import relay
+from tests.server.signing import token
 
 pytestmark = pytest.mark.anyio
 ORDER = {"order": "A1", "amount": 7}
@@ -103,6 +105,10 @@ async def test_server_says_what_is_wrong_and_the_client_raises_it(
         with pytest.raises(UnauthenticatedError) as unknown:
             await nobody.runs.list().all()
     assert "wrong" not in str(unknown.value)
+    reader = await token(shop, "service:reader", rights=("runs:read",))
+    async with AsyncClient(shop.serving.address, reader) as less:
+        with pytest.raises(ForbiddenError, match="--right runs:write"):
+            await less.start("refund", ORDER)
     road.plan(refusal(302, "Location: https://elsewhere.example/"))
     with pytest.raises(AnswerUnreadableError, match=r"sent on to https://elsewhere\.example/"):
         await far.runs.get(run.id)

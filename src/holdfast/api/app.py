@@ -28,7 +28,7 @@ from holdfast.api.openapi import document
 from holdfast.api.pacing import Paces
 from holdfast.api.pages.all import PAGES
 from holdfast.api.pages.places import TAG, place_of, refused, slipped, wants_page
-from holdfast.api.problems import HttpError
+from holdfast.api.problems import HttpError, no_right
 from holdfast.api.routing import SIGN_IN, Call, Route, Routes, handle
 from holdfast.api.settings import ApiSettings as ApiSettings
 from holdfast.api.signpost import Signpost
@@ -204,9 +204,7 @@ def demand(route: Route, request: Request, principal: Principal | None) -> None:
     if principal is None:
         raise HttpError(401, "This needs a credential.", code="unauthenticated", hint=SIGN_IN)
     if isinstance(route.needs, Right) and not principal.may(route.needs):
-        raise HttpError(
-            403, f"This credential has no right to {route.needs}.", code="forbidden", right=str(route.needs)
-        )
+        raise no_right(str(route.needs))
 
 
 def _request_id(request: Request) -> str:

@@ -50,6 +50,16 @@ class HttpError(HoldfastError):
         self.given_code = code
 
 
+def no_right(right: str) -> HttpError:
+    return HttpError(
+        403,
+        f"This credential has no right to {right}.",
+        code="forbidden",
+        hint=f"Whoever runs this server can make one that has: `holdfast tokens create WHO --right {right}`.",
+        right=right,
+    )
+
+
 def problem_of(error: HoldfastError, request_id: str | None = None) -> tuple[Problem, dict[str, Any]]:
     """The problem, and the members beside its own."""
     status = error.given_status if isinstance(error, HttpError) else error.status

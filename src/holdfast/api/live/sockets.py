@@ -29,7 +29,7 @@ from holdfast.api.live.following import Patience, follow_run
 from holdfast.api.live.hub import Hub, hub_of
 from holdfast.api.live.messages import Asked, Follow, Message, read_message
 from holdfast.api.pacing import Buckets
-from holdfast.api.problems import HttpError
+from holdfast.api.problems import HttpError, no_right
 from holdfast.api.routing import SIGN_IN, Call, Reply, Route
 from holdfast.api.wire.events import Names, Told
 from holdfast.errors import HoldfastError
@@ -316,7 +316,7 @@ def demand_origin(connection: HTTPConnection, listed: Sequence[str], authenticat
 
 def _demand(principal: Principal, right: Right) -> None:
     if not principal.may(right):
-        raise HttpError(403, f"This credential has no right to {right}.", code="forbidden", right=str(right))
+        raise no_right(str(right))
 
 
 def _first(run: str, socket: WebSocket) -> Message:

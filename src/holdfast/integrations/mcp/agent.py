@@ -14,7 +14,7 @@ from holdfast.api.auth.granted import Grant
 from holdfast.api.auth.principal import Principal, Right
 from holdfast.api.live.channel import Bell
 from holdfast.api.live.hub import hub_of
-from holdfast.api.problems import HttpError
+from holdfast.api.problems import HttpError, no_right
 from holdfast.api.routing import Call, Route
 from holdfast.api.settings import ApiSettings
 from holdfast.errors import ForbiddenError
@@ -80,13 +80,7 @@ class Agent:
     def demand(self, right: Right) -> None:
         """Raises HttpError."""
         if not self.principal.may(right):
-            raise HttpError(
-                403,
-                f"This credential has no right to {right}.",
-                code="forbidden",
-                hint="Whoever runs this server can make one that has: `holdfast tokens create --right ...`.",
-                right=str(right),
-            )
+            raise no_right(str(right))
 
     def demand_own(self, row: RunRow) -> None:
         """Raises ForbiddenError: what others started is theirs to stop, with the questions that it asks."""

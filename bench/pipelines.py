@@ -85,7 +85,7 @@ def program_of_stages(stages: int) -> Program:
     async def nothing() -> Outcome:
         return Outcome()
 
-    handlers = {node.id: Handler(fn=nothing, is_async=True, takes=()) for node in spec.nodes}
+    handlers = {node.id: Handler(fn=nothing, is_async=True, takes=(), waits=False) for node in spec.nodes}
     return Program(
         Graph(spec),
         version=graph_fingerprint(spec),

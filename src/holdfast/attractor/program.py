@@ -38,6 +38,10 @@ CODE = "attractor/1"
 """The mark of built-in handlers: raised when one takes other steps than before."""
 
 
+_AT_ONCE = (StartHandler, ExitHandler, ConditionalHandler)
+"""They do nothing but be passed: no task is made for that."""
+
+
 class Fittings(msgspec.Struct, frozen=True, kw_only=True):
     """What a worker brings to pipelines besides the built-in handlers."""
 
@@ -106,6 +110,7 @@ def _program(
             is_async=True,
             takes=("state", "ctx"),
             code=_mark(registry, pipeline, node.id),
+            waits=not isinstance(registry.resolve(pipeline.stages[node.id]), _AT_ONCE),
         )
         for node in spec.nodes
         if node.kind is NodeKind.task

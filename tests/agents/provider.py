@@ -14,7 +14,8 @@ from tests.agents.helpers import time_flies
 
 @dataclass
 class Answer:
-    """What the model says. `cut`: the connection breaks after so many events."""
+    """What the model says. `cut`: the connection breaks after so many events. `stall`: it does not, but
+    nothing more comes, and so many seconds pass."""
 
     text: str = ""
     calls: list[tuple[str, str, Any]] = field(default_factory=list)  # (id, name, arguments or their text)
@@ -22,6 +23,7 @@ class Answer:
     cached: int = 0
     finish: str | None = None
     cut: int | None = None
+    stall: float | None = None
     raw: list[str] | None = None  # the data of events as they are
     before: Callable[[], Any] | None = None
 
@@ -110,6 +112,9 @@ class Provider:
         events = list(_anthropic(turn) if seen.path.endswith("/messages") else _openai(turn))
         for event in events if turn.cut is None else events[: turn.cut]:
             await _chunk(writer, event.encode())
+        if turn.stall is not None:
+            with time_flies(turn.stall):
+                await asyncio.Event().wait()
         if turn.cut is None:
             await _chunk(writer, b"")
 

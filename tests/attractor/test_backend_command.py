@@ -134,6 +134,28 @@ async def test_an_agent_goes_on_while_nobody_waits_for_it_and_runs_once(
     assert written(trace) == "ran\n"
 
 
+@pytest.mark.covers("ATTRACTOR-HANDLER-08", "ATTRACTOR-HANDLER-06")
+@pytest.mark.parametrize("failed", [False, True])
+async def test_an_agent_that_tells_of_itself_in_json_is_understood(
+    house: Holdfast, tmp_path: Path, failed: bool
+) -> None:
+    usage = {"input_tokens": 1000, "output_tokens": 200, "cache_read_input_tokens": 300, "odd": "x"}
+    last = {
+        "type": "result",
+        "result": "all done",
+        "is_error": failed,
+        "total_cost_usd": 0.25,
+        "usage": usage,
+    }
+    agent = an_agent(tmp_path, f"echo '{json.dumps({'type': 'system'})}'; echo '{json.dumps(last)}'")
+    result = await run(house, line("a;", "a"), tmp_path / "logs", backend=CommandBackend(agent))
+    assert written(tmp_path / "logs" / "a" / "response.md") == "all done"
+    assert result.succeeded != failed
+    assert ("the agent says that it failed: all done" in result.outcome.failure_reason) == failed
+    told = (await (await house.service()).latest(result.run_id)).diagnostics
+    assert (told["totalTokensUsed"], told["totalCost"]) == (1500, 0.25)
+
+
 @pytest.mark.covers("AT-132")
 async def test_an_agent_is_told_the_conversation_or_the_name_of_its_own(
     house: Holdfast, tmp_path: Path

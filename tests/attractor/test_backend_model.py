@@ -77,8 +77,9 @@ async def test_tokens_stream_and_usage_and_cost_are_counted(
         Silence(),
         Hangs(),
         Answer("half an answer", cut=3),
+        Answer("half an answer", cut=3, stall=6),
     ],
-    ids=["429", "503", "500", "silence", "slow", "cut"],
+    ids=["429", "503", "500", "silence", "slow", "cut", "slow body"],
 )
 @pytest.mark.parametrize("kind", ["near", "far"])
 async def test_what_passes_is_tried_again(
@@ -227,6 +228,16 @@ async def test_prose_is_no_proof_where_a_gate_is_closed(
     text = line("a [goal_gate=true, auto_status=false];", "a")
     result = await run(house, text, tmp_path, backend=backend(provider))
     assert result.status == outcome
+
+
+async def test_an_answer_that_was_cut_at_its_limit_is_told_of(
+    house: Holdfast, tmp_path: Path, provider: Provider
+) -> None:
+    provider.says(Answer("as far as", finish="length"))
+    result = await run(house, a_stage("near"), tmp_path, backend=backend(provider))
+    events = await (await house.service()).events(result.run_id)
+    logged = [e.data["data"] for e in events if e.type == "node.emitted" and e.data["kind"] == "log"]
+    assert logged == ["the answer of a was cut at its limit (length)"]
 
 
 @pytest.mark.covers("AT-196")

@@ -18,6 +18,7 @@ from typing import Any, Final
 from holdfast.agents.messages import Message
 from holdfast.attractor import rundir
 from holdfast.attractor.backends.base import Answer, Asking, Spoken, said_before
+from holdfast.attractor.backends.results import result_in
 from holdfast.attractor.handler import Visit
 from holdfast.attractor.handlers.tool import ToolHandler
 from holdfast.attractor.outcome import Outcome, StageStatus
@@ -122,13 +123,21 @@ def _said(visit: Visit, ended: dict[str, Any], asking: Asking) -> Spoken | Outco
     """Its standard output is its answer. What it wrote as its status counts, but no success of a process that
     failed."""
     status, out = ended.get("status"), str(ended["stdout"])
+    told = result_in(out)
+    if told is not None and (told.tokens or told.cost):
+        visit.ctx.spent(tokens=told.tokens, cost=told.cost)
     if ended["why"] or ended["code"] != 0:
         written = None if status is None or ended["why"] else outcome_of(status)
         if written is not None and written.status not in (StageStatus.SUCCESS, StageStatus.PARTIAL_SUCCESS):
             return written
         rundir.write(visit.folder / "response.md", out)
         return Outcome(status=StageStatus.FAIL, failure_reason=_reason(visit, ended))
-    text = out.strip()
+    text = out.strip() if told is None else told.text
+    if told is not None and told.failed:
+        rundir.write(visit.folder / "response.md", text)
+        return Outcome(
+            status=StageStatus.FAIL, failure_reason=f"the agent says that it failed: {text[:_LAST]}"
+        )
     return Spoken(
         text=text,
         messages=(Message("user", asking.prompt), Message("assistant", text)),

@@ -64,6 +64,8 @@ class ModelBackend:
         history = history_of(asking.turns, model=model.name, tools=bool(tools))
         said = await agent.run(visit.ctx, asking.whole, history=history)
         text = str(said.value)
+        if said.stopped:
+            visit.ctx.emit(f"the answer of {visit.stage.id} was cut at its limit ({said.stopped})", "log")
         status, fault = status_in(text)
         new = [m for m in said.messages if m.role != "system"][len(history) :]
         return Spoken(text=text, messages=tuple(new), model=model.name, status=status, fault=fault)

@@ -51,3 +51,9 @@ class BuiltIn(Protocol):
     """What the handlers of this package are: durable inside, by `visit.ctx`."""
 
     async def perform(self, visit: Visit) -> Outcome: ...
+
+
+class Instant(BuiltIn, Protocol):
+    """A built-in handler that does nothing: what comes of it is known before it is called."""
+
+    def at_once(self, stage: Stage, /) -> Outcome: ...

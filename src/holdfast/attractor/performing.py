@@ -45,6 +45,20 @@ class Performer:
         self.registry = registry
         self._links: Mapping[str, Link] = edge_ids(pipeline)
 
+    def at_once(self, stage: Stage) -> Callable[[Any], Awaitable[Settled]] | None:
+        """Of a stage that does nothing: without a context, and with no file before the journal's own."""
+        tell = getattr(self.registry.resolve(stage), "at_once", None)
+        if tell is None:
+            return None
+        outcome: Outcome = tell(stage)
+        keys = () if self.registry.kind_of(stage) == ROUTING else (REASON, CLASS_KEY)
+
+        async def perform(state: Mapping[str, Any]) -> Settled:
+            # As for every stage: the reason of an earlier failure is not that of this one.
+            return Settled(str(outcome.status), {k: "" for k in keys if state.get(k)}, notes=outcome.notes)
+
+        return perform
+
     def of(self, stage: Stage) -> Callable[[Any, Context], Awaitable[Settled]]:
         async def perform(state: Any, ctx: Context) -> Settled:
             return await self.perform(stage, state, ctx)

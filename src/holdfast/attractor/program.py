@@ -25,7 +25,7 @@ from holdfast.attractor.performing import Performer
 from holdfast.attractor.registry import HandlerRegistry
 from holdfast.attractor.sharing import pipeline_of, shared_stages
 from holdfast.errors import InputError
-from holdfast.frontends.dot.document import Pipeline
+from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.frontends.dot.lower import lower
 from holdfast.frontends.dot.transforms import prepare
 from holdfast.frontends.python.code import code_fingerprint
@@ -36,10 +36,6 @@ from holdfast.model.schema import StateSchema
 
 CODE = "attractor/1"
 """The mark of built-in handlers: raised when one takes other steps than before."""
-
-
-_AT_ONCE = (StartHandler, ExitHandler, ConditionalHandler)
-"""They do nothing but be passed: no task is made for that."""
 
 
 class Fittings(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,13 +101,7 @@ def _program(
 ) -> Program:
     performer = performer or Performer(pipeline, registry, shared_stages(spec))
     handlers = {
-        node.id: Handler(
-            fn=performer.of(pipeline.stages[node.id]),
-            is_async=True,
-            takes=("state", "ctx"),
-            code=_mark(registry, pipeline, node.id),
-            waits=not isinstance(registry.resolve(pipeline.stages[node.id]), _AT_ONCE),
-        )
+        node.id: _handler(performer, pipeline.stages[node.id], _mark(registry, pipeline, node.id))
         for node in spec.nodes
         if node.kind is NodeKind.task
     }
@@ -126,6 +116,13 @@ def _program(
     )
     program.beside = ATTENDANTS.beside
     return program
+
+
+def _handler(performer: Performer, stage: Stage, mark: str) -> Handler:
+    instant = performer.at_once(stage)
+    if instant is not None:
+        return Handler(fn=instant, is_async=True, takes=("state",), code=mark, waits=False)
+    return Handler(fn=performer.of(stage), is_async=True, takes=("state", "ctx"), code=mark)
 
 
 def _mark(registry: HandlerRegistry, pipeline: Pipeline, stage: str) -> str:

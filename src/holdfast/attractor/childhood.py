@@ -11,7 +11,7 @@ import msgspec
 from holdfast.app.flow import advance
 from holdfast.attractor.handler import Visit
 from holdfast.attractor.projecting import take_picture
-from holdfast.attractor.rundir import logs_root
+from holdfast.attractor.rundir import logs_root, restart_dir
 from holdfast.errors import HoldfastError, RunBusyError
 from holdfast.model.program import Program
 from holdfast.runs.service import RunService
@@ -21,6 +21,8 @@ from holdfast.types.status import ENDED, RunStatus
 
 GRACE = 1.0
 """Seconds that a cancelled child has to end while its manager still looks."""
+_ENDS = ("node.completed", "node.failed", "node.skipped", "node.abandoned")
+_PAGE = 5_000
 _STATUS = {RunStatus.completed: "completed", RunStatus.failed: "failed", RunStatus.cancelled: "failed"}
 
 
@@ -80,13 +82,14 @@ class Child:
         ended = row.status in ENDED
         outcome = "success" if row.status is RunStatus.completed else "fail" if ended else ""
         reason = picture.context.get("failure_reason", "") if outcome == "fail" else ""
-        logs = logs_root(picture.input, row.id)
+        active, restarts = await _active(service, row.id)
+        logs = restart_dir(logs_root(picture.input, row.id), restarts)
         seen = Seen(
             run=row.id,
             status=_STATUS.get(row.status, "running"),
             outcome=outcome,
             reason=str(reason),
-            active="" if ended else await _active(service, row.id),
+            active="" if ended else active,
             completed=picture.completed,
             retries=dict(picture.retries),
             logs=str(logs),
@@ -132,17 +135,21 @@ async def _drive(service: RunService, run: RunId) -> None:
         await advance(service, program, run)
 
 
-async def _active(service: RunService, run: RunId) -> str:
-    """The stage that has begun and not ended, at the top."""
+async def _active(service: RunService, run: RunId) -> tuple[str, int]:
+    """The stage that has begun and not ended, at the top; and how often the walk began anew."""
     open_: dict[str, None] = {}
-    for event in await service.events(run, limit=10_000):
-        if event.scope or not event.node:
-            continue
-        if event.type == "node.started":
-            open_[event.node] = None
-        elif event.type in ("node.completed", "node.failed", "node.skipped", "node.abandoned"):
-            open_.pop(event.node, None)
-    return next(reversed(open_), "")
+    restarts = seen = 0
+    while events := await service.events(run, after=seen, limit=_PAGE):
+        seen = events[-1].number
+        for event in events:
+            if event.scope or not event.node:
+                continue
+            if event.type == "node.started":
+                open_[event.node] = None
+            elif event.type in _ENDS:
+                open_.pop(event.node, None)
+            restarts += event.type == "walk.restarted"
+    return next(reversed(open_), ""), restarts
 
 
 def service_here() -> RunService:

@@ -32,6 +32,8 @@ from holdfast.model.program import Program
 STATUS, OUTCOME = "context.stack.child.status", "context.stack.child.outcome"
 SOURCE = "internal.source"
 """In the run's input: the file that its pipeline was read from. The stored graph does not know it."""
+LINE = "internal.managed_by"
+"""In the run's input: the files of the pipelines above it."""
 STEER_FILE = "intervention.md"
 PrepareChild = Callable[[Path], tuple[Pipeline, Program]]
 
@@ -73,6 +75,9 @@ class ManagerHandler:
         orders = Orders.of(visit)
         if orders.autostart and not orders.dotfile:
             return _failed("No stack.child_dotfile specified")
+        cycle = cycle_of(visit, orders) if orders.autostart else ""
+        if cycle:
+            return _failed(f"the pipelines look after each other: {cycle}", terminal=True)
         child = Child(visit, await self._started(visit, orders))
         try:
             return await self._watch(visit, orders, child)
@@ -119,7 +124,7 @@ class ManagerHandler:
             prompt = f"{prompt_of(visit.stage, visit.pipeline)}\n\nThe child pipeline:\n{told}"
             text = await asked_of(self._backends.of(visit), visit, prompt, "steer")
         if text:
-            rundir.write(Path(seen.logs) / seen.active / STEER_FILE, text)
+            rundir.write(rundir.stage_dir(Path(seen.logs), seen.active) / STEER_FILE, text)
 
 
 def child_path(visit: Visit, dotfile: str) -> Path:
@@ -127,6 +132,21 @@ def child_path(visit: Visit, dotfile: str) -> Path:
     path, source = Path(dotfile), str(visit.given.get(SOURCE) or visit.pipeline.path)
     beside = Path(source).parent / path
     return beside if source and beside.exists() else path
+
+
+def line_of(visit: Visit) -> list[str]:
+    """The files of the pipelines that look after this one, and its own."""
+    above: Any = visit.given.get(LINE) or ()
+    own = visit.given.get(SOURCE)
+    return [*map(str, above), *([str(own)] if own else [])]
+
+
+def cycle_of(visit: Visit, orders: Orders) -> str:
+    """A child that is one of those above it would start another, and so on without end."""
+    child, line = str(child_path(visit, orders.dotfile).resolve()), line_of(visit)
+    if child not in line:
+        return ""
+    return " -> ".join(Path(each).name for each in [*line[line.index(child) :], child])
 
 
 def child_input(visit: Visit, orders: Orders, pipeline: Pipeline) -> dict[str, Any]:
@@ -140,6 +160,7 @@ def child_input(visit: Visit, orders: Orders, pipeline: Pipeline) -> dict[str, A
         **more,
         SOURCE: str(Path(pipeline.path).resolve()),
         rundir.LOGS_KEY: str(logs.resolve()),
+        LINE: line_of(visit),
         "stack.parent.run_id": str(visit.ctx.run_id),
     }
 
@@ -175,5 +196,5 @@ def _seconds(text: str) -> float:
     return found / 1e6
 
 
-def _failed(reason: str) -> Outcome:
-    return Outcome(status=StageStatus.FAIL, failure_reason=reason)
+def _failed(reason: str, *, terminal: bool = False) -> Outcome:
+    return Outcome(status=StageStatus.FAIL, failure_reason=reason, terminal=terminal)

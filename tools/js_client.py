@@ -20,7 +20,7 @@ from tools.js_types import Types, comment  # noqa: E402
 
 FOLDER: Final = ROOT / "src/holdfast/api/javascript"
 MADE: Final = "// Made of the OpenAPI document by tools/js_client.py: change the routes, not this file.\n"
-WRITTEN: Final = ("EventStream", "HoldEvent", "Options", "RunEvent", "Sent", "StreamOptions")
+WRITTEN: Final = ("EventStream", "HoldEvent", "Options", "PipelineEvent", "RunEvent", "Sent", "StreamOptions")
 """Types that holdfast.d.ts has."""
 
 
@@ -169,7 +169,9 @@ def _result(each: Operation, types: Types) -> str:
         case "file":
             return "Promise<Response>"
         case "events":
-            # A stream's media type says nothing of its events; both are written in holdfast.d.ts.
+            # A stream's media type says nothing of its events; all are written in holdfast.d.ts.
+            if each.name == "streamPipeline":
+                return "EventStream<PipelineEvent>"
             return "EventStream<RunEvent>" if each.params else "EventStream<HoldEvent>"
         case _:
             return f"Promise<{types.of(each.answers['application/json'])}>"

@@ -90,6 +90,11 @@ NAMES: dict[str, tuple[str, str]] = {
     "list_tokens": ("tokens", "list"),
     "create_token": ("tokens", "create"),
     "revoke_token": ("tokens", "revoke"),
+    "get_pipeline_graph": ("pipelines", "graph"),
+    "get_pipeline_checkpoint": ("pipelines", "checkpoint"),
+    "get_pipeline_context": ("pipelines", "context"),
+    "list_questions": ("pipelines", "questions"),
+    "answer_question": ("pipelines", "answer"),
 }
 POSITIONAL: dict[str, tuple[str, ...]] = {
     "runs.create": ("workflow_uri", "input"),

@@ -23,6 +23,8 @@ class ApiSettings(msgspec.Struct, kw_only=True):
     """names that it answers to; none: any"""
     roots: tuple[Path, ...] = ()
     """folders whose files may be named as a workflow (`workflow_uri`); they are loaded, which runs them"""
+    allow_code: bool = False
+    """pipelines that are handed in may bring commands, and files out of the first of `roots`"""
     pace: float = 1000.0
     """requests a second of one credential; so many times `burst` may come at once. 0: as many as they like"""
     anonymous_pace: float = 50.0

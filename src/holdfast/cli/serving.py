@@ -50,6 +50,7 @@ class Serve(msgspec.Struct, frozen=True, kw_only=True):
     hosts: tuple[str, ...] = ()
     sign_in: str | None = None
     roots: tuple[str, ...] = ()
+    allow_code: bool = False
     drain: float = 10.0
     projection: Which = "holds"
     json: bool = False
@@ -90,6 +91,7 @@ def _settings(wanted: Serve, probe: Any) -> ApiSettings:
         origins=wanted.origins,
         hosts=wanted.hosts,
         roots=tuple(Path(each) for each in wanted.roots),
+        allow_code=wanted.allow_code,
         inbound=inbound_settings(),
     )
 

@@ -9,6 +9,15 @@ from typing import Any, Literal
 from holdfast.client.model import Model
 
 
+class AnswerTaken(Model, kw_only=True):
+    """`decision`: what the hold was decided with; null where it was skipped."""
+
+    id: str
+    status: str
+    decision: str | None
+    resolved_by: str | None
+
+
 class Arrangement(Model, kw_only=True):
     """A calendar or policy as it was written."""
 
@@ -216,6 +225,19 @@ class Diagnosed(Model, kw_only=True):
     node: str | None = None
     edge: str | None = None
     fix: str | None = None
+
+
+class Diagnostic(Model, kw_only=True):
+    """`line` and `column` count from 1; 0: of no place."""
+
+    rule: str
+    severity: str
+    message: str
+    node: str = ""
+    edge: list[str] | None = None
+    fix: str = ""
+    line: int = 0
+    column: int = 0
 
 
 class Difference(Model, kw_only=True):
@@ -588,6 +610,57 @@ class Person(Model, kw_only=True):
     away: Away | None
     language: str
     zone: str
+
+
+class Pipeline(Model, kw_only=True):
+    """`status` is the run's; `outcome` is success, fail or cancelled once it has ended. `current_node` is
+    the last one that was completed. `completed_nodes` are in order: one that was visited again is there
+    again."""
+
+    id: str
+    name: str
+    goal: str
+    status: str
+    outcome: str | None
+    current_node: str
+    completed_nodes: list[str]
+    node_outcomes: dict[str, str]
+    node_retries: dict[str, int]
+    failure_reason: str | None
+    questions: list[str]
+    created_at: str | None
+    updated_at: str | None
+    ended_at: str | None
+    diagnostics: list[Diagnostic] = []
+
+
+class Question(Model, kw_only=True):
+    """`id` is the hold's: it can be decided as one too. `type`: yes_no, multiple_choice, freeform or
+    confirmation; `approval` and others of questions that are no gate's."""
+
+    id: str
+    stage: str
+    text: str
+    type: str
+    options: list[QuestionOption]
+    default: str | None
+    timeout_seconds: float | None
+    created_at: str | None
+    expires_at: str | None
+    assignee: str | None
+
+
+class QuestionList(Model, kw_only=True):
+    items: list[Question]
+
+
+class QuestionOption(Model, kw_only=True):
+    """`key`: its accelerator; `id`: what the hold calls it."""
+
+    id: str
+    key: str
+    label: str
+    to: str | None = None
 
 
 class Replayed(Model, kw_only=True):

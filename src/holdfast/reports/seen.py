@@ -14,8 +14,12 @@ _FIRST = ("failed", "asking", "running", "waiting", "ready", "unknown")
 
 def picture_of(graph: Graph, visits: Visits, *, expand: bool = False, interrupted: bool = False) -> Picture:
     """`interrupted`: nobody has the run, so what was running is only ready to go on."""
-    told = {path: _told(path, node, visits, interrupted=interrupted) for path, node in visits.nodes.items()}
-    return walked(graph, told, visits.edges, expand=expand)
+    return walked(graph, told_by_path(visits, interrupted=interrupted), visits.edges, expand=expand)
+
+
+def told_by_path(visits: Visits, *, interrupted: bool = False) -> dict[str, Told]:
+    """Of each node that was visited, by the nodes that lead to it."""
+    return {path: _told(path, node, visits, interrupted=interrupted) for path, node in visits.nodes.items()}
 
 
 def _told(path: str, node: NodeSum, visits: Visits, *, interrupted: bool) -> Told:

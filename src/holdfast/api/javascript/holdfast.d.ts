@@ -76,6 +76,16 @@ export interface RunEvent {
   data: Record<string, unknown>;
 }
 
+/** Of a pipeline, in the words of its specification: `event` is its name, beside the fields of each. */
+export interface PipelineEvent {
+  event: string;
+  run: string;
+  number: number;
+  part: number;
+  at: string | null;
+  [name: string]: unknown;
+}
+
 export interface SeedEvent {
   run_id: string;
   sequence: number;

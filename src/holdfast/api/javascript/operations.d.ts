@@ -1,8 +1,14 @@
 // Made of the OpenAPI document by tools/js_client.py: change the routes, not this file.
-import type { EventStream, HoldEvent, Options, RunEvent, Sent, StreamOptions } from "./holdfast.js";
+import type { EventStream, HoldEvent, Options, PipelineEvent, RunEvent, Sent, StreamOptions } from "./holdfast.js";
 
 /** What each operation of the server is called, takes and gives. */
 export interface Operations {
+  /**
+   * Answer what a pipeline asks. The first answer counts: 409 for the next, which says whose that was. 422
+   *
+   * for what is none of the answers.
+   */
+  answerQuestion(run: string, hold: string, body?: AnswerQuestion, options?: Options): Promise<AnswerTaken>;
   /** Ask before you decide; the deadline stands still until there is a reply. */
   askBack(hold: string, body: AskBack, options?: Options): Promise<HoldWire>;
   /**
@@ -19,6 +25,8 @@ export interface Operations {
   cancelCheckpoint(checkpoint: string, body?: Reason, options?: Options): Promise<HoldWire>;
   /** Withdraw it without a decision. */
   cancelHold(hold: string, body?: Reason, options?: Options): Promise<HoldWire>;
+  /** Ask a pipeline to stop. Whoever has it does so at the next moment; its open questions are withdrawn. */
+  cancelPipeline(run: string, body?: CancelRun, options?: Options): Promise<PipelineWire>;
   /** Ask a run to stop. Whoever has it does so at the next moment; its open questions are withdrawn. */
   cancelRun(run: string, body?: CancelRun, options?: Options): Promise<RunDetail>;
   /** Change it: whoever made it may, and admins. `If-Match`: only the version that you have seen. */
@@ -116,6 +124,14 @@ export interface Operations {
   getHold(hold: string, options?: Options): Promise<HoldWire>;
   /** By id or address. */
   getPerson(person: string, options?: Options): Promise<PersonWire>;
+  /** How far a pipeline is. */
+  getPipeline(run: string, options?: Options): Promise<PipelineWire>;
+  /** Where the pipeline stands, as its `checkpoint.json` has it. */
+  getPipelineCheckpoint(run: string, options?: Options): Promise<Record<string, unknown>>;
+  /** The values that its stages hand to each other, by key. */
+  getPipelineContext(run: string, options?: Options): Promise<Record<string, unknown>>;
+  /** The pipeline drawn as SVG: each stage coloured by its state, and the edges that were taken. */
+  getPipelineGraph(run: string, options?: Options): Promise<Response>;
   /** Where a run stands. */
   getRun(run: string, options?: Options): Promise<RunDetail>;
   /** A checkpoint with the states of its nodes: by its id, the number of its record, or `latest`. */
@@ -195,6 +211,8 @@ export interface Operations {
   listPolicies(options?: Options): Promise<Page<Arrangement>>;
   /** Who looks at it just now. */
   listPresence(hold: string, options?: Options): Promise<Page<LookWire>>;
+  /** What a pipeline asks now, as far as it is for you to see. */
+  listQuestions(run: string, options?: Options): Promise<QuestionList>;
   /** All roles that holds can wait for. */
   listRoles(options?: Options): Promise<Page<CircleWire>>;
   /** A run's checkpoints, newest first, without their state. */
@@ -336,6 +354,14 @@ export interface Operations {
    */
   streamHolds(query?: StreamHoldsQuery, options?: StreamOptions): EventStream<HoldEvent>;
   /**
+   * A pipeline's events as server-sent events, in the words of section 9.6, from its stored log.
+   *
+   * Whoever comes later hears everything from the first; whoever comes back with `Last-Event-ID` misses
+   * nothing and hears nothing twice. The stream ends behind the last event of a run that has ended; 204: there
+   * is nothing after that id, and nothing will come.
+   */
+  streamPipeline(run: string, query?: StreamPipelineQuery, options?: StreamOptions): EventStream<PipelineEvent>;
+  /**
    * A run's events as server-sent events, from its stored log.
    *
    * The id of each is its number: whoever comes back with `Last-Event-ID` (browsers do) misses nothing and
@@ -344,6 +370,13 @@ export interface Operations {
    * `approval` with the fields of the runtime proposal, as under `/runs/{run}/stream`.
    */
   streamRun(run: string, query?: StreamRunQuery, options?: StreamOptions): EventStream<RunEvent>;
+  /**
+   * Start a pipeline; durable when this answers, and taken by any worker.
+   *
+   * 400 with every fault of the document at its place. 403 for commands and files, unless the operator allows
+   * them (`holdfast serve --allow-code`).
+   */
+  submitPipeline(body: SubmitPipeline, options?: Options): Promise<PipelineWire>;
   /** A click in Slack: the request URL of the app's interactivity. Signed by Slack (`X-Slack-Signature`). */
   takeClick(way: string, body: Sent, options?: Options): Promise<void>;
   /**
@@ -668,6 +701,11 @@ export interface StreamHoldsQuery {
   after?: number | null;
 }
 
+export interface StreamPipelineQuery {
+  /** Only what has a higher id. */
+  after?: number;
+}
+
 export interface StreamRunQuery {
   /** Only what has a higher number. */
   after?: number;
@@ -687,6 +725,21 @@ export interface Answer {
   comment?: string | null;
   request_hash?: string | null;
   reason?: string | null;
+}
+
+/** `value`: an option's key, label or target, `yes` or `no`, or `skipped`; `text`: free words. */
+export interface AnswerQuestion {
+  value?: string;
+  text?: string;
+  comment?: string | null;
+}
+
+/** `decision`: what the hold was decided with; null where it was skipped. */
+export interface AnswerTaken {
+  id: string;
+  status: string;
+  decision: string | null;
+  resolved_by: string | null;
 }
 
 /** `question`: which one, where several are open. */
@@ -976,6 +1029,18 @@ export interface Diagnosed {
   node?: string | null;
   edge?: string | null;
   fix?: string | null;
+}
+
+/** `line` and `column` count from 1; 0: of no place. */
+export interface DiagnosticWire {
+  rule: string;
+  severity: string;
+  message: string;
+  node?: string;
+  edge?: string[] | null;
+  fix?: string;
+  line?: number;
+  column?: number;
 }
 
 /** `was`: what happened. `would_be`: under the rules. `field`: rule, assignee, approval, deadline, ... */
@@ -1373,6 +1438,28 @@ export interface PersonWire {
   zone: string;
 }
 
+/**
+ * `status` is the run's; `outcome` is success, fail or cancelled once it has ended. `current_node` is the
+ * last one that was completed. `completed_nodes` are in order: one that was visited again is there again.
+ */
+export interface PipelineWire {
+  id: string;
+  name: string;
+  goal: string;
+  status: RunStatus;
+  outcome: string | null;
+  current_node: string;
+  completed_nodes: string[];
+  node_outcomes: Record<string, string>;
+  node_retries: Record<string, number>;
+  failure_reason: string | null;
+  questions: string[];
+  created_at: string | null;
+  updated_at: string | null;
+  ended_at: string | null;
+  diagnostics?: DiagnosticWire[];
+}
+
 /** A decision that stands in `seconds`, unless it is taken back; none: as the hold says. */
 export interface Place {
   decision?: string | null;
@@ -1458,6 +1545,35 @@ export interface PutSchedule {
   instance_key?: string | null;
   deployment?: string | null;
   mode?: "barrier" | "exit" | "strict" | null;
+}
+
+export interface QuestionList {
+  items: QuestionWire[];
+}
+
+/** `key`: its accelerator; `id`: what the hold calls it. */
+export interface QuestionOption {
+  id: string;
+  key: string;
+  label: string;
+  to?: string | null;
+}
+
+/**
+ * `id` is the hold's: it can be decided as one too. `type`: yes_no, multiple_choice, freeform or
+ * confirmation; `approval` and others of questions that are no gate's.
+ */
+export interface QuestionWire {
+  id: string;
+  stage: string;
+  text: string;
+  type: string;
+  options: QuestionOption[];
+  default: string | null;
+  timeout_seconds: number | null;
+  created_at: string | null;
+  expires_at: string | null;
+  assignee: string | null;
 }
 
 export interface Reason {
@@ -1708,6 +1824,20 @@ export interface StoredEvent {
   node: string;
   scope: string;
   data: Record<string, unknown>;
+}
+
+/**
+ * `dot`: the source. `context`: values that it begins with. `simulate`: no model is asked. `strict`: the
+ * grammar is taken at its word.
+ */
+export interface SubmitPipeline {
+  dot: string;
+  context?: Record<string, unknown>;
+  simulate?: boolean;
+  strict?: boolean;
+  thread?: string | null;
+  lane?: string | null;
+  idempotency_key?: string | null;
 }
 
 export interface Text {

@@ -16,6 +16,9 @@ from holdfast.api.routes import (
     holds,
     inbound,
     people,
+    pipeline_events,
+    pipeline_questions,
+    pipelines,
     runs,
     schedules,
     session,
@@ -45,4 +48,7 @@ THEMES: tuple[Routes, ...] = (
     deployments.routes,
     session.routes,
     streams.routes,
+    pipelines.routes,
+    pipeline_questions.routes,
+    pipeline_events.routes,
 )

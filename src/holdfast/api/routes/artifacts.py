@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from holdfast.api.auth.principal import Right
 from holdfast.api.routing import Call, Reply, Routes
+from holdfast.api.submitting import demand_no_document
 from holdfast.api.wire.common import Page
 from holdfast.api.wire.files import BYTES, as_file, attachment
 from holdfast.api.wire.history import ArtifactWire
@@ -15,10 +16,12 @@ from holdfast.errors import (
     CheckpointCorruptError,
     ConflictError,
     FlowNotFoundError,
+    ForbiddenError,
     InputError,
     NotFoundError,
     RunNotFoundError,
 )
+from holdfast.runs.moving import open_parcel
 
 routes = Routes("runs", aliases=("", "/v2"))
 
@@ -80,13 +83,14 @@ async def export_run(call: Call, run: str) -> Response:
     needs=Right.admin,
     status=201,
     media=(BYTES,),
-    raises=(InputError, ConflictError, FlowNotFoundError, CheckpointCorruptError),
+    raises=(InputError, ConflictError, FlowNotFoundError, CheckpointCorruptError, ForbiddenError),
 )
 async def import_run(call: Call, query: ImportRun, body: bytes) -> Reply[RunDetail]:
     """Take in an exported run as history that is only read, or as a new run that goes on from its end.
 
     The same file again gives the same run."""
     service = await call.runs()
+    demand_no_document(open_parcel(body).history.run.version, call.settings)
     row = await service.import_run(body, as_new_run=query.as_new_run, tenant=call.tenant)
     if row.tenant != call.tenant:
         raise ConflictError("a run of this id is here already, and differs.")

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from holdfast.api.auth.principal import Right
 from holdfast.api.routing import Call, Reply, Routes
+from holdfast.api.submitting import demand_no_document
 from holdfast.api.wire.common import Page, moment
 from holdfast.api.wire.files import drawing
 from holdfast.api.wire.flows import (
@@ -214,6 +215,7 @@ async def register_flow(call: Call, body: RegisterFlow) -> Reply[FlowGraph]:
         spec = _spec(body.graph)
         demand_valid(spec.name, validate(spec))
         version = graph_fingerprint(spec)
+        demand_no_document(version, call.settings)
     known = await service.store.flow(spec.name, version)
     if known is not None:
         return Reply(body=_graph(known, spec), status=200, etag=version)

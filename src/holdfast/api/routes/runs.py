@@ -8,6 +8,7 @@ from typing import Any
 from holdfast.api.auth.branching import demand_undecided
 from holdfast.api.auth.principal import Right
 from holdfast.api.routing import Call, Reply, Routes
+from holdfast.api.submitting import demand_callers_input
 from holdfast.api.wire.common import Page, cursor_of, moment, place_in
 from holdfast.api.wire.run_bodies import (
     BranchRun,
@@ -115,6 +116,7 @@ async def start(call: Call, body: CreateRun, *, thread: str | None = None) -> Re
         raise InputError("the key in the body is not the one in the header.", hint="Send one of them.")
     service, key = await call.runs(), call.key or body.idempotency_key
     program = await find_program(call, uri, body.version)
+    demand_callers_input(program.version, body.input)
     row, fresh = await service.create(
         program,
         body.input,
@@ -231,6 +233,7 @@ async def resume_run(call: Call, run: str, query: ResumeQuery, body: ResumeRun) 
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
     call.demand_match(etag_of(row))
+    demand_callers_input(row.version, body.input_data)
     at, mode = body.checkpoint_id or query.checkpoint_id, query.mode or body.mode
     seq = (await service.standing(row.id, at))[1]
     if mode != "resume" or seq is not None or body.input_data is not None:
@@ -282,6 +285,7 @@ async def _branched(call: Call, run: str, body: BranchRun, *, supersede: bool) -
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
     call.demand_match(etag_of(row))
+    demand_callers_input(row.version, body.input_data)
     at = body.checkpoint_id if body.checkpoint_id is not None else body.seq
     seq = None if at is None else (await service.standing(row.id, at))[1]
     await demand_undecided(call.who, service, row, seq)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import msgspec
 
 from holdfast.api.auth.principal import Right
 from holdfast.api.routing import Call, Reply, Routes
+from holdfast.api.submitting import demand_callers_input
 from holdfast.api.wire.common import Cursor, Limit, Page, cursor_of, place_in
 from holdfast.api.wire.schedules import (
     Instants,
@@ -81,6 +82,7 @@ async def put_schedule(call: Call, name: str, body: PutSchedule) -> Reply[Schedu
         field: value for field in body.__struct_fields__ if (value := getattr(body, field)) is not None
     }
     flow = await _flow(call, plan.pop("flow"))
+    await _demand_input(call, body.flow, plan.get("input"))
     made = _told(await desk.put(name, flow, tenant=call.tenant, by=call.actor.id, **plan))
     if known is None:
         made.status, made.headers = 201, call.location(f"/v1/schedules/{name}")
@@ -101,6 +103,13 @@ async def _flow(call: Call, name: str) -> Program | str:
             f"there is no flow {name!r} here.", hint="GET /v1/flows lists them.", flow=name
         )
     return name
+
+
+async def _demand_input(call: Call, flow: str, given: Any) -> None:
+    """Raises InputError for what is not the caller's to say of a pipeline."""
+    for row in await (await call.runs()).store.flows():
+        if row.name == flow and isinstance(given, dict):
+            demand_callers_input(row.version, cast("dict[str, Any]", given))
 
 
 @routes.delete("/schedules/{name:path}", needs=Right.schedules_write, guarded=True, raises=_MISSING)
@@ -139,5 +148,6 @@ async def trigger_schedule(call: Call, name: str, body: TriggerSchedule) -> Repl
     """One run now, beside its instants, also while it is paused."""
     desk = await call.house.schedules()
     token = None if call.key is None else derived_id("trigger", call.tenant, name, call.key)
+    await _demand_input(call, (await desk.get(name, tenant=call.tenant)).flow, body.input)
     run = await desk.trigger(name, input=body.input, by=call.actor.id, tenant=call.tenant, token=token)
     return Reply(body=Triggered(run_id=run), status=201, headers=call.location(f"/v1/runs/{run}"))

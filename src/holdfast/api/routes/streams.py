@@ -53,7 +53,7 @@ async def stream_run(call: Call, run: str, query: FollowRun) -> Response:
     sees nothing twice. The stream ends behind the last event of a run that has ended; 204: there is nothing
     after that number, and nothing will come. `names=seed`: `checkpoint_created`, `checkpoint_resumed` and
     `approval` with the fields of the runtime proposal, as under `/runs/{run}/stream`."""
-    after = _place(call, max(query.after, query.after_sequence))
+    after = place_in_stream(call, max(query.after, query.after_sequence))
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
     if row.status in ENDED and after >= row.event_seq:
@@ -64,7 +64,7 @@ async def stream_run(call: Call, run: str, query: FollowRun) -> Response:
     names = query.names or (Names.own if own else Names.seed)
     hub = hub_of(call.house)
     hub.demand_room(call.settings.most_streams)
-    source = follow_run(hub, service, row, after, _patience(call))
+    source = follow_run(hub, service, row, after, patience_of(call))
     return EventStream(_framed(source, names))
 
 
@@ -74,7 +74,7 @@ async def stream_holds(call: Call, query: FollowHolds) -> Response:
 
     The id of each is its number in the tenant's audit; `Last-Event-ID` or `after` goes on from there, without
     one it begins now. The numbers have gaps where something is not for you to see."""
-    named = _place(call, -1)
+    named = place_in_stream(call, -1)
     after = named if named >= 0 else query.after
     if call.request.method == "HEAD":
         return Response(media_type=MEDIA, headers=HEADERS)
@@ -83,7 +83,7 @@ async def stream_holds(call: Call, query: FollowHolds) -> Response:
     hub.demand_room(call.settings.most_streams)
     if after is None:
         after, _hash = await people.store.audit_head(call.tenant)
-    source = follow_holds(hub, people, call.actor, after, _patience(call))
+    source = follow_holds(hub, people, call.actor, after, patience_of(call))
 
     async def framed() -> AsyncGenerator[bytes]:
         # An id without data: whoever is cut off before the first event goes on from here all the same.
@@ -102,11 +102,11 @@ async def _framed(source: AsyncGenerator[Sequence[Told]], names: Names) -> Async
         async for batch in source:
             if not batch:
                 yield BEAT
-            for chunk in _chunks(each.frame(names) for each in batch):
+            for chunk in chunks(each.frame(names) for each in batch):
                 yield chunk
 
 
-def _chunks(frames: Iterable[bytes]) -> Iterable[bytes]:
+def chunks(frames: Iterable[bytes]) -> Iterable[bytes]:
     waiting: list[bytes] = []
     size = 0
     for frame in frames:
@@ -119,12 +119,12 @@ def _chunks(frames: Iterable[bytes]) -> Iterable[bytes]:
         yield b"".join(waiting)
 
 
-def _place(call: Call, given: int) -> int:
+def place_in_stream(call: Call, given: int, most: int = MOST) -> int:
     """Where to go on: what the browser says it saw last, which is newer than what the address says."""
     said = call.request.headers.get("last-event-id", "").strip()
     if not said:
         return given
-    if not said.isascii() or not said.isdigit() or int(said[:12]) > MOST:
+    if not said.isascii() or not said.isdigit() or int(said[:18]) > most:
         raise HttpError(
             422,
             "Last-Event-ID is none that this stream gave out.",
@@ -134,5 +134,5 @@ def _place(call: Call, given: int) -> int:
     return int(said)
 
 
-def _patience(call: Call) -> Patience:
+def patience_of(call: Call) -> Patience:
     return Patience(beat=call.settings.heartbeat, life=call.settings.stream_life)

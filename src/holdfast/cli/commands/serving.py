@@ -62,6 +62,13 @@ def serve(
         list[str] | None,
         typer.Option(help="Flows may be named as files of this folder; may be repeated", metavar="FOLDER"),
     ] = None,
+    allow_code: Annotated[
+        bool,
+        typer.Option(
+            "--allow-code",
+            help="Pipelines that are handed in may bring commands, and files of the first --root",
+        ),
+    ] = False,
     drain: Annotated[
         float, typer.Option(help="Seconds that requests have to end when it stops", min=0)
     ] = 10.0,
@@ -94,6 +101,7 @@ def serve(
         hosts=tuple(hosts or ()),
         sign_in=sign_in,
         roots=tuple(root or ()),
+        allow_code=allow_code,
         drain=drain,
         projection=projection.value,
         json=json,

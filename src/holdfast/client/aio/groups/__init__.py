@@ -15,6 +15,7 @@ from holdfast.client.aio.groups.holds import AsyncHolds
 from holdfast.client.aio.groups.inbound import AsyncInbound
 from holdfast.client.aio.groups.limits import AsyncLimits
 from holdfast.client.aio.groups.notices import AsyncNotices
+from holdfast.client.aio.groups.pipelines import AsyncPipelines
 from holdfast.client.aio.groups.policies import AsyncPolicies
 from holdfast.client.aio.groups.runs import AsyncRuns
 from holdfast.client.aio.groups.scaicore import AsyncScaicore
@@ -44,6 +45,7 @@ class AsyncGroups:
         self.inbound = AsyncInbound(transport)
         self.limits = AsyncLimits(transport)
         self.notices = AsyncNotices(transport)
+        self.pipelines = AsyncPipelines(transport)
         self.policies = AsyncPolicies(transport)
         self.runs = AsyncRuns(transport)
         self.scaicore = AsyncScaicore(transport)

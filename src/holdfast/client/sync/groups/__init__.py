@@ -16,6 +16,7 @@ from holdfast.client.sync.groups.holds import Holds
 from holdfast.client.sync.groups.inbound import Inbound
 from holdfast.client.sync.groups.limits import Limits
 from holdfast.client.sync.groups.notices import Notices
+from holdfast.client.sync.groups.pipelines import Pipelines
 from holdfast.client.sync.groups.policies import Policies
 from holdfast.client.sync.groups.runs import Runs
 from holdfast.client.sync.groups.scaicore import Scaicore
@@ -45,6 +46,7 @@ class Groups:
         self.inbound = Inbound(transport)
         self.limits = Limits(transport)
         self.notices = Notices(transport)
+        self.pipelines = Pipelines(transport)
         self.policies = Policies(transport)
         self.runs = Runs(transport)
         self.scaicore = Scaicore(transport)

@@ -1,0 +1,86 @@
+"""What happens in pipelines, as it happens, in the words of section 9.6 of the specification."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Annotated, Final
+
+import msgspec
+from starlette.responses import Response
+
+from holdfast.api.auth.principal import Right
+from holdfast.api.live.following import follow_run
+from holdfast.api.live.hub import hub_of
+from holdfast.api.live.sse import BEAT, HEADERS, MEDIA, RETRY, EventStream
+from holdfast.api.pipelines import find_pipeline
+from holdfast.api.routes.streams import chunks, patience_of, place_in_stream
+from holdfast.api.routing import Call, Routes
+from holdfast.api.wire.common import moment
+from holdfast.api.wire.events import sse
+from holdfast.attractor.events import PipelineEvent
+from holdfast.attractor.streaming import stored_events
+from holdfast.attractor.telling import Teller
+from holdfast.errors import RunNotFoundError
+from holdfast.runs.history import reader_of
+from holdfast.runs.service import RunService
+from holdfast.store.base import RunRow
+from holdfast.types.status import ENDED
+
+routes = Routes("pipelines", aliases=("",))
+
+PARTS: Final = 1000
+"""Events of a pipeline that one stored event may come to; their ids are whole numbers, as everywhere."""
+LAST: Final = 1 << 50
+PAGE: Final = 5000
+
+
+class FollowPipeline(msgspec.Struct, kw_only=True):
+    after: Annotated[int, msgspec.Meta(ge=0, le=LAST, description="Only what has a higher id.")] = 0
+
+
+@routes.get(
+    "/pipelines/{run}/events", needs=Right.runs_read, more=(204,), media=(MEDIA,), raises=(RunNotFoundError,)
+)
+async def stream_pipeline(call: Call, run: str, query: FollowPipeline) -> Response:
+    """A pipeline's events as server-sent events, in the words of section 9.6, from its stored log.
+
+    Whoever comes later hears everything from the first; whoever comes back with `Last-Event-ID` misses
+    nothing and hears nothing twice. The stream ends behind the last event of a run that has ended; 204: there
+    is nothing after that id, and nothing will come."""
+    after = place_in_stream(call, query.after, LAST)
+    service, row = await find_pipeline(call, run)
+    if row.status in ENDED and not await stored_events(service, row.id, after=_place(after)):
+        return Response(status_code=204)
+    if call.request.method == "HEAD":
+        return Response(media_type=MEDIA, headers=HEADERS)
+    hub_of(call.house).demand_room(call.settings.most_streams)
+    return EventStream(_framed(call, service, row, after))
+
+
+def _place(after: int) -> str:
+    return f"{after // PARTS}.{after % PARTS}" if after else ""
+
+
+async def _framed(call: Call, service: RunService, row: RunRow, after: int) -> AsyncGenerator[bytes]:
+    """Told from the first stored event on, whatever was heard already: what an event means depends on those
+    before it."""
+    yield RETRY
+    teller, seen, heard = Teller((await reader_of(service, row)).graph), 0, _place(after)
+    source = follow_run(hub_of(call.house), service, row, 0, patience_of(call))
+    async with aclosing(source):
+        async for batch in source:
+            frames: list[bytes] = []
+            while batch and (found := await service.events(row.id, after=seen, limit=PAGE)):
+                seen = found[-1].number
+                frames += [_frame(each) for each in teller.tell_all(found, heard)]
+            for chunk in chunks(frames):
+                yield chunk
+            if not batch:
+                yield BEAT
+
+
+def _frame(event: PipelineEvent) -> bytes:
+    body = {**event.fields, "at": moment(event.at)}
+    number = event.number * PARTS + min(event.part, PARTS - 1)
+    return sse(number, type(event).__name__, msgspec.json.encode(body))

@@ -1,0 +1,112 @@
+"""What pipelines ask: gates, and all other questions of their runs (section 9.5 of the specification)."""
+
+from __future__ import annotations
+
+from holdfast.api.auth.principal import Right
+from holdfast.api.pipelines import document_of, find_pipeline
+from holdfast.api.routing import Call, Routes
+from holdfast.api.wire.pipelines import AnswerQuestion, AnswerTaken, QuestionList, question_wire
+from holdfast.attractor.asking import Gate, gate_of
+from holdfast.attractor.interviewers import Answer, AnswerValue
+from holdfast.errors import (
+    AnswerInvalidError,
+    ConflictError,
+    ForbiddenError,
+    HoldfastError,
+    HoldNotFoundError,
+    RunNotFoundError,
+)
+from holdfast.frontends.dot.document import Pipeline
+from holdfast.frontends.dot.kinds import kind_of
+from holdfast.runs.service import RunService
+from holdfast.store.base import RunRow
+from holdfast.types.hold import HoldRow
+from holdfast.types.ids import HoldId
+from holdfast.types.wording import told
+
+routes = Routes("pipelines", aliases=("",))
+
+_MISSING = (RunNotFoundError,)
+
+
+@routes.get("/pipelines/{run}/questions", needs=Right.holds_read, raises=_MISSING)
+async def list_questions(call: Call, run: str) -> QuestionList:
+    """What a pipeline asks now, as far as it is for you to see."""
+    service, row = await find_pipeline(call, run)
+    pipeline = await document_of(service, row)
+    asked = [hold for hold in await service.holds(row.id) if await _sees(call, service, hold)]
+    return QuestionList(items=[question_wire(hold, _gate(pipeline, hold)) for hold in asked])
+
+
+@routes.post(
+    "/pipelines/{run}/questions/{hold}/answer",
+    needs=Right.holds_write,
+    keyed=True,
+    raises=(*_MISSING, HoldNotFoundError, AnswerInvalidError, ConflictError, ForbiddenError),
+)
+async def answer_question(call: Call, run: str, hold: str, body: AnswerQuestion) -> AnswerTaken:
+    """Answer what a pipeline asks. The first answer counts: 409 for the next, which says whose that was. 422
+    for what is none of the answers."""
+    service, row = await find_pipeline(call, run)
+    asked = await _asked(call, service, row, hold)
+    gate = _gate(await document_of(service, row), asked)
+    people, actor = await call.holds(), call.actor
+    if body.value == AnswerValue.SKIPPED and gate is not None:
+        return _taken(await people.cancel(actor, asked.id, reason=body.comment or "skipped"), None)
+    decision = _decision(asked, gate, Answer(value=body.value, text=body.text))
+    said = {"decision": decision, **({} if body.comment is None else {"comment": body.comment})}
+    done = await people.resolve(actor, asked.id, said, idempotency_key=call.key)
+    return _taken(done.row, decision)
+
+
+def _gate(pipeline: Pipeline, hold: HoldRow) -> Gate | None:
+    stage = pipeline.stages.get(hold.node)
+    return None if stage is None or kind_of(stage) != "wait.human" else gate_of(stage, pipeline)
+
+
+async def _sees(call: Call, service: RunService, hold: HoldRow) -> bool:
+    try:
+        await service.people.get(call.actor, hold.id)
+    except HoldfastError:
+        return False
+    return True
+
+
+async def _asked(call: Call, service: RunService, row: RunRow, hold: str) -> HoldRow:
+    """Raises HoldNotFoundError, also for what the run of somebody else asks."""
+    found = await service.store.hold(HoldId(hold))
+    if found is None or found.run != row.id:
+        raise HoldNotFoundError(
+            f"pipeline {row.id} has not asked {hold!r}.",
+            hint="Its `questions` lists what is open.",
+            hold=hold,
+        )
+    # Whether they may see it comes first: what its answers are is told to nobody else.
+    return await service.people.get(call.actor, found.id)
+
+
+def _decision(asked: HoldRow, gate: Gate | None, answer: Answer) -> str:
+    """Raises AnswerInvalidError."""
+    said = answer.value or answer.text
+    decision = _plainly(asked, said) if gate is None else gate.decision(answer)
+    if decision is None:
+        ids = [option.id for option in asked.options or ()]
+        hint = f"Choose one of: {', '.join(ids)}." if ids else "Send `text`."
+        message = f"{told(repr(said), 80)} is none of the answers to {asked.prompt!r}."
+        raise AnswerInvalidError(message, hint=hint, options=ids)
+    return decision
+
+
+def _plainly(asked: HoldRow, said: str) -> str | None:
+    """Of a question that is no gate's: an option's id or label; without options any words."""
+    if asked.options is None:
+        return said or None
+    meant = said.strip().casefold()
+    names = {each.id: (each.id.casefold(), each.label.casefold()) for each in asked.options}
+    fits = [name for name, known in names.items() if meant in known]
+    return fits[0] if len(fits) == 1 else None
+
+
+def _taken(row: HoldRow, decision: str | None) -> AnswerTaken:
+    by = row.resolved_by or row.closed_by
+    return AnswerTaken(id=row.id, status=str(row.status), decision=decision, resolved_by=by)

@@ -1,0 +1,132 @@
+"""Attractor pipelines: the endpoints of section 9.5 of their specification. A pipeline is a run, and its
+questions are holds: all that is done with those can be done with it too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from holdfast.api.auth.principal import Right
+from holdfast.api.pipelines import find_pipeline
+from holdfast.api.routing import Call, Reply, Routes
+from holdfast.api.submitting import demand_own_values, make_ready_to_run
+from holdfast.api.wire.files import drawing
+from holdfast.api.wire.pipelines import PipelineWire, SubmitPipeline, pipeline_wire
+from holdfast.api.wire.run_bodies import CancelRun
+from holdfast.api.wire.runs import etag_of
+from holdfast.attractor.attending import Scribe
+from holdfast.attractor.backends.choosing import SIMULATION
+from holdfast.attractor.projecting import take_picture
+from holdfast.attractor.sharing import pipeline_of
+from holdfast.attractor.starting import input_of
+from holdfast.attractor.watching import picture_of_run
+from holdfast.checkpoint.interface import jsonable
+from holdfast.drawing.svg import to_svg
+from holdfast.errors import (
+    ForbiddenError,
+    InputError,
+    KeyReusedError,
+    RunEndedError,
+    RunNotFoundError,
+    RunReadOnlyError,
+)
+from holdfast.frontends.dot.diagnostics import Diagnostic
+from holdfast.runs.history import reader_of
+from holdfast.runs.repeating import demand_same
+from holdfast.runs.service import RunService
+from holdfast.runs.timeline import make_timeline
+from holdfast.store.base import RunRow
+from holdfast.types.status import ENDED
+
+routes = Routes("pipelines", aliases=("",))
+
+_MISSING = (RunNotFoundError,)
+
+
+@routes.post(
+    "/pipelines",
+    needs=Right.runs_write,
+    status=201,
+    more=(200,),
+    makes="run",
+    keyed=True,
+    raises=(InputError, ForbiddenError, KeyReusedError),
+)
+async def submit_pipeline(call: Call, body: SubmitPipeline) -> Reply[PipelineWire]:
+    """Start a pipeline; durable when this answers, and taken by any worker.
+
+    400 with every fault of the document at its place. 403 for commands and files, unless the operator allows
+    them (`holdfast serve --allow-code`)."""
+    if call.key is not None and body.idempotency_key not in (None, call.key):
+        raise InputError("the key in the body is not the one in the header.", hint="Send one of them.")
+    demand_own_values(body.context)
+    ready = make_ready_to_run(body, call.settings)
+    given = input_of(ready.pipeline, backend=SIMULATION if body.simulate else "", context=body.context)
+    service, key = await call.runs(), call.key or body.idempotency_key
+    row, fresh = await service.create(
+        ready.program,
+        given,
+        tenant=call.tenant,
+        thread=body.thread,
+        lane=body.lane,
+        idempotency_key=key,
+        started_by=call.actor.id,
+    )
+    if not fresh and key is not None:
+        await demand_same(service, row, ready.program, given, key)
+    headers = call.location(f"/v1/pipelines/{row.id}") if fresh else {}
+    told = await _told(service, row, ready.diagnostics)
+    return Reply(body=told, status=201 if fresh else 200, headers=headers, etag=etag_of(row))
+
+
+@routes.get("/pipelines/{run}", needs=Right.runs_read, more=(304,), raises=_MISSING)
+async def get_pipeline(call: Call, run: str) -> Reply[PipelineWire]:
+    """How far a pipeline is."""
+    service, row = await find_pipeline(call, run)
+    return Reply(body=await _told(service, row), etag=etag_of(row))
+
+
+@routes.post(
+    "/pipelines/{run}/cancel",
+    needs=Right.runs_write,
+    guarded=True,
+    raises=(*_MISSING, RunEndedError, RunReadOnlyError),
+)
+async def cancel_pipeline(call: Call, run: str, body: CancelRun) -> Reply[PipelineWire]:
+    """Ask a pipeline to stop. Whoever has it does so at the next moment; its open questions are withdrawn."""
+    service, row = await find_pipeline(call, run)
+    call.demand_match(etag_of(row))
+    row = await service.cancel(row.id, reason=body.reason, by=call.actor.id)
+    return Reply(body=await _told(service, row), etag=etag_of(row))
+
+
+@routes.get("/pipelines/{run}/graph", needs=Right.runs_read, media=("image/svg+xml",), raises=_MISSING)
+async def get_pipeline_graph(call: Call, run: str) -> Response:
+    """The pipeline drawn as SVG: each stage coloured by its state, and the edges that were taken."""
+    service, row = await find_pipeline(call, run)
+    line = await make_timeline(service, row, keep=0)
+    interrupted = row.worker is None and row.status not in ENDED
+    picture = picture_of_run(pipeline_of(line.graph.spec), line.visits, interrupted=interrupted)
+    return drawing(to_svg(picture))
+
+
+@routes.get("/pipelines/{run}/checkpoint", needs=Right.runs_read, raises=_MISSING)
+async def get_pipeline_checkpoint(call: Call, run: str) -> dict[str, Any]:
+    """Where the pipeline stands, as its `checkpoint.json` has it."""
+    service, row = await find_pipeline(call, run)
+    reader = await reader_of(service, row)
+    scribe = Scribe(service.store, service.runtime.desk, reader.sealer, reader.graph, row)
+    return msgspec.json.decode((await scribe.read_on()).checkpoint())
+
+
+@routes.get("/pipelines/{run}/context", needs=Right.runs_read, raises=_MISSING)
+async def get_pipeline_context(call: Call, run: str) -> dict[str, Any]:
+    """The values that its stages hand to each other, by key."""
+    service, row = await find_pipeline(call, run)
+    return jsonable((await service.latest(row.id)).shown().state)
+
+
+async def _told(service: RunService, row: RunRow, found: tuple[Diagnostic, ...] = ()) -> PipelineWire:
+    return pipeline_wire(row, await take_picture(service, row.id), await service.holds(row.id), found)

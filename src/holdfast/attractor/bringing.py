@@ -1,0 +1,52 @@
+"""What a document brings besides words: commands that a worker would run, and files that it would read."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from holdfast.frontends.dot.document import Attributes, Pipeline, Place
+
+COMMANDS: Final = {
+    "tool_command": "a command that runs on the worker",
+    "tool_hooks.pre": "a command that runs on the worker",
+    "tool_hooks.post": "a command that runs on the worker",
+}
+FILES: Final = {
+    "stack.child_dotfile": "a file of the worker's machine",
+    "subgraph_file": "a file of the worker's machine",
+}
+FOLDERS: Final = {
+    "cwd": "a folder of the worker's machine",
+    "workdir": "a folder of the worker's machine",
+    "stack.child_workdir": "a folder of the worker's machine",
+}
+_READ: Final = ("prompt", "model_stylesheet")
+"""`@name` in these is a file."""
+
+
+class Brought(NamedTuple):
+    node: str
+    """"" for the graph itself."""
+    attribute: str
+    what: str
+    place: Place
+
+    def __str__(self) -> str:
+        where = f"stage {self.node}" if self.node else "the graph"
+        return f"{where} has {self.attribute}: {self.what}"
+
+
+def brought_by(pipeline: Pipeline) -> list[Brought]:
+    """Every one, of the pipeline as it was written."""
+    found = _of(pipeline, "")
+    for stage in pipeline.stages.values():
+        found += _of(stage, stage.id)
+    return found
+
+
+def _of(what: Attributes, node: str) -> list[Brought]:
+    known = {**COMMANDS, **FILES, **FOLDERS}
+    found = [(key, known[key]) for key in what.attrs if key in known and what.text(key)]
+    found += [(key, FILES["subgraph_file"]) for key in _READ if what.text(key).startswith("@")]
+    nowhere = Place()
+    return [Brought(node, key, why, what.places.get(key, nowhere)) for key, why in found]

@@ -44,7 +44,8 @@ def make_ready_to_run(body: SubmitPipeline, settings: ApiSettings) -> Ready:
         pipeline = _beside(prepared.demand_valid(), files)
     except (PipelineSyntaxError, PipelineInvalidError) as error:
         found: Any = error.facts.get("diagnostics") or ()
-        _refuse(400, error.message, error.code, [diagnostic_wire(each) for each in found], error.hint or _MEND)
+        listed = [diagnostic_wire(each) for each in found]
+        _refuse(400, error.message, error.code, listed, error.hint or _MEND)
     return Ready(pipeline, program_for(pipeline, fittings), prepared.diagnostics)
 
 

@@ -4,9 +4,9 @@ import type { EventStream, HoldEvent, Options, PipelineEvent, RunEvent, Sent, St
 /** What each operation of the server is called, takes and gives. */
 export interface Operations {
   /**
-   * Answer what a pipeline asks. The first answer counts: 409 for the next, which says whose that was. 422
+   * Answer what a pipeline asks.
    *
-   * for what is none of the answers.
+   * The first answer counts: 409 for the next, which says whose that was. 422 for what is none of them.
    */
   answerQuestion(run: string, hold: string, body?: AnswerQuestion, options?: Options): Promise<AnswerTaken>;
   /** Ask before you decide; the deadline stands still until there is a reply. */
@@ -26,7 +26,7 @@ export interface Operations {
   /** Withdraw it without a decision. */
   cancelHold(hold: string, body?: Reason, options?: Options): Promise<HoldWire>;
   /** Ask a pipeline to stop. Whoever has it does so at the next moment; its open questions are withdrawn. */
-  cancelPipeline(run: string, body?: CancelRun, options?: Options): Promise<PipelineWire>;
+  cancelPipeline(run: string, body?: CancelPipeline, options?: Options): Promise<PipelineWire>;
   /** Ask a run to stop. Whoever has it does so at the next moment; its open questions are withdrawn. */
   cancelRun(run: string, body?: CancelRun, options?: Options): Promise<RunDetail>;
   /** Change it: whoever made it may, and admins. `If-Match`: only the version that you have seen. */
@@ -842,6 +842,10 @@ export interface BulkWire {
   done: number;
   left_out: Record<string, number>;
   items: BulkItemWire[];
+}
+
+export interface CancelPipeline {
+  reason?: string;
 }
 
 export interface CancelRun {
@@ -1837,7 +1841,6 @@ export interface SubmitPipeline {
   strict?: boolean;
   thread?: string | null;
   lane?: string | null;
-  idempotency_key?: string | null;
 }
 
 export interface Text {

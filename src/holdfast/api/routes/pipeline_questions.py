@@ -45,8 +45,9 @@ async def list_questions(call: Call, run: str) -> QuestionList:
     raises=(*_MISSING, HoldNotFoundError, AnswerInvalidError, ConflictError, ForbiddenError),
 )
 async def answer_question(call: Call, run: str, hold: str, body: AnswerQuestion) -> AnswerTaken:
-    """Answer what a pipeline asks. The first answer counts: 409 for the next, which says whose that was. 422
-    for what is none of the answers."""
+    """Answer what a pipeline asks.
+
+    The first answer counts: 409 for the next, which says whose that was. 422 for what is none of them."""
     service, row = await find_pipeline(call, run)
     asked = await _asked(call, service, row, hold)
     gate = _gate(await document_of(service, row), asked)

@@ -13,8 +13,7 @@ from holdfast.api.pipelines import find_pipeline
 from holdfast.api.routing import Call, Reply, Routes
 from holdfast.api.submitting import demand_own_values, make_ready_to_run
 from holdfast.api.wire.files import drawing
-from holdfast.api.wire.pipelines import PipelineWire, SubmitPipeline, pipeline_wire
-from holdfast.api.wire.run_bodies import CancelRun
+from holdfast.api.wire.pipelines import CancelPipeline, PipelineWire, SubmitPipeline, pipeline_wire
 from holdfast.api.wire.runs import etag_of
 from holdfast.attractor.attending import Scribe
 from holdfast.attractor.backends.choosing import SIMULATION
@@ -59,12 +58,10 @@ async def submit_pipeline(call: Call, body: SubmitPipeline) -> Reply[PipelineWir
 
     400 with every fault of the document at its place. 403 for commands and files, unless the operator allows
     them (`holdfast serve --allow-code`)."""
-    if call.key is not None and body.idempotency_key not in (None, call.key):
-        raise InputError("the key in the body is not the one in the header.", hint="Send one of them.")
     demand_own_values(body.context)
     ready = make_ready_to_run(body, call.settings)
     given = input_of(ready.pipeline, backend=SIMULATION if body.simulate else "", context=body.context)
-    service, key = await call.runs(), call.key or body.idempotency_key
+    service, key = await call.runs(), call.key
     row, fresh = await service.create(
         ready.program,
         given,
@@ -94,7 +91,7 @@ async def get_pipeline(call: Call, run: str) -> Reply[PipelineWire]:
     guarded=True,
     raises=(*_MISSING, RunEndedError, RunReadOnlyError),
 )
-async def cancel_pipeline(call: Call, run: str, body: CancelRun) -> Reply[PipelineWire]:
+async def cancel_pipeline(call: Call, run: str, body: CancelPipeline) -> Reply[PipelineWire]:
     """Ask a pipeline to stop. Whoever has it does so at the next moment; its open questions are withdrawn."""
     service, row = await find_pipeline(call, run)
     call.demand_match(etag_of(row))

@@ -30,7 +30,10 @@ class SubmitPipeline(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     strict: bool = False
     thread: Name | None = None
     lane: Name | None = None
-    idempotency_key: Name | None = None
+
+
+class CancelPipeline(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    reason: Annotated[str, msgspec.Meta(max_length=1000)] = "cancelled"
 
 
 class AnswerQuestion(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

@@ -24,10 +24,10 @@ class Pipelines(Group):
         comment: str | None = None,
         idempotency_key: str | None = None,
     ) -> models.AnswerTaken:
-        """Answer what a pipeline asks. The first answer counts: 409 for the next, which says whose that
-        was. 422
+        """Answer what a pipeline asks.
 
-        for what is none of the answers."""
+        The first answer counts: 409 for the next, which says whose that was. 422 for what is none of
+        them."""
         request = request_of(
             "POST",
             "/v1/pipelines/{run}/questions/{hold}/answer",

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from holdfast.runs.sealing import Sealer
     from holdfast.store.base import Claim, RunRow, Store
 
-PAUSE = 0.02
+PAUSE = 0.05
 """Seconds between two writes: steps that follow each other quicker share one."""
 _KEPT = 64
 

@@ -7,7 +7,7 @@ they are in the file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ import msgspec
 from holdfast.attractor.artifacts import FOLDER, is_large, kept_artifact
 from holdfast.attractor.context import copied
 from holdfast.attractor.handlers.codergen import prompt_of
+from holdfast.attractor.handler import AT_ONCE
 from holdfast.attractor.outcome import Outcome
 from holdfast.attractor.pages import PLAIN, Page, brought_outcome, encode, listed, mapped, stage_outcome
 from holdfast.attractor.rundir import (
@@ -43,6 +44,8 @@ from holdfast.types.record import Kind, Record
 
 FIDELITY = "internal.fidelity"
 CODERGEN = "codergen"
+INSTANT = frozenset({"start", "conditional"})
+"""Stages that do nothing write nothing either."""
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +70,8 @@ class Directory:
         """Files that have changed."""
         self.stale = True
         """Whether the checkpoint is to be written."""
+        # Whether what stages write themselves is to be told too: only until it is asked for once.
+        self._whole = True
         self._restarts = self._walk_restarts()
         self._context: dict[str, bytes] = {}
         self._completed: list[bytes] = []
@@ -138,6 +143,7 @@ class Directory:
         if self.stale:
             found[self.folder / CHECKPOINT] = Page(self.checkpoint())
             self.stale = False
+        self._whole = False
         return {path: page.text for path, page in found.items() if whole or not page.by_stage}
 
     # ------------------------------------------------------------------ one record more
@@ -157,10 +163,10 @@ class Directory:
     def _step(self, record: Record, body: StepBody) -> None:
         self._keep_artifacts(body)
         outcome = stage_outcome(self.facts.graph, record, body)
-        self._page(record, NAME, as_json(status_fields(outcome)))
+        self._page(record, NAME, lambda: as_json(status_fields(outcome)))
         stage = self.facts.pipeline.stages.get(record.node)
         if stage is not None and self._handler(record) == CODERGEN:
-            self._page(record, PROMPT, prompt_of(stage, self.facts.pipeline))
+            self._page(record, PROMPT, lambda: prompt_of(stage, self.facts.pipeline))
         if record.scope:
             return
         self._history.append(encode([record.node, str(record.outcome)]))
@@ -196,7 +202,7 @@ class Directory:
         if isinstance(said, Mapping) and self._handler(record) == CODERGEN:
             text = cast("Mapping[str, Any]", said).get("text")
             if isinstance(text, str):
-                self._page(record, RESPONSE, text)
+                self._page(record, RESPONSE, lambda: text)
 
     def _chunk(self, record: Record, body: ChunkBody) -> None:
         new = [encode(str(data)) for kind, data in body.items if kind == "log"]
@@ -268,7 +274,8 @@ class Directory:
         """What a fork, a pruned run or another directory knows of before the first record."""
         outcome = brought_outcome(execution)
         if outcome is not None:
-            self._page(execution, NAME, as_json(status_fields(outcome)))
+            fields = status_fields(outcome)
+            self._page(execution, NAME, lambda: as_json(fields))
         if execution.scope:
             return
         self._history.append(encode([execution.node, execution.outcome]))
@@ -276,13 +283,14 @@ class Directory:
             outcome = outcome or Outcome(status=execution.outcome)
             self._done(execution.node, execution.outcome, status_fields(outcome))
 
-    def _page(self, record: Record | Execution, name: str, text: str) -> None:
+    def _page(self, record: Record | Execution, name: str, make: Callable[[], str]) -> None:
         node = graph_at(self.facts.graph, record.scope).node_named(record.node)
-        if (node.walk or PLAIN).terminal:
+        by_stage = node.kind is NodeKind.task and node.metadata.get("handler") not in AT_ONCE
+        if (node.walk or PLAIN).terminal or (by_stage and not self._whole):
             return
         scope = record.scope if record.node in self.facts.shared else ""
         place = stage_dir(self.folder, record.node, scope) / name
-        self.pages[place] = Page(text, by_stage=node.kind is NodeKind.task)
+        self.pages[place] = Page(make(), by_stage=by_stage)
 
     def _handler(self, record: Record) -> str:
         node = graph_at(self.facts.graph, record.scope).node_named(record.node)

@@ -15,8 +15,8 @@ import msgspec
 
 from holdfast.attractor.artifacts import FOLDER, is_large, kept_artifact
 from holdfast.attractor.context import copied
-from holdfast.attractor.handlers.codergen import prompt_of
 from holdfast.attractor.handler import AT_ONCE
+from holdfast.attractor.handlers.codergen import prompt_of
 from holdfast.attractor.outcome import Outcome
 from holdfast.attractor.pages import PLAIN, Page, brought_outcome, encode, listed, mapped, stage_outcome
 from holdfast.attractor.rundir import (

@@ -53,6 +53,10 @@ class BuiltIn(Protocol):
     async def perform(self, visit: Visit) -> Outcome: ...
 
 
+AT_ONCE = frozenset({"start", "exit", "conditional"})
+"""Types of handlers that are `Instant`: their files are the journal's to write."""
+
+
 class Instant(BuiltIn, Protocol):
     """A built-in handler that does nothing: what comes of it is known before it is called."""
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
+from threading import Event, Thread
 from typing import Any
+
+import pytest
 
 from holdfast import Retries
 from holdfast.attractor.backends.model import ModelBackend
 from holdfast.attractor.providers import ModelSettings, PriceSpec, Providers, ProviderSpec
 from tests.agents.conftest import KEY, Naps
-from tests.agents.provider import Provider, Seen
+from tests.agents.provider import Provider, Seen, a_provider
 
 KEYS = {"A_KEY": KEY}
 PRICES = {"m-1": PriceSpec(input="2", output="10")}
@@ -50,3 +55,25 @@ def said(seen: Seen) -> list[tuple[str, str]]:
 def asked(seen: Seen) -> str:
     """What the model was asked last."""
     return said(seen)[-1][1]
+
+
+@pytest.fixture
+def nearby() -> Iterator[Provider]:
+    """A provider in a thread of its own: the command line has a loop of its own."""
+    found: list[Provider] = []
+    ready, done = Event(), Event()
+
+    async def serve() -> None:
+        async with a_provider() as provider:
+            found.append(provider)
+            ready.set()
+            await asyncio.to_thread(done.wait)
+
+    thread = Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    try:
+        assert ready.wait(20)
+        yield found[0]
+    finally:
+        done.set()
+        thread.join(20)

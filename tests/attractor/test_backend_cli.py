@@ -2,41 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator
 from pathlib import Path
-from threading import Event, Thread
 
 import pytest
 
-from tests.agents.provider import Answer, Provider, a_provider
-from tests.attractor.models import asked, said
+from tests.agents.provider import Answer, Provider
+from tests.attractor.models import asked, nearby, said
 from tests.attractor.running import dot, line
 from tests.cli.conftest import Cli
 
+__all__ = ["nearby"]
+
 KEY = "sk-of-a-test-4711"
-
-
-@pytest.fixture
-def nearby() -> Iterator[Provider]:
-    """A provider in a thread of its own: the command line has a loop of its own."""
-    found: list[Provider] = []
-    ready, done = Event(), Event()
-
-    async def serve() -> None:
-        async with a_provider() as provider:
-            found.append(provider)
-            ready.set()
-            await asyncio.to_thread(done.wait)
-
-    thread = Thread(target=lambda: asyncio.run(serve()))
-    thread.start()
-    try:
-        assert ready.wait(20)
-        yield found[0]
-    finally:
-        done.set()
-        thread.join(20)
 
 
 def write(text: str) -> str:

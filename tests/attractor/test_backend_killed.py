@@ -1,0 +1,62 @@
+"""Engines are killed while a model or an agent works: what was said and done stands, and is not repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.agents.provider import Answer, Hangs, Provider
+from tests.attractor.killing import Place, until
+from tests.attractor.models import nearby
+from tests.attractor.running import line, written
+
+__all__ = ["nearby"]
+
+BACKEND = """
+from holdfast.attractor import ModelBackend, ModelSettings, Providers, ProviderSpec
+
+near = ProviderSpec(base_url="{url}/v1")
+settings = ModelSettings(model="m", providers={{"near": near}})
+backend = ModelBackend(Providers(settings, environment={{}}), kits=["shell"])
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    made = Place(tmp_path / "x", line('a [prompt="Do it"];', "a"))
+    yield made
+    made.clean_up()
+
+
+@pytest.mark.covers("ATTRACTOR-PROOF-16", "ATTRACTOR-HANDLER-07")
+def test_a_conversation_goes_on_where_its_process_was_killed(place: Place, nearby: Provider) -> None:
+    (place.folder / "killed_backend.py").write_text(BACKEND.format(url=nearby.url))
+    asks = ("--backend", "killed_backend.py:backend")
+    nearby.says(
+        Answer(calls=[("c1", "shell", {"command": "echo ran >>trace"})]), Hangs(0), Answer("all done")
+    )
+    first = place.call("run", "x.dot", "--logs", "D", "--run-id", place.run_id, *asks)
+    until(lambda: len(nearby.seen) == 2 or first.process.exitcode is not None, first.told)
+    first.kill()
+    again = place.call("resume", place.run_id, "--json", *asks)
+    assert again.end() == 0, again.told
+    assert written(place.folder / "D" / "a" / "response.md") == "all done"
+    assert written(place.folder / "trace") == "ran\n"
+    assert nearby.bodies[1] == nearby.bodies[2]
+    assert len(nearby.seen) == 3
+
+
+@pytest.mark.covers("ATTRACTOR-HANDLER-08")
+def test_an_agent_that_outlives_its_engine_is_adopted(place: Place) -> None:
+    script = "echo ran >>trace; until test -e go; do sleep 0.02; done; echo all done"
+    asks = ("--backend", f"cli:sh -c '{script}'")
+    first = place.call("run", "x.dot", "--logs", "D", "--run-id", place.run_id, *asks)
+    until(lambda: place.has("trace") or first.process.exitcode is not None, first.told)
+    first.kill()
+    place.touch("go")
+    again = place.call("resume", place.run_id, "--json", *asks)
+    assert again.end() == 0, again.told
+    assert written(place.folder / "D" / "a" / "response.md") == "all done"
+    assert written(place.folder / "trace") == "ran\n"

@@ -44,8 +44,6 @@ from holdfast.types.record import Kind, Record
 
 FIDELITY = "internal.fidelity"
 CODERGEN = "codergen"
-INSTANT = frozenset({"start", "conditional"})
-"""Stages that do nothing write nothing either."""
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ import json
 import secrets
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -14,7 +15,7 @@ import asyncpg
 import pytest
 
 from holdfast import Flow, Holdfast, Worker
-from holdfast.api.projecting import LARGEST, Projector
+from holdfast.api.projecting import LARGEST, MOST, Projector
 from holdfast.runs.reencrypt import reencrypt
 from holdfast.store.sql.sqlite import migrate
 from holdfast.types.ids import checkpoint_id
@@ -241,6 +242,22 @@ async def test_large_value_is_told_by_its_size(tmp_path: Path) -> None:
     states = json.loads(row.node_states or "")
     assert states["only"]["output_data"]["omitted_bytes"] > LARGEST
     assert len(row.node_states or "") < 1000
+
+
+async def test_many_large_values_are_told_by_their_size_when_there_is_no_room_for_all(tmp_path: Path) -> None:
+    flow = Flow("wide", effect="pure")
+    nodes = [flow.node(id=f"n{number}")(lambda s: {"text": "x" * (LARGEST - 100)}) for number in range(24)]
+    for first, second in pairwise(nodes):
+        flow.edge(first, second)
+    async with Holdfast(f"sqlite:{tmp_path / 's.db'}") as house:
+        result = await flow.run({}, on=house)
+        service = await house.service()
+        await Projector(service).sweep()
+        (row,) = await service.store.projections(result.run_id)
+    states = json.loads(row.node_states or "")
+    assert "text" in states["n0"]["output_data"]
+    assert states["n23"]["output_data"]["omitted_bytes"] < LARGEST
+    assert len(row.node_states or "") < MOST + 24 * 1000
 
 
 async def test_encrypted_store_shows_names_and_no_content(tmp_path: Path) -> None:

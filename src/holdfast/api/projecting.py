@@ -31,6 +31,8 @@ BREATH: Final = 0.002
 """Seconds after each fold: it is the event loop of the server, and requests come first."""
 LARGEST: Final = 64 << 10
 """Bytes of one value; of a larger one only the size is written."""
+MOST: Final = 1 << 20
+"""Bytes of all outputs of a checkpoint together: a run of many nodes writes each of them at each question."""
 
 
 class Projector:
@@ -126,8 +128,10 @@ def _spans(page: list[tuple[int, RunId, int, int]]) -> dict[RunId, tuple[int, in
 def _projection(checkpoint: Checkpoint) -> Projection:
     seen = checkpoint.shown()
     states = node_states(seen)
+    left = MOST
     for state in states.values():
-        state.output_data = _bounded(state.output_data)
+        state.output_data, size = _bounded(state.output_data, min(LARGEST, left))
+        left -= size
     ended = seen.status is CheckpointStatus.completed
     output = {"state": jsonable(seen.state), "artifacts": jsonable(seen.artifacts)} if ended else None
     return Projection(
@@ -136,14 +140,15 @@ def _projection(checkpoint: Checkpoint) -> Projection:
         checkpoint=seen.id,
         completed=_json(list(seen.visited)),
         node_states=_json(states),
-        original_input=_json(_bounded(jsonable(seen.input))),
-        output=None if output is None else _json(_bounded(output)),
+        original_input=_json(_bounded(jsonable(seen.input))[0]),
+        output=None if output is None else _json(_bounded(output)[0]),
     )
 
 
-def _bounded(value: Any) -> Any:
+def _bounded(value: Any, most: int = LARGEST) -> tuple[Any, int]:
+    """(what is written of it, how large that is)."""
     size = len(msgspec.json.encode(value))
-    return value if size <= LARGEST else {"omitted_bytes": size}
+    return (value, size) if size <= most else ({"omitted_bytes": size}, 0)
 
 
 def _json(value: Any) -> str:

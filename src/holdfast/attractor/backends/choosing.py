@@ -49,7 +49,7 @@ class Backends:
         if model_choice(visit.stage, visit.pipeline).provider == SIMULATION:
             wanted = SIMULATION
         if wanted == NAME and NAME not in self.named:
-            self.named[NAME] = ModelBackend()
+            self.named[NAME] = self.default if isinstance(self.default, ModelBackend) else ModelBackend()
         if wanted and wanted in self.named:
             return self.named[wanted]
         if self.default is None:

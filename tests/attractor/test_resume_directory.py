@@ -141,7 +141,7 @@ ROUTES = dot(
 )
 
 
-@pytest.mark.covers("AT-152", "ATTRACTOR-DIR-06")
+@pytest.mark.covers("AT-152", "ATTRACTOR-DIR-03", "ATTRACTOR-DIR-06")
 @pytest.mark.parametrize(
     ("fields", "way"),
     [
@@ -172,7 +172,7 @@ async def test_the_status_file_says_what_the_checkpoint_does_not(elsewhere: Hold
     assert script.trace == ["c"]
 
 
-@pytest.mark.covers("ATTRACTOR-DIR-06", "AT-152")
+@pytest.mark.covers("ATTRACTOR-DIR-03", "ATTRACTOR-DIR-06", "AT-152")
 async def test_after_the_edge_was_selected_its_target_is_next(elsewhere: Holdfast, tmp_path: Path) -> None:
     """Whatever the selection would say now."""
     logs = write_checkpoint(

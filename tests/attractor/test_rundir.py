@@ -78,7 +78,7 @@ async def test_the_first_checkpoint_is_there_when_the_first_stage_begins(
     assert found.context["seen"] == [[], "ship it"]
 
 
-@pytest.mark.covers("AT-139", "AT-140", "AT-141", "AT-142", "AT-143", "ATTRACTOR-DIR-02", "ATTRACTOR-DIR-03")
+@pytest.mark.covers("AT-139", "AT-140", "AT-141", "AT-142", "AT-143", "ATTRACTOR-DIR-01", "ATTRACTOR-DIR-02")
 async def test_the_files_have_the_keys_of_the_specification_and_of_the_seed(
     house: Holdfast, tmp_path: Path
 ) -> None:

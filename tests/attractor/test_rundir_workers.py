@@ -1,0 +1,99 @@
+"""Whoever advances a run keeps its directory; who has lost the run leaves it alone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import Holdfast, Worker
+from holdfast.attractor.attending import ATTENDANTS
+from holdfast.attractor.context import PipelineContext
+from holdfast.attractor.exporting import export_directory
+from holdfast.attractor.runner import Runner
+from holdfast.errors import LeaseLostError
+from holdfast.frontends.dot.document import Stage
+from holdfast.types.record import Lease
+from tests.attractor.running import dot, line, until
+from tests.attractor.test_rundir import checkpoint, same
+
+pytestmark = pytest.mark.anyio
+
+GATED = dot(
+    'a; h [shape=hexagon, label="Ship?"]; p [shape=component]; b; c; j [shape=tripleoctagon];',
+    'start -> a -> h; h -> p [label="yes"]; h -> done [label="no"]; p -> b -> j; p -> c -> j; j -> done',
+)
+
+
+@pytest.fixture
+async def houses(tmp_path: Path, anyio_backend: str) -> AsyncIterator[tuple[Holdfast, Holdfast]]:
+    address = f"sqlite:{tmp_path / 'h.db'}"
+    async with Holdfast(address) as one, Holdfast(address) as other:
+        yield one, other
+
+
+@pytest.mark.covers("ATTRACTOR-DIR-01", "ATTRACTOR-DIR-05")
+@pytest.mark.parametrize("there", [True, False])
+async def test_another_worker_goes_on_with_the_directory_or_makes_it_anew(
+    houses: tuple[Holdfast, Holdfast], tmp_path: Path, there: bool
+) -> None:
+    one, other = houses
+    logs = tmp_path / "logs"
+    waiting = await Runner(one, logs_root=logs).run(GATED)
+    assert checkpoint(logs)["next_node"] == "h"
+    (yes,) = [o.id for o in waiting.holds[0].options or () if o.label == "yes"]
+    await (await one.service()).answer(waiting.holds[0].id, yes)
+    if not there:
+        shutil.rmtree(logs)
+    await Worker(on=other).run_until_idle()
+    saved = checkpoint(logs)
+    assert saved["completed_nodes"] == ["start", "a", "h", "p", "j", "done"]
+    assert saved["status"] == "completed"
+    await export_directory(await one.service(), waiting.run_id, tmp_path / "again")
+    assert same(logs, tmp_path / "again")
+
+
+@pytest.mark.covers("ATTRACTOR-DIR-01")
+async def test_a_worker_that_lost_the_run_writes_nothing_more(house: Holdfast, tmp_path: Path) -> None:
+    begun, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def answer(node: Stage, prompt: str, context: PipelineContext) -> str:
+        if node.id == "b":
+            begun.set()
+            await goes_on.wait()
+        return "well"
+
+    runner = Runner(house, backend=answer, logs_root=tmp_path)
+    running = asyncio.create_task(runner.run(line("a; b;", "a", "b")))
+    await begun.wait()
+    await until(lambda: (tmp_path / "checkpoint.json").exists() and checkpoint(tmp_path)["next_node"] == "b")
+    service = await house.service()
+    (driver,) = service.runtime.drivers.values()
+    driver.lost()
+    (tmp_path / "checkpoint.json").write_text(json.dumps({"of": "somebody else"}))
+    goes_on.set()
+    with pytest.raises(LeaseLostError):
+        await running
+    assert checkpoint(tmp_path) == {"of": "somebody else"}
+    assert ATTENDANTS.of(driver.run) is None
+    assert isinstance(driver.lease, Lease)
+
+
+async def test_an_attendant_that_stumbles_is_told_of_and_the_run_goes_on(
+    house: Holdfast, tmp_path: Path, monkeypatch: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    def stumble(*_: Any, **__: Any) -> str:
+        raise RuntimeError("no such key")
+
+    told: list[str] = []
+    monkeypatch.setattr("holdfast.attractor.directory.Directory.checkpoint", stumble)
+    runner = Runner(house, logs_root=tmp_path, on_event=lambda event: told.append(type(event).__name__))
+    found = await runner.run(line("a;", "a"))
+    assert found.succeeded
+    assert told[-1] == "PipelineCompleted"
+    assert "is not kept up: no such key" in caplog.text

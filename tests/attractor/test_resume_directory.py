@@ -189,6 +189,17 @@ async def test_after_the_edge_was_selected_its_target_is_next(elsewhere: Holdfas
     assert found.completed_nodes == ("start", "a", "c", "done")
 
 
+@pytest.mark.covers("ATTRACTOR-DIR-06")
+async def test_a_current_stage_that_is_not_completed_is_the_one_to_start(
+    elsewhere: Holdfast, tmp_path: Path
+) -> None:
+    logs = write_checkpoint(tmp_path, current_node="b", completed_nodes=["start", "a"])
+    script = Script()
+    found = await Runner(elsewhere, backend=script).resume(logs, source=THREE)
+    assert script.trace == ["b", "c"]
+    assert found.completed_nodes == ("start", "a", "b", "c", "done")
+
+
 @pytest.mark.covers("AT-151", "AT-A12")
 async def test_retry_counters_are_not_reset_by_going_on(elsewhere: Holdfast, tmp_path: Path) -> None:
     text = dot(

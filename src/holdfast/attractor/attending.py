@@ -10,12 +10,14 @@ import asyncio
 import contextlib
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from holdfast.attractor.directory import Directory, Facts
+from holdfast.attractor.processes import kill_all
 from holdfast.attractor.rundir import CHECKPOINT, logs_root, write_or_raise
 from holdfast.attractor.sharing import pipeline_of, shared_stages
 from holdfast.checkpoint.fold import begin as brought_by
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 PAUSE = 0.05
 """Seconds between two writes: steps that follow each other quicker share one."""
 _KEPT = 64
+# Their own: the loop's threads may all be busy with handlers for a long time.
+_WRITERS = ThreadPoolExecutor(2, thread_name_prefix="holdfast-directories")
 
 
 class Scribe:
@@ -126,7 +130,7 @@ class Attendant:
                 directory = await self.scribe.read_on()
                 root, whole = self.scribe.root, self._fresh and not _follows(self.scribe.root, directory)
                 pages = directory.take(whole=whole)
-                await asyncio.to_thread(put_pages, root, pages)
+                await asyncio.get_running_loop().run_in_executor(_WRITERS, put_pages, root, pages)
                 self._fresh = False
             except Exception as error:
                 self._broken = True
@@ -196,6 +200,9 @@ class Attendants:
             await attendant.leave()
             if attendant.ended:
                 self._kept.pop(run, None)
+                # Of a worker that died: who ends the run does not come by every stage that it was at.
+                if claim.lease.term > 1:
+                    await asyncio.to_thread(kill_all, attendant.scribe.root)
             if self._live.get(run) is attendant:
                 del self._live[run]
 

@@ -83,6 +83,10 @@ def _saved(folder: Path, fields: dict[str, Any]) -> Saved:
     completed = _ids(folder, fields, "completed_nodes")
     context = _mapping(folder, fields, "context" if "context" in fields else "context_values")
     outcomes = _outcomes(folder, fields, completed)
+    onward = str(fields.get("next_node") or "")
+    if completed and current not in completed and not onward:
+        # Of a runner that calls the stage current that is under way.
+        current, onward = completed[-1], current
     return Saved(
         folder=folder,
         current=current,
@@ -95,7 +99,7 @@ def _saved(folder: Path, fields: dict[str, Any]) -> Saved:
         run=str(fields.get("run_id") or ""),
         status=str(fields.get("status") or ""),
         version=str(fields.get("graph_version") or ""),
-        next_node=str(fields.get("next_node") or ""),
+        next_node=onward,
         edge=str(fields.get("selected_edge") or ""),
         visits=_mapping(folder, fields, "visits"),
         counters=_mapping(folder, fields, "counters"),

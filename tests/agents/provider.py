@@ -113,6 +113,7 @@ class Provider:
         for event in events if turn.cut is None else events[: turn.cut]:
             await _chunk(writer, event.encode())
         if turn.stall is not None:
+            await asyncio.sleep(0.1)  # the other side has read what there is, and waits for more
             with time_flies(turn.stall):
                 await asyncio.Event().wait()
         if turn.cut is None:

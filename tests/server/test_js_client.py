@@ -158,7 +158,7 @@ async def test_program_starts_answers_lists_and_reads(shop: Server) -> None:
     numbers = said["numbers"]["numbers"]
     assert numbers == list(range(1, len(numbers) + 1))
     assert said["flows"] == {"flows": ["both"] * 5}
-    assert said["complaints"] == {"complaints": ["HoldfastError"] * 6}
+    assert said["complaints"] == {"complaints": ["HoldfastError"] * 9, "hushed": True}
     assert said["stranger"] == {"stranger": 401, "code": "unauthenticated"}
     assert said["renewed"] == {"renewed": True}
     assert said["followed"] == {"followed": True}

@@ -42,8 +42,11 @@ const complaints = [
   await thrown(() => us.getRun(run, {}, {})),
   await thrown(() => us.fetch("http://127.0.0.1:9/v1/runs")),
   await thrown(() => client({ url: "" }).getRun(run)),
+  await thrown(() => client({ url: "nonsense" })),
+  await thrown(() => client({ url: "ftp://127.0.0.1" })),
+  await thrown(() => client({ token: "hush\nhush" }).getRun(run)),
 ];
-say({ complaints: complaints.map((each) => each.name) });
+say({ complaints: complaints.map((each) => each.name), hushed: complaints.every((each) => !each.message.includes("hush")) });
 const stranger = await thrown(() => client({ token: "hf_no" }).getRun(run));
 say({ stranger: stranger.status, code: stranger.code });
 const tokens = ["hf_old", given.token];

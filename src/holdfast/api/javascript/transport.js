@@ -36,7 +36,12 @@ export class Transport {
 
   /** A token that is a function is asked each time, so that it can be renewed. */
   async currentToken() {
-    return typeof this.token === "function" ? await this.token() : this.token;
+    const token = typeof this.token === "function" ? await this.token() : this.token;
+    // The platform would refuse it too, and show it in its error.
+    if (token && !/^[\x21-\x7e]+$/.test(token)) {
+      throw new HoldfastError("The token has characters that no token has: a line break or a quote that was copied with it?");
+    }
+    return token;
   }
 
   /**
@@ -135,8 +140,19 @@ function baseOf(url) {
       cause: 'new Holdfast({ url: "http://127.0.0.1:8420", token })',
     });
   }
-  const found = new URL(given, globalThis.location?.href);
+  const found = parsed(given);
+  if (!/^https?:$/.test(found?.protocol)) {
+    throw new HoldfastError(`${given} is no address of a server: write http://HOST:PORT.`);
+  }
   return (found.origin + found.pathname).replace(/\/+$/, "");
+}
+
+function parsed(address) {
+  try {
+    return new URL(address, globalThis.location?.href);
+  } catch {
+    return null;
+  }
 }
 
 /** A second deletion would say that there is no such thing, and a guarded change that it has changed. */

@@ -305,6 +305,18 @@ async def test_a_cancelled_run_takes_its_tool_along(house: Holdfast, tmp_path: P
     await until(lambda: not processes.is_living(group_of(tmp_path)))
 
 
+@pytest.mark.covers("ATTRACTOR-HANDLER-01")
+async def test_a_run_that_is_cancelled_while_nobody_advances_it_takes_its_tool_along(
+    house: Holdfast, tmp_path: Path
+) -> None:
+    stopping = Stopping(house, tmp_path / "logs")
+    run_id = await stopping.begin(line(tool("sleep 60"), "t"))
+    assert processes.is_alive(stopping.folder)
+    await (await house.service()).cancel(run_id)
+    assert (await stopping.runner.resume(run_id)).status == "cancelled"
+    await until(lambda: not processes.is_living(group_of(tmp_path / "logs")))
+
+
 def test_a_folder_is_begun_by_one_only(tmp_path: Path) -> None:
     (tmp_path / "lock").touch()
     first = processes.begin(tmp_path, "sleep 0.3", shell="/bin/sh", cwd=None, env=os.environ)

@@ -201,7 +201,7 @@ class Attendants:
             if attendant.ended:
                 self._kept.pop(run, None)
                 # Of a worker that died: who ends the run does not come by every stage that it was at.
-                if claim.lease.term > 1:
+                if claim.lease.term > 1 and attendant.scribe.directory is not None:
                     await asyncio.to_thread(kill_all, attendant.scribe.root)
             if self._live.get(run) is attendant:
                 del self._live[run]

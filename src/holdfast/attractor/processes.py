@@ -34,6 +34,8 @@ echo $$ >"$1/pid.new" && mv "$1/pid.new" "$1/pid" || exit 1
 ) &
 """
 
+FOLDER, CHILD = "tool-", "child-"
+"""How the folders begin in which a stage's commands run, and those of pipelines that it starts."""
 GRACE: Final = 2.0
 """Seconds between SIGTERM and SIGKILL."""
 MAX_STREAM: Final = 64 * 2**20
@@ -146,6 +148,15 @@ def kill_now(folder: Path) -> None:
     group = _group(folder)
     if group is not None and is_alive(folder):
         _signal(group, signal.SIGKILL)
+
+
+def kill_all(logs: Path) -> None:
+    """Whatever a run that has ended left running on this machine; pipelines that it started look after their
+    own."""
+    for at, names, _ in os.walk(logs):
+        for name in [each for each in names if each.startswith(FOLDER)]:
+            kill_now(Path(at) / name)
+        names[:] = [each for each in names if not each.startswith((FOLDER, CHILD))]
 
 
 def _signal(group: int, number: int) -> bool:

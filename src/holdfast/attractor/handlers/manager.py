@@ -22,6 +22,7 @@ from holdfast.attractor.handlers.fan_in import asked_of
 from holdfast.attractor.handlers.human import AUTO_KEY
 from holdfast.attractor.handlers.tool import WORKDIR
 from holdfast.attractor.outcome import Outcome, StageStatus
+from holdfast.attractor.processes import CHILD
 from holdfast.errors import InputError
 from holdfast.frontends.dot.document import Pipeline
 from holdfast.frontends.dot.lower import context_of
@@ -151,7 +152,7 @@ def cycle_of(visit: Visit, orders: Orders) -> str:
 
 def child_input(visit: Visit, orders: Orders, pipeline: Pipeline) -> dict[str, Any]:
     """It runs as its parent does: with the same backend, in the same folder, below the same directory."""
-    logs = visit.folder / f"child-{visit.ctx.visit}"
+    logs = visit.folder / f"{CHILD}{visit.ctx.visit}"
     kept = {key: visit.given[key] for key in (KEY, AUTO_KEY, WORKDIR) if key in visit.given}
     more = {WORKDIR: orders.workdir} if orders.workdir else {}
     return {

@@ -169,7 +169,7 @@ def _place(visit: Visit, number: int) -> dict[str, str]:
     stage_dir = visit.folder
     stage_dir.mkdir(parents=True, exist_ok=True)
     (stage_dir / "status.json").unlink(missing_ok=True)
-    name, again = f"tool-{visit.ctx.visit}-{visit.ctx.attempt}-{number}", 0
+    name, again = f"{processes.FOLDER}{visit.ctx.visit}-{visit.ctx.attempt}-{number}", 0
     while True:
         folder = stage_dir / (f"{name}.{again}" if again else name)
         try:

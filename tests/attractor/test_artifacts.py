@@ -94,6 +94,16 @@ def test_several_threads_may_use_it_at_once(tmp_path: Path) -> None:
     assert all(set(store.retrieve(info.id)) <= {"y"} for info in store.list())
 
 
+@pytest.mark.covers("ATTRACTOR-DIR-04")
+def test_several_stores_may_write_one_artifact_at_once(tmp_path: Path) -> None:
+    """As branches that have one of the same name do."""
+    stores = [ArtifactStore(tmp_path, threshold=10) for _ in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda i: stores[i % 8].store("same", "", str(i) * 1000), range(400)))
+    assert len(set(stores[0].retrieve("same"))) <= 3
+    assert [path.name for path in (tmp_path / "artifacts").iterdir()] == ["same.json"]
+
+
 class Keeps:
     """A handler that stores, and one that reads it back later."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -24,6 +25,7 @@ SOURCE: Final = "pipeline.dot"
 """What the run goes by, after all transforms: whoever has the directory can go on with it."""
 PROMPT: Final = "prompt.md"
 RESPONSE: Final = "response.md"
+_numbers = count()
 
 
 def default_logs(run_id: str) -> Path:
@@ -67,7 +69,7 @@ def write(path: Path, text: str) -> None:
 
 def write_or_raise(path: Path, text: str, *, durable: bool = False) -> None:
     """Raises OSError. `durable`: on the disk when this returns, and not before it is whole there."""
-    fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
+    fresh = path.with_name(f".{path.name}.{os.getpid()}.{next(_numbers)}.new")
     with _created(fresh) as file:
         file.write(text.encode("utf-8", "replace"))
         if durable:

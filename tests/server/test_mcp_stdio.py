@@ -169,6 +169,16 @@ async def test_message_that_is_cancelled_is_let_go(hall: Server) -> None:
         assert wire.lines.empty()
 
 
+def test_token_that_is_none_is_not_shown_to_the_agent(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOLDFAST_TOKEN", "hush\nhush")
+    assert run(["mcp", "--url", "http://127.0.0.1:9"]) == Exit.bad_input
+    said = capsys.readouterr()
+    assert "characters that no token has" in said.err
+    assert "hush" not in said.err + said.out
+
+
 def call(number: int, tool: str, **given: Any) -> bytes:
     params = {"name": tool, "arguments": given}
     said = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}

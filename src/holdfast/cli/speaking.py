@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from importlib.util import find_spec
 from logging import WARNING, getLogger
-from urllib.parse import urlsplit
 
 from holdfast.api.auth.granted import Grant, checked
 from holdfast.app.worker import Worker
@@ -47,18 +46,15 @@ def quiet_libraries() -> None:
 
 
 async def _carry(url: str) -> Exit:
-    token = os.environ.get("HOLDFAST_TOKEN")
-    if not token:
+    from holdfast.client.settings import settings_of
+    from holdfast.integrations.mcp.bridge import carry
+
+    settings = settings_of(url)
+    if settings.token is None:
         raise SettingsError(
             "HOLDFAST_TOKEN has no token for the server.", hint="`holdfast tokens create` there makes one."
         )
-    if urlsplit(url).scheme not in ("http", "https"):
-        raise InputError(
-            f"{url!r} is no address of a server.", hint="Write http://HOST:PORT or https://HOST."
-        )
-    from holdfast.integrations.mcp.bridge import carry
-
-    await carry(url, token)
+    await carry(settings)
     return Exit.ok
 
 

@@ -18,6 +18,7 @@ from mcp.shared.inbound import (
 )
 from mcp_types import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, PROTOCOL_VERSION_META_KEY
 
+from holdfast.client.settings import Settings, without_password
 from holdfast.integrations.mcp.answering import FAREWELL, PATIENCE
 from holdfast.integrations.mcp.lines import Lines, ended_by_sigterm
 
@@ -25,12 +26,12 @@ SILENCE: Final = 60.0
 """Seconds without a sign of life, after which a server is given up; it gives one every 15."""
 
 
-async def carry(url: str, token: str) -> None:
+async def carry(server: Settings) -> None:
     """Until stdin ends or SIGTERM comes; what is under way then has a few seconds."""
-    headers = {"Authorization": f"Bearer {token}", "Accept": "application/json, text/event-stream"}
+    headers = {**server.headers(), "Accept": "application/json, text/event-stream"}
     timeout = httpx2.Timeout(SILENCE, connect=10)
     async with httpx2.AsyncClient(headers=headers, timeout=timeout) as client:
-        bridge, lines = Bridge(client, f"{url.rstrip('/')}/mcp", _print), Lines()
+        bridge, lines = Bridge(client, f"{server.url}/mcp", _print), Lines()
         with ended_by_sigterm(lines.stop):
             async for line in lines:
                 bridge.take(line)
@@ -43,6 +44,7 @@ class Bridge:
     def __init__(self, client: httpx2.AsyncClient, place: str, write: Callable[[bytes], None]) -> None:
         self.client = client
         self.place = place
+        self.shown = without_password(place)
         self.write = write
         self.version: str | None = None
         self._under_way: dict[Any, asyncio.Task[None]] = {}
@@ -82,13 +84,13 @@ class Bridge:
             headers = {"Content-Type": "application/json", **self._headers(message)}
             async with self.client.stream("POST", self.place, content=line, headers=headers) as answer:
                 if not await self._answered(message, answer):
-                    why = f"{self.place} answered {answer.status_code}, and nothing to this message."
+                    why = f"{self.shown} answered {answer.status_code}, and nothing to this message."
                     self._complain(number, INTERNAL_ERROR, why)
         except httpx2.HTTPError as error:
             said = str(error) or type(error).__name__
-            self._complain(number, INTERNAL_ERROR, f"{self.place} does not answer: {said}.")
+            self._complain(number, INTERNAL_ERROR, f"{self.shown} does not answer: {said}.")
         except msgspec.DecodeError as error:
-            self._complain(number, INTERNAL_ERROR, f"{self.place} answered with no message: {error}.")
+            self._complain(number, INTERNAL_ERROR, f"{self.shown} answered with no message: {error}.")
 
     def _headers(self, message: dict[str, Any]) -> dict[str, str]:
         """What the protocol wants a request over HTTP to say beside its body."""

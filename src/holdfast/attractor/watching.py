@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from holdfast.attractor.sharing import pipeline_of
 from holdfast.drawing import Mark, Picture, State, Told
-from holdfast.frontends.dot.document import Pipeline
-from holdfast.frontends.dot.lower import edge_ids
+from holdfast.frontends.dot.document import Link, Pipeline
+from holdfast.frontends.dot.lower import DIALECT, edge_ids
+from holdfast.model.graph import Graph
 from holdfast.reports.pipelines import picture_of_pipeline
-from holdfast.reports.seen import told_by_path
+from holdfast.reports.seen import picture_of, told_by_path
 from holdfast.runs.visits import Visits
 
 _FIRST: Final = (
@@ -25,14 +27,34 @@ def picture_of_run(pipeline: Pipeline, visits: Visits, *, interrupted: bool = Fa
         stage = path.rpartition("/")[2]
         if stage not in told or _rank(about) < _rank(told[stage]):
             told[stage] = about
-    return picture_of_pipeline(pipeline, told, marks=_taken(pipeline, visits.edges))
+    return picture_of_pipeline(pipeline, told, marks=_taken(pipeline, visits))
+
+
+def picture_of_visits(
+    graph: Graph, visits: Visits, *, expand: bool = False, interrupted: bool = False
+) -> Picture:
+    """Of any run: a pipeline is drawn as it was written, with its branches side by side."""
+    if graph.dialect == DIALECT:
+        return picture_of_run(pipeline_of(graph.spec), visits, interrupted=interrupted)
+    return picture_of(graph, visits, expand=expand, interrupted=interrupted)
 
 
 def _rank(about: Told) -> int:
     return _FIRST.index(about.state) if about.state in _FIRST else len(_FIRST)
 
 
-def _taken(pipeline: Pipeline, edges: Mapping[str, int]) -> dict[tuple[str, str], Mark]:
-    links = edge_ids(pipeline)
-    found = (links.get(edge.rpartition("/")[2]) for edge in edges)
+def _taken(pipeline: Pipeline, visits: Visits) -> dict[tuple[str, str], Mark]:
+    links, paths = edge_ids(pipeline), {path.rpartition("/")[2]: path for path in visits.nodes}
+    found = [links.get(edge.rpartition("/")[2]) for edge in visits.edges]
+    found += [link for link in pipeline.links if _crosses(link, pipeline, paths)]
     return {(link.source, link.target): Mark.taken for link in found if link is not None}
+
+
+def _crosses(link: Link, pipeline: Pipeline, paths: Mapping[str, str]) -> bool:
+    """Into a branch and out of it no edge is chosen: that the stages at both ends were visited tells it.
+    `paths`: of those that were."""
+    if link.source not in paths or link.target not in paths:
+        return False
+    before, after = paths[link.source], paths[link.target]
+    out = before.count("/") > after.count("/") and len(pipeline.outgoing[link.source]) == 1
+    return out or after.rpartition("/")[0] == before

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from holdfast.attractor.watching import picture_of_visits
 from holdfast.cli.locating import is_file, load_flow
 from holdfast.cli.looking import graph_json
 from holdfast.cli.main import Exit
@@ -14,7 +15,6 @@ from holdfast.drawing import Picture, from_graph, to_svg, to_text
 from holdfast.errors import FlowNotFoundError, InputError, RunNotFoundError
 from holdfast.model.fingerprint import decode_graph
 from holdfast.model.graph import Graph
-from holdfast.reports.seen import picture_of
 from holdfast.runs.service import RunService
 from holdfast.runs.timeline import make_timeline
 from holdfast.types.status import ENDED
@@ -83,7 +83,7 @@ async def _run(service: RunService, what: str, *, expand: bool) -> Picture | Non
     with busy(f"Reading {row.head + 1 - row.horizon:,} records"):
         line = await make_timeline(service, row, keep=0)
     interrupted = row.worker is None and row.status not in ENDED
-    return picture_of(line.graph, line.visits, expand=expand, interrupted=interrupted)
+    return picture_of_visits(line.graph, line.visits, expand=expand, interrupted=interrupted)
 
 
 async def _stored(service: RunService, name: str, *, expand: bool) -> Picture | None:

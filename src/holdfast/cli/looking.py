@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.attractor.watching import picture_of_visits
 from holdfast.checkpoint.picture import Checkpoint
 from holdfast.cli.main import Exit
 from holdfast.cli.opening import open_house
@@ -28,7 +29,6 @@ from holdfast.drawing import to_text
 from holdfast.errors import InputError, RunNotFoundError, StoreError
 from holdfast.holds.deploying.deployments import Deployments
 from holdfast.model.secrets import masked
-from holdfast.reports.seen import picture_of
 from holdfast.runs.service import RunService
 from holdfast.runs.timeline import Timeline, make_timeline
 from holdfast.runs.versions import migration_note
@@ -219,7 +219,7 @@ def costs(line: Timeline) -> dict[str, Any]:
 
 def show_graph(line: Timeline, row: RunRow, *, expand: bool) -> None:
     interrupted = row.worker is None and row.status not in ENDED
-    picture = picture_of(line.graph, line.visits, expand=expand, interrupted=interrupted)
+    picture = picture_of_visits(line.graph, line.visits, expand=expand, interrupted=interrupted)
     draw(to_text(picture, width=width(), height=TALL, ascii_only=is_plain()))
 
 
@@ -259,7 +259,7 @@ async def run_json(service: RunService, row: RunRow) -> dict[str, Any]:
         "damaged": damage or None,
         "holds": [hold_json(hold) for hold in holds],
         "costs": costs(line),
-        "graph": graph_json(picture_of(line.graph, line.visits, expand=True, interrupted=interrupted)),
+        "graph": graph_json(picture_of_visits(line.graph, line.visits, expand=True, interrupted=interrupted)),
         "timeline": timeline_json(line.visits),
         "records": [_record(record) for record in records],
     }

@@ -8,7 +8,7 @@ import sys
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from holdfast.cli.liveview import FRAME, LiveView
+from holdfast.cli.liveview import FRAME
 from holdfast.cli.screen import PATIENCE, is_terminal, say, status_console, to_json
 from holdfast.cli.telling import event_line
 from holdfast.runs.seeing import see
@@ -67,8 +67,10 @@ async def _live(service: RunService, row: RunRow, driving: asyncio.Future[Any]) 
     from rich.console import Console
     from rich.live import Live
 
+    from holdfast.cli.graphview import view_of
+
     console = Console(highlight=False)
-    view = LiveView(row)
+    view = await view_of(service, row)
 
     def drawn() -> Any:
         return view.drawn(service.store.now(), console.width, console.height)

@@ -14,9 +14,10 @@ from holdfast.api.pages.rendering import page, see
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import Call
 from holdfast.api.wire.common import Cursor, cursor_of, place_in
+from holdfast.attractor.watching import picture_of_visits
 from holdfast.drawing import to_svg
 from holdfast.errors import CheckpointNotFoundError, FlowNotFoundError, StoreError
-from holdfast.reports.seen import picture_of, waiting_text
+from holdfast.reports.seen import waiting_text
 from holdfast.runs.service import RunService
 from holdfast.runs.timeline import Timeline, make_timeline
 from holdfast.runs.visits import Visit
@@ -123,7 +124,7 @@ async def run_drawing(call: Call, run: str) -> Response:
     row = await service.get(run, tenant=call.tenant)
     line = await make_timeline(service, row, keep=0)
     interrupted = row.worker is None and row.status not in ENDED
-    return drawing(to_svg(picture_of(line.graph, line.visits, interrupted=interrupted)))
+    return drawing(to_svg(picture_of_visits(line.graph, line.visits, interrupted=interrupted)))
 
 
 def drawing(svg: str) -> Response:

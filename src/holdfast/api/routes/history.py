@@ -22,6 +22,7 @@ from holdfast.api.wire.history import (
     totals_of,
     visit_wire,
 )
+from holdfast.attractor.watching import picture_of_visits
 from holdfast.drawing.svg import to_svg
 from holdfast.errors import (
     CheckpointCorruptError,
@@ -30,7 +31,6 @@ from holdfast.errors import (
     InputError,
     RunNotFoundError,
 )
-from holdfast.reports.seen import picture_of
 from holdfast.runs.pictures import resolve
 from holdfast.runs.service import RunService
 from holdfast.runs.timeline import make_timeline
@@ -141,7 +141,7 @@ async def get_run_drawing(call: Call, run: str) -> Response:
     row = await service.get(run, tenant=call.tenant)
     line = await make_timeline(service, row, keep=0)
     interrupted = row.worker is None and row.status not in ENDED
-    return drawing(to_svg(picture_of(line.graph, line.visits, interrupted=interrupted)))
+    return drawing(to_svg(picture_of_visits(line.graph, line.visits, interrupted=interrupted)))
 
 
 @routes.get(

@@ -72,6 +72,19 @@ async def test_a_stage_may_want_fewer_tools(
     assert offered(provider) == names
 
 
+@pytest.mark.parametrize(
+    ("stage", "graph", "turns"), [("", "max_turns=2", 2), (", max_turns=3", "max_turns=2", 3)]
+)
+async def test_a_stage_that_calls_tools_for_ever_is_stopped(
+    house: Holdfast, tmp_path: Path, provider: Provider, stage: str, graph: str, turns: int
+) -> None:
+    provider.says(*[calls("list_files", path=".") for _ in range(6)])
+    text = line(f"a [prompt=x{stage}];", "a", graph=graph)
+    result = await run(house, text, tmp_path, backend=backend(provider, kits=["files"]))
+    assert result.status == "fail"
+    assert len(provider.seen) == turns
+
+
 @pytest.mark.covers("ATTRACTOR-HANDLER-07")
 async def test_tools_work_in_the_working_folder(
     house: Holdfast, tmp_path: Path, provider: Provider, monkeypatch: pytest.MonkeyPatch

@@ -46,6 +46,11 @@ class ModelBackend:
         self._tools = tuple(as_tool(each) for each in tools)
         self._max_turns = max_turns or self.providers.settings.max_turns
 
+    def _turns(self, visit: Visit) -> int:
+        """The stage's own number, else the graph's, else that of the settings."""
+        of_graph = visit.pipeline.integer("max_turns", self._max_turns)
+        return max(1, visit.stage.integer("max_turns", of_graph))
+
     async def answer(self, visit: Visit, prompt: str) -> Answer:
         said = await self.converse(Asking(visit=visit, prompt=prompt, equipped=False))
         return said if isinstance(said, Outcome) else said.text
@@ -59,7 +64,7 @@ class ModelBackend:
             model=model,
             instructions=_plain(instructions(visit)),
             tools=tools,
-            max_turns=max(1, visit.stage.integer("max_turns", self._max_turns)),
+            max_turns=self._turns(visit),
         )
         history = history_of(asking.turns, model=model.name, tools=bool(tools))
         said = await agent.run(visit.ctx, asking.whole, history=history)

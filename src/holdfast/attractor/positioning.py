@@ -20,6 +20,7 @@ from holdfast.model.program import Program
 from holdfast.model.snapshot import dump_position
 from holdfast.runs.fitting import Fitting
 from holdfast.runs.lining import stand
+from holdfast.runs.options import check_options
 from holdfast.runs.preparing import facts_of
 from holdfast.store.base import NewRun, RunRow
 from holdfast.types.ids import DEFAULT_TENANT, RunId, new_run_id
@@ -40,13 +41,17 @@ async def begin_at(
     *,
     run_id: str | None = None,
     tenant: str = DEFAULT_TENANT,
+    lane: str | None = None,
+    priority: int | None = None,
     started_by: str | None = None,
 ) -> RunRow:
     """Durable when this returns. Where the checkpoint says which stage comes next, that one is started; else
     the edge is selected now, by the outcome that the last stage came to: it is not performed again."""
+    names = {"tenant": tenant, "lane": lane, "run_id": run_id, "started_by": started_by}
+    check_options(names, priority, None)
     service.runtime.carry(program)
     await service.keep_flow(program)
-    now = service.store.now()
+    spec, now = program.graph.spec, service.store.now()
     run = RunId(run_id) if run_id else new_run_id()
     decision = _begun(program, run, saved, (given, context), now)
     gate, gates = stand(program, context, {"tenant": tenant})
@@ -56,8 +61,8 @@ async def begin_at(
         flow=program.graph.name,
         version=program.version,
         code=program.code_digest,
-        lane=program.graph.spec.lane,
-        priority=program.graph.spec.priority,
+        lane=lane or spec.lane,
+        priority=spec.priority if priority is None else priority,
         started_by=started_by,
         created_at=now,
         ready_at=now,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from holdfast.types.ids import RunId, is_id
 
 _OURS = "internal."
 _ENDED = ("completed", "success")
+_OF_NEW = frozenset({"run_id", "tenant", "lane", "priority", "started_by"})
 
 
 class Resumed(msgspec.Struct, frozen=True):
@@ -59,7 +60,9 @@ async def resume_directory(
     row = await service.store.get_run(RunId(saved.run)) if is_id(saved.run) else None
     ready = None if asked.source is None else prepare(asked.source)
     if row is not None and (ready is None or ready.program.version == row.version):
+        _refuse_options(asked.options, "this store has its run, which goes on as it was started")
         return Resumed(saved, row, ready)
+    _refuse_options(set(asked.options) - _OF_NEW, "a run that goes on from a directory does not take them")
     if ready is None:
         ready = prepare(_own_source(saved))
     _demand_same(saved, ready, force=asked.force)
@@ -69,6 +72,13 @@ async def resume_directory(
         return Resumed(saved, None, ready)
     made = await _begin(service, saved, ready, given(ready, asked.logs or folder), asked)
     return Resumed(saved, made, ready, fresh=True)
+
+
+def _refuse_options(names: Collection[str], why: str) -> None:
+    """An option that does nothing is a slip."""
+    if names:
+        shown = ", ".join(name.replace("_", "-") for name in sorted(names))
+        raise InputError(f"{shown}: {why}.", hint="Leave them out.")
 
 
 async def _begin(

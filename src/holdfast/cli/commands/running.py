@@ -26,7 +26,7 @@ Handlers = Annotated[
 )
 def run(
     flow: Annotated[
-        Text, typer.Argument(help="path/to/file.py[:name], package.module[:name] or file.dot")
+        Text, typer.Argument(help="path/to/file.py[:name], package.module[:name] or file.dot", metavar="FLOW")
     ] = None,
     input: Annotated[Text, typer.Option(help="JSON, @file, or - for stdin", metavar="JSON")] = None,  # noqa: A002
     store: Store = None,

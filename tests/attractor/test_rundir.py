@@ -117,7 +117,8 @@ async def test_the_files_have_the_keys_of_the_specification_and_of_the_seed(
 
 
 BRANCHES = dot(
-    "r [max_retries=2]; p [shape=component]; a; b1; b2; j [shape=tripleoctagon]; d [shape=diamond]; "
+    "r [max_retries=2]; p [shape=component]; a; b1; b2; d [shape=diamond]; "
+    'j [shape=tripleoctagon, prompt="Which?"]; '
     f't [{TOOL}="echo out; exit 3"]; mend;',
     "start -> r -> p; p -> a -> j; p -> b1 -> b2 -> j; j -> t -> d; "
     'd -> done [condition="outcome=success"]; d -> mend [condition="outcome=fail"]; mend -> done',
@@ -147,6 +148,8 @@ async def test_the_directory_is_made_anew_from_the_journal_alone(
     assert read(again / "p" / "status.json")["outcome"] == "success"
     failed = read(again / "t" / "status.json")
     assert (failed["outcome"], "exit code 3" in failed["failure_reason"]) == ("fail", True)
+    assert (again / "j" / "prompt.md").read_text().startswith("Which?")
+    assert (again / "j" / "response.md").read_text().startswith("j: Which?")
     assert read(again / "b2" / "status.json")["context_updates"] == {"score": 3, "n": [1, {"x": None}]}
 
 

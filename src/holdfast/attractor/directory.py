@@ -8,6 +8,7 @@ they are in the file.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -44,6 +45,8 @@ from holdfast.types.record import Kind, Record
 
 FIDELITY = "internal.fidelity"
 CODERGEN = "codergen"
+ASKING = frozenset({CODERGEN, "parallel.fan_in"})
+"""Stages that ask a model."""
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -195,12 +198,13 @@ class Directory:
         return [edges[a].id for what, scope, a, _ in body.moves if what in ("F", "G") and not scope]
 
     def _substep(self, record: Record, body: SubstepBody) -> None:
-        """What a model said is part of the record of its answer."""
+        """What a model was sent and said is part of the record of its answer."""
         said: Any = body.value
-        if isinstance(said, Mapping) and self._handler(record) == CODERGEN:
-            text = cast("Mapping[str, Any]", said).get("text")
-            if isinstance(text, str):
-                self._page(record, RESPONSE, lambda: text)
+        if isinstance(said, Mapping) and self._handler(record) in ASKING:
+            for key, name in (("prompt", PROMPT), ("text", RESPONSE)):
+                text = cast("Mapping[str, Any]", said).get(key)
+                if isinstance(text, str):
+                    self._page(record, name, partial(str, text))
 
     def _chunk(self, record: Record, body: ChunkBody) -> None:
         new = [encode(str(data)) for kind, data in body.items if kind == "log"]

@@ -53,6 +53,12 @@ class FanInHandler:
         prompt = ranking_prompt(prompt_of(visit.stage, visit.pipeline), living)
         rundir.write(folder / "prompt.md", prompt)
         said = await asked_of(self._backends.of(visit), visit, prompt, "rank")
+
+        def kept() -> dict[str, str]:
+            """As a model's answer is recorded: a directory that is made anew has it too."""
+            return {"prompt": prompt, "text": said}
+
+        await visit.ctx.step("answer", kept, effect="read")
         rundir.write(folder / "response.md", said)
         return said
 

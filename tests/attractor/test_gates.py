@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,10 @@ from holdfast.attractor.interviewers import Answer, AnswerValue, QuestionType
 from holdfast.attractor.runner import PipelineResult, Runner
 from holdfast.errors import AnswerInvalidError, HoldDecidedError
 from holdfast.frontends.dot.parse import parse
+from holdfast.frontends.dot.transforms import prepare
 from holdfast.testing.clock import FakeClock
 from holdfast.types.status import HoldStatus
+from holdfast.types.terms import operator
 from tests.attractor.running import dot, line
 
 pytestmark = pytest.mark.anyio
@@ -28,13 +31,22 @@ def gated(more: str = 'label="Ship?"', links: str = LINKS, graph: str = "") -> s
 
 
 class Gates:
-    """Runs on a house whose time passes only where somebody sleeps."""
+    """Runs on a house whose time stands still, so that nothing is late by itself."""
 
     def __init__(self, house: Holdfast, clock: FakeClock, logs: Path) -> None:
         self.house, self.clock, self.runner = house, clock, Runner(house, logs_root=logs)
 
     async def run(self, text: str) -> PipelineResult:
         return await self.runner.run(text)
+
+    async def patiently(self, run: str) -> PipelineResult:
+        """With the waits between two tries."""
+        going = asyncio.ensure_future(self.runner.resume(run))
+        while not going.done():
+            await asyncio.sleep(0.005)
+            if self.clock.sleeping:
+                self.clock.advance(seconds=1)
+        return await going
 
     async def answer(self, found: PipelineResult, decision: str, **more: Any) -> PipelineResult:
         await (await self.house.service()).answer(found.holds[0].id, decision, **more)
@@ -43,7 +55,7 @@ class Gates:
 
 @pytest.fixture
 async def gates(anyio_backend: str, tmp_path: Path) -> AsyncIterator[Gates]:
-    clock = FakeClock(auto=True)
+    clock = FakeClock()
     async with Holdfast("memory:", clock=clock) as house:
         yield Gates(house, clock, tmp_path)
 
@@ -138,7 +150,7 @@ async def test_a_timeout_without_default_is_a_retry_and_each_try_asks_anew(
 ) -> None:
     found = await gates.run(gated('label="Ship?", timeout=1h, max_retries=1'))
     gates.clock.advance(hours=1)
-    again = await gates.runner.resume(found.run_id)
+    again = await gates.patiently(found.run_id)
     assert (again.status, len(again.holds)) == ("waiting", 1)
     assert again.holds[0].id != found.holds[0].id
     assert "human gate timeout, no default" in (tmp_path / "gate" / "status.json").read_text()
@@ -147,8 +159,6 @@ async def test_a_timeout_without_default_is_a_retry_and_each_try_asks_anew(
 
 @pytest.mark.covers("AT-164")
 async def test_a_question_that_is_withdrawn_was_skipped(gates: Gates) -> None:
-    from holdfast.types.terms import operator
-
     links = LINKS.replace("gate -> fix", 'gate -> mend [condition="outcome=fail"]; mend -> done; gate -> fix')
     found = await gates.run(gated(links=links).replace("fix [", "mend; fix [", 1))
     people = (await gates.house.service()).people
@@ -259,3 +269,10 @@ async def test_no_gate_is_passed_by_itself(gates: Gates) -> None:
     found = await gates.run(gated())
     gates.clock.advance(days=365)
     assert (await gates.runner.resume(found.run_id)).status == "waiting"
+
+
+def test_the_attributes_of_gates_are_known_to_the_checks() -> None:
+    odd = prepare(gated('label="Ship?", question_type=perhaps')).diagnostics
+    assert [each.rule for each in odd if "question_type" in each.message] == ["values_fit"]
+    known = 'label="Ship?", question_type=yes_no, human.assignee="user:dana", reminder=1h'
+    assert not prepare(gated(known, graph="goal=x")).diagnostics

@@ -13,7 +13,7 @@ from holdfast.frontends.dot.document import Attributes, Link, Pipeline, Stage
 from holdfast.types.hold import Option as HoldOption
 
 _WRITTEN: Final = re.compile(r"\s*(?:\[(\w+)\]|(\w)\)|(\w)\s+-(?=\s))\s*")
-TYPE_KEYS: Final = ("question_type", "human.question_type", "human.type")
+TYPE_KEYS: Final = ("question_type", "human.question_type")
 FIRST: Final = "first"
 """`human.unknown_answer=first`: the letter of the specification, which takes the first choice (AT-165)."""
 _BINARY: Final = (QuestionType.YES_NO, QuestionType.CONFIRMATION)

@@ -12,6 +12,7 @@ import msgspec
 
 from holdfast.app.locating import load_object
 from holdfast.app.result import Result
+from holdfast.attractor.interviewers import ConsoleInterviewer
 from holdfast.attractor.program import Fittings, program_of
 from holdfast.attractor.projecting import take_picture
 from holdfast.attractor.registry import HandlerRegistry
@@ -45,6 +46,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
     simulate: bool = False
     auto_approve: bool = False
+    ask: bool = False
     strict: bool = False
     logs: str | None = None
     backend: str | None = None
@@ -58,6 +60,7 @@ async def run_file(
         raise InputError("--input of a pipeline is a JSON object.", hint="Its keys become context values.")
     if detach and manner.watch:
         raise InputError("--detach leaves at once, and --watch stays.", hint="Give one of them.")
+    _demand_one_who_answers(asked, manner, detach=detach)
     fittings = fittings_of(asked)
     ready = make_ready(Path(file), fittings, strict=asked.strict)
     if not (asked.simulate or detach):
@@ -98,7 +101,16 @@ def fittings_of(asked: Asked) -> Fittings:
         raise InputError(
             f"--handlers names a {type(registry).__name__}.", hint="Name a HandlerRegistry of your module."
         )
-    return Fittings(backend=backend, registry=registry)
+    # On stderr: stdout is for what the run comes to.
+    who = ConsoleInterviewer(out=sys.stderr) if asked.ask else None
+    return Fittings(backend=backend, registry=registry, interviewer=who)
+
+
+def _demand_one_who_answers(asked: Asked, manner: Manner, *, detach: bool) -> None:
+    others = {"--auto-approve": asked.auto_approve, "--watch": manner.watch, "--detach": detach}
+    other = next((name for name, given in others.items() if given), "")
+    if asked.ask and other:
+        raise InputError(f"--ask puts questions to you here, and {other} does not.", hint="Give one of them.")
 
 
 def _warn(ready: Ready, manner: Manner) -> None:

@@ -58,6 +58,7 @@ def run(
     auto_approve: Annotated[
         bool, typer.Option("--auto-approve", help="Of a pipeline: take the first choice at every gate")
     ] = False,
+    ask: Annotated[bool, typer.Option("--ask", help="Of a pipeline: put its questions to you, here")] = False,
     logs: Annotated[
         Text,
         typer.Option(help="Of a pipeline: its run directory; else .holdfast/logs/RUN", metavar="DIR"),
@@ -99,7 +100,7 @@ def run(
         raise typer.BadParameter("name a flow or a pipeline.", param_hint="FLOW")
     of_pipelines: dict[str, Any] = {
         "simulate": simulate, "auto_approve": auto_approve, "logs": logs, "backend": backend,
-        "handlers": handlers, "strict": strict,
+        "handlers": handlers, "strict": strict, "ask": ask,
     }  # fmt: skip
     if resume is not None:
         from holdfast.cli.directories import Onward, resume_from

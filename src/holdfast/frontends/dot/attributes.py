@@ -21,8 +21,16 @@ WORDS: Final = {
     "conditions": ("extended",),
     "in_doubt": ("ask", "retry", "fail"),
     "effect": ("pure", "read", "write", "external", "human"),
+    "question_type": ("yes_no", "multiple_choice", "freeform", "confirmation"),
+    "human.question_type": ("yes_no", "multiple_choice", "freeform", "confirmation"),
+    "human.unknown_answer": ("refuse", "first"),
     "retry_policy": ("none", "standard", "aggressive", "linear", "patient"),
 }
+_GATE: Final = frozenset(
+    {"question_type", "human.question_type", "human.default_choice", "human.unknown_answer", "assignee",
+     "human.assignee", "priority", "human.priority", "reminder", "human.reminder", "escalate",
+     "human.escalate", "calendar", "human.calendar", "tags", "human.tags", "excluded", "human.excluded"}
+)  # fmt: skip
 PROVIDERS: Final = frozenset({"anthropic", "openai", "gemini", "openai_compatible", "simulation"})
 
 _MODEL: Final = frozenset({"llm_model", "llm_provider", "reasoning_effort"})
@@ -32,6 +40,7 @@ _TALKS: Final = frozenset({"max_turns", "session_max_tokens"})
 _BUDGET: Final = frozenset({"budget_tokens", "budget_usd", "budget_time", "budget_ask_at"})
 GRAPH: Final = (
     _MODEL
+    | frozenset({"human.unknown_answer"})
     | _RETRIES
     | _HOOKS
     | _TALKS
@@ -45,13 +54,14 @@ GRAPH: Final = (
 )  # fmt: skip
 NODE: Final = (
     _MODEL
+    | _GATE
     | _RETRIES
     | _HOOKS
     | _TALKS
     | frozenset(
         {"label", "shape", "type", "prompt", "max_retries", "goal_gate", "fidelity", "thread_id", "class",
          "timeout", "auto_status", "allow_partial", "tool_command", "max_visits", "max_parallel",
-         "join_policy", "error_policy", "join_k", "join_quorum", "human.default_choice",
+         "join_policy", "error_policy", "join_k", "join_quorum",
          "manager.poll_interval", "manager.max_cycles", "manager.stop_condition", "manager.actions",
          "stack.child_dotfile", "stack.child_autostart", "stack.child_workdir", "idempotent",
          "in_doubt", "effect", "retry_policy", "fail_closed", "max_same_failures", "subgraph_file", "cwd",

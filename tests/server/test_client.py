@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import inspect
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -157,17 +159,21 @@ async def test_every_read_is_understood(client: AsyncClient) -> None:
     view = (await client.views.list())[0]
     known = {"run": run.id, "hold": hold, "checkpoint": hold, "flow": "refund", "version": "latest",
              "thread": "t", "view": view.id, "to": run.id, "name": "daily"}  # fmt: skip
+    walk = "digraph { start [shape=Mdiamond]; end [shape=Msquare]; start -> a -> end }"
+    pipeline = await client.pipelines.submit(walk, simulate=True)
+    assert (await client.run(pipeline.id).end(timeout=20)).status == "completed"
     read = 0
     for method in reading(client):
         wanted = inspect.signature(method).parameters.values()
-        found = method(*(known[each.name] for each in wanted if each.default is each.empty))
+        here = known | ({"run": pipeline.id} if "Pipelines." in method.__qualname__ else {})
+        found = method(*(here[each.name] for each in wanted if each.default is each.empty))
         assert (await found if inspect.isawaitable(found) else await found.all()) is not None, method
         read += 1
     assert read > 40
 
 
 NOT_THERE = ("Runs.artifact", "Holds.read_file", "Dead.get", "Deployments.get", "Directory.person")
-ENDLESS = ("Runs.stream", "Holds.stream")
+ENDLESS = ("Runs.stream", "Holds.stream", "Pipelines.stream")
 
 
 def reading(client: AsyncClient) -> Iterator[Any]:
@@ -196,6 +202,20 @@ async def test_hold_of_a_list_is_decided_only_as_it_was_seen_there(client: Async
     await client.holds.reassign(seen.id, "user:erin", reason="away")
     with pytest.raises(ConflictError):
         await client.holds.resolve(seen.id, "approve", if_match=seen.etag)
+
+
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)  # that connections were left open
+async def test_client_outlives_the_event_loop_that_it_began_in(shop: Server) -> None:
+    client = AsyncClient(shop.serving.address, shop.token)
+
+    def twice() -> list[int]:
+        return [len(asyncio.run(client.runs.list().all())) for _ in range(2)]
+
+    assert await asyncio.to_thread(twice) == [0, 0]
+    del client
+    gc.collect()
 
 
 async def test_run_knows_what_its_result_said(client: AsyncClient) -> None:

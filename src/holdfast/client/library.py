@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,16 @@ def _trusted() -> ssl.SSLContext:
 def options(settings: Settings) -> dict[str, Any]:
     """A token is shown to no other address: redirects are not followed."""
     return {"base_url": settings.url, "verify": _trusted(), "follow_redirects": False}
+
+
+def home_of(kind: Any) -> object:
+    """What the connections of such a client belong to: the event loop that runs, or nobody."""
+    if kind is library().Client:
+        return None
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 def timeout_of(seconds: float) -> httpx2.Timeout:

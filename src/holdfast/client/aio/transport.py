@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from anyio import sleep
 
-from holdfast.client.library import library, options, timeout_of, unreachable
+from holdfast.client.library import home_of, library, options, timeout_of, unreachable
 from holdfast.client.problems import problem_of
 from holdfast.client.requests import Reply, Request
 from holdfast.client.retrying import pause_before
@@ -23,6 +23,7 @@ class AsyncTransport:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._http: httpx2.AsyncClient | None = None
+        self._home: object = None
 
     async def send(self, request: Request) -> Reply:
         """Raises HoldfastError: what the server says, or UnreachableError."""
@@ -79,10 +80,12 @@ class AsyncTransport:
         return error
 
     def _pool(self) -> httpx2.AsyncClient:
-        if self._http is not None:
+        # Connections belong to an event loop; a program may run several, one after the other.
+        home = home_of(library().AsyncClient)
+        if self._http is not None and self._home is home:
             return self._http
         made: httpx2.AsyncClient = library().AsyncClient(**options(self.settings))
-        self._http = made
+        self._http, self._home = made, home
         return made
 
     async def aclose(self) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from time import sleep
 from typing import TYPE_CHECKING
 
-from holdfast.client.library import library, options, timeout_of, unreachable
+from holdfast.client.library import home_of, library, options, timeout_of, unreachable
 from holdfast.client.problems import problem_of
 from holdfast.client.requests import Reply, Request
 from holdfast.client.retrying import pause_before
@@ -24,6 +24,7 @@ class Transport:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._http: httpx2.Client | None = None
+        self._home: object = None
 
     def send(self, request: Request) -> Reply:
         """Raises HoldfastError: what the server says, or UnreachableError."""
@@ -80,10 +81,12 @@ class Transport:
         return error
 
     def _pool(self) -> httpx2.Client:
-        if self._http is not None:
+        # Connections belong to an event loop; a program may run several, one after the other.
+        home = home_of(library().Client)
+        if self._http is not None and self._home is home:
             return self._http
         made: httpx2.Client = library().Client(**options(self.settings))
-        self._http = made
+        self._http, self._home = made, home
         return made
 
     def close(self) -> None:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast import Holdfast
 from holdfast.attractor import Outcome
+from holdfast.attractor.sharing import shared_stages
+from holdfast.frontends.dot.lower import lower
+from holdfast.frontends.dot.parse import parse
+from holdfast.model.graph import Edge
 from tests.attractor.running import dot, run
 from tests.attractor.stages import Stages
 
@@ -48,3 +54,25 @@ async def test_the_stage_whose_failure_ends_the_run_is_the_last_one_in_the_check
     context = shown["context"]
     assert (context["outcome"], context["current_node"]) == ("fail", "a")
     assert shown["node_retries"] == {"a": context["internal.retry_count.a"]} == {"a": 1}
+
+
+class Counted(tuple[Edge, ...]):
+    """Edges that tell how often somebody went through them."""
+
+    __slots__ = ()
+    rounds = 0
+
+    def __iter__(self) -> Iterator[Edge]:
+        Counted.rounds += 1
+        return super().__iter__()
+
+
+async def test_the_edges_of_many_branches_are_gone_through_once() -> None:
+    branches = " ".join(f"fan -> b{i} -> shared;" for i in range(50))
+    ends = "start [shape=Mdiamond]; done [shape=Msquare]; fan [shape=component]; join [shape=tripleoctagon];"
+    spec = lower(parse(f"digraph p {{ {ends} start -> fan; {branches} shared -> join -> done }}").pipeline)
+    (inner,) = spec.subgraphs
+    counted = replace(spec, subgraphs=(replace(inner, edges=Counted(inner.edges)),))
+    Counted.rounds = 0
+    assert "shared" in shared_stages(counted)
+    assert Counted.rounds == 1

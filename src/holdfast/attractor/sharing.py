@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from holdfast.errors import VersionMismatchError
@@ -27,27 +28,27 @@ def shared_stages(spec: GraphSpec) -> frozenset[str]:
     found: set[str] = set()
     for node in spec.nodes:
         if node.parallel and node.body in bodies:
-            ways = [_reached(bodies[node.body], start) for start in node.parallel.starts]
             seen: set[str] = set()
-            for way in ways:
+            for way in _ways(bodies[node.body], node.parallel.starts):
                 found |= seen & way
                 seen |= way
     return frozenset(found.union(*map(shared_stages, spec.subgraphs)))
 
 
-def _reached(spec: GraphSpec, start: str) -> set[str]:
-    """From there on, with what lies inside parallel stages on the way."""
+def _ways(spec: GraphSpec, starts: Iterable[str]) -> Iterator[set[str]]:
+    """What each of them leads to, with what lies inside parallel stages on the way."""
     after: dict[str, list[str]] = {}
     for edge in spec.edges:
         after.setdefault(edge.source, []).append(edge.target)
     inside = {inner.name: _stages(inner) for inner in spec.subgraphs}
-    seen, todo = set[str](), [start]
-    while todo:
-        each = todo.pop()
-        if each not in seen:
-            seen |= {each, *inside.get(each, ())}
-            todo += after.get(each, [])
-    return seen
+    for start in starts:
+        seen, todo = set[str](), [start]
+        while todo:
+            each = todo.pop()
+            if each not in seen:
+                seen |= {each, *inside.get(each, ())}
+                todo += after.get(each, [])
+        yield seen
 
 
 def _stages(spec: GraphSpec) -> set[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import Holdfast
+from holdfast.attractor.exporting import export_directory
 from holdfast.frontends.dot.diagnostics import Severity
 from holdfast.frontends.dot.kinds import BUILT_IN
 from holdfast.frontends.dot.lower import lower
@@ -16,13 +17,14 @@ from holdfast.frontends.dot.transforms import prepare
 from tests.attractor.casebook import Case, cases, live, part_of, traces
 from tests.attractor.features import FEATURES, used_by
 from tests.attractor.reading import meaning
+from tests.attractor.test_rundir import same
 
 CASES = cases()
 by_name = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 
 
 @pytest.mark.anyio
-@pytest.mark.covers("ATTRACTOR-PROOF-13")
+@pytest.mark.covers("ATTRACTOR-PROOF-13", "ATTRACTOR-DIR-05")
 @by_name
 async def test_a_pipeline_of_the_corpus_runs_as_its_trace_says(
     house: Holdfast, case: Case, tmp_path: Path
@@ -37,6 +39,8 @@ async def test_a_pipeline_of_the_corpus_runs_as_its_trace_says(
     assert part_of(result.context, case.context) == case.context
     assert [name for name in case.files if not (tmp_path / "logs" / name).is_file()] == []
     assert backend.unsaid() == {}
+    await export_directory(await house.service(), result.run_id, tmp_path / "again")
+    assert same(tmp_path / "logs", tmp_path / "again")
 
 
 @pytest.mark.covers("ATTRACTOR-PROOF-13")

@@ -19,7 +19,7 @@ import msgspec
 from holdfast.attractor.directory import Directory, Facts
 from holdfast.attractor.processes import kill_all
 from holdfast.attractor.rundir import CHECKPOINT, logs_root, write_or_raise
-from holdfast.attractor.sharing import pipeline_of, shared_stages
+from holdfast.attractor.sharing import shared_stages
 from holdfast.checkpoint.fold import begin as brought_by
 from holdfast.model.graph import Graph
 from holdfast.runs.loading import begin, follow, open_body
@@ -80,7 +80,6 @@ class Scribe:
             name=self.row.flow,
             version=self.row.version,
             graph=self._graph,
-            pipeline=pipeline_of(self._graph.spec),
             started_at=self.row.created_at,
             shared=shared_stages(self._graph.spec),
         )

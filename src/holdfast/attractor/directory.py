@@ -17,7 +17,6 @@ import msgspec
 from holdfast.attractor.artifacts import FOLDER, is_large, kept_artifact
 from holdfast.attractor.context import copied
 from holdfast.attractor.handler import AT_ONCE
-from holdfast.attractor.handlers.codergen import prompt_of
 from holdfast.attractor.outcome import Outcome
 from holdfast.attractor.pages import PLAIN, Page, brought_outcome, encode, listed, mapped, stage_outcome
 from holdfast.attractor.rundir import (
@@ -34,7 +33,6 @@ from holdfast.attractor.rundir import (
 from holdfast.attractor.sessions import PREFIX as SESSIONS
 from holdfast.attractor.statusfile import NAME, status_fields
 from holdfast.checkpoint.fold import Execution
-from holdfast.frontends.dot.document import Pipeline
 from holdfast.model.bodies import AttemptBody, ChunkBody, EndBody, StepBody, SubstepBody
 from holdfast.model.events import graph_at
 from holdfast.model.graph import Graph, NodeKind
@@ -44,8 +42,7 @@ from holdfast.types.ids import RunId, checkpoint_id
 from holdfast.types.record import Kind, Record
 
 FIDELITY = "internal.fidelity"
-CODERGEN = "codergen"
-ASKING = frozenset({CODERGEN, "parallel.fan_in"})
+ASKING = frozenset({"codergen", "parallel.fan_in"})
 """Stages that ask a model."""
 
 
@@ -56,7 +53,6 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     version: str
     graph: Graph
-    pipeline: Pipeline
     started_at: int
     shared: frozenset[str] = frozenset()
     """Stages that several branches go through: each has a folder in each."""
@@ -165,9 +161,6 @@ class Directory:
         self._keep_artifacts(body)
         outcome = stage_outcome(self.facts.graph, record, body)
         self._page(record, NAME, lambda: as_json(status_fields(outcome)))
-        stage = self.facts.pipeline.stages.get(record.node)
-        if stage is not None and self._handler(record) == CODERGEN:
-            self._page(record, PROMPT, lambda: prompt_of(stage, self.facts.pipeline))
         if record.scope:
             return
         self._history.append(encode([record.node, str(record.outcome)]))

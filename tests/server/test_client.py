@@ -208,13 +208,11 @@ async def test_hold_of_a_list_is_decided_only_as_it_was_seen_there(client: Async
     "ignore::pytest.PytestUnraisableExceptionWarning"
 )  # that connections were left open
 async def test_client_outlives_the_event_loop_that_it_began_in(shop: Server) -> None:
-    client = AsyncClient(shop.serving.address, shop.token)
-
     def twice() -> list[int]:
+        client = AsyncClient(shop.serving.address, shop.token)
         return [len(asyncio.run(client.runs.list().all())) for _ in range(2)]
 
     assert await asyncio.to_thread(twice) == [0, 0]
-    del client
     gc.collect()
 
 

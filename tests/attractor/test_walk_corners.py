@@ -76,3 +76,16 @@ async def test_the_edges_of_many_branches_are_gone_through_once() -> None:
     Counted.rounds = 0
     assert "shared" in shared_stages(counted)
     assert Counted.rounds == 1
+
+
+@pytest.mark.covers("ATTRACTOR-BOUND-05", "AT-129")
+async def test_a_stage_does_not_change_what_the_engine_keeps(house: Holdfast, tmp_path: Path) -> None:
+    said = {"outcome": "success", "context_updates": {"internal.budget.time": 1e9, "mine": 1}}
+    file = tmp_path / "status"
+    file.write_text(json.dumps(said))
+    stage = f'a [shape=parallelogram, tool_command="cp {file} $ATTRACTOR_STAGE_DIR/status.json; sleep 0.05"];'
+    text = dot(f"{stage} b [prompt=x];", "start -> a -> b -> done", "budget_time=20ms")
+    found = await run(house, text, tmp_path / "L")
+    assert found.context["mine"] == 1
+    assert "internal.budget.time" not in found.context
+    assert (found.status, "is used up" in found.outcome.failure_reason) == ("fail", True)

@@ -33,6 +33,7 @@ REASON = "failure_reason"
 _QUIET = frozenset({"start", "exit", "conditional", "parallel"})
 """Types that cost nothing: no budget is asked for."""
 _ENDS = frozenset({"exit"})
+_OURS = "internal."
 
 
 class Performer:
@@ -207,9 +208,11 @@ def _refused(outcome: Outcome) -> Outcome | None:
 
 
 def _normal(outcome: Outcome) -> Outcome:
-    """In words that the engine knows: handlers and files may use those of other dialects."""
+    """In words that the engine knows: handlers and files may use those of other dialects. What the engine
+    keeps in the context is not theirs to change: an agent raises no budget by its status file."""
     word = outcome_word(str(outcome.status))
-    return outcome if word == outcome.status else replace(outcome, status=word)
+    updates = {key: value for key, value in outcome.context_updates.items() if not key.startswith(_OURS)}
+    return replace(outcome, status=word, context_updates=updates)
 
 
 def _used_up(visit: Visit, outcome: Outcome) -> Outcome:

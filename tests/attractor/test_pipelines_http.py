@@ -335,7 +335,8 @@ async def test_a_gate_is_answered_while_no_worker_lives_and_goes_on_when_one_doe
             else:
                 shown = await server.client.get(f"/holds/{hold['id']}", headers={"Accept": "text/html"})
                 assert "[F] Fix" in shown.text
-                await service.answer(hold["id"], "F")
+                decided = await server.client.post(f"/holds/{hold['id']}", data={"decision": "F"})
+                assert decided.status_code == 303
             assert (await service.get(run)).worker is None
     async with Holdfast(address) as house, Worker(on=house):
         service = await house.service()

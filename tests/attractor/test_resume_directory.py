@@ -189,6 +189,21 @@ async def test_after_the_edge_was_selected_its_target_is_next(elsewhere: Holdfas
     assert found.completed_nodes == ("start", "a", "c", "done")
 
 
+@pytest.mark.covers("ATTRACTOR-DIR-06", "AT-A1")
+async def test_a_routing_stage_passes_on_what_led_to_it(elsewhere: Holdfast, tmp_path: Path) -> None:
+    text = dot(
+        "a; d [shape=diamond]; fix;",
+        'start -> a -> d; d -> done [condition="outcome=success"]; d -> fix [condition="outcome=fail"]; fix -> done',
+    )
+    logs = write_checkpoint(
+        tmp_path, current_node="d", completed_nodes=["start", "a", "d"], context={"outcome": "fail"},
+        node_outcomes={"start": "success", "a": "fail", "d": "success"},
+    )  # fmt: skip
+    script = Script()
+    assert (await Runner(elsewhere, backend=script).resume(logs, source=text)).succeeded
+    assert script.trace == ["fix"]
+
+
 @pytest.mark.covers("ATTRACTOR-DIR-06")
 async def test_a_current_stage_that_is_not_completed_is_the_one_to_start(
     elsewhere: Holdfast, tmp_path: Path

@@ -118,7 +118,8 @@ class Directory:
     def _position(self) -> dict[str, bytes]:
         """Which edge was selected, if one was: a resume goes on behind it, or selects."""
         walk = self._walk()
-        counts = {key: copied(walk[key]) for key in ("jumps", "fail_jumps") if key in walk}
+        kept = ("outcome", "label", "jumps", "fail_jumps")
+        counts = {key: copied(walk[key]) for key in kept if key in walk}
         before = {self.facts.graph.nodes[n].id: count for n, count in self.pos.scopes[""].before.items()}
         counts |= {"before": before} if before else {}
         return {

@@ -13,6 +13,7 @@ from holdfast.engine.noting import PLAIN, SATISFIED
 from holdfast.engine.step import step
 from holdfast.errors import InputError
 from holdfast.model.bodies import CreatedBody, ErrorInfo
+from holdfast.model.clauses import outcome_word
 from holdfast.model.graph import Graph
 from holdfast.model.moves import start_in
 from holdfast.model.position import Position, Scope, new_scope
@@ -129,7 +130,12 @@ def _restore(graph: Graph, scope: Scope, saved: Saved, *, goes_on: bool) -> None
     retries = {n: int(c) for n, c in saved.retries.items() if n != about or not goes_on}
     counters = {k: saved.counters[k] for k in ("jumps", "fail_jumps", "restarts") if saved.counters.get(k)}
     told = saved.outcome
-    walk: dict[str, Any] = {"outcome": str(told.status), "label": told.preferred_label, **counters}
+    # What a routing node passes on is not its own.
+    passed = outcome_word(str(saved.counters.get("outcome") or saved.context.get("outcome") or told.status))
+    label = str(saved.counters.get("label", told.preferred_label))
+    walk: dict[str, Any] = {"outcome": passed, "label": label, **counters}
+    reason = saved.context.get("failure_reason")
+    walk |= {"reason": str(reason)} if passed == FAIL and reason else {}
     walk |= {"gates": dict(gates)} if gates else {}
     walk |= {"retries": retries} if retries else {}
     walk |= {"came_by": saved.edge} if goes_on and saved.edge else {}

@@ -193,7 +193,8 @@ async def test_after_the_edge_was_selected_its_target_is_next(elsewhere: Holdfas
 async def test_a_routing_stage_passes_on_what_led_to_it(elsewhere: Holdfast, tmp_path: Path) -> None:
     text = dot(
         "a; d [shape=diamond]; fix;",
-        'start -> a -> d; d -> done [condition="outcome=success"]; d -> fix [condition="outcome=fail"]; fix -> done',
+        'start -> a -> d; d -> done [condition="outcome=success"]; '
+        'd -> fix [condition="outcome=fail"]; fix -> done',
     )
     logs = write_checkpoint(
         tmp_path, current_node="d", completed_nodes=["start", "a", "d"], context={"outcome": "fail"},

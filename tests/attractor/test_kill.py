@@ -264,6 +264,50 @@ def test_a_tool_left_behind_is_stopped_at_its_time_by_who_comes_next(place: Call
     until(lambda: not processes.is_living(group), "the group is gone")
 
 
+@pytest.mark.covers("ATTRACTOR-PROOF-07", "ATTRACTOR-HANDLER-01", "ATTRACTOR-RUN-03")
+@pytest.mark.parametrize(
+    ("text", "began"), [(LINE, "b.began"), (MANAGER, "work.began")], ids=["tool", "child"]
+)
+def test_what_a_dead_process_left_ends_with_the_run_that_is_cancelled(
+    place: Callable[[str], Place], text: str, began: str
+) -> None:
+    here = place(text)
+    first = here.start()
+    until(lambda: here.has(began), "the tool begins")
+    first.kill()
+    assert here.call("cancel", here.run_id).end() == 0, here.calls[-1].told
+    worker = here.call("worker")
+    groups = [int(path.read_text()) for path in (here.folder / "D").glob("**/tool-*/pid")]
+    until(lambda: not any(map(processes.is_living, groups)), "nothing is left")
+    worker.process.terminate()
+    worker.end()
+    listed = here.call("runs", "--json")
+    assert listed.end() == 0, listed.told
+    assert {run["status"] for run in _listed(listed.told)} == {"cancelled"}
+
+
+def _listed(told: str) -> list[dict[str, str]]:
+    found = json.loads(told)
+    return found["runs"] if isinstance(found, dict) else found
+
+
+@pytest.mark.covers("ATTRACTOR-PROOF-07", "ATTRACTOR-RUN-02", "ATTRACTOR-HANDLER-01")
+def test_a_loser_is_stopped_by_who_comes_next(place: Callable[[str], Place]) -> None:
+    here = place(
+        f"""digraph race {{ start; end; fan [shape=component, join_policy=first_success]
+        join [shape=tripleoctagon]; a [{TOOL}="{HELD.format("a")}"]; b [{TOOL}="{HELD.format("b")}"]
+        start -> fan; fan -> a -> join; fan -> b -> join; join -> end }}"""
+    )
+    first = here.start()
+    until(lambda: here.has("a.began") and here.has("b.began"), "both run")
+    first.kill()
+    here.touch("a.go")
+    ended = finished(here)
+    assert ended == End("completed", ["start", "fan", "join", "end"], Counter(["a", "b", "a.end"]))
+    (group,) = [int(path.read_text()) for path in (here.folder / "D" / "b").glob("tool-*/pid")]
+    until(lambda: not processes.is_living(group), "the loser is gone")
+
+
 @pytest.mark.covers("ATTRACTOR-PROOF-09", "ATTRACTOR-GATE-02")
 def test_a_gate_answered_while_no_engine_lives_goes_on_by_itself_when_a_worker_comes(
     place: Callable[[str], Place],

@@ -16,16 +16,19 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from holdfast.attractor.childhood import STARTING, cancel_child
 from holdfast.attractor.directory import Directory, Facts
 from holdfast.attractor.processes import kill_all
 from holdfast.attractor.rundir import CHECKPOINT, logs_root, write_or_raise
 from holdfast.attractor.sharing import shared_stages
 from holdfast.checkpoint.fold import begin as brought_by
+from holdfast.model.bodies import SubstepBody
 from holdfast.model.graph import Graph
 from holdfast.runs.loading import begin, follow, open_body
+from holdfast.runs.service import RunService
 from holdfast.telemetry import log
 from holdfast.types.ids import RunId
-from holdfast.types.record import Record
+from holdfast.types.record import Kind, Record
 
 if TYPE_CHECKING:
     from holdfast.runs.blobs import BlobDesk
@@ -49,6 +52,8 @@ class Scribe:
         self.directory: Directory | None = None
         self.told = 0
         """The number of the last event that the directory knows of."""
+        self.children: dict[str, str] = {}
+        """Runs that managers started and watch, by where these stand."""
 
     @property
     def head(self) -> int:
@@ -70,7 +75,16 @@ class Scribe:
         else:
             await follow(self._graph, self.directory.pos, record, body, self._desk, self._sealer)
             self.directory.note(record, body)
+        self._note_child(record, body)
         self.told = max(self.told, record.event_from + record.events - 1)
+
+    def _note_child(self, record: Record, body: Any) -> None:
+        """Of managers that are at work."""
+        place = record.scope + record.node
+        if isinstance(body, SubstepBody) and body.name == STARTING and isinstance(body.value, str):
+            self.children[place] = body.value
+        elif record.kind == Kind.step:
+            self.children.pop(place, None)
 
     async def _begin(self, record: Record, body: Any) -> None:
         pos = await begin(self._graph, self._sealer, self.row.id, record, self.store, self._desk)
@@ -202,6 +216,8 @@ class Attendants:
                 # Of a worker that died: who ends the run does not come by every stage that it was at.
                 if claim.lease.term > 1 and attendant.scribe.directory is not None:
                     await asyncio.to_thread(kill_all, attendant.scribe.root)
+                    for child in attendant.scribe.children.values():
+                        await cancel_child(RunService(runtime), child)
             if self._live.get(run) is attendant:
                 del self._live[run]
 

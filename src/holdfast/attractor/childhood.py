@@ -26,6 +26,10 @@ _PAGE = 5_000
 _STATUS = {RunStatus.completed: "completed", RunStatus.failed: "failed", RunStatus.cancelled: "failed"}
 
 
+STARTING = "start child"
+"""The step of a manager that the journal knows its child by."""
+
+
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """The child as it was at one look. `here`: it is advanced by whoever looked."""
 
@@ -118,8 +122,7 @@ class Child:
     async def leave(self, *, cancelled: bool = False) -> None:
         """It goes on where a worker takes it up; a manager that was cancelled takes its child along."""
         if cancelled and self._run:
-            with suppress(HoldfastError):
-                await service_here().cancel(self._run, reason="its manager was cancelled")
+            await cancel_child(service_here(), self._run)
         if self._driving is None or self._driving.done():
             return
         if cancelled:
@@ -157,3 +160,9 @@ def service_here() -> RunService:
     at: Any = here.get()
     assert at is not None, "outside of a stage"
     return RunService(at[0].runtime)
+
+
+async def cancel_child(service: RunService, run: str) -> None:
+    """Of a manager that was cancelled: it is taken along. One that has ended stays as it is."""
+    with suppress(HoldfastError):
+        await service.cancel(run, reason="its manager was cancelled")

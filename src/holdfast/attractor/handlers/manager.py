@@ -15,7 +15,7 @@ import msgspec
 
 from holdfast.attractor import rundir
 from holdfast.attractor.backends.choosing import KEY, Backends
-from holdfast.attractor.childhood import Child, Seen
+from holdfast.attractor.childhood import STARTING, Child, Seen
 from holdfast.attractor.handler import Visit
 from holdfast.attractor.handlers.codergen import prompt_of
 from holdfast.attractor.handlers.fan_in import asked_of
@@ -97,7 +97,7 @@ class ManagerHandler:
             return await Child.start(visit, program, child_input(visit, orders, pipeline))
 
         # The store knows the run by its key: starting it again finds it.
-        return await visit.ctx.step("start child", start, effect="external", idempotent=True)
+        return await visit.ctx.step(STARTING, start, effect="external", idempotent=True)
 
     async def _watch(self, visit: Visit, orders: Orders, child: Child) -> Outcome:
         steered_at: float | None = None

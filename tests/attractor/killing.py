@@ -130,6 +130,11 @@ class Place:
         with closing(apsw.Connection(str(self._store))) as store:
             return bool(store.execute("SELECT 1 FROM runs WHERE term >= 2").fetchall())
 
+    def statuses(self) -> set[str]:
+        with closing(apsw.Connection(str(self._store))) as store:
+            store.set_busy_timeout(5000)
+            return {str(status) for (status,) in store.execute("SELECT status FROM runs")}
+
     def is_locked(self) -> bool:
         try:
             with closing(apsw.Connection(str(self._store))) as store:

@@ -41,3 +41,8 @@ def test_the_tests_that_it_names_are_those_that_say_so_themselves(rows):
     for code, (_, _, proof) in rows.items():
         named = set(re.findall(r"`([^`]+::[^`]+)`", proof))
         assert named <= proofs.get(code, set()), code
+
+
+def test_no_line_is_left_without_a_test():
+    proven = {code for marked in ledger.collect_tests() for code in marked.codes}
+    assert [code for _, codes in attractor.sections() for code in codes if code not in proven] == []

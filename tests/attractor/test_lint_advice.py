@@ -19,6 +19,7 @@ GATE = f"{ENDS} ask [shape=hexagon]; start -> ask;"
 FAN = f"{ENDS} fan [shape=component]; join [shape=tripleoctagon]; a [label=A]; b [label=B]; start -> fan;"
 
 # Each pipeline breaks the rule in front of it: (rule, body, what stands at the place).
+SOME = "a [label=A]; b [label=B]; c [label=C]; fan [shape=component]; join [shape=tripleoctagon];"
 BROKEN = [
     ("start_node", "exit; a [label=A]; a -> exit", "digraph"),
     ("terminal_node", "start; a [label=A]; start -> a", "digraph"),
@@ -56,6 +57,10 @@ BROKEN = [
      "join_policy"),
     ("parallel_branches", f"{FAN} fan -> a -> join; fan -> b -> join; b -> exit; join -> exit", "fan [shape"),
     ("parallel_branches", f"{FAN} fan -> a -> join; a -> b -> exit; join -> exit", "fan [shape"),
+    ("parallel_branches", f"{FAN} fan -> a -> join; fan -> b -> join; join -> exit; a [retry_target=join]",
+     "retry_target"),
+    ("parallel_branches",
+     f"{ENDS} {SOME} start -> a -> fan; fan -> b -> join; b -> a; fan -> c -> join; join -> exit", "b -> a"),
 ]  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,9 @@ from holdfast.attractor.handler import Visit
 from holdfast.attractor.outcome import Outcome
 from holdfast.attractor.runner import PipelineResult, Runner
 from holdfast.attractor.streaming import stored_events
+from holdfast.errors import LeaseLostError
 from holdfast.frontends.dot.document import Stage
+from holdfast.types.status import RunStatus
 from tests.attractor.running import dot, line, run, until
 
 pytestmark = pytest.mark.anyio
@@ -241,3 +244,33 @@ async def test_the_end_counts_the_artifacts(house: Holdfast, tmp_path: Path) -> 
     runner.register_handler("keeps", Keeps())
     await runner.run(line("a [type=keeps]; b [type=keeps];", "a", "b"))
     assert only(told, PipelineCompleted)[0].artifact_count == 3
+
+
+@pytest.mark.covers("AT-236", "AT-231")
+async def test_an_attempt_whose_worker_was_lost_is_one_bracket_whoever_ends_it(
+    house: Holdfast, tmp_path: Path
+) -> None:
+    begun, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def answer(node: Stage, prompt: str, context: PipelineContext) -> str:
+        begun.set()
+        await goes_on.wait()
+        return "well"
+
+    text = line("a;", "a")
+    running = asyncio.create_task(Runner(house, backend=answer, logs_root=tmp_path).run(text))
+    await begun.wait()
+    service = await house.service()
+    (driver,) = service.runtime.drivers.values()
+    await service.runtime.recorder.committed(driver.queue, driver.pos.head)
+    driver.lost()
+    goes_on.set()
+    with pytest.raises(LeaseLostError):
+        await running
+    await service.store.park(driver.lease, status=RunStatus.resumable, inbox_seen=0, ready_at=None)
+    found = await Runner(house, backend=answer).resume(driver.run)
+    assert found.succeeded
+    told = await stored_events(service, found.run_id)
+    mine = [e for e in told if getattr(e, "name", "") == "a"]
+    assert [name(e) for e in mine] == ["StageStarted", "StageCompleted"]
+    assert [e.place for e in told] == [e.place for e in await stored_events(service, found.run_id)]

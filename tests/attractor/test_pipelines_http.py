@@ -228,6 +228,13 @@ async def test_the_checkpoint_and_the_context_are_those_of_the_specification(hal
     assert context["last_stage"] == "a"
 
 
+async def test_a_stored_pipeline_is_started_by_its_name_as_every_flow(hall: Server) -> None:
+    await submitted(hall, line("a [llm_provider=simulation];", "a"))
+    found = await hall.json("POST", "/v1/runs", 201, json={"flow": "g", "input": {"x": 1}, "wait": 20})
+    context = await hall.json("GET", f"/pipelines/{found['id']}/context")
+    assert (context["graph.goal"], context["x"], context["outcome"]) == ("ship it", 1, "success")
+
+
 @pytest.mark.covers("ATTRACTOR-HTTP-04")
 async def test_what_is_no_pipeline_or_somebody_elses_is_not_there(hall: Server) -> None:
     flow = Flow("plain", effect="pure")

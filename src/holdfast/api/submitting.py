@@ -13,7 +13,8 @@ from holdfast.api.settings import ApiSettings
 from holdfast.api.wire.pipelines import DiagnosticWire, SubmitPipeline, brought_wire, diagnostic_wire
 from holdfast.attractor.bringing import FILES, brought_by
 from holdfast.attractor.program import Fittings, program_for
-from holdfast.attractor.starting import Ready
+from holdfast.attractor.sharing import pipeline_of
+from holdfast.attractor.starting import Ready, input_of
 from holdfast.errors import ForbiddenError, InputError, PipelineInvalidError, PipelineSyntaxError
 from holdfast.frontends.dot.diagnostics import Diagnostic, Severity
 from holdfast.frontends.dot.document import Pipeline
@@ -22,6 +23,7 @@ from holdfast.frontends.dot.lower import DIALECT
 from holdfast.frontends.dot.parse import parse
 from holdfast.frontends.dot.transforms import CHILD, prepare
 from holdfast.model.fingerprint import dialect_of
+from holdfast.model.program import Program
 
 OURS = "internal."
 _HINT = "Take it out; or ask whoever runs this server to start it with `holdfast serve --allow-code`."
@@ -63,6 +65,14 @@ def demand_callers_input(version: str, given: Mapping[str, Any] | None) -> None:
     """The same for a run of any flow. Raises InputError."""
     if dialect_of(version) == DIALECT:
         demand_own_values(given)
+
+
+def whole_input(program: Program, given: dict[str, Any]) -> dict[str, Any]:
+    """What a run of it is given: of a pipeline also the attributes of its graph, as every run of one has."""
+    if program.graph.dialect != DIALECT:
+        return given
+    demand_own_values(given)
+    return input_of(pipeline_of(program.graph.spec), context=given)
 
 
 def demand_no_document(version: str, settings: ApiSettings) -> None:

@@ -78,7 +78,8 @@ async def _from_file(call: Call, uri: str) -> Program:
     path = _allowed(call.settings.roots, place)
     if path.suffix != ".py":
         raise InputError(
-            f"nothing here reads {path.suffix or 'files without an ending'}.", hint="Name a .py file."
+            f"nothing here reads {path.suffix or 'files without an ending'}.",
+            hint="Name a .py file; the text of a pipeline goes to POST /v1/pipelines.",
         )
     try:
         # Elsewhere than in the loop: what a module does when it is loaded may take its time.

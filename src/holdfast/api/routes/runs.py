@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.api.auth.branching import demand_undecided
 from holdfast.api.auth.principal import Right
 from holdfast.api.routing import Call, Reply, Routes
-from holdfast.api.submitting import demand_callers_input
+from holdfast.api.submitting import demand_callers_input, whole_input
 from holdfast.api.wire.common import Page, cursor_of, moment, place_in
 from holdfast.api.wire.run_bodies import (
     BranchRun,
@@ -116,10 +116,10 @@ async def start(call: Call, body: CreateRun, *, thread: str | None = None) -> Re
         raise InputError("the key in the body is not the one in the header.", hint="Send one of them.")
     service, key = await call.runs(), call.key or body.idempotency_key
     program = await find_program(call, uri, body.version)
-    demand_callers_input(program.version, body.input)
+    given = whole_input(program, body.input)
     row, fresh = await service.create(
         program,
-        body.input,
+        given,
         tenant=call.tenant,
         thread=thread or body.thread,
         lane=body.lane,
@@ -132,7 +132,7 @@ async def start(call: Call, body: CreateRun, *, thread: str | None = None) -> Re
         started_by=call.actor.id,
     )
     if not fresh and key is not None:
-        await demand_same(service, row, program, body.input, key)
+        await demand_same(service, row, program, given, key)
     if body.wait:
         await until_rest(service, row.id, body.wait)
         row = await service.get(row.id, tenant=call.tenant)

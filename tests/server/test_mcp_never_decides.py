@@ -24,7 +24,7 @@ from holdfast.types.ids import RunId
 from holdfast.types.status import HoldStatus
 from tests.server.conftest import Server
 from tests.server.signing import audited, bearer, token
-from tests.server.speaking import agent, speaking
+from tests.server.speaking import WORKS, agent, speaking
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("SERVER-MCP-02")]
 
@@ -191,3 +191,17 @@ async def test_deadline_of_an_agents_question_never_approves(hall: Server) -> No
         heard = await bot.does("check_answer", id=asked["id"], wait_seconds=20)
         assert (heard["status"], heard["decision"]) == ("expired", None)
         assert "no approval" in heard["next"]
+
+
+@pytest.mark.parametrize("more", [{"timeout": "1s", "on_timeout": "default:yes"}, {"allow_services": True}])
+async def test_question_that_answers_itself_is_not_asked_when_its_flow_is_started_past_the_tool(
+    hall: Server, more: dict[str, Any]
+) -> None:
+    secret = await token(hall, "service:bot", rights=WORKS)
+    given = {"question": "Pay?", "choices": ["yes", "no"], "form": None, "manner": more}
+    async with agent(hall) as bot:
+        await bot.does("ask_people", question="So that the flow is known")
+        body = {"flow": "ask-people", "input": given, "wait": 20}
+        made = await hall.client.post("/v1/runs", json=body, headers=bearer(secret))
+        run = made.json()
+        assert (run["status"], "only people answer" in run["error"]) == ("failed", True)

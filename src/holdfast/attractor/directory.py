@@ -31,6 +31,7 @@ from holdfast.attractor.rundir import (
     stage_dir,
 )
 from holdfast.attractor.sessions import PREFIX as SESSIONS
+from holdfast.attractor.standing import Standing
 from holdfast.attractor.statusfile import NAME, status_fields
 from holdfast.checkpoint.fold import Execution
 from holdfast.model.bodies import AttemptBody, ChunkBody, EndBody, StepBody, SubstepBody
@@ -63,13 +64,14 @@ class Directory:
 
     def __init__(self, facts: Facts, pos: Position, brought: Iterable[Execution] = ()) -> None:
         self.facts, self.pos = facts, pos
+        self._stands = Standing(facts.graph, pos)
         self.pages: dict[Path, Page] = {}
         """Files that have changed."""
         self.stale = True
         """Whether the checkpoint is to be written."""
         # Whether what stages write themselves is to be told too: only until it is asked for once.
         self._whole = True
-        self._restarts = self._walk_restarts()
+        self._restarts = self._stands.restarts
         self._context: dict[str, bytes] = {}
         self._completed: list[bytes] = []
         self._history: list[bytes] = []
@@ -98,7 +100,7 @@ class Directory:
             "timestamp": encode(to_datetime(self._at).isoformat()),
             "current_node": encode(self._current),
             "completed_nodes": listed(self._completed),
-            "node_retries": encode(self._retries()),
+            "node_retries": encode(self._stands.retries),
             "context": mapped(self._context),
             "logs": listed(self._logs),
             "run_id": encode(self.facts.run),
@@ -107,7 +109,7 @@ class Directory:
             "outcome": encode(self._outcome),
             "node_outcomes": encode(self._outcomes),
             "node_history": listed(self._history),
-            "goal_gate_status": encode(copied(self._walk().get("gates", {}))),
+            "goal_gate_status": encode(self._stands.gates),
             "fidelity_state": encode(self._fidelity()),
             "artifacts": encode(self._artifacts),
             **self._position(),
@@ -117,18 +119,14 @@ class Directory:
 
     def _position(self) -> dict[str, bytes]:
         """Which edge was selected, if one was: a resume goes on behind it, or selects."""
-        walk = self._walk()
-        kept = ("outcome", "label", "jumps", "fail_jumps")
-        counts = {key: copied(walk[key]) for key in kept if key in walk}
-        before = {self.facts.graph.nodes[n].id: count for n, count in self.pos.scopes[""].before.items()}
-        counts |= {"before": before} if before else {}
+        onward = self._stands.under_way if self._status in ("running", "failed") else ""
         return {
-            "edge_selected": encode(bool(self._next())),
+            "edge_selected": encode(bool(onward)),
             "selected_edge": encode(self._edge or None),
-            "next_node": encode(self._next() or None),
+            "next_node": encode(onward or None),
             "error": encode(self._error),
-            "visits": encode(self._visits()),
-            "counters": encode({"restarts": self._restarts, **counts}),
+            "visits": encode(self._stands.visits),
+            "counters": encode({"restarts": self._restarts, **self._stands.counters}),
             "graph_version": encode(self.facts.version),
             "seq": encode(self._seq),
             "checkpoint_id": encode(checkpoint_id(RunId(self.facts.run), self._seq)),
@@ -178,7 +176,7 @@ class Directory:
                 self._context[key] = encode(copied(value))
             elif partition == "scratch":
                 self._context.pop(key, None)
-        if self._walk_restarts() != self._restarts:
+        if self._stands.restarts != self._restarts:
             self._restart()
 
     def _done(self, node: str, outcome: str, fields: dict[str, Any]) -> None:
@@ -249,7 +247,7 @@ class Directory:
 
     def _restart(self) -> None:
         """The old directory ends with the edge that led to the new one."""
-        restarts = self._walk_restarts()
+        restarts = self._stands.restarts
         anew = restart_dir(Path(), restarts)
         self.pages[self.folder / CHECKPOINT] = Page(
             self.checkpoint(str(Path("..") / anew if self._restarts else anew))
@@ -307,28 +305,6 @@ class Directory:
         self._artifacts[key] = {"name": kept["name"], "path": str(path) if large else None}
         if large:
             self.pages[self.folder / path] = Page(as_json(copied(kept["data"])), by_stage=True)
-
-    def _walk(self) -> dict[str, Any]:
-        return self.pos.scopes[""].walk
-
-    def _walk_restarts(self) -> int:
-        return int(self._walk().get("restarts", 0))
-
-    def _retries(self) -> dict[str, int]:
-        """How often each stage was tried again; only its success forgets it (AT-A12)."""
-        nodes, execs = self.facts.graph.nodes, self.pos.execs.values()
-        trying = {nodes[e.node].id: e.failures for e in execs if not e.scope and e.failures}
-        return {**copied(self._walk().get("retries", {})), **trying}
-
-    def _next(self) -> str:
-        """The stage that is under way: the one that the selected edge led to."""
-        if self._status not in ("running", "failed"):
-            return ""
-        return next((self.facts.graph.nodes[e.node].id for e in self.pos.execs.values() if not e.scope), "")
-
-    def _visits(self) -> dict[str, int]:
-        scope = self.pos.scopes[""]
-        return {self.facts.graph.nodes[node].id: count for node, count in scope.visits.items()}
 
     def _fidelity(self) -> dict[str, Any]:
         """Of the stage that last had one, with what was summed up for it."""

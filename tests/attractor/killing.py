@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -19,6 +19,7 @@ import apsw
 import pytest
 
 from holdfast.types.ids import new_run_id
+from tests.attractor.victims import CHILD
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["holdfast.cli.main", "holdfast.cli.commands", "holdfast.attractor.runner"])
@@ -166,7 +167,28 @@ class Place:
 def in_peace(folder: Path, text: str, *go: str) -> End:
     """The same pipeline, with nobody killed."""
     place = Place(folder, text)
+    (folder / "child.dot").write_text(CHILD)
     for name in go:
         place.touch(name)
     assert place.start("", "--json").end() in (0, 1), place.calls[-1].told
+    return place.end()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Callable[[str], Place]]:
+    made: list[Place] = []
+
+    def make(text: str) -> Place:
+        made.append(Place(tmp_path / f"place-{len(made)}", text))
+        (made[-1].folder / "child.dot").write_text(CHILD)
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.clean_up()
+
+
+def finished(place: Place) -> End:
+    """Resumed by one more process."""
+    assert place.resume().end() in (0, 1), place.calls[-1].told
     return place.end()

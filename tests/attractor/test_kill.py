@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -14,65 +13,10 @@ from pathlib import Path
 import pytest
 
 from holdfast.attractor import processes
-from tests.attractor.killing import CRASHED, Called, End, Place, in_peace, until
+from tests.attractor.killing import CRASHED, Called, End, Place, finished, place, until
+from tests.attractor.victims import BACKOFF, BRANCHES, GATE, GOAL, HELD, LINE, MANAGER, RESTART, TOOL
 
-TOOL = "shape=parallelogram, tool_command"
-# Says that it began, waits until it may end, and says so.
-HELD = "echo {0} >>trace; touch {0}.began; while [ ! -e {0}.go ]; do sleep 0.01; done; echo {0}.end >>trace"
-
-LINE = f"""digraph line {{ start; end
-    a [{TOOL}="echo a >>trace"]; b [{TOOL}="{HELD.format("b")}"]; c [{TOOL}="echo c >>trace"]
-    start -> a -> b -> c -> end }}"""
-BRANCHES = f"""digraph branches {{ start; end
-    fan [shape=component]; join [shape=tripleoctagon]
-    a [{TOOL}="echo a >>trace"]; a2 [{TOOL}="echo a2 >>trace; touch a2.done"]
-    b [{TOOL}="echo b >>trace"]; b2 [{TOOL}="{HELD.format("b2")}"]
-    inner [shape=component]; c [{TOOL}="echo c >>trace"]; d [{TOOL}="echo d >>trace"]
-    both [shape=tripleoctagon]
-    start -> fan; fan -> a -> a2 -> join; fan -> b -> b2 -> join
-    fan -> inner; inner -> c -> both; inner -> d -> both; both -> join
-    join -> last -> end; last [{TOOL}="echo last >>trace"] }}"""
-GATE = f"""digraph gate {{ start; end
-    a [{TOOL}="echo a >>trace"]; ask [shape=hexagon, label="Go on?"]; b [{TOOL}="echo b >>trace"]
-    start -> a -> ask; ask -> b [label="[Y] Yes"]; ask -> end [label="[N] No"]; b -> end }}"""
-BACKOFF = f"""digraph backoff {{ start; end
-    a [{TOOL}="echo a >>trace; test $(wc -l <trace) -ge 3", max_retries=2]; b [{TOOL}="echo b >>trace"]
-    start -> a -> b -> end }}"""
-RESTART = f"""digraph anew {{ start; end; graph [max_restarts=2]
-    a [{TOOL}="echo a >>trace"]
-    b [{TOOL}="echo b >>trace; test $(grep -c b trace) -ge 2"]; d [shape=diamond]
-    start -> a -> b -> d; d -> end [condition="outcome=success"]
-    d -> a [condition="outcome=fail", loop_restart=true] }}"""
-CHILD = f"""digraph child {{ start; end
-    work [{TOOL}="{HELD.format("work")}"]; more [{TOOL}="echo more >>trace"]
-    start -> work -> more -> end }}"""
-MANAGER = f"""digraph manager {{ start; end; graph [stack.child_dotfile="child.dot"]
-    boss [shape=house, manager.poll_interval=50ms]; b [{TOOL}="echo b >>trace"]
-    start -> boss -> b -> end }}"""
-GOAL = f"""digraph goal {{ start; end; graph [max_goal_jumps=2, max_same_failures=0]
-    work [{TOOL}="echo work >>trace; exit 1", goal_gate=true, retry_target=work]
-    check [shape=diamond]; late [{TOOL}="{HELD.format("late")}"]
-    start -> work -> check -> late -> end }}"""
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Iterator[Callable[[str], Place]]:
-    made: list[Place] = []
-
-    def make(text: str) -> Place:
-        made.append(Place(tmp_path / f"place-{len(made)}", text))
-        (made[-1].folder / "child.dot").write_text(CHILD)
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.clean_up()
-
-
-def finished(place: Place) -> End:
-    """Resumed by one more process."""
-    assert place.resume().end() in (0, 1), place.calls[-1].told
-    return place.end()
+__all__ = ["place"]
 
 
 @pytest.mark.covers("ATTRACTOR-PROOF-07", "AT-152", "AT-153", "AT-155")
@@ -312,62 +256,3 @@ def test_a_gate_answered_while_no_engine_lives_goes_on_by_itself_when_a_worker_c
     until(lambda: here.statuses() == {"completed"}, "a worker goes on")
     worker.kill()
     assert finished(here) == End("completed", ["start", "a", "ask", "b", "end"], Counter("ab"))
-
-
-# ---------------------------------------------------------------------- everything, everywhere
-
-ALL = {"line": LINE, "branches": BRANCHES, "backoff": BACKOFF, "anew": RESTART, "manager": MANAGER}
-GO = ("b.go", "b2.go", "work.go", "late.go")
-POINTS = ("after_intent", "after_substep", "after_handler", "inside_settle", "after_settle", "during_backoff")
-
-
-@pytest.mark.soak
-@pytest.mark.covers("ATTRACTOR-PROOF-07")
-@pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize("point", POINTS)
-def test_wherever_a_process_dies_the_end_is_the_same(
-    place: Callable[[str], Place], tmp_path: Path, name: str, point: str
-) -> None:
-    (tmp_path / "peace").mkdir()
-    (tmp_path / "peace" / "child.dot").write_text(CHILD)
-    calm = in_peace(tmp_path / "peace", ALL[name], *GO)
-    for nth in range(1, 60):
-        here = place(ALL[name])
-        for file in GO:
-            here.touch(file)
-        if here.start(f"{point}:{nth}").end() != CRASHED:
-            return
-        assert finished(here) == calm, (point, nth)
-    pytest.fail("it never ends")
-
-
-@pytest.mark.soak
-@pytest.mark.covers("ATTRACTOR-PROOF-07")
-@pytest.mark.parametrize("seed", range(30))
-def test_killed_again_and_again_at_any_moment(
-    place: Callable[[str], Place], tmp_path: Path, seed: int
-) -> None:
-    import time
-
-    dice = random.Random(seed)
-    name = dice.choice(list(ALL))
-    (tmp_path / "peace").mkdir()
-    (tmp_path / "peace" / "child.dot").write_text(CHILD)
-    calm = in_peace(tmp_path / "peace", ALL[name], *GO)
-    here = place(ALL[name])
-    for file in GO:
-        here.touch(file)
-    called = here.start()
-    for _ in range(dice.randint(1, 6)):
-        called.process.join(dice.uniform(0.02, 0.6))
-        called.process.kill()
-        called.process.join()
-        time.sleep(0.05)
-        if not here.has(".holdfast/holdfast.db") or here.call("show", here.run_id, "--json").end() != 0:
-            here.run_id = str(here.run_id)
-            called = here.start()
-        else:
-            called = here.resume()
-    called.end()
-    ended = finished(here)
-    assert ended == calm, name

@@ -1,0 +1,61 @@
+"""Every pipeline that is to be killed, at every point that its process comes by, and at any moment."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.attractor.killing import CRASHED, Place, finished, in_peace, place
+from tests.attractor.victims import BACKOFF, BRANCHES, LINE, MANAGER, RESTART
+
+__all__ = ["place"]
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(900), pytest.mark.covers("ATTRACTOR-PROOF-07")]
+
+ALL = {"line": LINE, "branches": BRANCHES, "backoff": BACKOFF, "anew": RESTART, "manager": MANAGER}
+GO = ("b.go", "b2.go", "work.go", "late.go")
+POINTS = ("after_intent", "after_substep", "after_handler", "inside_settle", "after_settle", "during_backoff")
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("point", POINTS)
+def test_wherever_a_process_dies_the_end_is_the_same(
+    place: Callable[[str], Place], tmp_path: Path, name: str, point: str
+) -> None:
+    calm = in_peace(tmp_path / "peace", ALL[name], *GO)
+    for nth in range(1, 60):
+        here = place(ALL[name])
+        for file in GO:
+            here.touch(file)
+        if here.start(f"{point}:{nth}").end() != CRASHED:
+            return
+        assert finished(here) == calm, (point, nth)
+    pytest.fail("it never ends")
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_killed_again_and_again_at_any_moment(
+    place: Callable[[str], Place], tmp_path: Path, seed: int
+) -> None:
+    dice = random.Random(seed)
+    name = dice.choice(list(ALL))
+    calm = in_peace(tmp_path / "peace", ALL[name], *GO)
+    here = place(ALL[name])
+    for file in GO:
+        here.touch(file)
+    called = here.start()
+    for _ in range(dice.randint(1, 6)):
+        called.process.join(dice.uniform(0.02, 0.6))
+        called.process.kill()
+        called.process.join()
+        time.sleep(0.05)
+        if not here.has(".holdfast/holdfast.db") or here.call("show", here.run_id, "--json").end() != 0:
+            called = here.start()
+        else:
+            called = here.resume()
+    called.end()
+    ended = finished(here)
+    assert ended == calm, name

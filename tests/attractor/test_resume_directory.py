@@ -360,7 +360,7 @@ async def test_without_its_pipeline_it_says_what_to_name(elsewhere: Holdfast, tm
         await Runner(elsewhere).resume(logs)
 
 
-@pytest.mark.covers("AT-154", "ATTRACTOR-RUN-05")
+@pytest.mark.covers("AT-154", "ATTRACTOR-RUN-05", "CORE-CKPT-15-attractor")
 @pytest.mark.parametrize(
     ("graph", "asked", "first"),
     [("", "", "summary:high"), ("", "compact", "compact"), (", resume_fidelity=compact", "", "compact"),

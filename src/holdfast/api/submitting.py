@@ -10,12 +10,13 @@ import msgspec
 
 from holdfast.api.problems import HttpError
 from holdfast.api.settings import ApiSettings
+from holdfast.api.wire.outside import demand_outside
 from holdfast.api.wire.pipelines import DiagnosticWire, SubmitPipeline, brought_wire, diagnostic_wire
 from holdfast.attractor.bringing import FILES, brought_by
 from holdfast.attractor.program import Fittings, program_for
 from holdfast.attractor.sharing import pipeline_of
 from holdfast.attractor.starting import Ready, input_of
-from holdfast.errors import ForbiddenError, InputError, PipelineInvalidError, PipelineSyntaxError
+from holdfast.errors import ForbiddenError, PipelineInvalidError, PipelineSyntaxError
 from holdfast.frontends.dot.diagnostics import Diagnostic, Severity
 from holdfast.frontends.dot.document import Pipeline
 from holdfast.frontends.dot.files import FileAccess, FileRefusedError
@@ -25,7 +26,6 @@ from holdfast.frontends.dot.transforms import CHILD, prepare
 from holdfast.model.fingerprint import dialect_of
 from holdfast.model.program import Program
 
-OURS = "internal."
 _HINT = "Take it out; or ask whoever runs this server to start it with `holdfast serve --allow-code`."
 _MEND = "`errors` lists every fault, with its place and how to mend it."
 _FILES_HINT = (
@@ -51,27 +51,17 @@ def make_ready_to_run(body: SubmitPipeline, settings: ApiSettings) -> Ready:
     return Ready(pipeline, program_for(pipeline, fittings), prepared.diagnostics)
 
 
-def demand_own_values(context: Mapping[str, Any] | None) -> None:
-    """Raises InputError. How a run is run is said by whoever runs the server, not in its context."""
-    for key in context or ():
-        if key.startswith(OURS):
-            raise InputError(
-                f"the context value {key!r} says how the run is run, and is not the caller's to give.",
-                hint="Leave it out.",
-            )
-
-
 def demand_callers_input(version: str, given: Mapping[str, Any] | None) -> None:
-    """The same for a run of any flow. Raises InputError."""
+    """How a pipeline is run is said by whoever runs the server. Raises InputError."""
     if dialect_of(version) == DIALECT:
-        demand_own_values(given)
+        demand_outside(given)
 
 
 def whole_input(program: Program, given: dict[str, Any]) -> dict[str, Any]:
     """What a run of it is given: of a pipeline also the attributes of its graph, as every run of one has."""
     if program.graph.dialect != DIALECT:
         return given
-    demand_own_values(given)
+    demand_outside(given)
     return input_of(pipeline_of(program.graph.spec), context=given)
 
 

@@ -11,8 +11,9 @@ from starlette.responses import Response
 from holdfast.api.auth.principal import Right
 from holdfast.api.pipelines import find_pipeline
 from holdfast.api.routing import Call, Reply, Routes
-from holdfast.api.submitting import demand_own_values, make_ready_to_run
+from holdfast.api.submitting import make_ready_to_run
 from holdfast.api.wire.files import drawing
+from holdfast.api.wire.outside import demand_outside
 from holdfast.api.wire.pipelines import CancelPipeline, PipelineWire, SubmitPipeline, pipeline_wire
 from holdfast.api.wire.runs import etag_of
 from holdfast.attractor.attending import Scribe
@@ -58,7 +59,7 @@ async def submit_pipeline(call: Call, body: SubmitPipeline) -> Reply[PipelineWir
 
     400 with every fault of the document at its place. 403 for commands and files, unless the operator allows
     them (`holdfast serve --allow-code`)."""
-    demand_own_values(body.context)
+    demand_outside(body.context)
     ready = make_ready_to_run(body, call.settings)
     given = input_of(ready.pipeline, backend=SIMULATION if body.simulate else "", context=body.context)
     service, key = await call.runs(), call.key

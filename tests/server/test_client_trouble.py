@@ -72,6 +72,19 @@ async def test_what_may_have_been_done_is_not_done_again(far: AsyncClient, road:
     assert [note.text for note in await far.holds.comments(hold)] == ["once", "twice"]
 
 
+async def test_wait_for_a_run_outlasts_a_server_that_is_away(far: AsyncClient, road: Lossy) -> None:
+    run = await far.start("refund", ORDER, wait=20)
+    await run.answer("approve")
+    road.plan(*["cut"] * (QUICK.attempts + 1))
+    assert (await run.end(timeout=20)).status == "completed"
+    assert len(road.seen) > QUICK.attempts
+    road.plan(*["cut"] * 50)
+    with pytest.raises(UnreachableError):
+        await run.end(timeout=0.1)
+    with pytest.raises(RunNotFoundError):
+        await far.run("nothing").result()
+
+
 async def test_reads_are_tried_again_until_it_is_enough(far: AsyncClient, road: Lossy) -> None:
     road.plan("cut", refusal(502), refusal(429, "Retry-After: 0"))
     assert await far.runs.list().all() == []

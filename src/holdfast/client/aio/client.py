@@ -41,6 +41,11 @@ class AsyncClient(AsyncGroups):
     def __repr__(self) -> str:
         return f"AsyncClient({self._transport.settings.shown!r})"
 
+    @property
+    def patience(self) -> float:
+        """Seconds for which streams and waits for a run try to come back to a server that is away."""
+        return self._transport.settings.patience
+
     async def start(
         self,
         workflow_uri: str,

@@ -12,6 +12,8 @@ from holdfast.client import models
 from holdfast.client.aio.pages import AsyncPages
 from holdfast.client.aio.streaming import AsyncEventStream
 from holdfast.client.problems import StillRunningError
+from holdfast.client.retrying import is_passing
+from holdfast.errors import HoldfastError
 from holdfast.types.status import ENDED
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 AT_ONCE = 20.0
 """Seconds that the server is asked to wait with its answer."""
 FIRST = 0.25
+AGAIN = 0.5
 LONGEST = 2.0
 """Seconds between two looks at a run that waits for a person, which no request can wait for."""
 
@@ -64,12 +67,17 @@ class AsyncRun:
 
     async def _until(self, timeout: float | None, *, people: bool) -> models.RunResult:
         until = None if timeout is None else monotonic() + timeout
-        pause = FIRST
+        pause, away = FIRST, None
         while True:
             left = AT_ONCE if until is None else max(0.0, min(AT_ONCE, until - monotonic()))
             asked = monotonic()
-            found = await self._client.runs.result(self.id, wait=left)
-            self._status = found.status
+            try:
+                found = await self._client.runs.result(self.id, wait=left)
+            except HoldfastError as error:
+                away = away or asked
+                await self._outlast(error, away, until)
+                continue
+            self._status, away = found.status, None
             # The server takes its time where the questions are answered and nobody has gone on yet.
             waits = found.status == "pending_input" and monotonic() - asked < max(left, FIRST)
             if found.status in ENDED or (waits and not people):
@@ -79,6 +87,17 @@ class AsyncRun:
             if waits:
                 await sleep(pause if until is None else max(0.0, min(pause, until - monotonic())))
                 pause = min(pause * 2, LONGEST)
+
+    async def _outlast(self, error: HoldfastError, away: float, until: float | None) -> None:
+        """A server that restarts is waited for, as streams do. Raises the error where that does not help."""
+        now = monotonic()
+        if (
+            not is_passing(error)
+            or now - away > self._client.patience
+            or (until is not None and now >= until)
+        ):
+            raise error
+        await sleep(AGAIN)
 
     def _still(self, status: str, timeout: float | None) -> StillRunningError:
         return StillRunningError(

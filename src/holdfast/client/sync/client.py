@@ -43,6 +43,11 @@ class Client(Groups):
     def __repr__(self) -> str:
         return f"Client({self._transport.settings.shown!r})"
 
+    @property
+    def patience(self) -> float:
+        """Seconds for which streams and waits for a run try to come back to a server that is away."""
+        return self._transport.settings.patience
+
     def start(
         self,
         workflow_uri: str,

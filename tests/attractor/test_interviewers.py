@@ -243,3 +243,29 @@ async def test_auto_approval_is_asked_for_and_marked(house: Holdfast, tmp_path: 
     assert found.completed_nodes == ("start", "gate", "done")
     assert found.context["internal.auto_approve"] is True
     assert (await question_of(house, found)).resolved_by == "interviewer:auto-approve"
+
+
+async def test_an_interviewer_that_fails_leaves_the_question_to_people(
+    house: Holdfast, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(_question: Question) -> Answer:
+        raise OSError("no such chat")
+
+    found = await interviewed(house, tmp_path, CallbackInterviewer(broken))
+    assert (found.status, len(found.holds)) == ("waiting", 1)
+    assert "OSError: no such chat" in caplog.text
+
+
+@pytest.mark.covers("ATTRACTOR-GATE-06")
+async def test_gates_in_branches_are_put_to_the_interviewer_each_with_its_own_question(
+    house: Holdfast, tmp_path: Path
+) -> None:
+    stages = 'fan [shape=component]; a [shape=hexagon, label="Left?"]; b [shape=hexagon, label="Right?"];'
+    links = "start -> fan; fan -> a; fan -> b; a -> join; b -> join; join -> done"
+    who = RecordingInterviewer(CallbackInterviewer(lambda question: Answer(value="join")))
+    text = dot(f"{stages} join [shape=tripleoctagon];", links)
+    found = await Runner(house, logs_root=tmp_path, interviewer=who).run(text)
+    assert found.succeeded
+    assert {question.text for question, _ in who.recordings} == {"Left?", "Right?"}
+    auto = await Runner(house, logs_root=tmp_path / "auto", auto_approve=True).run(text)
+    assert auto.succeeded

@@ -16,6 +16,7 @@ from holdfast.frontends.dot.document import Pipeline
 from holdfast.frontends.dot.kinds import kind_of
 from holdfast.holds.service import HoldService
 from holdfast.runs.service import RunService
+from holdfast.telemetry import log
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId
 from holdfast.types.status import HoldStatus
@@ -34,8 +35,14 @@ async def interview(
     hold = await _opened(visit, asking)
     if hold is None:
         return msgspec.to_builtins(Answer())
-    answer = await ask_in_time(interviewer, gate.question({"run": visit.ctx.run_id, "hold": hold.id}))
-    await decide(service_here().people, gate, hold, interviewer, answer)
+    try:
+        answer = await ask_in_time(interviewer, gate.question({"run": visit.ctx.run_id, "hold": hold.id}))
+        await decide(service_here().people, gate, hold, interviewer, answer)
+    except Exception as error:
+        # Whoever asks in its place is not the pipeline's business: people can still answer.
+        said = "the interviewer %s failed (%s: %s): the question stays open"
+        log.warning(said, name_of(interviewer), type(error).__name__, error, extra={"run": visit.ctx.run_id})
+        return msgspec.to_builtins(Answer())
     return msgspec.to_builtins(answer)
 
 

@@ -51,3 +51,14 @@ async def test_a_child_whose_walk_began_anew_is_steered_in_its_new_directory(
     assert (await run(house, text, tmp_path / "logs")).succeeded
     again = tmp_path / "logs/m/child-1/restart-1/c"
     assert (again / "tool-2-1-1/stdout").read_text() == "hurry up"
+
+
+@pytest.mark.covers("ATTRACTOR-RUN-03", "AT-200")
+async def test_a_manager_sees_no_run_of_another_tenant(house: Holdfast, tmp_path: Path) -> None:
+    gate = dot("ask [shape=hexagon, label=Secret];", "start -> ask -> done")
+    theirs = await Runner(house, logs_root=tmp_path / "theirs").run(gate, tenant="them")
+    text = dot("m [shape=house, stack.child_autostart=false];", "start -> m -> done")
+    given = {"context.stack.child.run_id": theirs.run_id}
+    ours = await Runner(house, logs_root=tmp_path / "ours").run(text, context=given, tenant="us")
+    assert (ours.status, "context.stack.child.status" in ours.context) == ("fail", False)
+    assert theirs.run_id in ours.outcome.failure_reason

@@ -75,6 +75,11 @@ class Child:
             await service.ask_resume(row.id)
         return row.id
 
+    @staticmethod
+    async def named(visit: Visit, run: str) -> str:
+        """A run that somebody has started; of another tenant nothing is seen. Raises RunNotFoundError."""
+        return (await service_here().get(run, tenant=visit.ctx.tenant)).id if run else ""
+
     async def look(self) -> dict[str, Any]:
         """How it stands; where nobody advances it, that is begun here."""
         now = self._visit.ctx.now() / 1e6

@@ -90,7 +90,7 @@ class ManagerHandler:
 
     async def _started(self, visit: Visit, orders: Orders) -> str:
         if not orders.autostart:
-            return visit.context.get_string("context.stack.child.run_id")
+            return await Child.named(visit, visit.context.get_string("context.stack.child.run_id"))
 
         async def start() -> str:
             pipeline, program = self._prepare(child_path(visit, orders.dotfile))

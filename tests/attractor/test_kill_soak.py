@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.attractor.killing import CRASHED, Place, finished, in_peace, place
-from tests.attractor.victims import BACKOFF, BRANCHES, LINE, MANAGER, RESTART
+from tests.attractor.killing import CRASHED, Place, finished, in_peace, place, until
+from tests.attractor.victims import BACKOFF, BRANCHES, FLEET, LINE, MANAGER, RESTART, STAGES
 
 __all__ = ["place"]
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(900), pytest.mark.covers("ATTRACTOR-PROOF-07")]
@@ -59,3 +60,24 @@ def test_killed_again_and_again_at_any_moment(
     called.end()
     ended = finished(here)
     assert ended == calm, name
+
+
+@pytest.mark.covers("ATTRACTOR-PROOF-08")
+@pytest.mark.parametrize("seed", range(5))
+def test_a_fleet_whose_workers_are_killed_runs_each_stage_once(
+    place: Callable[[str], Place], seed: int
+) -> None:
+    dice = random.Random(seed)
+    here = place(FLEET)
+    for _ in range(10):
+        assert here.call("run", "x.dot", "--simulate", "--detach").end() == 0, here.calls[-1].told
+    workers = [here.call("worker") for _ in range(2)]
+    for _ in range(8):
+        time.sleep(dice.uniform(0.3, 1.0))
+        fallen = dice.randrange(2)
+        workers[fallen].process.kill()
+        workers[fallen].process.join()
+        workers[fallen] = here.call("worker")
+    until(lambda: here.statuses() == {"completed"}, "all runs have ended")
+    counts = Counter(here.trace)
+    assert (len(counts), set(counts.values())) == (10 * len(STAGES), {1})

@@ -39,3 +39,7 @@ GOAL = f"""digraph goal {{ start; end; graph [max_goal_jumps=2, max_same_failure
     work [{TOOL}="echo work >>trace; exit 1", goal_gate=true, retry_target=work]
     check [shape=diamond]; late [{TOOL}="{HELD.format("late")}"]
     start -> work -> check -> late -> end }}"""
+STAGES = ("a", "b", "b2", "c", "d", "e")
+_TOLD = "".join(f'{name} [{TOOL}="echo $HOLDFAST_RUN_ID.{name} >>trace; sleep 0.05"]; ' for name in STAGES)
+FLEET = f"""digraph fleet {{ start; end; fan [shape=component]; join [shape=tripleoctagon]; {_TOLD}
+    start -> a -> fan; fan -> b -> b2 -> join; fan -> c -> join; fan -> d -> join; join -> e -> end }}"""

@@ -81,6 +81,7 @@ async def test_wait_for_a_run_outlasts_a_server_that_is_away(far: AsyncClient, r
     road.plan(*["cut"] * 50)
     with pytest.raises(UnreachableError):
         await run.end(timeout=0.1)
+    road.plan()
     with pytest.raises(RunNotFoundError):
         await far.run("nothing").result()
 

@@ -174,8 +174,9 @@ async def test_lost_answers_are_asked_for_again_where_nothing_is_done_twice(shop
         given = {"address": shop.serving.address, "token": shop.token, "waiting": waiting}
         given |= {"busy": busy.serving.address, "busy_token": busy.token}
         async with script(JS / "retries.mjs", **given) as told:
-            starting, commenting, deciding, planning, nobody, slow_one, many = await told.rest()
+            starting, away, commenting, deciding, planning, nobody, slow_one, many = await told.rest()
     assert starting["asked"] == 3
+    assert away["waited"] == 8
     runs = await shop.json("GET", "/v1/runs?flow=refund")
     assert [each["id"] for each in runs["items"]] == [starting["run"]]
     assert (commenting["asked"], commenting["kind"]) == (1, True)

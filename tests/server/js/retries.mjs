@@ -17,7 +17,9 @@ function losing(times) {
 const starting = losing(2);
 const run = await client({ fetch: starting.fetch }).createRun({ workflow_uri: "refund", input: { order: "A-1", amount: 4 } });
 say({ asked: starting.asked, run: run.id });
-const hold = (await client().waitFor(run.id)).open_holds[0];
+const waiting = losing(7);
+const hold = (await client({ fetch: waiting.fetch }).waitFor(run.id)).open_holds[0];
+say({ waited: waiting.asked });
 
 const commenting = losing(1);
 const lost = await thrown(() => client({ fetch: commenting.fetch }).commentOnHold(hold, { text: "once" }));

@@ -66,7 +66,8 @@ export class Holdfast {
   /** What a run came to: resolves where it has ended, or waits for a person, however long that takes. */
   async waitFor(run, { signal, untilEnded = false } = {}) {
     for (;;) {
-      const found = await this.getRunResult(run, { wait: 30 }, { signal });
+      // A server that is away is waited for, as the stream does.
+      const found = await this.getRunResult(run, { wait: 30 }, { signal, retries: Infinity });
       const rests = ["completed", "failed", "cancelled", ...(untilEnded ? [] : ["pending_input"])];
       if (rests.includes(found.status)) return found;
       // A run that only waits for a person answers at once: its stream says when there is more to know.
@@ -75,7 +76,7 @@ export class Holdfast {
   }
 
   async #untilDecided(run, signal) {
-    const { event_seq: after, status } = await this.getRun(run, { signal });
+    const { event_seq: after, status } = await this.getRun(run, { signal, retries: Infinity });
     if (status !== "pending_input") return;
     for await (const _event of new EventStream(this.#transport, pathOf("streamRun", [run]), { after }, { signal })) return;
   }

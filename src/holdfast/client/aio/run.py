@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 AT_ONCE = 20.0
 """Seconds that the server is asked to wait with its answer."""
 FIRST = 0.25
-AGAIN = 0.5
 LONGEST = 2.0
 """Seconds between two looks at a run that waits for a person, which no request can wait for."""
+AGAIN = 0.5
+"""Seconds until a server that is away is asked again."""
 
 
 class AsyncRun:

@@ -10,5 +10,5 @@ if TYPE_CHECKING:
 
 
 class Simulation:
-    def run(self, node: Stage, prompt: str, context: PipelineContext) -> str:
+    async def run(self, node: Stage, prompt: str, context: PipelineContext) -> str:
         return f"[Simulated] Response for stage: {node.id}"

@@ -37,3 +37,22 @@ async def test_a_request_that_speaks_for_the_engine_is_refused(
     form = await server.client.post("/flows/Gated", data={"input": f'{{"{key}": true}}'})
     assert "are the engine&#39;s own" in form.text or "are the engine's own" in form.text, form.text[:2000]
     assert [row["id"] for row in (await server.json("GET", "/v1/runs"))["items"]] == [waiting.run_id]
+
+
+async def test_a_pipeline_of_another_tenant_takes_no_ones_place(server: Server, tmp_path: Path) -> None:
+    ours = await Runner(server.house, logs_root=tmp_path / "ours").run(GATED)
+    theirs = GATED.replace("start -> gate -> exit", "start -> exit; start -> gate -> exit")
+    other = await Runner(server.house, logs_root=tmp_path / "theirs").run(theirs, tenant="them")
+    service = await server.house.service()
+    mine, stranger = [(await service.get(run.run_id)).version for run in (ours, other)]
+    assert mine != stranger
+    for carried in (True, False):
+        started = await server.json("POST", "/v1/runs", 201, json={"flow": "Gated"})
+        assert started["version"] == mine
+        shown = await server.json("GET", "/v1/flows/Gated")
+        assert [each["version"] for each in shown["versions"]] == [mine]
+        await server.json("GET", f"/v1/flows/Gated/versions/{stranger}", 404)
+        await server.json("POST", "/v1/runs", 404, json={"flow": "Gated", "version": stranger})
+        if carried:
+            for version in (mine, stranger):
+                service.runtime.programs.pop(version)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from holdfast.api.routing import Call
 from holdfast.app.locating import load_flow
 from holdfast.errors import FlowNotFoundError, ForbiddenError, HoldfastError, InputError
-from holdfast.model.fingerprint import decode_graph
+from holdfast.frontends.dot.lower import DIALECT
+from holdfast.model.fingerprint import decode_graph, dialect_of
 from holdfast.model.graph import Graph
 from holdfast.model.program import Program
 from holdfast.runs.unloaded import read_type, stored_program
@@ -37,9 +38,19 @@ async def find_program(call: Call, uri: str, version: str | None = None) -> Prog
     service = await call.runs()
     loaded = [p for p in service.runtime.programs.values() if p.graph.name == name]
     found = [p for p in loaded if wanted is None or is_called(wanted, p.version, p.graph.label)]
-    if found:
-        return found[-1]
-    return await _stored(service, name, wanted)
+    for program in reversed(found):
+        if await is_theirs(call, name, program.version):
+            return program
+    return await _stored(call, service, name, wanted)
+
+
+async def is_theirs(call: Call, name: str, version: str) -> bool:
+    """Code that the operator brings is everybody's. A pipeline that was handed in is of the tenants that have
+    run it: another one of that name must not take its place, nor be read."""
+    if dialect_of(version) != DIALECT:
+        return True
+    where = RunFilter(tenant=call.tenant, flow=name, version=version)
+    return bool(await (await call.runs()).store.list_runs(where, after=None, limit=1))
 
 
 def is_called(wanted: str, version: str, label: str) -> bool:
@@ -48,7 +59,7 @@ def is_called(wanted: str, version: str, label: str) -> bool:
     return bool(wanted) and (wanted in (version, label) or short)
 
 
-async def _stored(service: RunService, name: str, wanted: str | None) -> Program:
+async def _stored(call: Call, service: RunService, name: str, wanted: str | None) -> Program:
     """A flow whose code only workers have: its graph says what fits, its last run which code it has."""
     rows = [row for row in await service.store.flows() if row.name == name]
     known = [(row, Graph(decode_graph(row.graph))) for row in rows]
@@ -57,7 +68,7 @@ async def _stored(service: RunService, name: str, wanted: str | None) -> Program
     ]
     for row, graph in sorted(fits, key=lambda each: each[0].created_at, reverse=True):
         last = await service.store.list_runs(RunFilter(flow=name, version=row.version), after=None, limit=1)
-        if last and _is_plain(graph):
+        if last and _is_plain(graph) and await is_theirs(call, name, row.version):
             return stored_program(last[0], graph)
     version = f"version {wanted!r} of flow {name!r}" if wanted and rows else f"flow {name!r}"
     raise FlowNotFoundError(

@@ -26,7 +26,7 @@ from holdfast.api.wire.flows import (
     verdict_wire,
     version_of,
 )
-from holdfast.api.workflows import find_program, is_called
+from holdfast.api.workflows import find_program, is_called, is_theirs
 from holdfast.drawing import from_graph
 from holdfast.drawing.svg import to_svg
 from holdfast.errors import FlowInvalidError, FlowNotFoundError, ForbiddenError, InputError
@@ -58,7 +58,7 @@ async def get_flow(call: Call, flow: str) -> FlowWire:
     """A flow's versions, newest first."""
     service = await call.runs()
     workers = await _carriers(service)
-    rows = await _versions(service, flow)
+    rows = await _versions(call, flow)
     return _flow(flow, [_version(service, row, workers) for row in rows])
 
 
@@ -95,8 +95,9 @@ async def _rows(service: RunService) -> list[FlowRow]:
     ]
 
 
-async def _versions(service: RunService, flow: str) -> list[FlowRow]:
-    rows = [row for row in await _rows(service) if row.name == flow]
+async def _versions(call: Call, flow: str) -> list[FlowRow]:
+    named = [row for row in await _rows(await call.runs()) if row.name == flow]
+    rows = [row for row in named if await is_theirs(call, flow, row.version)]
     if not rows:
         raise FlowNotFoundError(
             f"there is no flow {flow!r} here.", hint="GET /v1/flows lists them.", flow=flow
@@ -104,9 +105,9 @@ async def _versions(service: RunService, flow: str) -> list[FlowRow]:
     return sorted(rows, key=lambda row: row.created_at, reverse=True)
 
 
-async def _one(service: RunService, flow: str, version: str) -> tuple[FlowRow, GraphSpec]:
+async def _one(call: Call, flow: str, version: str) -> tuple[FlowRow, GraphSpec]:
     """By its fingerprint, enough of its beginning, its label, or `latest`."""
-    for row in await _versions(service, flow):
+    for row in await _versions(call, flow):
         spec = decode_graph(row.graph)
         if version == "latest" or is_called(version, row.version, Graph(spec).label):
             return row, spec
@@ -118,7 +119,7 @@ async def _one(service: RunService, flow: str, version: str) -> tuple[FlowRow, G
 @routes.get("/flows/{flow:path}/versions/{version}", needs=Right.flows_read, more=(304,), raises=_MISSING)
 async def get_flow_version(call: Call, flow: str, version: str) -> Reply[FlowGraph]:
     """The graph of a version: by its fingerprint, its label, or `latest`."""
-    row, spec = await _one(await call.runs(), flow, version)
+    row, spec = await _one(call, flow, version)
     return Reply(body=_graph(row, spec), etag=row.version)
 
 
@@ -140,7 +141,7 @@ def _graph(row: FlowRow, spec: GraphSpec) -> FlowGraph:
 )
 async def get_flow_drawing(call: Call, flow: str, version: str) -> Response:
     """The graph of a version, as SVG."""
-    _, spec = await _one(await call.runs(), flow, version)
+    _, spec = await _one(call, flow, version)
     return drawing(to_svg(from_graph(Graph(spec))))
 
 
@@ -150,7 +151,7 @@ async def check_flow(call: Call, flow: str) -> CheckedFlow:
     service = await call.runs()
     loaded = [p for p in service.runtime.programs.values() if p.graph.name == flow]
     if not loaded:
-        await _versions(service, flow)
+        await _versions(call, flow)
         raise InputError(
             f"the code of flow {flow!r} is not loaded here, so there is nothing to check runs against.",
             hint="Start the server with the file that defines it.",

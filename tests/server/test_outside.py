@@ -53,6 +53,8 @@ async def test_a_pipeline_of_another_tenant_takes_no_ones_place(server: Server, 
         assert [each["version"] for each in shown["versions"]] == [mine]
         await server.json("GET", f"/v1/flows/Gated/versions/{stranger}", 404)
         await server.json("POST", "/v1/runs", 404, json={"flow": "Gated", "version": stranger})
+        drawn = await server.client.get("/flows/Gated/drawing.svg")
+        assert ("start leads to gate" in drawn.text, "start leads to exit" in drawn.text) == (True, False)
         if carried:
             for version in (mine, stranger):
                 service.runtime.programs.pop(version)

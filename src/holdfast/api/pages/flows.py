@@ -14,12 +14,12 @@ from holdfast.api.pages.rendering import page, see
 from holdfast.api.pages.runs import drawing
 from holdfast.api.routing import Call
 from holdfast.api.wire.outside import demand_outside
+from holdfast.api.workflows import is_theirs
 from holdfast.drawing import from_graph, to_svg
 from holdfast.errors import FlowNotFoundError, HoldfastError, InputError
 from holdfast.model.fingerprint import decode_graph
 from holdfast.model.graph import Graph
 from holdfast.model.program import Program
-from holdfast.runs.service import RunService
 from holdfast.store.base import RunFilter
 
 routes = pages()
@@ -62,12 +62,12 @@ async def start_page(call: Call, flow: str) -> Response:
 @routes.get("/flows/{flow:path}/drawing.svg", needs=Right.flows_read)
 async def flow_drawing(call: Call, flow: str) -> Response:
     """The graph of its newest version."""
-    return drawing(to_svg(from_graph(await _graph(await call.runs(), flow))))
+    return drawing(to_svg(from_graph(await _graph(call, flow))))
 
 
 async def _show(call: Call, flow: str, text: str, error: HoldfastError | None) -> Response:
     service = await call.runs()
-    await _graph(service, flow)
+    await _graph(call, flow)
     runs = []
     if call.who.may(Right.runs_read):
         runs = await service.list(RunFilter(tenant=call.tenant, flow=flow), limit=RUNS)
@@ -110,8 +110,9 @@ def _object(text: str) -> dict[str, Any]:
     return found
 
 
-async def _graph(service: RunService, name: str) -> Graph:
-    found = [flow for flow in await service.store.flows() if flow.name == name]
+async def _graph(call: Call, name: str) -> Graph:
+    named = [flow for flow in await (await call.runs()).store.flows() if flow.name == name]
+    found = [flow for flow in named if await is_theirs(call, name, flow.version)]
     if not found:
         raise FlowNotFoundError(f"there is no flow {name!r} here.", hint="/flows lists them.")
     newest = max(found, key=lambda flow: (flow.created_at, flow.version))

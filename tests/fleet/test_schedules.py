@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast import Actor, Flow, Holdfast, Worker
+from holdfast.attractor import Runner
 from holdfast.errors import (
     ForbiddenError,
     InputError,
@@ -60,6 +61,15 @@ async def test_each_instant_starts_one_run_that_says_what_started_it(office: Off
     }
     found = await office.get()
     assert (found.last_run, found.next_at) == (rows[-1].id, office.clock.now() + 23 * 3600 * MICROS)
+
+
+async def test_a_pipeline_that_somebody_hands_in_takes_no_flows_place(office: Office, tmp_path: Path) -> None:
+    await office.put(cron="0 9 * * *")
+    await office.after()
+    same_name = "digraph report { start; exit; start -> exit }"
+    await Runner(office.house, logs_root=tmp_path).run(same_name, tenant="them")
+    assert await office.after(hours=1) == ["09:00"]
+    assert [row.tenant for row in await office.runs()] == ["them", "default"]
 
 
 @pytest.mark.covers("HOLD-AUTH-08", "HOLD-SEC-12")

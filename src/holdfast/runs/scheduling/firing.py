@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import (
     CheckpointCorruptError,
+    FlowNotFoundError,
     HoldfastError,
     KeyMissingError,
     RunEndedError,
@@ -26,6 +27,7 @@ from holdfast.model.program import Program
 from holdfast.runs.scheduling.instants import fires_at, following, newest
 from holdfast.runs.scheduling.plan import Asked, Schedule, read, write
 from holdfast.runs.scheduling.shaping import run_of, stamped, timed
+from holdfast.store.base import RunFilter
 from holdfast.telemetry import log
 from holdfast.types.clock import MICROS, iso
 from holdfast.types.ids import RunId
@@ -84,13 +86,25 @@ class Scheduler:
     def _flows(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(p.graph.name for p in self.service.runtime.programs.values()))
 
-    def _program(self, flow: str) -> Program:
-        """Of several versions the one that was loaded last."""
-        return [p for p in self.service.runtime.programs.values() if p.graph.name == flow][-1]
+    async def _program(self, row: ScheduleRow) -> Program:
+        """Of several versions the one that was loaded last. A document that somebody handed in does not stand
+        for code, and that of another tenant for nothing."""
+        loaded = [p for p in self.service.runtime.programs.values() if p.graph.name == row.flow]
+        coded = [p for p in loaded if not p.graph.dialect]
+        if coded:
+            return coded[-1]
+        for program in reversed(loaded):
+            if await self._has_run(program, row.tenant):
+                return program
+        raise FlowNotFoundError(f"no version of {row.flow!r} is {row.tenant!r}'s own.", flow=row.flow)
+
+    async def _has_run(self, program: Program, tenant: str) -> bool:
+        where = RunFilter(tenant=tenant, flow=program.graph.name, version=program.version)
+        return bool(await self.store.list_runs(where, after=None, limit=1))
 
     async def _serve(self, row: ScheduleRow) -> int:
         try:
-            turn = Turn(self, read(row), self._program(row.flow))
+            turn = Turn(self, read(row), await self._program(row))
             await turn.take()
         except (KeyMissingError, SchemaTooNewError, CheckpointCorruptError) as error:
             self._leave(row, error)

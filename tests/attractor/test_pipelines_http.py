@@ -242,6 +242,16 @@ async def test_what_is_no_pipeline_or_somebody_elses_is_not_there(hall: Server) 
     plain = await flow.run({}, on=hall.house)
     run = (await submitted(hall, GATED))["id"]
     stranger = bearer(await token(hall, "user:eve", "admin", tenant="other"))
+    theirs = [each["name"] for each in (await hall.client.get("/v1/flows", headers=stranger)).json()["items"]]
+    assert "g" not in theirs
+    for path in ("/v1/flows/g", "/v1/flows/g/versions/latest", "/v1/flows/g/versions/latest/drawing"):
+        assert (await hall.client.get(path)).status_code == 200
+        assert (await hall.client.get(path, headers=stranger)).status_code == 404
+    started = await hall.client.post("/v1/runs", json={"flow": "g"}, headers=stranger)
+    assert started.status_code == 404
+    html = {"Accept": "text/html"}
+    assert "/flows/g" in (await hall.client.get("/flows", headers=html)).text
+    assert "/flows/g" not in (await hall.client.get("/flows", headers=stranger | html)).text
     for tail in ("", "/events", "/graph", "/questions", "/checkpoint", "/context"):
         assert (await hall.client.get(f"/pipelines/nothing{tail}")).status_code == 404
         assert (await hall.client.get(f"/pipelines/{plain.run_id}{tail}")).status_code == 404

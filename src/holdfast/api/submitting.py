@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -10,7 +9,6 @@ import msgspec
 
 from holdfast.api.problems import HttpError
 from holdfast.api.settings import ApiSettings
-from holdfast.api.wire.outside import demand_outside
 from holdfast.api.wire.pipelines import DiagnosticWire, SubmitPipeline, brought_wire, diagnostic_wire
 from holdfast.attractor.bringing import FILES, brought_by
 from holdfast.attractor.program import Fittings, program_for
@@ -51,17 +49,10 @@ def make_ready_to_run(body: SubmitPipeline, settings: ApiSettings) -> Ready:
     return Ready(pipeline, program_for(pipeline, fittings), prepared.diagnostics)
 
 
-def demand_callers_input(version: str, given: Mapping[str, Any] | None) -> None:
-    """How a pipeline is run is said by whoever runs the server. Raises InputError."""
-    if dialect_of(version) == DIALECT:
-        demand_outside(given)
-
-
 def whole_input(program: Program, given: dict[str, Any]) -> dict[str, Any]:
     """What a run of it is given: of a pipeline also the attributes of its graph, as every run of one has."""
     if program.graph.dialect != DIALECT:
         return given
-    demand_outside(given)
     return input_of(pipeline_of(program.graph.spec), context=given)
 
 

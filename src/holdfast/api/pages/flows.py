@@ -33,6 +33,8 @@ async def flows_page(call: Call) -> Response:
     newest: dict[str, Any] = {}
     versions: dict[str, int] = {}
     for flow in await service.store.flows():
+        if not await is_theirs(call, flow.name, flow.version):
+            continue
         versions[flow.name] = versions.get(flow.name, 0) + 1
         if flow.name not in newest or flow.created_at >= newest[flow.name].created_at:
             newest[flow.name] = flow

@@ -49,6 +49,8 @@ async def list_flows(call: Call) -> Page[FlowWire]:
     found: dict[str, list[FlowVersion]] = {}
     workers = await _carriers(service)
     for row in await _rows(service):
+        if not await is_theirs(call, row.name, row.version):
+            continue
         found.setdefault(row.name, []).append(_version(service, row, workers))
     return Page(items=[_flow(name, versions) for name, versions in sorted(found.items())])
 

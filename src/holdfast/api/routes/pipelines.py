@@ -3,6 +3,7 @@ questions are holds: all that is done with those can be done with it too."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -60,7 +61,8 @@ async def submit_pipeline(call: Call, body: SubmitPipeline) -> Reply[PipelineWir
     400 with every fault of the document at its place. 403 for commands and files, unless the operator allows
     them (`holdfast serve --allow-code`)."""
     demand_outside(body.context)
-    ready = make_ready_to_run(body, call.settings)
+    # Elsewhere than in the loop: a large one takes its time.
+    ready = await asyncio.to_thread(make_ready_to_run, body, call.settings)
     given = input_of(ready.pipeline, backend=SIMULATION if body.simulate else "", context=body.context)
     service, key = await call.runs(), call.key
     row, fresh = await service.create(
@@ -107,7 +109,7 @@ async def get_pipeline_graph(call: Call, run: str) -> Response:
     line = await make_timeline(service, row, keep=0)
     interrupted = row.worker is None and row.status not in ENDED
     picture = picture_of_run(pipeline_of(line.graph.spec), line.visits, interrupted=interrupted)
-    return drawing(to_svg(picture))
+    return drawing(await asyncio.to_thread(to_svg, picture))
 
 
 @routes.get("/pipelines/{run}/checkpoint", needs=Right.runs_read, raises=_MISSING)

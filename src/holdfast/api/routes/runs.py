@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.api.auth.branching import demand_undecided
 from holdfast.api.auth.principal import Right
 from holdfast.api.routing import Call, Reply, Routes
-from holdfast.api.submitting import demand_callers_input, whole_input
+from holdfast.api.submitting import whole_input
 from holdfast.api.wire.common import Page, cursor_of, moment, place_in
 from holdfast.api.wire.run_bodies import (
     BranchRun,
@@ -233,7 +233,6 @@ async def resume_run(call: Call, run: str, query: ResumeQuery, body: ResumeRun) 
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
     call.demand_match(etag_of(row))
-    demand_callers_input(row.version, body.input_data)
     at, mode = body.checkpoint_id or query.checkpoint_id, query.mode or body.mode
     seq = (await service.standing(row.id, at))[1]
     if mode != "resume" or seq is not None or body.input_data is not None:
@@ -285,7 +284,6 @@ async def _branched(call: Call, run: str, body: BranchRun, *, supersede: bool) -
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
     call.demand_match(etag_of(row))
-    demand_callers_input(row.version, body.input_data)
     at = body.checkpoint_id if body.checkpoint_id is not None else body.seq
     seq = None if at is None else (await service.standing(row.id, at))[1]
     await demand_undecided(call.who, service, row, seq)

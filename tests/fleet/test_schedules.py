@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from holdfast import Actor, Flow, Holdfast, Worker
-from holdfast.attractor import Runner
+from holdfast.attractor.program import Fittings
+from holdfast.attractor.starting import input_of, make_ready
 from holdfast.errors import (
     ForbiddenError,
     InputError,
@@ -66,8 +67,10 @@ async def test_each_instant_starts_one_run_that_says_what_started_it(office: Off
 async def test_a_pipeline_that_somebody_hands_in_takes_no_flows_place(office: Office, tmp_path: Path) -> None:
     await office.put(cron="0 9 * * *")
     await office.after()
-    same_name = "digraph report { start; exit; start -> exit }"
-    await Runner(office.house, logs_root=tmp_path).run(same_name, tenant="them")
+    ready = make_ready("digraph report { start; exit; start -> exit }", Fittings())
+    service = await office.house.service()
+    await service.create(ready.program, input_of(ready.pipeline, logs=tmp_path), tenant="them")
+    await office.after()
     assert await office.after(hours=1) == ["09:00"]
     assert [row.tenant for row in await office.runs()] == ["them", "default"]
 

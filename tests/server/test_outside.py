@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast import Flow
 from holdfast.attractor import Runner
 from tests.server.conftest import Server
 
@@ -58,3 +59,12 @@ async def test_a_pipeline_of_another_tenant_takes_no_ones_place(server: Server, 
         if carried:
             for version in (mine, stranger):
                 service.runtime.programs.pop(version)
+
+
+async def test_a_pipeline_does_not_stand_for_a_flow_of_its_name(
+    server: Server, greeting: Flow, tmp_path: Path
+) -> None:
+    await greeting.run({"name": "you"}, on=server.house)
+    await Runner(server.house, logs_root=tmp_path).run("digraph greeting { start; exit; start -> exit }")
+    started = await server.json("POST", "/v1/runs", 201, json={"flow": "greeting", "input": {"name": "me"}})
+    assert started["version"].startswith("g1-")

@@ -38,7 +38,8 @@ async def find_program(call: Call, uri: str, version: str | None = None) -> Prog
     service = await call.runs()
     loaded = [p for p in service.runtime.programs.values() if p.graph.name == name]
     found = [p for p in loaded if wanted is None or is_called(wanted, p.version, p.graph.label)]
-    for program in reversed(found):
+    # A document that somebody handed in does not stand for code of its name.
+    for program in [p for p in reversed(found) if not p.graph.dialect] or reversed(found):
         if await is_theirs(call, name, program.version):
             return program
     return await _stored(call, service, name, wanted)

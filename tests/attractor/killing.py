@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import apsw
 import pytest
 
+from holdfast.attractor.processes import kill_all
 from holdfast.types.ids import new_run_id
 from tests.attractor.victims import CHILD
 
@@ -162,6 +163,7 @@ class Place:
             if called.process.is_alive():
                 called.process.kill()
                 called.process.join()
+        kill_all(self.folder / "D")
 
 
 def in_peace(folder: Path, text: str, *go: str) -> End:

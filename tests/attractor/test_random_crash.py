@@ -41,14 +41,15 @@ class End(NamedTuple):
 
 
 def sketch(seed: int) -> str:
-    """Branches one after the other where the first of them decides: which comes first is no accident then."""
+    """Branches one after the other where one of them decides: which comes first is no accident then."""
     random = Random(seed)
 
     def one_by_one(found: re.Match[str]) -> str:
         retries = f", max_retries={random.randint(1, 2)}" if random.random() < 0.3 else ""
         return f"{found[0]}{retries}" if found[1] == "wait_all" else f"{found[0]}{retries}, max_parallel=1"
 
-    return re.sub(r"join_policy=(\w+)", one_by_one, drawn(random))
+    text = re.sub(r"join_policy=(\w+)", one_by_one, drawn(random))
+    return text.replace("error_policy=fail_fast", "error_policy=fail_fast, max_parallel=1")
 
 
 class Life:

@@ -29,7 +29,8 @@ BRANCHES = dot(
 @pytest.mark.covers("ATTRACTOR-CLI-05")
 def test_the_graph_is_drawn_live_with_the_state_of_each_stage(tmp_path: Path) -> None:
     (tmp_path / "x.dot").write_text(BRANCHES)
-    seen = in_terminal(tmp_path, "run", "x.dot", "--simulate", "--watch")
+    # High enough for stages that took long: those have a line more.
+    seen = in_terminal(tmp_path, "run", "x.dot", "--simulate", "--watch", rows=80)
     assert seen.code == 3
     last = "\n".join(seen.screen)
     for words in ("✓ start", "✓ Left", "✓ Right", "✓ join", "⏸ Ship?", "Mend", "[F] Fix", "╭", "▼"):

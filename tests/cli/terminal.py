@@ -31,10 +31,10 @@ class Seen(NamedTuple):
         return _screen(self.raw)
 
 
-def in_terminal(folder: Path, *words: str, columns: int = 100, **env: str) -> Seen:
+def in_terminal(folder: Path, *words: str, columns: int = 100, rows: int = 40, **env: str) -> Seen:
     """Runs to its end."""
     ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     given = {k: v for k, v in os.environ.items() if k not in ("HOLDFAST_STORE", "NO_COLOR", "COLUMNS", "CI")}
     process = subprocess.Popen(
         [sys.executable, "-m", "holdfast", *words],

@@ -225,7 +225,8 @@ def test_a_server_that_waits_for_its_store_can_be_stopped(tmp_path: Path) -> Non
     port, nobody = _free_port(), f"postgresql://nobody@127.0.0.1:{_free_port()}/x"
     with served(tmp_path, "--port", str(port), store=nobody) as server:
         with httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE) as client:
-            until(lambda: _asked(client, "/readyz"), "it listens")
+            # 503: it is ours, and no other server that was given the port since it was found free.
+            until(lambda: (found := _asked(client, "/readyz")) and found.status_code == 503, "it listens")
         assert server.end() == 0
 
 

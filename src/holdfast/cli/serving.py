@@ -120,15 +120,16 @@ class Server:
     async def live(self, carried: list[tuple[str, Flow]]) -> None:
         listening = asyncio.create_task(self.serving.serve(lambda: None))
         self._work = asyncio.create_task(self._open_and_work(carried))
-        try:
-            with Signals(self.stop):
+        # To the very end: who is told to stop once more must not be killed amid its cleaning up.
+        with Signals(self.stop):
+            try:
                 await self._until_over(listening, self._work)
-        finally:
-            self.serving.stop()
-            self._work.cancel()
-            await asyncio.gather(listening, self._work, return_exceptions=True)
-            if self.worker is not None:
-                await self.worker.close()
+            finally:
+                self.serving.stop()
+                self._work.cancel()
+                await asyncio.gather(listening, self._work, return_exceptions=True)
+                if self.worker is not None:
+                    await self.worker.close()
 
     async def _until_over(self, listening: asyncio.Task[None], work: asyncio.Task[None]) -> None:
         """Until it was told to stop and both are done; or one of them cannot go on, and says why."""

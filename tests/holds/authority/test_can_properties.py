@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.holds.authority.permitting import ACTIONS, Past, can
+from holdfast.holds.authority.permitting import ACTIONS, AGENT_CHANNELS, Past, can
 from holdfast.holds.authority.standing import Capacity, Standing
 from holdfast.types.terms import MANAGE, OVERRIDE, RESOLVE, Actor
 from tests.holds.authority.people import NOW, hold_for
@@ -132,4 +132,7 @@ def test_whoever_has_a_place_in_a_decision_also_sees_it(
     if found.allowed and hold.assignee_type != "unrouted":
         assert seen.allowed
     if seen.allowed and hold.assignee_type == "unrouted" and not hold.terms.approval.of:
-        assert MANAGE in standing.actor.rights
+        # An agent has to hear what became of its own question, wherever that went.
+        assert MANAGE in standing.actor.rights or seen.authority == "starter"
+    if seen.authority == "starter":
+        assert standing.actor.channel in AGENT_CHANNELS

@@ -534,10 +534,10 @@ SELECT
     j.key & 0xffffffff AS seq,
     j.node AS node_id,
     r.tenant AS tenant_id
-FROM journal AS j
-JOIN runs AS r ON r.key = j.key >> 32
+FROM runs AS r
+JOIN journal AS j ON j.key BETWEEN r.key << 32 AND r.key << 32 | 0xffffffff
 LEFT JOIN projections AS p ON p.key = j.key
-LEFT JOIN holds AS h ON j.kind = 4 AND h.run_key = j.key >> 32 AND h.seq = j.key & 0xffffffff
+LEFT JOIN holds AS h ON j.kind = 4 AND h.run_key = r.key AND h.seq = j.key & 0xffffffff
 WHERE j.listed;
 
 CREATE VIEW plain_runs AS
@@ -580,51 +580,49 @@ SELECT
     i.done AS consumed
 FROM inbox AS i
 JOIN runs AS r ON r.key = i.run_key
-LEFT JOIN holds AS h ON h.id = CAST(i.payload AS TEXT) AND length(i.payload) = 36;
+LEFT JOIN holds AS h ON length(i.payload) = 36 AND h.run_key = i.run_key AND h.id = CAST(i.payload AS TEXT);
 
 CREATE VIEW stream_chunks AS
 SELECT
     r.id AS run_id,
-    told.number AS sequence,
-    told.event,
-    told.data,
-    strftime('%Y-%m-%dT%H:%M:%S', told.at / 1000000, 'unixepoch')
-        || printf('.%06dZ', told.at % 1000000) AS created_at,
-    told.count AS events
-FROM (
-    SELECT
-        j.key >> 32 AS run_key, j.event_from AS number, j.at,
-        j.events - (j.listed AND j.kind NOT IN (1, 5, 7)) AS count,
-        CASE j.kind
-            WHEN 0 THEN 'run.created' WHEN 2 THEN 'attempt' WHEN 3 THEN 'substep' WHEN 4 THEN 'approval'
-            WHEN 5 THEN 'chunk' WHEN 7 THEN 'run.migrated' WHEN 8 THEN 'run.' || j.outcome
-            ELSE CASE j.outcome WHEN 'success' THEN 'node.completed' WHEN 'fail' THEN 'node.failed'
-                 ELSE 'node.' || j.outcome END
-        END AS event,
-        CASE WHEN h.id IS NOT NULL
-            THEN json_object('entity_id', h.node, 'prompt', h.prompt, 'checkpoint_id', h.id, 'is_resumed', json('false'))
-            ELSE json_object('node_id', j.node, 'visit', j.visit, 'attempt', j.attempt, 'outcome', j.outcome)
-        END AS data
-    FROM journal AS j
-    LEFT JOIN holds AS h ON j.kind = 4 AND h.run_key = j.key >> 32 AND h.seq = j.key & 0xffffffff
-    WHERE j.events - (j.listed AND j.kind NOT IN (1, 5, 7)) > 0
-    UNION ALL
-    SELECT
-        j.key >> 32, j.event_from + j.events - 1, j.at, 1, 'checkpoint_created',
-        json_object('checkpoint_id', coalesce(p.checkpoint, h.id), 'status', CASE
-            WHEN j.kind = 4 THEN 'pending_input' WHEN j.outcome = 'completed' THEN 'completed'
-            WHEN j.outcome IN ('fail', 'failed') THEN 'failed' ELSE 'active' END,
-            'node_id', j.node, 'seq', j.key & 0xffffffff)
-    FROM journal AS j
-    LEFT JOIN projections AS p ON p.key = j.key
-    LEFT JOIN holds AS h ON j.kind = 4 AND h.run_key = j.key >> 32 AND h.seq = j.key & 0xffffffff
-    WHERE j.listed AND j.kind NOT IN (1, 5, 7) AND j.events > 0
-    UNION ALL
-    SELECT
-        e.key >> 32, e.key & 0xffffffff, e.at, 1, e.type,
-        CASE WHEN substr(e.payload, 1, 1) = x'7b' THEN CAST(e.payload AS TEXT) END
-    FROM events AS e
-) AS told JOIN runs AS r ON r.key = told.run_key;
+    j.event_from AS sequence,
+    CASE j.kind
+        WHEN 0 THEN 'run.created' WHEN 2 THEN 'attempt' WHEN 3 THEN 'substep' WHEN 4 THEN 'approval'
+        WHEN 5 THEN 'chunk' WHEN 7 THEN 'run.migrated' WHEN 8 THEN 'run.' || j.outcome
+        ELSE CASE j.outcome WHEN 'success' THEN 'node.completed' WHEN 'fail' THEN 'node.failed'
+             ELSE 'node.' || j.outcome END
+    END AS event,
+    CASE WHEN h.id IS NOT NULL
+        THEN json_object('entity_id', h.node, 'prompt', h.prompt, 'checkpoint_id', h.id, 'is_resumed', json('false'))
+        ELSE json_object('node_id', j.node, 'visit', j.visit, 'attempt', j.attempt, 'outcome', j.outcome)
+    END AS data,
+    strftime('%Y-%m-%dT%H:%M:%S', j.at / 1000000, 'unixepoch') || printf('.%06dZ', j.at % 1000000) AS created_at,
+    j.events - (j.listed AND j.kind NOT IN (1, 5, 7)) AS events
+FROM runs AS r
+JOIN journal AS j ON j.key BETWEEN r.key << 32 AND r.key << 32 | 0xffffffff
+LEFT JOIN holds AS h ON j.kind = 4 AND h.run_key = r.key AND h.seq = j.key & 0xffffffff
+WHERE j.events - (j.listed AND j.kind NOT IN (1, 5, 7)) > 0
+UNION ALL
+SELECT
+    r.id, j.event_from + j.events - 1, 'checkpoint_created',
+    json_object(
+        'checkpoint_id', coalesce(p.checkpoint, h.id), 'status', CASE
+        WHEN j.kind = 4 THEN 'pending_input' WHEN j.outcome = 'completed' THEN 'completed'
+        WHEN j.outcome IN ('fail', 'failed') THEN 'failed' ELSE 'active' END,
+        'node_id', j.node, 'seq', j.key & 0xffffffff),
+    strftime('%Y-%m-%dT%H:%M:%S', j.at / 1000000, 'unixepoch') || printf('.%06dZ', j.at % 1000000), 1
+FROM runs AS r
+JOIN journal AS j ON j.key BETWEEN r.key << 32 AND r.key << 32 | 0xffffffff
+LEFT JOIN projections AS p ON p.key = j.key
+LEFT JOIN holds AS h ON j.kind = 4 AND h.run_key = r.key AND h.seq = j.key & 0xffffffff
+WHERE j.listed AND j.kind NOT IN (1, 5, 7) AND j.events > 0
+UNION ALL
+SELECT
+    r.id, e.key & 0xffffffff, e.type,
+    CASE WHEN substr(e.payload, 1, 1) = x'7b' THEN CAST(e.payload AS TEXT) END,
+    strftime('%Y-%m-%dT%H:%M:%S', e.at / 1000000, 'unixepoch') || printf('.%06dZ', e.at % 1000000), 1
+FROM runs AS r
+JOIN events AS e ON e.key BETWEEN r.key << 32 AND r.key << 32 | 0xffffffff;
 
 CREATE VIEW threads AS
 SELECT

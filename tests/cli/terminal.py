@@ -35,7 +35,11 @@ def in_terminal(folder: Path, *words: str, columns: int = 100, rows: int = 40, *
     """Runs to its end."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-    given = {k: v for k, v in os.environ.items() if k not in ("HOLDFAST_STORE", "NO_COLOR", "COLUMNS", "CI")}
+    given = {
+        k: v
+        for k, v in os.environ.items()
+        if k not in ("HOLDFAST_STORE", "NO_COLOR", "COLUMNS", "LINES", "CI")
+    }
     process = subprocess.Popen(
         [sys.executable, "-m", "holdfast", *words],
         cwd=folder,

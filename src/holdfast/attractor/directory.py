@@ -95,7 +95,7 @@ class Directory:
         return restart_dir(Path(), self._restarts)
 
     def checkpoint(self, goes_on_in: str = "") -> str:
-        """The specification's keys, those of the checkpoint proposal after them, and what else a resume needs."""
+        """The keys of the specification, those of the checkpoint proposal, and what else a resume needs."""
         fields: dict[str, bytes] = {
             "timestamp": encode(to_datetime(self._at).isoformat()),
             "current_node": encode(self._current),

@@ -257,6 +257,22 @@ async def test_waiting_runs_leave_their_slot_to_others_while_they_are_in_memory(
             await until(house, each, RunStatus.pending_input)
 
 
+async def test_memory_that_is_full_of_waiting_runs_keeps_no_other_from_beginning(house: Holdfast) -> None:
+    flow, service = asking(), await house.service()
+    async with Worker(flow, on=house, concurrency=1, hot_limit=2, hot_hold=3600.0, poll=0.02) as worker:
+        runs = [await put(house, flow) for _ in range(8)]
+        for run in runs:
+            await until(house, run, RunStatus.pending_input)
+        assert worker._worker is not None
+        assert worker._worker.hot <= 3
+        # Those that left memory are taken up again by their answer, like those that stayed.
+        for run in runs:
+            (hold,) = await service.holds(run)
+            await service.answer(hold.id, "yes")
+        for run in runs:
+            await until(house, run, RunStatus.completed)
+
+
 async def until_told_to_stop(worker: Worker, run: str) -> None:
     made = worker._worker
     assert made is not None

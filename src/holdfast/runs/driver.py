@@ -64,6 +64,7 @@ class Driver:
         self.left = asyncio.Event()
         self.is_lost = False
         self.draining = False
+        self.cooled = False
         # The execution whose handler runs in our own task, if one does.
         self.inline: Exec | None = None
         self.interrupted = False
@@ -298,6 +299,12 @@ class Driver:
         """Handlers that run may finish, nothing new starts; then the run is given back."""
         self.draining = True
         self.awake.set()
+
+    def cool(self) -> None:
+        """The run is not worth its place in memory: it parks, as if nobody had answered for long."""
+        if not self.cooled:
+            self.cooled = True
+            self.awake.set()
 
     async def gone(self, grace: float) -> None:
         """Until the run is let go; handlers that take longer than the grace are stopped."""

@@ -25,6 +25,7 @@ class Waiter:
         """What comes next: a handler that ended, mail, a timer. Or nothing for long: then the run parks."""
         driver, underway, box = self.driver, self.driver.underway, self.driver.box
         hot_since = driver.runtime.clock.monotonic()
+        driver.cooled = False
         while True:
             driver.check_ours()
             if underway.done:
@@ -45,7 +46,7 @@ class Waiter:
                 continue
             if driver.draining:
                 return await driver.parker.leave()
-            pause = driver.runtime.hot_wait(driver.pos, self._elapsing.left(), hot_since)
+            pause = self._hot(hot_since)
             if pause > 0:
                 await self._stay(pause)
                 continue
@@ -73,7 +74,13 @@ class Waiter:
             return False
         if driver.box.unread or not (driver.pos.holds or driver.pos.timers):
             return True
-        return driver.runtime.hot_wait(driver.pos, self._elapsing.left(), hot_since) > 0
+        return self._hot(hot_since) > 0
+
+    def _hot(self, since: float) -> float:
+        """How long to stay in memory with nothing to do, in seconds; 0: park."""
+        driver = self.driver
+        since = float("-inf") if driver.cooled else since
+        return driver.runtime.hot_wait(driver.pos, self._elapsing.left(), since)
 
     async def _stay(self, pause: float) -> None:
         """Kept in memory: what comes soon is not worth a park."""

@@ -190,11 +190,11 @@ class Worker:
 
     @property
     def busy(self) -> int:
-        return len(self._runs) - self._resting()
+        return len(self._runs) - len(self._resting())
 
     @property
     def hot(self) -> int:
-        return self._resting()
+        return len(self._resting())
 
     async def __aenter__(self) -> Worker:
         await self.arrive()
@@ -290,6 +290,7 @@ class Worker:
             self._interruptible = False
 
     async def _claim(self) -> int:
+        self._make_room()
         free, versions = self._free(), (*self.runtime.programs, *self.runtime.dialects)
         if free <= 0 or not versions:
             return 0
@@ -308,9 +309,16 @@ class Worker:
     def _free(self) -> int:
         return min(self.concurrency - self.busy, self.concurrency + self.hot_limit - len(self._runs))
 
-    def _resting(self) -> int:
-        drivers = self.runtime.drivers
-        return sum(1 for run in self._runs if run in drivers and _only_waits(drivers[run]))
+    def _make_room(self) -> None:
+        """Memory is full of runs that wait for a person: the first ones leave it, so that others begin."""
+        over = len(self._runs) - self.hot_limit
+        for driver in self._resting()[: max(over, 0)]:
+            driver.cool()
+
+    def _resting(self) -> list[Driver]:
+        """Those that only wait for a person, in the order in which they came."""
+        found = [self.runtime.drivers.get(run) for run in self._runs]
+        return [driver for driver in found if driver is not None and _only_waits(driver)]
 
     # ------------------------------------------------------------------ driving
     async def _drive(self, claim: Claim) -> None:

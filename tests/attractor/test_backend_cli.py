@@ -105,13 +105,13 @@ def test_a_stage_may_be_simulated_alone(cli: Cli) -> None:
 @pytest.mark.covers("ATTRACTOR-BAD-06")
 def test_a_dead_endpoint_is_told_in_one_sentence(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("models.toml").write_text(
-        'model = "m"\nattempts = 1\n[providers.dead]\nbase_url = "http://127.0.0.1:9/v1"\n'
+        'model = "m"\nattempts = 1\n[providers.dead]\nbase_url = "http://127.0.0.1:1/v1"\n'
     )
     monkeypatch.setenv("HOLDFAST_MODELS", "models.toml")
     ended = cli("run", write(line("a;", "a")))
     assert ended.code == 1
     reason = next(each for each in ended.out.splitlines() if each.startswith("reason:"))
-    assert "http://127.0.0.1:9/v1/chat/completions did not answer" in reason
+    assert "http://127.0.0.1:1/v1/chat/completions did not answer" in reason
     assert "Traceback" not in ended.out + ended.err
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -10,9 +9,9 @@ import msgspec
 
 from holdfast.attractor.interviewers import Answer, AnswerValue, Option, Question, QuestionType
 from holdfast.frontends.dot.document import Attributes, Link, Pipeline, Stage
+from holdfast.model.labels import split_label
 from holdfast.types.hold import Option as HoldOption
 
-_WRITTEN: Final = re.compile(r"\s*(?:\[(\w+)\]|(\w)\)|(\w)\s+-(?=\s))\s*")
 TYPE_KEYS: Final = ("question_type", "human.question_type")
 FIRST: Final = "first"
 """`human.unknown_answer=first`: the letter of the specification, which takes the first choice (AT-165)."""
@@ -136,8 +135,7 @@ def choices_of(links: Sequence[Link]) -> tuple[Choice, ...]:
     labels = [bare(link.label or link.target).casefold() for link in links]
     for link, plain in zip(links, labels, strict=True):
         label = link.label or link.target
-        written = _WRITTEN.match(label)
-        names = (written_key(label) if written else "", label, f"{label} ({link.target})")
+        names = (written_key(label), label, f"{label} ({link.target})")
         name = next((each for each in names if each and each not in found), "")
         if name:
             choice = Choice(name, accelerator(label), label, link.target, labels.count(plain) == 1)
@@ -147,8 +145,7 @@ def choices_of(links: Sequence[Link]) -> tuple[Choice, ...]:
 
 def written_key(label: str) -> str:
     """`[K] Label`, `K) Label` or `K - Label`; else nothing."""
-    found = _WRITTEN.match(label)
-    return next(filter(None, found.groups()), "").upper() if found else ""
+    return split_label(label)[0].upper()
 
 
 def accelerator(label: str) -> str:
@@ -157,7 +154,7 @@ def accelerator(label: str) -> str:
 
 def bare(label: str) -> str:
     """Without its accelerator."""
-    return _WRITTEN.sub("", label, count=1).strip() or label.strip()
+    return split_label(label)[1] or label.strip()
 
 
 def named(choices: Sequence[Choice], word: str) -> Choice | None:

@@ -6,19 +6,16 @@ the first by target's name. Goal gates are checked when the walk comes to its en
 
 from __future__ import annotations
 
-import re
-
 from holdfast.engine.dataflow import Flow, Problem, used_up
 from holdfast.engine.messages import Finished
 from holdfast.engine.noting import PLAIN, SKIPS_BY, Seen, label_of, note_outcome, outcome_of
 from holdfast.model.expr import truthy
 from holdfast.model.graph import END, EdgeKind, Graph, WalkSpec
+from holdfast.model.labels import normal_label
 from holdfast.model.position import Exec, Scope
 from holdfast.types.outcome import FAIL
 
 MAX_RESTARTS = 10
-# `[Y] `, `Y) ` or `Y - ` in front of a label.
-_ACCELERATOR = re.compile(r"^(\[\w+\]|\w\)|\w -)\s*")
 
 
 def walk_on(flow: Flow, execution: Exec, message: Finished) -> None:
@@ -92,7 +89,7 @@ def select_edge(graph: Graph, scope: Scope, execution: Exec, message: Finished) 
     if matching:
         return _best(graph, matching)
     if label:
-        labelled = [e for e in plain if normal(graph.edges[e].label) == normal(label)]
+        labelled = [e for e in plain if normal_label(graph.edges[e].label) == normal_label(label)]
         if labelled:
             return labelled[0]
     for wanted in message.suggested:
@@ -100,12 +97,6 @@ def select_edge(graph: Graph, scope: Scope, execution: Exec, message: Finished) 
         if suggested:
             return suggested[0]
     return _best(graph, plain) if plain else None
-
-
-def normal(label: str) -> str:
-    """Labels are compared without case and without an accelerator such as `[Y] `, `Y) ` or `Y - `."""
-    text = label.strip().lower()
-    return _ACCELERATOR.sub("", text).strip()
 
 
 def _best(graph: Graph, edges: list[int]) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
 from typing import Final
@@ -25,11 +24,11 @@ from holdfast.frontends.dot.document import Link, Stage
 from holdfast.frontends.dot.values import Value, as_flag, as_integer, as_microseconds, as_text
 from holdfast.model.clause import Clause
 from holdfast.model.clauses import Reading
+from holdfast.model.labels import split_label
 
 WARNING, INFO = Severity.warning, Severity.info
 _LONG_NAME, _MANY_NAMES = 40, 300
 """Names are compared with all others: what looks like no slip of the pen is not."""
-_ACCELERATOR: Final = re.compile(r"\s*(?:\[(\w+)\]|(\w)\)|(\w) -)")
 
 
 def gate_conditions(view: View) -> Iterator[Diagnostic]:
@@ -61,8 +60,7 @@ def _same_keys(view: View, stage: Stage, links: Iterable[Link]) -> Iterator[Diag
     """Only written ones: a first letter that two choices share is no promise."""
     seen: dict[str, Link] = {}
     for link in links:
-        found = _ACCELERATOR.match(link.label)
-        key = next(filter(None, found.groups()), "").lower() if found else ""
+        key = split_label(link.label)[0].lower()
         if key and key in seen:
             message = f"two choices of gate {stage.id} have the key {key.upper()}"
             yield view.at("gate_choices", WARNING, link, message, key="label", fix="give each its own")
@@ -70,9 +68,8 @@ def _same_keys(view: View, stage: Stage, links: Iterable[Link]) -> Iterator[Diag
 
 
 def _names(link: Link, chosen: str) -> bool:
-    found = _ACCELERATOR.match(link.label)
-    key = next(filter(None, found.groups()), "") if found else link.label[:1]
-    rest = link.label[found.end() :].strip() if found else link.label
+    key, rest = split_label(link.label)
+    key = key or link.label[:1]
     return chosen.lower() in {link.target.lower(), key.lower(), link.label.lower(), rest.lower()}
 
 

@@ -10,8 +10,8 @@ import apsw
 
 from bench.lines import Line
 from bench.measure import Plan, folder, interleaved, line, ratios
-from holdfast.store.base import Store
 from holdfast.store.open import open_store
+from holdfast.store.protocols import Store
 from holdfast.types.hold import HoldFilter, HoldOrder
 from holdfast.types.status import HoldStatus
 

@@ -23,7 +23,7 @@ from holdfast.frontends.dot.parse import parse
 from holdfast.model.fingerprint import graph_fingerprint
 from holdfast.model.graph import Graph
 from holdfast.model.program import Handler, Program
-from holdfast.model.schema import StateSchema
+from holdfast.model.state_schema import StateSchema
 from holdfast.types.status import RunStatus
 
 MANY, FEW = 10_000, 1_000

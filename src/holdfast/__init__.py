@@ -13,26 +13,26 @@ from holdfast._version import __version__
 if TYPE_CHECKING:
     from holdfast.agents.agent import Agent
     from holdfast.agents.anthropic import Anthropic
+    from holdfast.agents.ask_person import ask_person
     from holdfast.agents.budget import Budget
     from holdfast.agents.http import Retries
-    from holdfast.agents.judging import ModelJudge
     from holdfast.agents.messages import Message
     from holdfast.agents.model import Model
+    from holdfast.agents.model_judge import ModelJudge
     from holdfast.agents.openai import OpenAI
-    from holdfast.agents.people import ask_person
     from holdfast.agents.prices import Prices
     from holdfast.agents.sandbox import LocalSandbox, file_tools, shell_tool
     from holdfast.agents.scripted import Scripted, tool_call
-    from holdfast.agents.space import Files, Sandbox, SandboxGoneError
     from holdfast.agents.tools import Approval, Tool, ToolError, tool
+    from holdfast.agents.workspace import Files, Sandbox, SandboxGoneError
     from holdfast.app.flow import Flow
-    from holdfast.app.house import Holdfast, use
+    from holdfast.app.holdfast import Holdfast, use
     from holdfast.app.interactions import Interactions
     from holdfast.app.result import Result
     from holdfast.app.worker import Worker
-    from holdfast.checkpoint.difference import Diff
+    from holdfast.checkpoint.checkpoint import Checkpoint
+    from holdfast.checkpoint.diff_result import Diff
     from holdfast.checkpoint.keys import KeyRing, StaticKeys
-    from holdfast.checkpoint.picture import Checkpoint
     from holdfast.errors import (
         AlreadyVotedError,
         AnswerInvalidError,
@@ -88,21 +88,21 @@ if TYPE_CHECKING:
         VetoedError,
     )
     from holdfast.frontends.python import Guard, Join, NodeHandle, Retry, all_of, any_of, quorum
-    from holdfast.holds.acts.pacing import Pace
-    from holdfast.holds.directory.adapter import Lookups, OutsideDirectory
+    from holdfast.holds.actions.rate_limit import Pace
+    from holdfast.holds.directory.admin import Registrar
     from holdfast.holds.directory.base import Away, Circle, Directory, Memberships, Person
+    from holdfast.holds.directory.external import Lookups, OutsideDirectory
     from holdfast.holds.directory.file import FileDirectory
-    from holdfast.holds.directory.registrar import Registrar
-    from holdfast.holds.directory.tables import TableDirectory
-    from holdfast.holds.looking.feedback import Feedback
+    from holdfast.holds.directory.stored import TableDirectory
     from holdfast.holds.policies.guardrails import Guardrails
-    from holdfast.holds.policies.judgement import Judge, Judgement
+    from holdfast.holds.policies.judge import Judge, Judgement
+    from holdfast.holds.policies.parse import read_policy
     from holdfast.holds.policies.policy import Policy
-    from holdfast.holds.policies.reading import read_policy
     from holdfast.holds.policies.rules import Rule
-    from holdfast.holds.policies.webhook import WebhookJudge
+    from holdfast.holds.policies.webhook_judge import WebhookJudge
+    from holdfast.holds.queries.feedback import Feedback
     from holdfast.holds.service import HoldService
-    from holdfast.model.guard import Violation
+    from holdfast.model.guardrails import Violation
     from holdfast.model.migration import renamed
     from holdfast.model.reducers import (
         append,
@@ -117,23 +117,23 @@ if TYPE_CHECKING:
         reducer,
         sum_,
     )
-    from holdfast.model.schema import DELETE
+    from holdfast.model.state_schema import DELETE
     from holdfast.reports.postmortem import Postmortem
-    from holdfast.runs.context import Context
+    from holdfast.runs.context.context import Context
+    from holdfast.runs.context.questions import Reply
+    from holdfast.runs.driver.runtime import RunSettings
+    from holdfast.runs.history.replay import Replay
     from holdfast.runs.memory import InProcessMemory
-    from holdfast.runs.questions import Reply
-    from holdfast.runs.replaying import Replay
-    from holdfast.runs.runtime import RunSettings
     from holdfast.types.deployment import Deployment
     from holdfast.types.event import Event
     from holdfast.types.hold import HoldFilter, HoldRow
     from holdfast.types.limits import Limits
     from holdfast.types.outcome import Outcome
+    from holdfast.types.redaction import Secret
     from holdfast.types.retention import Retention
     from holdfast.types.skill import Skill, SkillTool
     from holdfast.types.status import Effect, RunStatus
     from holdfast.types.terms import Actor, operator
-    from holdfast.types.veil import Secret
 
 _HOMES = {
     "holdfast.agents.agent": ("Agent",),
@@ -143,14 +143,14 @@ _HOMES = {
     "holdfast.agents.messages": ("Message",),
     "holdfast.agents.model": ("Model",),
     "holdfast.agents.openai": ("OpenAI",),
-    "holdfast.agents.people": ("ask_person",),
+    "holdfast.agents.ask_person": ("ask_person",),
     "holdfast.agents.prices": ("Prices",),
     "holdfast.agents.sandbox": ("LocalSandbox", "file_tools", "shell_tool"),
     "holdfast.agents.scripted": ("Scripted", "tool_call"),
-    "holdfast.agents.space": ("Files", "Sandbox", "SandboxGoneError"),
+    "holdfast.agents.workspace": ("Files", "Sandbox", "SandboxGoneError"),
     "holdfast.agents.tools": ("Approval", "Tool", "ToolError", "tool"),
     "holdfast.app.flow": ("Flow",),
-    "holdfast.app.house": ("Holdfast", "use"),
+    "holdfast.app.holdfast": ("Holdfast", "use"),
     "holdfast.app.result": ("Result",),
     "holdfast.app.worker": ("Worker",),
     "holdfast.errors": (
@@ -207,24 +207,24 @@ _HOMES = {
         "VersionMismatchError",
         "VetoedError",
     ),
-    "holdfast.agents.judging": ("ModelJudge",),
+    "holdfast.agents.model_judge": ("ModelJudge",),
     "holdfast.app.interactions": ("Interactions",),
-    "holdfast.holds.looking.feedback": ("Feedback",),
-    "holdfast.holds.acts.pacing": ("Pace",),
+    "holdfast.holds.queries.feedback": ("Feedback",),
+    "holdfast.holds.actions.rate_limit": ("Pace",),
     "holdfast.holds.policies.guardrails": ("Guardrails",),
-    "holdfast.holds.policies.judgement": ("Judge", "Judgement"),
-    "holdfast.holds.policies.reading": ("read_policy",),
+    "holdfast.holds.policies.judge": ("Judge", "Judgement"),
+    "holdfast.holds.policies.parse": ("read_policy",),
     "holdfast.holds.policies.policy": ("Policy",),
     "holdfast.holds.policies.rules": ("Rule",),
-    "holdfast.holds.policies.webhook": ("WebhookJudge",),
+    "holdfast.holds.policies.webhook_judge": ("WebhookJudge",),
     "holdfast.frontends.python": ("Guard", "Join", "NodeHandle", "Retry", "all_of", "any_of", "quorum"),
-    "holdfast.holds.directory.adapter": ("Lookups", "OutsideDirectory"),
+    "holdfast.holds.directory.external": ("Lookups", "OutsideDirectory"),
     "holdfast.holds.directory.base": ("Away", "Circle", "Directory", "Memberships", "Person"),
     "holdfast.holds.directory.file": ("FileDirectory",),
-    "holdfast.holds.directory.registrar": ("Registrar",),
-    "holdfast.holds.directory.tables": ("TableDirectory",),
+    "holdfast.holds.directory.admin": ("Registrar",),
+    "holdfast.holds.directory.stored": ("TableDirectory",),
     "holdfast.holds.service": ("HoldService",),
-    "holdfast.model.guard": ("Violation",),
+    "holdfast.model.guardrails": ("Violation",),
     "holdfast.model.migration": ("renamed",),
     "holdfast.model.reducers": (
         "append",
@@ -239,16 +239,16 @@ _HOMES = {
         "reducer",
         "sum_",
     ),
-    "holdfast.model.schema": ("DELETE",),
+    "holdfast.model.state_schema": ("DELETE",),
     "holdfast.checkpoint.keys": ("KeyRing", "StaticKeys"),
-    "holdfast.checkpoint.difference": ("Diff",),
-    "holdfast.checkpoint.picture": ("Checkpoint",),
+    "holdfast.checkpoint.diff_result": ("Diff",),
+    "holdfast.checkpoint.checkpoint": ("Checkpoint",),
     "holdfast.reports.postmortem": ("Postmortem",),
-    "holdfast.runs.replaying": ("Replay",),
-    "holdfast.runs.context": ("Context",),
+    "holdfast.runs.history.replay": ("Replay",),
+    "holdfast.runs.context.context": ("Context",),
     "holdfast.runs.memory": ("InProcessMemory",),
-    "holdfast.runs.questions": ("Reply",),
-    "holdfast.runs.runtime": ("RunSettings",),
+    "holdfast.runs.context.questions": ("Reply",),
+    "holdfast.runs.driver.runtime": ("RunSettings",),
     "holdfast.types.deployment": ("Deployment",),
     "holdfast.types.event": ("Event",),
     "holdfast.types.limits": ("Limits",),
@@ -258,7 +258,7 @@ _HOMES = {
     "holdfast.types.status": ("Effect", "RunStatus"),
     "holdfast.types.hold": ("HoldFilter", "HoldRow"),
     "holdfast.types.terms": ("Actor", "operator"),
-    "holdfast.types.veil": ("Secret",),
+    "holdfast.types.redaction": ("Secret",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

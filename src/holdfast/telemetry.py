@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, Protocol, TextIO
 
-from holdfast.types.veil import veil
+from holdfast.types.redaction import veil
 
 log: Final = logging.getLogger("holdfast")
 node_log: Final = logging.getLogger("holdfast.node")

@@ -8,7 +8,7 @@ from typing import Final
 
 from holdfast.frontends.dot import attributes
 from holdfast.frontends.dot.document import Attributes
-from holdfast.frontends.dot.kinds import SHAPES
+from holdfast.frontends.dot.handler_kinds import SHAPES
 from holdfast.frontends.dot.values import as_text
 from tests.attractor.casebook import Case
 

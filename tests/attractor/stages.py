@@ -13,7 +13,7 @@ from holdfast.frontends.dot.parse import parse
 from holdfast.model.fingerprint import graph_fingerprint
 from holdfast.model.graph import Graph, GraphSpec
 from holdfast.model.program import Handler, Program
-from holdfast.model.schema import StateSchema
+from holdfast.model.state_schema import StateSchema
 from holdfast.types.ids import RunId
 
 Work = Callable[[Context, dict[str, Any]], Awaitable[Outcome]]

@@ -13,7 +13,7 @@ import pytest
 from holdfast import Holdfast
 from holdfast.attractor.artifacts import FILE_BACKING_THRESHOLD, ArtifactInfo, ArtifactStore
 from holdfast.attractor.context import PipelineContext
-from holdfast.attractor.exporting import export_directory
+from holdfast.attractor.export import export_directory
 from holdfast.attractor.handler import Visit
 from holdfast.attractor.outcome import Outcome
 from holdfast.attractor.runner import Runner

@@ -12,8 +12,8 @@ import pytest
 from holdfast import Holdfast, tool
 from holdfast.attractor import Runner
 from holdfast.attractor.backends.model import ModelBackend
+from holdfast.attractor.prepare import make_ready
 from holdfast.attractor.providers import ModelSettings, Providers, ProviderSpec
-from holdfast.attractor.starting import make_ready
 from holdfast.errors import SettingsError
 from holdfast.types.ids import new_run_id
 from tests.agents.conftest import KEY, Naps, naps, provider

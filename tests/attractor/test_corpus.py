@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from holdfast import Holdfast
-from holdfast.attractor.exporting import export_directory
+from holdfast.attractor.export import export_directory
 from holdfast.frontends.dot.diagnostics import Severity
-from holdfast.frontends.dot.kinds import BUILT_IN
+from holdfast.frontends.dot.handler_kinds import BUILT_IN
 from holdfast.frontends.dot.lower import lower
 from holdfast.frontends.dot.parse import parse
 from holdfast.frontends.dot.render import render

@@ -12,6 +12,7 @@ import pytest
 from holdfast import Holdfast
 from holdfast.attractor.artifacts import ArtifactStore
 from holdfast.attractor.context import PipelineContext
+from holdfast.attractor.event_stream import stored_events
 from holdfast.attractor.events import (
     InterviewCompleted,
     InterviewStarted,
@@ -32,7 +33,6 @@ from holdfast.attractor.events import (
 from holdfast.attractor.handler import Visit
 from holdfast.attractor.outcome import Outcome
 from holdfast.attractor.runner import PipelineResult, Runner
-from holdfast.attractor.streaming import stored_events
 from holdfast.errors import LeaseLostError
 from holdfast.frontends.dot.document import Stage
 from holdfast.types.status import RunStatus

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import PipelineSyntaxError
-from holdfast.frontends.dot import reader
+from holdfast.frontends.dot import token_reader
 from holdfast.frontends.dot.parse import parse
 from holdfast.frontends.dot.render import render
 from tests.attractor.reading import meaning
@@ -22,8 +22,8 @@ long = settings(settings.get_profile("soak"), max_examples=20_000, suppress_heal
 @pytest.fixture(autouse=True, scope="module")
 def few_tokens_at_once():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reader, "WINDOW", 1)
-        patch.setattr(reader, "AHEAD", 8)
+        patch.setattr(token_reader, "WINDOW", 1)
+        patch.setattr(token_reader, "AHEAD", 8)
         yield
 
 

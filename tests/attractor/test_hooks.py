@@ -12,8 +12,8 @@ from holdfast import Holdfast, tool
 from holdfast.app.flow import advance
 from holdfast.app.result import Result
 from holdfast.attractor import PipelineResult
+from holdfast.attractor.prepare import input_of, make_ready
 from holdfast.attractor.program import Fittings, program_for
-from holdfast.attractor.starting import input_of, make_ready
 from holdfast.errors import InputError
 from tests.agents.conftest import provider
 from tests.agents.provider import Answer, Provider

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.frontends.dot.advice import ADVICE
 from holdfast.frontends.dot.diagnostics import Diagnostic, Severity
+from holdfast.frontends.dot.extra_rules import ADVICE
 from holdfast.frontends.dot.parse import parse
 from holdfast.frontends.dot.rules import RULES
 from holdfast.frontends.dot.transforms import prepare

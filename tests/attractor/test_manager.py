@@ -12,10 +12,10 @@ import pytest
 from holdfast import Holdfast
 from holdfast.attractor import processes
 from holdfast.attractor.handlers.manager import Orders
+from holdfast.attractor.prepare import input_of
 from holdfast.attractor.runner import Runner
-from holdfast.attractor.starting import input_of
 from holdfast.frontends.dot.document import Pipeline, Stage
-from holdfast.store.base import RunFilter
+from holdfast.store.protocols import RunFilter
 from holdfast.types.ids import new_run_id
 from tests.attractor.running import begun, dot, line, run, until, written
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast
-from holdfast.attractor.attending import Scribe, put_pages
 from holdfast.attractor.context import PipelineContext
+from holdfast.attractor.directory_sync import Scribe, put_pages
 from holdfast.attractor.outcome import Outcome
 from holdfast.attractor.runner import PipelineResult, Runner
 from holdfast.frontends.dot.document import Stage
-from holdfast.runs.history import reader_of
+from holdfast.runs.events import reader_of
 from holdfast.types.ids import RunId
 from holdfast.types.record import Kind
 from tests.attractor.running import dot

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from holdfast import Flow, Holdfast
-from holdfast.attractor import rundir
-from holdfast.attractor.attending import Attendant, Scribe
+from holdfast.attractor import run_files
 from holdfast.attractor.context import PipelineContext
+from holdfast.attractor.directory_sync import Attendant, Scribe
 from holdfast.attractor.events import CheckpointSaved, PipelineEvent
-from holdfast.attractor.exporting import export_directory
+from holdfast.attractor.export import export_directory
 from holdfast.attractor.outcome import Outcome
 from holdfast.attractor.runner import PipelineResult, Runner
 from holdfast.errors import InputError
@@ -210,7 +210,7 @@ def test_a_checkpoint_is_whole_on_the_disk_or_not_there(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(os, "fsync", sync)
     monkeypatch.setattr(Path, "replace", replace)
-    rundir.write_or_raise(path, "whole", durable=True)
+    run_files.write_or_raise(path, "whole", durable=True)
     assert done == ["sync", "rename", "sync"]
     assert listed(tmp_path) == ["checkpoint.json"]
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast, Worker
-from holdfast.attractor.attending import ATTENDANTS
 from holdfast.attractor.context import PipelineContext
-from holdfast.attractor.exporting import export_directory
+from holdfast.attractor.directory_sync import ATTENDANTS
+from holdfast.attractor.export import export_directory
 from holdfast.attractor.runner import Runner
 from holdfast.errors import LeaseLostError
 from holdfast.frontends.dot.document import Stage
@@ -91,7 +91,7 @@ async def test_an_attendant_that_stumbles_is_told_of_and_the_run_goes_on(
         raise RuntimeError("no such key")
 
     told: list[str] = []
-    monkeypatch.setattr("holdfast.attractor.directory.Directory.checkpoint", stumble)
+    monkeypatch.setattr("holdfast.attractor.run_directory.Directory.checkpoint", stumble)
     runner = Runner(house, logs_root=tmp_path, on_event=lambda event: told.append(type(event).__name__))
     found = await runner.run(line("a;", "a"))
     assert found.succeeded

@@ -10,7 +10,7 @@ import pytest
 from holdfast import Holdfast
 from holdfast.agents.messages import Message, ToolCall
 from holdfast.attractor import Runner
-from holdfast.attractor.sessions import PREFIX, Turn, compacted, history_of
+from holdfast.attractor.conversations import PREFIX, Turn, compacted, history_of
 from tests.agents.conftest import provider
 from tests.agents.provider import Answer, Provider
 from tests.attractor.models import asked, backend, said

@@ -10,8 +10,8 @@ import pytest
 from holdfast import Holdfast, Worker
 from holdfast.app.flow import advance, make_result
 from holdfast.attractor.program import program_for, program_of
+from holdfast.cli.commands.worker import Terms, work
 from holdfast.cli.main import Exit
-from holdfast.cli.working import Terms, work
 from holdfast.errors import FlowNotFoundError
 from holdfast.frontends.dot.parse import parse
 from holdfast.model.fingerprint import dialect_of, encode_graph, fingerprint_of

@@ -7,7 +7,7 @@ import pytest
 from holdfast.frontends.dot.diagnostics import Severity
 from holdfast.frontends.dot.document import Pipeline
 from holdfast.frontends.dot.lint import validate
-from holdfast.frontends.dot.models import ModelChoice, model_choice, provider_of
+from holdfast.frontends.dot.model_choice import ModelChoice, model_choice, provider_of
 from holdfast.frontends.dot.parse import parse
 from holdfast.frontends.dot.stylesheet import StylesheetTransform, parse_stylesheet
 from holdfast.frontends.dot.transforms import prepare

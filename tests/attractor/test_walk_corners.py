@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from holdfast import Holdfast
 from holdfast.attractor import Outcome
-from holdfast.attractor.sharing import shared_stages
+from holdfast.attractor.stored_source import shared_stages
 from holdfast.frontends.dot.lower import lower
 from holdfast.frontends.dot.parse import parse
 from holdfast.model.graph import Edge

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from holdfast import Holdfast
-from holdfast.attractor.sharing import pipeline_of
-from holdfast.attractor.watching import picture_of_run
+from holdfast.attractor.picture import picture_of_run
+from holdfast.attractor.stored_source import pipeline_of
 from holdfast.drawing import Mark, State
-from holdfast.runs.timeline import make_timeline
+from holdfast.runs.history.timeline import make_timeline
 from tests.attractor.running import dot, line, run
 from tests.cli.conftest import Cli, cli, logs
 from tests.cli.terminal import in_terminal

@@ -14,7 +14,7 @@ from holdfast.errors import (
     InputError,
     ValueTooLargeError,
 )
-from holdfast.holds.acts import answers
+from holdfast.holds.actions import answers
 from holdfast.types.status import HoldStatus, RunStatus
 from tests.bad_input.told import Odd, assert_refused
 from tests.cli.conftest import Cli, given

@@ -168,7 +168,7 @@ async def test_every_slip_is_reported_when_there_are_several(house: Holdfast) ->
 
 
 async def test_nothing_is_stored_when_a_flow_is_refused(house: Holdfast) -> None:
-    from holdfast.store.base import RunFilter
+    from holdfast.store.protocols import RunFilter
 
     flow = line("a")
     flow.edge("a", "b")

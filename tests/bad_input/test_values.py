@@ -11,7 +11,8 @@ import pytest
 from holdfast import Context, Flow, Holdfast
 from holdfast.checkpoint import envelope
 from holdfast.errors import InputError, ValueNotStorableError, ValueTooLargeError
-from holdfast.runs import emitting, sealing
+from holdfast.runs import seal
+from holdfast.runs.context import emit
 from holdfast.types.status import RunStatus
 from tests.bad_input.told import Odd, assert_failed, assert_refused, assert_told, containing_itself, nested
 
@@ -271,9 +272,9 @@ async def test_run_fails_in_words_that_can_be_stored_when_an_error_has_none(
 def small_limit(monkeypatch: pytest.MonkeyPatch) -> int:
     """The real limit is 256 MB; nothing else differs."""
     limit = 200_000
-    monkeypatch.setattr(sealing, "MAX_SIZE", limit)
-    monkeypatch.setattr(emitting, "MAX_EMITTED", limit)
-    for fn in (envelope.wrap, envelope.seal, sealing.spill):
+    monkeypatch.setattr(seal, "MAX_SIZE", limit)
+    monkeypatch.setattr(emit, "MAX_EMITTED", limit)
+    for fn in (envelope.wrap, envelope.seal, seal.spill):
         monkeypatch.setitem(fn.__kwdefaults__, "limit", limit)
     return limit
 

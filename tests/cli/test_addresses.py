@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.cli.opening import shown_address
-from holdfast.cli.telling import command
+from holdfast.cli.options.store import shown_address
+from holdfast.cli.output.results import command
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.cli.axis import Axis
-from holdfast.cli.timing import bar
-from holdfast.runs.visits import Visit, Wait
+from holdfast.cli.output.timeline import bar
+from holdfast.cli.output.timeline__axis import Axis
+from holdfast.runs.history.visits import Visit, Wait
 
 DAY = 86_400_000_000
 SECOND = 1_000_000

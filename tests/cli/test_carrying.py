@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.runs import parcel
+from holdfast.runs.transfer import archive
 from tests.cli.conftest import Cli, given
 from tests.cli.test_bad_input import complains
 
@@ -106,8 +106,8 @@ def test_file_of_a_newer_version_is_refused_and_says_which(
     cli: Cli, refund: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as newer:
-        newer.setattr(parcel, "VERSION", 7)
-        newer.setattr(parcel, "__version__", "3.4")
+        newer.setattr(archive, "VERSION", 7)
+        newer.setattr(archive, "__version__", "3.4")
         _, file = exported(cli, refund)
     complains(cli("import", str(file), *THERE), 2, "form 7 (written by Holdfast 3.4)", "Update Holdfast")
     assert not Path("there.db").exists()

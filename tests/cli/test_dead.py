@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from holdfast.store.base import ClaimRequest
 from holdfast.store.open import open_store
+from holdfast.store.protocols import ClaimRequest
 from holdfast.types.ids import RunId
 from tests.cli.conftest import Cli, given
 

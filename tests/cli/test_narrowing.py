@@ -9,7 +9,7 @@ import pytest
 from typer.main import get_command
 
 from holdfast.cli.commands import app
-from holdfast.cli.narrowing import narrowed
+from holdfast.cli.lazy import narrowed
 
 
 def below(command: Any, path: tuple[str, ...]) -> Any:

@@ -10,7 +10,7 @@ import pytest
 import typer.main
 
 from holdfast.cli.commands import app
-from holdfast.types.veil import veil
+from holdfast.types.redaction import veil
 from tests.cli.conftest import Cli
 
 CANARY = "c4n4ry-token-8871"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.liveview import LiveView
-from holdfast.store.base import RunRow
+from holdfast.cli.output.live_view import LiveView
+from holdfast.store.protocols import RunRow
 from holdfast.types.event import Event
 from holdfast.types.ids import RunId
 from holdfast.types.status import RunStatus

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from holdfast.checkpoint.keys import EVERYBODY, StaticKeys, new_scope, with_scope
-from holdfast.runs.vault import Vault
-from holdfast.runs.vaulted import vaulted
+from holdfast.runs.encryption.cipher import Vault
+from holdfast.runs.encryption.store import vaulted
 from holdfast.store.open import open_store
 from holdfast.testing.conformance.kit import StoreKit
 from tests.services import postgres
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from holdfast.store.base import Store
+    from holdfast.store.protocols import Store
     from holdfast.types.clock import Clock
 
 STORES = ("memory", "sqlite", "encrypted", "postgres")

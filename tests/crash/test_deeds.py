@@ -10,8 +10,8 @@ from uuid import uuid4
 import pytest
 
 from holdfast import Holdfast
-from holdfast.store.base import Store
 from holdfast.store.memory import MemoryStore
+from holdfast.store.protocols import Store
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.crashpoints import EXIT_CODE, Crash, environment, until_crash
 from tests.crash import afterlife, flows, life

@@ -13,8 +13,8 @@ from uuid import uuid4
 import pytest
 
 from holdfast import Holdfast
-from holdfast.store.base import Store
 from holdfast.store.memory import MemoryStore
+from holdfast.store.protocols import Store
 from holdfast.telemetry import CRASH_POINTS
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.crashpoints import Crash, armed, until_crash

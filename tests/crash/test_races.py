@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from holdfast import Context, Flow, Holdfast
-from holdfast.runs.driver import Driver
-from holdfast.runs.worker import Worker as RunWorker
+from holdfast.runs.driver.driver import Driver
+from holdfast.runs.worker.worker import Worker as RunWorker
 from holdfast.store.memory import MemoryStore
 from holdfast.testing.clock import FakeClock
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from holdfast.store import base
+from holdfast.store import protocols
 from holdfast.store.open import FORMS, open_store
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -53,7 +53,7 @@ async def test_check_of_the_protocols_speaks_of_each_call_that_a_dialect_could_r
         "fire_timers",
         "wait_change",
     ]
-    known = set(dir(base.Store))
+    known = set(dir(protocols.Store))
     for call in hard:
         assert call in known
         assert f"`{call}`" in CHECK, call

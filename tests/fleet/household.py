@@ -8,14 +8,14 @@ from random import Random
 from typing import Any
 
 from holdfast import Flow, Holdfast, RunSettings
-from holdfast.holds.acts.answers import Submission
-from holdfast.holds.linking.opening import Links
-from holdfast.holds.linking.tokens import Grant
-from holdfast.store.base import ClaimRequest, RunFilter, Store
+from holdfast.holds.actions.answers import Submission
+from holdfast.holds.links.open import Links
+from holdfast.holds.links.tokens import Grant
+from holdfast.store.protocols import ClaimRequest, RunFilter, Store
 from holdfast.types.clock import MICROS
-from holdfast.types.gate import Gate
 from holdfast.types.hold import HoldId
 from holdfast.types.ids import RunId
+from holdfast.types.limit_rows import Gate
 from holdfast.types.schedule import ScheduleRow
 from tests.flows.test_long_lists import growing
 from tests.keeping.canary import tell, telling_flow

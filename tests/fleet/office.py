@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast import Flow, Holdfast, Worker
-from holdfast.runs.scheduling.desk import Schedules
-from holdfast.runs.scheduling.plan import Schedule
-from holdfast.store.base import RunFilter, RunRow
+from holdfast.runs.schedules.plan import Schedule
+from holdfast.runs.schedules.service import Schedules
+from holdfast.store.protocols import RunFilter, RunRow
 from holdfast.testing.clock import FakeClock
 
 NAME = "daily"

@@ -12,7 +12,7 @@ import yaml
 from holdfast import RunSettings
 from holdfast.cli.main import run
 from holdfast.config import ENVIRONMENT
-from holdfast.runs.probing import PATIENCE
+from holdfast.runs.worker.health_server import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

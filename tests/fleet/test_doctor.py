@@ -14,9 +14,9 @@ import msgspec
 import pytest
 
 from holdfast import Flow, Holdfast, Worker
-from holdfast.cli.doctor_servers import of_servers
+from holdfast.cli.doctor.store__doctor_servers import of_servers
+from holdfast.types.acknowledged import Acknowledged
 from holdfast.types.durability import Durability, Standby
-from holdfast.types.loss import Acknowledged
 
 pytestmark = pytest.mark.anyio
 

@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 import pytest
 
 from holdfast import Holdfast
-from holdfast.cli.doctor_servers import of_servers
+from holdfast.cli.doctor.store__doctor_servers import of_servers
 from holdfast.errors import StoreUnavailableError
-from holdfast.store.base import ClaimRequest, RunFilter
 from holdfast.store.open import open_store
+from holdfast.store.protocols import ClaimRequest, RunFilter
 from holdfast.testing.conformance.kit import TTL, StoreKit
 from holdfast.testing.proxy import Proxy
 from holdfast.types.status import HoldStatus, RunStatus

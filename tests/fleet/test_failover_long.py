@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import StoreUnavailableError
-from holdfast.store.base import Capability
 from holdfast.store.open import open_store
+from holdfast.store.protocols import Capability
 from holdfast.testing.conformance.kit import StoreKit
 from holdfast.testing.proxy import Proxy
 from tests.fleet.pairs import cut_off, pair

@@ -10,9 +10,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from holdfast.errors import InputError
-from holdfast.runs.scheduling.asking import demand_name, make_plan
-from holdfast.runs.scheduling.instants import fires_at, local, newest, upcoming
-from holdfast.runs.scheduling.plan import Plan
+from holdfast.runs.schedules.instants import fires_at, local, newest, upcoming
+from holdfast.runs.schedules.plan import Plan
+from holdfast.runs.schedules.request import demand_name, make_plan
 from holdfast.types.clock import MICROS, to_micros
 
 pytestmark = pytest.mark.covers("FLEET-WORK-10")

@@ -9,11 +9,11 @@ from typing import Any
 import asyncpg
 import pytest
 
-from holdfast.store.base import ClaimRequest, Store
 from holdfast.store.open import open_store
+from holdfast.store.protocols import ClaimRequest, Store
 from holdfast.store.sql.postgres import claim
 from holdfast.store.sql.postgres.connect import statement
-from holdfast.types.gate import Gate
+from holdfast.types.limit_rows import Gate
 from tests.fleet.conftest import schema_of
 
 pytestmark = pytest.mark.anyio

@@ -12,9 +12,9 @@ import pytest
 
 from holdfast import Flow, Holdfast, Worker
 from holdfast.errors import StoreError
-from holdfast.runs import insisting, queueing
-from holdfast.runs.probing import ready
-from holdfast.store.base import RunFilter
+from holdfast.runs.recorder import queue, recorder__insisting
+from holdfast.runs.worker.health_server import ready
+from holdfast.store.protocols import RunFilter
 from holdfast.testing.crashpoints import armed
 from holdfast.types.ids import RunId
 from tests.fleet.enduring import (
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(insisting, "RETRY_DELAYS", (0.05,))
+    monkeypatch.setattr(recorder__insisting, "RETRY_DELAYS", (0.05,))
 
 
 @pytest.mark.covers("FLEET-DEGR-01", "FLEET-DEGR-04", "D-17")
@@ -179,9 +179,9 @@ async def test_run_goes_on_without_checkpoints_up_to_its_next_effect_when_its_fl
 async def test_what_waits_in_memory_for_a_store_that_is_away_is_bounded_in_bytes(
     allowed: bool, impatient: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queueing, "MAX_BYTES", 4096, raising=False)
-    monkeypatch.setattr(queueing, "HELD_BYTES", 4096, raising=False)
-    monkeypatch.setattr(queueing, "MAX_RECORDS", 10_000, raising=False)
+    monkeypatch.setattr(queue, "MAX_BYTES", 4096, raising=False)
+    monkeypatch.setattr(queue, "HELD_BYTES", 4096, raising=False)
+    monkeypatch.setattr(queue, "MAX_RECORDS", 10_000, raising=False)
     began = list[str]()
     flow = Flow("growing", effect="pure", allow_uncheckpointed=allowed)
 

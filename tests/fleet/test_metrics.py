@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from holdfast import Flow, Holdfast, RunSettings, Worker
 from holdfast.errors import KeyMissingError, StoreError, StoreUnavailableError
 from holdfast.integrations.prometheus import Metrics
-from holdfast.runs.runtime import Runtime
+from holdfast.runs.driver.runtime import Runtime
 from tests.fleet.crew import Crew, fetch, settings, until
 from tests.services import postgres
 from tests.services.pgcluster import free_port

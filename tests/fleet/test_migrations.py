@@ -11,10 +11,10 @@ import asyncpg
 import pytest
 
 from holdfast.errors import OlderWorkerError, SchemaTooNewError, StoreBusyError, StoreUnavailableError
-from holdfast.store import upgrading
+from holdfast.store import upgrade
 from holdfast.store.open import open_store
 from holdfast.store.sql.postgres import migrate
-from holdfast.store.sql.postgres.halves import Migration, apart, at_once, index_of, migrations, together
+from holdfast.store.sql.postgres.migrations import Migration, apart, at_once, index_of, migrations, together
 from holdfast.types.clock import MICROS
 from holdfast.types.fleet import WorkerRow
 from tests.fleet.conftest import schema_of
@@ -100,7 +100,7 @@ async def test_new_schema_is_whole_at_once(address: str, more: Migration) -> Non
 async def test_first_half_runs_when_a_newer_version_opens_the_second_when_asked(
     used: str, more: Migration
 ) -> None:
-    assert [step.number for step in (await upgrading.look(used)).to_begin] == [more.number]
+    assert [step.number for step in (await upgrade.look(used)).to_begin] == [more.number]
     assert not has(used, "column", "more"), "looking changes nothing"
     await opened(used)
     await opened(used)
@@ -109,15 +109,15 @@ async def test_first_half_runs_when_a_newer_version_opens_the_second_when_asked(
     assert has(used, "index", "runs_by_more")
     assert has(used, "index", "runs_by_flow")
     assert not has(used, "constraint", "runs_more")
-    (left,) = (await upgrading.look(used)).to_finish
+    (left,) = (await upgrade.look(used)).to_finish
     assert (left.number, left.does) == (more.number, more.post)
 
-    done = await upgrading.finish(used)
+    done = await upgrade.finish(used)
     assert (done.number, done.to_finish) == (more.number, [])
     assert numbers(used) == (more.number, [])
     assert has(used, "constraint", "runs_more")
     assert not has(used, "index", "runs_by_flow")
-    assert await upgrading.finish(used) == done, "a second time changes nothing"
+    assert await upgrade.finish(used) == done, "a second time changes nothing"
 
 
 async def test_version_of_before_goes_on_beside_the_first_half_and_is_refused_after_the_second(
@@ -128,10 +128,10 @@ async def test_version_of_before_goes_on_beside_the_first_half_and_is_refused_af
         await opened(used)
     await opened(used)
     with pytest.raises(SchemaTooNewError, match="begun by a newer version"):
-        await upgrading.finish(used, anyway=True)
+        await upgrade.finish(used, anyway=True)
     with monkeypatch.context() as newer:
         newer.setattr(migrate, "migrations", lambda: [*migrations(), MORE])
-        await upgrading.finish(used)
+        await upgrade.finish(used)
     with pytest.raises(SchemaTooNewError, match=f"has number {MORE.number}"):
         await opened(used)
 
@@ -143,14 +143,14 @@ async def test_second_half_waits_for_the_workers_of_an_older_version(used: str, 
     await store.announce(old, 60 * MICROS)
     await store.close()
     with pytest.raises(OlderWorkerError) as caught:
-        await upgrading.finish(used)
+        await upgrade.finish(used)
     assert "worker w-old (0.0.9)" in caught.value.message
     assert caught.value.hint
     assert numbers(used)[0] == NEWEST
     store = await open_store(used)
     await store.dismiss("w-old", "i")
     await store.close()
-    await upgrading.finish(used)
+    await upgrade.finish(used)
     assert numbers(used)[0] == more.number
 
 
@@ -162,8 +162,8 @@ async def test_second_half_waits_for_sessions_that_do_not_know_it(used: str, mor
     try:
         await connection.fetch(f'SELECT 1 FROM "{schema}".runs')
         with pytest.raises(OlderWorkerError, match=r"session \d+ \(without a name\)"):
-            await upgrading.finish(used)
-        await upgrading.finish(used, anyway=True)
+            await upgrade.finish(used)
+        await upgrade.finish(used, anyway=True)
         assert numbers(used)[0] == more.number
     finally:
         await connection.close()
@@ -318,7 +318,7 @@ async def test_user_who_may_not_migrate_is_told_who_can(used: str, more: Migrati
         assert "may not change it" in caught.value.message
         assert "holdfast migrate" in str(caught.value.hint)
         assert numbers(used) == (NEWEST, [])
-        await upgrading.bring_up(used)
+        await upgrade.bring_up(used)
         await opened(theirs)
     finally:
         postgres.execute(f"DROP OWNED BY {role}")

@@ -11,15 +11,15 @@ import apsw
 import pytest
 
 from holdfast import Holdfast, Worker
-from holdfast.api.projecting import Projector
+from holdfast.api.projector import Projector
 from holdfast.checkpoint.keys import StaticKeys
 from holdfast.errors import StoreMovedError
-from holdfast.holds.acts.answers import Submission
-from holdfast.holds.linking.opening import Links
-from holdfast.runs.promoting import promote
-from holdfast.store.base import RunFilter, Store
-from holdfast.store.copying import RULES
+from holdfast.holds.actions.answers import Submission
+from holdfast.holds.links.open import Links
+from holdfast.runs.transfer.promote import promote
+from holdfast.store.copy import RULES
 from holdfast.store.open import open_store
+from holdfast.store.protocols import RunFilter, Store
 from holdfast.types.clock import MICROS
 from holdfast.types.outbox import OutboxState
 from holdfast.types.status import RunStatus

@@ -20,14 +20,14 @@ from holdfast.errors import (
     StoreFillingError,
     StoreMovedError,
 )
-from holdfast.runs import promoting
-from holdfast.runs.promoting import promote, undo
-from holdfast.store.base import RunFilter
-from holdfast.store.sql.postgres import copying as postgres_copying
-from holdfast.store.sql.postgres.copying import PostgresHalf
-from holdfast.store.sql.postgres.line import Line
-from holdfast.store.sql.sqlite import copying as sqlite_copying
-from holdfast.store.sql.sqlite.copying import SqliteHalf
+from holdfast.runs.transfer import promote as promoting
+from holdfast.runs.transfer.promote import promote, undo
+from holdfast.store.protocols import RunFilter
+from holdfast.store.sql.postgres import copy
+from holdfast.store.sql.postgres.copy import PostgresHalf
+from holdfast.store.sql.postgres.copy__line import Line
+from holdfast.store.sql.sqlite import copy as sqlite_copying
+from holdfast.store.sql.sqlite.copy import SqliteHalf
 from tests.fleet.conftest import schema_of
 from tests.services import postgres
 
@@ -83,7 +83,7 @@ class Death:
         monkeypatch.setattr(Line, "write", self._postgres(Line.write))
         monkeypatch.setattr(Line, "alone", self._postgres(Line.alone))
         monkeypatch.setattr(sqlite_copying, "BATCH", 5)
-        monkeypatch.setattr(postgres_copying, "BATCH", 5)
+        monkeypatch.setattr(copy, "BATCH", 5)
 
     def _die(self, *, inside: bool) -> None:
         if inside != self._inside:
@@ -146,7 +146,7 @@ async def test_a_move_ends_whole_when_it_dies_in_and_after_each_of_its_transacti
 
 MOVING = """
 import asyncio, sys
-from holdfast.runs.promoting import promote
+from holdfast.runs.transfer.promote import promote
 from holdfast.store.sql.postgres import copying as postgres
 from holdfast.store.sql.sqlite import copying as sqlite
 postgres.BATCH = sqlite.BATCH = 20

@@ -13,9 +13,9 @@ import pytest
 
 from holdfast import Flow, Holdfast, RunSettings, Worker
 from holdfast.errors import HoldfastError, RunBusyError, StoreMovedError
-from holdfast.runs.promoted import Step
-from holdfast.runs.promoting import promote
-from holdfast.store.base import RunFilter
+from holdfast.runs.transfer.promote import promote
+from holdfast.runs.transfer.promote__promoted import Step
+from holdfast.store.protocols import RunFilter
 from holdfast.types.status import RunStatus
 from tests.fleet.household import shipping
 from tests.fleet.serve import SETTINGS

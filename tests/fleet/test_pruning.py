@@ -10,9 +10,9 @@ import pytest
 
 from holdfast import Flow, Holdfast, Retention, RunSettings
 from holdfast.errors import FeedTrimmedError
-from holdfast.runs.keeping import Keeper
-from holdfast.store.base import Store
+from holdfast.runs.retention__keeping import Keeper
 from holdfast.store.open import open_store
+from holdfast.store.protocols import Store
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.conformance.kit import TTL, StoreKit
 from holdfast.types.record import Lease, RunBatch, Side

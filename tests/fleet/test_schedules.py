@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from holdfast import Actor, Flow, Holdfast, Worker
+from holdfast.attractor.prepare import input_of, make_ready
 from holdfast.attractor.program import Fittings
-from holdfast.attractor.starting import input_of, make_ready
 from holdfast.errors import (
     ForbiddenError,
     InputError,
@@ -20,8 +20,8 @@ from holdfast.errors import (
     ScheduleNotFoundError,
     SchemaTooNewError,
 )
-from holdfast.runs.reencrypt import reencrypt
-from holdfast.runs.scheduling.firing import Scheduler, Turn
+from holdfast.runs.encryption.reencrypt import reencrypt
+from holdfast.runs.schedules.runner import Scheduler, Turn
 from holdfast.store.open import open_store
 from holdfast.testing.clock import FakeClock
 from holdfast.types.clock import MICROS
@@ -167,7 +167,7 @@ async def test_every_missed_instant_is_caught_up_in_order_when_the_policy_is_all
 async def test_catching_up_is_bounded_and_that_is_told(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.runs.scheduling.firing.AT_MOST", 3)
+    monkeypatch.setattr("holdfast.runs.schedules.runner.AT_MOST", 3)
     await office.put(every="10m", **ALL)
     assert await office.after(minutes=125) == ["09:40", "09:50", "10:00"]
     assert "those before 2026-03-02T09:40:00Z are passed over" in (await office.get()).standing.trouble
@@ -352,8 +352,8 @@ async def test_input_is_encrypted_and_who_has_no_key_leaves_it_to_others() -> No
         assert b"DE02" not in row.body
         assert (await office.get()).plan.input["iban"] == "DE02"
         clock.advance(hours=1)
-        from holdfast.runs.vault import Vault
-        from holdfast.runs.vaulted import vaulted
+        from holdfast.runs.encryption.cipher import Vault
+        from holdfast.runs.encryption.store import vaulted
 
         async with Holdfast(vaulted(inner, Vault(None)), clock=clock) as blind:
             worker = Worker(office.flow, on=blind)

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from holdfast import Holdfast
-from holdfast.runs.scheduling.instants import newest
-from holdfast.runs.scheduling.shaping import run_of
+from holdfast.runs.schedules.derive import run_of
+from holdfast.runs.schedules.instants import newest
 from holdfast.runs.service import RunService
-from holdfast.store.base import RunFilter
+from holdfast.store.protocols import RunFilter
 from holdfast.types.clock import MICROS
 from tests.fleet.timekeeper import SETTINGS, ticks
 

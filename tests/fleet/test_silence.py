@@ -12,8 +12,8 @@ from holdfast.errors import StoreError
 from holdfast.store.open import open_store
 from holdfast.store.sql.postgres import settings_of
 from holdfast.store.sql.postgres.connect import Conn
-from holdfast.store.sql.postgres.copying import PostgresHalf
-from holdfast.types.gate import Gate, flow_gate
+from holdfast.store.sql.postgres.copy import PostgresHalf
+from holdfast.types.limit_rows import Gate, flow_gate
 from tests.services import pgbouncer, postgres
 
 pytestmark = pytest.mark.anyio

@@ -19,9 +19,9 @@ from pathlib import Path
 import pytest
 
 from holdfast import Flow, Holdfast, RunSettings, Worker
-from holdfast.cli.inbox.spans import length, plain
-from holdfast.cli.top.look import Look
-from holdfast.cli.top.page import frame, lines
+from holdfast.cli.inbox.text_spans import length, plain
+from holdfast.cli.top.figures import Look
+from holdfast.cli.top.screen import frame, lines
 from holdfast.types.clock import MICROS
 from holdfast.types.fleet import FleetFigures, LaneFigures, WorkerRow
 from tests.fleet.crew import settings, until

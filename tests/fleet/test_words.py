@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 
 from holdfast.errors import StoreUnavailableError
-from holdfast.store.sql.postgres.faults import FAULTS, translated
+from holdfast.store.sql.postgres.errors import FAULTS, translated
 from tests.services import postgres
 
 pytestmark = pytest.mark.anyio

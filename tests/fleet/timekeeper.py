@@ -14,8 +14,8 @@ from collections import Counter
 from typing import Any
 
 from holdfast import Flow, Holdfast, RunSettings, Worker
-from holdfast.runs.scheduling.plan import read
-from holdfast.store.base import Store
+from holdfast.runs.schedules.plan import read
+from holdfast.store.protocols import Store
 from holdfast.types.schedule import ScheduleRow
 
 SETTINGS = RunSettings(lease_ttl=1.0, lease_margin=0.2, poll=0.05)

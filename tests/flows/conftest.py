@@ -15,9 +15,9 @@ import pytest
 from holdfast import Flow, Holdfast
 from holdfast.model.position import Position
 from holdfast.model.snapshot import dump_position
-from holdfast.runs.loading import follow, load, start_from
-from holdfast.runs.runtime import Runtime
-from holdfast.store.base import Claim
+from holdfast.runs.driver.load import follow, load, start_from
+from holdfast.runs.driver.runtime import Runtime
+from holdfast.store.protocols import Claim
 from holdfast.types.ids import RunId
 from holdfast.types.status import RunStatus
 from tests.flows.places import Place, a_place

@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from holdfast import Event, Flow, Holdfast, Result, RunSettings
+from holdfast.runs.encryption.store import vaulted_within
 from holdfast.runs.service import RunService
-from holdfast.runs.vaulted import vaulted_within
-from holdfast.store.base import Store
 from holdfast.store.open import open_store
+from holdfast.store.protocols import Store
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.crashpoints import Crash, armed
 from holdfast.types.hold import HoldRow

@@ -16,7 +16,7 @@ from holdfast import (
     Scripted,
 )
 from holdfast.errors import HoldNotFoundError
-from holdfast.runs.timeline import make_timeline
+from holdfast.runs.history.timeline import make_timeline
 from holdfast.types.status import HoldStatus
 from tests.flows.conftest import node
 from tests.flows.places import Place, answer, open_holds, told

@@ -14,8 +14,8 @@ from holdfast.checkpoint import record_digest
 from holdfast.errors import SchemaTooNewError
 from holdfast.model.graph import HoldSpec
 from holdfast.model.position import Position
-from holdfast.runs.driver import Driver
-from holdfast.store.base import RunFilter
+from holdfast.runs.driver.driver import Driver
+from holdfast.store.protocols import RunFilter
 from holdfast.types.hold import Option
 from holdfast.types.record import Kind, Record
 from holdfast.types.status import HoldStatus

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import Context, Flow, Holdfast
 from holdfast.errors import BlobMissingError, CheckpointCorruptError
-from holdfast.runs.timeline import make_timeline
+from holdfast.runs.history.timeline import make_timeline
 from holdfast.types.ids import RunId
 from holdfast.types.record import Kind, Record
 from holdfast.types.value import BlobRef
@@ -140,7 +140,7 @@ async def test_run_stops_when_a_step_that_touched_the_outside_is_lost(disk: Disk
 async def test_nothing_is_lost_when_only_a_snapshot_is_damaged(
     disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.runs.writing.SNAPSHOT_RECORDS", 4)
+    monkeypatch.setattr("holdfast.runs.driver.writer.SNAPSHOT_RECORDS", 4)
     flow, ran = steps(("pure", "external", "pure", "pure"))
     async with Holdfast(disk.address) as house:
         run = (await flow.run({}, on=house)).run_id

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast import Context, Flow, Holdfast
-from holdfast.checkpoint.difference import Diff, NodeDiff
+from holdfast.checkpoint.diff_result import Diff, NodeDiff
 from holdfast.drawing import Mark, to_svg
 from holdfast.reports.differences import diff_picture
 from tests.flows.places import answer

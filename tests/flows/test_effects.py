@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast import Context, Flow, Holdfast, Retry, RunStatus
-from holdfast.store.base import Store
+from holdfast.store.protocols import Store
 from holdfast.testing.crashpoints import Crash, armed
 from holdfast.types.record import Kind, RunBatch, SettleAnswer
 from tests.flows.places import Place, answer, open_holds, told

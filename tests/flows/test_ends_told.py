@@ -7,8 +7,8 @@ import pytest
 from holdfast import Context, Flow, Holdfast
 from holdfast.reports.markdown import to_markdown
 from holdfast.reports.postmortem import examine
-from holdfast.runs.story import Chapter
-from holdfast.runs.timeline import make_timeline
+from holdfast.runs.history.story import Chapter
+from holdfast.runs.history.timeline import make_timeline
 from holdfast.types.ids import RunId
 from holdfast.types.record import Kind
 from tests.flows.refunds import GIVEN, refund_flow

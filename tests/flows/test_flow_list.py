@@ -8,9 +8,9 @@ import pytest
 
 from holdfast import Holdfast, Result
 from holdfast.engine.decision import Decision
-from holdfast.runs.recorder import Recorder, RunQueue
-from holdfast.runs.writing import Writer
-from holdfast.store.base import NewRun
+from holdfast.runs.driver.writer import Writer
+from holdfast.runs.recorder.recorder import Recorder, RunQueue
+from holdfast.store.protocols import NewRun
 from holdfast.testing.conformance.flows import FLOWS, FlowCase
 from holdfast.types.ids import RunId
 from holdfast.types.record import Kind, Record, Side

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import Flow, Holdfast, Join, append
 from holdfast.errors import CheckpointNotFoundError, ConflictError
-from holdfast.runs.adapter import CheckpointView
+from holdfast.runs.history.checkpoint_store import CheckpointView
 from holdfast.testing.clock import FakeClock
 from holdfast.types.ids import checkpoint_id, new_run_id
 from holdfast.types.record import Kind

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from holdfast import Flow, Holdfast
-from holdfast.checkpoint.interface import SCHEMA
+from holdfast.checkpoint.json_view import SCHEMA
 from tests.flows.refunds import GIVEN, refund_flow
 
 pytestmark = pytest.mark.anyio

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast import Flow, GateShutError, Holdfast, InputError, Limits, RunStatus, Worker
 from holdfast.errors import FlowInvalidError, StateError
-from holdfast.types.veil import Secret
+from holdfast.types.redaction import Secret
 
 pytestmark = pytest.mark.anyio
 
@@ -116,7 +116,7 @@ async def test_run_that_waits_for_its_own_place_is_told_so(bare_house: Holdfast,
 
 
 def _all() -> Any:
-    from holdfast.store.base import RunFilter
+    from holdfast.store.protocols import RunFilter
 
     return RunFilter()
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import pytest
 
 from holdfast import Flow, Holdfast, append
-from holdfast.model.children import child_result
-from holdfast.model.growth import Segment
+from holdfast.model.child_scopes import child_result
+from holdfast.model.growing_lists import Segment
 from holdfast.model.position import new_scope
 from holdfast.types.value import FrozenDict
 

@@ -16,9 +16,9 @@ from holdfast.errors import (
     RunNotFoundError,
     RunReadOnlyError,
 )
-from holdfast.runs.parcel import unwrap
 from holdfast.runs.service import RunService
-from holdfast.store.base import RunFilter
+from holdfast.runs.transfer.archive import unwrap
+from holdfast.store.protocols import RunFilter
 from holdfast.types.ids import RunId, checkpoint_id, new_run_id
 from holdfast.types.status import RunStatus
 from tests.flows.moves import NOTHING, contents, exported, waiting

@@ -10,8 +10,8 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.errors import CheckpointCorruptError, InputError, SchemaTooNewError
-from holdfast.runs import parcel
-from holdfast.runs.parcel import MAGIC, Parcel, unwrap, wrap
+from holdfast.runs.transfer import archive
+from holdfast.runs.transfer.archive import MAGIC, Parcel, unwrap, wrap
 from holdfast.types.ids import new_run_id
 from tests.flows.moves import NOTHING, a_file, contents
 
@@ -71,8 +71,8 @@ async def test_file_of_a_newer_form_is_refused_and_nothing_changes(
     bare_house: Holdfast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(parcel, "VERSION", 9)
-        patched.setattr(parcel, "__version__", "9.1")
+        patched.setattr(archive, "VERSION", 9)
+        patched.setattr(archive, "__version__", "9.1")
         data = await a_file()
     service = await bare_house.service()
     with pytest.raises(SchemaTooNewError, match=r"form 9 \(written by Holdfast 9\.1\)"):
@@ -140,7 +140,7 @@ async def test_forged_file_with_right_digests_is_refused_when_it_is_no_run(
 
 def test_rows_that_cannot_be_read_are_damage() -> None:
     out = bytearray(MAGIC + b"\1")
-    parcel._add(out, ord("r"), b"\xc1")
-    parcel._add(out, ord("z"), parcel.sha256(out).digest())
+    archive._add(out, ord("r"), b"\xc1")
+    archive._add(out, ord("z"), archive.sha256(out).digest())
     with pytest.raises(CheckpointCorruptError, match="part 1"):
         unwrap(bytes(out))

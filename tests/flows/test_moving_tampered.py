@@ -10,7 +10,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.errors import CheckpointCorruptError
-from holdfast.runs.parcel import unwrap, wrap
+from holdfast.runs.transfer.archive import unwrap, wrap
 from tests.flows.moves import NOTHING, a_file, contents
 from tests.flows.refunds import GIVEN, refund_flow
 

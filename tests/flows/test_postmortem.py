@@ -9,11 +9,11 @@ import pytest
 
 from holdfast import Context, Flow, Holdfast, Prices, Retry, Scripted, tool, tool_call
 from holdfast.errors import InputError, NotDone
-from holdfast.reports.forms import render
+from holdfast.reports.formats import render
 from holdfast.reports.html import to_html
 from holdfast.reports.markdown import to_markdown
 from holdfast.reports.postmortem import Postmortem, examine
-from holdfast.runs.story import Chapter
+from holdfast.runs.history.story import Chapter
 from tests.flows.places import Place
 from tests.flows.refunds import GIVEN, refund_flow
 

@@ -13,7 +13,7 @@ from holdfast import Flow, Holdfast
 from holdfast.reports.html import to_html
 from holdfast.reports.markdown import to_markdown
 from holdfast.reports.postmortem import Gap
-from holdfast.runs.story import Chapter
+from holdfast.runs.history.story import Chapter
 from tests.flows.test_postmortem import Page, careful, chapter, examined
 
 pytestmark = pytest.mark.anyio

@@ -6,8 +6,8 @@ import pytest
 
 from holdfast import Flow, Holdfast, append
 from holdfast.errors import CheckpointNotFoundError, RunBusyError
-from holdfast.runs.adapter import CheckpointView
-from holdfast.runs.pruning import Cleaned
+from holdfast.runs.history.checkpoint_store import CheckpointView
+from holdfast.runs.retention import Cleaned
 from holdfast.testing.clock import FakeClock
 from tests.flows.refunds import GIVEN, refund_flow
 
@@ -51,7 +51,7 @@ async def test_pruned_run_keeps_its_last_checkpoints_whole(bare_house: Holdfast)
 async def test_lists_are_whole_when_a_later_snapshot_named_pruned_records(
     bare_house: Holdfast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.runs.writing.SNAPSHOT_RECORDS", 7)
+    monkeypatch.setattr("holdfast.runs.driver.writer.SNAPSHOT_RECORDS", 7)
     monkeypatch.setattr("holdfast.model.snapshot.SEGMENT_ITEMS", 2)
     flow = counting()
     run = (await flow.run({"n": 0}, on=bare_house)).expect().run_id

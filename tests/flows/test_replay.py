@@ -17,7 +17,7 @@ from holdfast import Flow, Holdfast, Retry
 from holdfast.engine import dataflow
 from holdfast.errors import CheckpointCorruptError, CheckpointNotFoundError
 from holdfast.model.graph import Graph
-from holdfast.runs.replaying import Replay
+from holdfast.runs.history.replay import Replay
 from holdfast.types.ids import RunId
 from holdfast.types.record import Kind, Record
 from tests.flows.places import answer

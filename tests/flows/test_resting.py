@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from holdfast import Context, Flow, Holdfast, RunSettings, RunStatus
-from holdfast.runs.sweeps import Reaper
-from holdfast.store.base import RunRow
+from holdfast.runs.worker.sweeps import Reaper
+from holdfast.store.protocols import RunRow
 from holdfast.types.ids import RunId
 from tests.flows.conftest import node
 from tests.flows.places import HOT, RUN, Place, answer

@@ -6,9 +6,9 @@ import pytest
 
 from holdfast import Flow, Holdfast
 from holdfast.drawing import Picture, State, to_svg, to_text
-from holdfast.reports.seen import picture_of
-from holdfast.runs.timeline import Timeline, make_timeline
-from holdfast.runs.visits import path_of
+from holdfast.reports.run_graph import picture_of
+from holdfast.runs.history.timeline import Timeline, make_timeline
+from holdfast.runs.history.visits import path_of
 from holdfast.testing.conformance.flows import FLOWS, FlowCase
 from tests.flows.refunds import GIVEN, refund_flow
 

@@ -8,9 +8,9 @@ import pytest
 
 from holdfast import Context, Flow, Holdfast, Retry
 from holdfast.drawing import Mark, Picture, State
-from holdfast.reports.picturing import story_picture
-from holdfast.reports.seen import picture_of
-from holdfast.runs.timeline import make_timeline
+from holdfast.reports.run_graph import picture_of
+from holdfast.reports.story_graph import story_picture
+from holdfast.runs.history.timeline import make_timeline
 from holdfast.testing.conformance.flows import FLOWS, FlowCase
 
 pytestmark = pytest.mark.anyio

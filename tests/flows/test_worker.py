@@ -9,9 +9,9 @@ import pytest
 
 from holdfast import Flow, Holdfast, RunSettings, Worker
 from holdfast.errors import StoreFullError, StoreUnavailableError
-from holdfast.runs.sweeps import Reaper, TimerSweep
-from holdfast.runs.worker import Worker as RunWorker
-from holdfast.store.base import ClaimRequest
+from holdfast.runs.worker.sweeps import Reaper, TimerSweep
+from holdfast.runs.worker.worker import Worker as RunWorker
+from holdfast.store.protocols import ClaimRequest
 from holdfast.testing.clock import FakeClock
 from holdfast.types.ids import RunId
 from holdfast.types.status import RunStatus
@@ -387,7 +387,7 @@ async def test_worker_goes_on_when_the_store_comes_back(
 async def test_run_goes_on_without_a_mark_against_it_when_the_disk_was_full_for_a_while(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("holdfast.runs.insisting.RETRY_DELAYS", ())
+    monkeypatch.setattr("holdfast.runs.recorder.recorder__insisting.RETRY_DELAYS", ())
     async with Holdfast("memory:") as house:
         flow = counting(Seen())
         run = await put(house, flow)
@@ -462,7 +462,7 @@ async def test_worker_leaves_when_it_is_stopped_before_it_began(house: Holdfast)
 
 @pytest.mark.covers("CORE-WORK-02")
 async def test_a_worker_goes_on_with_a_duty_when_a_slip_ended_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.runs.worker.LONGEST_PAUSE", 0.001)
+    monkeypatch.setattr("holdfast.runs.worker.worker.LONGEST_PAUSE", 0.001)
     async with Holdfast("memory:") as house:
         worker = RunWorker(await house.new_service())
         swept, slips = asyncio.Event(), iter([TypeError("a slip"), None])

@@ -9,9 +9,9 @@ import pytest
 
 from holdfast import Flow, Holdfast, Worker, append
 from holdfast.errors import RunBusyError, SettingsError
-from holdfast.runs import pruning
-from holdfast.runs.keeping import Keeper
-from holdfast.runs.runtime import RunSettings
+from holdfast.runs import retention as pruning
+from holdfast.runs.driver.runtime import RunSettings
+from holdfast.runs.retention__keeping import Keeper
 from holdfast.store.open import open_store
 from holdfast.testing.clock import FakeClock
 from holdfast.types.retention import Retention
@@ -238,7 +238,7 @@ async def test_run_is_pruned_without_its_code_and_its_own_types_stay(tmp_path: A
 
 @pytest.mark.covers("TOOL-KEEP-01")
 def test_retention_is_read_from_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    from holdfast.cli.opening import open_house
+    from holdfast.cli.options.store import open_house
     from holdfast.types.retention import parse_retention
 
     assert parse_retention("keep=20,older=30d") == Retention(20, older="30d")

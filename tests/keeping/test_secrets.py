@@ -12,9 +12,9 @@ import msgspec
 import pytest
 
 from holdfast import Context, Flow, Holdfast, append
-from holdfast.checkpoint.interface import jsonable
+from holdfast.checkpoint.json_view import jsonable
 from holdfast.model.secrets import masked, parsed, secret_paths
-from holdfast.types.veil import MASK, Secret, Veil, veil
+from holdfast.types.redaction import MASK, Secret, Veil, veil
 
 CANARY = "c4n4ry-token-8871"
 PIN = 42

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from hypothesis import note
 from hypothesis import strategies as st
 
-from holdfast.model.breaks import SUFFIX, place_of, places
+from holdfast.model.breakpoints import SUFFIX, place_of, places
 from holdfast.model.graph import Graph
 from holdfast.types.record import Kind
 from tests.properties.graphs import Plan, Taste

@@ -16,18 +16,18 @@ from hashlib import sha256
 from typing import Any
 
 from holdfast.checkpoint import TypeRegistry
-from holdfast.engine.begin import begin
 from holdfast.engine.decision import Decision
 from holdfast.engine.messages import Answered, CancelAsked, Finished, Message, Recovered, Stopped, TimerFired
+from holdfast.engine.start import begin
 from holdfast.engine.step import step
 from holdfast.model.apply import apply_record
-from holdfast.model.bodies import ErrorInfo, IntentBody, SnapshotBody
 from holdfast.model.events import derive_events
 from holdfast.model.graph import EdgeKind, Graph
 from holdfast.model.position import SETTLED, Exec, Position
+from holdfast.model.record_bodies import ErrorInfo, IntentBody, SnapshotBody
 from holdfast.model.snapshot import dump_position, load_position
-from holdfast.runs.loading import items_between
-from holdfast.runs.sealing import Sealer
+from holdfast.runs.driver.load import items_between
+from holdfast.runs.seal import Sealer
 from holdfast.types.ids import RunId
 from holdfast.types.record import Kind, Record
 from holdfast.types.status import REPEATABLE

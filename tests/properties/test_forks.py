@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from holdfast import Flow, Holdfast, append
 from holdfast.model.snapshot import dump_position
-from holdfast.runs.loading import load
+from holdfast.runs.driver.load import load
 
 Shape = list[tuple[int, list[int], bool]]
 """Per node after the first: (effect, sources among the earlier ones, whether its edges have conditions)."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from holdfast import Flow, Holdfast
 from holdfast.errors import StateError
-from holdfast.model.deltas import Delta, canonical
+from holdfast.model.branch_deltas import Delta, canonical
 from holdfast.model.frames import FrameTree
 from holdfast.types.record import Op
 from holdfast.types.reduce import reduce

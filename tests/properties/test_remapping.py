@@ -16,9 +16,9 @@ from holdfast.model.graph import END, Graph, GraphSpec, Node
 from holdfast.model.migration import Migration
 from holdfast.model.position import SETTLED, Position
 from holdfast.model.program import Program
-from holdfast.model.schema import StateSchema
 from holdfast.model.snapshot import dump_position
-from holdfast.runs.remapping import remap
+from holdfast.model.state_schema import StateSchema
+from holdfast.runs.migrate.remap import remap
 from tests.properties.checks import DEEP, EVERYTHING, chooser
 from tests.properties.graphs import Plan, plans
 from tests.properties.play import Play, fold, stored

@@ -10,7 +10,7 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from holdfast import Holdfast
-from holdfast.runs.retracing import Retraced, retrace
+from holdfast.runs.history.retrace import Retraced, retrace
 from holdfast.types.record import Record
 from tests.properties.checks import EVERYTHING, STEADY, chooser
 from tests.properties.graphs import Plan, plans

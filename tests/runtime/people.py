@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from holdfast import Flow, Holdfast
-from holdfast.checkpoint.picture import CheckpointMeta
+from holdfast.checkpoint.checkpoint import CheckpointMeta
 from holdfast.runs.service import RunService
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ import pytest
 
 from holdfast import Context, Flow, Holdfast, Worker
 from holdfast.errors import RunBusyError, ValueNotStorableError
-from holdfast.store.base import ClaimRequest
+from holdfast.store.protocols import ClaimRequest
 from holdfast.testing.crashpoints import Crash, armed
 from holdfast.types.status import RunStatus
 from tests.flows.places import RUN, Place, answer, open_holds
@@ -206,7 +206,7 @@ async def test_a_checkpoint_comes_back_equal_and_its_json_form_is_plain(place: P
 async def test_the_settings_of_a_run_survive_its_resume(
     place: Place, given: str | None, expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from holdfast.runs.driver import Driver
+    from holdfast.runs.driver.driver import Driver
 
     flow = approval("settings", Seen())
     waiting = await flow.run({"amount": 1}, on=await place.house(), **({"mode": given} if given else {}))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast import Flow, Holdfast
-from holdfast.runs.loading import load
+from holdfast.runs.driver.load import load
 from tests.flows.conftest import address_of
 from tests.flows.places import COLD
 from tests.runtime.people import Seen, State, line

@@ -19,9 +19,9 @@ from holdfast.errors import (
     StoreUnavailableError,
     VersionMismatchError,
 )
-from holdfast.runs import insisting
-from holdfast.runs.queueing import RunQueue
-from holdfast.store.base import RunFilter
+from holdfast.runs.recorder import recorder__insisting
+from holdfast.runs.recorder.queue import RunQueue
+from holdfast.store.protocols import RunFilter
 from tests.flows.places import Place, answer, kinds, told
 from tests.runtime.people import Seen, State, approval, line, listed, step, until
 
@@ -47,7 +47,7 @@ class Trouble:
 
         monkeypatch.setattr(store, "settle", slow)
         monkeypatch.setattr(store, "settle_now", quick)
-        monkeypatch.setattr(insisting, "RETRY_DELAYS", (0.001, 0.001))
+        monkeypatch.setattr(recorder__insisting, "RETRY_DELAYS", (0.001, 0.001))
         monkeypatch.setattr(RunQueue, "may_wait", lambda *_: False)
 
     def count(self) -> None:
@@ -373,8 +373,8 @@ async def test_a_run_is_restored_in_order_when_it_is_loaded(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Version, then integrity, then state, then the mail; only then does anything run."""
-    from holdfast.runs import mail
-    from holdfast.runs.performing import Performer
+    from holdfast.runs.driver import inbox
+    from holdfast.runs.driver.handler_call import Performer
 
     order: list[str] = []
     seen = Seen()
@@ -395,7 +395,7 @@ async def test_a_run_is_restored_in_order_when_it_is_loaded(
     service = await house.service()
     noting(service.runtime, "program_for", "version")
     noting(service.runtime.sealer_of(flow.program()), "open", "integrity")
-    noting(mail.Box, "take", "mail")
+    noting(inbox.Box, "take", "mail")
     noting(Performer, "run", "run")
     result = await flow.resume(waiting.run_id, on=house)
 

@@ -13,12 +13,12 @@ import pytest
 
 from holdfast import Flow, Holdfast, Worker
 from holdfast.api.app import ApiSettings, build
-from holdfast.api.auth.door import Door
+from holdfast.api.auth.authenticator import Door
+from holdfast.api.auth.local_token import OneToken
 from holdfast.api.auth.settings import SignIn
-from holdfast.api.auth.single import OneToken
 from holdfast.api.routes.all import THEMES
 from holdfast.api.routing import Routes
-from holdfast.api.serving import Serving
+from holdfast.api.server import Serving
 from holdfast.client import AsyncClient, Retries
 from tests.server.flows import both, refund
 from tests.server.lossy import Lossy, lossy

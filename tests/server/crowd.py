@@ -11,11 +11,11 @@ import httpx2
 
 from holdfast import Flow, Holdfast, Result
 from holdfast.api.app import ApiSettings, build
-from holdfast.api.auth.door import Door
-from holdfast.api.auth.granted import Grant
+from holdfast.api.auth.authenticator import Door
+from holdfast.api.auth.grants import Grant
 from holdfast.api.auth.tokens import Tokens
 from holdfast.api.routes.all import THEMES
-from holdfast.api.serving import Serving
+from holdfast.api.server import Serving
 
 PEOPLE = {
     "dana": Grant(subject="user:dana@acme", roles=("member",)),

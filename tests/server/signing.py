@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx2
 
-from holdfast.api.auth.granted import Grant, rights_of
+from holdfast.api.auth.grants import Grant, rights_of
 from holdfast.api.auth.sessions import Opened, Sessions
 from holdfast.api.auth.tokens import Tokens
 from tests.server.conftest import Server

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast import Worker
-from holdfast.store.base import ClaimRequest
+from holdfast.store.protocols import ClaimRequest
 from tests.server.conftest import Server
 from tests.server.flows import refund
 

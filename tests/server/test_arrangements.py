@@ -12,7 +12,7 @@ from anyio import run_process
 
 from holdfast import Flow, Holdfast
 from holdfast.errors import LinkInvalidError
-from holdfast.holds.linking.opening import Links
+from holdfast.holds.links.open import Links
 from holdfast.holds.notify.settings import parse_settings
 from tests.server.crowd import Hall, hall_of
 

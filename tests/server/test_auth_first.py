@@ -10,11 +10,11 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.api.app import ApiSettings
-from holdfast.api.auth.door import Door
-from holdfast.api.auth.first import demand_safe, sign_in_address
-from holdfast.api.auth.granted import Grant
-from holdfast.api.auth.hosts import HostGuard, hosts_for, is_loopback
-from holdfast.api.auth.refusals import Refusals
+from holdfast.api.auth.authenticator import Door
+from holdfast.api.auth.authenticator__refusals import Refusals
+from holdfast.api.auth.first_token import demand_safe, sign_in_address
+from holdfast.api.auth.grants import Grant
+from holdfast.api.auth.host_guard import HostGuard, hosts_for, is_loopback
 from holdfast.api.auth.sessions import Sessions
 from holdfast.cli.main import run
 from holdfast.errors import SettingsError

@@ -23,7 +23,7 @@ from holdfast.api.auth.oidc.flow import grant_of
 from holdfast.api.auth.oidc.provider import Provider
 from holdfast.api.auth.settings import OidcSettings, parse_sign_in, read_sign_in
 from holdfast.api.problems import HttpError
-from holdfast.api.serving import Serving
+from holdfast.api.server import Serving
 from holdfast.errors import SettingsError
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("SERVER-AUTH-02")]

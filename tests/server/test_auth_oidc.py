@@ -12,7 +12,7 @@ import pytest
 from holdfast import Holdfast
 from holdfast.api.auth.oidc.flow import Journey
 from holdfast.api.auth.settings import OidcSettings, SignIn
-from holdfast.api.routes.signing import JOURNEY
+from holdfast.api.routes.sign_in import JOURNEY
 from tests.server.conftest import Server, serving
 from tests.server.signing import audited
 from tests.services import oidc

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from holdfast import Holdfast
-from holdfast.api.auth import tokens as module
-from holdfast.api.auth.granted import SERVER, Grant, demand_within
+from holdfast.api.auth import tokens
+from holdfast.api.auth.grants import SERVER, Grant, demand_within
 from holdfast.api.auth.principal import ROLES
 from holdfast.api.auth.tokens import KIND, Tokens
 from holdfast.cli.main import run
@@ -79,7 +79,7 @@ async def test_token_revoked_here_ends_at_once_and_elsewhere_within_seconds(
     await server.json("DELETE", f"/v1/tokens/{here['id']}")
     await server.json("GET", "/v1/session", 401, headers=bearer(here["token"]))
     await Tokens(await server.house.open()).revoke(text, by="user:test")  # as another process would
-    monkeypatch.setattr(module, "FRESH", 0.0)
+    monkeypatch.setattr(tokens, "FRESH", 0.0)
     await server.json("GET", "/v1/session", 401, headers=bearer(text))
     assert [row.actor for row in await audited(server, "token_revoked")] == ["user:local", "user:test"]
 
@@ -113,7 +113,7 @@ async def test_last_use_is_told_coarsely(server: Server) -> None:
     for _ in range(3):
         await server.json("GET", "/v1/session", headers=bearer(text))
     store = await server.house.open()
-    assert (await store.document(SERVER, module.USED, text.split("_")[1])).revision == 1
+    assert (await store.document(SERVER, tokens.USED, text.split("_")[1])).revision == 1
     assert (await server.json("GET", "/v1/tokens"))["items"][0]["last_used_at"]
 
 

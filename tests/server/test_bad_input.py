@@ -19,7 +19,7 @@ import pytest
 from holdfast import Holdfast
 from holdfast.api.app import ApiSettings
 from holdfast.api.pages.all import PAGES
-from holdfast.api.pages.places import TAG
+from holdfast.api.pages.negotiation import TAG
 from holdfast.api.problems import MEDIA
 from holdfast.api.routes.all import THEMES
 from holdfast.api.routing import Route

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from holdfast import Flow, Worker
-from holdfast.api.auth.door import Door
-from holdfast.api.auth.first import sign_in_address
-from holdfast.holds.linking.opening import Links
-from holdfast.holds.linking.tokens import Grant
+from holdfast.api.auth.authenticator import Door
+from holdfast.api.auth.first_token import sign_in_address
+from holdfast.holds.links.open import Links
+from holdfast.holds.links.tokens import Grant
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import operator
 from tests.server.conftest import Server

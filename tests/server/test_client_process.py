@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import Holdfast
-from holdfast.api.auth.granted import Grant
+from holdfast.api.auth.grants import Grant
 from holdfast.api.auth.tokens import Tokens
 from holdfast.client import Client, Retries, RuntimeClient
 from tests.server.test_serve import PATIENCE, Serve, served

@@ -13,9 +13,9 @@ import pytest
 from holdfast import Flow
 from holdfast.api.pages.all import PAGES
 from holdfast.api.routes.all import THEMES
-from holdfast.holds.linking.opening import Links
-from holdfast.holds.linking.tokens import Grant
-from holdfast.store.base import RunFilter
+from holdfast.holds.links.open import Links
+from holdfast.holds.links.tokens import Grant
+from holdfast.store.protocols import RunFilter
 from holdfast.types.terms import operator
 from tests.server.conftest import Server
 

@@ -15,7 +15,7 @@ from anyio import run_process
 
 from holdfast import Holdfast
 from holdfast.api.app import ApiSettings
-from holdfast.api.inbound.letters import is_proven, own_lines, said_in
+from holdfast.api.inbound.mail_message import is_proven, own_lines, said_in
 from holdfast.api.inbound.settings import parse_settings
 from holdfast.holds.notify.settings import parse_settings as notify_settings
 from holdfast.holds.notify.webhook import secret_of, signed

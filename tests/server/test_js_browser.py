@@ -16,9 +16,9 @@ import pytest
 
 from holdfast import Worker
 from holdfast.api.app import ApiSettings
-from holdfast.api.auth.door import Door
-from holdfast.api.auth.first import sign_in_address
-from holdfast.api.pages.scripts import FOLDER
+from holdfast.api.auth.authenticator import Door
+from holdfast.api.auth.first_token import sign_in_address
+from holdfast.api.pages.static__scripts import FOLDER
 from tests.server.conftest import Server, serving
 from tests.server.live import asking
 from tests.server.test_sse import started

@@ -13,9 +13,9 @@ import pytest
 from holdfast import Worker
 from holdfast.api.app import ApiSettings
 from holdfast.api.openapi import document
-from holdfast.api.pages.scripts import FOLDER
+from holdfast.api.pages.static__scripts import FOLDER
 from holdfast.api.routes.all import THEMES
-from holdfast.api.wire.events import EventWire, HoldEventWire
+from holdfast.api.schemas.events import EventWire, HoldEventWire
 from tests.server.conftest import Server, serving
 from tests.server.live import asking
 from tests.server.test_sse import started

@@ -13,7 +13,7 @@ from backports import zstd
 
 from holdfast import Flow, Holdfast
 from holdfast.api.app import ApiSettings
-from holdfast.api.pacing import Buckets
+from holdfast.api.rate_limit import Buckets
 from holdfast.errors import RateLimitedError
 from tests.server.conftest import Server, serving
 

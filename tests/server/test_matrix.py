@@ -18,15 +18,15 @@ from starlette.routing import Route as Place
 
 from holdfast import Flow, Holdfast
 from holdfast.api.app import ApiSettings, build
-from holdfast.api.auth.door import Door
-from holdfast.api.auth.granted import Grant
+from holdfast.api.auth.authenticator import Door
+from holdfast.api.auth.grants import Grant
 from holdfast.api.auth.principal import ROLES, Access, Right, with_implied
-from holdfast.api.live.sockets import PATHS as SOCKETS
+from holdfast.api.live.websocket import PATHS as SOCKETS
 from holdfast.api.pages.all import PAGES
-from holdfast.api.pages.places import TAG
+from holdfast.api.pages.negotiation import TAG
+from holdfast.api.route_index import Signpost
 from holdfast.api.routes.all import THEMES
 from holdfast.api.routing import Route
-from holdfast.api.signpost import Signpost
 from tests.server.conftest import Server, serving
 from tests.server.signing import bearer, token
 

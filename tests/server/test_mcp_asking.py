@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import Holdfast
-from holdfast.cli.working import Terms, work
+from holdfast.cli.commands.worker import Terms, work
 from holdfast.types.ids import HoldId
 from holdfast.types.terms import operator
 from tests.server.conftest import Server
@@ -99,7 +99,7 @@ async def test_any_of_several_servers_answers_an_agent(tmp_path: Path) -> None:
 async def test_question_that_nobody_carries_is_kept_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.integrations.mcp.questions.OPENS_IN", 0.05)
+    monkeypatch.setattr("holdfast.integrations.mcp.question_tools.OPENS_IN", 0.05)
     store = f"sqlite:{tmp_path / 'm.db'}"
     async with speaking(store, works=False) as server, agent(server) as bot:
         asked = await bot.does("ask_people", question="Anybody?")

@@ -12,7 +12,7 @@ from holdfast import Holdfast, Worker
 from holdfast.api.app import ApiSettings
 from holdfast.errors import HoldfastError
 from holdfast.integrations.mcp.agent import Agent, agent_here
-from holdfast.integrations.mcp.asking import ask_people
+from holdfast.integrations.mcp.ask_people_flow import ask_people
 from holdfast.integrations.mcp.http import routes
 from holdfast.integrations.mcp.resources import read, silent
 from holdfast.integrations.mcp.server import TOOLS
@@ -42,7 +42,7 @@ async def test_no_value_of_any_argument_is_a_slip_of_ours(
     house: Holdfast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: Any = await TOOLS["ask_people"].use(bot(house), {"question": "?"}, silent)
-    monkeypatch.setattr("holdfast.integrations.mcp.questions.OPENS_IN", 0.0)
+    monkeypatch.setattr("holdfast.integrations.mcp.question_tools.OPENS_IN", 0.0)
     known = {"id": asked.id, "run": asked.run, "question": "?", "text": "t", "flow": "refund"}
     refused: list[str] = []
     for tool in TOOLS.values():

@@ -17,17 +17,17 @@ from starlette.requests import Request
 
 from holdfast import Holdfast, Worker
 from holdfast.api.app import ApiSettings, build
-from holdfast.api.auth.door import Door
-from holdfast.api.auth.hosts import hosts_for
+from holdfast.api.auth.authenticator import Door
+from holdfast.api.auth.host_guard import hosts_for
 from holdfast.api.auth.principal import Principal, Right
 from holdfast.api.routes.all import THEMES
-from holdfast.api.serving import Serving
+from holdfast.api.server import Serving
 from holdfast.errors import InputError
 from holdfast.integrations.mcp import server
 from holdfast.integrations.mcp.agent import Agent, Progress, agent_here
-from holdfast.integrations.mcp.asking import ask_people
+from holdfast.integrations.mcp.ask_people_flow import ask_people
 from holdfast.integrations.mcp.http import routes
-from holdfast.integrations.mcp.tooling import Tools
+from holdfast.integrations.mcp.tool_registry import Tools
 from tests.services import mcp as conformance
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("SERVER-MCP-03")]

@@ -11,15 +11,15 @@ import pytest
 
 from holdfast import Flow
 from holdfast.api.app import ApiSettings
-from holdfast.api.auth.granted import Grant
+from holdfast.api.auth.grants import Grant
 from holdfast.api.auth.principal import Right
 from holdfast.errors import ForbiddenError, HoldfastError
-from holdfast.holds.timing.sweeping import HoldSweeper
+from holdfast.holds.timing.sweeper import HoldSweeper
 from holdfast.integrations.mcp.agent import Agent, as_agent
 from holdfast.integrations.mcp.http import routes
 from holdfast.integrations.mcp.resources import silent
 from holdfast.integrations.mcp.server import TOOLS
-from holdfast.integrations.mcp.tooling import Tool
+from holdfast.integrations.mcp.tool_registry import Tool
 from holdfast.types.ids import RunId
 from holdfast.types.status import HoldStatus
 from tests.server.conftest import Server
@@ -112,7 +112,7 @@ async def test_no_tool_with_any_argument_decides_anything(
     hall: Server, who: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With every right that there is, also for those whom the questions are for."""
-    monkeypatch.setattr("holdfast.integrations.mcp.questions.OPENS_IN", 0.0)
+    monkeypatch.setattr("holdfast.integrations.mcp.question_tools.OPENS_IN", 0.0)
     foreign, own = await asked_by(hall, "user:sam"), await asked_by(hall, who)
     grant = Grant(subject=who, rights=tuple(Right))
     principal = grant.principal(method="token", credential="t", channel="api")

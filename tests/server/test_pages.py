@@ -13,10 +13,10 @@ import msgspec
 import pytest
 
 from holdfast import Context, Flow, Holdfast
-from holdfast.api.auth.granted import Grant as Subject
+from holdfast.api.auth.grants import Grant as Subject
 from holdfast.api.auth.tokens import Tokens
-from holdfast.holds.linking.opening import Links
-from holdfast.holds.linking.tokens import Grant
+from holdfast.holds.links.open import Links
+from holdfast.holds.links.tokens import Grant
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import operator
 from tests.server.conftest import Server, serving

@@ -11,9 +11,9 @@ from starlette.routing import Route as Place
 
 from holdfast import Holdfast
 from holdfast.api.app import ApiSettings, build
-from holdfast.api.auth.door import Door
+from holdfast.api.auth.authenticator import Door
+from holdfast.api.route_index import Signpost
 from holdfast.api.routes.all import THEMES
-from holdfast.api.signpost import Signpost
 
 ODD = ("/", "//", "", "/v1", "/v1/", "/v1/runs/", "/v1/runs/a/b/c/d/e", "/nothing", "/v1/nothing", "/x" * 40)
 FILLED = ("x", "runs", "v1", "pending", "a b")

@@ -15,8 +15,8 @@ import asyncpg
 import pytest
 
 from holdfast import Flow, Holdfast, Worker
-from holdfast.api.projecting import LARGEST, MOST, Projector
-from holdfast.runs.reencrypt import reencrypt
+from holdfast.api.projector import LARGEST, MOST, Projector
+from holdfast.runs.encryption.reencrypt import reencrypt
 from holdfast.store.sql.sqlite import migrate
 from holdfast.types.ids import checkpoint_id
 from tests.keeping.canary import ring

@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 
 from holdfast import Holdfast
-from holdfast.api.auth.granted import Grant
+from holdfast.api.auth.grants import Grant
 from holdfast.api.auth.tokens import Tokens
 from tests.fleet.crew import Crew, ended
 

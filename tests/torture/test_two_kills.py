@@ -6,8 +6,8 @@ import pytest
 
 from holdfast import InputError
 from holdfast.testing import torture
-from holdfast.torture.choosing import spread
-from holdfast.torture.points import Point
+from holdfast.torture.boundaries import Point
+from holdfast.torture.sample import spread
 from tests.torture import flows
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import Flow, Holdfast, RunSettings, Worker
-from holdfast.store.base import RunFilter
+from holdfast.store.protocols import RunFilter
 
 SETTINGS = RunSettings(lease_ttl=2.0, lease_margin=0.5, poll=0.1)
 

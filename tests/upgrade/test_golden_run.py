@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import Holdfast
-from holdfast.runs.parcel import VERSION
+from holdfast.runs.transfer.archive import VERSION
 from holdfast.types.status import RunStatus
 
 FOLDER = Path(__file__).parent / "golden" / "runs"

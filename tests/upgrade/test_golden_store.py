@@ -10,8 +10,8 @@ import apsw
 import pytest
 
 from holdfast import Holdfast, Worker
-from holdfast.store.base import RunFilter, RunRow
 from holdfast.store.open import open_store
+from holdfast.store.protocols import RunFilter, RunRow
 from holdfast.testing.clock import FakeClock
 from holdfast.types.audit import GENESIS
 from holdfast.types.clock import MICROS

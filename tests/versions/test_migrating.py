@@ -21,9 +21,9 @@ from holdfast import (
     all_of,
 )
 from holdfast.checkpoint.keys import StaticKeys, new_scope, with_scope
-from holdfast.runs.migrating import move
-from holdfast.store.base import ClaimRequest
+from holdfast.runs.migrate.migrate import move
 from holdfast.store.memory import MemoryStore
+from holdfast.store.protocols import ClaimRequest
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.crashpoints import Crash, until_crash
 from tests.flows.places import Place, answer, open_holds, told

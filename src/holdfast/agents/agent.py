@@ -14,16 +14,16 @@ from holdfast.agents.budget import Budget
 from holdfast.agents.loop import Conversation, Said
 from holdfast.agents.messages import FINAL, Message, ToolSpec
 from holdfast.agents.model import Model
+from holdfast.agents.node_scope import enter
 from holdfast.agents.schemas import Read, reader_of, schema_of
-from holdfast.agents.space import MAX_BYTES, Sandbox
 from holdfast.agents.tools import Approval, Tool, When, approval_of, as_tool
-from holdfast.agents.within import enter
+from holdfast.agents.workspace import MAX_BYTES, Sandbox
 from holdfast.errors import InputError
 from holdfast.frontends.python.code import code_fingerprint
-from holdfast.runs.context import Context
+from holdfast.runs.context.context import Context
 from holdfast.types.skill import SkillTool
 from holdfast.types.status import Effect
-from holdfast.types.wording import told
+from holdfast.types.text import told
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 # What is recorded about a conversation, and how it is read: another form would be another agent.

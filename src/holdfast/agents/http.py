@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import msgspec
 
 from holdfast.errors import InputError, ModelError, ModelRefusedError, ModelReplyError, ModelUnavailableError
-from holdfast.types.wording import told
+from holdfast.types.text import told
 
 if TYPE_CHECKING:
     import ssl

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from holdfast.agents.budget import GRANT, MICROS, Purse
-from holdfast.agents.within import Within
+from holdfast.agents.node_scope import Within
 from holdfast.errors import BudgetError
-from holdfast.runs.questions import HoldExpiredError
+from holdfast.runs.context.questions import HoldExpiredError
 from holdfast.types.hold import Option
 
 OPTIONS = (Option("continue", "Go on", "primary"), Option("stop", "Stop with what there is", "danger"))

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from holdfast.agents.answer_review import release
 from holdfast.agents.budget import Budget, Purse, Spent
-from holdfast.agents.calling import Plan, Result, result_text
-from holdfast.agents.equipping import equipped, joined
-from holdfast.agents.erring import model_error
 from holdfast.agents.limits import stopped_at
 from holdfast.agents.messages import FINAL, Message, Reply, Request, ToolCall, restored, stored, unanswered
-from holdfast.agents.releasing import release
+from holdfast.agents.model_errors import model_error
+from holdfast.agents.node_scope import Within
+from holdfast.agents.skills import equipped, joined
+from holdfast.agents.tool_call import Plan, Result, result_text
 from holdfast.agents.toolbox import Toolbox
-from holdfast.agents.within import Within
 from holdfast.errors import (
     BudgetError,
     InputError,
@@ -29,8 +29,8 @@ from holdfast.errors import (
     ModelReplyError,
     TurnLimitError,
 )
-from holdfast.runs.substeps import StepFailedError
-from holdfast.types.wording import told
+from holdfast.runs.context.substeps import StepFailedError
+from holdfast.types.text import told
 
 if TYPE_CHECKING:
     from holdfast.agents.agent import Agent

@@ -13,8 +13,8 @@ from holdfast.agents.messages import Message, restored, stored
 from holdfast.errors import InputError
 from holdfast.model.annotations import field_types, is_pydantic
 from holdfast.model.template import TemplateSyntaxError, compile_template
-from holdfast.runs.context import Context
-from holdfast.types.wording import told
+from holdfast.runs.context.context import Context
+from holdfast.types.text import told
 
 Prompt = str | Callable[[Any], str]
 Turns = bool | Callable[[Any], bool]

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Annotated, Any
 from uuid import uuid4
 
-from holdfast.agents.space import Files, SandboxGoneError
 from holdfast.agents.tools import Approval, Tool, When, tool
+from holdfast.agents.workspace import Files, SandboxGoneError
 from holdfast.types.ids import is_id
 
 SHOWN = 20_000

@@ -9,9 +9,9 @@ from typing import Annotated, Any, cast, get_args, get_origin
 import msgspec
 
 from holdfast.errors import InputError
-from holdfast.holds.forms.schema import problems_in
+from holdfast.holds.forms.json_schema import problems_in
 from holdfast.model.annotations import field_types, is_pydantic
-from holdfast.model.checks.schemas import schema_faults
+from holdfast.model.checks.json_schemas import schema_faults
 
 Read = Callable[[str], Any]
 """From JSON text to a value. Raises ValueError that says what does not fit, and where."""

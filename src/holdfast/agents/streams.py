@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from holdfast.agents.http import Cut
 from holdfast.errors import ModelReplyError
-from holdfast.types.wording import told
+from holdfast.types.text import told
 
 
 class Fields:

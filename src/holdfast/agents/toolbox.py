@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.agents.budget import Purse, Spent
-from holdfast.agents.calling import Plan, Result, SubAgent, perform, read_call, together
 from holdfast.agents.messages import ToolCall
-from holdfast.agents.space import Space
-from holdfast.agents.within import Within
+from holdfast.agents.node_scope import Within
+from holdfast.agents.tool_call import Plan, Result, SubAgent, perform, read_call, together
+from holdfast.agents.workspace import Space
 
 if TYPE_CHECKING:
     from holdfast.agents.agent import Agent

@@ -20,19 +20,19 @@ from starlette.routing import BaseRoute, Mount, Router
 from starlette.routing import Route as Place
 
 from holdfast.api import problems
-from holdfast.api.auth.hosts import HostGuard
+from holdfast.api.auth.host_guard import HostGuard
 from holdfast.api.auth.principal import Access, Principal, Right
-from holdfast.api.compressing import compressed
-from holdfast.api.live.sockets import sockets
+from holdfast.api.compression import compressed
+from holdfast.api.live.websocket import sockets
 from holdfast.api.openapi import document
-from holdfast.api.pacing import Paces
 from holdfast.api.pages.all import PAGES
-from holdfast.api.pages.places import TAG, place_of, refused, slipped, wants_page
+from holdfast.api.pages.negotiation import TAG, place_of, refused, slipped, wants_page
 from holdfast.api.problems import HttpError, no_right
+from holdfast.api.rate_limit import Paces
+from holdfast.api.route_index import Signpost
 from holdfast.api.routing import SIGN_IN, Call, Route, Routes, handle
 from holdfast.api.settings import ApiSettings as ApiSettings
-from holdfast.api.signpost import Signpost
-from holdfast.app.house import Holdfast
+from holdfast.app.holdfast import Holdfast
 from holdfast.errors import HoldfastError
 from holdfast.telemetry import log
 from holdfast.types.ids import new_id

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from holdfast.api.routing import Call
-from holdfast.attractor.sharing import pipeline_of
+from holdfast.attractor.stored_source import pipeline_of
 from holdfast.errors import RunNotFoundError
 from holdfast.frontends.dot.document import Pipeline
 from holdfast.frontends.dot.lower import DIALECT
 from holdfast.model.fingerprint import dialect_of
-from holdfast.runs.history import reader_of
+from holdfast.runs.events import reader_of
 from holdfast.runs.service import RunService
-from holdfast.store.base import RunRow
+from holdfast.store.protocols import RunRow
 
 
 async def find_pipeline(call: Call, run: str) -> tuple[RunService, RunRow]:

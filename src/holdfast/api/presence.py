@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
-from holdfast.holds.authority.assigning import person_key
-from holdfast.store.holding import Documents
+from holdfast.holds.permissions.assignees import person_key
+from holdfast.store.protocols__holding import Documents
 from holdfast.types.clock import MICROS
 from holdfast.types.document import Document
 from holdfast.types.terms import Actor

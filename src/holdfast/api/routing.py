@@ -29,7 +29,7 @@ from holdfast.errors import HoldfastError
 
 if TYPE_CHECKING:
     from holdfast.api.settings import ApiSettings
-    from holdfast.app.house import Holdfast
+    from holdfast.app.holdfast import Holdfast
     from holdfast.holds.service import HoldService
     from holdfast.runs.service import RunService
     from holdfast.types.terms import Actor

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from holdfast.agents.agent import Agent
     from holdfast.agents.budget import Budget
     from holdfast.agents.model import Model
-    from holdfast.agents.space import Sandbox
     from holdfast.agents.tools import Approval, When
+    from holdfast.agents.workspace import Sandbox
 
 
 class AgentNodes(FlowBuilder):

@@ -9,21 +9,21 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.app.agent_nodes import AgentNodes
-from holdfast.app.house import Holdfast, default_house
+from holdfast.app.holdfast import Holdfast, default_house
 from holdfast.app.result import Result
 from holdfast.errors import RunExistsError, VersionMismatchError
 from holdfast.model.position import Position
 from holdfast.model.program import Program
-from holdfast.runs.calling import build_state
-from holdfast.runs.lining import InLine, Waits, have_places, places_here, take_turn
+from holdfast.runs.admission import InLine, Waits, have_places, places_here, take_turn
+from holdfast.runs.driver.handler_result import build_state
 from holdfast.runs.service import RunService
-from holdfast.store.base import RunRow
+from holdfast.store.protocols import RunRow
 from holdfast.types.event import Event
 from holdfast.types.ids import DEFAULT_TENANT, RunId
 from holdfast.types.status import ENDED, RunStatus
 
 if TYPE_CHECKING:
-    from holdfast.runs.verdicts import Verdict
+    from holdfast.runs.migrate.check import Verdict
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ class Flow(AgentNodes):
         """Workers that carry this flow put that schedule when they start: one of `cron`, `every` and `at`,
         and the other settings of `house.schedules().put`. What an operator changes stays as they left it;
         a schedule that is no longer declared goes on until somebody drops it. Raises InputError."""
-        from holdfast.runs.scheduling.asking import demand_name, make_plan
+        from holdfast.runs.schedules.request import demand_name, make_plan
 
         tenant = plan.pop("tenant", DEFAULT_TENANT)
         make_plan(0, **plan)
@@ -272,7 +272,7 @@ async def advance(
 
 async def result_of(service: RunService, program: Program, run: RunId) -> Result:
     """Where a run stands, without advancing it."""
-    from holdfast.runs.loading import load
+    from holdfast.runs.driver.load import load
 
     row = await service.get(run)
     if row.version != program.version:

@@ -21,17 +21,17 @@ from holdfast.errors import (
 from holdfast.holds.interactions.answers import Answer, answer_of
 from holdfast.holds.interactions.question import KINDS, Question
 from holdfast.holds.interactions.statistics import Statistics, statistics_of
-from holdfast.holds.looking.feedback import Feedback, FeedbackBook
-from holdfast.runs.context import Context
-from holdfast.runs.lining import InLine, take_turn
-from holdfast.store.base import RunRow
+from holdfast.holds.queries.feedback import Feedback, FeedbackBook
+from holdfast.runs.admission import InLine, take_turn
+from holdfast.runs.context.context import Context
+from holdfast.store.protocols import RunRow
 from holdfast.types.hold import HoldFilter, HoldRow
 from holdfast.types.ids import DEFAULT_TENANT, RunId, derived_id, new_id
 from holdfast.types.status import ENDED, HoldStatus
 from holdfast.types.terms import operator
 
 if TYPE_CHECKING:
-    from holdfast.app.house import Holdfast
+    from holdfast.app.holdfast import Holdfast
     from holdfast.runs.service import RunService
 
 PAGE: Final = 500

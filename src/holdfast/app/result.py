@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.errors import RunError
-from holdfast.model.bodies import ErrorInfo
+from holdfast.model.record_bodies import ErrorInfo
 from holdfast.model.secrets import Paths, masked
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.app.flow import Flow
-from holdfast.app.house import Holdfast, default_house
-from holdfast.runs.worker import Worker as RunWorker
+from holdfast.app.holdfast import Holdfast, default_house
+from holdfast.runs.worker.worker import Worker as RunWorker
 
 
 class Worker:
@@ -19,7 +19,7 @@ class Worker:
 
     `lanes`: only runs of these; None: all. `name`: how it is called in the fleet; without, a name of its own.
     `probe`: where it can be asked how it is (`holdfast.integrations.prometheus.Metrics`, or
-    `holdfast.runs.probing.Health`). The other options are those of `holdfast.runs.worker.Worker`.
+    `holdfast.runs.worker.health_server.Health`). The other options are those of `holdfast.runs.worker.worker.Worker`.
     """
 
     def __init__(

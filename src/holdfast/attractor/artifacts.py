@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import msgspec
 
 from holdfast.attractor.context import copied, storable
-from holdfast.attractor.rundir import as_json, safe, write_or_raise
-from holdfast.attractor.telling import ARTIFACT
+from holdfast.attractor.event_mapper import ARTIFACT
+from holdfast.attractor.run_files import as_json, safe, write_or_raise
 from holdfast.errors import NotFoundError
 
 if TYPE_CHECKING:
     from holdfast.attractor.handler import Visit
-    from holdfast.runs.context import Context
+    from holdfast.runs.context.context import Context
 
 FILE_BACKING_THRESHOLD: Final = 100 * 1024
 """Bytes of JSON above which an artifact is a file."""

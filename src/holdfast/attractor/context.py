@@ -8,8 +8,8 @@ from threading import RLock
 from typing import Any, cast
 
 from holdfast.errors import ValueNotStorableError
-from holdfast.model.clause import as_text
-from holdfast.types.wording import told
+from holdfast.model.pipeline_conditions import as_text
+from holdfast.types.text import told
 
 MAX_DEPTH = 64
 

@@ -20,7 +20,7 @@ from holdfast.errors import (
     StepFailedError,
     StoreError,
 )
-from holdfast.types.wording import told
+from holdfast.types.text import told
 
 TRANSIENT: Final = "transient"
 TERMINAL: Final = "terminal"

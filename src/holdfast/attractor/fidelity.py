@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from holdfast.attractor.handler import Visit
-from holdfast.attractor.remembering import stages_of
+from holdfast.attractor.stage_history import stages_of
 from holdfast.frontends.dot.rules import FIDELITIES
 
 FULL, TRUNCATE, COMPACT = "full", "truncate", "compact"

@@ -13,7 +13,7 @@ from holdfast.frontends.dot.document import Link, Pipeline, Stage
 
 if TYPE_CHECKING:
     from holdfast.attractor.context import PipelineContext
-    from holdfast.runs.context import Context
+    from holdfast.runs.context.context import Context
 
 
 class Visit(msgspec.Struct, frozen=True, kw_only=True):

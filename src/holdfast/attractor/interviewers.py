@@ -19,7 +19,7 @@ from typing import Any, Protocol, TextIO
 
 import msgspec
 
-from holdfast.types.wording import told
+from holdfast.types.text import told
 
 
 class QuestionType(StrEnum):

@@ -11,8 +11,8 @@ import msgspec
 
 from holdfast.attractor.fidelity import COMPACT, FULL, HIGH, LOW, MEDIUM, TRUNCATE
 from holdfast.attractor.handler import Visit
-from holdfast.attractor.remembering import Counts, Ended, answer_in, counts_of, says_something, stages_of
-from holdfast.model.clause import as_text
+from holdfast.attractor.stage_history import Counts, Ended, answer_in, counts_of, says_something, stages_of
+from holdfast.model.pipeline_conditions import as_text
 
 BUDGETS: Final = {TRUNCATE: 300, COMPACT: 1200, LOW: 600, MEDIUM: 1500, HIGH: 3000}
 """Tokens at most."""

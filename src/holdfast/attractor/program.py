@@ -7,23 +7,23 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.attractor.attending import ATTENDANTS
 from holdfast.attractor.backends.base import AnyBackend
-from holdfast.attractor.backends.choosing import Backends
+from holdfast.attractor.backends.select import Backends
+from holdfast.attractor.directory_sync import ATTENDANTS
 from holdfast.attractor.handler import Visit
 from holdfast.attractor.handlers.codergen import CodergenHandler
-from holdfast.attractor.handlers.conditional import ConditionalHandler
-from holdfast.attractor.handlers.exit import ExitHandler
+from holdfast.attractor.handlers.control import StartHandler
+from holdfast.attractor.handlers.control__conditional import ConditionalHandler
+from holdfast.attractor.handlers.control__exit import ExitHandler
+from holdfast.attractor.handlers.control__parallel import ParallelHandler
 from holdfast.attractor.handlers.fan_in import FanInHandler
 from holdfast.attractor.handlers.human import HumanHandler
 from holdfast.attractor.handlers.manager import ManagerHandler
-from holdfast.attractor.handlers.parallel import ParallelHandler
-from holdfast.attractor.handlers.start import StartHandler
 from holdfast.attractor.handlers.tool import ToolHandler
 from holdfast.attractor.interviewers import Interviewer
-from holdfast.attractor.performing import Performer
 from holdfast.attractor.registry import HandlerRegistry
-from holdfast.attractor.sharing import pipeline_of, shared_stages
+from holdfast.attractor.stage_runner import Performer
+from holdfast.attractor.stored_source import pipeline_of, shared_stages
 from holdfast.errors import InputError
 from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.frontends.dot.lower import lower
@@ -32,7 +32,7 @@ from holdfast.frontends.python.code import code_fingerprint
 from holdfast.model.fingerprint import graph_fingerprint
 from holdfast.model.graph import Graph, GraphSpec, NodeKind
 from holdfast.model.program import Handler, Program
-from holdfast.model.schema import StateSchema
+from holdfast.model.state_schema import StateSchema
 
 CODE = "attractor/1"
 """The mark of built-in handlers: raised when one takes other steps than before."""

@@ -32,7 +32,7 @@ from holdfast.agents.openai import OpenAI
 from holdfast.agents.prices import Prices
 from holdfast.errors import SettingsError
 from holdfast.frontends.dot.document import Pipeline, Stage
-from holdfast.frontends.dot.models import DEFAULT_EFFORT, ModelChoice, model_choice, provider_of
+from holdfast.frontends.dot.model_choice import DEFAULT_EFFORT, ModelChoice, model_choice, provider_of
 
 VARIABLE: Final = "HOLDFAST_MODELS"
 # These take the specification's default, high, for what it is; others may know no such field.

@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.attractor.handler import BuiltIn, Handler
 from holdfast.errors import InputError
 from holdfast.frontends.dot.document import Stage
-from holdfast.frontends.dot.kinds import BUILT_IN, DEFAULT, SHAPES, kind_of
+from holdfast.frontends.dot.handler_kinds import BUILT_IN, DEFAULT, SHAPES, kind_of
 
 AnyHandler = Handler | BuiltIn
 

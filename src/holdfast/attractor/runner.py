@@ -11,29 +11,29 @@ from typing import Any
 import msgspec
 
 from holdfast.app.flow import advance, blocking, follow, result_of
-from holdfast.app.house import Holdfast, default_house
+from holdfast.app.holdfast import Holdfast, default_house
 from holdfast.app.result import Result
-from holdfast.attractor.backends.choosing import SIMULATION, backend_of
+from holdfast.attractor.backends.select import SIMULATION, backend_of
+from holdfast.attractor.event_stream import last_place, pipeline_events
 from holdfast.attractor.events import PipelineEvent
+from holdfast.attractor.interview import interview_open
 from holdfast.attractor.interviewers import Interviewer
-from holdfast.attractor.interviewing import interview_open
 from holdfast.attractor.outcome import Outcome, StageStatus
+from holdfast.attractor.prepare import Ready, Source, input_of, make_ready
 from holdfast.attractor.program import Fittings, program_of
-from holdfast.attractor.projecting import Picture, take_picture
+from holdfast.attractor.progress import Picture, take_picture
 from holdfast.attractor.registry import AnyHandler, HandlerRegistry
-from holdfast.attractor.resuming import Asked, Resumed, resume_directory
-from holdfast.attractor.rundir import CHECKPOINT
-from holdfast.attractor.rundir import logs_root as logs_root_of
-from holdfast.attractor.sharing import pipeline_of
-from holdfast.attractor.starting import Ready, Source, input_of, make_ready
-from holdfast.attractor.streaming import last_place, pipeline_events
+from holdfast.attractor.resume import Asked, Resumed, resume_directory
+from holdfast.attractor.run_files import CHECKPOINT
+from holdfast.attractor.run_files import logs_root as logs_root_of
+from holdfast.attractor.stored_source import pipeline_of
 from holdfast.frontends.dot.diagnostics import Diagnostic
 from holdfast.frontends.dot.lint import LintRule
 from holdfast.frontends.dot.transforms import AnyTransform
 from holdfast.model.fingerprint import decode_graph
 from holdfast.model.program import Program
 from holdfast.runs.service import RunService
-from holdfast.store.base import RunRow
+from holdfast.store.protocols import RunRow
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId, new_run_id
 from holdfast.types.status import RunStatus

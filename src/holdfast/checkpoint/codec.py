@@ -13,7 +13,9 @@ from typing import Any, Final, cast
 import msgspec
 from msgspec.msgpack import Ext
 
-from holdfast.checkpoint.exact import (
+from holdfast.checkpoint.error_path import locate
+from holdfast.checkpoint.registry import EMPTY, TypeRegistry
+from holdfast.checkpoint.scalars import (
     FROZENSET,
     MAP,
     PACK,
@@ -24,8 +26,6 @@ from holdfast.checkpoint.exact import (
     encode,
     pack_big_int,
 )
-from holdfast.checkpoint.locate import locate
-from holdfast.checkpoint.registry import EMPTY, TypeRegistry
 from holdfast.checkpoint.shapes import kind_of
 from holdfast.errors import CheckpointCorruptError, HoldfastError, ValueNotStorableError
 from holdfast.types.value import SCALARS, FrozenDict, FrozenList

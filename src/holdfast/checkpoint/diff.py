@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from holdfast.checkpoint.interface import jsonable
+from holdfast.checkpoint.json_view import jsonable
 
 MISSING: Final = msgspec.UNSET
 LARGE: Final = 2_000

@@ -24,7 +24,7 @@ import msgspec
 
 from holdfast.checkpoint.keys import Key, KeyRing
 from holdfast.errors import CheckpointCorruptError, KeyMissingError, SchemaTooNewError, SettingsError
-from holdfast.types.sealed import MAGIC, TEXT
+from holdfast.types.ciphertext import MAGIC, TEXT
 
 _FORM: Final = 1
 _NONCE: Final = 12

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from holdfast.checkpoint.compress import expand, squeeze
-from holdfast.checkpoint.locate import locate
+from holdfast.checkpoint.error_path import locate
 from holdfast.checkpoint.upcast import VERSION, upcast
 from holdfast.errors import (
     CheckpointCorruptError,

@@ -10,7 +10,10 @@ from typing import Any
 
 import msgspec
 
-from holdfast.model.bodies import (
+from holdfast.model.events import LOST, graph_at
+from holdfast.model.graph import END, START, Graph, Node
+from holdfast.model.migration import MIGRATED, MIGRATION
+from holdfast.model.record_bodies import (
     AskedBody,
     AttemptBody,
     CreatedBody,
@@ -21,9 +24,6 @@ from holdfast.model.bodies import (
     SubstepBody,
     Usage,
 )
-from holdfast.model.events import LOST, graph_at
-from holdfast.model.graph import END, START, Graph, Node
-from holdfast.model.migration import MIGRATED, MIGRATION
 from holdfast.types.record import Kind, Move, Record
 
 HISTORY = "history"

@@ -14,8 +14,8 @@ from msgspec.msgpack import Ext
 
 from holdfast.checkpoint.codec import unpack
 from holdfast.checkpoint.envelope import MAX_SIZE, decode_packed, encode_packed, wrap
-from holdfast.checkpoint.exact import pack_blob_ref
 from holdfast.checkpoint.registry import EMPTY, TypeRegistry
+from holdfast.checkpoint.scalars import pack_blob_ref
 from holdfast.checkpoint.shapes import kind_of
 from holdfast.errors import BlobMissingError
 from holdfast.types.value import BlobRef

@@ -29,12 +29,12 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 def run(argv: list[str]) -> int:
     """The same without leaving the process; answers the exit code."""
     if os.environ.get("_HOLDFAST_COMPLETE"):
-        from holdfast.cli.completing import complete
+        from holdfast.cli.completion import complete
 
         return complete()
     from holdfast.cli.commands import app
-    from holdfast.cli.narrowing import narrowed
-    from holdfast.cli.screen import complain
+    from holdfast.cli.lazy import narrowed
+    from holdfast.cli.output.screen import complain
 
     try:
         words = _spelled_out(argv)
@@ -59,7 +59,7 @@ def _spelled_out(argv: list[str]) -> list[str]:
 
 
 def _explain(error: Exception) -> Exit:
-    from holdfast.cli.screen import complain
+    from holdfast.cli.output.screen import complain
 
     usage = getattr(error, "format_message", None)
     if type(error).__name__ == "NoArgsIsHelpError":

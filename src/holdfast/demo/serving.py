@@ -18,10 +18,10 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import HTTPCookieProcessor, ProxyHandler, Request, build_opener
 
-from holdfast.demo.paper import Paper
+from holdfast.demo.printout import Paper
 
 PATIENCE = 30.0
-LIVING = Path(__file__).with_name("living.py")
+LIVING = Path(__file__).with_name("example_flows.py")
 EXAMPLES: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("invoice", {"number": "R-2026-118", "supplier": "Nordwerk GmbH"}, "pending_input"),
     ("release", {"version": "4.2.0"}, "pending_input"),

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.demo import serving
-from holdfast.demo.paper import Paper
+from holdfast.demo.printout import Paper
 from holdfast.types.ids import new_run_id
 
 GIVEN = {"order": "A17", "customer": "c-9", "amount": 250}

@@ -15,7 +15,7 @@ Nothing here reads or writes anything, and the same picture always gives the sam
 from __future__ import annotations
 
 from holdfast.drawing.canvas import Span
-from holdfast.drawing.graphs import Told, from_graph
+from holdfast.drawing.flow_picture import Told, from_graph
 from holdfast.drawing.layout import Layout, Ruler, lay_out
 from holdfast.drawing.picture import Look, Mark, Picture, PictureEdge, PictureNode, Shape, State
 from holdfast.drawing.svg import SvgRuler, to_svg

@@ -7,10 +7,10 @@ from typing import Protocol
 
 import msgspec
 
+from holdfast.drawing.coordinates import place
 from holdfast.drawing.layers import Route, Rows, Slot, make_rows
 from holdfast.drawing.ordering import order
 from holdfast.drawing.picture import Picture, PictureEdge, PictureNode
-from holdfast.drawing.placing import place
 
 Size = tuple[float, float]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from holdfast.drawing.canvas import Span
+from holdfast.drawing.labels import ASCII_SHAPES, ASCII_SIGNS, MARK_SIGNS, SHAPE_SIGNS, SIGNS, shortened
 from holdfast.drawing.layers import make_rows
 from holdfast.drawing.picture import Look, Picture, PictureEdge, PictureNode, Shape
-from holdfast.drawing.wording import ASCII_SHAPES, ASCII_SIGNS, MARK_SIGNS, SHAPE_SIGNS, SIGNS, shortened
 
 
 def outline(picture: Picture, *, width: int, ascii_only: bool, depth: int = 0) -> list[list[Span]]:

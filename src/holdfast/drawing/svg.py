@@ -7,10 +7,10 @@ from itertools import pairwise
 
 from holdfast.drawing.curves import end_of, path_of, ports_of
 from holdfast.drawing.icons import icon, style_sheet
+from holdfast.drawing.labels import MARK_SIGNS, SHAPE_WORDS, WORDS, columns, shortened
 from holdfast.drawing.layers import Route, Slot
 from holdfast.drawing.layout import Layout, Size, lay_out
 from holdfast.drawing.picture import Look, Picture, PictureEdge, PictureNode, Shape, State
-from holdfast.drawing.wording import MARK_SIGNS, SHAPE_WORDS, WORDS, columns, shortened
 
 MARGIN = 16.0
 LABEL_AT_MOST = 36

@@ -6,11 +6,7 @@ import msgspec
 
 from holdfast.drawing.canvas import EAST, NORTH, SOUTH, UPRIGHT, WEST, Canvas, Span
 from holdfast.drawing.channels import Leg, Net, plan
-from holdfast.drawing.layers import Slot
-from holdfast.drawing.layout import Layout, Size, lay_out
-from holdfast.drawing.outline import outline
-from holdfast.drawing.picture import Look, Mark, Picture, PictureEdge, PictureNode, Shape, State
-from holdfast.drawing.wording import (
+from holdfast.drawing.labels import (
     ASCII_SHAPES,
     ASCII_SIGNS,
     MARK_SIGNS,
@@ -21,6 +17,10 @@ from holdfast.drawing.wording import (
     columns,
     shortened,
 )
+from holdfast.drawing.layers import Slot
+from holdfast.drawing.layout import Layout, Size, lay_out
+from holdfast.drawing.outline import outline
+from holdfast.drawing.picture import Look, Mark, Picture, PictureEdge, PictureNode, Shape, State
 
 LABEL_AT_MOST = 24
 EDGE_LABEL_AT_MOST = 28

@@ -11,12 +11,12 @@ from typing import Any
 
 from holdfast.engine.decision import Decision, side_of
 from holdfast.errors import StateError
-from holdfast.model.children import PARENTS_END, open_child
+from holdfast.model.child_scopes import PARENTS_END, open_child
 from holdfast.model.expr import truthy
 from holdfast.model.graph import EdgeKind, Graph, JoinKind, NodeKind
 from holdfast.model.moves import MOVES, join_token
+from holdfast.model.paths import resolver
 from holdfast.model.position import Exec, Position, Scope
-from holdfast.model.resolving import resolver
 from holdfast.types.hold import HoldClosed
 from holdfast.types.ids import HoldId
 from holdfast.types.record import Move, Side

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from holdfast.model.apply import apply_record
-from holdfast.model.bodies import AttemptBody, ErrorInfo
-from holdfast.model.breaks import place_of
+from holdfast.model.breakpoints import place_of
 from holdfast.model.graph import Graph, Node
 from holdfast.model.position import Exec, Position
+from holdfast.model.record_bodies import AttemptBody, ErrorInfo
 from holdfast.types.ids import HoldId
 from holdfast.types.record import Body, Kind, Op, Record, Side
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.model.bodies import ErrorInfo, Usage
+from holdfast.model.record_bodies import ErrorInfo, Usage
 from holdfast.types.memory import Memory
 from holdfast.types.record import Op
 

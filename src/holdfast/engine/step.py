@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from holdfast.engine import answering, breaking, doubting, ending, lapsing, recovering, settling, timing
+from holdfast.engine import (
+    answers,
+    answers__lapsing,
+    breakpoints,
+    end,
+    recover,
+    settle,
+    timers,
+    unknown_outcomes,
+)
 from holdfast.engine.decision import Decision, Fits
 from holdfast.engine.messages import (
     Answered,
@@ -40,16 +49,16 @@ def step(
 
 
 _HANDLERS: dict[type[Message], Callable[[Decision, Any], None]] = {
-    Finished: settling.finished,
-    Answered: answering.answered,
-    Lapsed: lapsing.lapsed,
-    TimerFired: timing.timer_fired,
-    CancelAsked: ending.cancel_asked,
-    ResumeAsked: recovering.resume_asked,
-    Recovered: recovering.recovered,
-    Stopped: ending.stopped,
-    Doubted: doubting.doubted,
-    LateCame: recovering.late_came,
-    CodeChanged: answering.code_changed,
-    BreaksSet: breaking.breaks_set,
+    Finished: settle.finished,
+    Answered: answers.answered,
+    Lapsed: answers__lapsing.lapsed,
+    TimerFired: timers.timer_fired,
+    CancelAsked: end.cancel_asked,
+    ResumeAsked: recover.resume_asked,
+    Recovered: recover.recovered,
+    Stopped: end.stopped,
+    Doubted: unknown_outcomes.doubted,
+    LateCame: recover.late_came,
+    CodeChanged: answers.code_changed,
+    BreaksSet: breakpoints.breaks_set,
 }

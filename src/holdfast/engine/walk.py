@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from holdfast.engine.dataflow import Flow, Problem, used_up
 from holdfast.engine.messages import Finished
-from holdfast.engine.noting import PLAIN, SKIPS_BY, Seen, label_of, note_outcome, outcome_of
+from holdfast.engine.walk_state import PLAIN, SKIPS_BY, Seen, label_of, note_outcome, outcome_of
 from holdfast.model.expr import truthy
 from holdfast.model.graph import END, EdgeKind, Graph, WalkSpec
 from holdfast.model.labels import normal_label

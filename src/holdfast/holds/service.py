@@ -12,26 +12,26 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.errors import AnswerInvalidError
-from holdfast.holds.acts import resolving
-from holdfast.holds.acts.answers import Submission, read_body
-from holdfast.holds.acts.changing import look, refuse
-from holdfast.holds.acts.leaving import Leaving, When
-from holdfast.holds.acts.office import Office
-from holdfast.holds.acts.resolving import Resolved, Terms
+from holdfast.holds.actions import resolve
+from holdfast.holds.actions.answers import Submission, read_body
+from holdfast.holds.actions.change import look, refuse
+from holdfast.holds.actions.context import Office
+from holdfast.holds.actions.resolve import Resolved, Terms
+from holdfast.holds.comment_methods import Leaving, When
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
 from holdfast.types.terms import Actor
 
 if TYPE_CHECKING:
-    from holdfast.holds.acts.bulk import Bulk
-    from holdfast.holds.acts.pacing import Pace
+    from holdfast.holds.actions.bulk import Bulk
+    from holdfast.holds.actions.rate_limit import Pace
     from holdfast.holds.directory.base import Directory
-    from holdfast.holds.forms.attaching import Scan
-    from holdfast.holds.looking.auditing import Audited, SignedHead
-    from holdfast.holds.looking.history import Entry
-    from holdfast.holds.looking.listing import Page
-    from holdfast.holds.looking.metrics import Lasting, Metrics
+    from holdfast.holds.forms.attachments import Scan
     from holdfast.holds.policies.guardrails import Guardrails
-    from holdfast.store.base import Store
+    from holdfast.holds.queries.audit import Audited, SignedHead
+    from holdfast.holds.queries.history import Entry
+    from holdfast.holds.queries.list import Page
+    from holdfast.holds.queries.metrics import Lasting, Metrics
+    from holdfast.store.protocols import Store
 
 Body = Mapping[str, Any] | str
 """`{decision, response_data, comment, request_hash}` or `{resolution, comment}`; a text is the decision."""
@@ -67,7 +67,7 @@ class HoldService(Leaving):
         limit: int = 50,
     ) -> Page:
         """Views: mine, groups, asked, unrouted, watching, snoozed, done, breakpoints, all."""
-        from holdfast.holds.looking import listing
+        from holdfast.holds.queries import list as listing
 
         return await listing.list_holds(
             self.office, actor, view=view, where=where, order=order, cursor=cursor, limit=limit
@@ -75,13 +75,13 @@ class HoldService(Leaving):
 
     async def count(self, actor: Actor, *, view: str = "mine", where: HoldFilter | None = None) -> int:
         """How many that list has, by the same rule."""
-        from holdfast.holds.looking import listing
+        from holdfast.holds.queries import list as listing
 
         return await listing.count_holds(self.office, actor, view=view, where=where)
 
     async def history(self, actor: Actor, hold: str) -> Sequence[Entry]:
         """What happened to it, oldest first."""
-        from holdfast.holds.looking import history
+        from holdfast.holds.queries import history
 
         return await history.history(self.office, actor, hold)
 
@@ -89,27 +89,27 @@ class HoldService(Leaving):
         self, actor: Actor, *, where: HoldFilter | None = None, lasting: Lasting | None = None
     ) -> Metrics:
         """Figures about what the actor may see; `lasting`: a calendar's `between`, for business hours."""
-        from holdfast.holds.looking import metrics
+        from holdfast.holds.queries import metrics
 
         return await metrics.metrics(self.office, actor, where=where, lasting=lasting)
 
     async def verify_audit(self, tenant: str, *, against: SignedHead | None = None) -> Audited:
         """Whether a tenant's audit is whole, and which record is not."""
-        from holdfast.holds.looking import auditing
+        from holdfast.holds.queries import audit
 
-        return await auditing.verify_audit(self.store, tenant, against=against)
+        return await audit.verify_audit(self.store, tenant, against=against)
 
     async def sign_head(self, tenant: str, secret: bytes) -> SignedHead:
         """Where a tenant's audit stands, signed, to be kept elsewhere."""
-        from holdfast.holds.looking import auditing
+        from holdfast.holds.queries import audit
 
-        return await auditing.sign_head(self.store, tenant, secret)
+        return await audit.sign_head(self.store, tenant, secret)
 
     async def evidence(
         self, actor: Actor, hold: str, *, key: bytes | None = None, to_head: bool = True
     ) -> bytes:
         """One decision as a file that can be checked offline, signed where there is a key."""
-        from holdfast.holds.looking import evidence
+        from holdfast.holds.queries import evidence
 
         return await evidence.hand_out(self.office, actor, hold, key=key, to_head=to_head)
 
@@ -145,14 +145,14 @@ class HoldService(Leaving):
         else:
             said = named if body is None else await self._read(actor, hold, body)
         terms = Terms(if_match=if_match, idempotency_key=idempotency_key, link=link, reason=reason)
-        return await resolving.resolve(self.office, actor, hold, said, terms)
+        return await resolve.resolve(self.office, actor, hold, said, terms)
 
     async def answer(
         self, hold: str, decision: str | None, *, data: Any = None, comment: str | None = None, by: str
     ) -> HoldRow:
         """`resolve`, by whoever works on the store itself, in whichever tenant the hold is."""
         said = Submission(decision=decision, response_data=data, comment=comment)
-        return await resolving.answer(self.office, hold, said, by=by)
+        return await resolve.answer(self.office, hold, said, by=by)
 
     async def vote(self, actor: Actor, hold: str, body: Body, **conditions: Any) -> Resolved:
         """`resolve`, by the name that it has where several have to agree."""
@@ -170,17 +170,17 @@ class HoldService(Leaving):
         reason: str | None = None,
     ) -> Resolved:
         """Decide it in a few seconds, unless `undo` comes first."""
-        from holdfast.holds.acts import placing
+        from holdfast.holds.actions import undo_window
 
         terms = Terms(if_match=if_match, idempotency_key=idempotency_key, reason=reason)
         said = await self._read(actor, hold, body)
-        return await placing.place(self.office, actor, hold, said, terms, seconds=seconds)
+        return await undo_window.place(self.office, actor, hold, said, terms, seconds=seconds)
 
     async def undo(self, actor: Actor, hold: str) -> HoldRow:
         """Take one's own placed decision back."""
-        from holdfast.holds.acts import placing
+        from holdfast.holds.actions import undo_window
 
-        return await placing.undo(self.office, actor, hold)
+        return await undo_window.undo(self.office, actor, hold)
 
     async def bulk(
         self,
@@ -192,7 +192,7 @@ class HoldService(Leaving):
         versions: Mapping[str, int] | None = None,
     ) -> Bulk:
         """One decision on many, each by itself; a preview says what would be and writes nothing."""
-        from holdfast.holds.acts import bulk
+        from holdfast.holds.actions import bulk
 
         return await bulk.bulk(self.office, actor, holds, said_in(body), preview=preview, versions=versions)
 
@@ -200,9 +200,9 @@ class HoldService(Leaving):
         self, actor: Actor, hold: str, *, reason: str = "cancelled", if_match: int | None = None
     ) -> HoldRow:
         """Withdraw it: the run ends as cancelled, or sees an error where its terms say so."""
-        from holdfast.holds.acts import cancelling
+        from holdfast.holds.actions import cancel
 
-        return await cancelling.cancel(self.office, actor, hold, reason=reason, if_match=if_match)
+        return await cancel.cancel(self.office, actor, hold, reason=reason, if_match=if_match)
 
     # ------------------------------------------------------------------ whose it is, and until when
     async def reassign(
@@ -216,10 +216,10 @@ class HoldService(Leaving):
         if_match: int | None = None,
     ) -> HoldRow:
         """Give it to somebody else, who is told."""
-        from holdfast.holds.acts import reassigning
+        from holdfast.holds.actions import reassign
 
         until = None if expires_at is None else self._instant(expires_at)
-        return await reassigning.reassign(
+        return await reassign.reassign(
             self.office, actor, hold, to, expires_at=until, reason=reason, if_match=if_match
         )
 
@@ -233,9 +233,9 @@ class HoldService(Leaving):
         if_match: int | None = None,
     ) -> HoldRow:
         """Give it a later deadline."""
-        from holdfast.holds.acts import reassigning
+        from holdfast.holds.actions import reassign
 
-        return await reassigning.extend(
+        return await reassign.extend(
             self.office, actor, hold, self._instant(until), reason=reason, if_match=if_match
         )
 
@@ -248,33 +248,33 @@ class HoldService(Leaving):
         reason: str | None = None,
     ) -> HoldRow:
         """Take it for a while; an unrouted one becomes one's own."""
-        from holdfast.holds.acts import claiming
+        from holdfast.holds.actions import claim
 
-        return await claiming.claim(self.office, actor, hold, seconds=seconds, reason=reason)
+        return await claim.claim(self.office, actor, hold, seconds=seconds, reason=reason)
 
     async def release(self, actor: Actor, hold: str) -> HoldRow:
-        from holdfast.holds.acts import claiming
+        from holdfast.holds.actions import claim
 
-        return await claiming.release(self.office, actor, hold)
+        return await claim.release(self.office, actor, hold)
 
     # ------------------------------------------------------------------ talking about it
     async def ask_back(self, actor: Actor, hold: str, text: str, *, to: str = "requester") -> HoldRow:
         """Ask the `requester`, the `agent` or a colleague; the deadline stands still until they reply."""
-        from holdfast.holds.acts import asking_back
+        from holdfast.holds.actions import ask_back
 
-        return await asking_back.ask_back(self.office, actor, hold, text, to=to)
+        return await ask_back.ask_back(self.office, actor, hold, text, to=to)
 
     async def reply(self, actor: Actor, hold: str, text: str, *, question: str | None = None) -> HoldRow:
         """Answer what was asked back; `question`: which, where several are open."""
-        from holdfast.holds.acts import asking_back
+        from holdfast.holds.actions import ask_back
 
-        return await asking_back.reply(self.office, actor, hold, text, question=question)
+        return await ask_back.reply(self.office, actor, hold, text, question=question)
 
     async def drop_question(self, actor: Actor, hold: str, *, question: str | None = None) -> HoldRow:
         """Take back what was asked back: nobody has to reply, and the deadline goes on."""
-        from holdfast.holds.acts import asking_back
+        from holdfast.holds.actions import ask_back
 
-        return await asking_back.drop_question(self.office, actor, hold, question=question)
+        return await ask_back.drop_question(self.office, actor, hold, question=question)
 
     async def _read(self, actor: Actor, hold: str, body: Body) -> Submission:
         """Whoever may not see the hold learns that first."""

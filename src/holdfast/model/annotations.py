@@ -15,8 +15,8 @@ from typing import Annotated, Any, Final, Literal, NotRequired, Required, Union,
 import msgspec
 
 from holdfast.model.reducers import ReducerMark
+from holdfast.types.redaction import is_secret_mark
 from holdfast.types.value import SCALARS
-from holdfast.types.veil import is_secret_mark
 
 Check = Callable[[Any], Any]
 """Answers the value as it is to be stored; raises msgspec.ValidationError."""

@@ -6,18 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.errors import CheckpointCorruptError
-from holdfast.model.attempts import apply_attempt
-from holdfast.model.bodies import (
-    AskedBody,
-    ChunkBody,
-    CreatedBody,
-    EndBody,
-    IntentBody,
-    StepBody,
-    SubstepBody,
-    Usage,
-)
-from holdfast.model.deltas import Delta
+from holdfast.model.apply__attempts import apply_attempt
+from holdfast.model.branch_deltas import Delta
 from holdfast.model.graph import Graph
 from holdfast.model.migration import MIGRATED
 from holdfast.model.moves import apply_moves
@@ -30,6 +20,16 @@ from holdfast.model.position import (
     close_waits,
     find_exec,
     new_scope,
+)
+from holdfast.model.record_bodies import (
+    AskedBody,
+    ChunkBody,
+    CreatedBody,
+    EndBody,
+    IntentBody,
+    StepBody,
+    SubstepBody,
+    Usage,
 )
 from holdfast.model.snapshot import load_position
 from holdfast.types.record import Kind, Record

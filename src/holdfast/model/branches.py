@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.model.bodies import ErrorInfo
 from holdfast.model.graph import Graph
 from holdfast.model.position import Position, Scope
+from holdfast.model.record_bodies import ErrorInfo
 from holdfast.types.value import FrozenDict
 
 GATES = "gates"

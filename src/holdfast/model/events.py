@@ -11,7 +11,9 @@ from typing import Any
 
 import msgspec
 
-from holdfast.model.bodies import (
+from holdfast.model.graph import Graph
+from holdfast.model.migration import MIGRATED, MIGRATION
+from holdfast.model.record_bodies import (
     AskedBody,
     AttemptBody,
     ChunkBody,
@@ -21,8 +23,6 @@ from holdfast.model.bodies import (
     StepBody,
     SubstepBody,
 )
-from holdfast.model.graph import Graph
-from holdfast.model.migration import MIGRATED, MIGRATION
 from holdfast.types.ids import RunId, checkpoint_id
 from holdfast.types.record import Kind, Move, Record, turn_of
 

@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from holdfast.errors import StateError
-from holdfast.model.changing import apply_ops, check_ops
-from holdfast.model.deltas import Delta, canonical
-from holdfast.model.growth import Growth, Segment
+from holdfast.model.branch_deltas import Delta, canonical
+from holdfast.model.growing_lists import Growth, Segment
+from holdfast.model.operations import apply_ops, check_ops
 from holdfast.model.values import DELETED, MISSING, Values
 from holdfast.types.value import BlobRef
 

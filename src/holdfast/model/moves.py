@@ -8,7 +8,7 @@ applies the recorded moves through the very same functions: nothing is decided a
 from __future__ import annotations
 
 from holdfast.errors import CheckpointCorruptError
-from holdfast.model.children import (
+from holdfast.model.child_scopes import (
     PARENTS,
     PARENTS_END,
     NotAListError,

@@ -17,8 +17,8 @@ from typing import Annotated, Any, Final, Literal, cast, get_args, get_origin, i
 import msgspec
 
 from holdfast.model.annotations import field_types, is_pydantic
+from holdfast.types.redaction import MASK, is_secret_mark, veil
 from holdfast.types.value import FrozenDict, FrozenList
-from holdfast.types.veil import MASK, is_secret_mark, veil
 
 Path = tuple[str, ...]
 Paths = tuple[Path, ...]

@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 
-from holdfast.model.bodies import ErrorInfo
-from holdfast.model.deltas import Delta
+from holdfast.model.branch_deltas import Delta
 from holdfast.model.frames import FrameTree
-from holdfast.model.growth import Growth, Segment
+from holdfast.model.growing_lists import Growth, Segment
 from holdfast.model.position import Exec, LoopState, OpenHold, Position, Scope, Sub
+from holdfast.model.record_bodies import ErrorInfo
 from holdfast.model.values import DELETED
 
 _DELETED = ("holdfast", "deleted")

@@ -11,10 +11,10 @@ import msgspec
 
 from holdfast.model.checks.conflicts import check_conflicts
 from holdfast.model.checks.cycles import check_cycles
-from holdfast.model.checks.kinds import check_conditions, check_kinds
+from holdfast.model.checks.graph_view import View, bound_names
+from holdfast.model.checks.node_kinds import check_conditions, check_kinds
 from holdfast.model.checks.policies import check_flow, check_policies
 from holdfast.model.checks.structure import check_structure
-from holdfast.model.checks.view import View, bound_names
 from holdfast.model.diagnostics import Problem, Severity
 from holdfast.model.graph import GraphSpec
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from holdfast.checkpoint.difference import Diff, NodeDiff
+from holdfast.checkpoint.diff_result import Diff, NodeDiff
 from holdfast.drawing import Mark, Picture, PictureEdge, Told, from_graph
 from holdfast.model.graph import Edge, Graph
-from holdfast.runs.versions import reader_at
-from holdfast.runs.visits import place_of
+from holdfast.runs.history.versions import reader_at
+from holdfast.runs.history.visits import place_of
 
 if TYPE_CHECKING:
     from holdfast.runs.service import RunService

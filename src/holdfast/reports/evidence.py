@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from holdfast.errors import InputError
-from holdfast.model.forms.unmasking import unmasked
+from holdfast.model.forms.visible_text import unmasked
 from holdfast.reports.style import STYLE
 from holdfast.types.clock import iso
 

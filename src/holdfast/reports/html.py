@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from html import escape
 
 from holdfast.drawing import to_svg
-from holdfast.reports import sections
+from holdfast.reports import text as sections
 from holdfast.reports.postmortem import Gap, Postmortem
 from holdfast.reports.style import STYLE
-from holdfast.runs.story import Chapter
-from holdfast.types.lasting import clock_time
+from holdfast.runs.history.story import Chapter
+from holdfast.types.human_time import clock_time
 
 _SIGNS = {"added": "+", "removed": "-", "changed": "~"}
 # Nothing is fetched, and nothing in a run's own texts can change that.

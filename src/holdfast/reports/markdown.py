@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator
 
 from holdfast.drawing import to_text
-from holdfast.reports import sections
+from holdfast.reports import text as sections
 from holdfast.reports.postmortem import Gap, Postmortem
-from holdfast.runs.story import Chapter
-from holdfast.types.lasting import clock_time
+from holdfast.runs.history.story import Chapter
+from holdfast.types.human_time import clock_time
 
 _SIGNS = {"added": "+", "removed": "-", "changed": "~"}
 # What would be markup if it stood in the text as it is.

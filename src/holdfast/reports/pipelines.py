@@ -7,7 +7,7 @@ from typing import Final
 
 from holdfast.drawing import Look, Mark, Picture, PictureEdge, PictureNode, Shape, Told
 from holdfast.frontends.dot.document import Link, Pipeline, Stage
-from holdfast.frontends.dot.kinds import kind_of
+from holdfast.frontends.dot.handler_kinds import kind_of
 
 SHAPES: Final = {
     "start": Shape.entry,

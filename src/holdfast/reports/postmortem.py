@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.checkpoint.difference import Spent
-from holdfast.checkpoint.picture import Checkpoint
+from holdfast.checkpoint.checkpoint import Checkpoint
+from holdfast.checkpoint.diff_result import Spent
 from holdfast.drawing import Picture
 from holdfast.errors import BlobMissingError, CheckpointCorruptError
-from holdfast.reports.handling import Trouble, troubles
-from holdfast.reports.picturing import story_picture
-from holdfast.runs.pictures import make_checkpoint
-from holdfast.runs.recounting import recount
-from holdfast.runs.story import Chapter, Question, Remark, Story
-from holdfast.runs.versions import reader_at
+from holdfast.reports.incidents import Trouble, troubles
+from holdfast.reports.story_graph import story_picture
+from holdfast.runs.history.checkpoints import make_checkpoint
+from holdfast.runs.history.story import Chapter, Question, Remark, Story
+from holdfast.runs.history.story_loader import recount
+from holdfast.runs.history.versions import reader_at
 
 if TYPE_CHECKING:
     from holdfast.runs.service import RunService
-    from holdfast.store.base import RunRow
+    from holdfast.store.protocols import RunRow
 
 CHAPTERS = 300
 """Visits that are told in full: the first, the last, and those in between at which something went wrong."""

@@ -16,12 +16,12 @@ from holdfast.errors import (
 )
 from holdfast.model.frames import Frame
 from holdfast.model.position import Position
-from holdfast.runs.vault import Vault
-from holdfast.runs.vaulted import vaulted_within
-from holdfast.store.base import Store
+from holdfast.runs.encryption.cipher import Vault
+from holdfast.runs.encryption.store import vaulted_within
+from holdfast.store.protocols import Store
 from holdfast.telemetry import crashpoint
+from holdfast.types.ciphertext import is_encrypted
 from holdfast.types.ids import DEFAULT_TENANT, RunId
-from holdfast.types.sealed import is_encrypted
 from holdfast.types.value import BlobRef, FrozenDict, FrozenList
 
 IN_ROW = 1 << 20

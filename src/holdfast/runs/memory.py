@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from holdfast.model.bodies import SubstepBody
-from holdfast.store.base import Memories
+from holdfast.model.record_bodies import SubstepBody
+from holdfast.store.protocols import Memories
 from holdfast.types.ids import derived_id
 from holdfast.types.memory import Memory, words
 from holdfast.types.value import FrozenDict, FrozenList
 
 if TYPE_CHECKING:
-    from holdfast.runs.context import Context
-    from holdfast.runs.threads import ThreadContext
+    from holdfast.runs.context.context import Context
+    from holdfast.runs.context.threads import ThreadContext
 
 READ, WRITE = "memory.read", "memory.write"
 RECORDED = frozenset({"snapshot", "journaled"})

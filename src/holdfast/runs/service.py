@@ -14,31 +14,31 @@ from holdfast.errors import (
 from holdfast.model.graph import Graph
 from holdfast.model.position import Position
 from holdfast.model.program import Program
-from holdfast.runs import collecting, creating, pruning
-from holdfast.runs.announcing import Progress
-from holdfast.runs.history import reader_of, tell_events
-from holdfast.runs.lining import InLine
-from holdfast.runs.options import break_places
-from holdfast.runs.pending import ALL, PendingRun, open_breakpoints, pending_runs
-from holdfast.runs.runtime import Runtime
-from holdfast.runs.withdrawing import withdraw_holds
-from holdfast.store.base import Claim, RunFilter, RunRow
-from holdfast.store.losing import demand_whole
-from holdfast.store.readonly import demand_live
+from holdfast.runs import create, retention, retention__collecting
+from holdfast.runs.admission import InLine
+from holdfast.runs.create__options import break_places
+from holdfast.runs.driver.runtime import Runtime
+from holdfast.runs.events import reader_of, tell_events
+from holdfast.runs.pending_holds import ALL, PendingRun, open_breakpoints, pending_runs
+from holdfast.runs.resume_events import Progress
+from holdfast.runs.service__withdrawing import withdraw_holds
+from holdfast.store.lost_history import demand_whole
+from holdfast.store.protocols import Claim, RunFilter, RunRow
+from holdfast.store.refusals import demand_live
 from holdfast.types.event import Event, EventRow
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId
 from holdfast.types.record import Lease
 from holdfast.types.status import ENDED, HoldStatus, RunStatus
-from holdfast.types.wording import demand_text
+from holdfast.types.text import demand_text
 
 if TYPE_CHECKING:
-    from holdfast.checkpoint.difference import Diff
-    from holdfast.checkpoint.picture import Checkpoint, CheckpointMeta
-    from holdfast.runs.dying import DeadRun
-    from holdfast.runs.replaying import Replay
-    from holdfast.runs.story import Story
-    from holdfast.runs.verdicts import Verdict
+    from holdfast.checkpoint.checkpoint import Checkpoint, CheckpointMeta
+    from holdfast.checkpoint.diff_result import Diff
+    from holdfast.runs.dead_letters import DeadRun
+    from holdfast.runs.history.replay import Replay
+    from holdfast.runs.history.story import Story
+    from holdfast.runs.migrate.check import Verdict
     from holdfast.types.terms import Actor
 
 
@@ -59,7 +59,7 @@ class RunService:
         """A new run, durable when this returns, for any worker to take (options as for `creating.prepare`).
 
         (row, False) where the idempotency key names an earlier one."""
-        new, _ = await creating.prepare(self, program, given, **options)
+        new, _ = await create.prepare(self, program, given, **options)
         return await self.store.create(new)
 
     async def start(
@@ -71,7 +71,7 @@ class RunService:
         recorder = self.runtime.recorder
         recorder.expected += 1
         try:
-            new, pos = await creating.prepare(self, program, given, **options)
+            new, pos = await create.prepare(self, program, given, **options)
             new.claimed_by = self.runtime.worker
             new.lease_until = new.created_at + self.runtime.ttl
             row, fresh = await self.store.create(new)
@@ -85,7 +85,7 @@ class RunService:
 
     async def keep_flow(self, program: Program) -> None:
         """Store the graph, so that runs can be read without code, and what the code consists of (D-34)."""
-        await creating.keep_flow(self, program)
+        await create.keep_flow(self, program)
 
     # ------------------------------------------------------------------ looking
     async def get(self, run: str, *, tenant: str | None = None) -> RunRow:
@@ -150,9 +150,9 @@ class RunService:
         """Answer the open question of a run in plain words, or with a whole answer as a mapping. `actor`: who
         says it, where it is not whoever works on the store itself. `key`: said again under it, it is said
         once."""
-        from holdfast.runs import saying
+        from holdfast.runs import text_answers
 
-        return await saying.say(self, run, content, hold=hold, by=by, actor=actor, key=key)
+        return await text_answers.say(self, run, content, hold=hold, by=by, actor=actor, key=key)
 
     async def cancel(self, run: str, *, reason: str = "cancelled", by: str = "user:local") -> RunRow:
         """Ask a run to stop. Whoever holds it does; with no holder any worker claims it and does the same."""
@@ -198,87 +198,87 @@ class RunService:
     # ------------------------------------------------------------------ dead letters
     async def dead(self, *, tenant: str | None = None, limit: int = 50) -> list[RunRow]:
         """Runs that were given up because their workers fell silent again and again, newest first."""
-        from holdfast.runs import dying
+        from holdfast.runs import dead_letters
 
-        return await dying.list_dead(self, tenant=tenant, limit=limit)
+        return await dead_letters.list_dead(self, tenant=tenant, limit=limit)
 
     async def deaths(self, run: str) -> DeadRun:
         """Every death of a worker that had this run, with the nodes that were under way."""
-        from holdfast.runs import dying
+        from holdfast.runs import dead_letters
 
-        return await dying.examine_dead(self, run)
+        return await dead_letters.examine_dead(self, run)
 
     async def retry_dead(self, run: str, *, by: str = "user:local") -> RunRow:
         """Any worker may go on with it, and the bound counts anew. RunEndedError where it is not dead."""
-        from holdfast.runs import dying
+        from holdfast.runs import dead_letters
 
-        return await dying.retry_dead(self, run, by=by)
+        return await dead_letters.retry_dead(self, run, by=by)
 
     async def discard_dead(
         self, run: str, *, reason: str = "discarded", by: str = "user:local", unread: bool = False
     ) -> RunRow:
         """The next worker ends it as cancelled, no node runs again; `unread`: at once, and nobody has to load
         it. RunEndedError where it is not dead."""
-        from holdfast.runs import dying
+        from holdfast.runs import dead_letters
 
-        return await dying.discard_dead(self, run, reason=reason, by=by, unread=unread)
+        return await dead_letters.discard_dead(self, run, reason=reason, by=by, unread=unread)
 
     # ------------------------------------------------------------------ checkpoints
     async def checkpoints(
         self, run: str, *, limit: int = 50, node: str | None = None, before: int | None = None
     ) -> list[CheckpointMeta]:
         """Metadata, newest first; no state is loaded. `limit` 0: all."""
-        from holdfast.runs import pictures
+        from holdfast.runs.history import checkpoints
 
-        return await pictures.list_checkpoints(self, run, limit=limit, node=node, before=before)
+        return await checkpoints.list_checkpoints(self, run, limit=limit, node=node, before=before)
 
     async def checkpoint(self, ref: str, seq: int | None = None) -> Checkpoint:
         """The complete picture: by checkpoint id, or by run and record. Raises CheckpointNotFoundError."""
-        from holdfast.runs import pictures
+        from holdfast.runs.history import checkpoints
 
-        row, found = await pictures.resolve(self, ref, seq)
-        return await pictures.make_checkpoint(self, row, found)
+        row, found = await checkpoints.resolve(self, ref, seq)
+        return await checkpoints.make_checkpoint(self, row, found)
 
     async def latest(self, run: str, node: str | None = None) -> Checkpoint:
         """The newest checkpoint of a run (and node), by sequence."""
-        from holdfast.runs import pictures
+        from holdfast.runs.history import checkpoints
 
-        row, seq = await pictures.latest_seq(self, run, node)
-        return await pictures.make_checkpoint(self, row, seq)
+        row, seq = await checkpoints.latest_seq(self, run, node)
+        return await checkpoints.make_checkpoint(self, row, seq)
 
     async def standing(self, ref: str, checkpoint: str | int | None = None) -> tuple[RunRow, int | None]:
         """(run, None) where `ref` (and `checkpoint`) mean the run as it stands; else (run, seq)."""
-        from holdfast.runs import pictures
+        from holdfast.runs.history import checkpoints
 
-        return await pictures.standing(self, ref, checkpoint)
+        return await checkpoints.standing(self, ref, checkpoint)
 
     async def find(self, ref: str) -> tuple[RunRow, int]:
         """The run and record that a person's words mean: a checkpoint's id, RUN, RUN@12 or RUN@node."""
-        from holdfast.runs import naming
+        from holdfast.runs import references
 
-        return await naming.find(self, ref)
+        return await references.find(self, ref)
 
     async def diff(self, a: str, b: str, *, whole: bool = False) -> Diff:
         """From moment `a` to moment `b`, each named as for `find`: what differs, and where they part.
 
         `whole`: with every change of the values, however many there are."""
-        from holdfast.runs import comparing
+        from holdfast.runs.history import compare
 
-        return await comparing.compare(self, a, b, limit=0 if whole else comparing.LIMIT)
+        return await compare.compare(self, a, b, limit=0 if whole else compare.LIMIT)
 
     async def story(self, run: str, *, upto: int | None = None) -> Story:
         """What happened, visit by visit: attempts, sub-steps, questions, what changed in the state."""
-        from holdfast.runs import recounting
+        from holdfast.runs.history import story_loader
 
-        return await recounting.recount(self, await self.get(run), upto)
+        return await story_loader.recount(self, await self.get(run), upto)
 
     async def replay(
         self, run: str, *, upto: int | None = None, against: Graph | None = None, version: str = ""
     ) -> Replay:
         """Make the run's decisions once more and compare. `against`: with the graph of another version."""
-        from holdfast.runs import replaying
+        from holdfast.runs.history import replay
 
-        return await replaying.replay(self, run, upto=upto, against=against, version=version)
+        return await replay.replay(self, run, upto=upto, against=against, version=version)
 
     # ------------------------------------------------------------------ branching off
     async def fork(
@@ -294,9 +294,9 @@ class RunService:
         """A new run from a checkpoint (an id, or a run and a record); the source stays as it is.
 
         `started_by`: who asks for it; without, whoever started the source."""
-        from holdfast.runs import forking
+        from holdfast.runs.branch import fork
 
-        return await forking.fork(
+        return await fork.fork(
             self, ref, seq, patch=patch, given=input, run_id=run_id, started_by=started_by
         )
 
@@ -311,58 +311,58 @@ class RunService:
         started_by: str | None = None,
     ) -> RunRow:
         """A fork that supersedes its source: the old run ends as cancelled, with links both ways."""
-        from holdfast.runs import forking
+        from holdfast.runs.branch import fork
 
-        return await forking.fork(
+        return await fork.fork(
             self, ref, seq, patch=patch, given=input, supersede=True, run_id=run_id, started_by=started_by
         )
 
     # ------------------------------------------------------------------ versions
     async def check(self, program: Program) -> list[Verdict]:
         """Each live run of this flow on another version: whether it would fit this one, and why not."""
-        from holdfast.runs import verdicts
+        from holdfast.runs.migrate import check
 
-        return await verdicts.check(self, program)
+        return await check.check(self, program)
 
     async def migrate(
         self, program: Program, *, runs: Sequence[str] = (), dry_run: bool = False, force: bool = False
     ) -> list[Verdict]:
         """Move runs (default: all that live on another version) to this one; those that do not fit stay."""
-        from holdfast.runs import verdicts
+        from holdfast.runs.migrate import check
 
-        return await verdicts.migrate(self, program, runs=runs, dry_run=dry_run, force=force)
+        return await check.migrate(self, program, runs=runs, dry_run=dry_run, force=force)
 
     # ------------------------------------------------------------------ moving
     async def export_run(self, run: str, *, decrypt: bool = False) -> bytes:
         """The run with its whole history as a file, for another machine or store. The run stays as it is."""
-        from holdfast.runs import moving
+        from holdfast.runs.transfer import export
 
-        return await moving.export_run(self, run, decrypt=decrypt)
+        return await export.export_run(self, run, decrypt=decrypt)
 
     async def import_run(self, data: bytes, *, as_new_run: bool = False, tenant: str | None = None) -> RunRow:
         """An exported run as read-only history under its own id; `as_new_run`: a fork of it that goes on."""
-        from holdfast.runs import moving
+        from holdfast.runs.transfer import export
 
-        return await moving.import_run(self, data, as_new_run=as_new_run, tenant=tenant)
+        return await export.import_run(self, data, as_new_run=as_new_run, tenant=tenant)
 
     # ------------------------------------------------------------------ retention
-    async def prune(self, run: str, *, keep: int = pruning.KEEP) -> int:
+    async def prune(self, run: str, *, keep: int = retention.KEEP) -> int:
         """Keep the last checkpoints of an ended run. Answers how many records went."""
-        return await pruning.prune(self, run, keep=keep)
+        return await retention.prune(self, run, keep=keep)
 
     async def clean(
-        self, *, keep: int = pruning.KEEP, older_than: float | None = None, flow: str | None = None
-    ) -> pruning.Cleaned:
+        self, *, keep: int = retention.KEEP, older_than: float | None = None, flow: str | None = None
+    ) -> retention.Cleaned:
         """Retention by count and by age (seconds since the end) over ended runs."""
-        return await pruning.clean(self, keep=keep, older_than=older_than, flow=flow)
+        return await retention.clean(self, keep=keep, older_than=older_than, flow=flow)
 
-    async def make_room(self) -> pruning.Cleaned:
+    async def make_room(self) -> retention.Cleaned:
         """What the retention of the flows that are carried here takes, now; its room is free at once."""
-        return await pruning.make_room_at_once(self)
+        return await retention.make_room_at_once(self)
 
-    async def collect_blobs(self, *, grace: float = collecting.GRACE) -> int:
+    async def collect_blobs(self, *, grace: float = retention__collecting.GRACE) -> int:
         """Delete blobs that nobody refers to, after a grace period in seconds."""
-        return await collecting.collect_blobs(self, grace=grace)
+        return await retention__collecting.collect_blobs(self, grace=grace)
 
     # ------------------------------------------------------------------ events
     async def events(self, run: str, *, after: int = 0, limit: int = 1000) -> list[Event]:

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from holdfast.store.porter import Porter
+from holdfast.store.limits import Porter
 from holdfast.types.fleet import LaneFigures
 
 MOST_LINES: Final = 5000

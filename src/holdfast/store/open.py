@@ -10,8 +10,8 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from holdfast.errors import SettingsError
-from holdfast.store.base import Store
-from holdfast.store.copying import Movable
+from holdfast.store.copy import Movable
+from holdfast.store.protocols import Store
 from holdfast.types.clock import Clock
 
 FORMS = """The forms of a store's address are:
@@ -91,11 +91,11 @@ def half_of_move(address: str) -> Movable:
     if address.startswith(("postgresql://", "postgres://")):
         _demand_driver()
         from holdfast.store.sql.postgres import settings_of
-        from holdfast.store.sql.postgres.copying import PostgresHalf
+        from holdfast.store.sql.postgres.copy import PostgresHalf
 
         return PostgresHalf(settings_of(address, {}, FORMS))
     if address.startswith("sqlite:") or (address.endswith(".db") and ":" not in address):
-        from holdfast.store.sql.sqlite.copying import SqliteHalf
+        from holdfast.store.sql.sqlite.copy import SqliteHalf
 
         path, _, query = address.removeprefix("sqlite:").partition("?")
         return SqliteHalf(_sqlite_settings(path, dict(parse_qsl(query, keep_blank_values=True))))

@@ -19,7 +19,7 @@ from typing import Any, Final, NoReturn, TypeVar, cast
 
 from holdfast import telemetry
 from holdfast.errors import StoreUnavailableError
-from holdfast.store.base import Store
+from holdfast.store.protocols import Store
 from holdfast.telemetry import CRASH_POINTS
 
 __all__ = ["CRASH_POINTS", "EXIT_CODE", "Armed", "Crash", "armed", "environment", "until_crash"]

@@ -15,16 +15,16 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from holdfast.testing.deeds import DECIDING, NO, YES, Reply, Somebody, perform
+from holdfast.testing.recorded_effects import DECIDING, NO, YES, Reply, Somebody, perform
 from holdfast.types.clock import micros
 from holdfast.types.duration import parse_duration
 from holdfast.types.status import HoldStatus, RunStatus
 
 if TYPE_CHECKING:
     from holdfast.app.flow import Flow
-    from holdfast.app.house import Holdfast
+    from holdfast.app.holdfast import Holdfast
     from holdfast.app.result import Result
-    from holdfast.store.base import Store
+    from holdfast.store.protocols import Store
     from holdfast.testing.clock import FakeClock
     from holdfast.types.hold import HoldRow
 

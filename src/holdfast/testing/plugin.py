@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.app.house import Holdfast
+from holdfast.app.holdfast import Holdfast
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.human import Human
 

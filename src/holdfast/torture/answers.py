@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, cast
 import msgspec
 
 from holdfast.errors import InputError
-from holdfast.torture.notes import Begun, CallId, Ended, Note
+from holdfast.torture.trial_log import Begun, CallId, Ended, Note
 from holdfast.types.hold import HoldRow
 
 IN_DOUBT: Final = "in_doubt"

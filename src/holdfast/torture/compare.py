@@ -8,8 +8,8 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from holdfast.torture.notes import Begun, CallId, Doubt, Ended
 from holdfast.torture.trial import Seen
+from holdfast.torture.trial_log import Begun, CallId, Doubt, Ended
 
 OUTSIDE: Final = frozenset({"write", "external"})
 _SHOWN = 120

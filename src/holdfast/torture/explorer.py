@@ -15,14 +15,14 @@ import msgspec
 from holdfast.app.flow import Flow
 from holdfast.errors import InputError
 from holdfast.torture.answers import POLICIES, Policy, read_answers
-from holdfast.torture.choosing import spread
+from holdfast.torture.boundaries import NAMES, Point
 from holdfast.torture.compare import Steady, differences, repeated_under_key
 from holdfast.torture.forks import Lives, Pool
-from holdfast.torture.life import Task
-from holdfast.torture.notes import Doubt, Suspect
-from holdfast.torture.points import NAMES, Point
+from holdfast.torture.process_run import Task
 from holdfast.torture.report import Report, Verdict
+from holdfast.torture.sample import spread
 from holdfast.torture.trial import Seen, Theatre
+from holdfast.torture.trial_log import Doubt, Suspect
 from holdfast.types.clock import SystemClock
 
 Progress = Callable[[int, int], None]

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
+from holdfast.torture.boundaries import Point
 from holdfast.torture.compare import Difference
-from holdfast.torture.points import Point
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,12 +15,12 @@ from pathlib import Path
 import msgspec
 
 from holdfast.app.flow import Flow
-from holdfast.app.house import Holdfast
+from holdfast.app.holdfast import Holdfast
 from holdfast.torture import effects
+from holdfast.torture.boundaries import Point
 from holdfast.torture.forks import Lives, silence, start
-from holdfast.torture.life import Life, Stage, Task, address_of
-from holdfast.torture.notes import Broken, Ending, Note, Passed
-from holdfast.torture.points import Point
+from holdfast.torture.process_run import Life, Stage, Task, address_of
+from holdfast.torture.trial_log import Broken, Ending, Note, Passed
 from holdfast.types.clock import SystemClock
 
 _SECOND_DAY = 1_893_456_000_000_000  # 2030-01-01, microseconds

@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.errors import SettingsError
 from holdfast.types.duration import DurationError, parse_duration
-from holdfast.types.gate import EACH, Gate, flow_gate
+from holdfast.types.limit_rows import EACH, Gate, flow_gate
 
 _RATE = re.compile(r"\s*([0-9]+)\s*(?:/|per\s)\s*(.+?)\s*", re.IGNORECASE)
 _UNITS = {

@@ -23,7 +23,7 @@ from typing import Any  # noqa: E402
 from uuid import UUID  # noqa: E402
 
 from holdfast import Holdfast, HoldfastError, StoreError, operator  # noqa: E402
-from holdfast.runs.scheduling.desk import Schedules  # noqa: E402
+from holdfast.runs.schedules.service import Schedules  # noqa: E402
 from holdfast.runs.service import RunService  # noqa: E402
 from holdfast.types.clock import MICROS, to_datetime  # noqa: E402
 from holdfast.types.hold import HoldRow  # noqa: E402

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.holds.authority.permitting import Past, Verdict, can
-from holdfast.holds.authority.standing import standing_of
 from holdfast.holds.directory.base import Away, Circle, Memberships, Person
-from holdfast.holds.directory.book import Book
+from holdfast.holds.directory.file__book import Book
+from holdfast.holds.permissions.actor import standing_of
+from holdfast.holds.permissions.check import Past, Verdict, can
 from holdfast.types.hold import HoldRow
 from holdfast.types.terms import Actor, Approval, HoldTerms
 from tests.holds.time.rows import a_row

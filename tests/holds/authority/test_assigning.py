@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.errors import DirectoryUnavailableError, InputError
-from holdfast.holds.authority.assigning import (
+from holdfast.holds.permissions.assignees import (
     looks_like_email,
     parse_assignee,
     person_key,

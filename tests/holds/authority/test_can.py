@@ -9,8 +9,8 @@ from holdfast.errors import (
     HoldNotFoundError,
     NotAssignedError,
 )
-from holdfast.holds.authority.permitting import ACTIONS, Past, Verdict, can, demand, excluded_target
-from holdfast.holds.authority.standing import snapshot, standing_of
+from holdfast.holds.permissions.actor import snapshot, standing_of
+from holdfast.holds.permissions.check import ACTIONS, Past, Verdict, can, demand, excluded_target
 from holdfast.types.terms import MANAGE, OVERRIDE, RESOLVE, Assignee, operator
 from tests.holds.authority.people import LATER, NOW, Firm, actor, hold_for, judge
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.holds.authority.permitting import ACTIONS, AGENT_CHANNELS, Past, can
-from holdfast.holds.authority.standing import Capacity, Standing
+from holdfast.holds.permissions.actor import Capacity, Standing
+from holdfast.holds.permissions.check import ACTIONS, AGENT_CHANNELS, Past, can
 from holdfast.types.terms import MANAGE, OVERRIDE, RESOLVE, Actor
 from tests.holds.authority.people import NOW, hold_for
 

@@ -14,13 +14,13 @@ from holdfast.errors import (
     NotFoundError,
     SettingsError,
 )
-from holdfast.holds.directory.adapter import Lookups, OutsideDirectory
+from holdfast.holds.directory.admin import Registrar
 from holdfast.holds.directory.base import Away, Circle, Directory, Memberships, Person
+from holdfast.holds.directory.external import Lookups, OutsideDirectory
 from holdfast.holds.directory.file import FileDirectory
-from holdfast.holds.directory.registrar import Registrar
-from holdfast.holds.directory.tables import TableDirectory
-from holdfast.store.base import Store
+from holdfast.holds.directory.stored import TableDirectory
 from holdfast.store.open import open_store
+from holdfast.store.protocols import Store
 from holdfast.testing.clock import FakeClock
 from tests.holds.authority.people import LATER, NOW, Firm, actor, hold_for, judge
 

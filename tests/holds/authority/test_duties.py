@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from holdfast.holds.authority.permitting import Past
-from holdfast.holds.authority.standing import assignees_of, standing_of
+from holdfast.holds.permissions.actor import assignees_of, standing_of
+from holdfast.holds.permissions.check import Past
 from holdfast.types.terms import MANAGE, OVERRIDE, RESOLVE
 from tests.holds.authority.people import LATER, NOW, Firm, actor, hold_for, judge
 

@@ -14,7 +14,7 @@ from holdfast.errors import (
     HoldClaimedError,
     NotAssignedError,
 )
-from holdfast.holds.timing.sweeping import HoldSweeper
+from holdfast.holds.timing.sweeper import HoldSweeper
 from holdfast.testing.clock import FakeClock
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus

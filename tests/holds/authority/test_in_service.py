@@ -20,8 +20,8 @@ from holdfast.errors import (
     InputError,
     NotAssignedError,
 )
-from holdfast.holds.acts.answers import Submission
-from holdfast.holds.authority.permitting import Verdict
+from holdfast.holds.actions.answers import Submission
+from holdfast.holds.permissions.check import Verdict
 from holdfast.holds.service import HoldService
 from holdfast.testing.clock import FakeClock
 from holdfast.types.hold import HoldRow
@@ -247,7 +247,7 @@ async def test_every_act_asks_the_one_function(place: Place, monkeypatch: pytest
         asked.append(action)
         return Verdict(allowed=False, code="forbidden", why="nobody may")
 
-    monkeypatch.setattr("holdfast.holds.acts.office.can", nobody)
+    monkeypatch.setattr("holdfast.holds.actions.context.can", nobody)
     holds, who = place.holds, actor("user:dana@acme", RESOLVE, MANAGE, OVERRIDE)
     acts: dict[str, Any] = {
         "get": holds.get(who, row.id),

@@ -17,8 +17,8 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.errors import ForbiddenError, HoldNotFoundError, InputError
-from holdfast.holds.looking.auditing import sign_head
-from holdfast.holds.looking.evidence import make_pack, sealed
+from holdfast.holds.queries.audit import sign_head
+from holdfast.holds.queries.evidence import make_pack, sealed
 from holdfast.types.terms import Actor
 from tests.holds.evidence.conftest import a_flow, decide
 

@@ -17,7 +17,7 @@ from holdfast.errors import (
     InputError,
     NotFoundError,
 )
-from holdfast.holds.forms.attaching import attach
+from holdfast.holds.forms.attachments import attach
 from holdfast.holds.service import HoldService
 from tests.holds.forms.signing import PDF, PNG, asks, contract
 from tests.holds.life.scene import DANA, FINN, FOREIGN, Scene, data, said

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.holds.service import HoldService
-from holdfast.runs.reencrypt import reencrypt
+from holdfast.runs.encryption.reencrypt import reencrypt
 from holdfast.testing.clock import FakeClock
 from holdfast.types.hold import HoldRow
 from tests.holds.forms.signing import asks

@@ -12,8 +12,8 @@ from holdfast.checkpoint.codec import pack
 from holdfast.checkpoint.registry import EMPTY
 from holdfast.checkpoint.spill import spill
 from holdfast.errors import StoreUnavailableError
-from holdfast.holds.forms.filed import files_of, let_go_unused
-from holdfast.runs.collecting import collect_blobs
+from holdfast.holds.forms.attached_files import files_of, let_go_unused
+from holdfast.runs.retention__collecting import collect_blobs
 from holdfast.types.hold import HoldRow
 from tests.holds.forms.signing import PDF, asks, contract
 from tests.holds.life.scene import DANA, Scene

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from holdfast import Flow, Holdfast
 from holdfast.errors import InputError
-from holdfast.holds.forms.filling import fill
-from holdfast.holds.forms.sniffing import agrees, named, sniffed
+from holdfast.holds.forms.file_types import agrees, named, sniffed
+from holdfast.holds.forms.fill import fill
 from holdfast.model.expr import mapping_resolver
-from holdfast.model.forms.compiling import compile_form
-from holdfast.model.forms.kinds import KINDS
-from holdfast.model.forms.rendering import render_form
-from holdfast.model.forms.schemas import KEY, schema_of, sections_of
-from holdfast.model.showing import MAX_RENDERED, MAX_SHOWN, Showing, UnshowableError
+from holdfast.model.forms.compile import compile_form
+from holdfast.model.forms.field_kinds import KINDS
+from holdfast.model.forms.json_schema import KEY, schema_of, sections_of
+from holdfast.model.forms.render import render_form
+from holdfast.model.hold_rendering import MAX_RENDERED, MAX_SHOWN, Showing, UnshowableError
 from holdfast.model.template import TemplateSyntaxError, as_text, compile_template, json_bytes
 from tests.holds.life.scene import DANA
 

@@ -11,8 +11,8 @@ import pytest
 
 from holdfast import Context, Flow, FlowInvalidError, Holdfast
 from holdfast.errors import FormInvalidError, InputError, ValueTooLargeError
-from holdfast.holds.acts.answers import MAX_DATA, MAX_DEPTH
-from holdfast.model.showing import MAX_SHOWN
+from holdfast.holds.actions.answers import MAX_DATA, MAX_DEPTH
+from holdfast.model.hold_rendering import MAX_SHOWN
 from holdfast.types.status import RunStatus
 from tests.holds.life.scene import DANA, Scene, data
 

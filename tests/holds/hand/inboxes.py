@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast import Flow, Holdfast
-from holdfast.cli.holding.acting import Desk
-from holdfast.cli.inbox.acting import Actions
-from holdfast.cli.inbox.page import frame
+from holdfast.cli.commands.hold_actor import Desk
 from holdfast.cli.inbox.program import Inbox
-from holdfast.cli.inbox.spans import plain
+from holdfast.cli.inbox.screen import frame
+from holdfast.cli.inbox.service_calls import Actions
 from holdfast.cli.inbox.state import State
+from holdfast.cli.inbox.text_spans import plain
 from holdfast.testing.clock import FakeClock
 from holdfast.types.hold import HoldRow
 from holdfast.types.terms import Actor, operator

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from holdfast.cli.inbox.keys import press
-from holdfast.cli.inbox.page import SPLIT, frame
-from holdfast.cli.inbox.spans import plain
+from holdfast.cli.inbox.screen import SPLIT, frame
 from holdfast.cli.inbox.state import Act, Sheet, State
+from holdfast.cli.inbox.text_spans import plain
 from holdfast.types.hold import Option
 from tests.holds.time.rows import a_row
 

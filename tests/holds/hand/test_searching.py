@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import InputError
-from holdfast.holds.looking.searching import read_query
+from holdfast.holds.queries.search import read_query
 from holdfast.types.clock import MICROS
 from holdfast.types.status import HoldStatus
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast import AnswerInvalidError, Flow, FlowInvalidError, Holdfast
-from holdfast.holds.interactions.asking import approval
+from holdfast.holds.interactions.builders import approval
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import operator
 

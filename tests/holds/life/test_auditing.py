@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from holdfast.errors import InputError
-from holdfast.holds.looking.auditing import check_head, sign_head, verify_audit
+from holdfast.holds.queries.audit import check_head, sign_head, verify_audit
 from holdfast.types.audit import GENESIS, AuditRow, NewAudit, chained
 
 pytestmark = pytest.mark.anyio

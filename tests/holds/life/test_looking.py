@@ -7,8 +7,8 @@ import re
 import pytest
 
 from holdfast.errors import ForbiddenError, HoldDecidedError, HoldNotFoundError, InputError, NotAssignedError
-from holdfast.holds.looking.interface import as_interface
-from holdfast.holds.looking.metrics import Spread
+from holdfast.holds.queries.checkpoint_view import as_interface
+from holdfast.holds.queries.metrics import Spread
 from holdfast.types.hold import HoldFilter
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import RESOLVE, Actor

@@ -17,8 +17,8 @@ from holdfast.errors import (
     NotFoundError,
     ValueTooLargeError,
 )
-from holdfast.holds.acts.answers import Submission
-from holdfast.holds.timing.sweeping import HoldSweeper
+from holdfast.holds.actions.answers import Submission
+from holdfast.holds.timing.sweeper import HoldSweeper
 from holdfast.types.clock import MICROS
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Actor

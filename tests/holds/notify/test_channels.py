@@ -11,7 +11,7 @@ import pytest
 from holdfast.errors import SettingsError
 from holdfast.holds.directory.base import Away, Circle, Person
 from holdfast.holds.egress import Egress
-from holdfast.holds.notify.bridging import Bridge
+from holdfast.holds.notify.apprise_bridge import Bridge
 from holdfast.holds.notify.slack import Slack
 from holdfast.holds.notify.smtp import Server, Smtp
 from holdfast.holds.notify.teams import Teams

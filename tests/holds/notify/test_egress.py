@@ -10,8 +10,8 @@ import pytest
 
 from holdfast.errors import EgressError
 from holdfast.holds.egress import Egress, address_of, is_outside, target_of
-from holdfast.holds.notify import posting
-from holdfast.holds.notify.posting import post
+from holdfast.holds.notify import http_post
+from holdfast.holds.notify.http_post import post
 from tests.holds.notify.servers import Certificate, http_server
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("HOLD-NOTE-08", "HOLD-SEC-06")]
@@ -200,7 +200,7 @@ async def test_post_refuses_a_header_with_a_line_break():
 
 async def test_post_asks_for_the_name_on_the_judged_address_when_it_speaks_tls(monkeypatch):
     certificate = Certificate.of("hooks.test")
-    monkeypatch.setattr(posting, "_trusted", certificate.trusted)
+    monkeypatch.setattr(http_post, "_trusted", certificate.trusted)
 
     async def here(host, port):
         return ["127.0.0.1"]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.holds.notify.escaping import for_html, for_slack, one_line, shown
+from holdfast.holds.notify.escape import for_html, for_slack, one_line, shown
 from tests.holds.notify.making import a_notice
 
 ANY = st.text(st.characters(codec=None, exclude_categories=()), max_size=300)

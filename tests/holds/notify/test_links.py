@@ -17,12 +17,12 @@ from holdfast.errors import (
     LinkInvalidError,
     SettingsError,
 )
-from holdfast.holds.acts.answers import Submission
-from holdfast.holds.acts.conflicts import resolution_of
-from holdfast.holds.acts.office import Office
-from holdfast.holds.linking import tokens as links
-from holdfast.holds.linking.opening import Links
-from holdfast.holds.linking.tokens import Grant, LinkKey, keys_from_environment, mint, new_key, read, written
+from holdfast.holds.actions.answers import Submission
+from holdfast.holds.actions.conflicts import resolution_of
+from holdfast.holds.actions.context import Office
+from holdfast.holds.links import tokens
+from holdfast.holds.links.open import Links
+from holdfast.holds.links.tokens import Grant, LinkKey, keys_from_environment, mint, new_key, read, written
 from holdfast.types.clock import MICROS
 from holdfast.types.hold import HoldChange, Unchanged
 from holdfast.types.status import HoldStatus
@@ -50,7 +50,7 @@ def test_token_says_what_it_is_for():
     assert (claims.hold, claims.tenant, claims.to, claims.purpose) == (row.id, "default", DANA, "decide")
     assert (claims.decisions, claims.request_hash, claims.epoch) == (("approve",), row.request_hash, 3)
     assert (claims.iat, claims.key) == (NOW // MICROS, "k1")
-    assert claims.exp == claims.iat + links.LIFETIME
+    assert claims.exp == claims.iat + tokens.LIFETIME
 
 
 @pytest.mark.covers("HOLD-SEC-01")

@@ -9,9 +9,9 @@ import pytest
 
 from holdfast import Flow, Holdfast, Worker
 from holdfast.errors import EgressError, SettingsError
-from holdfast.holds.acts.answers import Submission
-from holdfast.holds.acts.office import Office
-from holdfast.holds.linking.opening import Links
+from holdfast.holds.actions.answers import Submission
+from holdfast.holds.actions.context import Office
+from holdfast.holds.links.open import Links
 from holdfast.holds.notify.channel import Scope
 from holdfast.holds.notify.channels import Channels
 from holdfast.holds.notify.digest import Digest
@@ -26,7 +26,7 @@ from holdfast.holds.notify.settings import (
 from holdfast.testing.clock import FakeClock
 from holdfast.types.document import Document
 from holdfast.types.hold import HoldRow
-from holdfast.types.veil import veil
+from holdfast.types.redaction import veil
 from tests.holds.notify.making import a_notice
 from tests.holds.notify.scene import Diary, scene
 from tests.holds.notify.servers import http_server, smtp_server

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast, RunStatus, Worker
-from holdfast.holds.policies.judgement import Judgement, auto_approve, auto_reject
+from holdfast.holds.policies.judge import Judgement, auto_approve, auto_reject
 from holdfast.holds.policies.policy import Policy
 from holdfast.holds.policies.rules import Rule
 from holdfast.testing.clock import FakeClock

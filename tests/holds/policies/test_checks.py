@@ -7,7 +7,7 @@ import time
 import pytest
 
 from holdfast import Holdfast
-from holdfast.holds.policies.checks import STANDARD
+from holdfast.holds.policies.builtin_checks import STANDARD
 from holdfast.testing.clock import FakeClock
 from tests.holds.policies.flows import given, refund
 from tests.holds.policies.test_guardrails import ACCEPT

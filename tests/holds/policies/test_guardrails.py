@@ -14,7 +14,7 @@ from holdfast.errors import VetoedError
 from holdfast.holds.policies.guardrails import Guardrails
 from holdfast.holds.policies.policy import Policy
 from holdfast.holds.policies.rules import Rule
-from holdfast.model.guard import Violation
+from holdfast.model.guardrails import Violation
 from holdfast.testing.clock import FakeClock
 from holdfast.types.status import HoldStatus
 from tests.flows.places import told

@@ -17,7 +17,7 @@ from holdfast.holds.notify.notice import Notice
 from holdfast.holds.notify.slack import Slack
 from holdfast.holds.policies.policy import Policy
 from holdfast.holds.policies.rules import Rule
-from holdfast.holds.policies.webhook import WebhookJudge
+from holdfast.holds.policies.webhook_judge import WebhookJudge
 from holdfast.testing.clock import FakeClock
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Assignee

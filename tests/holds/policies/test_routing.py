@@ -9,11 +9,11 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.errors import PolicyInvalidError, SettingsError
-from holdfast.holds.policies.keeping import put_policy
+from holdfast.holds.policies.parse import read_policy
 from holdfast.holds.policies.policy import Policy
-from holdfast.holds.policies.reading import read_policy
 from holdfast.holds.policies.rules import Rule
-from holdfast.holds.timing.calendar_book import Calendars
+from holdfast.holds.policies.stored import put_policy
+from holdfast.holds.timing.stored_calendars import Calendars
 from holdfast.testing.clock import FakeClock
 from holdfast.types.clock import MICROS
 from holdfast.types.document import Document

@@ -13,7 +13,7 @@ from holdfast import Holdfast
 from holdfast.cli.main import run as cli
 from holdfast.holds.policies.policy import Policy
 from holdfast.holds.policies.rules import Rule
-from holdfast.holds.policies.simulating import simulate
+from holdfast.holds.policies.simulate import simulate
 from holdfast.testing.clock import FakeClock
 from holdfast.types.clock import MICROS
 from holdfast.types.terms import Approval

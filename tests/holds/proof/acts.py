@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.holds.service import HoldService
-from holdfast.holds.timing.sweeping import HoldSweeper
-from holdfast.store.base import Store
+from holdfast.holds.timing.sweeper import HoldSweeper
+from holdfast.store.protocols import Store
 from holdfast.types.hold import HoldRow
 from holdfast.types.terms import MANAGE, Actor
 from tests.holds.proof.racing import Act, Arena

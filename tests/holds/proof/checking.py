@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from holdfast.store.base import Store
+from holdfast.store.protocols import Store
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus
 

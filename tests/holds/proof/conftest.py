@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from holdfast import Holdfast
-from holdfast.store.base import Store
 from holdfast.store.open import open_store
+from holdfast.store.protocols import Store
 from holdfast.testing.clock import FakeClock
 from tests.crash.stores import address_on
 from tests.holds.proof.racing import Arena

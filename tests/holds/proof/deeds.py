@@ -15,9 +15,9 @@ from holdfast.holds.notify.channels import Channels
 from holdfast.holds.notify.deliverer import Deliverer
 from holdfast.holds.notify.notice import Notice
 from holdfast.holds.service import HoldService
-from holdfast.holds.timing.sweeping import HoldSweeper
-from holdfast.store.base import Store
+from holdfast.holds.timing.sweeper import HoldSweeper
 from holdfast.store.open import open_store
+from holdfast.store.protocols import Store
 from holdfast.testing.clock import START, FakeClock
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from holdfast.holds.looking.auditing import verify_audit
+from holdfast.holds.queries.audit import verify_audit
 from holdfast.store.sql.sqlite import hold_changes
 from tests.holds.proof.deeds import DEEDS, RUN, Deed, Fate, Scene, deliver
 

@@ -10,12 +10,12 @@ import msgspec
 
 from holdfast import Flow, Holdfast
 from holdfast.errors import HoldfastError
-from holdfast.holds.acts.resolving import Resolved
+from holdfast.holds.actions.resolve import Resolved
 from holdfast.holds.notify.channels import Channels
 from holdfast.holds.notify.deliverer import Deliverer
 from holdfast.holds.service import HoldService
-from holdfast.holds.timing.sweeping import HoldSweeper
-from holdfast.store.base import Store
+from holdfast.holds.timing.sweeper import HoldSweeper
+from holdfast.store.protocols import Store
 from holdfast.testing.clock import FakeClock
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import RunStatus

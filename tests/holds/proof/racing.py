@@ -19,9 +19,9 @@ from typing import Any
 import msgspec
 
 from holdfast import Flow, Holdfast, Result
-from holdfast.holds.looking.auditing import verify_audit
+from holdfast.holds.queries.audit import verify_audit
 from holdfast.holds.service import HoldService
-from holdfast.store.base import Store
+from holdfast.store.protocols import Store
 from holdfast.testing.clock import FakeClock
 from holdfast.types.audit import AuditRow
 from holdfast.types.hold import HoldChange, HoldRow, Note, Unchanged

@@ -13,9 +13,9 @@ from typing import Any
 
 from holdfast.errors import HoldfastError
 from holdfast.holds.service import HoldService
-from holdfast.holds.timing.sweeping import HoldSweeper
-from holdfast.store.base import Store
+from holdfast.holds.timing.sweeper import HoldSweeper
 from holdfast.store.open import open_store
+from holdfast.store.protocols import Store
 from holdfast.types.clock import SystemClock
 from holdfast.types.ids import RunId
 from tests.holds.proof.acts import ADMIN, PEOPLE

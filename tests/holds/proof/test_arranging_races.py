@@ -13,15 +13,15 @@ from holdfast.errors import (
     HoldDecidedError,
     HoldReassignedError,
 )
-from holdfast.holds.acts.answers import Submission
-from holdfast.holds.acts.office import Office
-from holdfast.holds.acts.resolving import Resolved
-from holdfast.holds.linking.keys import LinkKeys
-from holdfast.holds.linking.opening import Links
-from holdfast.holds.linking.tokens import Grant, LinkKey, mint
+from holdfast.holds.actions.answers import Submission
+from holdfast.holds.actions.context import Office
+from holdfast.holds.actions.resolve import Resolved
+from holdfast.holds.links.keys import LinkKeys
+from holdfast.holds.links.open import Links
+from holdfast.holds.links.tokens import Grant, LinkKey, mint
 from holdfast.holds.service import HoldService
-from holdfast.holds.timing.sweeping import Swept
-from holdfast.store.base import Store
+from holdfast.holds.timing.sweeper import Swept
+from holdfast.store.protocols import Store
 from holdfast.types.clock import MICROS
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus

@@ -11,9 +11,9 @@ import pytest
 
 from holdfast import Holdfast, RunBusyError
 from holdfast.errors import HoldNotFoundError
-from holdfast.holds.acts.resolving import Resolved
+from holdfast.holds.actions.resolve import Resolved
 from holdfast.holds.service import HoldService
-from holdfast.store.base import Store
+from holdfast.store.protocols import Store
 from holdfast.testing.clock import FakeClock
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId

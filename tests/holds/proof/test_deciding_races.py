@@ -9,9 +9,9 @@ import pytest
 
 from holdfast import Flow, Holdfast
 from holdfast.errors import HoldDecidedError, HoldReassignedError
-from holdfast.holds.acts.resolving import Resolved
-from holdfast.holds.timing.sweeping import Swept
-from holdfast.store.base import Store
+from holdfast.holds.actions.resolve import Resolved
+from holdfast.holds.timing.sweeper import Swept
+from holdfast.store.protocols import Store
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus, RunStatus
 from tests.holds.proof.acts import ADMIN, DANA, PEOPLE, cancels, overdue, resolves, sweeps

@@ -14,7 +14,7 @@ import pytest
 
 from holdfast import Context, Flow, Holdfast
 from holdfast.errors import HoldfastError
-from holdfast.store.base import Store
+from holdfast.store.protocols import Store
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus, RunStatus
 from tests.holds.proof.acts import DANA, cancels, resolves, sweeps

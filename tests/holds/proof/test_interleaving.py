@@ -15,17 +15,17 @@ import msgspec
 import pytest
 
 from holdfast.errors import ConflictError, ForbiddenError, InputError, NotFoundError
-from holdfast.holds.acts.answers import Submission
-from holdfast.holds.acts.office import Office
-from holdfast.holds.linking.keys import LinkKeys
-from holdfast.holds.linking.opening import Links
-from holdfast.holds.linking.tokens import Grant, mint
-from holdfast.holds.looking.auditing import verify_audit
+from holdfast.holds.actions.answers import Submission
+from holdfast.holds.actions.context import Office
+from holdfast.holds.links.keys import LinkKeys
+from holdfast.holds.links.open import Links
+from holdfast.holds.links.tokens import Grant, mint
 from holdfast.holds.notify.channels import Channels
 from holdfast.holds.notify.deliverer import Deliverer
+from holdfast.holds.queries.audit import verify_audit
 from holdfast.holds.service import HoldService
-from holdfast.holds.timing.sweeping import HoldSweeper
-from holdfast.store.base import Store
+from holdfast.holds.timing.sweeper import HoldSweeper
+from holdfast.store.protocols import Store
 from holdfast.testing.clock import FakeClock
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus, RunStatus

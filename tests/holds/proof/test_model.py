@@ -24,10 +24,10 @@ from hypothesis.stateful import (
 )
 
 from holdfast import Holdfast
-from holdfast.holds.authority.assigning import parse_assignee
-from holdfast.holds.authority.standing import Standing
-from holdfast.holds.looking.auditing import verify_audit
-from holdfast.holds.looking.listing import VIEWS
+from holdfast.holds.permissions.actor import Standing
+from holdfast.holds.permissions.assignees import parse_assignee
+from holdfast.holds.queries.audit import verify_audit
+from holdfast.holds.queries.list import VIEWS
 from holdfast.testing.clock import FakeClock
 from holdfast.types.audit import AuditRow
 from holdfast.types.hold import HoldRow

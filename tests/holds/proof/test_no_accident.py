@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from holdfast import Flow, Holdfast
 from holdfast.errors import ConflictError, HoldfastError, InputError
-from holdfast.holds.acts.answers import Submission
-from holdfast.holds.linking.opening import Links
-from holdfast.holds.linking.tokens import Grant
+from holdfast.holds.actions.answers import Submission
+from holdfast.holds.links.open import Links
+from holdfast.holds.links.tokens import Grant
 from holdfast.holds.notify.channels import Channels
 from holdfast.holds.notify.deliverer import Deliverer
-from holdfast.holds.policies.judgement import read
-from holdfast.holds.timing.sweeping import HoldSweeper
+from holdfast.holds.policies.judge import read
+from holdfast.holds.timing.sweeper import HoldSweeper
 from holdfast.testing.clock import FakeClock
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus, RunStatus

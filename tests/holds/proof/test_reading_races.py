@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.holds.looking.auditing import verify_audit
+from holdfast.holds.queries.audit import verify_audit
 from holdfast.holds.service import HoldService
 from holdfast.types.hold import HoldRow
 from tests.holds.proof.acts import ADMIN, DANA

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from holdfast.holds.acts.resolving import Resolved
+from holdfast.holds.actions.resolve import Resolved
 from holdfast.holds.notify.channels import Channels
 from holdfast.holds.notify.deliverer import Deliverer
 from holdfast.holds.notify.recipients import recipients_of
-from holdfast.holds.timing.sweeping import HoldSweeper
-from holdfast.store.base import Store
+from holdfast.holds.timing.sweeper import HoldSweeper
+from holdfast.store.protocols import Store
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId
 from holdfast.types.outbox import REMINDED

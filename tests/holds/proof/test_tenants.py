@@ -15,15 +15,15 @@ import pytest
 
 from holdfast import Flow, Holdfast
 from holdfast.errors import HoldNotFoundError, LinkInvalidError, NotAssignedError
-from holdfast.holds.acts.answers import Submission
+from holdfast.holds.actions.answers import Submission
+from holdfast.holds.directory.admin import Registrar
 from holdfast.holds.directory.base import Person
-from holdfast.holds.directory.registrar import Registrar
-from holdfast.holds.directory.tables import TableDirectory
-from holdfast.holds.linking.keys import LinkKeys
-from holdfast.holds.linking.opening import Links
-from holdfast.holds.linking.tokens import Grant, mint
-from holdfast.holds.looking.auditing import verify_audit
-from holdfast.holds.looking.listing import VIEWS
+from holdfast.holds.directory.stored import TableDirectory
+from holdfast.holds.links.keys import LinkKeys
+from holdfast.holds.links.open import Links
+from holdfast.holds.links.tokens import Grant, mint
+from holdfast.holds.queries.audit import verify_audit
+from holdfast.holds.queries.list import VIEWS
 from holdfast.holds.service import HoldService
 from holdfast.testing.clock import FakeClock
 from holdfast.types.hold import HoldFilter, HoldRow

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast
-from holdfast.holds.looking.auditing import verify_audit
+from holdfast.holds.queries.audit import verify_audit
 from holdfast.testing.clock import FakeClock
 from holdfast.types.clock import SystemClock, to_datetime
 from holdfast.types.status import HoldStatus, RunStatus

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.holds.authority.approvals import Vote, tally
-from holdfast.holds.authority.permitting import can
-from holdfast.holds.authority.standing import Standing
-from holdfast.types.consent import NO, YES, approves, consent, refusal, refuses
+from holdfast.holds.permissions.actor import Standing
+from holdfast.holds.permissions.approvals import Vote, tally
+from holdfast.holds.permissions.check import can
 from holdfast.types.hold import Option
 from holdfast.types.terms import OVERRIDE, RESOLVE, Actor, Approval, HoldTerms
+from holdfast.types.yes_no import NO, YES, approves, consent, refusal, refuses
 from tests.holds.time.rows import a_row
 
 OPTIONS = st.lists(

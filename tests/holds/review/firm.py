@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast import Flow, Holdfast, Registrar
-from holdfast.holds.linking.opening import Links
+from holdfast.holds.links.open import Links
 from holdfast.holds.notify.channel import Delivery, Scope
 from holdfast.holds.notify.notice import Notice
 from holdfast.holds.service import HoldService

@@ -18,8 +18,8 @@ from holdfast.errors import (
     InputError,
     NotFoundError,
 )
-from holdfast.holds.looking.interface import as_interface
-from holdfast.holds.looking.wording import why_of
+from holdfast.holds.queries.checkpoint_view import as_interface
+from holdfast.holds.queries.summary import why_of
 from holdfast.testing.clock import FakeClock
 from holdfast.types.outbox import ASKED_BACK, CLOSED
 from holdfast.types.terms import Actor

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.holds.looking.evidence import make_pack, sealed
+from holdfast.holds.queries.evidence import make_pack, sealed
 from holdfast.types.terms import operator
 from tests.holds.evidence.test_packs import problems
 from tests.holds.review.firm import Firm, person

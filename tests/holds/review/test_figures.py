@@ -8,8 +8,8 @@ import pytest
 
 from holdfast import Flow, Holdfast, Policy, Rule
 from holdfast.errors import HoldfastError
-from holdfast.holds.looking import metrics
-from holdfast.holds.timing.sweeping import HoldSweeper
+from holdfast.holds.queries import metrics
+from holdfast.holds.timing.sweeper import HoldSweeper
 from holdfast.testing.clock import FakeClock
 from holdfast.types.hold import HoldFilter
 from holdfast.types.outbox import OutboxState

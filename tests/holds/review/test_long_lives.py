@@ -8,8 +8,8 @@ import pytest
 
 from holdfast import FileDirectory, Lookups, OutsideDirectory, Person
 from holdfast.errors import DirectoryUnavailableError, HoldReassignedError, InputError, SettingsError
-from holdfast.holds.acts.telling import entry
-from holdfast.holds.linking.tokens import Grant
+from holdfast.holds.actions.audit_entries import entry
+from holdfast.holds.links.tokens import Grant
 from holdfast.types.terms import operator
 from tests.holds.review.firm import Firm, person
 

@@ -6,10 +6,10 @@ import pytest
 
 from holdfast import Flow, Holdfast
 from holdfast.errors import NotAssignedError
-from holdfast.holds.desk import Desk
-from holdfast.holds.timing.calendar_book import Calendars
-from holdfast.holds.timing.rescheduling import change_calendar
-from holdfast.runs.preparing import Preparer
+from holdfast.holds.preparation import Desk
+from holdfast.holds.timing.reschedule import change_calendar
+from holdfast.holds.timing.stored_calendars import Calendars
+from holdfast.runs.hold_preparation import Preparer
 from holdfast.types.hold import HoldFacts, NewHold
 from holdfast.types.terms import operator
 from tests.holds.review.firm import Firm, person

@@ -14,10 +14,10 @@ from holdfast.errors import (
     LinkInvalidError,
     NotAssignedError,
 )
-from holdfast.holds.acts.answers import Submission
+from holdfast.holds.actions.answers import Submission
 from holdfast.holds.directory.base import Away, Memberships, Person
-from holdfast.holds.directory.tables import TableDirectory
-from holdfast.holds.linking.tokens import Grant
+from holdfast.holds.directory.stored import TableDirectory
+from holdfast.holds.links.tokens import Grant
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import MANAGE, OVERRIDE, Actor, operator
 from tests.holds.review.firm import Firm, person

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from holdfast import Context, Flow, Holdfast, RunStatus
-from holdfast.holds.desk import Desk, assigned
-from holdfast.runs.preparing import Preparer
+from holdfast.holds.preparation import Desk, assigned
+from holdfast.runs.hold_preparation import Preparer
 from holdfast.types.hold import HoldFacts, NewHold
 from holdfast.types.ids import RunId
 from holdfast.types.status import HoldStatus

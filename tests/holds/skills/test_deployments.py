@@ -20,9 +20,9 @@ from holdfast.errors import (
 )
 from holdfast.holds.policies.policy import Policy
 from holdfast.holds.policies.rules import Rule
-from holdfast.holds.policies.simulating import simulate
+from holdfast.holds.policies.simulate import simulate
 from holdfast.holds.service import HoldService
-from holdfast.holds.timing.calendar_book import Calendars
+from holdfast.holds.timing.stored_calendars import Calendars
 from holdfast.types.deployment import Mode
 from holdfast.types.hold import HoldFilter
 from holdfast.types.status import HoldStatus

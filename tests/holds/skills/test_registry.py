@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.errors import InputError, SkillNotFoundError, SkillPublishedError
-from holdfast.holds.deploying import ranges
+from holdfast.holds.deployments import version_ranges
 from holdfast.types.skill import SkillTool, digest_of
 
 pytestmark = pytest.mark.anyio
@@ -140,16 +140,16 @@ def test_a_range_means_the_versions_that_it_says(versions: str, found: str | Non
         "3.1.0-a",
     ]
 
-    assert ranges.newest(versions, known) == found
+    assert version_ranges.newest(versions, known) == found
 
 
 @pytest.mark.parametrize("versions", ["one", "^", "1.2.3.4", ">=1 <2", "1,,2", "^1.2-rc", "1.0.0 || 2.0.0"])
 def test_a_range_that_says_nothing_is_refused(versions: str) -> None:
     with pytest.raises(InputError, match="does not say which versions"):
-        ranges.check_range(versions)
+        version_ranges.check_range(versions)
 
 
 def test_a_pre_release_comes_before_its_release() -> None:
     ordered = ["1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-rc.2", "1.0.0-rc.10", "1.0.0", "1.0.1"]
 
-    assert sorted(set(ordered), key=ranges.order_of) == ordered
+    assert sorted(set(ordered), key=version_ranges.order_of) == ordered

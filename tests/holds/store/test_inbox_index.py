@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from bench.inbox import INBOX, filled
-from holdfast.store.lists import SHARED
+from holdfast.store.hold_order import SHARED
 from holdfast.store.sql.sqlite import hold_dues, hold_lists
 from holdfast.store.sql.sqlite.connect import Settings, connect
 from holdfast.types.hold import Due, HoldFilter, HoldOrder

@@ -8,8 +8,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from holdfast.store.base import Store
 from holdfast.store.open import open_store
+from holdfast.store.protocols import Store
 from holdfast.testing.conformance.hold_changes import asked, closed, decided, to
 from holdfast.testing.conformance.kit import StoreKit
 from holdfast.types.audit import NewAudit

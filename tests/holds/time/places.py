@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import Any
 
-from holdfast.holds.timing.calendar_rules import calendar_from
 from holdfast.holds.timing.calendars import Calendar
+from holdfast.holds.timing.parse_calendar import calendar_from
 from holdfast.types.clock import to_datetime, to_micros
 from holdfast.types.duration import BusinessDuration
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import SettingsError
-from holdfast.holds.timing.calendar_rules import calendar_from
 from holdfast.holds.timing.calendars import Calendar, zone_of
+from holdfast.holds.timing.parse_calendar import calendar_from
 from holdfast.types.clock import to_datetime, to_micros
 from holdfast.types.duration import BusinessDuration
 from tests.holds.time.places import DAY, HOUR, MINUTE, NINE_TO_FIVE, at, day, days, hours, office

@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 from holdfast.errors import SettingsError
-from holdfast.holds.timing.calendar_book import Calendars
 from holdfast.holds.timing.deadlines import Deadlines
-from holdfast.holds.timing.rescheduling import change_calendar
-from holdfast.holds.timing.sweeping import HoldSweeper
+from holdfast.holds.timing.reschedule import change_calendar
+from holdfast.holds.timing.stored_calendars import Calendars
+from holdfast.holds.timing.sweeper import HoldSweeper
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.conformance.kit import StoreKit
 from holdfast.types.clock import to_datetime

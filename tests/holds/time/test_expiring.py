@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from holdfast.holds.timing.deadlines import after, armed, length_at, with_ladder
-from holdfast.holds.timing.expiring import SWEEP_INTERVAL, Ahead, lapse
-from holdfast.model.holding import default_of
+from holdfast.holds.timing.expire import SWEEP_INTERVAL, Ahead, lapse
+from holdfast.model.hold_rules import default_of
 from holdfast.types.hold import HoldChange, HoldRow, Option
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Assignee, HoldTerms, Rung

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from holdfast import Flow, Holdfast
-from holdfast.holds.timing.calendar_book import Calendars
+from holdfast.holds.timing.stored_calendars import Calendars
 from holdfast.testing.clock import FakeClock
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus

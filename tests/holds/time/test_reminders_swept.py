@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.holds.timing.sweeping import HoldSweeper
-from holdfast.store.base import Store
+from holdfast.holds.timing.sweeper import HoldSweeper
+from holdfast.store.protocols import Store
 from holdfast.testing.conformance.kit import StoreKit
 from holdfast.types.hold import HoldChange, Note
 from holdfast.types.outbox import OutboxState

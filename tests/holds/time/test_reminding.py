@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.holds.timing.reminding import Ping, accepted, is_wanted, next_reminder, ping_of, remind
+from holdfast.holds.timing.reminders import Ping, accepted, is_wanted, next_reminder, ping_of, remind
 from holdfast.types.hold import HoldChange, HoldRow, Note
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import HoldTerms

@@ -13,9 +13,9 @@ import pytest
 from holdfast.errors import DirectoryUnavailableError, StoreBusyError
 from holdfast.holds.directory.base import Circle
 from holdfast.holds.policies.guardrails import Guardrails
-from holdfast.holds.timing.expiring import Ahead, lapse
-from holdfast.holds.timing.sweeping import HoldSweeper, Swept
-from holdfast.store.base import Store
+from holdfast.holds.timing.expire import Ahead, lapse
+from holdfast.holds.timing.sweeper import HoldSweeper, Swept
+from holdfast.store.protocols import Store
 from holdfast.testing.conformance.kit import StoreKit
 from holdfast.types.hold import HoldChange, HoldRow, Unchanged
 from holdfast.types.ids import HoldId, RunId

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.holds.timing.sweeping import HoldSweeper
+from holdfast.holds.timing.sweeper import HoldSweeper
 from holdfast.testing.conformance.kit import StoreKit
 from holdfast.testing.conformance.leases import park
 from holdfast.types.ids import HoldId, RunId

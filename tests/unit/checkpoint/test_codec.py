@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec.msgpack import Ext
 
 from holdfast.checkpoint import TypeRegistry, pack, unpack
-from holdfast.checkpoint.exact import MAP, TUPLE
+from holdfast.checkpoint.scalars import MAP, TUPLE
 from holdfast.errors import CheckpointCorruptError, HoldfastError, ValueNotStorableError
 from holdfast.types.value import FrozenDict, FrozenList, freeze
 from tests.unit.checkpoint.strategies import REGISTRY, VALUES, Colour, Line, Point, same

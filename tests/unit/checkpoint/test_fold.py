@@ -7,10 +7,10 @@ import pytest
 from holdfast.checkpoint.codec import pack, unpack
 from holdfast.checkpoint.envelope import decode_packed, encode_packed, wrap
 from holdfast.checkpoint.fold import History, fold, load_history
-from holdfast.checkpoint.lenient import LenientRegistry
+from holdfast.checkpoint.read_untyped import LenientRegistry
 from holdfast.checkpoint.registry import TypeRegistry
-from holdfast.model.bodies import AskedBody, AttemptBody, IntentBody, StepBody, SubstepBody
 from holdfast.model.graph import Edge, Graph, GraphSpec, Node
+from holdfast.model.record_bodies import AskedBody, AttemptBody, IntentBody, StepBody, SubstepBody
 from holdfast.types.record import Kind, Record
 from holdfast.types.value import FrozenDict
 from tests.unit.checkpoint.strategies import Point

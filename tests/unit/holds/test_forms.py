@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.holds.forms.filling import MAX_DATA, Filled, fill
+from holdfast.holds.forms.fill import MAX_DATA, Filled, fill
 from holdfast.holds.forms.money import amount_of
 from holdfast.model.expr import mapping_resolver
-from holdfast.model.forms.compiling import Compiled, compile_form
-from holdfast.model.forms.confidence import confidence_of
-from holdfast.model.forms.kinds import KINDS
-from holdfast.model.forms.rendering import render_form
-from holdfast.model.forms.schemas import KEY, schema_of, sections_of
-from holdfast.model.forms.unmasking import unmasked
-from holdfast.model.showing import MAX_SHOWN, UnshowableError
+from holdfast.model.forms.compile import Compiled, compile_form
+from holdfast.model.forms.field_kinds import KINDS
+from holdfast.model.forms.json_schema import KEY, schema_of, sections_of
+from holdfast.model.forms.render import render_form
+from holdfast.model.forms.render__confidence import confidence_of
+from holdfast.model.forms.visible_text import unmasked
+from holdfast.model.hold_rendering import MAX_SHOWN, UnshowableError
 
 CHOICE = {
     "type": "decision",

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.holds.forms.schema import KEYWORDS, problems_in
-from holdfast.model.checks import schemas
-from holdfast.model.checks.schemas import schema_faults
+from holdfast.holds.forms.json_schema import KEYWORDS, problems_in
+from holdfast.model.checks import json_schemas
+from holdfast.model.checks.json_schemas import schema_faults
 
 FITS: list[tuple[Any, Any]] = [
     ({}, {"any": ["thing", None]}),
@@ -148,7 +148,7 @@ def test_every_fault_is_told_when_a_schema_has_several() -> None:
 
 
 def test_keywords_are_checked_in_answers_when_a_schema_may_have_them() -> None:
-    assert KEYWORDS == schemas.KEYWORDS
+    assert KEYWORDS == json_schemas.KEYWORDS
 
 
 def test_nothing_is_valid_when_the_schema_makes_no_sense() -> None:
@@ -159,7 +159,7 @@ def test_nothing_is_valid_when_the_schema_makes_no_sense() -> None:
 
 def test_schema_is_refused_when_it_is_too_deep() -> None:
     deep: dict[str, Any] = {}
-    for _ in range(schemas.MAX_DEPTH + 1):
+    for _ in range(json_schemas.MAX_DEPTH + 1):
         deep = {"items": deep}
     (fault,) = schema_faults(deep)
     assert "levels deep" in fault

@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from holdfast.holds.forms.schema import problems_in
-from holdfast.model.checks.patterns import is_explosive, longest_text
-from holdfast.model.checks.schemas import schema_faults
+from holdfast.holds.forms.json_schema import problems_in
+from holdfast.model.checks.json_schemas import schema_faults
+from holdfast.model.checks.regex_safety import is_explosive, longest_text
 
 EXPLOSIVE = [
     r"(a+)+$",

@@ -15,7 +15,7 @@ import pytest
 
 from holdfast.errors import StateError, StateMutationError, ValueNotStorableError
 from holdfast.model.reducers import append, avg, concat, merge, reducer, sum_
-from holdfast.model.schema import DELETE, StateSchema
+from holdfast.model.state_schema import DELETE, StateSchema
 from holdfast.types.value import FrozenDict, FrozenList
 
 

@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from holdfast.store.base import Capability
 from holdfast.store.memory import MemoryStore
+from holdfast.store.protocols import Capability
 from holdfast.testing.conformance.kit import TTL, StoreKit
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("D-12")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.store.sql.postgres import clock as module
+from holdfast.store.sql.postgres import clock
 
 SECOND = 1_000_000
 
@@ -14,8 +14,8 @@ class Machine:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.passed, self.ahead = 0, 50 * SECOND
-        monkeypatch.setattr(module, "_monotonic", lambda: self.passed)
-        self.clock = module.ServerClock(None)
+        monkeypatch.setattr(clock, "_monotonic", lambda: self.passed)
+        self.clock = clock.ServerClock(None)
 
     def ask(self, *, there: int, back: int) -> None:
         """The question takes `there` microseconds, the answer `back`."""

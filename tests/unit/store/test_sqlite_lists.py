@@ -7,8 +7,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from holdfast.store.base import RunFilter
 from holdfast.store.open import open_store
+from holdfast.store.protocols import RunFilter
 from holdfast.store.sql.sqlite.runs import listing
 from holdfast.types.status import RunStatus
 

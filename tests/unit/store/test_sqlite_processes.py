@@ -21,7 +21,7 @@ PREAMBLE = """
 import asyncio, os, sys
 from holdfast.errors import *
 from holdfast.store.open import open_store
-from holdfast.store.base import ClaimRequest
+from holdfast.store.protocols import ClaimRequest
 from holdfast.testing.conformance.kit import StoreKit
 from holdfast.types.record import *
 kit = StoreKit(lambda clock: open_store(sys.argv[1], clock=clock))

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from holdfast.store.base import Store
 from holdfast.store.memory import MemoryStore
+from holdfast.store.protocols import Store
 from holdfast.telemetry import crashpoint
 from holdfast.testing.crashpoints import CRASH_POINTS, EXIT_CODE, Crash, armed, environment, until_crash
 

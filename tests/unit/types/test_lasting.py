@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.types.lasting import lasting
+from holdfast.types.human_time import lasting
 
 HOUR = 3_600_000_000
 

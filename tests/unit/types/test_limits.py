@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import SettingsError
-from holdfast.types.gate import Gate, flow_gate, flow_of, key_gate, path_of
+from holdfast.types.limit_rows import Gate, flow_gate, flow_of, key_gate, path_of
 from holdfast.types.limits import Limits, parse_rate, rate_text
 
 MINUTE = 60_000_000

@@ -14,8 +14,8 @@ from typing import Final
 
 import msgspec
 
-from holdfast.api.auth.granted import SERVER, Grant, checked
-from holdfast.store.base import Store
+from holdfast.api.auth.grants import SERVER, Grant, checked
+from holdfast.store.protocols import Store
 from holdfast.types.audit import NewAudit, canonical
 from holdfast.types.clock import MICROS, micros
 from holdfast.types.document import Document

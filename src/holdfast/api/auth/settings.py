@@ -31,7 +31,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from holdfast.api.auth.hosts import is_loopback
+from holdfast.api.auth.host_guard import is_loopback
 from holdfast.api.auth.principal import ROLES
 from holdfast.errors import SettingsError
 from holdfast.types.duration import DurationError, parse_duration

@@ -16,13 +16,13 @@ from typing import Final
 
 import msgspec
 
-from holdfast.api.auth.granted import SERVER, Grant, checked
+from holdfast.api.auth.grants import SERVER, Grant, checked
 from holdfast.errors import DocumentChangedError, NotFoundError
-from holdfast.store.base import Store
+from holdfast.store.protocols import Store
 from holdfast.types.audit import NewAudit, canonical
 from holdfast.types.clock import MICROS
 from holdfast.types.document import Document
-from holdfast.types.wording import told
+from holdfast.types.text import told
 
 KIND: Final = "token"
 USED: Final = "token_used"

@@ -10,16 +10,16 @@ from typing import Final
 
 import msgspec
 
-from holdfast.api.inbound.letters import Letter, read_letter, said_in
+from holdfast.api.inbound.mail_message import Letter, read_letter, said_in
 from holdfast.api.inbound.settings import MailWay
 from holdfast.errors import ForbiddenError, HoldfastError, LinkInvalidError, StoreError
-from holdfast.holds.acts.answers import Submission
-from holdfast.holds.acts.changing import refuse
-from holdfast.holds.acts.conflicts import demand_open
-from holdfast.holds.acts.resolving import Terms, resolve
-from holdfast.holds.linking.keys import LinkKeys
-from holdfast.holds.linking.replies import LENGTH, demand_reply, reference_in
-from holdfast.holds.linking.tokens import strength_of
+from holdfast.holds.actions.answers import Submission
+from holdfast.holds.actions.change import refuse
+from holdfast.holds.actions.conflicts import demand_open
+from holdfast.holds.actions.resolve import Terms, resolve
+from holdfast.holds.links.keys import LinkKeys
+from holdfast.holds.links.reply_addresses import LENGTH, demand_reply, reference_in
+from holdfast.holds.links.tokens import strength_of
 from holdfast.holds.notify.channel import tell
 from holdfast.holds.notify.channels import Channels
 from holdfast.holds.notify.notice import UNCLEAR, Notice

@@ -34,12 +34,12 @@ import msgspec
 
 from holdfast.api.problems import HttpError
 from holdfast.errors import SettingsError
-from holdfast.holds.authority.assigning import looks_like_email, parse_assignee
 from holdfast.holds.notify.settings import filled, toml_of
 from holdfast.holds.notify.webhook import secret_of
+from holdfast.holds.permissions.assignees import looks_like_email, parse_assignee
 from holdfast.types.ids import DEFAULT_TENANT
+from holdfast.types.redaction import veil
 from holdfast.types.terms import MANAGE, RESOLVE
-from holdfast.types.veil import veil
 
 VARIABLE: Final = "HOLDFAST_INBOUND"
 SHORTEST: Final = 16

@@ -24,15 +24,15 @@ from holdfast.errors import (
     NotAssignedError,
     StoreError,
 )
-from holdfast.holds.acts.answers import Submission
-from holdfast.holds.acts.resolving import Terms, resolve
+from holdfast.holds.actions.answers import Submission
+from holdfast.holds.actions.resolve import Terms, resolve
 from holdfast.holds.egress import Egress
-from holdfast.holds.looking.wording import outcome_of, title_of
-from holdfast.holds.notify.escaping import for_slack, one_line
-from holdfast.holds.notify.posting import post
+from holdfast.holds.notify.escape import for_slack, one_line
+from holdfast.holds.notify.http_post import post
 from holdfast.holds.notify.slack import ACTION, Click
+from holdfast.holds.queries.summary import outcome_of, title_of
 from holdfast.holds.service import HoldService
-from holdfast.store.holding import Documents
+from holdfast.store.protocols__holding import Documents
 from holdfast.telemetry import log
 from holdfast.types.document import Document
 from holdfast.types.hold import HoldRow

@@ -6,9 +6,9 @@ import asyncio
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Final
 
-from holdfast.api.wire.events import Told
+from holdfast.api.schemas.events import Told
 from holdfast.errors import HoldfastError
-from holdfast.runs.history import tell_events
+from holdfast.runs.events import tell_events
 from holdfast.telemetry import log
 from holdfast.types.status import ENDED
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holdfast.runs.service import RunService
-    from holdfast.store.base import RunRow
+    from holdfast.store.protocols import RunRow
 
 PAGE: Final = 100
 """Events that are read from the log at once."""

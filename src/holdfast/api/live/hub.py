@@ -20,14 +20,14 @@ from weakref import WeakKeyDictionary
 from holdfast.api.live.channel import Bell, RunChannel
 from holdfast.api.problems import HttpError
 from holdfast.errors import HoldfastError
-from holdfast.runs.watching import together
+from holdfast.runs.observer import together
 from holdfast.telemetry import log
 
 if TYPE_CHECKING:
-    from holdfast.app.house import Holdfast
-    from holdfast.runs.driver import Driver
+    from holdfast.app.holdfast import Holdfast
+    from holdfast.runs.driver.driver import Driver
     from holdfast.runs.service import RunService
-    from holdfast.store.base import RunRow
+    from holdfast.store.protocols import RunRow
     from holdfast.types.ids import RunId
     from holdfast.types.record import Lease, Record
     from holdfast.types.status import RunStatus

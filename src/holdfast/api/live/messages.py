@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import LONGEST_KEY, Route
-from holdfast.api.wire.events import Names
+from holdfast.api.schemas.events import Names
 
 MOST = 0x7FFF_FFFF
 

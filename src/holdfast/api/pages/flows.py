@@ -8,19 +8,19 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.api.auth.principal import Right
-from holdfast.api.pages.deciding import read_form
-from holdfast.api.pages.places import pages
-from holdfast.api.pages.rendering import page, see
+from holdfast.api.pages.decision_form import read_form
+from holdfast.api.pages.negotiation import pages
 from holdfast.api.pages.runs import drawing
+from holdfast.api.pages.templates import page, see
+from holdfast.api.program_lookup import is_theirs
 from holdfast.api.routing import Call
-from holdfast.api.wire.outside import demand_outside
-from holdfast.api.workflows import is_theirs
+from holdfast.api.schemas.input_guard import demand_outside
 from holdfast.drawing import from_graph, to_svg
 from holdfast.errors import FlowNotFoundError, HoldfastError, InputError
 from holdfast.model.fingerprint import decode_graph
 from holdfast.model.graph import Graph
 from holdfast.model.program import Program
-from holdfast.store.base import RunFilter
+from holdfast.store.protocols import RunFilter
 
 routes = pages()
 RUNS: Final = 10

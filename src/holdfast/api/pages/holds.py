@@ -11,17 +11,17 @@ from starlette.datastructures import FormData
 from starlette.responses import Response
 
 from holdfast.api.auth.principal import Right
-from holdfast.api.pages.arranging import PUT_OFF, act_on, arranged
-from holdfast.api.pages.deciding import Draft, asked_of, drafted, read_form, refused_draft, submission
-from holdfast.api.pages.places import pages
-from holdfast.api.pages.rendering import page, person, see, since
+from holdfast.api.pages.decision_form import Draft, asked_of, drafted, read_form, refused_draft, submission
+from holdfast.api.pages.hold_actions import PUT_OFF, act_on, arranged
+from holdfast.api.pages.negotiation import pages
+from holdfast.api.pages.templates import page, person, see, since
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import Call
 from holdfast.errors import AnswerInvalidError, ForbiddenError, HoldDecidedError, HoldfastError
-from holdfast.holds.acts.conflicts import resolution_of
-from holdfast.holds.acts.voting import ballots_of
-from holdfast.holds.looking.history import Entry
-from holdfast.holds.looking.wording import claim_of, countdown, needs_of, placed_of, why_of
+from holdfast.holds.actions.conflicts import resolution_of
+from holdfast.holds.actions.vote import ballots_of
+from holdfast.holds.queries.history import Entry
+from holdfast.holds.queries.summary import claim_of, countdown, needs_of, placed_of, why_of
 from holdfast.holds.service import HoldService
 from holdfast.model.template import as_text
 from holdfast.types.hold import HoldRow

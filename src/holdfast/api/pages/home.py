@@ -9,12 +9,12 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.api.auth.principal import Access, Right
-from holdfast.api.pages.places import pages
-from holdfast.api.pages.rendering import page, see
+from holdfast.api.pages.negotiation import pages
+from holdfast.api.pages.templates import page, see
 from holdfast.api.routing import Call
-from holdfast.api.wire.common import Cursor
-from holdfast.holds.looking.listing import VIEWS
-from holdfast.store.base import RunFilter, RunRow
+from holdfast.api.schemas.common import Cursor
+from holdfast.holds.queries.list import VIEWS
+from holdfast.store.protocols import RunFilter, RunRow
 from holdfast.types.hold import HoldFilter, HoldRow
 from holdfast.types.status import HoldStatus
 

@@ -13,16 +13,16 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from holdfast.api.auth.door import Door
+from holdfast.api.auth.authenticator import Door
 from holdfast.api.auth.principal import Access
-from holdfast.api.pages.deciding import Draft, read_form, refused_draft, submission
+from holdfast.api.pages.decision_form import Draft, read_form, refused_draft, submission
 from holdfast.api.pages.holds import CHOOSE, shown
-from holdfast.api.pages.places import pages
-from holdfast.api.pages.rendering import page, see
+from holdfast.api.pages.negotiation import pages
+from holdfast.api.pages.templates import page, see
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import Call
 from holdfast.errors import AnswerInvalidError, HoldfastError, LinkInvalidError
-from holdfast.holds.linking.opening import Links, Looked, bearer
+from holdfast.holds.links.open import Links, Looked, bearer
 from holdfast.types.hold import HoldRow
 from holdfast.types.terms import Actor
 

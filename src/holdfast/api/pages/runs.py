@@ -8,25 +8,25 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.api.auth.principal import Right
-from holdfast.api.pages.deciding import read_form
-from holdfast.api.pages.places import pages
-from holdfast.api.pages.rendering import page, see
+from holdfast.api.pages.decision_form import read_form
+from holdfast.api.pages.negotiation import pages
+from holdfast.api.pages.templates import page, see
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import Call
-from holdfast.api.wire.common import Cursor, cursor_of, place_in
-from holdfast.attractor.watching import picture_of_visits
+from holdfast.api.schemas.common import Cursor, cursor_of, place_in
+from holdfast.attractor.picture import picture_of_visits
 from holdfast.drawing import to_svg
 from holdfast.errors import CheckpointNotFoundError, FlowNotFoundError, StoreError
-from holdfast.reports.seen import waiting_text
+from holdfast.reports.run_graph import waiting_text
+from holdfast.runs.history.timeline import Timeline, make_timeline
+from holdfast.runs.history.visits import Visit
 from holdfast.runs.service import RunService
-from holdfast.runs.timeline import Timeline, make_timeline
-from holdfast.runs.visits import Visit
-from holdfast.store.base import RunFilter, RunRow
+from holdfast.store.protocols import RunFilter, RunRow
 from holdfast.types.event import EVENTS
 from holdfast.types.hold import HoldFilter, HoldRow
-from holdfast.types.lasting import lasting
+from holdfast.types.human_time import lasting
+from holdfast.types.redaction import veil
 from holdfast.types.status import ENDED, HoldStatus, RunStatus
-from holdfast.types.veil import veil
 
 routes = pages()
 SHOWN: Final = 25

@@ -11,8 +11,8 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.api.auth.principal import Access
-from holdfast.api.pages.places import pages
-from holdfast.api.pages.rendering import HERE
+from holdfast.api.pages.negotiation import pages
+from holdfast.api.pages.templates import HERE
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import Call
 

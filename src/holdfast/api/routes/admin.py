@@ -12,7 +12,7 @@ import msgspec
 from holdfast._version import __version__
 from holdfast.api.auth.principal import Right
 from holdfast.api.routing import Call, Routes
-from holdfast.api.wire.admin import (
+from holdfast.api.schemas.admin import (
     DeadWire,
     FiguresWire,
     LimitWire,
@@ -23,10 +23,10 @@ from holdfast.api.wire.admin import (
     figures_wire,
     worker_wire,
 )
-from holdfast.api.wire.common import Limit, Page
-from holdfast.api.wire.runs import RunDetail, RunWire, run_detail, run_wire
+from holdfast.api.schemas.common import Limit, Page
+from holdfast.api.schemas.runs import RunDetail, RunWire, run_detail, run_wire
 from holdfast.errors import ForbiddenError, NotFoundError, RunEndedError, RunNotFoundError, SettingsError
-from holdfast.runs.limiting import Limit as Held
+from holdfast.runs.limits import Limit as Held
 from holdfast.types.clock import MICROS
 from holdfast.types.ids import DEFAULT_TENANT
 

@@ -6,12 +6,12 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.api.auth.principal import Right
+from holdfast.api.pipelines__submitting import demand_no_document
 from holdfast.api.routing import Call, Reply, Routes
-from holdfast.api.submitting import demand_no_document
-from holdfast.api.wire.common import Page
-from holdfast.api.wire.files import BYTES, as_file, attachment
-from holdfast.api.wire.history import ArtifactWire
-from holdfast.api.wire.runs import RunDetail, run_detail
+from holdfast.api.schemas.common import Page
+from holdfast.api.schemas.files import BYTES, as_file, attachment
+from holdfast.api.schemas.history import ArtifactWire
+from holdfast.api.schemas.runs import RunDetail, run_detail
 from holdfast.errors import (
     CheckpointCorruptError,
     ConflictError,
@@ -21,7 +21,7 @@ from holdfast.errors import (
     NotFoundError,
     RunNotFoundError,
 )
-from holdfast.runs.moving import open_parcel
+from holdfast.runs.transfer.export import open_parcel
 
 routes = Routes("runs", aliases=("", "/v2"))
 

@@ -8,11 +8,11 @@ import msgspec
 
 from holdfast.api.auth.principal import Right
 from holdfast.api.routing import Call, Routes
-from holdfast.api.wire.audit import AuditWire, audit_wire, module_of
-from holdfast.api.wire.common import Cursor, Limit, Page, cursor_of, moment, place_in
-from holdfast.api.wire.finding import Instant, Words
+from holdfast.api.schemas.audit import AuditWire, audit_wire, module_of
+from holdfast.api.schemas.common import Cursor, Limit, Page, cursor_of, moment, place_in
+from holdfast.api.schemas.hold_query import Instant, Words
 from holdfast.errors import InputError
-from holdfast.holds.looking.auditing import SignedHead
+from holdfast.holds.queries.audit import SignedHead
 from holdfast.types.audit import AuditRow
 from holdfast.types.clock import to_micros
 

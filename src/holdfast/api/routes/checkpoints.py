@@ -24,10 +24,10 @@ from holdfast.api.routes.holds import (
 from holdfast.api.routes.holds import hold_history as _history
 from holdfast.api.routes.holds import list_holds as _list
 from holdfast.api.routing import Call, Handler, Reply, Routes
-from holdfast.api.wire.common import Page
-from holdfast.api.wire.finding import ListHolds
-from holdfast.api.wire.hold_bodies import Reason, Reassign
-from holdfast.api.wire.holds import Answer, EntryWire, HoldWire
+from holdfast.api.schemas.common import Page
+from holdfast.api.schemas.hold_query import ListHolds
+from holdfast.api.schemas.holds import Answer, EntryWire, HoldWire
+from holdfast.api.schemas.holds__hold_bodies import Reason, Reassign
 from holdfast.errors import ForbiddenError, HoldfastError, InputError
 
 routes = Routes("checkpoints", prefix="")

@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.api.auth.principal import Right
 from holdfast.api.routing import Call, Reply, Routes
-from holdfast.api.wire.common import Page, moment
+from holdfast.api.schemas.common import Page, moment
 from holdfast.errors import DeploymentNotFoundError, InputError, SkillNotFoundError, SkillPublishedError
 from holdfast.types.deployment import Defaults, Deployment
 from holdfast.types.skill import Skill, SkillTool

@@ -10,12 +10,12 @@ from starlette.responses import Response
 from holdfast.api.auth.principal import Right
 from holdfast.api.routes.holds import CHANGING, LOOKING, shown
 from holdfast.api.routing import Call, Reply, Routes
-from holdfast.api.wire.holds import HoldWire, Name
+from holdfast.api.schemas.holds import HoldWire, Name
 from holdfast.errors import InputError
-from holdfast.holds.acts import conflicts
-from holdfast.holds.authority.assigning import parse_assignee
-from holdfast.holds.linking.opening import Links
-from holdfast.holds.linking.tokens import Grant, strength_of
+from holdfast.holds.actions import conflicts
+from holdfast.holds.links.open import Links
+from holdfast.holds.links.tokens import Grant, strength_of
+from holdfast.holds.permissions.assignees import parse_assignee
 
 routes = Routes("holds")
 

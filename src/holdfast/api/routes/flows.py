@@ -10,11 +10,12 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.api.auth.principal import Right
+from holdfast.api.pipelines__submitting import demand_no_document
+from holdfast.api.program_lookup import find_program, is_called, is_theirs
 from holdfast.api.routing import Call, Reply, Routes
-from holdfast.api.submitting import demand_no_document
-from holdfast.api.wire.common import Page, moment
-from holdfast.api.wire.files import drawing
-from holdfast.api.wire.flows import (
+from holdfast.api.schemas.common import Page, moment
+from holdfast.api.schemas.files import drawing
+from holdfast.api.schemas.flows import (
     CheckedFlow,
     FlowGraph,
     FlowVersion,
@@ -26,7 +27,6 @@ from holdfast.api.wire.flows import (
     verdict_wire,
     version_of,
 )
-from holdfast.api.workflows import find_program, is_called, is_theirs
 from holdfast.drawing import from_graph
 from holdfast.drawing.svg import to_svg
 from holdfast.errors import FlowInvalidError, FlowNotFoundError, ForbiddenError, InputError
@@ -35,7 +35,7 @@ from holdfast.model.fingerprint import decode_graph, dialect_of, encode_graph, g
 from holdfast.model.graph import Graph, GraphSpec
 from holdfast.model.validate import validate
 from holdfast.runs.service import RunService
-from holdfast.store.base import FlowRow
+from holdfast.store.protocols import FlowRow
 
 routes = Routes("flows")
 

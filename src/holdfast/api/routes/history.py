@@ -9,9 +9,9 @@ from starlette.responses import Response
 
 from holdfast.api.auth.principal import Right
 from holdfast.api.routing import Call, Reply, Routes
-from holdfast.api.wire.common import Cursor, Limit, Page, cursor_of, place_in
-from holdfast.api.wire.files import drawing
-from holdfast.api.wire.history import (
+from holdfast.api.schemas.common import Cursor, Limit, Page, cursor_of, place_in
+from holdfast.api.schemas.files import drawing
+from holdfast.api.schemas.history import (
     CheckpointDetail,
     CheckpointSummary,
     EventPage,
@@ -22,7 +22,7 @@ from holdfast.api.wire.history import (
     totals_of,
     visit_wire,
 )
-from holdfast.attractor.watching import picture_of_visits
+from holdfast.attractor.picture import picture_of_visits
 from holdfast.drawing.svg import to_svg
 from holdfast.errors import (
     CheckpointCorruptError,
@@ -31,10 +31,10 @@ from holdfast.errors import (
     InputError,
     RunNotFoundError,
 )
-from holdfast.runs.pictures import resolve
+from holdfast.runs.history.checkpoints import resolve
+from holdfast.runs.history.timeline import make_timeline
 from holdfast.runs.service import RunService
-from holdfast.runs.timeline import make_timeline
-from holdfast.store.base import RunRow
+from holdfast.store.protocols import RunRow
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId, is_id
 from holdfast.types.status import ENDED, CheckpointStatus

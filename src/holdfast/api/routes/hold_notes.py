@@ -13,9 +13,9 @@ from holdfast.api.presence import Look, Presence
 from holdfast.api.problems import HttpError
 from holdfast.api.routes.holds import CHANGING, LOOKING, shown
 from holdfast.api.routing import Call, Reply, Routes
-from holdfast.api.wire.common import Page, moment
-from holdfast.api.wire.finding import Instant
-from holdfast.api.wire.holds import (
+from holdfast.api.schemas.common import Page, moment
+from holdfast.api.schemas.hold_query import Instant
+from holdfast.api.schemas.holds import (
     Comment,
     Draft,
     FileWire,

@@ -7,9 +7,18 @@ import msgspec
 from holdfast.api.auth.principal import Right
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import Call, Reply, Routes
-from holdfast.api.wire.common import Page
-from holdfast.api.wire.finding import Filters, ListHolds, query_of
-from holdfast.api.wire.hold_bodies import (
+from holdfast.api.schemas.common import Page
+from holdfast.api.schemas.hold_query import Filters, ListHolds, query_of
+from holdfast.api.schemas.holds import (
+    Answer,
+    BulkWire,
+    EntryWire,
+    HoldWire,
+    bulk_wire,
+    hold_wire,
+    resolved_wire,
+)
+from holdfast.api.schemas.holds__hold_bodies import (
     BulkAnswer,
     Claiming,
     Count,
@@ -20,15 +29,6 @@ from holdfast.api.wire.hold_bodies import (
     Reassign,
     Schema,
 )
-from holdfast.api.wire.holds import (
-    Answer,
-    BulkWire,
-    EntryWire,
-    HoldWire,
-    bulk_wire,
-    hold_wire,
-    resolved_wire,
-)
 from holdfast.errors import (
     AnswerInvalidError,
     ConflictError,
@@ -37,11 +37,11 @@ from holdfast.errors import (
     HoldNotFoundError,
     InputError,
 )
-from holdfast.holds.acts.answers import read_body
-from holdfast.holds.looking.metrics import Metrics
-from holdfast.holds.looking.searching import Query
+from holdfast.holds.actions.answers import read_body
+from holdfast.holds.queries.metrics import Metrics
+from holdfast.holds.queries.search import Query
 from holdfast.holds.service import HoldService
-from holdfast.holds.timing.calendar_book import Calendars
+from holdfast.holds.timing.stored_calendars import Calendars
 from holdfast.types.hold import HoldRow
 
 routes = Routes("holds")

@@ -16,8 +16,8 @@ from holdfast.api.inbound.webhooks import Completions, WebhookTaken, demand_sign
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import Call, Routes
 from holdfast.errors import AnswerInvalidError, ConflictError, ForbiddenError, InputError, NotFoundError
-from holdfast.holds.authority.assigning import parse_assignee
 from holdfast.holds.egress import Egress
+from holdfast.holds.permissions.assignees import parse_assignee
 from holdfast.types.clock import MICROS
 
 routes = Routes("inbound")

@@ -10,21 +10,21 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.api.auth.principal import Right
-from holdfast.api.live.following import follow_run
+from holdfast.api.live.follower import follow_run
 from holdfast.api.live.hub import hub_of
 from holdfast.api.live.sse import BEAT, HEADERS, MEDIA, RETRY, EventStream
 from holdfast.api.pipelines import find_pipeline
 from holdfast.api.routes.streams import chunks, patience_of, place_in_stream
 from holdfast.api.routing import Call, Routes
-from holdfast.api.wire.common import moment
-from holdfast.api.wire.events import sse
+from holdfast.api.schemas.common import moment
+from holdfast.api.schemas.events import sse
+from holdfast.attractor.event_mapper import Teller
+from holdfast.attractor.event_stream import stored_events
 from holdfast.attractor.events import PipelineEvent
-from holdfast.attractor.streaming import stored_events
-from holdfast.attractor.telling import Teller
 from holdfast.errors import RunNotFoundError
-from holdfast.runs.history import reader_of
+from holdfast.runs.events import reader_of
 from holdfast.runs.service import RunService
-from holdfast.store.base import RunRow
+from holdfast.store.protocols import RunRow
 from holdfast.types.status import ENDED
 
 routes = Routes("pipelines", aliases=("",))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from holdfast.api.auth.principal import Right
 from holdfast.api.pipelines import document_of, find_pipeline
 from holdfast.api.routing import Call, Routes
-from holdfast.api.wire.pipelines import AnswerQuestion, AnswerTaken, QuestionList, question_wire
-from holdfast.attractor.asking import Gate, gate_of
+from holdfast.api.schemas.pipelines import AnswerQuestion, AnswerTaken, QuestionList, question_wire
+from holdfast.attractor.gates import Gate, gate_of
 from holdfast.attractor.interviewers import Answer, AnswerValue
 from holdfast.errors import (
     AnswerInvalidError,
@@ -17,12 +17,12 @@ from holdfast.errors import (
     RunNotFoundError,
 )
 from holdfast.frontends.dot.document import Pipeline
-from holdfast.frontends.dot.kinds import kind_of
+from holdfast.frontends.dot.handler_kinds import kind_of
 from holdfast.runs.service import RunService
-from holdfast.store.base import RunRow
+from holdfast.store.protocols import RunRow
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId
-from holdfast.types.wording import told
+from holdfast.types.text import told
 
 routes = Routes("pipelines", aliases=("",))
 

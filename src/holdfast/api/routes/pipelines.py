@@ -11,19 +11,19 @@ from starlette.responses import Response
 
 from holdfast.api.auth.principal import Right
 from holdfast.api.pipelines import find_pipeline
+from holdfast.api.pipelines__submitting import make_ready_to_run
 from holdfast.api.routing import Call, Reply, Routes
-from holdfast.api.submitting import make_ready_to_run
-from holdfast.api.wire.files import drawing
-from holdfast.api.wire.outside import demand_outside
-from holdfast.api.wire.pipelines import CancelPipeline, PipelineWire, SubmitPipeline, pipeline_wire
-from holdfast.api.wire.runs import etag_of
-from holdfast.attractor.attending import Scribe
-from holdfast.attractor.backends.choosing import SIMULATION
-from holdfast.attractor.projecting import take_picture
-from holdfast.attractor.sharing import pipeline_of
-from holdfast.attractor.starting import input_of
-from holdfast.attractor.watching import picture_of_run
-from holdfast.checkpoint.interface import jsonable
+from holdfast.api.schemas.files import drawing
+from holdfast.api.schemas.input_guard import demand_outside
+from holdfast.api.schemas.pipelines import CancelPipeline, PipelineWire, SubmitPipeline, pipeline_wire
+from holdfast.api.schemas.runs import etag_of
+from holdfast.attractor.backends.select import SIMULATION
+from holdfast.attractor.directory_sync import Scribe
+from holdfast.attractor.picture import picture_of_run
+from holdfast.attractor.prepare import input_of
+from holdfast.attractor.progress import take_picture
+from holdfast.attractor.stored_source import pipeline_of
+from holdfast.checkpoint.json_view import jsonable
 from holdfast.drawing.svg import to_svg
 from holdfast.errors import (
     ForbiddenError,
@@ -34,11 +34,11 @@ from holdfast.errors import (
     RunReadOnlyError,
 )
 from holdfast.frontends.dot.diagnostics import Diagnostic
-from holdfast.runs.history import reader_of
-from holdfast.runs.repeating import demand_same
+from holdfast.runs.create__repeating import demand_same
+from holdfast.runs.events import reader_of
+from holdfast.runs.history.timeline import make_timeline
 from holdfast.runs.service import RunService
-from holdfast.runs.timeline import make_timeline
-from holdfast.store.base import RunRow
+from holdfast.store.protocols import RunRow
 from holdfast.types.status import ENDED
 
 routes = Routes("pipelines", aliases=("",))

@@ -5,23 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.api.auth.branching import demand_undecided
 from holdfast.api.auth.principal import Right
+from holdfast.api.pipelines__submitting import whole_input
+from holdfast.api.program_lookup import find_program
+from holdfast.api.routes.runs__branching import demand_undecided
 from holdfast.api.routing import Call, Reply, Routes
-from holdfast.api.submitting import whole_input
-from holdfast.api.wire.common import Page, cursor_of, moment, place_in
-from holdfast.api.wire.run_bodies import (
-    BranchRun,
-    CancelRun,
-    CreateRun,
-    GiveInput,
-    ListPending,
-    ListRuns,
-    ResumeQuery,
-    ResumeRun,
-    Waiting,
-)
-from holdfast.api.wire.runs import (
+from holdfast.api.schemas.common import Page, cursor_of, moment, place_in
+from holdfast.api.schemas.runs import (
     InputTaken,
     PendingWire,
     RunDetail,
@@ -32,9 +22,19 @@ from holdfast.api.wire.runs import (
     run_detail,
     run_wire,
 )
-from holdfast.api.workflows import find_program
+from holdfast.api.schemas.runs__run_bodies import (
+    BranchRun,
+    CancelRun,
+    CreateRun,
+    GiveInput,
+    ListPending,
+    ListRuns,
+    ResumeQuery,
+    ResumeRun,
+    Waiting,
+)
 from holdfast.app.flow import until_rest
-from holdfast.checkpoint.interface import jsonable
+from holdfast.checkpoint.json_view import jsonable
 from holdfast.errors import (
     AnswerInvalidError,
     CheckpointNotFoundError,
@@ -51,11 +51,11 @@ from holdfast.errors import (
     StateError,
     VersionMismatchError,
 )
-from holdfast.runs.pending import pending_page
-from holdfast.runs.repeating import demand_same
-from holdfast.runs.resuming import branch, resume
+from holdfast.runs.branch.resume import branch, resume
+from holdfast.runs.create__repeating import demand_same
+from holdfast.runs.pending_holds import pending_page
 from holdfast.runs.service import RunService
-from holdfast.store.base import RunFilter, RunRow
+from holdfast.store.protocols import RunFilter, RunRow
 
 routes = Routes("runs", aliases=("", "/v2"))
 

@@ -7,9 +7,10 @@ from typing import Annotated, Any
 import msgspec
 
 from holdfast.api.auth.principal import Right
+from holdfast.api.program_lookup import is_theirs
 from holdfast.api.routing import Call, Reply, Routes
-from holdfast.api.wire.common import Cursor, Limit, Page, cursor_of, place_in
-from holdfast.api.wire.schedules import (
+from holdfast.api.schemas.common import Cursor, Limit, Page, cursor_of, place_in
+from holdfast.api.schemas.schedules import (
     Instants,
     PauseSchedule,
     PutSchedule,
@@ -18,10 +19,9 @@ from holdfast.api.wire.schedules import (
     TriggerSchedule,
     schedule_wire,
 )
-from holdfast.api.workflows import is_theirs
 from holdfast.errors import FlowNotFoundError, InputError, ScheduleNotFoundError
 from holdfast.model.program import Program
-from holdfast.runs.scheduling.plan import Schedule
+from holdfast.runs.schedules.plan import Schedule
 from holdfast.types.clock import iso
 from holdfast.types.ids import derived_id
 

@@ -8,14 +8,14 @@ from typing import cast
 import msgspec
 from starlette.responses import RedirectResponse, Response
 
-from holdfast.api.auth.door import COOKIE, Door
-from holdfast.api.auth.granted import Grant, demand_within
+from holdfast.api.auth.authenticator import COOKIE, Door
+from holdfast.api.auth.grants import Grant, demand_within
 from holdfast.api.auth.principal import Access, Right
-from holdfast.api.auth.returning import own_path
+from holdfast.api.auth.sessions__returning import own_path
 from holdfast.api.auth.tokens import Token
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import Call, Reply, Routes
-from holdfast.api.wire.common import Page
+from holdfast.api.schemas.common import Page
 from holdfast.errors import ForbiddenError, InputError, NotFoundError
 from holdfast.types.clock import iso, to_micros
 

@@ -10,12 +10,12 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.api.auth.principal import Right
-from holdfast.api.live.following import Patience, follow_holds, follow_run
+from holdfast.api.live.follower import Patience, follow_holds, follow_run
 from holdfast.api.live.hub import hub_of
 from holdfast.api.live.sse import BEAT, HEADERS, MEDIA, RETRY, EventStream
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import Call, Routes
-from holdfast.api.wire.events import Names, Told, sse
+from holdfast.api.schemas.events import Names, Told, sse
 from holdfast.errors import RunNotFoundError
 from holdfast.types.status import ENDED
 

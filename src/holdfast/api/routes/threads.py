@@ -9,9 +9,9 @@ import msgspec
 from holdfast.api.auth.principal import Right
 from holdfast.api.routes.runs import page_of_runs, say, start, told
 from holdfast.api.routing import Call, Reply, Routes
-from holdfast.api.wire.common import Cursor, Limit, Name, Page
-from holdfast.api.wire.run_bodies import CreateRun
-from holdfast.api.wire.runs import RunDetail, RunWire
+from holdfast.api.schemas.common import Cursor, Limit, Name, Page
+from holdfast.api.schemas.runs import RunDetail, RunWire
+from holdfast.api.schemas.runs__run_bodies import CreateRun
 from holdfast.errors import (
     AnswerInvalidError,
     ConflictError,
@@ -20,9 +20,9 @@ from holdfast.errors import (
     InputError,
     KeyReusedError,
 )
-from holdfast.runs.saying import said_under
 from holdfast.runs.service import RunService
-from holdfast.store.base import RunFilter, RunRow
+from holdfast.runs.text_answers import said_under
+from holdfast.store.protocols import RunFilter, RunRow
 from holdfast.types.status import RunStatus
 
 routes = Routes("threads", aliases=("", "/v2"))

@@ -13,8 +13,8 @@ from holdfast.attractor.outcome import Outcome
 
 if TYPE_CHECKING:
     from holdfast.attractor.context import PipelineContext
+    from holdfast.attractor.conversations import Turn
     from holdfast.attractor.handler import Visit
-    from holdfast.attractor.sessions import Turn
     from holdfast.frontends.dot.document import Stage
 
 Answer = str | Outcome

@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from holdfast.agents.messages import Message
-from holdfast.attractor import rundir
+from holdfast.attractor import run_files
 from holdfast.attractor.backends.base import Answer, Asking, Spoken, said_before
-from holdfast.attractor.backends.results import result_in
+from holdfast.attractor.backends.command__results import result_in
 from holdfast.attractor.handler import Visit
 from holdfast.attractor.handlers.tool import ToolHandler
 from holdfast.attractor.outcome import Outcome, StageStatus
-from holdfast.attractor.statusfile import outcome_of
+from holdfast.attractor.status_file import outcome_of
 from holdfast.errors import InputError
-from holdfast.frontends.dot.models import model_choice
+from holdfast.frontends.dot.model_choice import model_choice
 
 PREFIX: Final = "cli:"
 FILE: Final = "request.md"
@@ -62,7 +62,7 @@ class CommandBackend:
         visit = asking.visit
         request = visit.folder / FILE
         whole = self._whole(asking)
-        rundir.write(request, whole)
+        run_files.write(request, whole)
         command = self._command(asking, request, whole)
         # The command has the stage's timeout for itself: it is stopped, and not only left.
         with visit.ctx.patience:
@@ -130,11 +130,11 @@ def _said(visit: Visit, ended: dict[str, Any], asking: Asking) -> Spoken | Outco
         written = None if status is None or ended["why"] else outcome_of(status)
         if written is not None and written.status not in (StageStatus.SUCCESS, StageStatus.PARTIAL_SUCCESS):
             return written
-        rundir.write(visit.folder / "response.md", out)
+        run_files.write(visit.folder / "response.md", out)
         return Outcome(status=StageStatus.FAIL, failure_reason=_reason(visit, ended))
     text = out.strip() if told is None else told.text
     if told is not None and told.failed:
-        rundir.write(visit.folder / "response.md", text)
+        run_files.write(visit.folder / "response.md", text)
         return Outcome(
             status=StageStatus.FAIL, failure_reason=f"the agent says that it failed: {text[:_LAST]}"
         )

@@ -11,13 +11,13 @@ from holdfast.agents.http import demand_library
 from holdfast.agents.model import Model
 from holdfast.agents.tools import Tool, as_tool
 from holdfast.attractor.backends.base import Answer, Asking, Spoken
-from holdfast.attractor.backends.blocks import instructions, status_in
+from holdfast.attractor.backends.outcome_block import instructions, status_in
 from holdfast.attractor.backends.tools import KITS, check_kits, shell_environment, wanted_kits
+from holdfast.attractor.conversations import history_of
 from holdfast.attractor.handler import Visit
-from holdfast.attractor.hooks import POST, PRE, Hooks, command_of
 from holdfast.attractor.outcome import Outcome
 from holdfast.attractor.providers import Providers
-from holdfast.attractor.sessions import history_of
+from holdfast.attractor.tool_hooks import POST, PRE, Hooks, command_of
 from holdfast.errors import HoldfastError, InputError
 from holdfast.frontends.dot.document import Pipeline, Stage
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from holdfast.agents.messages import Message, restored, stored
-from holdfast.attractor import fidelity, rundir
+from holdfast.attractor import fidelity, run_files
 from holdfast.attractor.backends.base import (
     AnyBackend,
     Asking,
@@ -24,14 +24,14 @@ from holdfast.attractor.backends.base import (
     plainly,
     takes_preamble,
 )
-from holdfast.attractor.backends.choosing import Backends
+from holdfast.attractor.backends.select import Backends
+from holdfast.attractor.conversations import Turn, keep_turn, turns_of
 from holdfast.attractor.failures import CLASS_KEY, TERMINAL, failure_of, raise_if_ours
 from holdfast.attractor.handler import Visit
 from holdfast.attractor.outcome import Outcome, StageStatus
 from holdfast.attractor.preamble import preamble
-from holdfast.attractor.remembering import CALLS
-from holdfast.attractor.sessions import Turn, keep_turn, turns_of
-from holdfast.attractor.statusfile import (
+from holdfast.attractor.stage_history import CALLS
+from holdfast.attractor.status_file import (
     AUTO_NOTE,
     NAME,
     StatusFault,
@@ -53,7 +53,7 @@ class CodergenHandler:
 
     async def perform(self, visit: Visit) -> Outcome:
         prompt = prompt_of(visit.stage, visit.pipeline)
-        rundir.write(visit.folder / "prompt.md", prompt)
+        run_files.write(visit.folder / "prompt.md", prompt)
         backend = self._backends.of(visit)
         asking = self._asking(visit, prompt, backend)
         if converses(backend):
@@ -74,7 +74,7 @@ class CodergenHandler:
         fidelity.note(visit, found)
         before = preamble(visit, found.mode) if takes_preamble(backend) else ""
         if before:
-            rundir.write(visit.folder / PREAMBLE, before)
+            run_files.write(visit.folder / PREAMBLE, before)
         turns = tuple(turns_of(visit.context, found.thread)) if found.thread else ()
         return Asking(
             visit=visit,
@@ -168,7 +168,7 @@ def _outcome(visit: Visit, said: Mapping[str, Any]) -> Outcome:
     if "outcome" in said:
         return outcome_of(said["outcome"])
     text = str(said["text"])
-    rundir.write(visit.folder / "response.md", text)
+    run_files.write(visit.folder / "response.md", text)
     noted = {"last_stage": visit.stage.id, "last_response": text[:SHOWN]}
     if "fault" in said:
         return _unusable(said["fault"], noted)

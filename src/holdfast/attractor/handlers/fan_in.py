@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import msgspec
 
-from holdfast.attractor import rundir
+from holdfast.attractor import run_files
 from holdfast.attractor.backends.base import AnyBackend, durably, is_durable
-from holdfast.attractor.backends.choosing import Backends
+from holdfast.attractor.backends.select import Backends
 from holdfast.attractor.failures import failure_of, raise_if_ours
 from holdfast.attractor.handler import Visit
 from holdfast.attractor.handlers.codergen import call_backend, prompt_of
@@ -51,7 +51,7 @@ class FanInHandler:
     async def _ask(self, visit: Visit, living: Sequence[Mapping[str, Any]]) -> str:
         folder = visit.folder
         prompt = ranking_prompt(prompt_of(visit.stage, visit.pipeline), living)
-        rundir.write(folder / "prompt.md", prompt)
+        run_files.write(folder / "prompt.md", prompt)
         said = await asked_of(self._backends.of(visit), visit, prompt, "rank")
 
         def kept() -> dict[str, str]:
@@ -59,7 +59,7 @@ class FanInHandler:
             return {"prompt": prompt, "text": said}
 
         await visit.ctx.step("answer", kept, effect="read")
-        rundir.write(folder / "response.md", said)
+        run_files.write(folder / "response.md", said)
         return said
 
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import msgspec
 
-from holdfast.attractor.asking import Choice, Gate, gate_of
+from holdfast.attractor.gates import Choice, Gate, gate_of
 from holdfast.attractor.handler import Visit
+from holdfast.attractor.interview import interview
 from holdfast.attractor.interviewers import (
     Answer,
     AnswerValue,
@@ -20,10 +21,9 @@ from holdfast.attractor.interviewers import (
     Interviewer,
     QuestionType,
 )
-from holdfast.attractor.interviewing import interview
 from holdfast.attractor.outcome import Outcome, StageStatus
 from holdfast.errors import HoldCancelledError, HoldExpiredError
-from holdfast.runs.questions import Reply
+from holdfast.runs.context.questions import Reply
 
 AUTO_KEY = "internal.auto_approve"
 """In the run's input: whoever started it asked for every gate to be passed by its first choice."""

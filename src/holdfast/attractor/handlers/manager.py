@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from holdfast.attractor import rundir
-from holdfast.attractor.backends.choosing import KEY, Backends
-from holdfast.attractor.childhood import STARTING, Child, Seen
+from holdfast.attractor import run_files
+from holdfast.attractor.backends.select import KEY, Backends
+from holdfast.attractor.child_runs import STARTING, Child, Seen
 from holdfast.attractor.handler import Visit
 from holdfast.attractor.handlers.codergen import prompt_of
 from holdfast.attractor.handlers.fan_in import asked_of
@@ -27,7 +27,7 @@ from holdfast.errors import InputError
 from holdfast.frontends.dot.document import Pipeline
 from holdfast.frontends.dot.lower import context_of
 from holdfast.frontends.dot.values import as_microseconds
-from holdfast.model.clauses import compile_clauses
+from holdfast.model.pipeline_conditions__clauses import compile_clauses
 from holdfast.model.program import Program
 
 STATUS, OUTCOME = "context.stack.child.status", "context.stack.child.outcome"
@@ -125,7 +125,7 @@ class ManagerHandler:
             prompt = f"{prompt_of(visit.stage, visit.pipeline)}\n\nThe child pipeline:\n{told}"
             text = await asked_of(self._backends.of(visit), visit, prompt, "steer")
         if text:
-            rundir.write(rundir.stage_dir(Path(seen.logs), seen.active) / STEER_FILE, text)
+            run_files.write(run_files.stage_dir(Path(seen.logs), seen.active) / STEER_FILE, text)
 
 
 def child_path(visit: Visit, dotfile: str) -> Path:
@@ -160,7 +160,7 @@ def child_input(visit: Visit, orders: Orders, pipeline: Pipeline) -> dict[str, A
         **kept,
         **more,
         SOURCE: str(Path(pipeline.path).resolve()),
-        rundir.LOGS_KEY: str(logs.resolve()),
+        run_files.LOGS_KEY: str(logs.resolve()),
         LINE: line_of(visit),
         "stack.parent.run_id": str(visit.ctx.run_id),
     }

@@ -20,7 +20,7 @@ from holdfast.attractor import processes
 from holdfast.attractor.failures import failure_of
 from holdfast.attractor.handler import Visit
 from holdfast.attractor.outcome import Outcome, StageStatus
-from holdfast.attractor.statusfile import StatusFault, outcome_of, read_status, status_fields
+from holdfast.attractor.status_file import StatusFault, outcome_of, read_status, status_fields
 from holdfast.errors import InputError
 
 AGAIN, DONE, FAILED = "run again", "it succeeded", "it failed"

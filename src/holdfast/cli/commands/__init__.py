@@ -7,23 +7,23 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from holdfast.cli.shell import app
+from holdfast.cli.app import app
 
 THEMES = (
-    "starting",
-    "running",
-    "serving",
+    "new",
+    "run",
+    "serve",
     "mcp",
     "tokens",
     "top",
     "inbox",
     "holds",
-    "arranging",
-    "looking",
-    "travelling",
-    "proving",
-    "keeping",
-    "promoting",
+    "hold_actions",
+    "show",
+    "history",
+    "torture",
+    "prune",
+    "promote",
     "breakpoints",
     "flows",
     "limits",
@@ -37,7 +37,7 @@ THEMES = (
     "evidence",
     "notify",
     "audit",
-    "upgrading",
+    "migrate",
     "doctor",
 )
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.shell import Json, Store, Text, app, go
+from holdfast.cli.app import Json, Store, Text, app, go
 
 group = typer.Typer(
     no_args_is_help=True,
@@ -38,7 +38,7 @@ def verify(
     json: Json = False,
 ) -> int:
     """Walk the chain from end to end. Exits with 4 where a record was edited, removed or moved."""
-    from holdfast.cli.auditing import verify
+    from holdfast.cli.commands.audit__auditing import verify
 
     return go(verify(tenant, against=against, key=key, store=store, json=json))
 
@@ -57,7 +57,7 @@ def list_(
     json: Json = False,
 ) -> int:
     """The records in their order, each with the hash that binds it to the one before."""
-    from holdfast.cli.auditing import list_records
+    from holdfast.cli.commands.audit__auditing import list_records
 
     return go(list_records(tenant, hold=hold, after=after, limit=limit, store=store, json=json))
 
@@ -71,6 +71,6 @@ def head(
     json: Json = False,
 ) -> int:
     """Sign where the chain stands now. Kept elsewhere, it finds a chain that was cut off or written anew."""
-    from holdfast.cli.auditing import write_head
+    from holdfast.cli.commands.audit__auditing import write_head
 
     return go(write_head(tenant, key=key, out=out, store=store, json=json))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.shell import By, Json, Store, Text, app, go
+from holdfast.cli.app import By, Json, Store, Text, app, go
 
 group = typer.Typer(no_args_is_help=False, rich_markup_mode=app.rich_markup_mode)
 app.add_typer(group, name="breakpoints", short_help="List runs that stand at breakpoints; let them go on.")
@@ -28,7 +28,7 @@ def breakpoints(
     """List breakpoints at which runs stand; `continue` lets them go on."""
     if context.invoked_subcommand is not None:
         return 0
-    from holdfast.cli.breaking import list_breakpoints
+    from holdfast.cli.commands.breakpoints__breaking import list_breakpoints
 
     return go(list_breakpoints(flow, run, store=store, json=json))
 
@@ -53,7 +53,7 @@ def go_on(
     json: Json = False,
 ) -> int:
     """Let runs go on that stand at breakpoints: one, those of a run, or all."""
-    from holdfast.cli.breaking import Chosen, continue_breakpoints
+    from holdfast.cli.commands.breakpoints__breaking import Chosen, continue_breakpoints
 
     chosen = Chosen(which, every, flow)
     return go(continue_breakpoints(chosen, clear=clear, resume=resume, by=by, store=store, json=json))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.shell import By, Json, Store, Text, app, go
+from holdfast.cli.app import By, Json, Store, Text, app, go
 
 calendars = typer.Typer(
     no_args_is_help=True,
@@ -24,7 +24,7 @@ Days = Annotated[int, typer.Option("--days", help="How many days ahead are shown
 @calendars.command("list", epilog="Example:  holdfast calendars list")
 def list_(tenant: Whose = None, store: Store = None, json: Json = False) -> int:
     """Which calendars there are."""
-    from holdfast.cli.scheduling import list_calendars
+    from holdfast.cli.commands.calendars__scheduling import list_calendars
 
     return go(list_calendars(tenant, store=store, json=json))
 
@@ -32,7 +32,7 @@ def list_(tenant: Whose = None, store: Store = None, json: Json = False) -> int:
 @calendars.command(epilog="Example:  holdfast calendars show default --days 14")
 def show(name: Name, days: Days = 7, tenant: Whose = None, store: Store = None, json: Json = False) -> int:
     """A calendar's rules, and when it is open in the coming days."""
-    from holdfast.cli.scheduling import show_calendar
+    from holdfast.cli.commands.calendars__scheduling import show_calendar
 
     return go(show_calendar(name, days, tenant, store=store, json=json))
 
@@ -47,7 +47,7 @@ def set_(
     json: Json = False,
 ) -> int:
     """Write a calendar. Deadlines of open holds that were counted by it are counted again."""
-    from holdfast.cli.scheduling import set_calendar
+    from holdfast.cli.commands.calendars__scheduling import set_calendar
 
     return go(set_calendar(name, file, by, tenant, store=store, json=json))
 
@@ -67,6 +67,6 @@ def check(
     json: Json = False,
 ) -> int:
     """Read a calendar's rules without writing them, and try them out."""
-    from holdfast.cli.scheduling import check_calendar
+    from holdfast.cli.commands.calendars__scheduling import check_calendar
 
     return check_calendar(file, add, start, json=json)

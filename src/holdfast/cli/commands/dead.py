@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.shell import By, Json, Run, Store, Text, app, go
+from holdfast.cli.app import By, Json, Run, Store, Text, app, go
 
 group = typer.Typer(
     no_args_is_help=True,
@@ -25,7 +25,7 @@ def list_(
     json: Json = False,
 ) -> int:
     """Runs that nobody goes on with until somebody decides, newest first."""
-    from holdfast.cli.burying import list_dead
+    from holdfast.cli.commands.dead__burying import list_dead
 
     return go(list_dead(tenant, limit, store=store, json=json))
 
@@ -33,7 +33,7 @@ def list_(
 @group.command(epilog="Example:  holdfast dead show 3fa9c1")
 def show(run: Run, store: Store = None, json: Json = False) -> int:
     """Every worker that this run lost: when, at which record, and which nodes were under way."""
-    from holdfast.cli.burying import show_dead
+    from holdfast.cli.commands.dead__burying import show_dead
 
     return go(show_dead(run, store=store, json=json))
 
@@ -41,7 +41,7 @@ def show(run: Run, store: Store = None, json: Json = False) -> int:
 @group.command(epilog="Example:  holdfast dead retry 3fa9c1 --by user:dana")
 def retry(run: Run, by: By = "user:local", store: Store = None, json: Json = False) -> int:
     """What killed it is mended: a worker may go on where it stood. Its deaths stay on record."""
-    from holdfast.cli.burying import retry_dead
+    from holdfast.cli.commands.dead__burying import retry_dead
 
     return go(retry_dead(run, by, store=store, json=json))
 
@@ -59,6 +59,6 @@ def discard(
 
     The next worker that carries its flow does it. Where loading the run is what kills, or nobody carries
     its flow any more: --unread."""
-    from holdfast.cli.burying import discard_dead
+    from holdfast.cli.commands.dead__burying import discard_dead
 
     return go(discard_dead(run, reason, by, unread=unread, store=store, json=json))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.shell import By, Json, Store, Text, app, go
+from holdfast.cli.app import By, Json, Store, Text, app, go
 
 group = typer.Typer(
     no_args_is_help=True,
@@ -52,7 +52,7 @@ def create(
     json: Json = False,
 ) -> int:
     """Make a deployment, or change its settings for runs that start later."""
-    from holdfast.cli.deploying import create_deployment
+    from holdfast.cli.commands.deployments__deploying import create_deployment
 
     given = {
         "version": version, "mode": mode, "skills": skill or (), "by": by, "tenant": tenant,
@@ -66,7 +66,7 @@ def create(
 @group.command("list", epilog="Example:  holdfast deployments list --json")
 def list_(tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
     """Every deployment, with its flow, skills and delegation."""
-    from holdfast.cli.deploying import list_deployments
+    from holdfast.cli.commands.deployments__deploying import list_deployments
 
     return go(list_deployments(tenant, store=store, json=json))
 
@@ -74,7 +74,7 @@ def list_(tenant: Whose = "default", store: Store = None, json: Json = False) ->
 @group.command(epilog="Example:  holdfast deployments show desk")
 def show(name: Name, tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
     """One deployment, and the skill versions that a run would be pinned to now."""
-    from holdfast.cli.deploying import show_deployment
+    from holdfast.cli.commands.deployments__deploying import show_deployment
 
     return go(show_deployment(name, tenant, store=store, json=json))
 
@@ -90,7 +90,7 @@ def delegate(
     json: Json = False,
 ) -> int:
     """From now on it works on behalf of WHO, to whom its holds for `delegated_user` go."""
-    from holdfast.cli.deploying import delegate_deployment
+    from holdfast.cli.commands.deployments__deploying import delegate_deployment
 
     return go(delegate_deployment(name, to, until, by, tenant, store=store, json=json))
 
@@ -100,6 +100,6 @@ def revoke(
     name: Name, by: By = "user:local", tenant: Whose = "default", store: Store = None, json: Json = False
 ) -> int:
     """Take the delegation back: its holds for `delegated_user` are unrouted until it is given again."""
-    from holdfast.cli.deploying import revoke_deployment
+    from holdfast.cli.commands.deployments__deploying import revoke_deployment
 
     return go(revoke_deployment(name, by, tenant, store=store, json=json))

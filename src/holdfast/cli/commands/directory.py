@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.shell import Json, Store, Text, app, go
+from holdfast.cli.app import Json, Store, Text, app, go
 
 group = typer.Typer(
     no_args_is_help=True,
@@ -27,7 +27,7 @@ Whose = Annotated[str, typer.Option("--tenant", help="Whose directory")]
 @group.command("list", epilog="Examples:  holdfast directory list   ·   holdfast directory list --json")
 def list_(tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
     """Everybody, with what they belong to and who is away."""
-    from holdfast.cli.directing import list_directory
+    from holdfast.cli.commands.directory__directing import list_directory
 
     return go(list_directory(tenant, store=store, json=json))
 
@@ -40,7 +40,7 @@ def show(
     json: Json = False,
 ) -> int:
     """One person with all they belong to, or one group or role with its members."""
-    from holdfast.cli.directing import show_entry
+    from holdfast.cli.commands.directory__directing import show_entry
 
     return go(show_entry(which, tenant, store=store, json=json))
 
@@ -60,7 +60,7 @@ def add_person(
     json: Json = False,
 ) -> int:
     """Somebody new, or with another address, name or state."""
-    from holdfast.cli.directing import add_person
+    from holdfast.cli.commands.directory__directing import add_person
     from holdfast.holds.directory.base import Person
 
     given = Person(id=person, email=email, name=name, active=not inactive)
@@ -70,7 +70,7 @@ def add_person(
 @group.command("drop-person", epilog="Example:  holdfast directory drop-person dana")
 def drop_person(who: Who, tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
     """Somebody leaves: gone from every group and role, at once."""
-    from holdfast.cli.directing import drop_person
+    from holdfast.cli.commands.directory__directing import drop_person
 
     return go(drop_person(who, tenant, store=store, json=json))
 
@@ -85,7 +85,7 @@ def add_group(
     json: Json = False,
 ) -> int:
     """A group with exactly these members."""
-    from holdfast.cli.directing import add_circle
+    from holdfast.cli.commands.directory__directing import add_circle
 
     return go(add_circle("group", key, members or (), name, tenant, store=store, json=json))
 
@@ -100,7 +100,7 @@ def add_role(
     json: Json = False,
 ) -> int:
     """A role that exactly these people have."""
-    from holdfast.cli.directing import add_circle
+    from holdfast.cli.commands.directory__directing import add_circle
 
     return go(add_circle("role", key, members or (), name, tenant, store=store, json=json))
 
@@ -108,7 +108,7 @@ def add_role(
 @group.command(epilog="Example:  holdfast directory join group:finance dana")
 def join(circle: Circle, who: Who, tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
     """Somebody joins a group or is given a role."""
-    from holdfast.cli.directing import join_circle
+    from holdfast.cli.commands.directory__directing import join_circle
 
     return go(join_circle(circle, who, tenant, store=store, json=json))
 
@@ -118,7 +118,7 @@ def leave(
     circle: Circle, who: Who, tenant: Whose = "default", store: Store = None, json: Json = False
 ) -> int:
     """Somebody leaves a group or loses a role: what waits for it is not theirs any more."""
-    from holdfast.cli.directing import leave_circle
+    from holdfast.cli.commands.directory__directing import leave_circle
 
     return go(leave_circle(circle, who, tenant, store=store, json=json))
 
@@ -126,7 +126,7 @@ def leave(
 @group.command("drop-group", epilog="Example:  holdfast directory drop-group group:finance")
 def drop_group(circle: Circle, tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
     """A group or a role goes: what waits for it is left to admins."""
-    from holdfast.cli.directing import drop_circle
+    from holdfast.cli.commands.directory__directing import drop_circle
 
     return go(drop_circle(circle, tenant, store=store, json=json))
 
@@ -149,7 +149,7 @@ def away(
     json: Json = False,
 ) -> int:
     """Somebody is out of office; their substitute may decide what waits for them."""
-    from holdfast.cli.directing import send_away
+    from holdfast.cli.commands.directory__directing import send_away
 
     return go(send_away(who, substitute, since, until, tenant, store=store, json=json))
 
@@ -157,6 +157,6 @@ def away(
 @group.command(epilog="Example:  holdfast directory back dana")
 def back(who: Who, tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
     """Somebody is there again."""
-    from holdfast.cli.directing import bring_back
+    from holdfast.cli.commands.directory__directing import bring_back
 
     return go(bring_back(who, tenant, store=store, json=json))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.shell import Json, Store, Text, app, go
+from holdfast.cli.app import Json, Store, Text, app, go
 
 group = typer.Typer(
     no_args_is_help=True,
@@ -31,7 +31,7 @@ def list_(
     json: Json = False,
 ) -> int:
     """Flows and their versions in the store: runs by status, when they were used, where their code is."""
-    from holdfast.cli.flows import list_flows
+    from holdfast.cli.commands.flows__flows import list_flows
 
     return go(list_flows(flow, store=store, json=json))
 
@@ -44,7 +44,7 @@ def check(new: New, flow: Which = None, store: Store = None, json: Json = False)
 
     Changes nothing. Exit code 1 where some run would break.
     """
-    from holdfast.cli.flows import check_flow
+    from holdfast.cli.commands.flows__flows import check_flow
 
     return go(check_flow(new, flow, store=store, json=json))
 
@@ -73,6 +73,6 @@ def migrate(
 
     Holds keep their ids and answers. Exit code 1 where some run was not moved.
     """
-    from holdfast.cli.flows import Move, migrate_runs
+    from holdfast.cli.commands.flows__flows import Move, migrate_runs
 
     return go(migrate_runs(Move(new, flow, run or [], dry_run, force), store=store, json=json))

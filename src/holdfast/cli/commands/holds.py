@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.shell import Json, Store, Text, app, go
+from holdfast.cli.app import Json, Store, Text, app, go
 
 group = typer.Typer(
     no_args_is_help=True,
@@ -65,8 +65,8 @@ def list_(
     Words: status: assignee:me group: role: flow: type: priority>=high due<2d due:overdue age>1h tag: run:
     key: has:comment; everything else is looked for in the question.
     """
-    from holdfast.cli.holding.acting import Seat
-    from holdfast.cli.holding.listing import Wanted, list_holds
+    from holdfast.cli.commands.hold_actor import Seat
+    from holdfast.cli.commands.holds__listing import Wanted, list_holds
 
     wanted = Wanted(query=" ".join(query or ()), view=view, after=after, limit=limit)
     return go(list_holds(wanted, Seat(as_=as_, tenant=tenant, store=store, json=json)))
@@ -77,8 +77,8 @@ def show(
     hold: Hold, as_: As = None, tenant: Whose = "default", store: Store = None, json: Json = False
 ) -> int:
     """One hold: what is asked, of whom and why, what was said about it, and how to decide it."""
-    from holdfast.cli.holding.acting import Seat
-    from holdfast.cli.holding.showing import show_hold
+    from holdfast.cli.commands.hold_actor import Seat
+    from holdfast.cli.commands.hold_show import show_hold
 
     return go(show_hold(hold, Seat(as_=as_, tenant=tenant, store=store, json=json)))
 
@@ -88,8 +88,8 @@ def history(
     hold: Hold, as_: As = None, tenant: Whose = "default", store: Store = None, json: Json = False
 ) -> int:
     """What happened to it, oldest first; each entry with its number in the audit."""
-    from holdfast.cli.holding.acting import Seat
-    from holdfast.cli.holding.showing import tell_history
+    from holdfast.cli.commands.hold_actor import Seat
+    from holdfast.cli.commands.hold_show import tell_history
 
     return go(tell_history(hold, Seat(as_=as_, tenant=tenant, store=store, json=json)))
 
@@ -101,8 +101,8 @@ def metrics(
     query: Query = None, as_: As = None, tenant: Whose = "default", store: Store = None, json: Json = False
 ) -> int:
     """Figures: what waits and how long, how long people take, how often it went otherwise."""
-    from holdfast.cli.holding.acting import Seat
-    from holdfast.cli.holding.listing import tell_metrics
+    from holdfast.cli.commands.hold_actor import Seat
+    from holdfast.cli.commands.holds__listing import tell_metrics
 
     return go(tell_metrics(" ".join(query or ()), Seat(as_=as_, tenant=tenant, store=store, json=json)))
 
@@ -122,9 +122,9 @@ def evidence(
     json: Json = False,
 ) -> int:
     """One decision as a file that can be checked offline: `holdfast evidence` has more options."""
-    from holdfast.cli.evidencing import Wanted
-    from holdfast.cli.holding.acting import Seat
-    from holdfast.cli.holding.filing import evidence
+    from holdfast.cli.commands.evidence__evidencing import Wanted
+    from holdfast.cli.commands.hold_actions__filing import evidence
+    from holdfast.cli.commands.hold_actor import Seat
 
     wanted = Wanted(hold, out, page, None, False, as_ or "user:local")
     return go(evidence(wanted, Seat(as_=as_, tenant=tenant, store=store, json=json)))
@@ -159,10 +159,10 @@ def resolve(
 
     What does not fit is refused, the hold stays open, and what you sent is your draft.
     """
-    from holdfast.cli.given import read_json
-    from holdfast.cli.holding.acting import Seat
-    from holdfast.cli.holding.deciding import Said
-    from holdfast.cli.holding.deciding import resolve as decide
+    from holdfast.cli.commands.hold_actor import Seat
+    from holdfast.cli.commands.holds__deciding import Said
+    from holdfast.cli.commands.holds__deciding import resolve as decide
+    from holdfast.cli.options.json_input import read_json
 
     found = read_json(data, "--data")
     said = Said(
@@ -190,10 +190,10 @@ def vote(
     json: Json = False,
 ) -> int:
     """One vote where several have to agree; the same as resolve."""
-    from holdfast.cli.given import read_json
-    from holdfast.cli.holding.acting import Seat
-    from holdfast.cli.holding.deciding import Said
-    from holdfast.cli.holding.deciding import resolve as decide
+    from holdfast.cli.commands.hold_actor import Seat
+    from holdfast.cli.commands.holds__deciding import Said
+    from holdfast.cli.commands.holds__deciding import resolve as decide
+    from holdfast.cli.options.json_input import read_json
 
     said = Said(decision=decision, data=read_json(data, "--data"), comment=comment)
     return go(decide(hold, said, Seat(as_=as_, tenant=tenant, store=store, json=json)))
@@ -204,8 +204,8 @@ def undo(
     hold: Hold, as_: As = None, tenant: Whose = "default", store: Store = None, json: Json = False
 ) -> int:
     """Take back a decision that was made with --undo, while its window lasts."""
-    from holdfast.cli.holding.acting import Seat
-    from holdfast.cli.holding.deciding import undo
+    from holdfast.cli.commands.hold_actor import Seat
+    from holdfast.cli.commands.holds__deciding import undo
 
     return go(undo(hold, Seat(as_=as_, tenant=tenant, store=store, json=json)))
 
@@ -226,8 +226,8 @@ def bulk(
     json: Json = False,
 ) -> int:
     """The same decision on many, each by itself. What has something to fill in is left out."""
-    from holdfast.cli.holding.acting import Seat
-    from holdfast.cli.holding.deciding import bulk as decide
+    from holdfast.cli.commands.hold_actor import Seat
+    from holdfast.cli.commands.holds__deciding import bulk as decide
 
     seat = Seat(as_=as_, tenant=tenant, store=store, json=json)
     return go(decide(decision, holds or [], query=query, comment=comment, sure=yes, seat=seat))
@@ -243,7 +243,7 @@ def cancel(
     json: Json = False,
 ) -> int:
     """Withdraw the question: no decision, and the run ends as cancelled unless it catches that."""
-    from holdfast.cli.holding.acting import Seat
-    from holdfast.cli.holding.deciding import cancel
+    from holdfast.cli.commands.hold_actor import Seat
+    from holdfast.cli.commands.holds__deciding import cancel
 
     return go(cancel(hold, reason, Seat(as_=as_, tenant=tenant, store=store, json=json)))

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from holdfast.cli.app import Json, Store, Text, app, go
 from holdfast.cli.commands.holds import As, Whose
-from holdfast.cli.shell import Json, Store, Text, app, go
 
 
 @app.command(
@@ -29,7 +29,7 @@ def inbox(
 
     A decision takes two keys, and can be taken back for a few seconds. --json prints the list and ends.
     """
-    from holdfast.cli.holding.acting import Seat
+    from holdfast.cli.commands.hold_actor import Seat
     from holdfast.cli.inbox.program import open_inbox
 
     seat = Seat(as_=as_, tenant=tenant, store=store, json=json)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.shell import Json, Store, Text, app, go
+from holdfast.cli.app import Json, Store, Text, app, go
 
 limits = typer.Typer(
     no_args_is_help=True,
@@ -35,7 +35,7 @@ def list_(
     json: Json = False,
 ) -> int:
     """What holds, how many runs are inside, and how many wait in line."""
-    from holdfast.cli.limiting import list_limits
+    from holdfast.cli.commands.limits__limiting import list_limits
 
     return go(list_limits(prefix, keys=keys, store=store, json=json))
 
@@ -62,7 +62,7 @@ def set_(
 ) -> int:
     """Set a limit, in place of what the flow declares. It holds at once, and for every worker; what is not
     given stays as it is. Runs that go on already are left alone."""
-    from holdfast.cli.limiting import set_limit
+    from holdfast.cli.commands.limits__limiting import set_limit
 
     return go(set_limit(name, concurrency, rate, store=store, json=json))
 
@@ -70,6 +70,6 @@ def set_(
 @limits.command(epilog="Example:  holdfast limits clear flow:refund")
 def clear(name: Name, store: Store = None, json: Json = False) -> int:
     """Take back what was set: what the flow declares holds again."""
-    from holdfast.cli.limiting import clear_limit
+    from holdfast.cli.commands.limits__limiting import clear_limit
 
     return go(clear_limit(name, store=store, json=json))

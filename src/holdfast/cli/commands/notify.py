@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.shell import By, Json, Store, Text, app, go
+from holdfast.cli.app import By, Json, Store, Text, app, go
 
 notify = typer.Typer(
     no_args_is_help=True,
@@ -30,7 +30,7 @@ Hold = Annotated[str, typer.Argument(help="The hold's id, or enough of its begin
 @notify.command(epilog="Example:  holdfast notify channels")
 def channels(tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
     """Which channels there are for a tenant's holds."""
-    from holdfast.cli.notifying import list_channels
+    from holdfast.cli.commands.notify__notifying import list_channels
 
     return go(list_channels(tenant, store=store, json=json))
 
@@ -45,7 +45,7 @@ def put(
     json: Json = False,
 ) -> int:
     """Keep a channel for one tenant in the store. Its address must lie outside."""
-    from holdfast.cli.notifying import put_channel
+    from holdfast.cli.commands.notify__notifying import put_channel
 
     return go(put_channel(file, tenant, store=store, json=json))
 
@@ -58,7 +58,7 @@ def drop(
     json: Json = False,
 ) -> int:
     """Take a tenant's channel out of the store."""
-    from holdfast.cli.notifying import drop_channel
+    from holdfast.cli.commands.notify__notifying import drop_channel
 
     return go(drop_channel(channel, tenant, store=store, json=json))
 
@@ -72,7 +72,7 @@ def try_one(
     json: Json = False,
 ) -> int:
     """Send a notice that asks nothing, to see whether a channel works."""
-    from holdfast.cli.notifying import try_channel
+    from holdfast.cli.commands.notify__notifying import try_channel
 
     return go(try_channel(channel, to, tenant, store=store, json=json))
 
@@ -80,7 +80,7 @@ def try_one(
 @notify.command(epilog="Example:  holdfast notify deliver --json")
 def deliver(store: Store = None, json: Json = False) -> int:
     """Tell what is due now. A worker does this all the time."""
-    from holdfast.cli.notifying import deliver_now
+    from holdfast.cli.commands.notify__notifying import deliver_now
 
     return go(deliver_now(store=store, json=json))
 
@@ -88,7 +88,7 @@ def deliver(store: Store = None, json: Json = False) -> int:
 @notify.command(epilog="Example:  holdfast notify dead")
 def dead(store: Store = None, json: Json = False) -> int:
     """List messages that were given up, with what went wrong."""
-    from holdfast.cli.notifying import list_dead
+    from holdfast.cli.commands.notify__notifying import list_dead
 
     return go(list_dead(store=store, json=json))
 
@@ -103,7 +103,7 @@ def replay(
     json: Json = False,
 ) -> int:
     """Try messages again that were given up. Who has a message already does not get it twice."""
-    from holdfast.cli.notifying import replay_dead
+    from holdfast.cli.commands.notify__notifying import replay_dead
 
     return go(replay_dead(message, every=every, store=store, json=json))
 
@@ -111,7 +111,7 @@ def replay(
 @notify.command(epilog="Example:  holdfast notify secret")
 def secret(json: Json = False) -> int:
     """Make a secret for a signed webhook."""
-    from holdfast.cli.notifying import make_secret
+    from holdfast.cli.commands.notify__notifying import make_secret
 
     return make_secret(json=json)
 
@@ -126,7 +126,7 @@ def make(
     json: Json = False,
 ) -> int:
     """Make a link to a hold for one person; it ends with the hold's deadline at the latest."""
-    from holdfast.cli.linking import make_link
+    from holdfast.cli.commands.links import make_link
 
     return go(make_link(hold, to, view=view, lasting=lasting, store=store, json=json))
 
@@ -134,7 +134,7 @@ def make(
 @links.command(epilog="Example:  holdfast links revoke HOLD")
 def revoke(hold: Hold, by: By = "user:local", store: Store = None, json: Json = False) -> int:
     """Void every link of a hold that there is."""
-    from holdfast.cli.linking import revoke_links
+    from holdfast.cli.commands.links import revoke_links
 
     return go(revoke_links(hold, by, store=store, json=json))
 
@@ -151,7 +151,7 @@ def keys(
     json: Json = False,
 ) -> int:
     """The keys in the store that sign links, newest first. Their secrets are not shown."""
-    from holdfast.cli.linking import keys_of_links
+    from holdfast.cli.commands.links import keys_of_links
 
     return go(keys_of_links(tenant, rotate=rotate, drop=drop, store=store, json=json))
 
@@ -159,6 +159,6 @@ def keys(
 @links.command("new-key", epilog="Example:  holdfast links new-key")
 def new_key(json: Json = False) -> int:
     """Make a key for HOLDFAST_LINK_KEYS, where keys are kept outside the store."""
-    from holdfast.cli.linking import print_key
+    from holdfast.cli.commands.links import print_key
 
     return print_key(json=json)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.shell import By, Json, Store, Text, app, go
+from holdfast.cli.app import By, Json, Store, Text, app, go
 
 group = typer.Typer(
     no_args_is_help=True,
@@ -26,7 +26,7 @@ def check(
     json: Json = False,
 ) -> int:
     """Read rules and list every problem, with its line and field. Exit code 2 where there is one."""
-    from holdfast.cli.policies import check as check_files
+    from holdfast.cli.commands.policies__policies import check as check_files
 
     return int(check_files(files, json=json))
 
@@ -51,7 +51,7 @@ def simulate(
     Whom each would have gone to, how many it takes, how long they have, what would have come out. Asks no
     judge and changes nothing.
     """
-    from holdfast.cli.policies import Past, simulate_file
+    from holdfast.cli.commands.policies__policies import Past, simulate_file
 
     past = Past(since=since, tenant=tenant, flows=tuple(flow or ()), limit=limit)
     return go(simulate_file(file, past, store=store, json=json))
@@ -60,7 +60,7 @@ def simulate(
 @group.command("list", epilog="Example:  holdfast policy list")
 def list_(tenant: Whose = None, store: Store = None, json: Json = False) -> int:
     """The policies that are kept in the store."""
-    from holdfast.cli.policies import list_ as list_policies
+    from holdfast.cli.commands.policies__policies import list_ as list_policies
 
     return go(list_policies(tenant, store=store, json=json))
 
@@ -74,7 +74,7 @@ def put(
     json: Json = False,
 ) -> int:
     """Keep a policy in the store, in place of the one of its name. Open holds stay as they are."""
-    from holdfast.cli.policies import put as put_file
+    from holdfast.cli.commands.policies__policies import put as put_file
 
     return go(put_file(file, by, tenant, store=store, json=json))
 
@@ -88,6 +88,6 @@ def drop(
     json: Json = False,
 ) -> int:
     """Take a policy out of the store. What it may still decide goes to people."""
-    from holdfast.cli.policies import drop as drop_one
+    from holdfast.cli.commands.policies__policies import drop as drop_one
 
     return go(drop_one(name, by, tenant, store=store, json=json))

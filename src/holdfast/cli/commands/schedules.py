@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.shell import By, Json, Store, Text, app, go
+from holdfast.cli.app import By, Json, Store, Text, app, go
 
 group = typer.Typer(
     no_args_is_help=True,
@@ -78,8 +78,8 @@ def set_(
     json: Json = False,
 ) -> int:
     """Make a schedule, or change it. Where its times stay, so does its next instant."""
-    from holdfast.cli.given import read_json
-    from holdfast.cli.timetable import set_schedule
+    from holdfast.cli.commands.schedules__timetable import set_schedule
+    from holdfast.cli.options.json_input import read_json
 
     plan = {
         "cron": cron, "every": every, "at": at, "zone": zone, "anchor": anchor, "start": start, "end": end,
@@ -97,7 +97,7 @@ def list_(
     json: Json = False,
 ) -> int:
     """Every schedule: when it fires next, and what is wrong with it."""
-    from holdfast.cli.timetable import list_schedules
+    from holdfast.cli.commands.schedules__timetable import list_schedules
 
     return go(list_schedules(tenant, store=store, json=json))
 
@@ -105,7 +105,7 @@ def list_(
 @group.command(epilog="Example:  holdfast schedules show nightly")
 def show(name: Name, tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
     """One schedule with all its settings."""
-    from holdfast.cli.timetable import show_schedule
+    from holdfast.cli.commands.schedules__timetable import show_schedule
 
     return go(show_schedule(name, tenant, store=store, json=json))
 
@@ -119,7 +119,7 @@ def next_(
     json: Json = False,
 ) -> int:
     """When it fires next, in its own time zone."""
-    from holdfast.cli.timetable import next_instants
+    from holdfast.cli.commands.schedules__timetable import next_instants
 
     return go(next_instants(name, count, tenant, store=store, json=json))
 
@@ -134,7 +134,7 @@ def pause(
     json: Json = False,
 ) -> int:
     """It fires no more until it is resumed. What it has started goes on."""
-    from holdfast.cli.timetable import pause_schedule
+    from holdfast.cli.commands.schedules__timetable import pause_schedule
 
     return go(pause_schedule(name, reason, by, tenant, store=store, json=json))
 
@@ -144,7 +144,7 @@ def resume(
     name: Name, by: By = "user:local", tenant: Whose = "default", store: Store = None, json: Json = False
 ) -> int:
     """It fires again from its next instant on. The pause is not caught up."""
-    from holdfast.cli.timetable import resume_schedule
+    from holdfast.cli.commands.schedules__timetable import resume_schedule
 
     return go(resume_schedule(name, by, tenant, store=store, json=json))
 
@@ -161,8 +161,8 @@ def trigger(
     json: Json = False,
 ) -> int:
     """One run now, beside its instants, also while it is paused. Tells the run's id."""
-    from holdfast.cli.given import read_json
-    from holdfast.cli.timetable import trigger_schedule
+    from holdfast.cli.commands.schedules__timetable import trigger_schedule
+    from holdfast.cli.options.json_input import read_json
 
     given = read_json(input, "--input")
     return go(trigger_schedule(name, given, by, tenant, store=store, json=json))
@@ -171,6 +171,6 @@ def trigger(
 @group.command(epilog="Example:  holdfast schedules delete nightly")
 def delete(name: Name, tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
     """It is gone. What it has started goes on."""
-    from holdfast.cli.timetable import delete_schedule
+    from holdfast.cli.commands.schedules__timetable import delete_schedule
 
     return go(delete_schedule(name, tenant, store=store, json=json))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.shell import By, Json, Store, Text, app, go
+from holdfast.cli.app import By, Json, Store, Text, app, go
 
 group = typer.Typer(
     no_args_is_help=True,
@@ -41,7 +41,7 @@ def publish(
     json: Json = False,
 ) -> int:
     """Publish a version, for good: later runs use it, runs that wait keep theirs."""
-    from holdfast.cli.skilling import Wanted, publish_skill
+    from holdfast.cli.commands.skills__skilling import Wanted, publish_skill
 
     said = {"name": name, "version": version, "tools": tool, "description": description}
     wanted = Wanted(file, {key: value for key, value in said.items() if value}, by, tenant)
@@ -56,7 +56,7 @@ def list_(
     json: Json = False,
 ) -> int:
     """Every version, with those that were yanked."""
-    from holdfast.cli.skilling import list_skills
+    from holdfast.cli.commands.skills__skilling import list_skills
 
     return go(list_skills(name, tenant, store=store, json=json))
 
@@ -69,7 +69,7 @@ def show(
     json: Json = False,
 ) -> int:
     """One version in full; without one, the newest that a run would get."""
-    from holdfast.cli.skilling import show_skill
+    from holdfast.cli.commands.skills__skilling import show_skill
 
     return go(show_skill(which, tenant, store=store, json=json))
 
@@ -85,6 +85,6 @@ def yank(
     json: Json = False,
 ) -> int:
     """Offer a version to no new run. Runs that are pinned to it go on with it, and are warned."""
-    from holdfast.cli.skilling import yank_skill
+    from holdfast.cli.commands.skills__skilling import yank_skill
 
     return go(yank_skill(which, reason, by, tenant, undo=undo, store=store, json=json))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.shell import Json, Store, Text, app, go
+from holdfast.cli.app import Json, Store, Text, app, go
 
 tokens = typer.Typer(
     no_args_is_help=True,
@@ -49,7 +49,7 @@ def create(
     json: Json = False,
 ) -> int:
     """Make a token. It is printed once; the store keeps only a digest of it."""
-    from holdfast.cli.tokening import create_token
+    from holdfast.cli.commands.tokens__tokening import create_token
 
     return go(
         create_token(
@@ -76,7 +76,7 @@ def list_(
     json: Json = False,
 ) -> int:
     """The tokens, what they may, and when each was last used (to five minutes)."""
-    from holdfast.cli.tokening import list_tokens
+    from holdfast.cli.commands.tokens__tokening import list_tokens
 
     return go(list_tokens(tenant=tenant, every=every, store=store, json=json))
 
@@ -90,7 +90,7 @@ def revoke(
     json: Json = False,
 ) -> int:
     """A token is good no more, nor is any session that began with it. Servers hear within five seconds."""
-    from holdfast.cli.tokening import revoke_token
+    from holdfast.cli.commands.tokens__tokening import revoke_token
 
     return go(revoke_token(name, store=store, json=json))
 
@@ -117,7 +117,7 @@ def sign_in(
 
     Whoever may work on the store may do this: it needs no password, and no server to be running yet.
     """
-    from holdfast.cli.tokening import make_sign_in
+    from holdfast.cli.commands.tokens__tokening import make_sign_in
 
     return go(
         make_sign_in(
@@ -139,6 +139,6 @@ def sign_out(
 ) -> int:
     """End every session of somebody, at once and on every server: a lost laptop, somebody who has left. Their
     tokens are another thing: `holdfast tokens revoke`."""
-    from holdfast.cli.tokening import end_sessions
+    from holdfast.cli.commands.tokens__tokening import end_sessions
 
     return go(end_sessions(subject, tenant=tenant, store=store, json=json))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.shell import Json, Store, app, go
+from holdfast.cli.app import Json, Store, app, go
 
 
 @app.command(

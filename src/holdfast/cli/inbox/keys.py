@@ -7,9 +7,9 @@ from typing import Final
 
 import msgspec
 
-from holdfast.cli.inbox.deciding import arm, begin, entered, keep, typed_so_far
+from holdfast.cli.inbox.decide import arm, begin, entered, keep, typed_so_far
 from holdfast.cli.inbox.state import PAGE, VIEWS, Act, Prompt, State, Step, told
-from holdfast.holds.authority.assigning import same_person
+from holdfast.holds.permissions.assignees import same_person
 
 _replace = msgspec.structs.replace
 _PAGE: Final = 10

@@ -10,16 +10,16 @@ from typing import Final
 
 import msgspec
 
-from holdfast.cli.holding.acting import Desk, Seat, sitting
-from holdfast.cli.holding.listing import Wanted, list_holds
-from holdfast.cli.inbox.acting import Actions
-from holdfast.cli.inbox.deciding import MOVED
+from holdfast.cli.commands.hold_actor import Desk, Seat, sitting
+from holdfast.cli.commands.holds__listing import Wanted, list_holds
+from holdfast.cli.inbox.decide import MOVED
 from holdfast.cli.inbox.keys import press
-from holdfast.cli.inbox.page import SPLIT, frame
+from holdfast.cli.inbox.screen import SPLIT, frame
+from holdfast.cli.inbox.service_calls import Actions
 from holdfast.cli.inbox.state import State, told
 from holdfast.cli.inbox.terminal import Terminal
 from holdfast.cli.main import Exit
-from holdfast.cli.screen import is_plain, note, say
+from holdfast.cli.output.screen import is_plain, note, say
 from holdfast.errors import HoldfastError, InputError, StoreError
 from holdfast.types.clock import MICROS
 from holdfast.types.hold import HoldRow

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Final
 
-from holdfast.cli.inbox.page import Frame
-from holdfast.cli.inbox.spans import painted
-from holdfast.cli.screen import is_plain
+from holdfast.cli.inbox.screen import Frame
+from holdfast.cli.inbox.text_spans import painted
+from holdfast.cli.output.screen import is_plain
 
 _PLAIN: Final = str.maketrans({"│": "|", "┃": "#", "─": "-", "…": "~", "·": "-"})
 ESCAPE_WAIT: Final = 0.05

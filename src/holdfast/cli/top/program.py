@@ -6,15 +6,15 @@ import asyncio
 import sys
 from typing import Final
 
-from holdfast.cli.inbox.spans import plain
 from holdfast.cli.inbox.terminal import Terminal
+from holdfast.cli.inbox.text_spans import plain
 from holdfast.cli.main import Exit
-from holdfast.cli.opening import open_house
-from holdfast.cli.screen import print_json, put, width
-from holdfast.cli.top.look import Look, as_json, look
-from holdfast.cli.top.page import frame, lines
+from holdfast.cli.options.store import open_house
+from holdfast.cli.output.screen import print_json, put, width
+from holdfast.cli.top.figures import Look, as_json, look
+from holdfast.cli.top.screen import frame, lines
 from holdfast.errors import HoldfastError
-from holdfast.store.base import Store
+from holdfast.store.protocols import Store
 
 _LEAVE: Final = frozenset({"q", "ctrl-c", "esc"})
 _LOOKED: Final = "looked"

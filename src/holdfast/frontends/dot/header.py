@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import Final
 
-from holdfast.frontends.dot.blocks import Blocks
-from holdfast.frontends.dot.faults import Faults
+from holdfast.frontends.dot.attribute_lists import Blocks
 from holdfast.frontends.dot.lex import BAD, END, NUMBER, STRING, WORD, Tokens
-from holdfast.frontends.dot.scalars import IDENTIFIER
+from holdfast.frontends.dot.literals import IDENTIFIER
+from holdfast.frontends.dot.syntax_errors import Faults
 from holdfast.frontends.dot.values import as_text
 
 NAMES: Final = frozenset({WORD, STRING, NUMBER, BAD})

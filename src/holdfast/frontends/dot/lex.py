@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from holdfast.frontends.dot.faults import Faults
+from holdfast.frontends.dot.syntax_errors import Faults
 
 WORD, NUMBER, STRING, BAD, END = "word", "number", "string", "bad", "end"
 ARROW, UNDIRECTED = "->", "--"

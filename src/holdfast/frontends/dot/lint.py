@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Final, Protocol
 
 from holdfast.errors import PipelineInvalidError
-from holdfast.frontends.dot.advice import ADVICE
-from holdfast.frontends.dot.checking import BEGINNING, View
 from holdfast.frontends.dot.diagnostics import Diagnostic, Severity
 from holdfast.frontends.dot.document import Pipeline
-from holdfast.frontends.dot.kinds import BUILT_IN
+from holdfast.frontends.dot.extra_rules import ADVICE
+from holdfast.frontends.dot.handler_kinds import BUILT_IN
+from holdfast.frontends.dot.rule_context import BEGINNING, View
 from holdfast.frontends.dot.rules import RULES
 
 _SHOWN: Final = 50

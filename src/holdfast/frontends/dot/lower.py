@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from holdfast.errors import PipelineInvalidError
 from holdfast.frontends.dot.document import Link, Pipeline
-from holdfast.frontends.dot.kinds import BUILT_IN, kind_of
+from holdfast.frontends.dot.handler_kinds import BUILT_IN, kind_of
+from holdfast.frontends.dot.parallel_regions import PARALLEL, Region, Regions
 from holdfast.frontends.dot.policies import branches_of, node_of
-from holdfast.frontends.dot.regions import PARALLEL, Region, Regions
 from holdfast.frontends.dot.render import render
 from holdfast.frontends.dot.values import Duration
 from holdfast.model.graph import END, Edge, EdgeKind, GraphSpec, InDoubt, Node

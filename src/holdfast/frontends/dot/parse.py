@@ -9,13 +9,13 @@ import msgspec
 
 from holdfast.frontends.dot.diagnostics import Diagnostic
 from holdfast.frontends.dot.document import Link, Pipeline, Places, Stage
-from holdfast.frontends.dot.faults import Faults, TooManyError
 from holdfast.frontends.dot.header import NAMES, Header
 from holdfast.frontends.dot.lex import ARROW, BAD, END, NUMBER, STRING, UNDIRECTED, WORD, Tokens
-from holdfast.frontends.dot.reader import SkipError
-from holdfast.frontends.dot.scalars import id_of
+from holdfast.frontends.dot.literals import id_of
 from holdfast.frontends.dot.scopes import DEEPEST, MOST_DEFAULTS, Block, Chain, Draft, Scope, Shared
 from holdfast.frontends.dot.source import text_of
+from holdfast.frontends.dot.syntax_errors import Faults, TooManyError
+from holdfast.frontends.dot.token_reader import SkipError
 from holdfast.frontends.dot.values import as_text
 
 MOST_EXPANDED: Final = 100_000

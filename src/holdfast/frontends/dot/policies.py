@@ -7,7 +7,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from holdfast.frontends.dot.document import Attributes, Pipeline, Stage
-from holdfast.frontends.dot.regions import Region
+from holdfast.frontends.dot.parallel_regions import Region
 from holdfast.model.graph import InDoubt, Node, NodeKind, ParallelSpec, RetryPolicy, WalkSpec
 from holdfast.types.status import Effect
 

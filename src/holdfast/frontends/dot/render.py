@@ -13,7 +13,7 @@ from math import isfinite
 from typing import Final
 
 from holdfast.frontends.dot.document import Link, Pipeline, Stage
-from holdfast.frontends.dot.scalars import IDENTIFIER, KEY, LONGEST_NUMBER, RESERVED
+from holdfast.frontends.dot.literals import IDENTIFIER, KEY, LONGEST_NUMBER, RESERVED
 from holdfast.frontends.dot.scopes import MOST_DEFAULTS
 from holdfast.frontends.dot.values import Duration, Value, duration_of
 

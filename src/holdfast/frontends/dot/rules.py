@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from holdfast.frontends.dot.checking import Check, View, named
 from holdfast.frontends.dot.diagnostics import Diagnostic, Severity
 from holdfast.frontends.dot.document import Link
+from holdfast.frontends.dot.rule_context import Check, View, named
 from holdfast.frontends.dot.stylesheet import ATTRIBUTE, parse_stylesheet
 
 ERROR, WARNING, INFO = Severity.error, Severity.warning, Severity.info

@@ -6,7 +6,7 @@ from typing import Final
 
 from holdfast.errors import PipelineSyntaxError
 from holdfast.frontends.dot.document import Place
-from holdfast.frontends.dot.faults import refused
+from holdfast.frontends.dot.syntax_errors import refused
 
 LARGEST: Final = 32 * 1024 * 1024
 """Characters of one pipeline."""

@@ -8,21 +8,21 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.frontends.dot.checking import View
+from holdfast.frontends.dot.builtin_transforms import BUILT_IN_TRANSFORMS as BUILT_IN_TRANSFORMS
+from holdfast.frontends.dot.builtin_transforms import AnyTransform as AnyTransform
+from holdfast.frontends.dot.builtin_transforms import Transform as Transform
+from holdfast.frontends.dot.builtin_transforms import VariableExpansionTransform as VariableExpansionTransform
 from holdfast.frontends.dot.diagnostics import Diagnostic, Severity
 from holdfast.frontends.dot.document import Pipeline
-from holdfast.frontends.dot.expanding import BUILT_IN_TRANSFORMS as BUILT_IN_TRANSFORMS
-from holdfast.frontends.dot.expanding import AnyTransform as AnyTransform
-from holdfast.frontends.dot.expanding import Transform as Transform
-from holdfast.frontends.dot.expanding import VariableExpansionTransform as VariableExpansionTransform
 from holdfast.frontends.dot.files import FileAccess as FileAccess
 from holdfast.frontends.dot.files import FileRefusedError, access_of
-from holdfast.frontends.dot.including import Inclusion
-from holdfast.frontends.dot.kinds import BUILT_IN
+from holdfast.frontends.dot.handler_kinds import BUILT_IN
+from holdfast.frontends.dot.include import Inclusion
 from holdfast.frontends.dot.lint import LintRule, demand_valid, validate
-from holdfast.frontends.dot.merging import embed as embed
-from holdfast.frontends.dot.merging import merge as merge
+from holdfast.frontends.dot.merge import embed as embed
+from holdfast.frontends.dot.merge import merge as merge
 from holdfast.frontends.dot.parse import parse
+from holdfast.frontends.dot.rule_context import View
 from holdfast.frontends.dot.stylesheet import StylesheetTransform as StylesheetTransform
 
 CHILD: Final = "stack.child_dotfile"

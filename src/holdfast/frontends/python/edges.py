@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
-from holdfast.frontends.python.collect import Collector
+from holdfast.frontends.python.declarations import Collector
 from holdfast.frontends.python.functions import is_coroutine
 from holdfast.frontends.python.guard import Guard, guard_edge
 from holdfast.frontends.python.handle import node_id

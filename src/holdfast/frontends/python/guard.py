@@ -16,12 +16,12 @@ from holdfast.frontends.python.code import code_fingerprint
 from holdfast.frontends.python.functions import is_coroutine
 from holdfast.frontends.python.handle import NodeHandle, node_id
 from holdfast.frontends.python.policies import Reader
-from holdfast.model.guard import Violation
+from holdfast.model.guardrails import Violation
 from holdfast.model.program import Handler
 from holdfast.types.status import REPEATABLE, Effect
 
 if TYPE_CHECKING:
-    from holdfast.frontends.python.collect import Collector
+    from holdfast.frontends.python.declarations import Collector
 
 Check = Callable[..., Any]
 

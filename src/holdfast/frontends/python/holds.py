@@ -9,12 +9,12 @@ import msgspec
 
 from holdfast.frontends.python.inline import inlined
 from holdfast.frontends.python.policies import Duration, Reader
-from holdfast.model.forms.compiling import SUBMIT, Compiled, compile_form
-from holdfast.model.forms.schemas import sections_of
+from holdfast.model.approver_edits import FIELD, KINDS, data_schema, section
+from holdfast.model.forms.compile import SUBMIT, Compiled, compile_form
+from holdfast.model.forms.json_schema import sections_of
 from holdfast.model.graph import HoldSpec
-from holdfast.model.holding import read_option
-from holdfast.model.modifying import FIELD, KINDS, data_schema, section
-from holdfast.model.terms import read_terms
+from holdfast.model.hold_rules import read_option
+from holdfast.model.hold_terms import read_terms
 from holdfast.types.duration import DurationError, is_business, parse_length
 from holdfast.types.hold import Option
 from holdfast.types.terms import HoldTerms

@@ -6,16 +6,16 @@ import msgspec
 
 from holdfast.errors import StateError
 from holdfast.frontends.python.code import code_fingerprint, visible_substeps, visible_writes
-from holdfast.frontends.python.collect import Collector
-from holdfast.frontends.python.guarding import Parts, parts_of
-from holdfast.frontends.python.limiting import limit_problems
+from holdfast.frontends.python.declarations import Collector
+from holdfast.frontends.python.guard_nodes import Parts, parts_of
+from holdfast.frontends.python.limits import limit_problems
 from holdfast.model.diagnostics import Problem, Severity
 from holdfast.model.fingerprint import graph_fingerprint
 from holdfast.model.graph import Edge, EdgeKind, Graph, GraphSpec, InDoubt, Node
 from holdfast.model.migration import Migration
 from holdfast.model.program import Handler, Program
-from holdfast.model.schema import StateSchema
 from holdfast.model.secrets import parsed, secret_paths, spelled
+from holdfast.model.state_schema import StateSchema
 from holdfast.model.validate import bound_names, inside, validate
 from holdfast.types.status import REPEATABLE
 

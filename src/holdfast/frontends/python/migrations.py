@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from holdfast.frontends.python.collect import Collector, Declared
+from holdfast.frontends.python.declarations import Collector, Declared
 from holdfast.frontends.python.handle import node_id
 from holdfast.model.migration import Migration, Restate
 

@@ -9,15 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar, Unpack, overload
 
 from holdfast.frontends.python.code import Compatible, code_fingerprint, compatible_marks
-from holdfast.frontends.python.collect import Collector
+from holdfast.frontends.python.declarations import Collector
 from holdfast.frontends.python.functions import is_coroutine
 from holdfast.frontends.python.guard import Guard, guard_node
 from holdfast.frontends.python.handle import NodeHandle, node_id
 from holdfast.frontends.python.holds import FormGiven, hold_spec
 from holdfast.frontends.python.policies import Duration, Join, Reader, Retry, retry_classes
 from holdfast.model.graph import GuardSpec, InDoubt, Node, NodeKind, TimerSpec, WalkSpec
+from holdfast.model.hold_terms import NAMES, TermsGiven
 from holdfast.model.program import Handler
-from holdfast.model.terms import NAMES, TermsGiven
 from holdfast.types.hold import Option
 from holdfast.types.status import Effect
 

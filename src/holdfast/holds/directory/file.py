@@ -12,9 +12,9 @@ from typing import Annotated, Any
 import msgspec
 
 from holdfast.errors import DirectoryUnavailableError, SettingsError
-from holdfast.holds.authority.assigning import person_key
 from holdfast.holds.directory.base import Away, Circle, Memberships, Person
-from holdfast.holds.directory.book import Book
+from holdfast.holds.directory.file__book import Book
+from holdfast.holds.permissions.assignees import person_key
 from holdfast.telemetry import log
 from holdfast.types.clock import to_micros
 from holdfast.types.ids import DEFAULT_TENANT

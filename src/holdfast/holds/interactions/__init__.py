@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from holdfast.holds.interactions.answers import answer_of, reply_to
-from holdfast.holds.interactions.asking import approval, clarification, review
+from holdfast.holds.interactions.builders import approval, clarification, review
+from holdfast.holds.interactions.builders__steering import escalation, feedback, progress
 from holdfast.holds.interactions.question import Question
-from holdfast.holds.interactions.steering import escalation, feedback, progress
 
 __all__ = [
     "Question",

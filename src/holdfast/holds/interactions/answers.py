@@ -10,8 +10,8 @@ import msgspec
 
 from holdfast.errors import InputError
 from holdfast.holds.interactions import question as q
-from holdfast.holds.interactions.words import FREEFORM
-from holdfast.types.consent import approves
+from holdfast.holds.interactions.builders__words import FREEFORM
+from holdfast.types.yes_no import approves
 
 SIGNIFICANT: Final = 0.9
 """Texts that are less alike than this differ in more than a slip."""

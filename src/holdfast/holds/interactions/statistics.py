@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from holdfast.holds.interactions import question as q
-from holdfast.types.consent import approves
+from holdfast.holds.interactions import question
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus
+from holdfast.types.yes_no import approves
 
 
 class Statistics(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,9 +30,9 @@ class Statistics(msgspec.Struct, frozen=True, kw_only=True):
 
 def statistics_of(rows: Iterable[HoldRow]) -> Statistics:
     """Only of holds that were asked as one of the six."""
-    asked = [row for row in rows if row.terms.interaction in q.KINDS]
+    asked = [row for row in rows if row.terms.interaction in question.KINDS]
     decided = [row for row in asked if row.status is HoldStatus.resolved and not _timed_out(row)]
-    said = [_effective(row) for row in decided if row.terms.interaction == q.APPROVAL]
+    said = [_effective(row) for row in decided if row.terms.interaction == question.APPROVAL]
     times = [(row.resolved_at or row.created_at) - row.created_at for row in decided]
     return Statistics(
         total=_by_kind(asked),
@@ -44,7 +44,7 @@ def statistics_of(rows: Iterable[HoldRow]) -> Statistics:
         response_ms=sum(times) / len(times) / 1000 if times else None,
         escalations_by_reason=dict(
             Counter(
-                str(_context(row).get("reason")) for row in asked if row.terms.interaction == q.ESCALATION
+                str(_context(row).get("reason")) for row in asked if row.terms.interaction == question.ESCALATION
             )
         ),
     )

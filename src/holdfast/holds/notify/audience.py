@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from holdfast.holds.authority.approvals import voters_of
-from holdfast.holds.authority.assigning import DELEGATED, UNROUTED, parse_assignee, same_person
-from holdfast.holds.deploying.deployments import Deployments
-from holdfast.store.base import Store
+from holdfast.holds.deployments.deployments import Deployments
+from holdfast.holds.permissions.approvals import voters_of
+from holdfast.holds.permissions.assignees import DELEGATED, UNROUTED, parse_assignee, same_person
+from holdfast.store.protocols import Store
 from holdfast.types.hold import HoldRow
 from holdfast.types.outbox import ASKED_BACK
 from holdfast.types.terms import Assignee

@@ -12,7 +12,7 @@ from holdfast.errors import StoreError
 from holdfast.holds.notify.notice import Notice
 from holdfast.telemetry import log
 from holdfast.types.terms import Assignee
-from holdfast.types.wording import told
+from holdfast.types.text import told
 
 PATIENCE: Final = 60.0  # seconds for one recipient
 

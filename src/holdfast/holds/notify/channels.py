@@ -21,7 +21,7 @@ from holdfast.holds.notify.settings import (
     TenantSpec,
     tenant_spec,
 )
-from holdfast.store.holding import Documents
+from holdfast.store.protocols__holding import Documents
 from holdfast.telemetry import log
 from holdfast.types.clock import Clock
 from holdfast.types.document import Document
@@ -98,7 +98,7 @@ def make(spec: Spec, egress: Egress, clock: Clock, directory: Directory | None) 
         return _mail(spec, clock, directory)
     scope = spec.scope(outcomes=True)
     if isinstance(spec, AppriseSpec):
-        from holdfast.holds.notify.bridging import Bridge
+        from holdfast.holds.notify.apprise_bridge import Bridge
 
         return Bridge(spec.name, spec.urls, scope=scope, admin=spec.admin)
     return _hook(spec, scope, egress, clock)

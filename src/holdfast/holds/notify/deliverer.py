@@ -14,23 +14,23 @@ import msgspec
 
 from holdfast.errors import StoreError
 from holdfast.holds.notify.audience import asked_back, audience
-from holdfast.holds.notify.backoff import next_try
+from holdfast.holds.notify.audience__wanting import in_flight, why_not
 from holdfast.holds.notify.channel import Channel, Delivery, reach, tell
 from holdfast.holds.notify.channels import Channels
+from holdfast.holds.notify.deliverer__backoff import next_try
+from holdfast.holds.notify.deliverer__doorway import Doorway
+from holdfast.holds.notify.delivery_log import Ledger
 from holdfast.holds.notify.digest import Digest
-from holdfast.holds.notify.doorway import Doorway
-from holdfast.holds.notify.ledger import Ledger
 from holdfast.holds.notify.notice import Notice, notice_of
 from holdfast.holds.notify.recipients import Recipient, are_told, recipients_of
 from holdfast.holds.notify.settings import TOPICS
-from holdfast.holds.notify.wanting import in_flight, why_not
-from holdfast.store.base import Store
+from holdfast.store.protocols import Store
 from holdfast.telemetry import log
 from holdfast.types.clock import MICROS, Clock
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId
 from holdfast.types.outbox import ASKED_BACK, CLOSED, OutboxRow, OutboxState
-from holdfast.types.wording import told
+from holdfast.types.text import told
 
 BATCH: Final = 20
 LEASE: Final = 300 * MICROS

@@ -6,14 +6,14 @@ from typing import Final
 
 import msgspec
 
-from holdfast.holds.authority.assigning import DELEGATED, UNROUTED
-from holdfast.holds.deploying.deployments import Deployments
+from holdfast.holds.deployments.deployments import Deployments
 from holdfast.holds.notify.channel import tell
 from holdfast.holds.notify.channels import Channels
-from holdfast.holds.notify.escaping import one_line
+from holdfast.holds.notify.escape import one_line
 from holdfast.holds.notify.notice import DIGEST, Notice
-from holdfast.model.breaks import TYPE as BREAKPOINT
-from holdfast.store.base import Store
+from holdfast.holds.permissions.assignees import DELEGATED, UNROUTED
+from holdfast.model.breakpoints import TYPE as BREAKPOINT
+from holdfast.store.protocols import Store
 from holdfast.telemetry import log
 from holdfast.types.clock import to_datetime
 from holdfast.types.document import Document

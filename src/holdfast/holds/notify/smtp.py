@@ -14,16 +14,16 @@ from hashlib import sha256
 import msgspec
 
 from holdfast.errors import SettingsError
-from holdfast.holds.authority.assigning import looks_like_email
 from holdfast.holds.directory.base import Directory
 from holdfast.holds.notify.channel import Delivery, Scope
-from holdfast.holds.notify.escaping import one_line
-from holdfast.holds.notify.expanding import mail_addresses
+from holdfast.holds.notify.escape import one_line
+from holdfast.holds.notify.mail_text import as_html, as_text
 from holdfast.holds.notify.notice import Notice
-from holdfast.holds.notify.wording import as_html, as_text
+from holdfast.holds.notify.smtp__expanding import mail_addresses
+from holdfast.holds.permissions.assignees import looks_like_email
 from holdfast.types.clock import Clock, SystemClock
+from holdfast.types.redaction import veil
 from holdfast.types.terms import Assignee
-from holdfast.types.veil import veil
 
 SECURITY = ("starttls", "tls", "none")
 

@@ -14,11 +14,11 @@ import msgspec
 from holdfast.errors import SettingsError
 from holdfast.holds.egress import Egress
 from holdfast.holds.notify.channel import Delivery, Scope
-from holdfast.holds.notify.hooking import Hook
+from holdfast.holds.notify.http_post__hooking import Hook
 from holdfast.holds.notify.notice import Notice
 from holdfast.types.clock import MICROS, Clock, iso
 from holdfast.types.ids import derived_id
-from holdfast.types.veil import veil
+from holdfast.types.redaction import veil
 
 PREFIX: Final = "whsec_"
 SHORTEST: Final = 24  # bytes

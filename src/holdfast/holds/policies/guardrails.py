@@ -9,12 +9,12 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.errors import SettingsError, VetoedError
-from holdfast.holds.policies.checks import STANDARD
+from holdfast.holds.policies.builtin_checks import STANDARD
 from holdfast.holds.policies.facts import UNTOUCHED, facts_of_row
-from holdfast.holds.policies.judgement import called
+from holdfast.holds.policies.judge import called
 from holdfast.telemetry import log
-from holdfast.types.consent import approves, refusal
 from holdfast.types.hold import HoldRow
+from holdfast.types.yes_no import approves, refusal
 
 Check = Callable[[Mapping[str, Any]], Any | Awaitable[Any]]
 OVERRIDE: Final = "guardrail-override"

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.holds.policies.checking import demand_valid
-from holdfast.holds.policies.judgement import Judges
+from holdfast.holds.policies.judge import Judges
 from holdfast.holds.policies.rules import Rule
+from holdfast.holds.policies.validate import demand_valid
 
 NOBODY: Final[Judges] = MappingProxyType({})
 

@@ -7,8 +7,8 @@ from datetime import timedelta
 import msgspec
 
 from holdfast.errors import SettingsError
-from holdfast.holds.timing.calendar_book import DEFAULT, Calendars
 from holdfast.holds.timing.calendars import Calendar
+from holdfast.holds.timing.stored_calendars import DEFAULT, Calendars
 from holdfast.types.clock import micros
 from holdfast.types.duration import BusinessDuration, is_business, parse_length
 from holdfast.types.hold import HoldFacts, NewHold

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 from starlette.requests import Request
 
-from holdfast.api.auth.granted import Grant
+from holdfast.api.auth.grants import Grant
 from holdfast.api.auth.principal import Principal, Right
 from holdfast.api.live.channel import Bell
 from holdfast.api.live.hub import hub_of
@@ -18,12 +18,12 @@ from holdfast.api.problems import HttpError, no_right
 from holdfast.api.routing import Call, Route
 from holdfast.api.settings import ApiSettings
 from holdfast.errors import ForbiddenError
-from holdfast.integrations.mcp.bells import look_then_wait
+from holdfast.integrations.mcp.change_signals import look_then_wait
 from holdfast.types.ids import DEFAULT_TENANT, new_id
 
 if TYPE_CHECKING:
-    from holdfast.app.house import Holdfast
-    from holdfast.store.base import RunRow
+    from holdfast.app.holdfast import Holdfast
+    from holdfast.store.protocols import RunRow
 
 T = TypeVar("T")
 Refused = Callable[[HttpError], Awaitable[None]]

@@ -19,8 +19,8 @@ from mcp.shared.inbound import (
 from mcp_types import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, PROTOCOL_VERSION_META_KEY
 
 from holdfast.client.settings import Settings, without_password
-from holdfast.integrations.mcp.answering import FAREWELL, PATIENCE
-from holdfast.integrations.mcp.lines import Lines, ended_by_sigterm
+from holdfast.integrations.mcp.pending_requests import FAREWELL, PATIENCE
+from holdfast.integrations.mcp.stdin_lines import Lines, ended_by_sigterm
 
 SILENCE: Final = 60.0
 """Seconds without a sign of life, after which a server is given up; it gives one every 15."""

@@ -18,7 +18,7 @@ from holdfast.api.routing import Call, Routes, read_bytes
 from holdfast.integrations.mcp.agent import Agent
 
 if TYPE_CHECKING:
-    from holdfast.api.auth.door import Door
+    from holdfast.api.auth.authenticator import Door
 
 routes: Final = Routes("mcp", prefix="")
 

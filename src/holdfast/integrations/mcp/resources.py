@@ -9,14 +9,14 @@ import msgspec
 
 from holdfast.api.auth.principal import Right
 from holdfast.api.routes.runs import list_runs
-from holdfast.api.wire.run_bodies import ListRuns
+from holdfast.api.schemas.runs__run_bodies import ListRuns
 from holdfast.errors import NotFoundError
 from holdfast.integrations.mcp.agent import Agent
-from holdfast.integrations.mcp.asking import NAME
-from holdfast.integrations.mcp.questions import list_questions
-from holdfast.integrations.mcp.running import shown_run
-from holdfast.integrations.mcp.shapes import Listing, Questions
-from holdfast.integrations.mcp.showing import shown
+from holdfast.integrations.mcp.ask_people_flow import NAME
+from holdfast.integrations.mcp.question_tools import list_questions
+from holdfast.integrations.mcp.question_view import shown
+from holdfast.integrations.mcp.run_tools import shown_run
+from holdfast.integrations.mcp.tool_schemas import Listing, Questions
 
 MEDIA: Final = "application/json"
 _URI: Final = re.compile(r"holdfast://(runs|questions)/([^/?#\s]{1,200})\Z")

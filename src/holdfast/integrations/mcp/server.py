@@ -15,12 +15,12 @@ from mcp.shared.exceptions import MCPError
 from holdfast._version import __version__
 from holdfast.api.problems import HttpError
 from holdfast.errors import HoldfastError, NotFoundError
-from holdfast.integrations.mcp import listening, prompts, questions, resources, running
+from holdfast.integrations.mcp import prompts, question_tools, resources, run_tools, subscriptions
 from holdfast.integrations.mcp.agent import Agent
-from holdfast.integrations.mcp.tooling import Tool, schema_of
+from holdfast.integrations.mcp.tool_registry import Tool, schema_of
 from holdfast.telemetry import log
 
-TOOLS: Final[dict[str, Tool]] = {**questions.tools.found, **running.tools.found}
+TOOLS: Final[dict[str, Tool]] = {**question_tools.tools.found, **run_tools.tools.found}
 INSTRUCTIONS: Final = """\
 Holdfast runs durable workflows and asks people. Use ask_people before anything that a person should decide, \
 and wait for its answer with check_answer: it may take days, and it outlives you. You never decide for a \
@@ -57,7 +57,7 @@ def make_server(who: Who) -> Server[Any]:
         on_read_resource=lambda ctx, params: _read_resource(who(ctx), params.uri),
         on_list_prompts=lambda ctx, params: prompts.listed(),
         on_get_prompt=lambda ctx, params: prompts.got(params),
-        on_subscriptions_listen=lambda ctx, params: listening.listen(who(ctx), ctx, params),
+        on_subscriptions_listen=lambda ctx, params: subscriptions.listen(who(ctx), ctx, params),
     )
 
 

@@ -11,10 +11,10 @@ from mcp_types import JSONRPCError, JSONRPCResponse
 from holdfast.api.live.hub import hub_of
 from holdfast.api.settings import ApiSettings
 from holdfast.integrations.mcp.agent import Agent
-from holdfast.integrations.mcp.answering import FAREWELL, PATIENCE, UnderWay
 from holdfast.integrations.mcp.http import routes
-from holdfast.integrations.mcp.lines import Lines, ended_by_sigterm
+from holdfast.integrations.mcp.pending_requests import FAREWELL, PATIENCE, UnderWay
 from holdfast.integrations.mcp.server import make_server
+from holdfast.integrations.mcp.stdin_lines import Lines, ended_by_sigterm
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
 
     from holdfast.api.auth.principal import Principal
-    from holdfast.app.house import Holdfast
+    from holdfast.app.holdfast import Holdfast
 
 
 async def speak(house: Holdfast, principal: Principal) -> None:

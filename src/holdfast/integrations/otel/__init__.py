@@ -7,6 +7,6 @@ A run is a trace, a step a span; both are told from what is committed, so a cras
 from __future__ import annotations
 
 from holdfast.integrations.otel.ids import trace_id_of
-from holdfast.integrations.otel.setting_up import instrument, instrument_from_environment
+from holdfast.integrations.otel.setup import instrument, instrument_from_environment
 
 __all__ = ["instrument", "instrument_from_environment", "trace_id_of"]

@@ -18,10 +18,10 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
+from holdfast.integrations.otel.facts import Ended, Moment, RunStory, Step
 from holdfast.integrations.otel.ids import DerivedIds, Key, root_of, segment_of, step_of, trace_id_of, wanted
-from holdfast.integrations.otel.story import Ended, Moment, RunStory, Step
-from holdfast.model.bodies import ErrorInfo
-from holdfast.store.base import RunRow
+from holdfast.model.record_bodies import ErrorInfo
+from holdfast.store.protocols import RunRow
 
 _FAILED = frozenset({"fail", "failed", "unknown", "cancelled"})
 Attributes = dict[str, str | int | float]

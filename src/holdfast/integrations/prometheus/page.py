@@ -16,16 +16,16 @@ from prometheus_client import (
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from holdfast.errors import StoreError
-from holdfast.integrations.prometheus.fleet import AGES, Look
-from holdfast.integrations.prometheus.measures import Measures
-from holdfast.integrations.prometheus.seeing import Counting, SeenStore
-from holdfast.runs.probing import PATIENCE, Answer, Health
-from holdfast.runs.watching import together
+from holdfast.integrations.prometheus.collector import Counting, SeenStore
+from holdfast.integrations.prometheus.fleet_metrics import AGES, Look
+from holdfast.integrations.prometheus.worker_metrics import Measures
+from holdfast.runs.observer import together
+from holdfast.runs.worker.health_server import PATIENCE, Answer, Health
 from holdfast.types.clock import MICROS
 
 if TYPE_CHECKING:
-    from holdfast.runs.worker import Worker
-    from holdfast.store.base import Store
+    from holdfast.runs.worker.worker import Worker
+    from holdfast.store.protocols import Store
 
 FRESH: Final = 5.0
 """Seconds for which the store is not asked again how the fleet is, however many ask us."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 from typing import Final
 
-from holdfast.model.checks.view import View, bound_by
+from holdfast.model.checks.graph_view import View, bound_by
 from holdfast.model.graph import EdgeKind
 
 # A warning is not worth a slow compile: fields that very many nodes set are looked at in part.

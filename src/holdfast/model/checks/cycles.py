@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.model.checks.view import View
+from holdfast.model.checks.graph_view import View
 from holdfast.model.graph import Edge, EdgeKind
 
 Steps = dict[str, list[str]]

@@ -8,16 +8,16 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from holdfast.model.checks.schemas import schema_faults
-from holdfast.model.checks.view import View
-from holdfast.model.forms.compiling import compile_form
+from holdfast.model.checks.graph_view import View
+from holdfast.model.checks.json_schemas import schema_faults
+from holdfast.model.forms.compile import compile_form
 from holdfast.model.graph import HoldSpec, Node
-from holdfast.model.holding import assignee_fault, default_of
-from holdfast.types.consent import approves
+from holdfast.model.hold_rules import assignee_fault, default_of
 from holdfast.types.hold import Option
 from holdfast.types.skill import RESOLVED_SKILLS
 from holdfast.types.terms import PRIORITIES, HoldTerms
-from holdfast.types.wording import told
+from holdfast.types.text import told
+from holdfast.types.yes_no import approves
 
 _TIMEOUTS: Final = "cancel, default_option, fail, escalate:<assignee>, branch:<node>"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from holdfast.model.breaks import SUFFIX
-from holdfast.model.checks.view import View
+from holdfast.model.breakpoints import SUFFIX
+from holdfast.model.checks.graph_view import View
 from holdfast.model.expr import PARTITIONS
 from holdfast.model.graph import JoinKind, Node
 from holdfast.model.reducers import CUSTOM

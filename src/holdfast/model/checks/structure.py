@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from holdfast.model.checks.view import View
+from holdfast.model.checks.graph_view import View
 from holdfast.model.graph import END, SENTINELS, START, EdgeKind
 
 

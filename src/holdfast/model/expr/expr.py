@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holdfast.model.expr.closures import Evaluate, closure
+from holdfast.model.expr.compile import Evaluate, closure
 from holdfast.model.expr.errors import ExprSyntaxError
 from holdfast.model.expr.nodes import Node, names_in, spell
 from holdfast.model.expr.parse import parse

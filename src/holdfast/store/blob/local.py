@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from holdfast.errors import BlobMissingError, StoreError, StoreFullError, StoreUnavailableError
-from holdfast.types.sealed import is_encrypted
+from holdfast.types.ciphertext import is_encrypted
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 

@@ -6,7 +6,7 @@ does on a disk (D-12). All its methods may be called from any thread and any eve
 
 from __future__ import annotations
 
-from holdfast.store.base import Capability
+from holdfast.store.limits import until_open
 from holdfast.store.memory.auditing import Auditing
 from holdfast.store.memory.blobs import Keeping
 from holdfast.store.memory.dying import Dying
@@ -20,7 +20,7 @@ from holdfast.store.memory.memories import Remembering
 from holdfast.store.memory.moving import Adopting
 from holdfast.store.memory.projections import Projecting
 from holdfast.store.memory.scheduling import Scheduling
-from holdfast.store.porter import until_open
+from holdfast.store.protocols import Capability
 
 
 class MemoryStore(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.store.base import StoreFacts
 from holdfast.store.memory.rows import Blob
 from holdfast.store.memory.tables import Tables
+from holdfast.store.protocols import StoreFacts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.store.base import FlowRow
+    from holdfast.store.protocols import FlowRow
 
 
 class Keeping(Tables):

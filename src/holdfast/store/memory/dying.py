@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.store.dying import PROGRESS, evidence, pause, told
 from holdfast.store.memory.runs import Running
+from holdfast.store.recovery import PROGRESS, evidence, pause, told
 from holdfast.types.fleet import Death
 from holdfast.types.status import PARKED, RunStatus
 
 if TYPE_CHECKING:
-    from holdfast.store.base import Claim, ClaimRequest, RunRow
     from holdfast.store.memory.rows import Run
+    from holdfast.store.protocols import Claim, ClaimRequest, RunRow
     from holdfast.types.event import EventRow
 
 

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from holdfast.store.limits import Porter, overview
 from holdfast.store.memory.tables import Tables
-from holdfast.store.porter import Porter, overview
-from holdfast.types.gate import flow_gate, flow_of
+from holdfast.types.limit_rows import flow_gate, flow_of
 from holdfast.types.status import ENDED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from holdfast.store.base import NewRun
-    from holdfast.store.porter import Start
-    from holdfast.types.gate import Gate
+    from holdfast.store.limits import Start
+    from holdfast.store.protocols import NewRun
+    from holdfast.types.limit_rows import Gate
 
 
 class Gating(Tables):

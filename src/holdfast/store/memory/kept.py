@@ -9,8 +9,8 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.store.memory.tables import Tables
+from holdfast.types.ciphertext import KeptRow
 from holdfast.types.hold import HoldRow, Option
-from holdfast.types.sealed import KeptRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

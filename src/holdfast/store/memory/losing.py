@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.store.losing import LOST_EVENT, complaint, told
+from holdfast.store.lost_history import LOST_EVENT, complaint, told
 from holdfast.store.memory.tables import Tables
 from holdfast.types.durability import Durability
 from holdfast.types.status import ENDED, PARKED, RunStatus
 
 if TYPE_CHECKING:
-    from holdfast.store.base import RunRow
     from holdfast.store.memory.rows import Run
-    from holdfast.types.loss import Acknowledged
+    from holdfast.store.protocols import RunRow
+    from holdfast.types.acknowledged import Acknowledged
 
 
 class Losing(Tables):

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from holdfast.errors import ConflictError
-from holdfast.store.base import NewRun, RunHistory
 from holdfast.store.memory.rows import Run, copy_record
 from holdfast.store.memory.settle import Settling
+from holdfast.store.protocols import NewRun, RunHistory
 from holdfast.types.record import Side
 
 if TYPE_CHECKING:
-    from holdfast.store.base import RunRow
+    from holdfast.store.protocols import RunRow
     from holdfast.types.hold import HoldRow
     from holdfast.types.ids import RunId
     from holdfast.types.record import Record

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from holdfast.types.status import RunStatus
 
 if TYPE_CHECKING:
-    from holdfast.store.base import ClaimRequest
+    from holdfast.store.limits import Porter
     from holdfast.store.memory.rows import Run
-    from holdfast.store.porter import Porter
+    from holdfast.store.protocols import ClaimRequest
 
 
 class Shelf(NamedTuple):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
-from holdfast.store.base import RunRow
+from holdfast.store.protocols import RunRow
 from holdfast.types.record import Record
 from holdfast.types.status import RunStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.store.base import NewRun
+    from holdfast.store.protocols import NewRun
     from holdfast.types.event import EventRow
     from holdfast.types.fleet import Death
     from holdfast.types.ids import HoldId, RunId

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.errors import RunNotFoundError, RunReadOnlyError
-from holdfast.store.base import Claim
-from holdfast.store.consequences import DELETED
+from holdfast.store.hold_rules__consequences import DELETED
 from holdfast.store.memory.gating import Gating
 from holdfast.store.memory.rows import Run
 from holdfast.store.memory.settle import Settling
+from holdfast.store.protocols import Claim
 from holdfast.types.outbox import OutboxState
 from holdfast.types.record import Lease, Park
 from holdfast.types.status import ENDED, RunStatus
@@ -19,8 +19,8 @@ from holdfast.types.status import ENDED, RunStatus
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.store.base import ClaimRequest, NewRun, RunFilter, RunRow
-    from holdfast.store.porter import Porter
+    from holdfast.store.limits import Porter
+    from holdfast.store.protocols import ClaimRequest, NewRun, RunFilter, RunRow
     from holdfast.types.ids import RunId
     from holdfast.types.outbox import OutboxRow
 

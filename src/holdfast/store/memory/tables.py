@@ -18,16 +18,16 @@ from holdfast.types.record import InboxRow
 from holdfast.types.status import ENDED, RunStatus, may_follow
 
 if TYPE_CHECKING:
-    from holdfast.store.base import FlowRow
+    from holdfast.store.limits import Start
     from holdfast.store.memory.rows import Blob, Run
-    from holdfast.store.porter import Start
+    from holdfast.store.protocols import FlowRow
     from holdfast.types.audit import AuditRow
     from holdfast.types.clock import Clock
     from holdfast.types.document import Document
     from holdfast.types.fleet import WorkerRow
-    from holdfast.types.gate import Gate
     from holdfast.types.hold import HoldRow, Note
     from holdfast.types.ids import HoldId, RunId
+    from holdfast.types.limit_rows import Gate
     from holdfast.types.memory import Memory
     from holdfast.types.outbox import OutboxRow
     from holdfast.types.schedule import ScheduleRow

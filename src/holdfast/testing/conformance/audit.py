@@ -14,7 +14,7 @@ from holdfast.types.record import Side
 from holdfast.types.status import HoldStatus, RunStatus
 
 if TYPE_CHECKING:
-    from holdfast.store.base import Store
+    from holdfast.store.protocols import Store
     from holdfast.testing.conformance.kit import StoreKit
 
 

@@ -9,7 +9,7 @@ import pytest
 from holdfast.types.document import Document
 
 if TYPE_CHECKING:
-    from holdfast.store.base import Store
+    from holdfast.store.protocols import Store
     from holdfast.testing.conformance.kit import StoreKit
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.store.base import Capability, FlowRow, RunFilter
+from holdfast.store.protocols import Capability, FlowRow, RunFilter
 from holdfast.types.record import NewTimer, Refusal, RunBatch, Side
 
 if TYPE_CHECKING:
-    from holdfast.store.base import Store
+    from holdfast.store.protocols import Store
     from holdfast.testing.conformance.kit import StoreKit
     from holdfast.types.ids import HoldId, RunId
 

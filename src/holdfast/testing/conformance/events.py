@@ -12,7 +12,7 @@ from holdfast.types.ids import RunId
 from holdfast.types.record import Record, Refusal, RunBatch
 
 if TYPE_CHECKING:
-    from holdfast.store.base import Store
+    from holdfast.store.protocols import Store
     from holdfast.testing.conformance.kit import StoreKit
 
 

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.store.base import ClaimRequest
+from holdfast.store.protocols import ClaimRequest
 from holdfast.types.clock import MICROS
 from holdfast.types.fleet import WorkerRow
-from holdfast.types.gate import Gate
+from holdfast.types.limit_rows import Gate
 from holdfast.types.outbox import OutboxMessage, OutboxState
 from holdfast.types.record import NewTimer, Side
 from holdfast.types.status import RunStatus
 
 if TYPE_CHECKING:
-    from holdfast.store.base import Store
+    from holdfast.store.protocols import Store
     from holdfast.testing.conformance.kit import StoreKit
 
 TTL = 30 * MICROS

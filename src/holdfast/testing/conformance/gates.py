@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from holdfast.store.base import ClaimRequest
+from holdfast.store.protocols import ClaimRequest
 from holdfast.testing.conformance.kit import TTL
 from holdfast.types.clock import MICROS
-from holdfast.types.gate import Gate, flow_gate, key_gate
+from holdfast.types.limit_rows import Gate, flow_gate, key_gate
 from holdfast.types.record import Park, RunBatch, Side
 from holdfast.types.status import RunStatus
 
 if TYPE_CHECKING:
-    from holdfast.store.base import Claim, RunRow, Store
+    from holdfast.store.protocols import Claim, RunRow, Store
     from holdfast.testing.conformance.kit import StoreKit
     from holdfast.types.ids import RunId
     from holdfast.types.record import Lease

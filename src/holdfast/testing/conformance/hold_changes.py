@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from holdfast.errors import StoreError
-from holdfast.store.base import ClaimRequest
+from holdfast.store.protocols import ClaimRequest
 from holdfast.testing.conformance.kit import TTL
 from holdfast.testing.conformance.leases import park
 from holdfast.types.audit import NewAudit
@@ -20,7 +20,7 @@ from holdfast.types.status import HoldStatus, RunStatus
 from holdfast.types.terms import Approval, HoldTerms, Rung
 
 if TYPE_CHECKING:
-    from holdfast.store.base import Store
+    from holdfast.store.protocols import Store
     from holdfast.testing.conformance.kit import StoreKit
 
 TERMS = HoldTerms(approval=Approval(mode="quorum", need=2, of=("group:a",)), ladder=(Rung("role:b", "4h"),))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from holdfast.store.base import ClaimRequest
+from holdfast.store.protocols import ClaimRequest
 from holdfast.testing.conformance.kit import TTL
 from holdfast.testing.conformance.leases import park
 from holdfast.types.event import EventRow
@@ -18,7 +18,7 @@ from holdfast.types.record import Record, Refusal, Side
 from holdfast.types.status import HoldStatus, RunStatus
 
 if TYPE_CHECKING:
-    from holdfast.store.base import Store
+    from holdfast.store.protocols import Store
     from holdfast.testing.conformance.kit import StoreKit
 
 NOBODY = HoldId(derived_id("nobody"))

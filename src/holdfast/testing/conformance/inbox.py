@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.store.base import ClaimRequest
+from holdfast.store.protocols import ClaimRequest
 from holdfast.testing.conformance.kit import TTL
 from holdfast.testing.conformance.leases import park
 from holdfast.types.ids import RunId
@@ -14,7 +14,7 @@ from holdfast.types.record import Side
 from holdfast.types.status import RunStatus
 
 if TYPE_CHECKING:
-    from holdfast.store.base import Store
+    from holdfast.store.protocols import Store
     from holdfast.testing.conformance.kit import StoreKit
 
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from holdfast.store.base import ClaimRequest
-from holdfast.store.losing import is_lost
+from holdfast.store.lost_history import is_lost
+from holdfast.store.protocols import ClaimRequest
 from holdfast.testing.conformance.kit import TTL
 from holdfast.testing.conformance.leases import park
+from holdfast.types.acknowledged import Acknowledged
 from holdfast.types.event import EventRow
 from holdfast.types.ids import new_run_id
-from holdfast.types.loss import Acknowledged
 from holdfast.types.record import Record, Refusal, Side
 from holdfast.types.status import HoldStatus, RunStatus
 

@@ -10,7 +10,7 @@ from holdfast.types.clock import MICROS
 from holdfast.types.schedule import ScheduleRow
 
 if TYPE_CHECKING:
-    from holdfast.store.base import Store
+    from holdfast.store.protocols import Store
     from holdfast.testing.conformance.kit import StoreKit
 
 FLOWS = ("report", "sweep")

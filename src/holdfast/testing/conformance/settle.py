@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from holdfast.errors import HoldfastError
-from holdfast.store.base import Capability
+from holdfast.store.protocols import Capability
 from holdfast.testing.conformance.kit import TTL
 from holdfast.types.record import Lease, Refusal, RunBatch, SettleAnswer, Side
 from holdfast.types.status import RunStatus
 
 if TYPE_CHECKING:
-    from holdfast.store.base import Store
+    from holdfast.store.protocols import Store
     from holdfast.testing.conformance.kit import StoreKit
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.store.base import ClaimRequest
+from holdfast.store.protocols import ClaimRequest
 from holdfast.testing.conformance.kit import TTL
 from holdfast.types.hold import OF_OPEN_ONES, HoldChange, HoldClosed, HoldRow
 from holdfast.types.record import NewTimer, OutboxMessage, Refusal, Side

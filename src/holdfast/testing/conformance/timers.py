@@ -11,7 +11,7 @@ from holdfast.types.record import NewTimer, Side
 from holdfast.types.status import RunStatus
 
 if TYPE_CHECKING:
-    from holdfast.store.base import Store
+    from holdfast.store.protocols import Store
     from holdfast.testing.conformance.kit import StoreKit
     from holdfast.types.record import Lease
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.store.base import ClaimRequest
+from holdfast.store.protocols import ClaimRequest
 from holdfast.testing.conformance.kit import TTL
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from holdfast.store.base import Store
+    from holdfast.store.protocols import Store
     from holdfast.testing.conformance.kit import StoreKit
 
 LONG = 30.0

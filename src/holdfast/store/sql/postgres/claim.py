@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from holdfast.store.base import Claim, ClaimRequest
-from holdfast.store.porter import Porter, Taken
-from holdfast.store.sql.choosing import Choice, Ready, Standing
+from holdfast.store.limits import Porter, Taken
+from holdfast.store.protocols import Claim, ClaimRequest
+from holdfast.store.sql.choose import Choice, Ready, Standing
 from holdfast.store.sql.postgres import gates
 from holdfast.store.sql.postgres.connect import Conn, Row
 from holdfast.store.sql.postgres.runs import COLUMNS, run_row

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from holdfast.store.base import Drift
-from holdfast.store.sql.postgres.catalogue import DISABLED, NOT_VALID, Things
+from holdfast.store.protocols import Drift
+from holdfast.store.sql.postgres.drift__catalogue import DISABLED, NOT_VALID, Things
 
 _WORD = re.compile(r"\w+")
 # What keeps writers away from a store that moves (`sealing`): dropping it would open the store again.

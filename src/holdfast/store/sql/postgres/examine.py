@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from holdfast.store.base import StoreFacts
-from holdfast.store.sql.postgres.catalogue import expected_catalogue, read_catalogue
+from holdfast.store.protocols import StoreFacts
 from holdfast.store.sql.postgres.connect import Conn
 from holdfast.store.sql.postgres.drift import drift_of
-from holdfast.store.sql.postgres.halves import migrations
+from holdfast.store.sql.postgres.drift__catalogue import expected_catalogue, read_catalogue
+from holdfast.store.sql.postgres.migrations import migrations
 from holdfast.types.ids import RunId
 
 _MANY = 1000

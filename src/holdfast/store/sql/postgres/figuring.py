@@ -7,7 +7,7 @@ from holdfast.store.backlog import MOST_LINES, Lane, Lined, told
 from holdfast.store.sql.postgres import gates, hold_dues
 from holdfast.store.sql.postgres.connect import Conn, Row
 from holdfast.types.fleet import FleetFigures, LaneFigures
-from holdfast.types.gate import root_of
+from holdfast.types.limit_rows import root_of
 
 _LANES = """
 SELECT lane, sum(free)::bigint, min(since), sum(lined)::bigint, sum(running)::bigint FROM (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from holdfast.store.base import Claim, ClaimRequest
+from holdfast.store.protocols import Claim, ClaimRequest
 from holdfast.store.sql.postgres import figuring, reclaim, registry
 from holdfast.store.sql.postgres.clock import ServerClock
 from holdfast.store.sql.postgres.pool import Pools

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from holdfast.store.porter import Porter, Start, overview
+from holdfast.store.limits import Porter, Start, overview
 from holdfast.store.sql.postgres.connect import Conn, Row
 from holdfast.store.sql.postgres.listen import notify
-from holdfast.types.gate import Gate, flow_gate, flow_of, root_of
+from holdfast.types.limit_rows import Gate, flow_gate, flow_of, root_of
 
 _COLUMNS = "name, concurrency, rate, per, fixed, updated_at"
 _ALL = f"SELECT {_COLUMNS} FROM @gates"

@@ -7,12 +7,12 @@ from functools import partial
 
 import msgspec
 
-from holdfast.store.base import Claim, ClaimRequest, NewRun, RunRow
-from holdfast.store.porter import Taken
-from holdfast.store.sql.postgres import claim, gates, lines
+from holdfast.store.limits import Taken
+from holdfast.store.protocols import Claim, ClaimRequest, NewRun, RunRow
+from holdfast.store.sql.postgres import claim, claim_limited, gates
 from holdfast.store.sql.postgres.clock import ServerClock
 from holdfast.store.sql.postgres.pool import Pools
-from holdfast.types.gate import Gate, flow_gate
+from holdfast.types.limit_rows import Gate, flow_gate
 
 
 class Gating:
@@ -40,7 +40,7 @@ class Gating:
         given = self._clock.given
         found = await self._pools.write_at_once(partial(claim.claim, now=given, want=want))
         if not isinstance(found, Taken):
-            past = partial(lines.claim_past, now=given, want=want, lines=found.lines)
+            past = partial(claim_limited.claim_past, now=given, want=want, lines=found.lines)
             found = await self._pools.write(past)
         self._opens_at = found.opens_at
         return found.claims
@@ -50,12 +50,12 @@ class Gating:
         claims = await self._pools.write_at_once(partial(claim.claim_named, now=given, want=want))
         if claims:
             return claims
-        found = await self._pools.write(partial(lines.claim_named, now=given, want=want))
+        found = await self._pools.write(partial(claim_limited.claim_named, now=given, want=want))
         self._opens_at = found.opens_at
         return found.claims
 
     async def _create_at_gate(self, new: NewRun) -> tuple[RunRow, bool]:
         """A run at no gate comes to that of its flow, which an operator fixed."""
         new = msgspec.structs.replace(new, gate=new.gate or flow_gate(new.flow))
-        work = partial(lines.create, now=self.now(), given=self._clock.given, new=new)
+        work = partial(claim_limited.create, now=self.now(), given=self._clock.given, new=new)
         return await self._pools.write(work)

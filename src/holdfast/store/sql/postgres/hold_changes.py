@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.store.changes import changed, demand_blob, demand_changeable, refusal_of
+from holdfast.store.hold_rules import changed, demand_blob, demand_changeable, refusal_of
 from holdfast.store.sql.postgres import audit, outbox
 from holdfast.store.sql.postgres.connect import Conn
 from holdfast.store.sql.postgres.holds import COLUMNS, FROM, column, hold_row

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.store.lists import SHARED, Place, Range, demand_place, ranges
+from holdfast.store.hold_order import SHARED, Place, Range, demand_place, ranges
 from holdfast.store.sql.postgres.connect import Conn, Row
 from holdfast.store.sql.postgres.holds import COLUMNS, FROM, hold_row
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Sequence
 
 from holdfast.errors import BlobMissingError, StoreError
+from holdfast.store.refusals__trimming import feed_trimmed
 from holdfast.store.sql.postgres.connect import Conn, Row
 from holdfast.store.sql.postgres.side import missing_blob, refer
-from holdfast.store.trimming import feed_trimmed
 from holdfast.telemetry import crashpoint
 from holdfast.types.event import EventRow
 from holdfast.types.ids import RunId

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.store.sql.postgres.connect import Conn
+from holdfast.types.ciphertext import KeptRow
 from holdfast.types.ids import RunId
-from holdfast.types.sealed import KeptRow
 
 _OF_KEY = "JOIN @runs AS runs ON runs.key = t.key >> 32"
 _OF_RUN = "JOIN @runs AS runs ON runs.key = t.run_key"

@@ -16,7 +16,7 @@ from typing import Any
 from holdfast.errors import HoldfastError
 from holdfast.store.memory.wake import Bell
 from holdfast.store.sql.postgres.connect import Conn, Row
-from holdfast.store.sql.postgres.faults import FAULTS
+from holdfast.store.sql.postgres.errors import FAULTS
 from holdfast.store.sql.postgres.servers import Servers
 from holdfast.store.sql.postgres.session import Server
 from holdfast.telemetry import log

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from holdfast.store.base import RunRow
-from holdfast.store.losing import LOST_EVENT, complaint, told
+from holdfast.store.lost_history import LOST_EVENT, complaint, told
+from holdfast.store.protocols import RunRow
 from holdfast.store.sql.postgres.connect import Conn
 from holdfast.store.sql.postgres.inbox import add_events
 from holdfast.store.sql.postgres.runs import COLUMNS, run_row
+from holdfast.types.acknowledged import Acknowledged
 from holdfast.types.ids import RunId
-from holdfast.types.loss import Acknowledged
 from holdfast.types.status import ENDED, PARKED, RunStatus
 
 # A record below or at the horizon was pruned or rewritten: nothing can be said of it.

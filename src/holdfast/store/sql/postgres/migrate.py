@@ -18,7 +18,7 @@ import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 from holdfast.errors import NotAStoreError, SchemaTooNewError, StoreBusyError, StoreUnavailableError
 from holdfast.store.sql.postgres.address import Settings
 from holdfast.store.sql.postgres.connect import Conn, statement
-from holdfast.store.sql.postgres.halves import (
+from holdfast.store.sql.postgres.migrations import (
     RELEASED,
     WHOLE,
     Migration,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from holdfast.errors import BlobMissingError, ConflictError
-from holdfast.store.base import RunHistory, RunRow
+from holdfast.store.protocols import RunHistory, RunRow
 from holdfast.store.sql.postgres import holds, inbox, journal, reclaim
 from holdfast.store.sql.postgres.connect import Conn
 from holdfast.store.sql.postgres.holds import OWN, column

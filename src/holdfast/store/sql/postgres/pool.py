@@ -17,7 +17,7 @@ import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 from holdfast.errors import HoldfastError
 from holdfast.store.sql.postgres.address import Settings
 from holdfast.store.sql.postgres.connect import Conn
-from holdfast.store.sql.postgres.faults import AGAIN, FAULTS, LOST, closed, translated
+from holdfast.store.sql.postgres.errors import AGAIN, FAULTS, LOST, closed, translated
 from holdfast.store.sql.postgres.servers import Servers
 from holdfast.store.sql.postgres.session import Server, ask, hush
 

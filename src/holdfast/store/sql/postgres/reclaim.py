@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.store.base import Claim, ClaimRequest, RunRow
-from holdfast.store.dying import PROGRESS, evidence, pause, told
+from holdfast.store.protocols import Claim, ClaimRequest, RunRow
+from holdfast.store.recovery import PROGRESS, evidence, pause, told
 from holdfast.store.sql.postgres.claim import claim_named
 from holdfast.store.sql.postgres.connect import Conn, Row
 from holdfast.store.sql.postgres.inbox import LEAVE_LINE, REVIVE, add_events

@@ -5,16 +5,16 @@ from __future__ import annotations
 import msgspec
 
 from holdfast.errors import BlobMissingError, RunNotFoundError, RunReadOnlyError
-from holdfast.store.base import NewRun, RunFilter, RunRow
-from holdfast.store.sql.fresh import fresh_row
+from holdfast.store.protocols import NewRun, RunFilter, RunRow
+from holdfast.store.sql.new_run import fresh_row
 from holdfast.store.sql.postgres import gates
 from holdfast.store.sql.postgres.audit import Entries
 from holdfast.store.sql.postgres.connect import Conn, Row
 from holdfast.store.sql.postgres.run_holds import Whose
 from holdfast.store.sql.postgres.settle import INTO_JOURNAL, JOURNAL, RECORDS, record_values
 from holdfast.store.sql.postgres.side import apply_side, check_transitions, close_all, missing_blob
-from holdfast.types.gate import flow_gate
 from holdfast.types.ids import RunId
+from holdfast.types.limit_rows import flow_gate
 from holdfast.types.record import Side
 from holdfast.types.status import ENDED, RunStatus
 

@@ -18,7 +18,7 @@ import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 
 from holdfast.errors import StoreUnavailableError
 from holdfast.store.sql.postgres.address import Settings
-from holdfast.store.sql.postgres.faults import FAULTS
+from holdfast.store.sql.postgres.errors import FAULTS
 from holdfast.store.sql.postgres.session import (
     NONE_WRITES,
     Server,

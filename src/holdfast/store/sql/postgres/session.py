@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.errors import StoreUnavailableError
 from holdfast.store.sql.postgres.address import Settings
-from holdfast.store.sql.postgres.elders import session_name
+from holdfast.store.sql.postgres.older_sessions import session_name
 
 _WHO = """
 SELECT current_setting('transaction_read_only') = 'on', (SELECT system_identifier FROM pg_control_system()),

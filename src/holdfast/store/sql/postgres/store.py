@@ -10,7 +10,8 @@ from typing import Any, NoReturn, TypeVar
 from weakref import WeakSet
 
 from holdfast.errors import StoreError
-from holdfast.store.base import (
+from holdfast.store.limits import until_open
+from holdfast.store.protocols import (
     Capability,
     Claim,
     ClaimRequest,
@@ -21,9 +22,7 @@ from holdfast.store.base import (
     RunRow,
     StoreFacts,
 )
-from holdfast.store.porter import until_open
 from holdfast.store.sql.postgres import (
-    append,
     blobs,
     claim,
     inbox,
@@ -34,20 +33,21 @@ from holdfast.store.sql.postgres import (
     moving,
     reclaim,
     runs,
+    settle_full,
 )
-from holdfast.store.sql.postgres.acks import Acks, counted, tell_stopped
 from holdfast.store.sql.postgres.address import Settings
-from holdfast.store.sql.postgres.arriving import Arrivals
-from holdfast.store.sql.postgres.beats import Beats
 from holdfast.store.sql.postgres.clock import ServerClock
 from holdfast.store.sql.postgres.connect import Conn, Row
-from holdfast.store.sql.postgres.deleting import delete, vacuum
+from holdfast.store.sql.postgres.delete import delete, vacuum
 from holdfast.store.sql.postgres.examine import examine
+from holdfast.store.sql.postgres.failover import Arrivals
+from holdfast.store.sql.postgres.failover__acks import Acks, counted, tell_stopped
 from holdfast.store.sql.postgres.fleet import Fleet
 from holdfast.store.sql.postgres.gating import Gating
+from holdfast.store.sql.postgres.heartbeat import Beats
 from holdfast.store.sql.postgres.holding import Holding
 from holdfast.store.sql.postgres.listen import SEEN, Listener, notify
-from holdfast.store.sql.postgres.opening import Found, prepare
+from holdfast.store.sql.postgres.open import Found, prepare
 from holdfast.store.sql.postgres.pool import Pools, Work
 from holdfast.store.sql.postgres.projections import Projecting
 from holdfast.store.sql.postgres.replication import durability
@@ -55,14 +55,14 @@ from holdfast.store.sql.postgres.scheduling import Scheduling
 from holdfast.store.sql.postgres.servers import Servers
 from holdfast.store.sql.postgres.settle import answered, is_plain, settle_plain
 from holdfast.telemetry import crashpoint
+from holdfast.types.acknowledged import Acknowledged
+from holdfast.types.ciphertext import KeptRow
 from holdfast.types.clock import Clock
 from holdfast.types.durability import Durability
 from holdfast.types.event import EventRow
 from holdfast.types.ids import RunId
-from holdfast.types.loss import Acknowledged
 from holdfast.types.memory import Memory
 from holdfast.types.record import InboxRow, Lease, Park, Record, RunBatch, SettleAnswer
-from holdfast.types.sealed import KeptRow
 from holdfast.types.status import RunStatus
 
 T = TypeVar("T")
@@ -200,7 +200,7 @@ class PostgresStore(Holding, Gating, Scheduling, Fleet, Projecting):
         left = [batch for batch in batches if batch.lease.key not in done]
         answers: list[SettleAnswer] = []
         if left:
-            answers = await self._pools.write(partial(append.settle, now=self.now(), batches=left))
+            answers = await self._pools.write(partial(settle_full.settle, now=self.now(), batches=left))
         looked_at = iter(answers)
         answers = [
             answered(batch, done[batch.lease.key]) if batch.lease.key in done else next(looked_at)
@@ -218,7 +218,7 @@ class PostgresStore(Holding, Gating, Scheduling, Fleet, Projecting):
 
     async def park(self, lease: Lease, *, status: RunStatus, inbox_seen: int, ready_at: int | None) -> bool:
         how = Park(status, inbox_seen, ready_at)
-        work = partial(append.park, now=self.now(), lease=lease, how=how)
+        work = partial(settle_full.park, now=self.now(), lease=lease, how=how)
         return await self._write(work, wakes=ready_at is not None)
 
     async def rest(self, lease: Lease, *, status: RunStatus) -> bool:

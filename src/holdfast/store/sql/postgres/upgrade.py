@@ -9,10 +9,10 @@ from holdfast.errors import HoldfastError
 from holdfast.store.sql.postgres import migrate
 from holdfast.store.sql.postgres.address import Settings
 from holdfast.store.sql.postgres.connect import Conn
-from holdfast.store.sql.postgres.elders import older_sessions, strangers
-from holdfast.store.sql.postgres.faults import FAULTS, translated
+from holdfast.store.sql.postgres.errors import FAULTS, translated
+from holdfast.store.sql.postgres.older_sessions import older_sessions, strangers
 from holdfast.store.sql.postgres.servers import Servers
-from holdfast.store.upgrading import Step, Upgrade
+from holdfast.store.upgrade import Step, Upgrade
 
 
 async def looked(settings: Settings) -> Upgrade:

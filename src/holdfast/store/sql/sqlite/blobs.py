@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.store.base import FlowRow
+from holdfast.store.protocols import FlowRow
 from holdfast.store.sql.sqlite.connect import Cursor, row, rows
 
 _PUT = """

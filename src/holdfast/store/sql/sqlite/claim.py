@@ -8,9 +8,9 @@ from typing import cast
 
 import msgspec
 
-from holdfast.store.base import Claim, ClaimRequest
-from holdfast.store.porter import Porter, Taken
-from holdfast.store.sql.choosing import Choice, Ready, Standing
+from holdfast.store.limits import Porter, Taken
+from holdfast.store.protocols import Claim, ClaimRequest
+from holdfast.store.sql.choose import Choice, Ready, Standing
 from holdfast.store.sql.sqlite import gates
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
 from holdfast.store.sql.sqlite.runs import COLUMNS, run_row

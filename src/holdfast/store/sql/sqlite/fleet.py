@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
-from holdfast.store.base import Claim, ClaimRequest
+from holdfast.store.protocols import Claim, ClaimRequest
 from holdfast.store.sql.sqlite import figuring, reclaim, registry
-from holdfast.store.sql.sqlite.reader import Readers
+from holdfast.store.sql.sqlite.readers import Readers
 from holdfast.store.sql.sqlite.writer import Writer
 from holdfast.types.event import EventRow
 from holdfast.types.fleet import Death, FleetFigures, WorkerRow

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from holdfast.store.porter import Porter, Start, overview
+from holdfast.store.limits import Porter, Start, overview
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
-from holdfast.types.gate import Gate, flow_gate, flow_of, root_of
+from holdfast.types.limit_rows import Gate, flow_gate, flow_of, root_of
 
 _COLUMNS = "name, concurrency, rate, per, fixed, updated_at"
 _ALL = f"SELECT {_COLUMNS} FROM gates ORDER BY name, fixed"

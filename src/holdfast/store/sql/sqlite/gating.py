@@ -6,9 +6,9 @@ from collections.abc import Callable
 from functools import partial
 
 from holdfast.store.sql.sqlite import gates
-from holdfast.store.sql.sqlite.reader import Readers
+from holdfast.store.sql.sqlite.readers import Readers
 from holdfast.store.sql.sqlite.writer import Writer
-from holdfast.types.gate import Gate
+from holdfast.types.limit_rows import Gate
 
 
 class Gating:

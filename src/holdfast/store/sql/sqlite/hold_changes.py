@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.store.changes import changed, demand_blob, demand_changeable, refusal_of
+from holdfast.store.hold_rules import changed, demand_blob, demand_changeable, refusal_of
 from holdfast.store.sql.sqlite import audit, outbox
 from holdfast.store.sql.sqlite.connect import Cursor, row, rows
 from holdfast.store.sql.sqlite.holds import WITH_KEY, hold_row

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from holdfast.store.lists import SHARED, Place, Range, demand_place, ranges
+from holdfast.store.hold_order import SHARED, Place, Range, demand_place, ranges
 from holdfast.store.sql.sqlite.connect import Cursor, row, rows
 from holdfast.store.sql.sqlite.holds import COLUMNS, FROM, hold_row
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow

@@ -16,7 +16,7 @@ from holdfast.store.sql.sqlite import (
     outbox,
 )
 from holdfast.store.sql.sqlite.connect import Cursor
-from holdfast.store.sql.sqlite.reader import Readers
+from holdfast.store.sql.sqlite.readers import Readers
 from holdfast.store.sql.sqlite.writer import Work, Writer
 from holdfast.types.audit import AuditRow, NewAudit
 from holdfast.types.document import Document

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.store.sql.sqlite.connect import Cursor, rows
+from holdfast.types.ciphertext import KeptRow
 from holdfast.types.ids import RunId
-from holdfast.types.sealed import KeptRow
 
 _SEQ = "{t}.key & 0xffffffff"
 _OF_KEY = "JOIN runs ON runs.key = {t}.key >> 32"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from holdfast.store.base import RunRow
-from holdfast.store.losing import LOST_EVENT, complaint, told
+from holdfast.store.lost_history import LOST_EVENT, complaint, told
+from holdfast.store.protocols import RunRow
 from holdfast.store.sql.sqlite.connect import Cursor, row, rows
 from holdfast.store.sql.sqlite.inbox import add_event
 from holdfast.store.sql.sqlite.runs import COLUMNS, run_row
-from holdfast.types.loss import Acknowledged
+from holdfast.types.acknowledged import Acknowledged
 from holdfast.types.status import ENDED, PARKED, RunStatus
 
 _STANDS = "SELECT key, head, horizon, inbox_seq, status FROM runs WHERE id = ? AND NOT read_only"

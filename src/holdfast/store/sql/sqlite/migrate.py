@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.errors import SchemaTooNewError
 from holdfast.store.sql.sqlite.connect import PAGE_SIZE, Connection, Settings, open_file
-from holdfast.store.sql.sqlite.faults import not_a_store, translated
+from holdfast.store.sql.sqlite.errors import not_a_store, translated
 
 APPLICATION_ID = 0x48464442  # "HFDB"; `file` and SQLite show it
 _MAGIC = b"SQLite format 3\0"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from holdfast.errors import BlobMissingError, ConflictError
-from holdfast.store.base import RunHistory, RunRow
+from holdfast.store.protocols import RunHistory, RunRow
 from holdfast.store.sql.sqlite import holds, inbox, journal, reclaim
 from holdfast.store.sql.sqlite.connect import Cursor, row, rows
 from holdfast.store.sql.sqlite.holds import OWN

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from holdfast.store.sql.sqlite.connect import Cursor, row, rows
-from holdfast.store.sql.sqlite.reader import Readers
+from holdfast.store.sql.sqlite.readers import Readers
 from holdfast.store.sql.sqlite.writer import Writer
 from holdfast.types.ids import RunId
 from holdfast.types.projection import Projection

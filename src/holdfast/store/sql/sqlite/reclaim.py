@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.store.base import Claim, ClaimRequest, RunRow
-from holdfast.store.dying import PROGRESS, evidence, pause, told
+from holdfast.store.protocols import Claim, ClaimRequest, RunRow
+from holdfast.store.recovery import PROGRESS, evidence, pause, told
 from holdfast.store.sql.sqlite.claim import claim
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
 from holdfast.store.sql.sqlite.inbox import LEAVE_LINE, REVIVE, add_event

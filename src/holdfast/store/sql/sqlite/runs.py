@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from holdfast.errors import BlobMissingError, RunNotFoundError, RunReadOnlyError
-from holdfast.store.base import NewRun, RunFilter, RunRow
-from holdfast.store.consequences import DELETED
-from holdfast.store.sql.fresh import fresh_row
+from holdfast.store.hold_rules__consequences import DELETED
+from holdfast.store.protocols import NewRun, RunFilter, RunRow
+from holdfast.store.sql.new_run import fresh_row
 from holdfast.store.sql.sqlite import gates, outbox
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
 from holdfast.store.sql.sqlite.run_holds import Whose

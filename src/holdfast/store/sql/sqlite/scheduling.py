@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from holdfast.store.sql.sqlite import schedules
-from holdfast.store.sql.sqlite.reader import Readers
+from holdfast.store.sql.sqlite.readers import Readers
 from holdfast.store.sql.sqlite.writer import Writer
 from holdfast.types.schedule import ScheduleRow
 

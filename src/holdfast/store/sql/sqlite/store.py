@@ -12,7 +12,9 @@ from weakref import WeakSet
 
 import apsw
 
-from holdfast.store.base import (
+from holdfast.store.blob.local import LocalBlobs
+from holdfast.store.limits import lets_go, until_open
+from holdfast.store.protocols import (
     Capability,
     Claim,
     ClaimRequest,
@@ -23,8 +25,6 @@ from holdfast.store.base import (
     RunRow,
     StoreFacts,
 )
-from holdfast.store.blob.local import LocalBlobs
-from holdfast.store.porter import lets_go, until_open
 from holdfast.store.sql.sqlite import (
     blobs,
     claim,
@@ -37,28 +37,28 @@ from holdfast.store.sql.sqlite import (
     reclaim,
     runs,
 )
-from holdfast.store.sql.sqlite.changes import Changes
 from holdfast.store.sql.sqlite.connect import UNSYNCED, Cursor, Settings, connect, row
+from holdfast.store.sql.sqlite.errors import closed, translated
 from holdfast.store.sql.sqlite.examine import examine
-from holdfast.store.sql.sqlite.faults import closed, translated
 from holdfast.store.sql.sqlite.fleet import Fleet
 from holdfast.store.sql.sqlite.gating import Gating
 from holdfast.store.sql.sqlite.holding import Holding
 from holdfast.store.sql.sqlite.migrate import prepare
 from holdfast.store.sql.sqlite.projections import Projecting
-from holdfast.store.sql.sqlite.reader import Readers
+from holdfast.store.sql.sqlite.readers import Readers
 from holdfast.store.sql.sqlite.scheduling import Scheduling
 from holdfast.store.sql.sqlite.settle import park, settle
+from holdfast.store.sql.sqlite.wake import Changes
 from holdfast.store.sql.sqlite.writer import Busy, Writer, transact
 from holdfast.telemetry import crashpoint
+from holdfast.types.acknowledged import Acknowledged
+from holdfast.types.ciphertext import KeptRow
 from holdfast.types.clock import Clock, SystemClock
 from holdfast.types.durability import Durability
 from holdfast.types.event import EventRow
 from holdfast.types.ids import RunId
-from holdfast.types.loss import Acknowledged
 from holdfast.types.memory import Memory
 from holdfast.types.record import InboxRow, Lease, Park, Record, RunBatch, SettleAnswer
-from holdfast.types.sealed import KeptRow
 from holdfast.types.status import RunStatus
 
 T = TypeVar("T")

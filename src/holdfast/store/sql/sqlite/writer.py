@@ -17,7 +17,7 @@ import apsw
 import msgspec
 
 from holdfast.store.sql.sqlite.connect import Connection, Cursor, Settings, connect
-from holdfast.store.sql.sqlite.faults import closed, translated
+from holdfast.store.sql.sqlite.errors import closed, translated
 from holdfast.telemetry import log
 
 T = TypeVar("T")

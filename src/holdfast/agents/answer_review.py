@@ -1,0 +1,92 @@
+"""Before an agent's answer counts: a person approves it, changes it, or says what to do better."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+
+from holdfast.agents.node_scope import Within
+from holdfast.agents.schemas import schema_of
+from holdfast.agents.tool_approval import OPTIONS
+from holdfast.agents.tools import Approval
+from holdfast.errors import HoldExpiredError
+from holdfast.model.annotations import is_pydantic
+from holdfast.model.expr import mapping_resolver
+from holdfast.model.template import compile_template
+from holdfast.runs.context.questions import Reply
+
+if TYPE_CHECKING:
+    from holdfast.agents.agent import Agent
+
+
+class Released(msgspec.Struct, frozen=True):
+    """`refused`: what the model is told instead, where the answer does not count."""
+
+    value: Any = None
+    refused: str = ""
+
+
+async def release(at: Within, agent: Agent, value: Any, turn: int) -> Released:
+    """Asked once for each answer, by the turn that gave it. Unanswered in time it is refused."""
+    asked = agent.approval
+    plain = _plain(value)
+    if asked is None or not asked.is_needed({"answer": plain}):
+        return Released(value)
+    try:
+        reply = await at.ask(
+            f"{turn}/answer",
+            _prompt(asked, agent, plain),
+            options=OPTIONS,
+            type="approval",
+            **asked.manner(),
+            schema=_schema(agent),
+            context={"agent": agent.name, "answer": plain, "turn": turn},
+        )
+    except HoldExpiredError:
+        return Released(refused="Nobody approved this answer in time. Give it again, or mend it.")
+    return _released(reply, agent, value)
+
+
+def _released(reply: Reply, agent: Agent, value: Any) -> Released:
+    changes = _changes(reply.data)
+    if reply.decision != "approve":
+        said = [reply.comment, changes.get("instructions")]
+        why = " ".join(each for each in said if each)
+        return Released(refused=f"A person did not accept this answer. {why}".rstrip())
+    if "output" not in changes:
+        return Released(value)
+    if agent.returns is None:
+        return Released(changes["output"])
+    read, problem = agent.read_answer(msgspec.json.encode(changes["output"]).decode())
+    return Released(read, f"A person's own answer does not fit: {problem}." if problem else "")
+
+
+def _changes(data: Any) -> Mapping[str, Any]:
+    found: Any = cast("Mapping[str, Any]", data).get("modifications") if isinstance(data, Mapping) else None
+    return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
+
+
+def _schema(agent: Agent) -> dict[str, Any]:
+    """So that an answer of another form is refused while the person can still mend it."""
+    text = {"type": "string"}
+    output = text if agent.returns is None else schema_of(agent.returns, f"what agent {agent.name!r} returns")
+    changes = {"output": output, "instructions": text}
+    return {
+        "type": ["object", "null"],
+        "properties": {
+            "modifications": {"type": "object", "properties": changes, "additionalProperties": False}
+        },
+        "additionalProperties": False,
+    }
+
+
+def _prompt(asked: Approval, agent: Agent, plain: Any) -> str:
+    if asked.prompt is not None:
+        return str(compile_template(asked.prompt).render(mapping_resolver({"answer": plain})).value)
+    return f"May the answer of {agent.name} be given?"
+
+
+def _plain(value: Any) -> Any:
+    return value.model_dump(mode="json") if is_pydantic(type(value)) else msgspec.to_builtins(value)

@@ -1,0 +1,48 @@
+"""What the skills of a run give an agent: instructions, and tools that its code carries for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from holdfast.agents.node_scope import Within
+from holdfast.types.skill import Skill, SkillTool
+
+if TYPE_CHECKING:
+    from holdfast.agents.agent import Agent
+
+
+def equipped(agent: Agent, at: Within) -> tuple[Agent, str]:
+    """(the agent with the tools that the skills hand out, what the skills say).
+
+    A conversation that has begun has the words in its records: there a skill that is gone since is only
+    missed. Before that it raises, as whoever calls for it is told."""
+    skills = list(_skills(agent, at))
+    if not skills:
+        return agent, ""
+    tools = [tool for skill in skills for tool in skill.tools]
+    _tell_unknown(agent, tools, at)
+    said = [
+        f"# {skill.name}\n\n{skill.instructions.strip()}" for skill in skills if skill.instructions.strip()
+    ]
+    return agent.with_tools(tools), "\n\n".join(said)
+
+
+def joined(*texts: str) -> str:
+    return "\n\n".join(text for text in texts if text)
+
+
+def _skills(agent: Agent, at: Within) -> Iterator[Skill]:
+    bound = at.ctx.skills
+    begun = at.has("prompt")
+    for name in bound if agent.skills is None else agent.skills:
+        if not (begun and bound.is_gone(name)):
+            yield bound[name]
+
+
+def _tell_unknown(agent: Agent, tools: list[SkillTool], at: Within) -> None:
+    known = {tool.name for tool in (*agent.tools, *agent.toolkit)}
+    missing = [tool.name for tool in tools if tool.name not in known]
+    if missing:
+        said = "agent %s does not carry tools that its skills hand out: %s"
+        at.ctx.log.warning(said, agent.name, ", ".join(missing))

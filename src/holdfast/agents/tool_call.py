@@ -1,0 +1,193 @@
+"""One tool call: read, allowed, made, recorded, and told to the model."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, cast
+
+import msgspec
+
+from holdfast.agents.budget import Budget, Spent
+from holdfast.agents.messages import ToolCall
+from holdfast.agents.node_scope import ScriptContext, Within
+from holdfast.agents.tool_approval import approve, shown_call
+from holdfast.agents.tools import Tool
+from holdfast.agents.workspace import Changes, Space, changes_in
+from holdfast.errors import InputError, NotDone
+from holdfast.model.annotations import is_pydantic
+from holdfast.runs.context.context import Context
+from holdfast.runs.context.questions import HoldExpiredError
+from holdfast.runs.context.substeps import StepFailedError
+from holdfast.types.text import told
+
+KEPT = {"text", "failed", "micros"}
+SHOWN = 4096
+UNKNOWN_RESULT = "It was done; what came of it is not known."
+
+
+class Result(msgspec.Struct, frozen=True):
+    """What the model is told. `malformed`: the call made no sense. `recorded`: in a record of its own."""
+
+    text: str
+    failed: bool = False
+    malformed: bool = False
+    recorded: bool = False
+    spent: Spent = Spent()
+    changes: Changes = Changes()
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """A call that was read. `problem`: why it is not made."""
+
+    call: ToolCall
+    tool: Tool | None
+    problem: str = ""
+    malformed: bool = False
+    budget: Budget | None = None
+
+
+SubAgent = Callable[[Within, Plan, str], Awaitable[Result]]
+
+
+def read_call(tool: Tool, call: ToolCall) -> str:
+    """Empty where the arguments fit the tool; else what to tell the model."""
+    try:
+        if not isinstance(msgspec.json.decode(call.arguments), dict):
+            return f"the arguments of {tool.name!r} are no JSON object"
+        tool.read(call.arguments)
+    except (ValueError, RecursionError) as error:
+        return f"the arguments do not fit {tool.name!r}: {told(error, 500)}"
+    return ""
+
+
+async def perform(at: Within, plan: Plan, agent: str, turn: int, space: Space, ask_agent: SubAgent) -> Result:
+    tool, call = plan.tool, plan.call
+    if tool is None or plan.problem:
+        return Result(f"Error: {plan.problem}.", failed=True, malformed=plan.malformed)
+    arguments, note = call.arguments, ""
+    if tool.approval is not None and tool.approval.is_needed(msgspec.json.decode(arguments)):
+        verdict = await approve(at, tool, call, agent, turn)
+        if verdict.arguments is None:
+            return Result(verdict.said, failed=True)
+        arguments, note = verdict.arguments, verdict.said
+        problem = read_call(tool, msgspec.structs.replace(call, arguments=arguments))
+        if problem:
+            return Result(f"{note}Error: {problem}.", failed=True)
+    if tool.fn is None:
+        result = await ask_agent(at, plan, arguments)
+    elif tool.script:
+        result = await _script(at, tool, arguments)
+    else:
+        result = await _step(at, tool, call, arguments, turn, space)
+    return msgspec.structs.replace(result, text=note + result.text, recorded=False) if note else result
+
+
+async def _script(at: Within, tool: Tool, arguments: str) -> Result:
+    """Its own code runs again on re-entry; what it did and asked is recorded by itself."""
+    given = _given(tool, arguments)
+    try:
+        value = await cast("Any", tool.fn)(ctx=ScriptContext(at), **given)
+    except (NotDone, StepFailedError, HoldExpiredError, InputError) as error:
+        return Result(_error_text(error), failed=True)
+    return Result(result_text(value))
+
+
+async def _step(at: Within, tool: Tool, call: ToolCall, arguments: str, turn: int, space: Space) -> Result:
+    ctx = at.ctx
+    shown = msgspec.json.decode(arguments)
+
+    async def run(idempotency_key: str = "") -> dict[str, Any]:
+        ctx.emit(_announced(f"{at.label}{tool.name}", call, arguments, turn), "tool")
+        ctx.flush_chunks()
+        started = ctx.now()
+        given = _given(tool, arguments)
+        if tool.idempotent:
+            given["idempotency_key"] = idempotency_key
+        text, failed, changes = await _invoke(tool, given, ctx, space)
+        return {"text": text, "failed": failed, "micros": ctx.now() - started, **changes.kept()}
+
+    name = shown_call(tool.name, shown)
+    kept = await at.step("call", name, run, effect=tool.effect, idempotent=tool.idempotent)
+    return _understood(kept)
+
+
+def _announced(name: str, call: ToolCall, arguments: str, turn: int) -> dict[str, Any]:
+    """Large arguments are in the journal already, with what the model said."""
+    head: dict[str, Any] = {"tool": name, "call": call.id, "turn": turn}
+    return {**head, "arguments": msgspec.json.decode(arguments)} if len(arguments) <= SHOWN else head
+
+
+def _understood(kept: Any) -> Result:
+    """What was recorded; or what a person told who was asked whether it had happened."""
+    if isinstance(kept, dict) and set(cast("dict[str, Any]", kept)) >= KEPT:
+        whole = cast("dict[str, Any]", kept)
+        spent = Spent(micros=whole["micros"])
+        return Result(
+            whole["text"], failed=whole["failed"], recorded=True, spent=spent, changes=changes_in(whole)
+        )
+    return Result(UNKNOWN_RESULT if kept is None else result_text(kept))
+
+
+async def _invoke(tool: Tool, given: dict[str, Any], ctx: Context, space: Space) -> tuple[str, bool, Changes]:
+    """An error is told to the model where it is certain that nothing happened, or that it may happen again.
+    Any other leaves the outcome unknown, and is for the in-doubt policy of the node (D-15)."""
+    files, used, note = space.lend(), None, ""
+    if "ctx" in tool.wants:
+        given["ctx"] = ctx
+    if "files" in tool.wants:
+        given["files"] = files
+    try:
+        if "sandbox" in tool.wants:
+            given["sandbox"], used, note = await space.session()
+        async with asyncio.timeout(tool.timeout):
+            text = note + result_text(await _called(cast("Any", tool.fn), given))
+    except Exception as error:
+        if not (tool.is_sure or isinstance(error, NotDone)):
+            raise
+        # What a tool wrote before it failed is not kept; that a sandbox was started is.
+        return note + _error_text(error), True, Changes({}, used)
+    return text, False, Changes(files.changes, used)
+
+
+async def _called(fn: Callable[..., Any], given: dict[str, Any]) -> Any:
+    if inspect.iscoroutinefunction(fn):
+        return await fn(**given)
+    found = await asyncio.to_thread(fn, **given)
+    return await found if inspect.isawaitable(found) else found
+
+
+def _given(tool: Tool, arguments: str) -> dict[str, Any]:
+    read = tool.read(arguments)
+    return {name: getattr(read, name) for name in read.__struct_fields__}
+
+
+def _error_text(error: BaseException) -> str:
+    said = told(error, 2000)
+    if isinstance(error, NotDone):
+        return f"Error: {said}"
+    return f"Error: {type(error).__name__}: {said}" if said else f"Error: {type(error).__name__}"
+
+
+def result_text(value: Any) -> str:
+    """As the model reads it: text as it is, anything else as JSON."""
+    if value is None:
+        return "Done."
+    if isinstance(value, str):
+        return value
+    if is_pydantic(type(value)):
+        value = value.model_dump(mode="json")
+    try:
+        return msgspec.json.encode(value, enc_hook=str).decode()
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return str(value)
+
+
+async def together(work: Iterable[Awaitable[Result]]) -> list[Result]:
+    """All of them come to their end, also where one fails: an effect under way is not called back."""
+    found = await asyncio.gather(*work, return_exceptions=True)
+    for each in found:
+        if isinstance(each, BaseException):
+            raise each
+    return [each for each in found if isinstance(each, Result)]

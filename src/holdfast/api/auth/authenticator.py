@@ -1,0 +1,202 @@
+"""Who is asking: a token in `Authorization: Bearer`, or the cookie of a session. Nothing else says who."""
+
+from __future__ import annotations
+
+import hmac
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import Response
+
+from holdfast.api.auth.authenticator__actives import Actives
+from holdfast.api.auth.authenticator__refusals import Refusals
+from holdfast.api.auth.local_token import OneToken
+from holdfast.api.auth.oidc.flow import Oidc
+from holdfast.api.auth.principal import Principal
+from holdfast.api.auth.sessions import Opened, Sessions
+from holdfast.api.auth.settings import SignIn
+from holdfast.api.auth.tokens import Tokens
+from holdfast.api.problems import HttpError
+from holdfast.app.holdfast import Holdfast
+
+COOKIE: Final = "holdfast_session"
+SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
+FIELD: Final = "csrf_token"
+HEADER: Final = "x-csrf-token"
+
+
+class Door:
+    """What a server asks about each request. `local`: a token of this process alone, for whoever started it.
+    `most_form`: bytes of a form that is sent with a session."""
+
+    def __init__(
+        self,
+        house: Holdfast,
+        settings: SignIn | None = None,
+        *,
+        local: OneToken | None = None,
+        most_form: int = 32 << 20,
+    ) -> None:
+        self.house = house
+        self.settings = settings or SignIn()
+        self.local = local
+        self.most_form = most_form
+        self.refusals = Refusals()
+        self.actives = Actives(house)
+        self.oidc = None if self.settings.oidc is None else Oidc(self.settings.oidc)
+        self._tokens: Tokens | None = None
+        self._sessions: Sessions | None = None
+
+    async def tokens(self) -> Tokens:
+        if self._tokens is None:
+            self._tokens = Tokens(await self.house.open())
+        return self._tokens
+
+    async def sessions(self) -> Sessions:
+        if self._sessions is None:
+            settings = self.settings
+            self._sessions = Sessions(await self.house.open(), lives=settings.lives, idle=settings.idle)
+        return self._sessions
+
+    async def who(self, request: Request) -> Principal | None:
+        """None: no credential. Raises HttpError: 401 for a token that is not good, 403 for a change with a
+        session that another site may have sent."""
+        found = await self.caller(request)
+        if found is not None and found.method == "session" and request.method not in SAFE:
+            await self._demand_own(request, found)
+        return found
+
+    async def caller(self, connection: HTTPConnection) -> Principal | None:
+        """The same without looking at what it wants to do; WebSockets ask `same_origin` besides."""
+        given = connection.headers.get("authorization")
+        if given is not None:
+            scheme, _, token = given.partition(" ")
+            if scheme.lower() != "bearer":
+                raise HttpError(
+                    401, "Only `Authorization: Bearer TOKEN` is understood.", code="unauthenticated"
+                )
+            return await self.by_token(token.strip())
+        secret = connection.cookies.get(self.cookie(connection))
+        return None if not secret else await self.by_session(secret)
+
+    async def by_token(self, text: str) -> Principal:
+        """Raises HttpError 401."""
+        if self.local is not None and (own := self.local.by_token(text)) is not None:
+            return own
+        token = await (await self.tokens()).check(text)
+        if token is None or not await self.actives.may_come(token.grant):
+            raise HttpError(
+                401,
+                "This token is not good here: it is unknown, expired or revoked, or its owner may not come "
+                "in any more.",
+                code="unauthenticated",
+                hint="`holdfast tokens list` shows those that are good, `holdfast tokens create` makes one.",
+            )
+        return token.grant.principal(method="token", credential=token.id, channel="api")
+
+    async def by_session(self, secret: str) -> Principal | None:
+        """None where it is over: whoever comes with an old cookie is a stranger, who can sign in again."""
+        found = await (await self.sessions()).find(secret)
+        if found is None or not await self._still_stands(found):
+            return None
+        grant = found.session.grant
+        if not await self.actives.may_come(grant):
+            return None
+        return grant.principal(method="session", credential=found.name, channel="inbox", csrf=found.csrf)
+
+    async def refused(
+        self, request: Request, path: str, principal: Principal | None, error: HttpError, request_id: str
+    ) -> None:
+        """Written down, within bounds."""
+        store = await self.house.open()
+        await self.refusals.note(store, request, path, principal, error, request_id)
+
+    async def _still_stands(self, found: Opened) -> bool:
+        """A session that began with a token ends with it."""
+        began_with = found.session.credential
+        return not began_with or await (await self.tokens()).is_good(began_with)
+
+    # ------------------------------------------------------------------ cookies
+    def is_https(self, connection: HTTPConnection) -> bool:
+        if self.settings.public_url:
+            return self.settings.public_url.startswith("https:")
+        return connection.url.scheme in ("https", "wss")
+
+    def cookie(self, connection: HTTPConnection, name: str = COOKIE) -> str:
+        """With https, a name that no neighbouring host can set for us."""
+        return f"__Host-{name}" if self.is_https(connection) else name
+
+    def give(self, request: Request, response: Response, opened: Opened) -> Response:
+        seconds = (opened.session.expires_at - opened.session.began_at) // 1_000_000
+        self.set_cookie(request, response, COOKIE, opened.id, seconds)
+        return response
+
+    def set_cookie(self, request: Request, response: Response, name: str, value: str, seconds: int) -> None:
+        """No seconds: it is taken back."""
+        response.set_cookie(
+            self.cookie(request, name),
+            value,
+            max_age=seconds,
+            path="/",
+            secure=self.is_https(request),
+            httponly=True,
+            samesite="lax",
+        )
+
+    # ------------------------------------------------------------------ changes that a page sends
+    async def _demand_own(self, request: Request, principal: Principal) -> None:
+        """Raises HttpError where another site may have made the browser send it."""
+        if not self.same_origin(request, proven=True):
+            raise HttpError(403, "This came from another site's page.", code="cross_site")
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        has_body = request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
+        if has_body and kind not in ("application/json", "application/octet-stream", *FORMS):
+            raise HttpError(
+                415, "With a session, a body is JSON or a form.", code="unsupported_media_type",
+                hint="Send `Content-Type: application/json`.",
+            )  # fmt: skip
+        shown = request.headers.get(HEADER)
+        if shown is None and kind in FORMS:
+            shown = await self._field(request)
+        if not shown or not hmac.compare_digest(shown.encode(), (principal.csrf or "").encode()):
+            raise HttpError(
+                403,
+                "This change does not show the session's own value.",
+                code="csrf",
+                hint=f"Send it as X-CSRF-Token, or as {FIELD} of a form; GET /v1/session tells it.",
+            )
+
+    async def _field(self, request: Request) -> str | None:
+        """Of the form, which the handler finds parsed then (`await request.form()`)."""
+        length = request.headers.get("content-length", "")
+        if not length.isdigit():
+            raise HttpError(411, "A form needs its Content-Length.", code="length_required")
+        if int(length) > self.most_form:
+            raise HttpError(413, f"The form is larger than {self.most_form:,} bytes.", code="too_large")
+        try:
+            value = (await request.form(max_files=50, max_fields=1000)).get(FIELD)
+        except Exception as error:  # the parser has errors of several libraries
+            raise HttpError(400, "The form cannot be read.", code="bad_form") from error
+        return value if isinstance(value, str) else None
+
+    def same_origin(self, connection: HTTPConnection, *, proven: bool = False) -> bool:
+        """Whether our own page sent it, as far as browsers say. One that hides where it comes from (`null`,
+        by its referrer policy) is believed where the browser itself vouches for the site; over plain http
+        it does not, and then what is `proven` by the session's own value may come from there."""
+        site = connection.headers.get("sec-fetch-site")
+        if site is not None and site not in ("same-origin", "none"):
+            return False
+        origin = connection.headers.get("origin")
+        if origin is None or (origin == "null" and (site == "same-origin" or (proven and site is None))):
+            return True
+        return origin.lower() in self.origins(connection)
+
+    def origins(self, connection: HTTPConnection) -> frozenset[str]:
+        scheme = "https" if connection.url.scheme in ("https", "wss") else "http"
+        found = {f"{scheme}://{connection.headers.get('host', '')}".lower()}
+        if self.settings.public_url:
+            parts = urlsplit(self.settings.public_url)
+            found.add(f"{parts.scheme}://{parts.netloc}".lower())
+        return frozenset(found)

@@ -1,0 +1,94 @@
+"""What a credential gives: to whom, in which tenant, and which rights. Kept with each token and session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from holdfast.api.auth.principal import ROLES, Principal, Right, with_implied
+from holdfast.errors import ForbiddenError, InputError
+from holdfast.types.ids import DEFAULT_TENANT
+from holdfast.types.terms import Actor
+from holdfast.types.text import told
+
+SERVER: Final = "_server"
+"""The tenant of what belongs to the server itself: credentials are looked up before their tenant is known."""
+
+_LONGEST: Final = 200
+
+
+class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`roles` are ours (`ROLES`), looked up at each use; `titles` are the roles that holds can wait for."""
+
+    subject: str  # user:dana@acme or service:billing-agent
+    tenant: str = DEFAULT_TENANT
+    roles: tuple[str, ...] = ()
+    rights: tuple[Right, ...] = ()
+    groups: tuple[str, ...] = ()
+    titles: tuple[str, ...] = ()
+
+    @property
+    def all_rights(self) -> frozenset[Right]:
+        """With what roles give and rights imply. A role that this version does not know gives nothing."""
+        given = {right for role in self.roles for right in ROLES.get(role, frozenset[Right]())}
+        return with_implied(frozenset(given | set(self.rights)))
+
+    def principal(self, *, method: str, credential: str, channel: str, csrf: str | None = None) -> Principal:
+        rights = self.all_rights
+        actor = Actor(
+            id=self.subject,
+            tenant=self.tenant,
+            rights=frozenset(str(right) for right in rights),
+            groups=frozenset(self.groups),
+            roles=frozenset(self.titles),
+            channel=channel,
+            auth_method=method,
+        )
+        return Principal(actor=actor, rights=rights, method=method, credential=credential, csrf=csrf)
+
+
+def checked(grant: Grant) -> Grant:
+    """Raises InputError for a subject, tenant or role that cannot be."""
+    kind, colon, name = grant.subject.partition(":")
+    if not colon or kind not in ("user", "service") or not _is_name(name):
+        raise InputError(
+            f"{told(repr(grant.subject), 80)} names nobody.",
+            hint="Write user:NAME for a person, service:NAME for a program.",
+        )
+    if not _is_name(grant.tenant) or grant.tenant.startswith("_"):
+        raise InputError(
+            f"{told(repr(grant.tenant), 80)} cannot be the name of a tenant.",
+            hint="It is printable, has at most 200 characters and does not begin with an underscore.",
+        )
+    unknown = [role for role in grant.roles if role not in ROLES]
+    if unknown:
+        raise InputError(
+            f"there is no role {told(repr(unknown[0]), 80)}.", hint=f"There are {', '.join(ROLES)}."
+        )
+    return grant
+
+
+def rights_of(words: Iterable[str]) -> tuple[Right, ...]:
+    """Raises InputError for a word that is none."""
+    try:
+        return tuple(dict.fromkeys(Right(word) for word in words))
+    except ValueError as error:
+        raise InputError(f"there is no right {error}.", hint=f"There are {', '.join(Right)}.") from None
+
+
+def demand_within(grant: Grant, giver: Principal) -> None:
+    """Nobody hands out more than they have, or in another tenant. Raises ForbiddenError."""
+    if grant.tenant != giver.tenant:
+        raise ForbiddenError("this credential gives nothing in another tenant.")
+    more = sorted(grant.all_rights - giver.rights)
+    if more:
+        raise ForbiddenError(
+            f"{giver.actor.id} has no right to {more[0]}, and so cannot give it.",
+            hint="Whoever has it can; `holdfast tokens create` on the store's own machine gives any.",
+        )
+
+
+def _is_name(text: str) -> bool:
+    return 0 < len(text) <= _LONGEST and text.isprintable() and text == text.strip()

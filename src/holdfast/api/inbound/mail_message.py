@@ -1,0 +1,171 @@
+"""What a reply says, and whether its sender is who they say: of the message as the mail server took it.
+
+Nothing is guessed. Words below a quote, in a signature or beside the keyword are no decision; what a machine
+sent on its own never is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from email import message_from_bytes
+from email.errors import MessageError
+from email.message import EmailMessage
+from email.policy import default
+from email.utils import getaddresses
+from typing import Final
+
+import msgspec
+
+from holdfast.holds.permissions.assignees import looks_like_email
+from holdfast.types.hold import Option
+
+_RECIPIENTS: Final = ("to", "cc", "delivered-to", "x-original-to", "envelope-to", "x-forwarded-to")
+_BULK: Final = frozenset({"bulk", "junk", "list", "auto_reply", "auto-reply"})
+_AUTOMATIC: Final = ("x-autoreply", "x-autorespond", "x-auto-reply", "list-id", "list-unsubscribe")
+_OUTLOOK = re.compile(r"_{10,}|-{2,}\s*\w.*-{2,}\s*$|(From|Von|De|Da|Van|Från|Od):\s.*[@<]", re.IGNORECASE)
+_COMMENT = re.compile(r"comment\s*:", re.IGNORECASE)
+_RESULT = re.compile(r"\s*([a-z-]+)\s*=\s*([a-z]+)(.*)", re.IGNORECASE | re.DOTALL)
+_FROM_DOMAIN = re.compile(r"header\.from\s*=\s*\"?([^\s;\"]+)", re.IGNORECASE)
+_REMARK = re.compile(r"\([^()]*\)")
+
+
+class Letter(msgspec.Struct, frozen=True, kw_only=True):
+    """`sender`: the one address that it is from; `recipients`: every address that it went to; `text`: none
+    where it has no plain text. `automatic`: why a machine sent it on its own. `proven`: whether the mail
+    server vouches for the sender."""
+
+    sender: str
+    recipients: tuple[str, ...]
+    text: str | None
+    automatic: str | None
+    proven: bool
+
+
+def read_letter(raw: bytes, authserv_id: str) -> Letter | None:
+    """None for what is no mail from one sender."""
+    try:
+        message = message_from_bytes(raw, policy=default)
+        senders = _addresses(message, ("from",))
+        if not isinstance(message, EmailMessage) or len(senders) != 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+            return None
+        sender = senders[0]
+        return Letter(
+            sender=sender,
+            recipients=tuple(_addresses(message, _RECIPIENTS)),
+            text=_text(message),
+            automatic=_automatic(message),
+            proven=is_proven(_all(message, "authentication-results"), sender, authserv_id),
+        )
+    except (MessageError, ValueError, LookupError, AttributeError, IndexError, TypeError):
+        # The library has its ways of saying that a header is beyond it.
+        return None
+
+
+def _all(message: EmailMessage, name: str) -> list[str]:
+    return [str(each) for each in message.get_all(name, [])]
+
+
+def _addresses(message: EmailMessage, names: Iterable[str]) -> list[str]:
+    given = [value for name in names for value in _all(message, name)]
+    return list(dict.fromkeys(each.lower() for _, each in getaddresses(given) if looks_like_email(each)))
+
+
+def _text(message: EmailMessage) -> str | None:
+    part = message.get_body(preferencelist=("plain",))
+    content = None if part is None else part.get_content()
+    return content if isinstance(content, str) else None
+
+
+def _automatic(message: EmailMessage) -> str | None:
+    """RFC 3834, and what came before it."""
+    submitted = str(message.get("auto-submitted", "no")).partition(";")[0].strip().lower()
+    if submitted != "no":
+        return f"it says that it is {submitted or 'automatic'}"
+    if str(message.get("precedence", "")).strip().lower() in _BULK:
+        return "it says that it is sent in bulk"
+    if any(message.get(name) is not None for name in _AUTOMATIC):
+        return "it is an automatic answer, or of a list"
+    if (
+        message.get_content_type() == "multipart/report"
+        or str(message.get("return-path", "x")).strip() == "<>"
+    ):
+        return "it is a report of a mail server"
+    return None
+
+
+# ---------------------------------------------------------------------- who it is from
+
+
+def is_proven(results: Sequence[str], sender: str, authserv_id: str) -> bool:
+    """By the topmost result that our mail server signed with its name: others may have been in the message
+    when it came. DMARC has passed for the sender's domain, and SPF or DKIM with it."""
+    ours = [each for each in results if _server(each) == authserv_id.lower()]
+    if not ours:
+        return False
+    found: dict[str, list[tuple[str, str]]] = {}
+    for part in _REMARK.sub(" ", ours[0]).split(";")[1:]:
+        if said := _RESULT.fullmatch(part):
+            found.setdefault(said[1].lower(), []).append((said[2].lower(), said[3]))
+    dmarc = found.get("dmarc", [])
+    domain = sender.rpartition("@")[2]
+    named = _FROM_DOMAIN.search(dmarc[0][1]) if len(dmarc) == 1 else None
+    passed = len(dmarc) == 1 and dmarc[0][0] == "pass" and named is not None and named[1].lower() == domain
+    return passed and any(word == "pass" for name in ("spf", "dkim") for word, _ in found.get(name, []))
+
+
+def _server(result: str) -> str:
+    """The authserv-id, which may be followed by a version."""
+    words = result.partition(";")[0].split()
+    return words[0].lower() if words else ""
+
+
+# ---------------------------------------------------------------------- what it says
+
+
+class Said(msgspec.Struct, frozen=True):
+    decision: str
+    comment: str | None = None
+
+
+def said_in(text: str, options: Sequence[Option]) -> Said | None:
+    """One keyword, alone on its line above the quote, by its id or label in any case; then nothing, or a
+    comment that begins with `Comment:`. None for everything else."""
+    lines = own_lines(text)
+    if not lines:
+        return None
+    word = lines[0].strip().strip(".!").casefold()
+    meant = {option.id for option in options if word in (option.id.casefold(), option.label.casefold())}
+    rest = "\n".join(lines[1:]).strip()
+    if len(meant) != 1 or (rest and _COMMENT.match(rest) is None):
+        return None
+    comment = _COMMENT.sub("", rest, count=1).strip()
+    return Said(meant.pop(), comment or None)
+
+
+def own_lines(text: str) -> list[str]:
+    """What the sender wrote above the quote and their signature, without blank lines at both ends."""
+    lines: list[str] = []
+    for line in text.replace("\r\n", "\n").split("\n"):
+        if line.startswith(">"):
+            lines = _without_attribution(lines)
+            break
+        if line.rstrip("\r") in ("-- ", "--") or _OUTLOOK.match(line.strip()):
+            break
+        lines.append(line.strip())
+    while lines and not lines[-1]:
+        lines.pop()
+    while lines and not lines[0]:
+        lines.pop(0)
+    return lines
+
+
+def _without_attribution(lines: list[str]) -> list[str]:
+    """In whichever language: a block right above the quote that ends with a colon (`On ... wrote:`)."""
+    kept = list(lines)
+    while kept and not kept[-1]:
+        kept.pop()
+    if kept and kept[-1].endswith(":"):
+        while kept and kept[-1]:
+            kept.pop()
+    return kept

@@ -1,0 +1,119 @@
+"""Somebody who follows: a place in a log, and what comes after it as it is committed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Sequence
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from holdfast.api.live.channel import AGAIN
+from holdfast.api.schemas.events import HoldEventWire, Told, hold_event_wire
+from holdfast.errors import StoreError
+from holdfast.types.ids import HoldId
+
+if TYPE_CHECKING:
+    from holdfast.api.live.hub import Hub
+    from holdfast.holds.actions.context import Office
+    from holdfast.holds.permissions.actor import Standing
+    from holdfast.holds.service import HoldService
+    from holdfast.runs.service import RunService
+    from holdfast.store.protocols import RunRow
+    from holdfast.types.audit import AuditRow
+    from holdfast.types.hold import HoldRow
+    from holdfast.types.terms import Actor
+
+PAGE: Final = 100
+UNSEEN: Final = frozenset(
+    {"access_refused", "exported", "file_read", "link_opened", "links_revoked", "refused"}
+)
+"""In the audit, and no change of the hold that its followers could see."""
+
+
+class Patience(msgspec.Struct, frozen=True):
+    """Seconds: how often a silent stream shows that it lives, and after how long it ends, so that whoever
+    comes back shows a credential that is still good."""
+
+    beat: float = 15.0
+    life: float = 3600.0
+
+
+async def follow_run(
+    hub: Hub, service: RunService, row: RunRow, after: int, patience: Patience
+) -> AsyncGenerator[Sequence[Told]]:
+    """Events with a number above `after`, in order, each once. An empty batch: nothing for a while. Ends
+    behind the last event of a run that has ended; a run that waits for somebody goes on being followed."""
+    channel = hub.join(service, row)
+    until = time.monotonic() + patience.life
+    try:
+        while not hub.closing and time.monotonic() < until:
+            try:
+                batch = await channel.after(after)
+            except StoreError:
+                # The stream outlives a store that is away: a browser would not come back from an error.
+                await asyncio.sleep(AGAIN)
+                yield ()
+                continue
+            if batch:
+                after = batch[-1].number
+                yield batch
+            elif channel.gone or (channel.over is not None and after >= channel.over):
+                return
+            elif not await channel.bell.wait(patience.beat):
+                # A run may have ended without an event: another one took its place.
+                channel.stir()
+                yield ()
+    finally:
+        hub.leave(channel)
+
+
+async def follow_holds(
+    hub: Hub, people: HoldService, actor: Actor, after: int, patience: Patience
+) -> AsyncGenerator[Sequence[HoldEventWire]]:
+    """What happens to the holds that the actor may see, from the tenant's audit: it is numbered without gaps
+    in the order of commits, and nobody trims it."""
+    bell = hub.join_tenant(actor.tenant)
+    until = time.monotonic() + patience.life
+    try:
+        while not hub.closing and time.monotonic() < until:
+            try:
+                rows = await people.store.audit(actor.tenant, after=after, limit=PAGE)
+                seen = await _visible(people, actor, rows)
+            except StoreError:
+                await asyncio.sleep(AGAIN)
+                yield ()
+                continue
+            if seen:
+                yield seen
+            if rows:
+                after = rows[-1].seq
+            elif not await bell.wait(patience.beat):
+                yield ()
+    finally:
+        hub.leave_tenant(actor.tenant)
+
+
+async def _visible(people: HoldService, actor: Actor, rows: Sequence[AuditRow]) -> list[HoldEventWire]:
+    """As `list` would show them: by the same rule, asked once for each hold."""
+    office = people.office
+    now = office.now()
+    standing = await office.standing(actor, now)
+    known: dict[str, HoldRow | None] = {}
+    found: list[HoldEventWire] = []
+    for row in rows:
+        if row.hold is None or row.action in UNSEEN:
+            continue
+        if row.hold not in known:
+            known[row.hold] = await _seen(office, standing, row.hold, now)
+        if (hold := known[row.hold]) is not None:
+            found.append(hold_event_wire(row, hold))
+    return found
+
+
+async def _seen(office: Office, standing: Standing, hold: str, now: int) -> HoldRow | None:
+    if standing.barred is not None:
+        return None
+    row = await office.store.hold(HoldId(hold))
+    return row if row is not None and await office.may(standing, "view", row, now) else None

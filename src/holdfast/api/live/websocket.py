@@ -1,0 +1,330 @@
+"""WebSockets: the same events as the stream, for several runs over one socket, and answers on the way back.
+
+    -> {"type": "auth", "token": "..."}                        first, where no header or cookie said who it is
+    -> {"type": "subscribe", "id": 1, "run": "...", "after": 0}
+    <- {"type": "ack", "id": 1, "result": {...}}
+    <- {"type": "event", "run": "...", "id": 12, "event": "hold.opened", "data": {...}}
+    -> {"type": "answer", "id": 2, "run": "...", "content": "approve"}
+    <- {"type": "error", "id": 2, "problem": {...}}            what HTTP would have answered
+    <- {"type": "end", "run": "...", "after": 31}              the run has ended: nothing more will come
+
+What is asked is done by the routes that do it over HTTP, with the same rights and the same refusals.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+from starlette.requests import HTTPConnection, Request
+from starlette.routing import WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
+
+from holdfast.api import problems
+from holdfast.api.auth.principal import Principal, Right
+from holdfast.api.live.follower import Patience, follow_run
+from holdfast.api.live.hub import Hub, hub_of
+from holdfast.api.live.messages import Asked, Follow, Message, read_message
+from holdfast.api.problems import HttpError, no_right
+from holdfast.api.rate_limit import Buckets
+from holdfast.api.routing import SIGN_IN, Call, Reply, Route
+from holdfast.api.schemas.events import Names, Told
+from holdfast.errors import HoldfastError
+from holdfast.types.ids import new_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from starlette.types import Scope
+
+    from holdfast.api.app import Authenticator
+    from holdfast.api.settings import ApiSettings
+    from holdfast.app.holdfast import Holdfast
+
+PATHS: Final = (
+    "/v1/runs/{run}/stream/ws",
+    "/runs/{run}/stream/ws",
+    "/v2/runs/{run}/stream/ws",
+    "/v1/stream/ws",
+)
+PACE: Final = 20.0
+"""Messages a second that one socket may send."""
+MOST_RUNS: Final = 100
+FIRST: Final = 10.0
+"""Seconds that somebody has to say who they are."""
+REFUSED, LEAVING = 1008, 1012
+
+
+def sockets(
+    house: Holdfast, authenticator: Authenticator, settings: ApiSettings, routes: Iterable[Route]
+) -> list[WebSocketRoute]:
+    """`routes`: all of them; what sockets ask is done by theirs."""
+    known = {route.name: route for route in routes if not route.hidden}
+
+    async def endpoint(socket: WebSocket) -> None:
+        await Socket(socket, house, authenticator, settings, known).serve()
+
+    return [WebSocketRoute(path, endpoint) for path in PATHS]
+
+
+class Socket:
+    def __init__(
+        self,
+        socket: WebSocket,
+        house: Holdfast,
+        authenticator: Authenticator,
+        settings: ApiSettings,
+        routes: dict[str, Route],
+    ) -> None:
+        self._socket = socket
+        self._house = house
+        self._authenticator = authenticator
+        self._settings = settings
+        self._routes = routes
+        self._hub: Hub = hub_of(house)
+        self._following: dict[str, asyncio.Task[None]] = {}
+        self._writing = asyncio.Lock()
+        self._pace = Buckets(PACE, 2.0, "by one socket")
+        self._seed = not socket.scope["path"].startswith("/v1/")
+
+    async def serve(self) -> None:
+        try:
+            principal = await self._met()
+            if principal is None:
+                return
+            async with asyncio.timeout(self._settings.stream_life):
+                await self._talk(principal)
+        except (WebSocketDisconnect, TimeoutError):
+            pass
+        finally:
+            for task in self._following.values():
+                task.cancel()
+            await asyncio.gather(*self._following.values(), return_exceptions=True)
+            await self._close(LEAVING)
+
+    async def _close(self, code: int, reason: str = "") -> None:
+        if self._socket.client_state is WebSocketState.CONNECTED is self._socket.application_state:
+            await self._socket.close(code, reason)
+
+    # ------------------------------------------------------------------ who it is
+    async def _met(self) -> Principal | None:
+        """Whoever it is; None where they were turned away."""
+        try:
+            demand_origin(self._socket, self._settings.origins, self._authenticator)
+            self._hub.demand_room(self._settings.most_streams)
+            principal = await self._authenticator.who(_request(self._socket.scope))
+            if principal is not None and principal.method == "session" and not _origin(self._socket):
+                raise HttpError(403, "A session's socket has to say its Origin.", code="cross_site")
+        except HoldfastError as error:
+            await self._note(error, None)
+            await self._socket.send_denial_response(problems.answer(error, new_id()))
+            return None
+        await self._socket.accept()
+        if principal is None:
+            principal = await self._introduced()
+        if principal is not None:
+            await self._send({"type": "hello", "by": principal.actor.id, "tenant": principal.tenant})
+        return principal
+
+    async def _introduced(self) -> Principal | None:
+        """By the first message."""
+        try:
+            async with asyncio.timeout(FIRST):
+                said = read_message(await self._socket.receive_text())
+            if said.type != "auth" or not said.token:
+                raise HttpError(401, "This needs a credential.", code="unauthenticated", hint=SIGN_IN)
+            found = await self._authenticator.who(_request(self._socket.scope, token=said.token))
+        except (HoldfastError, TimeoutError) as error:
+            problem = error if isinstance(error, HoldfastError) else _too_late()
+            await self._note(problem, None)
+            await self._refuse(None, problem)
+            await self._close(REFUSED, "no good credential")
+            return None
+        return found
+
+    # ------------------------------------------------------------------ talking
+    async def _talk(self, principal: Principal) -> None:
+        named = self._socket.path_params.get("run")
+        if named is not None:
+            await self._handle(principal, _first(named, self._socket))
+        leaving = asyncio.create_task(self._until_closing())
+        try:
+            while not leaving.done():
+                reading = asyncio.create_task(self._socket.receive_text())
+                await asyncio.wait((reading, leaving), return_when=asyncio.FIRST_COMPLETED)
+                if not reading.done():
+                    reading.cancel()
+                    await asyncio.gather(reading, return_exceptions=True)
+                    return
+                await self._hear(principal, reading.result())
+        finally:
+            leaving.cancel()
+
+    async def _until_closing(self) -> None:
+        """Also shows every now and then that we live, as the stream does."""
+        beat = self._settings.heartbeat
+        while not self._hub.closing:
+            if not await self._hub.farewell.wait(beat):
+                await self._send({"type": "beat"})
+
+    async def _hear(self, principal: Principal, text: str) -> None:
+        try:
+            self._pace.take("")
+            said = read_message(text)
+        except HoldfastError as error:
+            await self._refuse(None, error)
+            # Whoever floods us waits for themselves alone.
+            await asyncio.sleep(1 / PACE)
+            return
+        await self._handle(principal, said)
+
+    async def _handle(self, principal: Principal, said: Message) -> None:
+        try:
+            match said.type:
+                case "ping":
+                    result: Any = {}
+                case "subscribe":
+                    result = await self._subscribe(principal, said)
+                case "unsubscribe":
+                    result = self._unsubscribe(said)
+                case "auth":
+                    raise HttpError(409, "This socket knows already who you are.", code="conflict")
+                case _:
+                    result = await self._ask(principal, said)
+        except HoldfastError as error:
+            await self._note(error, principal)
+            await self._refuse(said.id, error)
+        except Exception as error:
+            problems.unexpected(error, request_id := new_id())
+            slip = HttpError(500, "Something went wrong here.", code="internal", hint=f"Tell {request_id}.")
+            await self._refuse(said.id, slip)
+        else:
+            await self._send({"type": "ack", "id": said.id, "result": result})
+
+    # ------------------------------------------------------------------ following
+    async def _subscribe(self, principal: Principal, said: Message) -> Any:
+        _demand(principal, Right.runs_read)
+        follow = Follow.of(said)
+        service = await self._house.service()
+        row = await service.get(follow.run, tenant=principal.tenant)
+        self._following = {run: task for run, task in self._following.items() if not task.done()}
+        if row.id in self._following:
+            raise HttpError(409, f"This socket follows run {row.id} already.", code="conflict")
+        if len(self._following) >= MOST_RUNS:
+            raise HttpError(409, f"One socket follows at most {MOST_RUNS} runs.", code="conflict")
+        self._hub.demand_room(self._settings.most_streams)
+        patience = Patience(beat=self._settings.heartbeat, life=self._settings.stream_life)
+        source = follow_run(self._hub, service, row, follow.after, patience)
+        names = follow.names or (Names.seed if self._seed else Names.own)
+        self._following[row.id] = asyncio.create_task(self._pass_on(row.id, source, follow.after, names))
+        return {"run": row.id, "status": str(row.status), "event_seq": row.event_seq}
+
+    def _unsubscribe(self, said: Message) -> Any:
+        task = self._following.pop(said.run or "", None)
+        if task is not None:
+            task.cancel()
+        return {"run": said.run, "was_followed": task is not None}
+
+    async def _pass_on(self, run: str, source: Any, after: int, names: Names) -> None:
+        try:
+            async with aclosing(source):
+                async for batch in source:
+                    after = await self._tell(run, batch, after, names)
+        except (WebSocketDisconnect, RuntimeError):
+            return  # it is closed: the reader notices too
+        except HoldfastError as error:
+            await self._refuse(None, error, run=run)
+            return
+        if not self._hub.closing:
+            await self._send({"type": "end", "run": run, "after": after})
+
+    async def _tell(self, run: str, batch: Sequence[Told], after: int, names: Names) -> int:
+        for each in batch:
+            head = msgspec.json.encode(
+                {"type": "event", "run": run, "id": each.number, "event": each.name(names)}
+            )
+            await self._write(head[:-1] + b',"data":' + each.body(names) + b"}")
+            after = each.number
+        return after
+
+    # ------------------------------------------------------------------ asking
+    async def _ask(self, principal: Principal, said: Message) -> Any:
+        """By the route that does it over HTTP."""
+        asked = Asked.of(said)
+        route = self._routes[asked.route]
+        assert isinstance(route.needs, Right)
+        _demand(principal, route.needs)
+        request = _request(self._socket.scope, key=said.key)
+        call = Call(request, principal, self._house, route, new_id(), self._settings)
+        given = {"query": route.query()} if route.query is not None else {}
+        answer = await route.handler(call, run=asked.run, body=asked.body_for(route), **given)
+        return answer.body if isinstance(answer, Reply) else answer  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+
+    async def _note(self, error: HoldfastError, principal: Principal | None) -> None:
+        """Refusals of a credential are written down, as those over HTTP are."""
+        if isinstance(error, HttpError) and error.given_status in (401, 403):
+            request = _request(self._socket.scope)
+            path = self._socket.scope["path"]
+            await self._authenticator.refused(request, path, principal, error, new_id())
+
+    # ------------------------------------------------------------------ writing
+    async def _refuse(self, to: str | int | None, error: HoldfastError, **more: Any) -> None:
+        problem = msgspec.json.decode(problems.answer(error).body)
+        await self._send({"type": "error", "id": to, **more, "problem": problem})
+
+    async def _send(self, said: Any) -> None:
+        await self._write(msgspec.json.encode(said))
+
+    async def _write(self, data: bytes) -> None:
+        async with self._writing:
+            await self._socket.send_text(data.decode())
+
+
+def _request(scope: Scope, *, token: str | None = None, key: str | None = None) -> Request:
+    """The handshake as a request, for whoever knows those. A token that was sent is its only credential."""
+    headers = list(scope["headers"])
+    if token is not None:
+        headers = [(name, value) for name, value in headers if name not in (b"authorization", b"cookie")]
+        headers.append((b"authorization", f"Bearer {token}".encode()))
+    if key is not None:
+        headers.append((b"idempotency-key", key.encode()))
+    http = {"ws": "http", "wss": "https"}.get(scope.get("scheme", "ws"), "http")
+    return Request({**scope, "type": "http", "method": "GET", "scheme": http, "headers": headers})
+
+
+def _origin(connection: HTTPConnection) -> str:
+    return connection.headers.get("origin", "").lower()
+
+
+def demand_origin(connection: HTTPConnection, listed: Sequence[str], authenticator: object) -> None:
+    """Raises HttpError for a page of another site: browsers let every page open a socket, with our cookie."""
+    origin = _origin(connection)
+    if not origin or origin in listed:
+        return
+    ours = getattr(authenticator, "same_origin", None)
+    if urlsplit(origin).netloc == connection.headers.get("host", "").lower():
+        return
+    if ours is None or not ours(connection):
+        raise HttpError(
+            403, "This came from another site's page.", code="cross_site",
+            hint="Whoever runs this server can list that origin (`holdfast serve --origin`).",
+        )  # fmt: skip
+
+
+def _demand(principal: Principal, right: Right) -> None:
+    if not principal.may(right):
+        raise no_right(str(right))
+
+
+def _first(run: str, socket: WebSocket) -> Message:
+    """What the address asks for."""
+    after, names = socket.query_params.get("after", "0"), socket.query_params.get("names")
+    number = int(after) if after.isascii() and after.isdigit() and len(after) < 11 else -1
+    return Message(type="subscribe", id=0, run=run, after=number, names=names)
+
+
+def _too_late() -> HttpError:
+    return HttpError(401, f"No credential came within {FIRST:.0f} s.", code="unauthenticated", hint=SIGN_IN)

@@ -1,0 +1,137 @@
+"""A decision as a form sends it: what was typed, the files with it, what is said where it does not fit."""
+
+from __future__ import annotations
+
+from typing import Any, Final, cast
+
+import msgspec
+from starlette.datastructures import FormData, UploadFile
+
+from holdfast.api.pages.form_fields import DATA, PREFIX, Field, Section, field_of, sections_of, typed
+from holdfast.api.problems import HttpError
+from holdfast.api.routing import Call
+from holdfast.errors import FormInvalidError, HoldfastError
+from holdfast.holds.actions.answers import Submission
+from holdfast.holds.service import HoldService
+from holdfast.types.hold import HoldRow
+from holdfast.types.terms import Actor
+
+KEPT: Final = "kept."
+"""Before the name of a field: the reference to a file that was attached before."""
+NEW_FILES: Final = 50
+
+
+class Draft(msgspec.Struct, kw_only=True):
+    """What stands in the form. `wrong`: by field; `""` is the whole of it."""
+
+    decision: str | None = None
+    values: dict[str, Any] = {}
+    comment: str = ""
+    wrong: dict[str, str] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.values and not self.comment
+
+
+class Asked(msgspec.Struct, kw_only=True):
+    """A section of the form: something to read, or a field."""
+
+    section: Section
+    field: Field | None = None
+
+
+async def read_form(call: Call) -> FormData:
+    """Raises HttpError for one that is too large or cannot be read."""
+    request, most = call.request, call.settings.most_file
+    length = request.headers.get("content-length", "")
+    if not length.isdigit():
+        raise HttpError(411, "A form needs its Content-Length.", code="length_required")
+    if int(length) > most:
+        raise HttpError(413, f"The form is larger than {most:,} bytes.", code="too_large")
+    try:
+        return await request.form(max_files=NEW_FILES, max_fields=1000)
+    except Exception as error:  # the parser has errors of several libraries
+        raise HttpError(400, "The form cannot be read.", code="bad_form") from error
+
+
+def asked_of(row: HoldRow, draft: Draft) -> list[Asked]:
+    return [
+        Asked(
+            section=each,
+            field=None if each["type"] == "context" else field_of(each, draft.values, draft.wrong, row),
+        )
+        for each in sections_of(row)
+    ]
+
+
+async def submission(
+    service: HoldService, actor: Actor, row: HoldRow, form: FormData
+) -> tuple[Submission, Draft]:
+    """Files first: what is uploaded stays, whatever becomes of the rest. Raises FormInvalidError for one that
+    is not taken."""
+    decision = str(form.get("decision") or form.get("answer") or "").strip() or None
+    comment = str(form.get("comment") or "").replace("\r\n", "\n").strip()
+    files, wrong = await _files(service, actor, row, form)
+    data = typed(row, decision, form, files)
+    draft = Draft(decision=decision, values=_by_field(data), comment=comment, wrong=wrong)
+    said = Submission(
+        decision=decision,
+        response_data=data if data != {} else None,
+        comment=comment or None,
+        request_hash=str(form.get("request_hash") or "") or None,
+    )
+    return said, draft
+
+
+async def _files(
+    service: HoldService, actor: Actor, row: HoldRow, form: FormData
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """References by field, and what is wrong with those that were not taken."""
+    found: dict[str, Any] = {}
+    wrong: dict[str, str] = {}
+    for name, value in form.multi_items():
+        if name.startswith(KEPT) and isinstance(value, str):
+            found.setdefault(name.removeprefix(KEPT), _reference(value))
+        elif name.startswith(PREFIX) and isinstance(value, UploadFile) and value.filename:
+            field = name.removeprefix(PREFIX)
+            place = ".".join(part for part in field.split(".") if not part.isdecimal())
+            try:
+                found[field] = await service.attach(
+                    actor, row.id, place, value.filename, await value.read(), media_type=None
+                )
+            except FormInvalidError as error:
+                wrong[place.partition(".")[0]] = _said(error)
+    return found, wrong
+
+
+def _reference(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return None
+
+
+def _said(error: FormInvalidError) -> str:
+    listed: Any = error.facts.get("errors") or ()
+    return "; ".join(str(each["message"]) for each in listed) or error.message
+
+
+def refused_draft(draft: Draft, error: HoldfastError) -> Draft:
+    """With what is wrong beside each field, and the rest above them all."""
+    listed: Any = error.facts.get("errors") or ()
+    named = {str(each["field"]): str(each["message"]) for each in listed if each["field"]}
+    return msgspec.structs.replace(draft, wrong={**named, **draft.wrong})
+
+
+def drafted(said: Submission | None) -> Draft:
+    """What somebody had filled in before."""
+    if said is None:
+        return Draft()
+    return Draft(decision=said.decision, values=_by_field(said.response_data), comment=said.comment or "")
+
+
+def _by_field(data: Any) -> dict[str, Any]:
+    if isinstance(data, dict):
+        return cast("dict[str, Any]", data)
+    return {} if data is None else {DATA: data}

@@ -1,0 +1,125 @@
+"""What else a hold's page does beside deciding: hand it on, put it off, watch it, ask back, reply."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Final
+
+import msgspec
+from starlette.datastructures import FormData
+
+from holdfast.api.auth.principal import Principal, Right
+from holdfast.api.problems import HttpError
+from holdfast.errors import ForbiddenError, InputError
+from holdfast.holds.actions.ask_back import open_questions
+from holdfast.holds.permissions.assignees import person_key, same_person
+from holdfast.holds.service import HoldService
+from holdfast.types.clock import micros
+from holdfast.types.hold import HoldRow
+from holdfast.types.schedule import person_behind
+from holdfast.types.status import HoldStatus
+from holdfast.types.terms import Actor
+
+PUT_OFF: Final = {
+    "1h": ("for an hour", timedelta(hours=1)),
+    "4h": ("for four hours", timedelta(hours=4)),
+    "1d": ("for a day", timedelta(days=1)),
+    "7d": ("for a week", timedelta(days=7)),
+}
+
+
+async def act_on(service: HoldService, actor: Actor, row: HoldRow, act: str, form: FormData) -> None:
+    """Raises HttpError for an act that there is none of, and what the act itself raises."""
+    text = str(form.get("text") or "").replace("\r\n", "\n").strip()
+    if act == "comment":
+        if text:
+            await service.comment(actor, row.id, text)
+    elif act == "reassign":
+        await service.reassign(actor, row.id, _named(form), reason=text or None)
+    elif act == "snooze":
+        await service.snooze(actor, row.id, service.store.now() + _how_long(form))
+    elif act == "ask_back":
+        await service.ask_back(actor, row.id, text, to=str(form.get("to") or "").strip() or "requester")
+    elif act == "reply":
+        await service.reply(actor, row.id, text, question=str(form.get("question") or "") or None)
+    elif act in _PLAIN:
+        await getattr(service, act)(actor, row.id)
+    else:
+        raise HttpError(422, "There is no such act on this page.", code="invalid_input")
+
+
+_PLAIN: Final = ("claim", "release", "undo", "watch", "unwatch", "unsnooze")
+
+
+def _named(form: FormData) -> str:
+    found = str(form.get("to") or "").strip()
+    if not found:
+        raise InputError("nobody is named.", hint="Write user:NAME, group:NAME or role:NAME.")
+    return found
+
+
+def _how_long(form: FormData) -> int:
+    found = PUT_OFF.get(str(form.get("for") or ""))
+    if found is None:
+        raise InputError("it is not said until when.", hint="Choose one of the times.")
+    return micros(found[1])
+
+
+class Arranged(msgspec.Struct, kw_only=True):
+    """What the page offers, and how it stands for whoever reads it. `questions`: those they may reply to."""
+
+    may_reassign: bool = False
+    may_ask: bool = False
+    may_note: bool = False
+    watched: bool = False
+    snoozed_until: int | None = None
+    requester: str | None = None
+    questions: list[dict[str, str]] = []
+
+
+async def arranged(service: HoldService, who: Principal, row: HoldRow) -> Arranged:
+    """The acts themselves are asked again whether they may be done."""
+    if not who.may(Right.holds_write) or row.read_only:
+        return Arranged()
+    now, actor = service.store.now(), who.actor
+    own = {
+        note.kind: note
+        for note in await service.store.hold_notes(row.id, kinds=("watch", "snooze"))
+        if note.slot == person_key(actor.id)
+    }
+    snoozed = own["snooze"].until if "snooze" in own else None
+    open_still = row.status is HoldStatus.pending
+    allowed = await _allowed(service, actor, row, now) if open_still else frozenset[str]()
+    return Arranged(
+        may_reassign="reassign" in allowed,
+        may_ask="ask_back" in allowed,
+        may_note=open_still,
+        watched="watch" in own,
+        snoozed_until=snoozed if snoozed is not None and snoozed > now else None,
+        requester=_requester(row, actor),
+        questions=await _questions(service, actor, row) if "reply" in allowed else [],
+    )
+
+
+async def _allowed(service: HoldService, actor: Actor, row: HoldRow, now: int) -> frozenset[str]:
+    try:
+        standing = await service.office.standing(actor, now)
+    except ForbiddenError:
+        return frozenset()
+    acts = ("reassign", "ask_back", "reply")
+    return frozenset([act for act in acts if await service.office.may(standing, act, row, now)])
+
+
+def _requester(row: HoldRow, actor: Actor) -> str | None:
+    """Nobody asks themselves."""
+    found = person_behind(row.started_by)
+    return None if found is None or same_person(found, actor.id) else found
+
+
+async def _questions(service: HoldService, actor: Actor, row: HoldRow) -> list[dict[str, str]]:
+    found: list[dict[str, str]] = []
+    for note in await open_questions(service.office, row):
+        body: dict[str, Any] = msgspec.json.decode(note.body)
+        if not same_person(note.person, actor.id):
+            found.append({"id": note.slot, "who": note.person, "text": str(body.get("text", ""))})
+    return found

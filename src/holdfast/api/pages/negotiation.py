@@ -1,0 +1,78 @@
+"""Where pages answer. Some paths are the API's too (`/runs/{run}`): browsers get pages, programs get JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Match
+from starlette.routing import Route as Place
+from starlette.types import Scope
+
+from holdfast.api.auth.principal import Principal
+from holdfast.api.pages.templates import page, see
+from holdfast.api.problems import HttpError, problem_of
+from holdfast.api.routing import Route, Routes
+from holdfast.errors import HoldfastError
+
+TAG: Final = "pages"
+FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
+_SHARED: Final = ("/runs", "/holds", "/flows")
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def pages() -> Routes:
+    """Routes for people: declared as all others are, with what they need; the API's description has none."""
+    return Routes(TAG, prefix="")
+
+
+def place_of(route: Route, endpoint: Endpoint) -> Place:
+    methods = ["GET", "HEAD"] if route.method == "GET" else [route.method]
+    return PagePlace(route.path, endpoint, methods=methods)
+
+
+class PagePlace(Place):
+    """Another method than its own is not its business: the API may have that path too."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        match, child = super().matches(scope)
+        if match is not Match.FULL or not self._is_meant(scope):
+            return Match.NONE, {}
+        return match, child
+
+    def _is_meant(self, scope: Scope) -> bool:
+        headers = {name: value for name, value in scope["headers"] if name in (b"accept", b"content-type")}
+        if scope["method"] == "POST":
+            return headers.get(b"content-type", b"").decode("latin-1").lower().startswith(FORMS)
+        shared = any(self.path == each or self.path.startswith(f"{each}/") for each in _SHARED)
+        return not shared or self.path.endswith(".svg") or wants_page(headers.get(b"accept", b""))
+
+
+def wants_page(accept: bytes) -> bool:
+    return b"text/html" in accept
+
+
+def slipped(request: Request, who: Principal | None, request_id: str) -> Response:
+    """A slip of ours, which the log has whole."""
+    slip = HttpError(
+        500,
+        "Something went wrong here, which is not your fault.",
+        code="internal",
+        hint="Tell whoever runs this server the number of the request.",
+    )
+    return refused(request, slip, who, request_id)
+
+
+def refused(request: Request, error: HoldfastError, who: Principal | None, request_id: str) -> Response:
+    """An error as a page; whoever is not signed in is asked to, and comes back then."""
+    problem, _ = problem_of(error, request_id)
+    if problem.status == 401:
+        asked = quote(request.url.path + (f"?{request.url.query}" if request.url.query else ""), safe="/")
+        return see(f"/sign-in?next={asked}" if request.method in ("GET", "HEAD") else "/sign-in", request)
+    return page(
+        request, "problem.html", who=who, status=problem.status, problem=problem, request_id=request_id
+    )

@@ -1,0 +1,81 @@
+"""The JavaScript client, as a server hands it out: pages import it from here and need no build step.
+
+`/client/holdfast.js` is always this server's; `/client/DIGEST/holdfast.js` never changes and is kept for
+good.
+"""
+
+from __future__ import annotations
+
+import base64
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from starlette.responses import Response
+
+from holdfast._version import __version__
+from holdfast.api.auth.principal import Access
+from holdfast.api.pages.negotiation import pages
+from holdfast.api.pages.static import Kept, files_of, told
+from holdfast.api.problems import HttpError
+from holdfast.api.routing import Call
+
+routes = pages()
+FOLDER: Final = Path(__file__).parent.parent / "javascript"
+# Modules of another origin are only run where their server lets them; this code is nobody's secret.
+_SHARED: Final = {"Access-Control-Allow-Origin": "*", "Cross-Origin-Resource-Policy": "cross-origin"}
+_ASKED_EACH_TIME: Final = _SHARED | {"Cache-Control": "public, no-cache"}
+_KEPT_FOR_GOOD: Final = _SHARED | {"Cache-Control": "public, max-age=31536000, immutable"}
+
+
+@cache
+def whole() -> str:
+    """Of all files together: modules import each other, so that they change together."""
+    found = sha256()
+    for name, kept in files_of(FOLDER).items():
+        found.update(f"{name} {len(kept.data)}\n".encode() + kept.data)
+    return found.hexdigest()[:16]
+
+
+@routes.get("/client/manifest.json", needs=Access.public)
+async def client_manifest(call: Call) -> Response:
+    """Which files there are, where each is kept for good, and what browsers can check it by."""
+    root = call.request.scope.get("root_path", "")
+    files: dict[str, Any] = {
+        name: {
+            "path": f"{root}/client/{whole()}/{name}",
+            "bytes": len(kept.data),
+            "integrity": f"sha256-{base64.b64encode(sha256(kept.data).digest()).decode()}",
+        }
+        for name, kept in files_of(FOLDER).items()
+    }
+    said = msgspec.json.encode({"version": __version__, "digest": whole(), "files": files})
+    kept = Kept(said, "application/json", sha256(said).hexdigest()[:16])
+    return told(call, kept, **_ASKED_EACH_TIME)
+
+
+@routes.get("/client/{name}", needs=Access.public)
+async def client_file(call: Call, name: str) -> Response:
+    """A file of the JavaScript client."""
+    return _answer(call, name, _ASKED_EACH_TIME)
+
+
+@routes.get("/client/{digest}/{name}", needs=Access.public)
+async def client_file_for_good(call: Call, digest: str, name: str) -> Response:
+    """The same under an address that never means another file."""
+    if digest != whole():
+        raise HttpError(
+            404,
+            "This server has another version of the client.",
+            code="not_found",
+            hint="GET /client/manifest.json says which.",
+        )
+    return _answer(call, name, _KEPT_FOR_GOOD)
+
+
+def _answer(call: Call, name: str, headers: dict[str, str]) -> Response:
+    # Runtimes that check types as they load a module look for this header.
+    types = {"X-TypeScript-Types": "./holdfast.d.ts"} if name == "holdfast.js" else {}
+    return told(call, files_of(FOLDER).get(name), **headers, **types)

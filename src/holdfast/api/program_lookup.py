@@ -1,0 +1,126 @@
+"""What `workflow_uri` names: a flow that is loaded here, one that the store knows, or a file that the
+operator allows (R-67)."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from holdfast.api.routing import Call
+from holdfast.app.loader import load_flow
+from holdfast.errors import FlowNotFoundError, ForbiddenError, HoldfastError, InputError
+from holdfast.frontends.dot.lower import DIALECT
+from holdfast.model.fingerprint import decode_graph, dialect_of
+from holdfast.model.graph import Graph
+from holdfast.model.program import Program
+from holdfast.runs.stored_program import read_type, stored_program
+from holdfast.store.protocols import RunFilter
+
+if TYPE_CHECKING:
+    from holdfast.runs.service import RunService
+
+_LOADING = Lock()
+SHORTEST = 6
+"""Characters of a version's fingerprint that are enough to name it."""
+
+
+async def find_program(call: Call, uri: str, version: str | None = None) -> Program:
+    """`name`, `name@version` or a file. Raises FlowNotFoundError, ForbiddenError for a file that is outside
+    of what the operator allows, InputError."""
+    if uri.endswith((".py", ".dot", ".yaml", ".yml")) or "/" in uri or "\\" in uri or ".py:" in uri:
+        return await _from_file(call, uri)
+    name, at, written = uri.partition("@")
+    if at and version is not None and written != version:
+        raise InputError(f"{uri!r} names another version than {version!r}.", hint="Name it once.")
+    wanted = written if at else version
+    service = await call.runs()
+    loaded = [p for p in service.runtime.programs.values() if p.graph.name == name]
+    found = [p for p in loaded if wanted is None or is_called(wanted, p.version, p.graph.label)]
+    # A document that somebody handed in does not stand for code of its name.
+    for program in [p for p in reversed(found) if not p.graph.dialect] or reversed(found):
+        if await is_theirs(call, name, program.version):
+            return program
+    return await _stored(call, service, name, wanted)
+
+
+async def is_theirs(call: Call, name: str, version: str) -> bool:
+    """Code that the operator brings is everybody's. A pipeline that was handed in is of the tenants that have
+    run it: another one of that name must not take its place, nor be read."""
+    if dialect_of(version) != DIALECT:
+        return True
+    where = RunFilter(tenant=call.tenant, flow=name, version=version)
+    return bool(await (await call.runs()).store.list_runs(where, after=None, limit=1))
+
+
+def is_called(wanted: str, version: str, label: str) -> bool:
+    """By its fingerprint, enough of its beginning, or what people call it."""
+    short = len(wanted) >= SHORTEST and version.removeprefix("g1-").startswith(wanted.removeprefix("g1-"))
+    return bool(wanted) and (wanted in (version, label) or short)
+
+
+async def _stored(call: Call, service: RunService, name: str, wanted: str | None) -> Program:
+    """A flow whose code only workers have: its graph says what fits, its last run which code it has."""
+    rows = [row for row in await service.store.flows() if row.name == name]
+    known = [(row, Graph(decode_graph(row.graph))) for row in rows]
+    fits = [
+        (row, graph) for row, graph in known if wanted is None or is_called(wanted, row.version, graph.label)
+    ]
+    for row, graph in sorted(fits, key=lambda each: each[0].created_at, reverse=True):
+        last = await service.store.list_runs(RunFilter(flow=name, version=row.version), after=None, limit=1)
+        if last and _is_plain(graph) and await is_theirs(call, name, row.version):
+            return stored_program(last[0], graph)
+    version = f"version {wanted!r} of flow {name!r}" if wanted and rows else f"flow {name!r}"
+    raise FlowNotFoundError(
+        f"there is no {version} here.",
+        hint="GET /v1/flows lists them. Start the server with the flow's file, or a run of it by a worker.",
+        flow=name,
+    )
+
+
+def _is_plain(graph: Graph) -> bool:
+    """Whether JSON is all that its state takes: values of its own types only its code can make."""
+    fields: dict[str, Any] = graph.spec.fields or {}
+    return all(told["type"] == "Any" or read_type(told["type"]) is not Any for told in fields.values())
+
+
+async def _from_file(call: Call, uri: str) -> Program:
+    place, colon, name = uri.partition(":") if ".py:" in uri else (uri, "", "")
+    path = _allowed(call.settings.roots, place)
+    if path.suffix != ".py":
+        raise InputError(
+            f"nothing here reads {path.suffix or 'files without an ending'}.",
+            hint="Name a .py file; the text of a pipeline goes to POST /v1/pipelines.",
+        )
+    try:
+        # Elsewhere than in the loop: what a module does when it is loaded may take its time.
+        program = await asyncio.to_thread(_loaded, f"{path}{colon}{name}")
+    except HoldfastError as error:
+        # Where the operator's folders are is nobody's business.
+        raise type(error)(error.message.replace(str(path), place), hint=error.hint) from error
+    call.house.carry(program, at_work=True)
+    return program
+
+
+def _loaded(spec: str) -> Program:
+    """Once: a file that is changed counts when the server begins anew. One at a time: half of a module must
+    not be found by whoever comes second."""
+    with _LOADING:
+        return load_flow(spec).program()
+
+
+def _allowed(roots: tuple[Path, ...], place: str) -> Path:
+    """Inside one of the roots when all links are followed, and there. What is elsewhere on the disk, or
+    whether it is, is told to nobody."""
+    if not roots:
+        raise ForbiddenError(
+            "this server starts no flows from files.",
+            hint="Name a flow that it has (GET /v1/flows); an operator may allow a folder.",
+        )
+    for root in roots:
+        whole = root.resolve()
+        found = (whole / place).resolve()
+        if found.is_relative_to(whole) and found.is_file():
+            return found
+    raise FlowNotFoundError(f"there is no file {place!r} in the folders that this server may load.")

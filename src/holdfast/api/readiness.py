@@ -1,0 +1,95 @@
+"""What is answered before any route: that the server lives, whether it is ready, that its store is away.
+
+A server begins to listen before its store is open: whoever asks hears what is missing, in place of a
+connection that is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+import msgspec
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from holdfast.api import problems
+from holdfast.api.problems import HttpError
+from holdfast.errors import StoreError
+from holdfast.runs.worker.health_server import PATIENCE
+from holdfast.store.protocols import Store
+
+AGAIN: Final = 2
+"""Seconds after which whoever met a store that is away may try again."""
+
+
+class Standing:
+    """How a server is. `store`: once it is open; `wrong`: why it is not yet."""
+
+    def __init__(self) -> None:
+        self.store: Store | None = None
+        self.wrong = "its store is not open yet"
+        self.draining = False
+
+    async def missing(self) -> list[str]:
+        """What keeps it from being ready; nothing: it is."""
+        if self.draining:
+            return ["it is draining"]
+        if self.store is None:
+            return [self.wrong]
+        try:
+            async with asyncio.timeout(PATIENCE):
+                # The newest tables: a store without them has another schema.
+                await self.store.workers()
+        except TimeoutError:
+            return [f"the store did not answer within {PATIENCE:.0f} s"]
+        except StoreError as error:
+            return [f"the store does not answer: {error.message}"]
+        return []
+
+
+class Front:
+    """Around the application. Its lifespan is not asked: the store is opened by whoever serves."""
+
+    def __init__(self, app: ASGIApp, standing: Standing) -> None:
+        self.app = app
+        self.standing = standing
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await _live(receive, send)
+            return
+        answer = await self._own(scope)
+        await (self.app if answer is None else answer)(scope, receive, send)
+
+    async def _own(self, scope: Scope) -> Response | None:
+        if scope["type"] != "http":
+            return None
+        if scope["path"] == "/healthz":
+            return _said(200, {"alive": True})
+        if scope["path"] == "/readyz":
+            missing = await self.standing.missing()
+            return (
+                _said(503, {"ready": False, "missing": missing}) if missing else _said(200, {"ready": True})
+            )
+        if self.standing.store is None and not scope["path"].startswith("/static/"):
+            return _away(self.standing.wrong)
+        return None
+
+
+def _said(status: int, value: object) -> Response:
+    body = msgspec.json.encode(value) + b"\n"
+    return Response(body, status, {"Cache-Control": "no-store"}, media_type="application/json")
+
+
+def _away(why: str) -> Response:
+    error = HttpError(503, f"This server is not ready: {why}.", code="not_ready", hint="Try again soon.")
+    return problems.answer(error, headers={"Retry-After": str(AGAIN), "Cache-Control": "no-store"})
+
+
+async def _live(receive: Receive, send: Send) -> None:
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return

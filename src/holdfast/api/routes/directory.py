@@ -1,0 +1,180 @@
+"""The directory that the store keeps: people, groups and roles, and who is away."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from holdfast.api.auth.principal import Right
+from holdfast.api.routing import Call, Routes
+from holdfast.api.schemas.common import Page, moment
+from holdfast.api.schemas.hold_query import Instant
+from holdfast.errors import ConflictError, InputError, NotFoundError
+from holdfast.holds.directory.admin import Registrar
+from holdfast.holds.directory.base import Away, Circle, Person
+from holdfast.holds.directory.stored import TableDirectory
+from holdfast.types.clock import to_micros
+
+routes = Routes("directory", prefix="/v1/directory")
+
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+CHANGING = (InputError, NotFoundError, ConflictError)
+
+
+class AwayWire(msgspec.Struct, kw_only=True):
+    substitute: str
+    since: str | None = None
+    until: str | None = None
+
+
+class PersonWire(msgspec.Struct, kw_only=True):
+    id: str
+    email: str
+    name: str
+    active: bool
+    away: AwayWire | None
+    language: str
+    zone: str
+
+
+class CircleWire(msgspec.Struct, kw_only=True):
+    key: str
+    name: str
+    members: list[str]
+
+
+class PutPerson(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    email: Annotated[str, msgspec.Meta(max_length=320)] = ""
+    name: Annotated[str, msgspec.Meta(max_length=200)] = ""
+    active: bool = True
+    language: Annotated[str, msgspec.Meta(max_length=35)] = ""
+    zone: Annotated[str, msgspec.Meta(max_length=64)] = ""
+
+
+class PutAway(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """`substitute` acts for them meanwhile."""
+
+    substitute: Name
+    since: Instant | None = None
+    until: Instant | None = None
+
+
+class PutCircle(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """With exactly these members, each known to the directory."""
+
+    members: Annotated[list[Name], msgspec.Meta(max_length=5000)]
+    name: Annotated[str, msgspec.Meta(max_length=200)] = ""
+
+
+def _person(found: Person) -> PersonWire:
+    away = None
+    if found.away is not None:
+        since, until = moment(found.away.since), moment(found.away.until)
+        away = AwayWire(substitute=found.away.substitute, since=since, until=until)
+    return PersonWire(
+        id=found.id,
+        email=found.email,
+        name=found.name,
+        active=found.active,
+        away=away,
+        language=found.language,
+        zone=found.zone,
+    )
+
+
+def _circle(found: Circle) -> CircleWire:
+    return CircleWire(key=found.key, name=found.name, members=list(found.members))
+
+
+async def _tables(call: Call) -> TableDirectory:
+    return TableDirectory(await call.house.open())
+
+
+async def _registrar(call: Call) -> Registrar:
+    return Registrar(await call.house.open(), by=call.actor.id)
+
+
+@routes.get("/people", needs=Right.holds_read)
+async def list_people(call: Call) -> Page[PersonWire]:
+    """Everybody in the directory of the store."""
+    return Page(items=[_person(each) for each in await (await _tables(call)).people(call.tenant)])
+
+
+@routes.get("/people/{person}", needs=Right.holds_read, raises=(NotFoundError,))
+async def get_person(call: Call, person: str) -> PersonWire:
+    """By id or address."""
+    found = await (await _tables(call)).person(call.tenant, person)
+    if found is None:
+        raise NotFoundError(f"the directory knows no {person!r}.", hint="GET /v1/directory/people")
+    return _person(found)
+
+
+@routes.put("/people/{person}", needs=Right.admin, raises=CHANGING)
+async def put_person(call: Call, person: str, body: PutPerson) -> PersonWire:
+    """New, or changed. Who is not `active` may do nothing."""
+    given = Person(id=person, **msgspec.structs.asdict(body))
+    kept = await (await _registrar(call)).put_person(call.tenant, given)
+    return _person(await (await _tables(call)).person(call.tenant, kept.id) or kept)
+
+
+@routes.delete("/people/{person}", needs=Right.admin, raises=(NotFoundError,))
+async def drop_person(call: Call, person: str) -> None:
+    """Gone from the directory, and from every group and role."""
+    if not await (await _registrar(call)).drop_person(call.tenant, person):
+        raise NotFoundError(f"the directory knows no {person!r}.")
+
+
+@routes.put("/people/{person}/away", needs=Right.admin, raises=CHANGING)
+async def put_away(call: Call, person: str, body: PutAway) -> None:
+    """Out of office; somebody else acts for them."""
+    since = None if body.since is None else to_micros(body.since)
+    until = None if body.until is None else to_micros(body.until)
+    away = Away(substitute=body.substitute, since=since, until=until)
+    await (await _registrar(call)).put_away(call.tenant, person, away)
+
+
+@routes.delete("/people/{person}/away", needs=Right.admin, raises=(NotFoundError,))
+async def end_away(call: Call, person: str) -> None:
+    """Back again."""
+    await (await _registrar(call)).back(call.tenant, person)
+
+
+@routes.get("/groups", needs=Right.holds_read)
+async def list_groups(call: Call) -> Page[CircleWire]:
+    """All groups."""
+    return Page(items=[_circle(each) for each in await (await _tables(call)).groups(call.tenant)])
+
+
+@routes.put("/groups/{key}", needs=Right.admin, raises=CHANGING)
+async def put_group(call: Call, key: str, body: PutCircle) -> CircleWire:
+    """With exactly these members."""
+    registrar = await _registrar(call)
+    return _circle(await registrar.put_group(call.tenant, key, body.members, name=body.name))
+
+
+@routes.delete("/groups/{key}", needs=Right.admin, raises=(NotFoundError, InputError))
+async def drop_group(call: Call, key: str) -> None:
+    """Nobody is in it any more."""
+    if not await (await _registrar(call)).drop_circle(call.tenant, f"group:{key}"):
+        raise NotFoundError(f"there is no group {key!r}.")
+
+
+@routes.get("/roles", needs=Right.holds_read)
+async def list_roles(call: Call) -> Page[CircleWire]:
+    """All roles that holds can wait for."""
+    return Page(items=[_circle(each) for each in await (await _tables(call)).roles(call.tenant)])
+
+
+@routes.put("/roles/{key}", needs=Right.admin, raises=CHANGING)
+async def put_role(call: Call, key: str, body: PutCircle) -> CircleWire:
+    """With exactly these members."""
+    registrar = await _registrar(call)
+    return _circle(await registrar.put_role(call.tenant, key, body.members, name=body.name))
+
+
+@routes.delete("/roles/{key}", needs=Right.admin, raises=(NotFoundError, InputError))
+async def drop_role(call: Call, key: str) -> None:
+    """Nobody has it any more."""
+    if not await (await _registrar(call)).drop_circle(call.tenant, f"role:{key}"):
+        raise NotFoundError(f"there is no role {key!r}.")

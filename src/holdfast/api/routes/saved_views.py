@@ -1,0 +1,143 @@
+"""Saved views of holds: each with an address and a live count."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from holdfast.api.auth.principal import Right
+from holdfast.api.routes.holds import if_match
+from holdfast.api.routes.holds import list_holds as _list
+from holdfast.api.routing import Call, Reply, Routes
+from holdfast.api.saved_views import Kept, Saved, Views
+from holdfast.api.schemas.common import Cursor, Limit, Page
+from holdfast.api.schemas.hold_query import Filters, ListHolds, query_of
+from holdfast.api.schemas.holds import HoldWire
+from holdfast.errors import DocumentChangedError, ForbiddenError, InputError, NotFoundError
+from holdfast.types.hold import HoldOrder
+
+routes = Routes("views")
+
+Title = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
+CHANGING = (NotFoundError, ForbiddenError, DocumentChangedError, InputError)
+
+
+class NewView(msgspec.Struct, kw_only=True):
+    """`filters`: as `GET /v1/holds` takes them. `shared`: for all of the tenant."""
+
+    title: Title
+    filters: Filters
+    order: HoldOrder | None = None
+    shared: bool = False
+
+
+class ViewWire(msgspec.Struct, kw_only=True):
+    """`count`: how many of its holds you may see, where it was asked for; counting ends at 10,000."""
+
+    id: str
+    title: str
+    owner: str
+    shared: bool
+    filters: Filters
+    order: HoldOrder | None
+    url: str
+    version: int
+    count: int | None = None
+
+
+class ListViews(msgspec.Struct, kw_only=True):
+    counts: bool = False
+
+
+class PageOf(msgspec.Struct, kw_only=True):
+    limit: Limit = 50
+    cursor: Cursor | None = None
+
+
+def _wire(kept: Kept, count: int | None = None) -> ViewWire:
+    view = kept.view
+    return ViewWire(
+        id=kept.id,
+        title=view.title,
+        owner=view.owner,
+        shared=view.shared,
+        filters=view.filters,
+        order=view.order,
+        url=f"/v1/views/{kept.id}/holds",
+        version=kept.revision,
+        count=count,
+    )
+
+
+def _shown(kept: Kept, status: int | None = None) -> Reply[ViewWire]:
+    return Reply(body=_wire(kept), etag=str(kept.revision), status=status)
+
+
+async def _saved(call: Call, body: NewView) -> Saved:
+    """Raises InputError: what could never be listed is not kept."""
+    query_of(body.filters, call.actor, (await call.house.open()).now())
+    return Saved(
+        title=body.title, owner=call.actor.id, filters=body.filters, order=body.order, shared=body.shared
+    )
+
+
+@routes.get("/views", needs=Right.holds_read)
+async def list_views(call: Call, query: ListViews) -> Page[ViewWire]:
+    """Your own and the shared ones, by title. `counts=true`: with how many holds each has for you."""
+    service = await call.holds()
+    found = await Views(service.store).all(call.actor)
+    if not query.counts:
+        return Page(items=[_wire(each) for each in found])
+    return Page(items=[_wire(each, await _count(call, each)) for each in found])
+
+
+async def _count(call: Call, kept: Kept) -> int | None:
+    """None where it is not this person's to see (unrouted holds), or cannot be counted."""
+    service = await call.holds()
+    asked = query_of(kept.view.filters, call.actor, service.office.now())
+    if asked.has:
+        return None
+    try:
+        return await service.count(call.actor, view=kept.view.filters.view, where=asked.where)
+    except ForbiddenError:
+        return None
+
+
+@routes.post("/views", needs=Right.holds_write, status=201, raises=(InputError,))
+async def save_view(call: Call, body: NewView) -> Reply[ViewWire]:
+    """Keep a list of holds under a title."""
+    views = Views(await call.house.open())
+    kept = await views.add(call.actor, await _saved(call, body))
+    reply = _shown(kept)
+    return msgspec.structs.replace(reply, headers=call.location(f"/v1/views/{kept.id}"))
+
+
+@routes.get("/views/{view}", needs=Right.holds_read, raises=(NotFoundError,))
+async def get_view(call: Call, view: str) -> Reply[ViewWire]:
+    """One view."""
+    return _shown(await Views(await call.house.open()).get(call.actor, view))
+
+
+@routes.put("/views/{view}", needs=Right.holds_write, guarded=True, raises=CHANGING)
+async def change_view(call: Call, view: str, body: NewView) -> Reply[ViewWire]:
+    """Change it: whoever made it may, and admins. `If-Match`: only the version that you have seen."""
+    views = Views(await call.house.open())
+    changed = await views.change(call.actor, view, await _saved(call, body), expect=if_match(call))
+    return _shown(changed)
+
+
+@routes.delete("/views/{view}", needs=Right.holds_write, raises=(NotFoundError, ForbiddenError))
+async def drop_view(call: Call, view: str) -> None:
+    """Drop it; the holds stay."""
+    await Views(await call.house.open()).drop(call.actor, view)
+
+
+@routes.get("/views/{view}/holds", needs=Right.holds_read, raises=(NotFoundError, ForbiddenError))
+async def list_view(call: Call, view: str, query: PageOf) -> Page[HoldWire]:
+    """What it shows you: the same view shows each only what they may see."""
+    kept = await Views(await call.house.open()).get(call.actor, view)
+    filters = {name: getattr(kept.view.filters, name) for name in Filters.__struct_fields__}
+    return await _list(
+        call, ListHolds(**filters, order=kept.view.order, limit=query.limit, cursor=query.cursor)
+    )

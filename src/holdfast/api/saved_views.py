@@ -1,0 +1,99 @@
+"""Saved views: lists of holds under a name, kept in the store, for oneself or for all of a tenant."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from holdfast.api.schemas.hold_query import Filters
+from holdfast.errors import DocumentChangedError, ForbiddenError, InputError, NotFoundError
+from holdfast.holds.permissions.assignees import same_person
+from holdfast.store.protocols__holding import Documents
+from holdfast.types.document import Document
+from holdfast.types.hold import HoldOrder
+from holdfast.types.ids import is_id, new_id
+from holdfast.types.terms import MANAGE, Actor
+
+KIND: Final = "view"
+MOST: Final = 100
+"""Views of one person."""
+
+
+class Saved(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is kept: filters as a list takes them. `shared`: all of the tenant have it, each with what they
+    themselves may see."""
+
+    title: str
+    owner: str
+    filters: Filters
+    order: HoldOrder | None = None
+    shared: bool = False
+
+
+class Kept(msgspec.Struct, frozen=True):
+    id: str
+    revision: int
+    view: Saved
+
+
+class Views:
+    def __init__(self, store: Documents) -> None:
+        self._store = store
+
+    async def all(self, actor: Actor) -> list[Kept]:
+        """One's own and the shared ones, by title."""
+        found: list[Kept] = []
+        after = ""
+        while page := await self._store.documents(actor.tenant, KIND, after=after):
+            found += [each for each in map(_kept, page) if _sees(actor, each.view)]
+            after = page[-1].name
+        return sorted(found, key=lambda each: (each.view.title.lower(), each.id))
+
+    async def get(self, actor: Actor, view: str) -> Kept:
+        """Raises NotFoundError: no such view, or somebody else's own."""
+        kept = await self._store.document(actor.tenant, KIND, view) if is_id(view) else None
+        if kept is None or not _sees(actor, _kept(kept).view):
+            raise NotFoundError(f"there is no view {view!r}.", hint="GET /v1/views lists yours.")
+        return _kept(kept)
+
+    async def add(self, actor: Actor, view: Saved) -> Kept:
+        """Raises InputError where somebody has too many."""
+        own = [each for each in await self.all(actor) if same_person(each.view.owner, actor.id)]
+        if len(own) >= MOST:
+            raise InputError(f"a person has at most {MOST} views.", hint="Drop one that you do not need.")
+        return await self._put(actor, new_id(), view, 0)
+
+    async def change(self, actor: Actor, view: str, new: Saved, *, expect: int | None) -> Kept:
+        """It stays whose it was. Raises DocumentChangedError where it is another revision by now."""
+        kept = await self.get(actor, view)
+        _demand_own(actor, kept.view)
+        kept_owner = msgspec.structs.replace(new, owner=kept.view.owner)
+        return await self._put(actor, view, kept_owner, kept.revision if expect is None else expect)
+
+    async def drop(self, actor: Actor, view: str) -> None:
+        _demand_own(actor, (await self.get(actor, view)).view)
+        await self._store.drop_document(actor.tenant, KIND, view)
+
+    async def _put(self, actor: Actor, name: str, view: Saved, expect: int) -> Kept:
+        document = Document(tenant=actor.tenant, kind=KIND, name=name, body=msgspec.json.encode(view))
+        kept = await self._store.put_document(document, expect=expect)
+        if kept is None:
+            raise DocumentChangedError(
+                f"view {view.title!r} was changed meanwhile.", hint="Get it again, and send its ETag."
+            )
+        return _kept(kept)
+
+
+def _kept(document: Document) -> Kept:
+    return Kept(document.name, document.revision, msgspec.json.decode(document.body, type=Saved))
+
+
+def _sees(actor: Actor, view: Saved) -> bool:
+    return view.shared or same_person(view.owner, actor.id)
+
+
+def _demand_own(actor: Actor, view: Saved) -> None:
+    """Raises ForbiddenError: a shared view is changed by whoever made it, and by admins."""
+    if not same_person(view.owner, actor.id) and MANAGE not in actor.rights:
+        raise ForbiddenError(f"view {view.title!r} is {view.owner}'s.", hint="Save one of your own.")

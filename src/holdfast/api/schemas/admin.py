@@ -1,0 +1,182 @@
+"""The fleet on the wire: workers, figures, limits, dead letters, how the store is."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from holdfast.api.schemas.common import moment
+from holdfast.api.schemas.runs import RunWire, run_wire
+from holdfast.runs.dead_letters import DeadRun
+from holdfast.types.clock import MICROS
+from holdfast.types.fleet import FleetFigures, WorkerRow
+
+
+class WorkerWire(msgspec.Struct, kw_only=True):
+    name: str
+    host: str
+    pid: int
+    release: str
+    alive: bool
+    started_at: str | None
+    seen_at: str | None
+    lanes: list[str] | None
+    flows: list[str]
+    versions: dict[str, str]
+    concurrency: int
+    busy: int
+    hot: int
+    draining: bool
+    skew_seconds: float
+    records: int
+    ended: int
+    records_per_second: float
+    ended_per_second: float
+
+
+def worker_wire(row: WorkerRow, now: int) -> WorkerWire:
+    return WorkerWire(
+        name=row.name,
+        host=row.host,
+        pid=row.pid,
+        release=row.release,
+        alive=row.until > now,
+        started_at=moment(row.started_at),
+        seen_at=moment(row.seen_at),
+        lanes=None if row.lanes is None else list(row.lanes),
+        flows=sorted(set(row.versions.values())),
+        versions=row.versions,
+        concurrency=row.concurrency,
+        busy=row.busy,
+        hot=row.hot,
+        draining=row.draining,
+        skew_seconds=row.skew / MICROS,
+        records=row.records,
+        ended=row.ended,
+        records_per_second=row.records_per_second,
+        ended_per_second=row.ended_per_second,
+    )
+
+
+class LaneWire(msgspec.Struct, kw_only=True):
+    """`in_line`: of those that are ready, how many a limit lets not pass."""
+
+    lane: str
+    ready: int
+    running: int
+    in_line: int
+    oldest_seconds: float
+
+
+class FiguresWire(msgspec.Struct, kw_only=True):
+    """As of one moment, over all tenants. Lags: how late the earliest that is due has become."""
+
+    at: str
+    lanes: list[LaneWire]
+    statuses: dict[str, int]
+    dead: int
+    pending_holds: int
+    oldest_hold_seconds: float
+    timer_lag_seconds: float
+    hold_lag_seconds: float
+    schedule_lag_seconds: float
+    outbox_waiting: int
+    outbox_dead: int
+
+
+def figures_wire(found: FleetFigures) -> FiguresWire:
+    return FiguresWire(
+        at=moment(found.at) or "",
+        lanes=[
+            LaneWire(
+                lane=each.lane,
+                ready=each.ready,
+                running=each.running,
+                in_line=each.in_line,
+                oldest_seconds=each.oldest / MICROS,
+            )
+            for each in found.lanes
+        ],
+        statuses=found.statuses,
+        dead=found.dead,
+        pending_holds=sum(count for _, count in found.holds),
+        oldest_hold_seconds=found.oldest_hold / MICROS,
+        timer_lag_seconds=found.timer_lag / MICROS,
+        hold_lag_seconds=found.hold_lag / MICROS,
+        schedule_lag_seconds=found.schedule_lag / MICROS,
+        outbox_waiting=found.outbox_waiting,
+        outbox_dead=found.outbox_dead,
+    )
+
+
+class LimitWire(msgspec.Struct, kw_only=True):
+    """`fixed`: an operator set it; else the flow declares it."""
+
+    name: str
+    concurrency: int | None
+    rate: str | None
+    fixed: bool
+    running: int
+    waiting: int
+
+
+class SetLimit(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What is not given is not limited; a concurrency of 0 stops the flow. `rate`: `100/min`."""
+
+    concurrency: Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)] | None = None
+    rate: Annotated[str, msgspec.Meta(max_length=60)] | None = None
+
+
+class DeathWire(msgspec.Struct, kw_only=True):
+    worker: str
+    at: str | None
+    head: int
+    status: str
+    nodes: list[str]
+    unknown: str
+
+
+class DeadWire(msgspec.Struct, kw_only=True):
+    """`suspects`: nodes by how often they were under way when a worker fell silent."""
+
+    run: RunWire
+    deaths: list[DeathWire]
+    suspects: dict[str, int]
+
+
+def dead_wire(dead: DeadRun) -> DeadWire:
+    return DeadWire(
+        run=run_wire(dead.run),
+        deaths=[
+            DeathWire(
+                worker=each.death.worker,
+                at=moment(each.death.at),
+                head=each.death.head,
+                status=each.death.status,
+                nodes=list(each.nodes),
+                unknown=each.unknown,
+            )
+            for each in dead.deaths
+        ],
+        suspects=dict(dead.suspects),
+    )
+
+
+class StatusWire(msgspec.Struct, kw_only=True):
+    """How the server and its store are. `weak`: settings that weaken what a commit promises, each with what
+    can be lost. `problems`: what is broken in the store."""
+
+    release: str
+    store: str
+    schema: int
+    size: int
+    problems: list[str]
+    drift: list[str]
+    weak: list[str]
+    unfinished_migrations: list[int]
+    blobs: int
+    missing_blobs: int
+    lapsed_runs: int
+    workers: int
+    flows: dict[str, str]

@@ -1,0 +1,134 @@
+"""Events on the wire: under our own names, or under those that the runtime proposal gives them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from holdfast.api.schemas.common import moment
+from holdfast.checkpoint.json_view import jsonable
+from holdfast.holds.queries.history import entry_of
+
+if TYPE_CHECKING:
+    from holdfast.types.audit import AuditRow
+    from holdfast.types.event import Event
+    from holdfast.types.hold import HoldRow
+
+
+class Names(StrEnum):
+    """`own`: `checkpoint.created`, `hold.opened`, ... `seed`: `checkpoint_created`, `approval`, ..."""
+
+    own = "own"
+    seed = "seed"
+
+
+SEED: Final = {
+    "checkpoint.created": "checkpoint_created",
+    "run.resumed": "checkpoint_resumed",
+    "hold.opened": "approval",
+    "hold.asked_again": "approval",
+}
+"""What the proposal calls them. What it has no name for keeps ours."""
+
+
+class EventWire(msgspec.Struct, kw_only=True):
+    """`number` grows by one with each event of a run; it is the id of the stream's event."""
+
+    run: str
+    number: int
+    at: str | None
+    type: str
+    node: str
+    scope: str
+    data: dict[str, Any]
+
+
+def event_wire(event: Event) -> EventWire:
+    return EventWire(
+        run=event.run,
+        number=event.number,
+        at=moment(event.at),
+        type=event.type,
+        node=event.node,
+        scope=event.scope,
+        data=jsonable(event.data),
+    )
+
+
+def seed_data(wire: EventWire) -> dict[str, Any]:
+    """The fields of the proposal where it puts them; beside them what says which event it is."""
+    told = {"run_id": wire.run, "sequence": wire.number, "timestamp": wire.at, **wire.data}
+    told.setdefault("node_id", wire.node)
+    return told
+
+
+class Told:
+    """An event that is written once for everybody who gets it."""
+
+    __slots__ = ("_seed", "number", "own", "type")
+
+    def __init__(self, event: Event) -> None:
+        self.number = event.number
+        self.type = event.type
+        self.own = msgspec.json.encode(event_wire(event))
+        self._seed: bytes | None = None
+
+    @property
+    def size(self) -> int:
+        return len(self.own)
+
+    def name(self, names: Names) -> str:
+        return self.type if names is Names.own else SEED.get(self.type, self.type)
+
+    def body(self, names: Names) -> bytes:
+        """JSON on one line."""
+        if names is Names.own:
+            return self.own
+        if self._seed is None:
+            self._seed = msgspec.json.encode(seed_data(msgspec.json.decode(self.own, type=EventWire)))
+        return self._seed
+
+    def frame(self, names: Names) -> bytes:
+        return sse(self.number, self.name(names), self.body(names))
+
+
+def sse(number: int | str, name: str, body: bytes) -> bytes:
+    """One event of a text/event-stream. JSON has no line break of its own."""
+    return b"id: %s\nevent: %s\ndata: %s\n\n" % (str(number).encode(), name.encode(), body)
+
+
+class HoldEventWire(msgspec.Struct, kw_only=True):
+    """What happened to a hold. `seq` is its number in the tenant's audit, and the id of the stream's event;
+    numbers are left out where something happened that is not for whoever follows."""
+
+    id: str
+    seq: int
+    type: str
+    tenant: str
+    checkpoint_id: str
+    run_id: str | None
+    at: str
+    actor: str
+    status: str
+    version: int
+    data: dict[str, Any]
+
+
+def hold_event_wire(row: AuditRow, hold: HoldRow) -> HoldEventWire:
+    """`status` and `version` are the hold's as it is now."""
+    entry = entry_of(row)
+    return HoldEventWire(
+        id=entry.id,
+        seq=entry.seq,
+        type=f"checkpoint.{entry.action}",
+        tenant=row.tenant,
+        checkpoint_id=hold.id,
+        run_id=row.run,
+        at=entry.at,
+        actor=entry.actor,
+        status=str(hold.status),
+        version=hold.version,
+        data=jsonable(entry.data),
+    )

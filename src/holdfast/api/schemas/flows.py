@@ -1,0 +1,138 @@
+"""Flows on the wire."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from holdfast.api.schemas.common import Name, moment
+from holdfast.model.diagnostics import Problem as Diagnosis
+from holdfast.model.fingerprint import decode_graph
+from holdfast.model.graph import Graph
+from holdfast.runs.migrate.check import Verdict
+from holdfast.store.protocols import FlowRow
+from holdfast.types.status import RunStatus
+
+
+class FlowVersion(msgspec.Struct, kw_only=True):
+    """`loaded`: this server has its code. `workers`: how many live workers do."""
+
+    version: str
+    label: str
+    created_at: str
+    nodes: int
+    loaded: bool
+    workers: int
+
+
+class FlowWire(msgspec.Struct, kw_only=True):
+    """Versions, newest first."""
+
+    name: str
+    versions: list[FlowVersion]
+
+
+class FlowGraph(msgspec.Struct, kw_only=True):
+    """`graph`: nodes, edges and policies, as every front end lowers to."""
+
+    name: str
+    version: str
+    label: str
+    created_at: str
+    graph: dict[str, Any]
+
+
+class RegisterFlow(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """`graph`: a compiled flow; or `workflow_uri`: a file that the operator allows, which is loaded."""
+
+    graph: dict[str, Any] | None = None
+    workflow_uri: Name | None = None
+
+
+class ValidateFlow(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """`graph`: a compiled flow; or `workflow_uri`: a flow of this server, or a file that it may load."""
+
+    graph: dict[str, Any] | None = None
+    workflow_uri: Name | None = None
+
+
+class Diagnosed(msgspec.Struct, kw_only=True):
+    rule: str
+    severity: str
+    message: str
+    node: str | None = None
+    edge: str | None = None
+    fix: str | None = None
+
+
+class Validated(msgspec.Struct, kw_only=True):
+    """`valid`: no problem is an error. `version`: the fingerprint that it would have."""
+
+    valid: bool
+    name: str
+    version: str
+    problems: list[Diagnosed]
+
+
+class MisfitWire(msgspec.Struct, kw_only=True):
+    node: str
+    why: str
+    mend: str
+    soft: bool
+
+
+class VerdictWire(msgspec.Struct, kw_only=True):
+    run_id: str
+    status: RunStatus
+    version: str
+    fits: bool
+    misfits: list[MisfitWire]
+    renamed: dict[str, str]
+
+
+class CheckedFlow(msgspec.Struct, kw_only=True):
+    """Each live run on another version: whether it would fit this one. Nothing is changed."""
+
+    flow: str
+    version: str
+    fits: int
+    breaks: int
+    runs: list[VerdictWire]
+
+
+def version_of(row: FlowRow, *, loaded: bool, workers: int) -> FlowVersion:
+    graph = Graph(decode_graph(row.graph))
+    return FlowVersion(
+        version=row.version,
+        label=graph.label,
+        created_at=moment(row.created_at) or "",
+        nodes=len(graph.nodes),
+        loaded=loaded,
+        workers=workers,
+    )
+
+
+def diagnosed(problem: Diagnosis) -> Diagnosed:
+    return Diagnosed(
+        rule=problem.rule,
+        severity=str(problem.severity),
+        message=problem.message,
+        node=problem.node,
+        edge=problem.edge,
+        fix=problem.fix,
+    )
+
+
+def verdict_wire(verdict: Verdict) -> VerdictWire:
+    return VerdictWire(
+        run_id=verdict.run,
+        status=verdict.status,
+        version=verdict.version,
+        fits=verdict.fits,
+        misfits=[
+            MisfitWire(node=each.node, why=each.why, mend=each.mend, soft=each.soft)
+            for each in verdict.misfits
+        ],
+        renamed=verdict.renamed,
+    )

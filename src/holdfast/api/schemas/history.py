@@ -1,0 +1,331 @@
+"""What happened in a run, on the wire: checkpoints, visits, events, artifacts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from holdfast.api.schemas.common import moment
+from holdfast.checkpoint.checkpoint import Checkpoint, CheckpointMeta, PendingInput
+from holdfast.checkpoint.json_view import jsonable
+from holdfast.runs.history.visits import NodeSum, Visit, Wait
+from holdfast.types.event import Event
+from holdfast.types.hold import HoldRow
+from holdfast.types.status import CheckpointStatus
+
+
+class PendingContext(msgspec.Struct, kw_only=True):
+    """A question that was open then."""
+
+    request_id: str
+    node_id: str
+    prompt: str
+    timestamp: str
+    type: str = ""
+    options: Any = None
+    assignee: str | None = None
+    expires_at: str | None = None
+
+
+class CheckpointSummary(msgspec.Struct, kw_only=True):
+    """Read from columns alone; no state is loaded."""
+
+    id: str
+    run_id: str
+    flow_id: str
+    version: str
+    node_id: str
+    seq: int
+    status: CheckpointStatus
+    created_at: str
+    state_size: int | None = None
+    has_memory_snapshot: bool = False
+    turn: int | None = None
+    pending_input_context: PendingContext | None = None
+
+
+class NodeState(msgspec.Struct, kw_only=True):
+    """The last execution of a node. `status`: success, partial_success, fail, skip, cancelled or unknown."""
+
+    status: str
+    output_data: Any = None
+    effect: str = ""
+    visit: int = 0
+    attempt: int = 0
+    seq: int | None = None
+    ended_at: str | None = None
+    duration_ms: float = 0.0
+    tokens: int = 0
+    cost: float = 0.0
+    error: dict[str, Any] | None = None
+
+
+class CheckpointDetail(CheckpointSummary, kw_only=True):
+    """The whole picture. What is declared secret is hidden."""
+
+    parent_id: str | None
+    original_input: Any
+    node_states: dict[str, NodeState]
+    completed_node_ids: list[str]
+    skipped_node_ids: list[str]
+    pending_edges: list[str]
+    pending_inputs: list[PendingContext]
+    state: Any
+    artifacts: Any
+    diagnostics: dict[str, Any]
+    visits: dict[str, int]
+    retries: dict[str, int]
+    loops: dict[str, int]
+    goal_gates: dict[str, bool]
+    memory: Any = None
+    agents: dict[str, Any] = {}
+    lineage: dict[str, Any] = {}
+
+
+def summary_of(meta: CheckpointMeta, hold: HoldRow | None) -> CheckpointSummary:
+    """`hold`: the question that was asked there."""
+    return CheckpointSummary(
+        id=meta.id,
+        run_id=meta.run,
+        flow_id=meta.flow,
+        version=meta.version,
+        node_id=meta.node,
+        seq=meta.seq,
+        status=meta.status,
+        created_at=moment(meta.at) or "",
+        state_size=meta.state_size,
+        has_memory_snapshot=meta.has_memory_snapshot,
+        turn=meta.turn,
+        pending_input_context=None if hold is None else _asked(hold),
+    )
+
+
+def _asked(hold: HoldRow) -> PendingContext:
+    return PendingContext(
+        request_id=hold.id,
+        node_id=hold.node,
+        prompt=hold.prompt,
+        timestamp=moment(hold.created_at) or "",
+        type=hold.type,
+        options=None if hold.options is None else msgspec.to_builtins(hold.options),
+        assignee=hold.assignee,
+        expires_at=moment(hold.expires_at),
+    )
+
+
+def _was_asked(each: PendingInput) -> PendingContext:
+    return PendingContext(
+        request_id=each.hold,
+        node_id=each.node,
+        prompt=each.prompt,
+        timestamp=moment(each.asked_at) or "",
+        type=each.type,
+        options=jsonable(each.options),
+        assignee=each.assignee,
+        expires_at=moment(each.expires_at),
+    )
+
+
+def detail_of(checkpoint: Checkpoint) -> CheckpointDetail:
+    seen = checkpoint.shown()
+    asked = [_was_asked(each) for each in seen.pending_input]
+    own = [each for each in asked if each.request_id == seen.id]
+    return CheckpointDetail(
+        id=seen.id,
+        run_id=seen.run,
+        flow_id=seen.flow,
+        version=seen.version,
+        node_id=seen.node,
+        seq=seen.seq,
+        status=seen.status,
+        created_at=moment(seen.at) or "",
+        pending_input_context=next(iter([*own, *asked]), None),
+        parent_id=seen.parent,
+        original_input=jsonable(seen.input),
+        node_states=node_states(seen),
+        completed_node_ids=list(seen.visited),
+        skipped_node_ids=list(seen.skipped),
+        pending_edges=list(seen.pending_edges),
+        pending_inputs=asked,
+        state=jsonable(seen.state),
+        artifacts=jsonable(seen.artifacts),
+        diagnostics=jsonable(seen.diagnostics),
+        visits=dict(seen.visits),
+        retries=dict(seen.retries),
+        loops=dict(seen.loops),
+        goal_gates=dict(seen.goal_gates),
+        has_memory_snapshot=seen.memory is not None,
+        memory=jsonable(seen.memory),
+        agents=jsonable(seen.agents),
+        lineage=jsonable(seen.lineage),
+    )
+
+
+def node_states(checkpoint: Checkpoint) -> dict[str, NodeState]:
+    """The last execution of each node, and those that were skipped."""
+    found = {label: NodeState(status="skip") for label in checkpoint.skipped}
+    for each in checkpoint.executions:
+        found[each.label] = NodeState(
+            status=each.outcome,
+            output_data=jsonable(each.output),
+            effect=each.effect,
+            visit=each.visit,
+            attempt=each.attempt,
+            seq=each.seq,
+            ended_at=moment(each.at),
+            duration_ms=each.duration / 1000,
+            tokens=each.tokens,
+            cost=each.cost,
+            error=jsonable(each.error),
+        )
+    return found
+
+
+class WaitWire(msgspec.Struct, kw_only=True):
+    """`kind`: person, time or retry. Open while `until` is null."""
+
+    kind: str
+    since: str
+    until: str | None = None
+    wake_at: str | None = None
+    about: str = ""
+    hold: str = ""
+    by: str = ""
+    decision: Any = None
+
+
+class VisitWire(msgspec.Struct, kw_only=True):
+    """One visit of one node, with all its attempts."""
+
+    node: str
+    scope: str
+    visit: int
+    state: str
+    outcome: str
+    started_at: str
+    ended_at: str | None
+    attempts: int
+    work_ms: float
+    error: str
+    waits: list[WaitWire]
+    steps: int
+    tokens: int
+    cost: float
+    said: str
+    progress: float | None
+    run_id: str
+
+
+class NodeTotals(msgspec.Struct, kw_only=True):
+    state: str
+    visits: int
+    open: int
+    done: int
+    failed: int
+    retries: int
+    work_ms: float
+    tokens: int
+    cost: float
+
+
+class TimelineWire(msgspec.Struct, kw_only=True):
+    """Visits in the order in which they began. `left_out`: older ones that are not shown. `damage`: why the
+    run's journal cannot be folded, where that is so."""
+
+    run_id: str
+    items: list[VisitWire]
+    nodes: dict[str, NodeTotals]
+    edges: dict[str, int]
+    left_out: int
+    damage: str = ""
+
+
+def visit_wire(visit: Visit, run: str) -> VisitWire:
+    return VisitWire(
+        node=visit.node,
+        scope=visit.scope,
+        visit=visit.visit,
+        state=visit.state,
+        outcome=visit.outcome,
+        started_at=moment(visit.started_at) or "",
+        ended_at=moment(visit.ended_at),
+        attempts=visit.attempts,
+        work_ms=visit.work_us / 1000,
+        error=visit.error,
+        waits=[_wait(each) for each in visit.waits],
+        steps=visit.steps,
+        tokens=visit.tokens,
+        cost=visit.cost,
+        said=visit.said,
+        progress=visit.progress,
+        run_id=visit.run or run,
+    )
+
+
+def _wait(wait: Wait) -> WaitWire:
+    return WaitWire(
+        kind=wait.kind,
+        since=moment(wait.since) or "",
+        until=moment(wait.until),
+        wake_at=moment(wait.wake_at),
+        about=wait.about,
+        hold=wait.hold,
+        by=wait.by,
+        decision=jsonable(wait.decision),
+    )
+
+
+def totals_of(node: NodeSum) -> NodeTotals:
+    return NodeTotals(
+        state=node.state,
+        visits=node.visits,
+        open=node.open,
+        done=node.done,
+        failed=node.failed,
+        retries=node.retries,
+        work_ms=node.work_us / 1000,
+        tokens=node.tokens,
+        cost=node.cost,
+    )
+
+
+class StoredEvent(msgspec.Struct, kw_only=True):
+    """An event of the stored log; `number` grows by one."""
+
+    run_id: str
+    number: int
+    at: str
+    type: str
+    node: str
+    scope: str
+    data: dict[str, Any]
+
+
+def event_of(event: Event) -> StoredEvent:
+    return StoredEvent(
+        run_id=event.run,
+        number=event.number,
+        at=moment(event.at) or "",
+        type=event.type,
+        node=event.node,
+        scope=event.scope,
+        data=jsonable(event.data),
+    )
+
+
+class EventPage(msgspec.Struct, kw_only=True):
+    """`last`: the number to go on after. `ended`: nothing more will come."""
+
+    items: list[StoredEvent]
+    last: int
+    ended: bool
+
+
+class ArtifactWire(msgspec.Struct, kw_only=True):
+    """`digest`: where it lies among the blobs, for a large one. `size`: the bytes of the download."""
+
+    name: str
+    media_type: str
+    size: int
+    digest: str | None = None

@@ -1,0 +1,219 @@
+"""Holds on the wire, under the names of the seeds: a checkpoint's row, and what we add to it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Annotated, Any
+
+import msgspec
+
+from holdfast.api.schemas.common import moment
+from holdfast.holds.actions.answers import Submission
+from holdfast.holds.actions.bulk import Bulk
+from holdfast.holds.actions.resolve import Resolved
+from holdfast.holds.forms.attached_files import Kept
+from holdfast.holds.queries.checkpoint_view import as_interface
+from holdfast.holds.queries.summary import countdown, title_of, why_of
+from holdfast.types.hold import HoldRow, Note
+
+Comment = Annotated[str, msgspec.Meta(max_length=10_000)]
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+
+
+class OptionWire(msgspec.Struct, kw_only=True):
+    id: str
+    label: str
+    variant: str = "secondary"
+    default: bool | msgspec.UnsetType = msgspec.UNSET
+    requires_comment: bool | msgspec.UnsetType = msgspec.UNSET
+
+
+class AssigneeWire(msgspec.Struct, kw_only=True):
+    type: str
+    value: str
+    reason: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class HoldWire(msgspec.Struct, kw_only=True):
+    """A hold. `title`, `why` and `due` are in words; `version` is its ETag."""
+
+    id: str
+    core_id: str
+    tenant_id: str
+    execution_id: str
+    flow_name: str
+    block_index: int
+    node_id: str
+    instance_key: str | None
+    checkpoint_type: str
+    prompt: str
+    options: list[OptionWire] | None
+    assignee_raw: str | None
+    assignee_type: str
+    assignee_resolved: AssigneeWire
+    context: Any
+    schema: Any
+    priority: str
+    tags: list[str]
+    status: str
+    expires_at: str | None
+    expiry_action: str | None
+    escalation_target: str | None
+    notification_sent: bool
+    reminder_count: int
+    reminder_interval_m: int | None
+    resolution: dict[str, Any] | None
+    resolved_by: str | None
+    resolved_at: str | None
+    created_at: str
+    updated_at: str
+    version: int
+    assignment_epoch: int
+    last_notified_at: str | None
+    claimed_by: str | None
+    claim_until: str | None
+    resumed_at: str | None
+    request_hash: str
+    escalation_count: int
+    original_timeout_s: float | None
+    hitl_message_id: str | None
+    cancelled_by: str | None
+    cancelled_at: str | None
+    cancel_reason: str | None
+    placed_by: str | None
+    placed_until: str | None
+    paused_at: str | None
+    started_by: str | None
+    terms: dict[str, Any]
+    title: str = ""
+    why: str = ""
+    due: str = ""
+    idempotent_replay: bool | msgspec.UnsetType = msgspec.UNSET
+
+
+def hold_wire(row: HoldRow, now: int, *, replay: bool = False) -> HoldWire:
+    said = {"title": title_of(row), "why": why_of(row), "due": countdown(row, now)}
+    return msgspec.convert({**as_interface(row, replay=replay), **said}, HoldWire)
+
+
+def resolved_wire(done: Resolved, now: int) -> HoldWire:
+    return hold_wire(done.row, now, replay=done.replay)
+
+
+class Answer(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """`{decision, response_data, comment}` or `{resolution, comment}`, where `resolution` is the decision or
+    an object that has it. `request_hash`: of what was shown. `reason`: uses the right to override."""
+
+    decision: str | None = None
+    resolution: str | dict[str, Any] | None = None
+    response_data: Any = None
+    comment: str | None = None
+    request_hash: str | None = None
+    reason: Comment | None = None
+
+    def body(self) -> dict[str, Any]:
+        """As the service reads it: what was not sent is not there."""
+        names = ("decision", "resolution", "response_data", "comment", "request_hash")
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+
+class Draft(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """An answer that may be half full."""
+
+    decision: Any = None
+    response_data: Any = None
+    comment: Any = None
+    request_hash: str | None = None
+
+
+def draft_wire(said: Submission) -> Draft:
+    return Draft(**msgspec.structs.asdict(said))
+
+
+class NoteWire(msgspec.Struct, kw_only=True):
+    """A comment, a question that was asked back, or a reply."""
+
+    id: str
+    kind: str
+    by: str
+    at: str | None
+    text: str = ""
+    to: str | None = None
+    question: str | None = None
+    open: bool | None = None
+
+
+def note_wire(note: Note, answered: Collection[str] = ()) -> NoteWire:
+    """`answered`: the questions that have a reply, which goes by the question's own id."""
+    said: Mapping[str, Any] = msgspec.json.decode(note.body)
+    is_reply = note.kind == "reply"
+    return NoteWire(
+        id=f"{note.slot}:reply" if is_reply else note.slot,
+        kind=note.kind,
+        by=note.person,
+        at=moment(note.at),
+        text=said.get("text", ""),
+        to=said.get("to"),
+        question=note.slot if is_reply else None,
+        open=note.slot not in answered if note.kind == "question" else None,
+    )
+
+
+def notes_wire(notes: Sequence[Note]) -> list[NoteWire]:
+    answered = {note.slot for note in notes if note.kind == "reply"}
+    return [note_wire(note, answered) for note in notes]
+
+
+class EntryWire(msgspec.Struct, kw_only=True):
+    """Something that happened to a hold; `seq` is its number in the tenant's audit."""
+
+    id: str
+    seq: int
+    at: str
+    actor: str
+    action: str
+    data: dict[str, Any]
+
+
+class FileWire(msgspec.Struct, kw_only=True):
+    """A file of a hold. `file` is what the answer has in the field."""
+
+    field: str
+    file: dict[str, Any]
+
+
+def file_wire(kept: Kept) -> FileWire:
+    return FileWire(field=kept.field, file=kept.file)
+
+
+class BulkItemWire(msgspec.Struct, kw_only=True):
+    hold: str
+    done: bool
+    code: str | None = None
+    why: str | None = None
+    status: str | None = None
+    version: int | None = None
+
+
+class BulkWire(msgspec.Struct, kw_only=True):
+    """`left_out`: how many for which reason. In a preview `done` is what would be."""
+
+    preview: bool
+    done: int
+    left_out: dict[str, int]
+    items: list[BulkItemWire]
+
+
+def bulk_wire(found: Bulk) -> BulkWire:
+    items = [
+        BulkItemWire(
+            hold=each.hold,
+            done=each.done,
+            code=each.code,
+            why=each.why,
+            status=str(each.row.status) if each.row and not found.preview else None,
+            version=each.row.version if each.row else None,
+        )
+        for each in found.items
+    ]
+    return BulkWire(preview=found.preview, done=found.done, left_out=found.left_out, items=items)

@@ -1,0 +1,137 @@
+"""Schedules on the wire. Lengths are texts such as `15m` or `90s`, instants RFC 3339."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from holdfast.api.schemas.common import Name, moment
+from holdfast.api.schemas.input_guard import demand_outside
+from holdfast.runs.schedules.plan import Schedule
+from holdfast.types.clock import MICROS
+
+Length = Annotated[str, msgspec.Meta(max_length=60, description="`15m`, `90s`, `1h30m`")]
+Moment = Annotated[str, msgspec.Meta(max_length=60)]
+
+
+class PutSchedule(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Exactly one of `cron`, `every` and `at`. What is not given is as for a new schedule."""
+
+    flow: Name
+    cron: Annotated[str, msgspec.Meta(max_length=200)] | None = None
+    every: Length | None = None
+    at: Moment | None = None
+    zone: Annotated[str, msgspec.Meta(max_length=60)] = "UTC"
+    anchor: Moment | None = None
+    start: Moment | None = None
+    end: Moment | None = None
+    jitter: Length | None = None
+    missed: Literal["skip", "last", "all"] = "last"
+    grace: Length = "1m"
+    overlap: Literal["allow", "skip", "wait", "cancel"] | None = None
+    input: dict[str, Any] | None = None
+    stamp: Name | None = None
+    lane: Name | None = None
+    priority: Annotated[int, msgspec.Meta(ge=-1_000_000, le=1_000_000)] | None = None
+    thread: Name | None = None
+    instance_key: Name | None = None
+    deployment: Name | None = None
+    mode: Literal["barrier", "strict", "exit"] | None = None
+
+    def __post_init__(self) -> None:
+        demand_outside({**(self.input or {}), self.stamp or "": None})
+
+
+class PauseSchedule(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    reason: Annotated[str, msgspec.Meta(max_length=1000)] = ""
+
+
+class TriggerSchedule(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    input: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        demand_outside(self.input)
+
+
+class Triggered(msgspec.Struct, kw_only=True):
+    """The run exists as soon as a worker that carries the flow has looked."""
+
+    run_id: str
+
+
+class Instants(msgspec.Struct, kw_only=True):
+    items: list[str]
+
+
+class ScheduleWire(msgspec.Struct, kw_only=True):
+    """`next_at`: when it fires next, with its jitter; null where it is paused or over."""
+
+    name: str
+    flow: str
+    cron: str | None
+    every: str | None
+    at: str | None
+    zone: str
+    anchor: str | None
+    start: str | None
+    end: str | None
+    jitter: str | None
+    missed: str
+    grace: str
+    overlap: str
+    input: Any
+    stamp: str | None
+    options: dict[str, Any]
+    paused: bool
+    over: bool
+    reason: str
+    by: str
+    declared: bool
+    next_at: str | None
+    last_at: str | None
+    last_run: str | None
+    passed: int
+    trouble: str
+    trouble_at: str | None
+    revision: int
+    updated_at: str | None
+
+
+def schedule_wire(schedule: Schedule) -> ScheduleWire:
+    plan, standing = schedule.plan, schedule.standing
+    return ScheduleWire(
+        name=schedule.name,
+        flow=schedule.flow,
+        cron=plan.cron or None,
+        every=_length(plan.every) if plan.every else None,
+        at=moment(plan.at),
+        zone=plan.zone,
+        anchor=moment(plan.anchor) if plan.every else None,
+        start=moment(plan.start),
+        end=moment(plan.end),
+        jitter=_length(plan.jitter) if plan.jitter else None,
+        missed=plan.missed,
+        grace=_length(plan.grace),
+        overlap=plan.overlap,
+        input=plan.input,
+        stamp=plan.stamp or None,
+        options=plan.options,
+        paused=schedule.paused,
+        over=schedule.over,
+        reason=standing.reason,
+        by=standing.by,
+        declared=standing.declared,
+        next_at=moment(schedule.next_at),
+        last_at=moment(schedule.last_at),
+        last_run=schedule.last_run,
+        passed=standing.passed,
+        trouble=standing.trouble,
+        trouble_at=moment(standing.trouble_at),
+        revision=schedule.revision,
+        updated_at=moment(schedule.updated_at),
+    )
+
+
+def _length(micros: int) -> str:
+    return f"{micros / MICROS:.15g}s"

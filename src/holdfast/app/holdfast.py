@@ -1,0 +1,265 @@
+"""The wiring: one store, a runtime per event loop, and the programs that this process carries."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import weakref
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.app.holdfast__deploying import Deploying
+from holdfast.checkpoint.keys import KeyRing, keys_from_environment
+from holdfast.errors import StoreUnavailableError
+from holdfast.model.program import Program
+from holdfast.runs.blobs import Objects
+from holdfast.runs.driver.runtime import RunSettings, Runtime
+from holdfast.runs.encryption.cipher import Vault
+from holdfast.runs.encryption.store import holds_ciphertext, vaulted
+from holdfast.runs.service import RunService
+from holdfast.store.open import open_store
+from holdfast.store.protocols import Store
+from holdfast.types.clock import Clock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from holdfast.checkpoint.diff_result import Diff
+    from holdfast.holds.actions.rate_limit import Pace
+    from holdfast.holds.directory.base import Directory
+    from holdfast.holds.forms.attachments import Scan
+    from holdfast.holds.notify.channel import Channel
+    from holdfast.holds.notify.settings import NotifySettings
+    from holdfast.holds.policies.guardrails import Guardrails
+    from holdfast.holds.policies.judge import Judges
+    from holdfast.holds.policies.load import Given
+    from holdfast.holds.service import HoldService
+    from holdfast.model.graph import GraphSpec
+    from holdfast.reports.postmortem import Postmortem
+    from holdfast.runs.history.replay import Replay
+
+DEFAULT_STORE = "sqlite:.holdfast/holdfast.db"
+
+
+class Holdfast(Deploying):
+    """Where flows run: `Holdfast("sqlite:runs.db")`. Without an address: HOLDFAST_STORE, else a file in
+    `.holdfast/` of the working folder.
+
+    `keys`: what is stored is encrypted under them; without, those of HOLDFAST_KEYS, if there are any.
+
+    `directory` knows people, groups and roles: one of your own, the path of a file, or "store" for the one
+    that is kept there; without, that of HOLDFAST_DIRECTORY. `policies`: rules for holds, as `Policy` or as
+    files, `store` for those in the store; without, the files of HOLDFAST_POLICIES. `judges`: whom rules in
+    files may ask.
+    `guardrails`: what approvals have to pass that no person gave. `notify`: the channels by which people hear
+    of holds, as settings or their file (without: HOLDFAST_NOTIFY); `channels`: further ones of your own.
+    `scan`: looks into each file that people attach, and says what is wrong with it, or nothing.
+    `pace`: how often somebody may act on holds; without, as often as they like.
+
+    Close it with `await holdfast.close()` or use it in `async with`.
+    """
+
+    def __init__(
+        self,
+        store: str | Store | None = None,
+        *,
+        clock: Clock | None = None,
+        settings: RunSettings | None = None,
+        objects: Objects | None = None,
+        memory: Any = None,
+        keys: KeyRing | None = None,
+        directory: Directory | str | Path | None = None,
+        policies: Given | Iterable[Given] | None = None,
+        judges: Judges | None = None,
+        guardrails: Guardrails | None = None,
+        notify: NotifySettings | str | Path | None = None,
+        channels: Sequence[Channel] = (),
+        scan: Scan | None = None,
+        pace: Pace | None = None,
+    ) -> None:
+        self._given = store if store is not None else os.environ.get("HOLDFAST_STORE") or DEFAULT_STORE
+        self._store: Store | None = None
+        self._opening = threading.Lock()
+        self._clock = clock
+        self._settings = settings
+        self._objects = objects
+        self._memory = memory
+        self._keys = keys
+        # Loaded where there is a house: a program that only declares flows needs none of it.
+        from holdfast.app.wiring import furniture
+
+        self._furniture = furniture(
+            directory=directory, policies=policies, judges=judges, guardrails=guardrails, notify=notify,
+            channels=channels, scan=scan, pace=pace,
+        )  # fmt: skip
+        self._services: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, RunService] = (
+            weakref.WeakKeyDictionary()
+        )
+        # Of many tasks that come at once, one opens: a hundred connections would be refused by a server.
+        self._doors: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = (
+            weakref.WeakKeyDictionary()
+        )
+        self.programs: dict[str, Program] = {}
+        # How stored documents become programs here; whoever opens the house may say it otherwise.
+        self.dialects: dict[str, Callable[[GraphSpec], Program]] = {"attractor": _pipeline}
+        self._runtimes: weakref.WeakSet[Runtime] = weakref.WeakSet()
+        self._told: list[Callable[[RunService], None]] = []
+
+    async def open(self) -> Store:
+        if self._store is not None:
+            return self._store
+        async with self._doors.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
+            return self._store or await self._open_first()
+
+    async def _open_first(self) -> Store:
+        opened = await self._open() if isinstance(self._given, str) else self._given
+        opened = await self._encrypted(opened)
+        with self._opening:
+            first = self._store is None
+            store = self._store = self._store or opened
+        if not first and isinstance(self._given, str):
+            await opened.close()  # another event loop was faster
+        return store
+
+    async def _open(self) -> Store:
+        address = str(self._given)
+        if address.endswith(".db") and ":" not in address:
+            address = f"sqlite:{address}"
+        if address.startswith("sqlite:"):
+            path = Path(address.removeprefix("sqlite:").partition("?")[0])
+            _make_folder(path)
+            if self._objects is None:
+                from holdfast.store.blob.local import LocalBlobs
+
+                self._objects = LocalBlobs(path.parent / f"{path.name}-blobs")
+        return await open_store(address, clock=self._clock)
+
+    async def _encrypted(self, store: Store) -> Store:
+        ring = self._keys or keys_from_environment()
+        if ring is None and not await holds_ciphertext(store):
+            return store
+        return vaulted(store, Vault(ring))
+
+    async def service(self) -> RunService:
+        """The runs service of this event loop."""
+        loop = asyncio.get_running_loop()
+        found = self._services.get(loop)
+        if found is None:
+            made = await self.new_service()
+            found = self._services.setdefault(loop, made)
+            if found is not made:
+                await made.runtime.close()  # another task was faster
+        for program in self.programs.values():
+            found.runtime.carry(program)
+        return found
+
+    async def holds(self) -> HoldService:
+        """What can be done with holds, in this event loop."""
+        return (await self.service()).people
+
+    async def new_service(self) -> RunService:
+        """One with a runtime of its own, for a worker: whoever asks for it closes that runtime."""
+        store = await self.open()
+        settings = msgspec.structs.replace(self._settings) if self._settings else None
+        runtime = Runtime(
+            store,
+            objects=self._objects,
+            clock=self._clock,
+            settings=settings,
+            memory=self._memory,
+            **self._furniture.parts(store, self._clock),
+        )
+        runtime.dialects = self.dialects
+        for program in self.programs.values():
+            runtime.carry(program)
+        self._runtimes.add(runtime)
+        service = RunService(runtime)
+        for told in self._told:
+            told(service)
+        return service
+
+    def tell_services(self, told: Callable[[RunService], None]) -> None:
+        """Call it with each service of this house: those that there are, and those that will be."""
+        self._told.append(told)
+        for service in self._services.values():
+            told(service)
+
+    async def diff(self, a: str, b: str) -> Diff:
+        """What differs from moment `a` to moment `b`: RUN, RUN@12, RUN@node or a checkpoint's id."""
+        return await (await self.service()).diff(a, b)
+
+    async def replay(self, run: str, *, upto: int | None = None, against: Program | None = None) -> Replay:
+        """Make a run's decisions again, with its own graph or that of another version of its flow."""
+        service = await self.service()
+        if against is None:
+            return await service.replay(run, upto=upto)
+        return await service.replay(run, upto=upto, against=against.graph, version=against.version)
+
+    async def postmortem(self, run: str, form: str = "md") -> str:
+        """A run's whole story as a page; `form`: md or html."""
+        from holdfast.reports.formats import render
+
+        return await render(await self.service(), run, form)
+
+    async def examine(self, run: str) -> Postmortem:
+        """The same as data: visits, troubles and how they were handled, questions, remarks, the picture."""
+        from holdfast.reports.postmortem import examine
+
+        return await examine(await self.service(), run)
+
+    def carry(self, program: Program, *, at_work: bool = False) -> None:
+        """`at_work`: by the workers too that are at work already; else by those that begin later."""
+        self.programs[program.version] = program
+        for runtime in self._runtimes if at_work else ():
+            runtime.carry(program)
+
+    async def close(self) -> None:
+        service = self._services.pop(asyncio.get_running_loop(), None)
+        if service is not None:
+            await service.runtime.close()
+        if self._store is not None and isinstance(self._given, str):
+            await self._store.close()
+            self._store = None
+
+    async def __aenter__(self) -> Holdfast:
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        await self.close()
+
+
+def _pipeline(spec: GraphSpec) -> Program:
+    """Loaded with the first one: most houses have none."""
+    from holdfast.attractor.program import program_of
+
+    return program_of(spec)
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreUnavailableError(
+            f"the folder {path.parent} for the database {path.name} cannot be made: {error.strerror}.",
+            hint="Check the address of the store, and that this user may write there.",
+        ) from error
+
+
+_default: Holdfast | None = None
+
+
+def default_house() -> Holdfast:
+    """The one that flows use when they are given none."""
+    global _default
+    if _default is None:
+        _default = Holdfast()
+    return _default
+
+
+def use(house: Holdfast | None) -> None:
+    """Make this the one that flows use when they are given none."""
+    global _default
+    _default = house

@@ -1,0 +1,111 @@
+"""What a house gives its runtimes for the people who are asked: who they are, which rules there are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import msgspec
+
+from holdfast.holds.default_preparation import usual_desk
+from holdfast.holds.directory.base import Directory
+from holdfast.holds.directory.file import FileDirectory
+from holdfast.holds.directory.stored import TableDirectory
+from holdfast.holds.notify.channel import Channel
+from holdfast.holds.notify.channels import Channels
+from holdfast.holds.notify.deliverer import Deliverer
+from holdfast.holds.notify.settings import NotifySettings, read_settings, settings_from_environment
+from holdfast.holds.service import HoldService
+from holdfast.holds.timing.sweeper import HoldSweeper
+from holdfast.store.protocols import Store
+from holdfast.types.clock import Clock, SystemClock
+
+if TYPE_CHECKING:
+    from holdfast.holds.actions.rate_limit import Pace
+    from holdfast.holds.forms.attachments import Scan
+    from holdfast.holds.policies.guardrails import Guardrails
+    from holdfast.holds.policies.judge import Judges
+    from holdfast.holds.policies.load import Given, Rules
+
+VARIABLE: Final = "HOLDFAST_DIRECTORY"
+POLICIES: Final = "HOLDFAST_POLICIES"
+IN_STORE: Final = "store"
+
+
+class Furniture(msgspec.Struct, frozen=True, kw_only=True):
+    """As it was given to the house."""
+
+    directory: Directory | str | None = None
+    rules: Rules | None = None
+    guardrails: Guardrails | None = None
+    notify: NotifySettings | None = None
+    channels: tuple[Channel, ...] = ()
+    scan: Scan | None = None
+    pace: Pace | None = None
+
+    def parts(self, store: Store, clock: Clock | None) -> dict[str, Any]:
+        """What a `Runtime` takes."""
+        time, directory = clock or SystemClock(), self._directory(store)
+        ruling = None if self.rules is None else self.rules.over(store, self.guardrails)
+        rails = self.guardrails if ruling is None else ruling.guardrails
+        people = HoldService(store, directory=directory, guardrails=rails, scan=self.scan, pace=self.pace)
+        channels = Channels(store, time, settings=self.notify, directory=directory, given=self.channels)
+        return {
+            "desk": usual_desk(store, directory=directory, policies=ruling and ruling.step),
+            "sweeper": HoldSweeper(store, time, directory=directory, guardrails=rails),
+            "people": people,
+            "arbiter": None if ruling is None else ruling.arbiter(people.office),
+            "deliverer": Deliverer(store, time, channels),
+        }
+
+    def _directory(self, store: Store) -> Directory | None:
+        return (
+            TableDirectory(store) if self.directory == IN_STORE else cast("Directory | None", self.directory)
+        )
+
+
+def furniture(
+    *,
+    directory: Directory | str | Path | None = None,
+    policies: Given | Iterable[Given] | None = None,
+    judges: Judges | None = None,
+    guardrails: Guardrails | None = None,
+    notify: NotifySettings | str | Path | None = None,
+    channels: Sequence[Channel] = (),
+    scan: Scan | None = None,
+    pace: Pace | None = None,
+) -> Furniture:
+    """Raises PolicyInvalidError and SettingsError: a house with rules that cannot be read does not open."""
+    return Furniture(
+        directory=_directory(directory or os.environ.get(VARIABLE)),
+        rules=_rules(policies, judges),
+        guardrails=guardrails,
+        notify=_settings(notify),
+        channels=tuple(channels),
+        scan=scan,
+        pace=pace,
+    )
+
+
+def _rules(given: Given | Iterable[Given] | None, judges: Judges | None) -> Rules | None:
+    """Loaded where there are some: most programs have none."""
+    if given is None and not os.environ.get(POLICIES):
+        return None
+    from holdfast.holds.policies.load import rules_of
+
+    return rules_of(given, judges)
+
+
+def _directory(given: Directory | str | Path | None) -> Directory | str | None:
+    """A path is that of a file; `store`: people, groups and roles are kept in the store."""
+    if isinstance(given, (str, Path)) and str(given) != IN_STORE:
+        return FileDirectory(given)
+    return IN_STORE if isinstance(given, Path) else given
+
+
+def _settings(given: NotifySettings | str | Path | None) -> NotifySettings | None:
+    if given is None:
+        return settings_from_environment()
+    return given if isinstance(given, NotifySettings) else read_settings(given)

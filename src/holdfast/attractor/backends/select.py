@@ -1,0 +1,90 @@
+"""Which backend answers the prompts of a run: the one that it was started with, else the worker's own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from holdfast.app.loader import load_object
+from holdfast.attractor.backends.base import AnyBackend
+from holdfast.attractor.backends.command import PREFIX, CommandBackend
+from holdfast.attractor.backends.function import CallableBackend
+from holdfast.attractor.backends.model import NAME, ModelBackend
+from holdfast.attractor.backends.select__simulation import Simulation
+from holdfast.attractor.handler import Visit
+from holdfast.attractor.providers import VARIABLE as MODELS
+from holdfast.attractor.providers import Providers
+from holdfast.errors import SettingsError
+from holdfast.frontends.dot.model_choice import model_choice
+
+KEY: Final = "internal.backend"
+"""In the run's input, so that whoever goes on with it asks the same one."""
+SIMULATION: Final = "simulation"
+VARIABLE: Final = "HOLDFAST_BACKEND"
+WAYS_OUT: Final = (
+    "Give one: `--backend`, `backend=` of the Runner, a provider's key in the environment, or a file that "
+    f"{MODELS} names. Or run without any model: `--simulate`."
+)
+
+
+class Backends:
+    """`default`: of this worker. `named`: those that a run may ask for by name; a run can name no others, so
+    that a document brings no command and no code. `refuses`: says why a command of a document may not run."""
+
+    def __init__(
+        self,
+        default: AnyBackend | None = None,
+        named: Mapping[str, AnyBackend] | None = None,
+        *,
+        refuses: Callable[[Visit], str] | None = None,
+    ) -> None:
+        self.default = default
+        self.named: dict[str, AnyBackend] = {SIMULATION: Simulation(), **(named or {})}
+        self.refuses = refuses
+
+    def of(self, visit: Visit) -> AnyBackend:
+        """Raises SettingsError, which says what to do."""
+        wanted = str(visit.given.get(KEY) or "")
+        if model_choice(visit.stage, visit.pipeline).provider == SIMULATION:
+            wanted = SIMULATION
+        if wanted == NAME and NAME not in self.named:
+            self.named[NAME] = self.default if isinstance(self.default, ModelBackend) else ModelBackend()
+        if wanted and wanted in self.named:
+            return self.named[wanted]
+        if self.default is None:
+            self.default = ambient_backend()
+        if self.default is None and wanted:
+            raise SettingsError(f"the backend {wanted!r} is not known here.", hint=WAYS_OUT)
+        if self.default is None:
+            raise SettingsError("no model is configured here.", hint=WAYS_OUT)
+        return self.default
+
+
+def backend_of(given: Any) -> AnyBackend:
+    """A backend, or a function that is one. Raises InputError."""
+    if isinstance(given, type):
+        given = given()
+    if callable(getattr(given, "run", None)) or callable(getattr(given, "answer", None)):
+        return given
+    return CallableBackend(given)
+
+
+def backend_named(spec: str, what: str = "--backend") -> AnyBackend:
+    """`model`, `simulation`, `cli:COMMAND`, or `file.py:name`. Raises InputError and FlowNotFoundError."""
+    if spec == NAME:
+        return ModelBackend()
+    if spec == SIMULATION:
+        return Simulation()
+    if spec.startswith(PREFIX):
+        return CommandBackend(spec.removeprefix(PREFIX))
+    return backend_of(load_object(spec, what))
+
+
+def ambient_backend() -> AnyBackend | None:
+    """What the environment says: HOLDFAST_BACKEND, else models, where a provider can be asked."""
+    said = os.environ.get(VARIABLE, "")
+    if said:
+        return backend_named(said, VARIABLE)
+    providers = Providers()
+    return ModelBackend(providers) if providers.any_usable else None

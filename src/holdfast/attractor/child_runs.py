@@ -1,0 +1,173 @@
+"""A pipeline that another one has started: a run of its own, advanced here while nobody else does."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from holdfast.app.flow import advance
+from holdfast.attractor.handler import Visit
+from holdfast.attractor.progress import take_picture
+from holdfast.attractor.run_files import logs_root, restart_dir
+from holdfast.errors import HoldfastError, RunBusyError
+from holdfast.model.program import Program
+from holdfast.runs.service import RunService
+from holdfast.telemetry import here
+from holdfast.types.ids import RunId
+from holdfast.types.status import ENDED, RunStatus
+
+GRACE = 1.0
+"""Seconds that a cancelled child has to end while its manager still looks."""
+_ENDS = ("node.completed", "node.failed", "node.skipped", "node.abandoned")
+_PAGE = 5_000
+_STATUS = {RunStatus.completed: "completed", RunStatus.failed: "failed", RunStatus.cancelled: "failed"}
+
+
+STARTING = "start child"
+"""The step of a manager that the journal knows its child by."""
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """The child as it was at one look. `here`: it is advanced by whoever looked."""
+
+    run: str = ""
+    status: str = ""
+    outcome: str = ""
+    reason: str = ""
+    active: str = ""
+    completed: tuple[str, ...] = ()
+    retries: dict[str, int] = {}
+    logs: str = ""
+    at: float = 0.0
+    here: bool = False
+
+    def telemetry(self, cycle: int) -> dict[str, Any]:
+        """As context values, under the names of the specification."""
+        base = "context.stack.child."
+        return {
+            f"{base}run_id": self.run,
+            f"{base}status": self.status,
+            f"{base}outcome": self.outcome,
+            f"{base}active_stage": self.active,
+            f"{base}completed": list(self.completed),
+            f"{base}retries": dict(self.retries),
+            f"{base}failure_reason": self.reason,
+            "stack.manager.cycle": cycle,
+        }
+
+
+class Child:
+    def __init__(self, visit: Visit, run: str) -> None:
+        self._visit = visit
+        self._run = RunId(run)
+        self._driving: asyncio.Task[Any] | None = None
+
+    @staticmethod
+    async def start(visit: Visit, program: Program, given: dict[str, Any]) -> str:
+        """By a key of this try: the same run, however often this is called. One that had failed when its
+        manager was resumed is gone on with."""
+        service, key = service_here(), f"{visit.ctx.idempotency_key}/child/{visit.ctx.failures}"
+        row, fresh = await service.create(program, given, idempotency_key=key, tenant=visit.ctx.tenant)
+        if not fresh and row.status is RunStatus.failed:
+            await service.ask_resume(row.id)
+        return row.id
+
+    @staticmethod
+    async def named(visit: Visit, run: str) -> str:
+        """A run that somebody has started; of another tenant nothing is seen. Raises RunNotFoundError."""
+        return (await service_here().get(run, tenant=visit.ctx.tenant)).id if run else ""
+
+    async def look(self) -> dict[str, Any]:
+        """How it stands; where nobody advances it, that is begun here."""
+        now = self._visit.ctx.now() / 1e6
+        if not self._run:
+            return msgspec.to_builtins(Seen(at=now))
+        service = service_here()
+        row = await service.get(self._run)
+        picture = await take_picture(service, row.id)
+        ended = row.status in ENDED
+        outcome = "success" if row.status is RunStatus.completed else "fail" if ended else ""
+        reason = picture.context.get("failure_reason", "") if outcome == "fail" else ""
+        active, restarts = await _active(service, row.id)
+        logs = restart_dir(logs_root(picture.input, row.id), restarts)
+        seen = Seen(
+            run=row.id,
+            status=_STATUS.get(row.status, "running"),
+            outcome=outcome,
+            reason=str(reason),
+            active="" if ended else active,
+            completed=picture.completed,
+            retries=dict(picture.retries),
+            logs=str(logs),
+            at=now,
+            here=not ended and await self._advances(service, row.status),
+        )
+        return msgspec.to_builtins(seen)
+
+    async def _advances(self, service: RunService, status: RunStatus) -> bool:
+        if self._driving is not None and not self._driving.done():
+            return True
+        if status is RunStatus.waiting or (
+            status is RunStatus.pending_input and await service.holds(self._run)
+        ):
+            return False
+        self._driving = asyncio.ensure_future(_drive(service, self._run))
+        return True
+
+    async def wait(self, seen: Seen, seconds: float, cycle: int) -> None:
+        """Until something may have changed: while it is advanced here, in this process; else durably."""
+        if not seen.here:
+            await self._visit.ctx.sleep(seconds, key=f"sleep.{cycle}")
+        elif self._driving is not None and self._visit.ctx.recorded(f"observe.{cycle + 1}") is None:
+            await asyncio.wait({self._driving}, timeout=seconds)
+
+    async def leave(self, *, cancelled: bool = False) -> None:
+        """It goes on where a worker takes it up; a manager that was cancelled takes its child along."""
+        if cancelled and self._run:
+            await cancel_child(service_here(), self._run)
+        if self._driving is None or self._driving.done():
+            return
+        if cancelled:
+            await asyncio.wait({self._driving}, timeout=GRACE)
+        self._driving.cancel()
+        await asyncio.gather(self._driving, return_exceptions=True)
+
+
+async def _drive(service: RunService, run: RunId) -> None:
+    row = await service.get(run)
+    program = await service.runtime.find_program(row.version, row.flow)
+    with suppress(RunBusyError):
+        await advance(service, program, run)
+
+
+async def _active(service: RunService, run: RunId) -> tuple[str, int]:
+    """The stage that has begun and not ended, at the top; and how often the walk began anew."""
+    open_: dict[str, None] = {}
+    restarts = seen = 0
+    while events := await service.events(run, after=seen, limit=_PAGE):
+        seen = events[-1].number
+        for event in events:
+            if event.scope or not event.node:
+                continue
+            if event.type == "node.started":
+                open_[event.node] = None
+            elif event.type in _ENDS:
+                open_.pop(event.node, None)
+            restarts += event.type == "walk.restarted"
+    return next(reversed(open_), ""), restarts
+
+
+def service_here() -> RunService:
+    """Of the runtime that performs this stage."""
+    at: Any = here.get()
+    assert at is not None, "outside of a stage"
+    return RunService(at[0].runtime)
+
+
+async def cancel_child(service: RunService, run: str) -> None:
+    """Of a manager that was cancelled: it is taken along. One that has ended stays as it is."""
+    with suppress(HoldfastError):
+        await service.cancel(run, reason="its manager was cancelled")

@@ -1,0 +1,239 @@
+"""Beside each run that a worker advances: its directory follows what the journal has committed.
+
+A file never shows what is not durable. Several steps that are committed at once are written once, and who
+advances the run waits for none of it; when the run is let go, its directory is as its journal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.attractor.child_runs import STARTING, cancel_child
+from holdfast.attractor.processes import kill_all
+from holdfast.attractor.run_directory import Directory, Facts
+from holdfast.attractor.run_files import CHECKPOINT, logs_root, write_or_raise
+from holdfast.attractor.stored_source import shared_stages
+from holdfast.checkpoint.fold import begin as brought_by
+from holdfast.model.graph import Graph
+from holdfast.model.record_bodies import SubstepBody
+from holdfast.runs.driver.load import begin, follow, open_body
+from holdfast.runs.service import RunService
+from holdfast.telemetry import log
+from holdfast.types.ids import RunId
+from holdfast.types.record import Kind, Record
+
+if TYPE_CHECKING:
+    from holdfast.runs.blobs import BlobDesk
+    from holdfast.runs.driver.runtime import Runtime
+    from holdfast.runs.seal import Sealer
+    from holdfast.store.protocols import Claim, RunRow, Store
+
+PAUSE = 0.05
+"""Seconds between two writes: steps that follow each other quicker share one."""
+_KEPT = 64
+# Their own: the loop's threads may all be busy with handlers for a long time.
+_WRITERS = ThreadPoolExecutor(2, thread_name_prefix="holdfast-directories")
+
+
+class Scribe:
+    """Reads a run's journal from where it stopped, and says which files have changed."""
+
+    def __init__(self, store: Store, desk: BlobDesk, sealer: Sealer, graph: Graph, row: RunRow) -> None:
+        self.store, self._desk, self._sealer = store, desk.of(row.tenant), sealer
+        self._graph, self.row = graph, row
+        self.directory: Directory | None = None
+        self.told = 0
+        """The number of the last event that the directory knows of."""
+        self.children: dict[str, str] = {}
+        """Runs that managers started and watch, by where these stand."""
+
+    @property
+    def head(self) -> int:
+        return -1 if self.directory is None else self.directory.pos.head
+
+    async def read_on(self, upto: int | None = None) -> Directory:
+        """Everything that is committed by now, or up to a record."""
+        first = self.row.horizon if self.directory is None else self.head + 1
+        for record in await self.store.read(self.row.id, first=first, last=upto):
+            await self._take(record)
+        assert self.directory is not None
+        return self.directory
+
+    async def _take(self, record: Record) -> None:
+        body = open_body(self._sealer, self.row.id, record)
+        await self._desk.fill_body(body, self._sealer.registry)
+        if self.directory is None:
+            await self._begin(record, body)
+        else:
+            await follow(self._graph, self.directory.pos, record, body, self._desk, self._sealer)
+            self.directory.note(record, body)
+        self._note_child(record, body)
+        self.told = max(self.told, record.event_from + record.events - 1)
+
+    def _note_child(self, record: Record, body: Any) -> None:
+        """Of managers that are at work."""
+        place = record.scope + record.node
+        if isinstance(body, SubstepBody) and body.name == STARTING and isinstance(body.value, str):
+            self.children[place] = body.value
+        elif record.kind == Kind.step:
+            self.children.pop(place, None)
+
+    async def _begin(self, record: Record, body: Any) -> None:
+        pos = await begin(self._graph, self._sealer, self.row.id, record, self.store, self._desk)
+        await self._desk.fill_state(pos, self._sealer.registry)
+        facts = Facts(
+            run=self.row.id,
+            name=self.row.flow,
+            version=self.row.version,
+            graph=self._graph,
+            started_at=self.row.created_at,
+            shared=shared_stages(self._graph.spec),
+        )
+        self.directory = Directory(facts, pos, brought_by(record, body).executions)
+
+    @property
+    def root(self) -> Path:
+        assert self.directory is not None
+        given: Mapping[str, Any] = self.directory.pos.scopes[""].tree.see(0, "input")
+        return logs_root(given, self.row.id)
+
+
+class Attendant:
+    """Of one run in this process."""
+
+    def __init__(self, scribe: Scribe) -> None:
+        self.scribe = scribe
+        self._woken = asyncio.Event()
+        self._reached = asyncio.Condition()
+        self._lock = asyncio.Lock()
+        self._written = 0
+        self._broken = False
+        self._fresh = True
+
+    @property
+    def ended(self) -> bool:
+        """Nobody comes back to this run, unless to one that failed."""
+        directory = self.scribe.directory
+        return directory is None or directory.pos.status != "running"
+
+    def wake(self) -> None:
+        self._woken.set()
+
+    async def keep_up(self) -> None:
+        while not self._broken:
+            await self._woken.wait()
+            self._woken.clear()
+            await self.write()
+            await asyncio.sleep(PAUSE)
+
+    async def write(self) -> None:
+        """The directory as the journal is now. What goes wrong is told, and the run goes on."""
+        async with self._lock:
+            if self._broken:
+                return
+            try:
+                directory = await self.scribe.read_on()
+                root, whole = self.scribe.root, self._fresh and not _follows(self.scribe.root, directory)
+                pages = directory.take(whole=whole)
+                await asyncio.get_running_loop().run_in_executor(_WRITERS, put_pages, root, pages)
+                self._fresh = False
+            except Exception as error:
+                self._broken = True
+                log.warning("the directory of run %s is not kept up: %s", self.scribe.row.id, error)
+        async with self._reached:
+            self._written = self.scribe.told
+            self._reached.notify_all()
+
+    async def leave(self) -> None:
+        """Nobody waits any longer for what is not written."""
+        self._broken = True
+        async with self._reached:
+            self._reached.notify_all()
+
+    async def reached(self, number: int) -> None:
+        """Until the directory shows what this event tells."""
+        async with self._reached:
+            await self._reached.wait_for(lambda: self._written >= number or self._broken)
+
+
+def put_pages(root: Path, pages: Mapping[Path, str]) -> None:
+    """Checkpoints last, and durably."""
+    for path, text in pages.items():
+        write_or_raise(root / path, text, durable=path.name == CHECKPOINT)
+
+
+def _follows(root: Path, directory: Directory) -> bool:
+    """Whether what lies there is of this run, so that its files need no making anew."""
+    try:
+        found = (root / CHECKPOINT).read_bytes()
+    except OSError:
+        return False
+    return msgspec.json.encode(directory.facts.run) in found
+
+
+class Attendants:
+    """Those of a process, by run. What was read of a run that waits is kept for when it goes on."""
+
+    def __init__(self) -> None:
+        self._live: dict[RunId, Attendant] = {}
+        self._kept: OrderedDict[RunId, Scribe] = OrderedDict()
+
+    def of(self, run: str) -> Attendant | None:
+        return self._live.get(RunId(run))
+
+    @contextlib.asynccontextmanager
+    async def beside(self, runtime: Runtime, claim: Claim) -> AsyncGenerator[None]:
+        run = claim.run.id
+        attendant = Attendant(self._scribe(runtime, claim))
+        self._live[run] = attendant
+        # Before anything is done: no stage meets its own files of another time.
+        await attendant.write()
+        stop = runtime.listen(run, attendant.wake)
+        task = asyncio.create_task(attendant.keep_up())
+        try:
+            yield
+        except BaseException:
+            # Somebody else may have the run by now: what is to be shown of it is theirs to show.
+            self._kept.pop(run, None)
+            raise
+        else:
+            await attendant.write()
+        finally:
+            stop()
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await attendant.leave()
+            if attendant.ended:
+                self._kept.pop(run, None)
+                # Of a worker that died: who ends the run does not come by every stage that it was at.
+                if claim.lease.term > 1 and attendant.scribe.directory is not None:
+                    await asyncio.to_thread(kill_all, attendant.scribe.root)
+                    for child in attendant.scribe.children.values():
+                        await cancel_child(RunService(runtime), child)
+            if self._live.get(run) is attendant:
+                del self._live[run]
+
+    def _scribe(self, runtime: Runtime, claim: Claim) -> Scribe:
+        row = claim.run
+        found = self._kept.get(row.id)
+        if found is not None and found.store is runtime.store and found.row.version == row.version:
+            self._kept.move_to_end(row.id)
+            return found
+        program = runtime.programs[row.version]
+        found = Scribe(runtime.store, runtime.desk, runtime.sealer_of(program), program.graph, row)
+        self._kept[row.id] = found
+        while len(self._kept) > _KEPT:
+            self._kept.popitem(last=False)
+        return found
+
+
+ATTENDANTS = Attendants()
+"""Of this process."""

@@ -1,0 +1,58 @@
+"""A run's events in the words of the specification, as they come."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator
+from typing import Any
+
+from holdfast.attractor.directory_sync import ATTENDANTS
+from holdfast.attractor.event_mapper import Teller, place_of
+from holdfast.attractor.events import CheckpointSaved, PipelineEvent
+from holdfast.runs.events import reader_of
+from holdfast.runs.service import RunService
+from holdfast.types.event import Event
+
+
+async def pipeline_events(
+    service: RunService,
+    run: str,
+    events: AsyncIterable[Event],
+    *,
+    after: str = "",
+    driving: asyncio.Future[Any] | None = None,
+) -> AsyncIterator[PipelineEvent]:
+    """`events`: the stored ones, from the first. `after`: the place of the last one that was seen. When a
+    checkpoint is told of that this process writes, its file is there; `driving`: who advances the run here.
+    """
+    reader = await reader_of(service, await service.get(run))
+    teller, seen = Teller(reader.graph), place_of(after)
+    async for event in events:
+        for told in teller.tell(event):
+            if (told.number, told.part) > seen:
+                if isinstance(told, CheckpointSaved):
+                    await _written(run, told.number, driving)
+                yield told
+
+
+async def _written(run: str, number: int, driving: asyncio.Future[Any] | None) -> None:
+    attendant = ATTENDANTS.of(run)
+    while attendant is None and driving is not None and not driving.done():
+        # A run is created before anybody advances it.
+        await asyncio.sleep(0.001)
+        attendant = ATTENDANTS.of(run)
+    if attendant is not None:
+        await attendant.reached(number)
+
+
+async def stored_events(service: RunService, run: str, *, after: str = "") -> list[PipelineEvent]:
+    """Those there are by now."""
+    reader = await reader_of(service, await service.get(run))
+    events = await service.events(run, limit=1_000_000)
+    return list(Teller(reader.graph).tell_all(events, after))
+
+
+async def last_place(service: RunService, run: str) -> str:
+    """Behind everything that is told by now."""
+    found = await stored_events(service, run)
+    return found[-1].place if found else ""

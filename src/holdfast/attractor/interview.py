@@ -1,0 +1,90 @@
+"""An interviewer's answer becomes the decision of a hold, as anybody's does: once, and in the audit."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from holdfast.attractor.child_runs import service_here
+from holdfast.attractor.gates import Gate, gate_of
+from holdfast.attractor.handler import Visit
+from holdfast.attractor.interviewers import Answer, AnswerValue, Interviewer, ask_in_time, inform, name_of
+from holdfast.errors import HoldDecidedError
+from holdfast.frontends.dot.document import Pipeline
+from holdfast.frontends.dot.handler_kinds import kind_of
+from holdfast.holds.service import HoldService
+from holdfast.runs.service import RunService
+from holdfast.telemetry import log
+from holdfast.types.hold import HoldRow
+from holdfast.types.ids import RunId
+from holdfast.types.status import HoldStatus
+from holdfast.types.terms import operator
+
+CHANNEL, KIND = "interviewer", "wait.human"
+_LOOK = 0.01
+
+
+async def interview(
+    visit: Visit, gate: Gate, interviewer: Interviewer | None, asking: asyncio.Future[Any]
+) -> dict[str, Any]:
+    """What it said; nothing where somebody else was first."""
+    if interviewer is None:
+        return msgspec.to_builtins(Answer())
+    hold = await _opened(visit, asking)
+    if hold is None:
+        return msgspec.to_builtins(Answer())
+    try:
+        answer = await ask_in_time(interviewer, gate.question({"run": visit.ctx.run_id, "hold": hold.id}))
+        await decide(service_here().people, gate, hold, interviewer, answer)
+    except Exception as error:
+        # Whoever asks in its place is not the pipeline's business: people can still answer.
+        said = "the interviewer %s failed (%s: %s): the question stays open"
+        log.warning(said, name_of(interviewer), type(error).__name__, error, extra={"run": visit.ctx.run_id})
+        return msgspec.to_builtins(Answer())
+    return msgspec.to_builtins(answer)
+
+
+async def _opened(visit: Visit, asking: asyncio.Future[Any]) -> HoldRow | None:
+    """The gate's question, once it is stored; None where it is answered already."""
+    ctx, service = visit.ctx, service_here()
+    while not asking.done():
+        for hold in await service.holds(ctx.run_id):
+            if (hold.scope, hold.node, hold.visit) == (ctx.scope, ctx.node, ctx.visit):
+                return hold
+        await asyncio.sleep(_LOOK)
+    return None
+
+
+async def decide(
+    people: HoldService, gate: Gate, hold: HoldRow, interviewer: Interviewer, answer: Answer
+) -> bool:
+    """Whether the hold is decided or withdrawn by that. An answer that is none leaves it open, for people."""
+    actor = operator(f"interviewer:{name_of(interviewer)}", tenant=hold.tenant, channel=CHANNEL)
+    try:
+        if answer.value in (AnswerValue.TIMEOUT, AnswerValue.SKIPPED):
+            row = await people.cancel(actor, hold.id, reason=f"interviewer: {answer.value}")
+            return row.status is HoldStatus.cancelled
+        decision = gate.decision(answer)
+        if decision is None:
+            said = answer.value or answer.text
+            inform(interviewer, f"{said!r} is none of the answers: the question stays open", gate.stage)
+            return False
+        await people.resolve(actor, hold.id, decision=decision)
+    except HoldDecidedError:
+        inform(interviewer, "somebody else has decided", gate.stage)
+    return True
+
+
+async def interview_open(
+    service: RunService, run: RunId, pipeline: Pipeline, interviewer: Interviewer
+) -> None:
+    """The gates at which a run stands, asked one after the other: nobody entered them with an interviewer."""
+    for hold in await service.holds(run):
+        stage = pipeline.stages.get(hold.node)
+        if stage is None or kind_of(stage) != KIND:
+            continue
+        gate = gate_of(stage, pipeline)
+        answer = await ask_in_time(interviewer, gate.question({"run": run, "hold": hold.id}))
+        await decide(service.people, gate, hold, interviewer, answer)

@@ -1,0 +1,60 @@
+"""A run of a pipeline as a picture: each stage with its state, and the edges that were taken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from holdfast.attractor.stored_source import pipeline_of
+from holdfast.drawing import Mark, Picture, State, Told
+from holdfast.frontends.dot.document import Link, Pipeline
+from holdfast.frontends.dot.lower import DIALECT, edge_ids
+from holdfast.model.graph import Graph
+from holdfast.reports.pipelines import picture_of_pipeline
+from holdfast.reports.run_graph import picture_of, told_by_path
+from holdfast.runs.history.visits import Visits
+
+_FIRST: Final = (
+    State.failed, State.asking, State.running, State.waiting, State.unknown, State.ready, State.done,
+)  # fmt: skip
+"""Of a stage that several branches go through: what a reader wants to know first."""
+
+
+def picture_of_run(pipeline: Pipeline, visits: Visits, *, interrupted: bool = False) -> Picture:
+    """`interrupted`: nobody has the run, so what was running is only ready to go on."""
+    told: dict[str, Told] = {}
+    for path, about in told_by_path(visits, interrupted=interrupted).items():
+        stage = path.rpartition("/")[2]
+        if stage not in told or _rank(about) < _rank(told[stage]):
+            told[stage] = about
+    return picture_of_pipeline(pipeline, told, marks=_taken(pipeline, visits))
+
+
+def picture_of_visits(
+    graph: Graph, visits: Visits, *, expand: bool = False, interrupted: bool = False
+) -> Picture:
+    """Of any run: a pipeline is drawn as it was written, with its branches side by side."""
+    if graph.dialect == DIALECT:
+        return picture_of_run(pipeline_of(graph.spec), visits, interrupted=interrupted)
+    return picture_of(graph, visits, expand=expand, interrupted=interrupted)
+
+
+def _rank(about: Told) -> int:
+    return _FIRST.index(about.state) if about.state in _FIRST else len(_FIRST)
+
+
+def _taken(pipeline: Pipeline, visits: Visits) -> dict[tuple[str, str], Mark]:
+    links, paths = edge_ids(pipeline), {path.rpartition("/")[2]: path for path in visits.nodes}
+    found = [links.get(edge.rpartition("/")[2]) for edge in visits.edges]
+    found += [link for link in pipeline.links if _crosses(link, pipeline, paths)]
+    return {(link.source, link.target): Mark.taken for link in found if link is not None}
+
+
+def _crosses(link: Link, pipeline: Pipeline, paths: Mapping[str, str]) -> bool:
+    """Into a branch and out of it no edge is chosen: that the stages at both ends were visited tells it.
+    `paths`: of those that were."""
+    if link.source not in paths or link.target not in paths:
+        return False
+    before, after = paths[link.source], paths[link.target]
+    out = before.count("/") > after.count("/") and len(pipeline.outgoing[link.source]) == 1
+    return out or after.rpartition("/")[0] == before

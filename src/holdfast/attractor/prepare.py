@@ -1,0 +1,88 @@
+"""From a text to a program that can run, and what its run is started with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from holdfast.attractor.backends.select import KEY
+from holdfast.attractor.context import storable
+from holdfast.attractor.handlers.human import AUTO_KEY
+from holdfast.attractor.handlers.manager import SOURCE
+from holdfast.attractor.program import Fittings, program_for
+from holdfast.attractor.run_files import LOGS_KEY
+from holdfast.errors import InputError
+from holdfast.frontends.dot.diagnostics import Diagnostic
+from holdfast.frontends.dot.document import Pipeline
+from holdfast.frontends.dot.lint import LintRule, validate_or_raise
+from holdfast.frontends.dot.lower import context_of
+from holdfast.frontends.dot.transforms import AnyTransform, prepare
+from holdfast.model.program import Program
+
+Source = str | bytes | Path | Pipeline
+
+
+class Ready(msgspec.Struct, frozen=True):
+    """A pipeline without errors, with its code."""
+
+    pipeline: Pipeline
+    program: Program
+    diagnostics: tuple[Diagnostic, ...]
+
+
+def make_ready(
+    source: Source,
+    fittings: Fittings,
+    *,
+    path: str = "",
+    strict: bool = False,
+    transforms: Iterable[AnyTransform] = (),
+    extra_rules: Sequence[LintRule] = (),
+) -> Ready:
+    """A text, a file's path, or a pipeline that was prepared already. Raises PipelineSyntaxError and
+    PipelineInvalidError: nothing with an error is ever run."""
+    known = fittings.whole_registry().types
+    if isinstance(source, Pipeline):
+        found = validate_or_raise(source, list(extra_rules), known_types=known, strict=strict)
+        return Ready(source, program_for(source, fittings), tuple(found))
+    text, path = (read_source(source), path or str(source)) if isinstance(source, Path) else (source, path)
+    prepared = prepare(
+        text, path=path, strict=strict, transforms=transforms, extra_rules=extra_rules, known_types=known
+    )
+    pipeline = prepared.demand_valid()
+    return Ready(pipeline, program_for(pipeline, fittings), prepared.diagnostics)
+
+
+def read_source(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(
+            f"the pipeline {path} cannot be read: {error.strerror}.", hint="Check its path."
+        ) from error
+
+
+def input_of(
+    pipeline: Pipeline,
+    *,
+    logs: Path | None = None,
+    backend: str = "",
+    auto_approve: bool = False,
+    context: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """What a run is given: the mirror of the graph's attributes, the caller's values, and how it is to be
+    run: whoever goes on with it reads that there."""
+    given = {key: storable(key, value) for key, value in (context or {}).items()}
+    how: dict[str, Any] = {}
+    if pipeline.path:
+        how[SOURCE] = str(Path(pipeline.path).resolve())
+    if logs is not None:
+        how[LOGS_KEY] = str(logs.resolve())
+    if backend:
+        how[KEY] = backend
+    if auto_approve:
+        how[AUTO_KEY] = True
+    return {**context_of(pipeline), **given, **how}

@@ -1,0 +1,129 @@
+"""Going on from a run directory: with its run where this store knows it, else with a new one in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from holdfast.attractor.context import storable
+from holdfast.attractor.fidelity import RESUMED, resume_mode
+from holdfast.attractor.prepare import Ready, Source
+from holdfast.attractor.resume__comparing import differences, in_short
+from holdfast.attractor.resume_position import begin_at, demand_stages
+from holdfast.attractor.run_files import LOGS_KEY
+from holdfast.attractor.saved_checkpoint import Saved, read_directory
+from holdfast.errors import InputError, VersionMismatchError
+from holdfast.frontends.dot.parse import parse
+from holdfast.model.graph import Graph
+from holdfast.runs.service import RunService
+from holdfast.store.protocols import RunRow
+from holdfast.types.ids import RunId, is_id
+
+_OURS = "internal."
+_ENDED = ("completed", "success")
+_OF_NEW = frozenset({"run_id", "tenant", "lane", "priority", "started_by"})
+
+
+class Resumed(msgspec.Struct, frozen=True):
+    """`row` None: the run had ended, and there is nothing to do. `ready` None: the stored graph counts."""
+
+    saved: Saved
+    row: RunRow | None
+    ready: Ready | None
+    fresh: bool = False
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """How to go on. `fidelity`: what stands for `full` at the first stage: summary:high (the specification),
+    compact (the older texts), any mode, or `keep`."""
+
+    source: Source | None = None
+    force: bool = False
+    fidelity: str = ""
+    logs: Path | None = None
+    options: dict[str, Any] = {}
+
+
+async def resume_directory(
+    service: RunService,
+    folder: Path,
+    prepare: Callable[[Source], Ready],
+    given: Callable[[Ready, Path], dict[str, Any]],
+    asked: Asked,
+) -> Resumed:
+    """Raises InputError for what is no run directory, VersionMismatchError where the pipeline is another one
+    than the run's and nobody said `force`."""
+    saved = read_directory(folder)
+    row = await service.store.get_run(RunId(saved.run)) if is_id(saved.run) else None
+    ready = None if asked.source is None else prepare(asked.source)
+    if row is not None and (ready is None or ready.program.version == row.version):
+        _refuse_options(asked.options, "this store has its run, which goes on as it was started")
+        return Resumed(saved, row, ready)
+    _refuse_options(set(asked.options) - _OF_NEW, "a run that goes on from a directory does not take them")
+    if ready is None:
+        ready = prepare(_own_source(saved))
+    _demand_same(saved, ready, force=asked.force)
+    graph = ready.program.graph
+    demand_stages(graph, saved)
+    if is_finished(saved, graph):
+        return Resumed(saved, None, ready)
+    made = await _begin(service, saved, ready, given(ready, asked.logs or folder), asked)
+    return Resumed(saved, made, ready, fresh=True)
+
+
+def _refuse_options(names: Collection[str], why: str) -> None:
+    """An option that does nothing is a slip."""
+    if names:
+        shown = ", ".join(name.replace("_", "-") for name in sorted(names))
+        raise InputError(f"{shown}: {why}.", hint="Leave them out.")
+
+
+async def _begin(
+    service: RunService, saved: Saved, ready: Ready, start: dict[str, Any], asked: Asked
+) -> RunRow:
+    kept = {k: storable(k, v) for k, v in saved.context.items() if k != LOGS_KEY}
+    if not saved.completed:
+        outside = {k: v for k, v in kept.items() if not k.startswith(_OURS)}
+        row, _ = await service.create(ready.program, {**start, **outside}, **asked.options)
+        return row
+    context = {**start, **kept, LOGS_KEY: start[LOGS_KEY]}
+    instead = resume_mode(asked.fidelity, ready.pipeline.text("resume_fidelity"))
+    if instead:
+        context[RESUMED] = instead
+    return await begin_at(service, ready.program, saved, start, context, **asked.options)
+
+
+def is_finished(saved: Saved, graph: Graph) -> bool:
+    """It ended well, or stands at the exit with nothing left to be met."""
+    if saved.status in _ENDED:
+        return True
+    node = graph.nodes[graph.index[saved.current]] if saved.current else None
+    at_exit = node is not None and node.walk is not None and node.walk.terminal and not saved.next_node
+    return at_exit and all((saved.gates or {}).values())
+
+
+def _own_source(saved: Saved) -> str:
+    found = saved.source
+    if found is None:
+        raise InputError(
+            f"{saved.folder} does not have its pipeline, and this store does not know its run.",
+            hint="Name the pipeline's file: holdfast run FILE.dot --resume DIR.",
+        )
+    return found
+
+
+def _demand_same(saved: Saved, ready: Ready, *, force: bool) -> None:
+    """Of another runner's directory nobody knows; that its stages are there is looked at in any case."""
+    if force or not saved.version or saved.version == ready.program.version:
+        return
+    source = saved.source
+    lines = [] if source is None else differences(parse(source).pipeline, ready.pipeline)
+    what = f": {in_short(lines)}" if lines else ""
+    raise VersionMismatchError(
+        f"the pipeline is not the one that the run in {saved.folder} went by{what}.",
+        hint="Go on with the one in its pipeline.dot, or say --force to go on with this one.",
+        version=saved.version,
+    )

@@ -1,0 +1,222 @@
+"""A new run that begins where a run directory ends: its history, counters and gates come along."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from holdfast.attractor.outcome import StageStatus
+from holdfast.attractor.saved_checkpoint import Saved
+from holdfast.checkpoint.fold import HISTORY, Execution, History
+from holdfast.engine.decision import Decision
+from holdfast.engine.messages import Finished
+from holdfast.engine.step import step
+from holdfast.engine.walk_state import PLAIN, SATISFIED
+from holdfast.errors import InputError
+from holdfast.model.graph import Graph
+from holdfast.model.moves import start_in
+from holdfast.model.pipeline_conditions__clauses import outcome_word
+from holdfast.model.position import Position, Scope, new_scope
+from holdfast.model.program import Program
+from holdfast.model.record_bodies import CreatedBody, ErrorInfo
+from holdfast.model.snapshot import dump_position
+from holdfast.runs.admission import stand
+from holdfast.runs.create__options import check_options
+from holdfast.runs.hold_preparation import facts_of
+from holdfast.runs.typed_values import Fitting
+from holdfast.store.protocols import NewRun, RunRow
+from holdfast.types.ids import DEFAULT_TENANT, RunId, new_run_id
+from holdfast.types.outcome import FAIL
+from holdfast.types.record import Kind, Record, Side
+from holdfast.types.value import FrozenDict, FrozenList, freeze, refuse_instances
+
+if TYPE_CHECKING:
+    from holdfast.runs.service import RunService
+
+
+async def begin_at(
+    service: RunService,
+    program: Program,
+    saved: Saved,
+    given: dict[str, Any],
+    context: dict[str, Any],
+    *,
+    run_id: str | None = None,
+    tenant: str = DEFAULT_TENANT,
+    lane: str | None = None,
+    priority: int | None = None,
+    started_by: str | None = None,
+) -> RunRow:
+    """Durable when this returns. Where the checkpoint says which stage comes next, that one is started; else
+    the edge is selected now, by the outcome that the last stage came to: it is not performed again."""
+    names = {"tenant": tenant, "lane": lane, "run_id": run_id, "started_by": started_by}
+    check_options(names, priority, None)
+    service.runtime.carry(program)
+    await service.keep_flow(program)
+    spec, now = program.graph.spec, service.store.now()
+    run = RunId(run_id) if run_id else new_run_id()
+    decision = _begun(program, run, saved, (given, context), now)
+    gate, gates = stand(program, context, {"tenant": tenant})
+    new = NewRun(
+        id=run,
+        tenant=tenant,
+        flow=program.graph.name,
+        version=program.version,
+        code=program.code_digest,
+        lane=lane or spec.lane,
+        priority=spec.priority if priority is None else priority,
+        started_by=started_by,
+        created_at=now,
+        ready_at=now,
+        first=await _sealed(service, program, decision, tenant),
+        gate=gate,
+        gates=gates,
+    )
+    await service.runtime.preparer.prepare_all(new.first, facts_of(new))
+    row, _ = await service.store.create(new)
+    return row
+
+
+def _begun(
+    program: Program, run: RunId, saved: Saved, values: tuple[dict[str, Any], dict[str, Any]], now: int
+) -> Decision:
+    graph = program.graph
+    pos = Position(run, mode=graph.spec.mode)
+    given, context = (freeze(value, refuse_instances, "the context") for value in values)
+    scope = pos.scopes[""] = new_scope("", "", {"input": given, "scratch": dict(context), "artifacts": {}})
+    goes_on = bool(saved.next_node)
+    _restore(graph, scope, saved, goes_on=goes_on)
+    at = graph.index[saved.next_node if goes_on else saved.current]
+    start_in(graph, pos, scope, at, 0, 0)
+    execution = pos.execs["", at]
+    if goes_on:
+        execution.failures = int(saved.retries.get(saved.next_node, 0))
+        execution.attempt = execution.failures + 1
+    decision = Decision(graph, pos, now)
+    again = not goes_on or (saved.status == "failed" and saved.next_node == saved.current)
+    completed = _without_last(saved) if again else saved.completed
+    body = CreatedBody(
+        graph.name,
+        program.version,
+        program.code_digest,
+        FrozenDict(),
+        FrozenDict(),
+        FrozenDict(),
+        [("S", "", at, execution.visit)],
+        pos.mode,
+        {},
+        {"directory": str(saved.folder), "resumed_run": saved.run, "resumed_at": saved.current},
+        {**dump_position(pos), HISTORY: _history(graph, saved, completed, now).dump()},
+    )
+    record = decision.draft(Kind.created, body, listed=True, side=Side())
+    pos.head, pos.at = 0, record.at
+    if not goes_on:
+        after = step(graph, pos, [_finished(saved, at, execution.visit)], now, Fitting(program))
+        decision.records += after.records
+    return decision
+
+
+def _restore(graph: Graph, scope: Scope, saved: Saved, *, goes_on: bool) -> None:
+    """Visits, gates and counters. The stage that is about to start is not counted yet."""
+    counted = saved.visits or {name: saved.completed.count(name) for name in saved.completed}
+    about = saved.next_node if goes_on else saved.current
+    for name, count in counted.items():
+        known = name == about and (bool(saved.visits) or not goes_on)
+        if name in graph.index and int(count) - known > 0:
+            scope.visits[graph.index[name]] = int(count) - known
+    before = saved.counters.get("before")
+    if isinstance(before, dict):
+        scope.before = {graph.index[n]: int(c) for n, c in before.items() if n in graph.index}  # type: ignore[misc]
+    gates = saved.gates if saved.gates is not None else _gates(graph, saved)
+    retries = {n: int(c) for n, c in saved.retries.items() if n != about or not goes_on}
+    counters = {k: saved.counters[k] for k in ("jumps", "fail_jumps", "restarts") if saved.counters.get(k)}
+    told = saved.outcome
+    # What a routing node passes on is not its own.
+    passed = outcome_word(str(saved.counters.get("outcome") or saved.context.get("outcome") or told.status))
+    label = str(saved.counters.get("label", told.preferred_label))
+    walk: dict[str, Any] = {"outcome": passed, "label": label, **counters}
+    reason = saved.context.get("failure_reason")
+    walk |= {"reason": str(reason)} if passed == FAIL and reason else {}
+    walk |= {"gates": dict(gates)} if gates else {}
+    walk |= {"retries": retries} if retries else {}
+    walk |= {"came_by": saved.edge} if goes_on and saved.edge else {}
+    walk |= {"suggested": FrozenList(told.suggested_next_ids)} if told.suggested_next_ids else {}
+    if saved.completed:
+        scope.walk = walk
+
+
+def _gates(graph: Graph, saved: Saved) -> dict[str, bool]:
+    """By what the stages came to, where the checkpoint says nothing of gates (AT-118)."""
+    specs = {node.id: node.walk or PLAIN for node in graph.nodes}
+    return {
+        name: outcome in SATISFIED or outcome not in (FAIL, StageStatus.RETRY, StageStatus.SKIPPED)
+        for name, outcome in saved.outcomes.items()
+        if name in specs and specs[name].goal_gate
+    }
+
+
+def _without_last(saved: Saved) -> tuple[str, ...]:
+    """The current stage ends anew, on paper or because it had failed: it must not be there twice."""
+    found = saved.completed
+    return found[:-1] if found and found[-1] == saved.current else found
+
+
+def _history(graph: Graph, saved: Saved, completed: tuple[str, ...], now: int) -> History:
+    seen: dict[str, int] = {}
+    executions: list[Execution] = []
+    for name in completed:
+        seen[name] = seen.get(name, 0) + 1
+        effect = graph.nodes[graph.index[name]].effect if name in graph.index else ""
+        executions.append(
+            Execution(
+                node=name,
+                scope="",
+                visit=seen[name],
+                attempt=1,
+                effect=str(effect),
+                outcome=saved.outcomes.get(name, StageStatus.SUCCESS.value),
+                seq=0,
+                at=now,
+                run=saved.run,
+            )
+        )
+    return History(executions=executions)
+
+
+def _finished(saved: Saved, node: int, visit: int) -> Finished:
+    told = saved.outcome
+    failed = str(told.status) == FAIL
+    reason = told.failure_reason or str(saved.context.get("failure_reason") or "the stage failed")
+    return Finished(
+        scope="",
+        node=node,
+        visit=visit,
+        outcome=str(told.status),
+        error=ErrorInfo("node_failed", "NodeFailedError", reason) if failed else None,
+        reported=failed,
+        label=told.preferred_label,
+        suggested=tuple(told.suggested_next_ids),
+        notes=FrozenDict({"notes": told.notes}) if told.notes else None,
+    )
+
+
+async def _sealed(service: RunService, program: Program, decision: Decision, tenant: str) -> list[Record]:
+    sealer = service.runtime.sealer_of(program)
+    records: list[Record] = []
+    for record, body in decision.records:
+        blobs = sealer.seal(record, body, 0)
+        if blobs:
+            await service.runtime.desk.of(tenant).put(blobs)
+        records.append(record)
+    return records
+
+
+def demand_stages(graph: Graph, saved: Saved) -> None:
+    """Raises InputError where the pipeline does not have what the checkpoint stands at."""
+    wanted = [name for name in (saved.current, saved.next_node) if name]
+    missing = [name for name in wanted if name not in graph.index]
+    if missing:
+        raise InputError(
+            f"the checkpoint in {saved.folder} stands at {missing[0]!r}, and the pipeline has no such stage "
+            "outside of branches.",
+            hint="Name the pipeline that the directory was made with.",
+        )

@@ -1,0 +1,323 @@
+"""A run's directory as its journal tells it: given record after record, it says which files are what.
+Conversations are not in it: the journal has them, a checkpoint file does not.
+
+What a record changes is all that is worked out for it; the values of the context are kept as the texts that
+they are in the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from holdfast.attractor.artifacts import FOLDER, is_large, kept_artifact
+from holdfast.attractor.context import copied
+from holdfast.attractor.conversations import PREFIX as SESSIONS
+from holdfast.attractor.handler import AT_ONCE
+from holdfast.attractor.outcome import Outcome
+from holdfast.attractor.run_directory__standing import Standing
+from holdfast.attractor.run_files import (
+    CHECKPOINT,
+    MANIFEST,
+    PROMPT,
+    RESPONSE,
+    SOURCE,
+    as_json,
+    restart_dir,
+    safe,
+    stage_dir,
+)
+from holdfast.attractor.run_files__pages import (
+    PLAIN,
+    Page,
+    brought_outcome,
+    encode,
+    listed,
+    mapped,
+    stage_outcome,
+)
+from holdfast.attractor.status_file import NAME, status_fields
+from holdfast.checkpoint.fold import Execution
+from holdfast.model.events import graph_at
+from holdfast.model.graph import Graph, NodeKind
+from holdfast.model.position import Position
+from holdfast.model.record_bodies import AttemptBody, ChunkBody, EndBody, StepBody, SubstepBody
+from holdfast.types.clock import to_datetime
+from holdfast.types.ids import RunId, checkpoint_id
+from holdfast.types.record import Kind, Record
+
+FIDELITY = "internal.fidelity"
+ASKING = frozenset({"codergen", "parallel.fan_in"})
+"""Stages that ask a model."""
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What every file of a run is made with."""
+
+    run: str
+    name: str
+    version: str
+    graph: Graph
+    started_at: int
+    shared: frozenset[str] = frozenset()
+    """Stages that several branches go through: each has a folder in each."""
+
+
+class Directory:
+    """`pos` is where the run stands; whoever reads the journal keeps it up."""
+
+    def __init__(self, facts: Facts, pos: Position, brought: Iterable[Execution] = ()) -> None:
+        self.facts, self.pos = facts, pos
+        self._stands = Standing(facts.graph, pos)
+        self.pages: dict[Path, Page] = {}
+        """Files that have changed."""
+        self.stale = True
+        """Whether the checkpoint is to be written."""
+        # Whether what stages write themselves is to be told too: only until it is asked for once.
+        self._whole = True
+        self._restarts = self._stands.restarts
+        self._context: dict[str, bytes] = {}
+        self._completed: list[bytes] = []
+        self._history: list[bytes] = []
+        self._logs: list[bytes] = []
+        self._outcomes: dict[str, str] = {}
+        self._artifacts: dict[str, dict[str, Any]] = {}
+        self._outcome: dict[str, Any] | None = None
+        self._before: tuple[str, dict[str, str], dict[str, Any] | None] | None = None
+        self._current, self._edge, self._status = "", "", pos.status
+        self._error = "" if pos.failing is None else pos.failing.message
+        self._at, self._seq = pos.at, max(pos.head, 0)
+        self._read_context()
+        for execution in brought:
+            self._bring(execution)
+        self._begin_directory()
+
+    # ------------------------------------------------------------------ what the files are
+    @property
+    def folder(self) -> Path:
+        """Below the root, of the walk as it goes now."""
+        return restart_dir(Path(), self._restarts)
+
+    def checkpoint(self, goes_on_in: str = "") -> str:
+        """The keys of the specification, those of the checkpoint proposal, and what else a resume needs."""
+        fields: dict[str, bytes] = {
+            "timestamp": encode(to_datetime(self._at).isoformat()),
+            "current_node": encode(self._current),
+            "completed_nodes": listed(self._completed),
+            "node_retries": encode(self._stands.retries),
+            "context": mapped(self._context),
+            "logs": listed(self._logs),
+            "run_id": encode(self.facts.run),
+            "pipeline_name": encode(self.facts.name),
+            "status": encode(self._status),
+            "outcome": encode(self._outcome),
+            "node_outcomes": encode(self._outcomes),
+            "node_history": listed(self._history),
+            "goal_gate_status": encode(self._stands.gates),
+            "fidelity_state": encode(self._fidelity()),
+            "artifacts": encode(self._artifacts),
+            **self._position(),
+            "goes_on_in": encode(goes_on_in or None),
+        }
+        return mapped(fields, "").decode() + "\n"
+
+    def _position(self) -> dict[str, bytes]:
+        """Which edge was selected, if one was: a resume goes on behind it, or selects."""
+        onward = self._stands.under_way if self._status in ("running", "failed") else ""
+        return {
+            "edge_selected": encode(bool(onward)),
+            "selected_edge": encode(self._edge or None),
+            "next_node": encode(onward or None),
+            "error": encode(self._error),
+            "visits": encode(self._stands.visits),
+            "counters": encode({"restarts": self._restarts, **self._stands.counters}),
+            "graph_version": encode(self.facts.version),
+            "seq": encode(self._seq),
+            "checkpoint_id": encode(checkpoint_id(RunId(self.facts.run), self._seq)),
+        }
+
+    def take(self, *, whole: bool = True) -> dict[Path, str]:
+        """What is to be written now; the checkpoint comes last. `whole`: also what stages write themselves,
+        because nothing is there."""
+        found, self.pages = self.pages, {}
+        if self.stale:
+            found[self.folder / CHECKPOINT] = Page(self.checkpoint())
+            self.stale = False
+        self._whole = False
+        return {path: page.text for path, page in found.items() if whole or not page.by_stage}
+
+    # ------------------------------------------------------------------ one record more
+    def note(self, record: Record, body: Any) -> None:
+        """After `pos` was advanced by it. Large values are in their place."""
+        if record.kind == Kind.step:
+            self._step(record, body)
+        elif record.kind == Kind.substep:
+            self._substep(record, body)
+        elif record.kind == Kind.chunk:
+            self._chunk(record, body)
+        elif record.kind == Kind.attempt:
+            self._attempt(record, body)
+        elif record.kind == Kind.end:
+            self._end(record, body)
+
+    def _step(self, record: Record, body: StepBody) -> None:
+        self._keep_artifacts(body)
+        outcome = stage_outcome(self.facts.graph, record, body)
+        self._page(record, NAME, lambda: as_json(status_fields(outcome)))
+        if record.scope:
+            return
+        self._history.append(encode([record.node, str(record.outcome)]))
+        self._error = outcome.failure_reason if body.halts else ""
+        self._status = "failed" if body.halts else "running"
+        if body.halts:
+            self._before = (self._current, dict(self._outcomes), self._outcome)
+        if record.outcome != "unknown":
+            self._done(record.node, str(record.outcome), status_fields(outcome))
+        self._edge = next(iter(self._edges(body)), "")
+        self._touch(record)
+        for partition, key, op, value in body.ops:
+            if partition == "scratch" and op == "set" and not key.startswith(SESSIONS):
+                self._context[key] = encode(copied(value))
+            elif partition == "scratch":
+                self._context.pop(key, None)
+        if self._stands.restarts != self._restarts:
+            self._restart()
+
+    def _done(self, node: str, outcome: str, fields: dict[str, Any]) -> None:
+        self._current = node
+        self._completed.append(encode(node))
+        self._outcomes[node] = outcome
+        self._outcome = fields
+
+    def _edges(self, body: StepBody) -> list[str]:
+        edges = self.facts.graph.edges
+        return [edges[a].id for what, scope, a, _ in body.moves if what in ("F", "G") and not scope]
+
+    def _substep(self, record: Record, body: SubstepBody) -> None:
+        """What a model was sent and said is part of the record of its answer."""
+        said: Any = body.value
+        if isinstance(said, Mapping) and self._handler(record) in ASKING:
+            for key, name in (("prompt", PROMPT), ("text", RESPONSE)):
+                text = cast("Mapping[str, Any]", said).get(key)
+                if isinstance(text, str):
+                    self._page(record, name, partial(str, text))
+
+    def _chunk(self, record: Record, body: ChunkBody) -> None:
+        new = [encode(str(data)) for kind, data in body.items if kind == "log"]
+        self._logs += new
+        if new:
+            self._touch(record)
+
+    def _attempt(self, record: Record, body: AttemptBody) -> None:
+        if body.reason in ("retry", "resumed") and not record.scope:
+            self._undo_failure()
+            self._status, self._error = "running", ""
+            self._touch(record)
+
+    def _undo_failure(self) -> None:
+        """A resume runs the stage again whose failure had ended the run: it has not ended yet."""
+        if self._before is not None:
+            self._completed.pop()
+            self._current, self._outcomes, self._outcome = self._before
+            self._before = None
+
+    def _end(self, record: Record, body: EndBody) -> None:
+        self._status = body.status
+        self._error = "" if body.error is None else body.error.message
+        self._touch(record)
+
+    def _touch(self, record: Record) -> None:
+        """The checkpoint is another one: it says of which record it is, whoever writes it and when."""
+        self.stale = True
+        self._at, self._seq = record.at, record.seq
+
+    # ------------------------------------------------------------------ parts
+    def _begin_directory(self) -> None:
+        spec, values = self.facts.graph.spec, self.pos.scopes[""].tree.see(0, "scratch")
+        goal = values.get("graph.goal", spec.defaults.get("graph.goal", ""))
+        fields = {
+            "name": self.facts.name,
+            "goal": str(goal),
+            "start_time": to_datetime(self.facts.started_at).isoformat(),
+            "run_id": self.facts.run,
+            "graph_version": self.facts.version,
+        }
+        if self._restarts:
+            before = restart_dir(Path(), self._restarts - 1)
+            fields |= {"restart": self._restarts, "parent": str(Path("..") / before)}
+        self.pages[self.folder / MANIFEST] = Page(as_json(fields))
+        document: Any = spec.document if isinstance(spec.document, dict) else {}
+        self.pages[self.folder / SOURCE] = Page(str(document.get("source", "")))
+
+    def _restart(self) -> None:
+        """The old directory ends with the edge that led to the new one."""
+        restarts = self._stands.restarts
+        anew = restart_dir(Path(), restarts)
+        self.pages[self.folder / CHECKPOINT] = Page(
+            self.checkpoint(str(Path("..") / anew if self._restarts else anew))
+        )
+        self._restarts = restarts
+        self._completed, self._history, self._logs, self._outcomes = [], [], [], {}
+        self._current, self._outcome = "", None
+        self._read_context()
+        self._begin_directory()
+        self.stale = True
+
+    def _read_context(self) -> None:
+        values = self.pos.scopes[""].tree.see(0, "scratch")
+        kept = {key: value for key, value in values.items() if not key.startswith(SESSIONS)}
+        self._context = {key: encode(copied(value)) for key, value in kept.items()}
+
+    def _bring(self, execution: Execution) -> None:
+        """What a fork, a pruned run or another directory knows of before the first record."""
+        outcome = brought_outcome(execution)
+        if outcome is not None:
+            fields = status_fields(outcome)
+            self._page(execution, NAME, lambda: as_json(fields))
+        if execution.scope:
+            return
+        self._history.append(encode([execution.node, execution.outcome]))
+        if execution.settled:
+            outcome = outcome or Outcome(status=execution.outcome)
+            self._done(execution.node, execution.outcome, status_fields(outcome))
+
+    def _page(self, record: Record | Execution, name: str, make: Callable[[], str]) -> None:
+        node = graph_at(self.facts.graph, record.scope).node_named(record.node)
+        by_stage = node.kind is NodeKind.task and node.metadata.get("handler") not in AT_ONCE
+        if (node.walk or PLAIN).terminal or (by_stage and not self._whole):
+            return
+        scope = record.scope if record.node in self.facts.shared else ""
+        place = stage_dir(self.folder, record.node, scope) / name
+        self.pages[place] = Page(make(), by_stage=by_stage)
+
+    def _handler(self, record: Record) -> str:
+        node = graph_at(self.facts.graph, record.scope).node_named(record.node)
+        return str(node.metadata.get("handler", ""))
+
+    def _keep_artifacts(self, body: StepBody) -> None:
+        for partition, key, _, value in body.ops:
+            if partition == "artifacts":
+                self._keep_artifact(key, kept_artifact(value))
+
+    def _keep_artifact(self, key: str, kept: Mapping[str, Any] | None) -> None:
+        path = Path(FOLDER) / f"{safe(key)}.json"
+        if kept is None:
+            self._artifacts.pop(key, None)
+            self.pages.pop(self.folder / path, None)
+            return
+        large = is_large(kept)
+        self._artifacts[key] = {"name": kept["name"], "path": str(path) if large else None}
+        if large:
+            self.pages[self.folder / path] = Page(as_json(copied(kept["data"])), by_stage=True)
+
+    def _fidelity(self) -> dict[str, Any]:
+        """Of the stage that last had one, with what was summed up for it."""
+        kept = self._context.get(FIDELITY)
+        noted: Any = {} if kept is None else msgspec.json.decode(kept)
+        default = self.facts.graph.spec.defaults.get("graph.default_fidelity") or "compact"
+        found = cast("dict[str, Any]", noted) if isinstance(noted, dict) else {}
+        return {"mode": default, "summaries": {}, **found}

@@ -1,0 +1,106 @@
+"""What the context keeps of the stages that have ended, for whoever has to be told of them later.
+
+A step writes one note and one count, and a run of any length has as many notes as there are slots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+import msgspec
+
+from holdfast.attractor.context import PipelineContext
+from holdfast.attractor.handler import Visit
+from holdfast.attractor.outcome import Outcome
+from holdfast.attractor.status_file import AUTO_NOTE
+from holdfast.types.text import told
+
+PREFIX: Final = "internal.stage."
+"""The slots: the newest note takes the place of the oldest."""
+COUNTS: Final = "internal.stages"
+"""How often stages have ended, by their outcomes."""
+CALLS: Final = "internal.tool_calls"
+"""Which tools the last stage's model called."""
+SLOTS: Final = 40
+_NOTES: Final = 500
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """The last time that a stage ended. `times`: how often it did. `calls`: of tools, such as `shell x3`."""
+
+    stage: str
+    number: int
+    outcome: str
+    notes: str = ""
+    times: int = 1
+    failures: int = 0
+    calls: str = ""
+
+
+def remember(visit: Visit, outcome: Outcome) -> dict[str, Any]:
+    """What a stage's end adds to the context."""
+    context, stage = visit.context, visit.stage.id
+    counts = counts_of(context)
+    number, failed = counts.total + 1, str(outcome.status) == "fail"
+    ended = Ended(
+        stage,
+        number,
+        str(outcome.status),
+        told(outcome.failure_reason if failed else said_of(outcome, stage), _NOTES),
+        visit.ctx.visit,
+        int(failed) + (_failures(context, stage) if visit.ctx.visit > 1 else 0),
+        _calls(context, stage),
+    )
+    return {
+        f"{PREFIX}{number % SLOTS}": msgspec.to_builtins(ended),
+        COUNTS: {**counts.outcomes, ended.outcome: counts.outcomes.get(ended.outcome, 0) + 1},
+    }
+
+
+class Counts(msgspec.Struct, frozen=True):
+    outcomes: Mapping[str, int]
+
+    @property
+    def total(self) -> int:
+        return sum(self.outcomes.values())
+
+
+def counts_of(context: PipelineContext) -> Counts:
+    found: Any = context.get(COUNTS)
+    return Counts(cast("dict[str, int]", found) if isinstance(found, dict) else {})
+
+
+def stages_of(context: PipelineContext) -> list[Ended]:
+    """Each stage of the latest notes once, in the order in which they last ended."""
+    found: dict[str, Ended] = {}
+    for value in context.beginning_with(PREFIX).values():
+        ended = msgspec.convert(value, Ended)
+        if ended.stage not in found or found[ended.stage].number < ended.number:
+            found[ended.stage] = ended
+    return sorted(found.values(), key=lambda each: each.number)
+
+
+def said_of(outcome: Outcome, stage: str) -> str:
+    """Its notes; where they say no more than that it ended, how its answer began."""
+    return outcome.notes if says_something(outcome.notes) else answer_in(outcome.context_updates, stage)
+
+
+def says_something(notes: str) -> bool:
+    return bool(notes) and notes != AUTO_NOTE and not notes.startswith("Stage completed:")
+
+
+def answer_in(values: Mapping[str, Any], stage: str = "") -> str:
+    """What the last stage answered; `stage`: only if it was that one."""
+    last = str(values.get("last_stage", ""))
+    return str(values.get("last_response", "")) if last == (stage or last) else ""
+
+
+def _failures(context: PipelineContext, stage: str) -> int:
+    return next((each.failures for each in stages_of(context) if each.stage == stage), 0)
+
+
+def _calls(context: PipelineContext, stage: str) -> str:
+    found: Any = context.get(CALLS)
+    calls = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    return str(calls.get("calls", "")) if calls.get("stage") == stage else ""

@@ -1,0 +1,241 @@
+"""One execution of one stage: its handler is found and called, and what came of it is told to the engine."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from msgspec.structs import replace
+
+from holdfast.attractor import run_files
+from holdfast.attractor.context import PipelineContext, copied
+from holdfast.attractor.failures import CLASS_KEY, TERMINAL, TRANSIENT, failure_of, raise_if_ours
+from holdfast.attractor.handler import Visit
+from holdfast.attractor.limits import count_failure, keep_budgets
+from holdfast.attractor.outcome import Outcome, StageStatus
+from holdfast.attractor.registry import AnyHandler, HandlerRegistry, wants_visit
+from holdfast.attractor.run_files__pages import own_updates
+from holdfast.attractor.stage_history import remember
+from holdfast.attractor.status_file import AUTO_NOTE, NAME, StatusFault, forget_status, read_status
+from holdfast.frontends.dot.document import Link, Pipeline, Stage
+from holdfast.frontends.dot.lower import edge_ids
+from holdfast.model.pipeline_conditions__clauses import outcome_word
+from holdfast.model.record_bodies import PARTIAL_ACCEPTED, RETRIES_EXCEEDED
+from holdfast.runs.context.context import Context
+from holdfast.types.outcome import Outcome as Settled
+from holdfast.types.text import told
+
+GATE, TOOL, ROUTING = "wait.human", "tool", "conditional"
+REASON = "failure_reason"
+_QUIET = frozenset({"start", "exit", "conditional", "parallel"})
+"""Types that cost nothing: no budget is asked for."""
+_ENDS = frozenset({"exit"})
+_OURS = "internal."
+
+
+class Performer:
+    """Of one pipeline. Nothing of a visit is kept here: any worker may perform the next one."""
+
+    def __init__(self, pipeline: Pipeline, registry: HandlerRegistry, shared: Collection[str] = ()) -> None:
+        """`shared`: the stages that several branches go through."""
+        self.pipeline = pipeline
+        self._shared = frozenset(shared)
+        self.registry = registry
+        self._links: Mapping[str, Link] = edge_ids(pipeline)
+
+    def at_once(self, stage: Stage) -> Callable[[Any], Awaitable[Settled]] | None:
+        """Of a stage that does nothing: without a context, and with no file before the journal's own."""
+        tell = getattr(self.registry.resolve(stage), "at_once", None)
+        if tell is None:
+            return None
+        outcome: Outcome = tell(stage)
+        keys = () if self.registry.kind_of(stage) == ROUTING else (REASON, CLASS_KEY)
+
+        async def perform(state: Mapping[str, Any]) -> Settled:
+            # As for every stage: the reason of an earlier failure is not that of this one.
+            return Settled(str(outcome.status), {k: "" for k in keys if state.get(k)}, notes=outcome.notes)
+
+        return perform
+
+    def of(self, stage: Stage) -> Callable[[Any, Context], Awaitable[Settled]]:
+        async def perform(state: Any, ctx: Context) -> Settled:
+            return await self.perform(stage, state, ctx)
+
+        return perform
+
+    async def perform(self, stage: Stage, state: Mapping[str, Any], ctx: Context) -> Settled:
+        visit = self._visit(stage, state, ctx)
+        kind = self.registry.kind_of(stage)
+        stopped = "" if kind in _QUIET else await keep_budgets(visit)
+        if stopped:
+            return self._settled(visit, kind, _stop(stopped), halt=True)
+        outcome = await self._performed(visit, kind)
+        outcome = _used_up(visit, _normal(_refused(outcome) or outcome))
+        stopped = count_failure(visit, outcome)
+        if stopped:
+            outcome = replace(outcome, failure_reason=stopped, terminal=True)
+        return self._settled(visit, kind, outcome, halt=bool(stopped))
+
+    def _visit(self, stage: Stage, state: Mapping[str, Any], ctx: Context) -> Visit:
+        # What is read is copied then: a stage costs what it touches, and not what the context holds.
+        logs, values = logs_of(ctx), {**state, "current_node": stage.id}
+        return Visit(
+            stage=stage,
+            pipeline=self.pipeline,
+            context=PipelineContext(values),
+            logs=logs,
+            folder=run_files.stage_dir(logs, stage.id, ctx.scope if stage.id in self._shared else ""),
+            ctx=ctx,
+            came_by=self._came_by(ctx),
+            branch=ctx.scope,
+        )
+
+    def _came_by(self, ctx: Context) -> Link | None:
+        return self._links.get(ctx.came_by)
+
+    async def _performed(self, visit: Visit, kind: str) -> Outcome:
+        """An exception is a failure of the stage, never of the engine (AT-111)."""
+        handler = self.registry.resolve(visit.stage)
+        limit = visit.stage.microseconds("timeout")
+        # A person may take their time, and a command that is stopped is stopped by its handler.
+        seconds = None if limit is None or kind in (GATE, TOOL) else limit / 1e6
+        timer, patience = asyncio.timeout(seconds), visit.ctx.patience
+        if patience.limit is not None:
+            # A stage that takes too long has failed, with all that a failure leaves; so it is timed here.
+            patience.limit.reschedule(None)
+        try:
+            async with timer:
+                patience.limit = timer if seconds is not None else None
+                return await _call(handler, visit)
+        except TimeoutError as error:
+            return _timed_out(visit) if timer.expired() else failure_of(error)
+        except Exception as error:
+            raise_if_ours(error)
+            return failure_of(error)
+
+    def _settled(self, visit: Visit, kind: str, outcome: Outcome, *, halt: bool = False) -> Settled:
+        update = {**visit.context.changes(), **copied(outcome.context_updates)}
+        if kind != ROUTING:
+            update |= _told_of_failure(visit, outcome)
+        if kind not in _QUIET:
+            update |= remember(visit, outcome)
+        for entry in visit.context.new_logs():
+            visit.ctx.emit(entry, "log")
+        settled = Settled(
+            status=str(outcome.status),
+            update=update,
+            label=told(outcome.preferred_label),
+            suggested=tuple(told(name) for name in outcome.suggested_next_ids),
+            reason=told(outcome.failure_reason),
+            notes=told(outcome.notes),
+            final=outcome.terminal,
+            halts=halt,
+        )
+        if kind not in _ENDS:
+            run_files.write_status(visit.folder, as_recorded(settled))
+        return settled
+
+
+def as_recorded(settled: Settled) -> Outcome:
+    """As the journal will tell it: whoever makes the directory anew from there comes to the same file."""
+    failed = settled.status in (StageStatus.FAIL, StageStatus.RETRY)
+    return Outcome(
+        status=settled.status,
+        preferred_label=settled.label,
+        suggested_next_ids=settled.suggested,
+        context_updates=own_updates(settled.update or {}),
+        notes=settled.notes,
+        failure_reason=settled.reason if failed else "",
+    )
+
+
+def _told_of_failure(visit: Visit, outcome: Outcome) -> dict[str, str]:
+    """`failure_reason` is of the last stage: one that did not fail leaves none behind."""
+    if outcome.status == StageStatus.FAIL:
+        kind = outcome.context_updates.get(CLASS_KEY) or (TERMINAL if outcome.terminal else "")
+        return {REASON: outcome.failure_reason, CLASS_KEY: str(kind)}
+    left = {key: "" for key in (REASON, CLASS_KEY) if visit.context.get_string(key)}
+    return {key: "" for key in left if key not in outcome.context_updates}
+
+
+def logs_of(ctx: Context) -> Path:
+    """The run's directory; a walk that began anew has one of its own inside it."""
+    root = run_files.logs_root(ctx.run_input or {}, ctx.run_id)
+    return root / f"restart-{ctx.restarts}" if ctx.restarts else root
+
+
+async def _call(handler: AnyHandler, visit: Visit) -> Outcome:
+    perform = getattr(handler, "perform", None)
+    if perform is not None:
+        return await perform(visit)
+    forget_status(visit.folder)
+    execute = cast("Any", handler).execute
+    more = {"visit": visit} if wants_visit(handler) else {}
+    args = (visit.stage, visit.context, visit.pipeline, visit.logs)
+    if inspect.iscoroutinefunction(execute):
+        said = await execute(*args, **more)
+    else:
+        said = await asyncio.to_thread(execute, *args, **more)
+        said = await said if inspect.isawaitable(said) else said
+    return said if isinstance(said, Outcome) else _without_outcome(visit, said)
+
+
+def _without_outcome(visit: Visit, said: Any) -> Outcome:
+    """What its status file says; without one `auto_status` makes it a success (AT-A14)."""
+    if said is not None:
+        return _fail(f"the handler returned a {type(said).__name__}, not an Outcome")
+    try:
+        written = read_status(visit.folder)
+    except StatusFault as fault:
+        return _fail(str(fault))
+    if written is not None:
+        return written
+    if visit.stage.flag("auto_status"):
+        return Outcome(notes=AUTO_NOTE)
+    return _fail(f"the handler returned nothing, wrote no {NAME}, and auto_status is not set")
+
+
+def _refused(outcome: Outcome) -> Outcome | None:
+    """Updates that cannot be stored are a failure that names the key (AT-148)."""
+    try:
+        PipelineContext().apply_updates(outcome.context_updates)
+    except Exception as error:
+        return failure_of(error)
+    return None
+
+
+def _normal(outcome: Outcome) -> Outcome:
+    """In words that the engine knows: handlers and files may use those of other dialects. What the engine
+    keeps in the context is not theirs to change: an agent raises no budget by its status file."""
+    word = outcome_word(str(outcome.status))
+    updates = {key: value for key, value in outcome.context_updates.items() if not key.startswith(_OURS)}
+    return replace(outcome, status=word, context_updates=updates)
+
+
+def _used_up(visit: Visit, outcome: Outcome) -> Outcome:
+    """The last try asks for another one: it has failed, or partly succeeded where that is enough."""
+    if outcome.status != StageStatus.RETRY or not visit.ctx.last_try:
+        return outcome
+    if visit.stage.flag("allow_partial"):
+        return replace(outcome, status=StageStatus.PARTIAL_SUCCESS, notes=PARTIAL_ACCEPTED)
+    notes = outcome.failure_reason or outcome.notes
+    failed = StageStatus.FAIL
+    return replace(outcome, status=failed, failure_reason=RETRIES_EXCEEDED, notes=notes, terminal=True)
+
+
+def _timed_out(visit: Visit) -> Outcome:
+    reason = f"timeout: stage {visit.stage.id!r} took longer than {visit.stage.text('timeout')}"
+    return Outcome(
+        status=StageStatus.FAIL, failure_reason=reason, context_updates={"failure_class": TRANSIENT}
+    )
+
+
+def _fail(reason: str) -> Outcome:
+    return Outcome(status=StageStatus.FAIL, failure_reason=reason, terminal=True)
+
+
+def _stop(reason: str) -> Outcome:
+    return Outcome(status=StageStatus.FAIL, failure_reason=reason, terminal=True)

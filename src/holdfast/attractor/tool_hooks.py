@@ -1,0 +1,153 @@
+"""Commands around each tool call of a model: `tool_hooks.pre` may refuse it, `tool_hooks.post` hears of it.
+
+They run inside the recorded step of the call, so that a call that is not made again is not announced again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import signal
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from copy import copy
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.agents.tool_call import result_text
+from holdfast.agents.tools import Tool, ToolError
+from holdfast.attractor.handler import Visit
+from holdfast.types.text import told
+
+PRE, POST = "tool_hooks.pre", "tool_hooks.post"
+TIMEOUT: Final = 60.0
+FILE: Final = "tool_hooks.jsonl"
+_SHOWN: Final = 300
+_OURS: Final = frozenset({"ctx", "files", "sandbox", "idempotency_key"})
+
+
+class Hooks:
+    """Of one stage: its own commands, else the graph's."""
+
+    def __init__(self, visit: Visit, environment: Mapping[str, str]) -> None:
+        self._visit = visit
+        self._environment = environment
+        self.pre, self.post = command_of(visit, PRE), command_of(visit, POST)
+        limit = visit.stage.microseconds("tool_hooks.timeout")
+        limit = visit.pipeline.microseconds("tool_hooks.timeout") if limit is None else limit
+        self._timeout = TIMEOUT if limit is None else limit / 1e6
+
+    def around(self, tool: Tool) -> Tool:
+        """The same tool with the hooks around each call. What is made of sub-steps itself stays as it is:
+        its code runs again on every entry."""
+        if tool.fn is None or tool.script or not (self.pre or self.post):
+            return tool
+        made = copy(tool)
+        made.fn = self._hooked(tool.name, tool.fn)
+        return made
+
+    def _hooked(self, name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
+        async def call(**given: Any) -> Any:
+            shown = {key: value for key, value in given.items() if key not in _OURS}
+            await self._allow(name, shown)
+            try:
+                value = await _called(fn, given)
+            except Exception as error:
+                await self._tell(name, shown, told(error, 2000), failed=True)
+                raise
+            await self._tell(name, shown, result_text(value), failed=False)
+            return value
+
+        return call
+
+    async def _allow(self, name: str, arguments: Mapping[str, Any]) -> None:
+        """Anything but an exit code of 0 is a no, also that the hook could not be run."""
+        if not self.pre:
+            return
+        code, said = await self._run(self.pre, {"hook": "pre", "tool": name, "arguments": arguments})
+        if code != 0:
+            why = f"{PRE} ended with {_ending(code)}{': ' + said if said else ''}"
+            self._note({"hook": "pre", "tool": name, "code": code, "said": said, "skipped": True})
+            raise ToolError(f"the call was not made: {why}")
+
+    async def _tell(self, name: str, arguments: Mapping[str, Any], result: str, *, failed: bool) -> None:
+        if not self.post:
+            return
+        data = {"hook": "post", "tool": name, "arguments": arguments, "result": result, "failed": failed}
+        code, said = await self._run(self.post, data)
+        if code != 0:
+            self._note({"hook": "post", "tool": name, "code": code, "said": said, "skipped": False})
+
+    def _note(self, entry: dict[str, Any]) -> None:
+        """In the run's log, and in the stage's folder."""
+        what = "skipped by" if entry["skipped"] else "made; failed:"
+        said = f": {entry['said']}" if entry["said"] else ""
+        hook = PRE if entry["hook"] == "pre" else POST
+        self._visit.ctx.emit(f"{entry['tool']} {what} {hook} ({_ending(entry['code'])}){said}", "log")
+        with suppress(OSError):
+            self._visit.folder.mkdir(parents=True, exist_ok=True)
+            with (self._visit.folder / FILE).open("ab") as file:
+                file.write(msgspec.json.encode(entry) + b"\n")
+
+    async def _run(self, command: str, data: Mapping[str, Any]) -> tuple[int | None, str]:
+        """(exit code, what it said); no code where it could not be run or took too long."""
+        visit = self._visit
+        more = {"run_id": visit.ctx.run_id, "stage": visit.stage.id, "visit": visit.ctx.visit}
+        body = msgspec.json.encode({**data, **more}, enc_hook=str)
+        environment = {
+            **self._environment,
+            "TOOL_HOOK": str(data["hook"]),
+            "TOOL_NAME": str(data["tool"]),
+            "TOOL_FAILED": "true" if data.get("failed") else "false",
+        }
+        try:
+            return await run_hook(command, body, environment, self._timeout)
+        except OSError as error:
+            return None, f"it cannot be run: {error.strerror}"
+
+
+def command_of(visit: Visit, key: str) -> str:
+    """An empty one on the stage switches the graph's off."""
+    return visit.stage.text(key) if key in visit.stage.attrs else visit.pipeline.text(key)
+
+
+async def run_hook(
+    command: str, body: bytes, environment: Mapping[str, str], timeout: float
+) -> tuple[int | None, str]:
+    process = await asyncio.create_subprocess_exec(
+        "/bin/sh",
+        "-c",
+        command,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+        env=dict(environment),
+        start_new_session=True,
+    )
+    try:
+        async with asyncio.timeout(timeout):
+            _, err = await process.communicate(body)
+    except TimeoutError:
+        return None, f"it took longer than {timeout:g} s"
+    finally:
+        _end(process.pid)
+        await process.wait()
+    return process.returncode, told(err.decode(errors="replace").strip(), _SHOWN)
+
+
+def _end(group: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def _ending(code: int | None) -> str:
+    return "no exit code" if code is None else f"exit code {code}"
+
+
+async def _called(fn: Callable[..., Any], given: dict[str, Any]) -> Any:
+    if inspect.iscoroutinefunction(fn):
+        return await fn(**given)
+    found = await asyncio.to_thread(fn, **given)
+    return await found if inspect.isawaitable(found) else found

@@ -1,0 +1,141 @@
+"""A checkpoint as a complete picture of a run at one record: what the journal folds to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from holdfast.checkpoint.fold import Execution
+from holdfast.checkpoint.json_view import as_interface
+from holdfast.model.migration import MIGRATED
+from holdfast.model.secrets import masked, veiled
+from holdfast.types.ids import CheckpointId, RunId
+from holdfast.types.record import Kind, Record
+from holdfast.types.status import CheckpointStatus
+
+
+class CheckpointMeta(msgspec.Struct, frozen=True, kw_only=True):
+    """What a list shows: read from columns alone, no state is loaded."""
+
+    id: CheckpointId
+    run: RunId
+    flow: str
+    version: str
+    node: str
+    seq: int
+    at: int
+    status: CheckpointStatus
+    # Bytes that this checkpoint added to the store: a checkpoint is a delta.
+    state_size: int
+    has_memory_snapshot: bool
+    # The turn of an agent, where the checkpoint was taken at the end of one.
+    turn: int | None = None
+
+
+class PendingInput(msgspec.Struct, frozen=True, kw_only=True):
+    """A hold that was open at the checkpoint, with everything that the person was shown."""
+
+    hold: str
+    node: str
+    scope: str
+    visit: int
+    type: str
+    prompt: str
+    options: Any
+    assignee: str | None
+    priority: str
+    context: Any
+    schema: Any
+    expires_at: int | None
+    asked_at: int
+
+
+class ArtifactRef(msgspec.Struct, frozen=True, kw_only=True):
+    """Where an artifact lies: in the blob store, which finds it by `digest`, with `size` bytes; both None for
+    one that lies in the records themselves. An encrypted store keeps it under another address."""
+
+    digest: str | None = None
+    size: int | None = None
+
+
+class FidelityState(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of the past a walk hands on to its next node, and what it has summed up for that."""
+
+    mode: str | None = None
+    summaries: dict[str, Any] = {}
+
+
+class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """Times are microseconds since the epoch. `visited`: completed nodes in order, each once."""
+
+    id: CheckpointId
+    run: RunId
+    seq: int
+    node: str
+    at: int
+    status: CheckpointStatus
+    parent: CheckpointId | None
+    lineage: dict[str, Any]
+    flow: str
+    version: str
+    code: str
+    schema_version: int
+    input: Any
+    state: Any
+    artifacts: Any
+    diagnostics: dict[str, Any]
+    executions: list[Execution]
+    visited: list[str]
+    skipped: list[str]
+    pending_edges: list[str]
+    visits: dict[str, int]
+    retries: dict[str, int]
+    loops: dict[str, int]
+    goal_gates: dict[str, bool]
+    artifact_refs: dict[str, ArtifactRef]
+    fidelity_state: FidelityState
+    memory: dict[str, Any] | None
+    pending_input: list[PendingInput]
+    secrets: tuple[tuple[str, ...], ...] = ()
+    # Of agents at work: turn, messages, calls without a result, what was spent; by node and sub-agent.
+    agents: dict[str, Any] = {}
+
+    @property
+    def node_results(self) -> dict[str, Execution]:
+        """The last completed execution of each node; `executions` has them all."""
+        return {e.label: e for e in self.executions if e.settled}
+
+    def shown(self) -> Checkpoint:
+        """The same with what is declared secret hidden: for people, files and other programs."""
+        if not self.secrets:
+            return self
+        return msgspec.structs.replace(
+            self,
+            secrets=(),
+            input=masked(self.input, self.secrets),
+            state=masked(self.state, self.secrets),
+            artifacts=masked(self.artifacts, self.secrets),
+            executions=[self._shown(execution) for execution in self.executions],
+            memory=None if self.memory is None else veiled(self.memory),
+        )
+
+    def _shown(self, execution: Execution) -> Execution:
+        return msgspec.structs.replace(execution, output=masked(execution.output, self.secrets))
+
+    def as_interface(self) -> dict[str, Any]:
+        """The published interface (docs/reference/checkpoint.schema.json): JSON-safe, camelCase."""
+        return as_interface(self)
+
+
+def checkpoint_status(record: Record) -> CheckpointStatus:
+    """From columns alone. A pruned run's horizon is a snapshot with the columns of the record it replaced;
+    a migration's has the effect `human` where the run waits for a person."""
+    kept = record.kind == Kind.snapshot and record.effect == "human" and record.outcome in ("", MIGRATED)
+    if record.kind == Kind.asked or kept:
+        return CheckpointStatus.pending_input
+    if record.outcome == "completed":
+        return CheckpointStatus.completed
+    if record.outcome in ("fail", "failed"):
+        return CheckpointStatus.failed
+    return CheckpointStatus.active

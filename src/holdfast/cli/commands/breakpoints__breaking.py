@@ -1,0 +1,104 @@
+"""`breakpoints`: listed, and continued one, those of a run, or all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from holdfast.cli.commands.run__running import Manner, resume_run
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import open_house
+from holdfast.cli.output.results import clock_time, command, hold_json
+from holdfast.cli.output.screen import note, print_json, say, table
+from holdfast.errors import HoldDecidedError, HoldNotFoundError, InputError
+from holdfast.model.breakpoints import SUFFIX, TYPE, place_of
+from holdfast.runs.service import RunService
+from holdfast.types.hold import HoldRow
+from holdfast.types.ids import HoldId
+
+
+class Chosen(msgspec.Struct, frozen=True):
+    """Which breakpoints a person means."""
+
+    which: str | None
+    every: bool
+    flow: str | None
+
+
+async def list_breakpoints(flow: str | None, run: str | None, *, store: str | None, json: bool) -> Exit:
+    async with open_house(store, must_exist=True) as house:
+        found = await (await house.service()).breakpoints(run=run, flow=flow)
+    if json:
+        print_json([hold_json(hold) for hold in found])
+    elif not found:
+        say("No run stands at a breakpoint.")
+    else:
+        table(("hold", "run", "flow", "before", "since"), [_cells(hold) for hold in found])
+        note(f"Go on with: {command('breakpoints continue', f'{found[0].run[:8]} --resume', store)}")
+    return Exit.ok
+
+
+def _cells(hold: HoldRow) -> tuple[str, ...]:
+    return (hold.id, hold.run[:8], hold.flow, _before(hold), clock_time(hold.created_at)[11:])
+
+
+def _before(hold: HoldRow) -> str:
+    place = place_of(hold.scope, hold.node.removesuffix(SUFFIX))
+    return f"{place} (visit {hold.visit})" if hold.visit > 1 else place
+
+
+async def continue_breakpoints(
+    chosen: Chosen, *, clear: bool, resume: bool, by: str, store: str | None, json: bool
+) -> Exit:
+    async with open_house(store, must_exist=True) as house:
+        service = await house.service()
+        wanted = await _find(service, chosen)
+        if clear:
+            for run in dict.fromkeys(hold.run for hold in wanted):
+                await service.ask_resume(run, no_breaks=True)
+        done = [hold for each in wanted if (hold := await _continue(service, each, by)) is not None]
+    runs = list(dict.fromkeys(hold.run for hold in done))
+    if resume:
+        return max([await resume_run(run, None, Manner(store, False, json)) for run in runs], default=Exit.ok)
+    if json:
+        print_json([hold_json(hold) for hold in done])
+        return Exit.ok
+    _tell(done, runs, store)
+    return Exit.ok
+
+
+def _tell(done: list[HoldRow], runs: Sequence[str], store: str | None) -> None:
+    for hold in done:
+        say(f"Continued before {_before(hold)} of run {hold.run}.")
+    if not done:
+        say("No run stands at a breakpoint.")
+    for run in runs[:1]:
+        note(f"A worker goes on with it, or you do: {command('resume', run[:8], store)}")
+
+
+async def _continue(service: RunService, hold: HoldRow, by: str) -> HoldRow | None:
+    try:
+        return await service.answer(hold.id, "continue", by=by)
+    except HoldDecidedError:
+        return None  # somebody was quicker: it goes on
+
+
+async def _find(service: RunService, chosen: Chosen) -> list[HoldRow]:
+    if (chosen.which is None) is not chosen.every:
+        raise InputError("name a run or a hold, or say --all.", hint="`holdfast breakpoints` lists them.")
+    if chosen.which is None:
+        return await service.breakpoints(flow=chosen.flow)
+    hold = await service.store.hold(HoldId(chosen.which))
+    if hold is not None and hold.type == TYPE:
+        return [hold]
+    if hold is not None:
+        raise InputError(
+            f"hold {hold.id} is a question ({hold.type}), no breakpoint.",
+            hint="`holdfast answer` decides it.",
+        )
+    found = await service.breakpoints(run=chosen.which, flow=chosen.flow)
+    if not found:
+        row = await service.get(chosen.which)
+        raise HoldNotFoundError(f"run {row.id} ({row.status}) stands at no breakpoint.")
+    return found

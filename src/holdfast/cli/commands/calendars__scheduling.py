@@ -1,0 +1,129 @@
+"""`calendars`: read, written, shown and tried out."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import open_house
+from holdfast.cli.output.screen import fields, print_json, say, table
+from holdfast.errors import InputError
+from holdfast.holds.timing.calendars import Calendar, zone_of
+from holdfast.holds.timing.deadlines import after
+from holdfast.holds.timing.parse_calendar import calendar_from, read_rules
+from holdfast.holds.timing.reschedule import change_calendar
+from holdfast.holds.timing.stored_calendars import Calendars
+from holdfast.types.clock import SystemClock, iso, to_datetime, to_micros
+from holdfast.types.duration import parse_length
+from holdfast.types.ids import DEFAULT_TENANT
+
+
+async def list_calendars(tenant: str | None, *, store: str | None, json: bool) -> Exit:
+    async with open_house(store, must_exist=True) as house:
+        found = await Calendars(await house.open()).all(tenant or DEFAULT_TENANT)
+    rows = [_summary(calendar, SystemClock().now()) for calendar in found]
+    if json:
+        print_json(rows)
+    elif not rows:
+        say("No calendars. Write one: holdfast calendars set default FILE")
+    else:
+        table(tuple(rows[0]), [[str(value) for value in row.values()] for row in rows])
+    return Exit.ok
+
+
+def _summary(calendar: Calendar, now: int) -> dict[str, Any]:
+    weekly = sum(end - begin for spans in calendar.week for begin, end in spans)
+    return {
+        "name": calendar.name,
+        "zone": calendar.zone,
+        "hours_a_week": weekly / 60,
+        "now": "open" if calendar.is_open(now) else "closed",
+    }
+
+
+async def show_calendar(name: str, days: int, tenant: str | None, *, store: str | None, json: bool) -> Exit:
+    async with open_house(store, must_exist=True) as house:
+        rules = await Calendars(await house.open()).rules(tenant or DEFAULT_TENANT, name)
+    calendar, now = calendar_from(name, rules), SystemClock().now()
+    ahead = _days_ahead(calendar, now, days)
+    if json:
+        opened = {day: [{"from": iso(a), "to": iso(b)} for a, b in spans] for day, spans in ahead}
+        print_json({**_summary(calendar, now), "rules": rules, "days": opened})
+        return Exit.ok
+    fields([(key.replace("_", " "), str(value)) for key, value in _summary(calendar, now).items()])
+    say()
+    table(("day", "open"), [(day, _hours(calendar, spans)) for day, spans in ahead])
+    return Exit.ok
+
+
+def _days_ahead(calendar: Calendar, now: int, days: int) -> list[tuple[str, list[tuple[int, int]]]]:
+    today = to_datetime(now).astimezone(zone_of(calendar.zone)).date()
+    dates = [today + timedelta(days=ahead) for ahead in range(days)]
+    return [(f"{date:%a} {date}", calendar.open_on(date)) for date in dates]
+
+
+def _hours(calendar: Calendar, spans: list[tuple[int, int]]) -> str:
+    zone = zone_of(calendar.zone)
+    shown = [
+        f"{to_datetime(a).astimezone(zone):%H:%M}-{to_datetime(b).astimezone(zone):%H:%M}" for a, b in spans
+    ]
+    return ", ".join(shown) or "closed"
+
+
+async def set_calendar(
+    name: str, file: str, by: str, tenant: str | None, *, store: str | None, json: bool
+) -> Exit:
+    rules = read_rules(_read(file), name=name)
+    async with open_house(store, must_exist=False) as house:
+        calendar, moved = await change_calendar(
+            await house.open(), tenant or DEFAULT_TENANT, name, rules, by=by
+        )
+    if json:
+        print_json({"name": name, "zone": calendar.zone, "moved": [row.id for row in moved]})
+        return Exit.ok
+    say(f"Calendar {name} is set, in {calendar.zone}.")
+    if moved:
+        say(f"{len(moved):,} open holds have another deadline now.")
+    return Exit.ok
+
+
+def check_calendar(file: str, length: str | None, start: str | None, *, json: bool) -> Exit:
+    name = Path(file).stem if file != "-" else "stdin"
+    calendar = calendar_from(name, read_rules(_read(file), name=name))
+    begun = SystemClock().now() if start is None else _instant(start, calendar)
+    end = None if length is None else after(begun, parse_length(length), calendar)
+    if json:
+        print_json(
+            {**_summary(calendar, begun), "from": iso(begun), "until": None if end is None else iso(end)}
+        )
+    elif end is None:
+        say(f"Good: {calendar.zone}, {_summary(calendar, begun)['hours_a_week']:g} hours a week.")
+    else:
+        local = to_datetime(end).astimezone(zone_of(calendar.zone))
+        say(f"{length} from {iso(begun)} is {iso(end)} ({local:%a %Y-%m-%d %H:%M} there).")
+    return Exit.ok
+
+
+def _instant(text: str, calendar: Calendar) -> int:
+    """Without an offset it is what clocks show there."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise InputError(
+            f"--from {text!r} is no instant.", hint="Write it as 2026-01-09T15:00+01:00."
+        ) from error
+    return to_micros(
+        (found if found.tzinfo else found.replace(tzinfo=zone_of(calendar.zone))).astimezone(UTC)
+    )
+
+
+def _read(file: str) -> bytes:
+    if file == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror}.") from error

@@ -1,0 +1,142 @@
+"""`dead`: runs that killed their workers, looked at and dealt with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import open_house
+from holdfast.cli.output.results import command
+from holdfast.cli.output.screen import fields, is_terminal, note, print_json, say, table
+from holdfast.runs.dead_letters import Autopsy, DeadRun
+from holdfast.store.protocols import RunRow
+from holdfast.types.clock import iso
+from holdfast.types.human_time import ago, clock_time
+from holdfast.types.status import RunStatus
+
+
+async def list_dead(tenant: str | None, limit: int, *, store: str | None, json: bool) -> Exit:
+    async with open_house(store, must_exist=True) as house:
+        service = await house.service()
+        rows = await service.dead(tenant=tenant, limit=limit)
+        found = [await service.deaths(row.id) for row in rows]
+        now = service.store.now()
+    if json:
+        print_json([_as_json(each) for each in found])
+    elif not found:
+        say("No dead letters: no run has killed its workers too often.")
+    else:
+        heads = ("run", "flow", "deaths", "given up", "under way at most of them", "last worker")
+        table(heads, [_line(each, now) for each in found])
+        note(f"Look closer: {command('dead show', found[0].run.id[:8], store)}")
+    return Exit.ok
+
+
+def _line(each: DeadRun, now: int) -> tuple[str, ...]:
+    row, short = each.run, is_terminal()
+    given_up = row.ended_at or row.updated_at
+    node = each.suspects[0][0] if each.suspects else ""
+    last = each.deaths[-1].death.worker if each.deaths else ""
+    when = ago(given_up, now) if short else clock_time(given_up)
+    return row.id[:8] if short else row.id, row.flow, str(len(each.deaths)), when, node, last
+
+
+async def show_dead(run: str, *, store: str | None, json: bool) -> Exit:
+    async with open_house(store, must_exist=True) as house:
+        found = await (await house.service()).deaths(run)
+    if json:
+        print_json(_as_json(found))
+        return Exit.ok
+    row = found.run
+    fields(
+        [
+            ("run", row.id),
+            ("flow", f"{row.flow} ({row.version})"),
+            ("status", f"{row.status}{', a dead letter' if row.dead else ''}"),
+            ("error", row.error or ""),
+            ("given up", clock_time(row.ended_at) if row.dead else ""),
+        ]
+    )
+    say()
+    if not found.deaths:
+        say("No worker of this run has died.")
+        return Exit.ok
+    heads = ("term", "worker", "lease until", "found at", "record", "under way")
+    table(heads, [_death(autopsy) for autopsy in found.deaths])
+    _advise(found, store)
+    return Exit.ok
+
+
+def _death(autopsy: Autopsy) -> tuple[str, ...]:
+    death = autopsy.death
+    nodes = ", ".join(autopsy.nodes) or (f"not known: {autopsy.unknown}" if autopsy.unknown else "no node")
+    times = clock_time(death.lease_until), clock_time(death.at)
+    return str(death.term), death.worker, *times, str(death.head), nodes
+
+
+def _advise(found: DeadRun, store: str | None) -> None:
+    row = found.run
+    say()
+    always = [node for node, count in found.suspects if count == len(found.deaths)]
+    if always:
+        say(
+            f"{', '.join(always)} was under way at every death: look there first (memory, a native library, "
+            "an endless loop that stops the heartbeat)."
+        )
+    else:
+        say("No one node was under way at every death: look at the machines of these workers too.")
+    if row.dead:
+        note(f"When it is mended: {command('dead retry', row.id[:8], store)}")
+        note(f"If it is not worth it: {command('dead discard', row.id[:8], store)}")
+
+
+async def retry_dead(run: str, by: str, *, store: str | None, json: bool) -> Exit:
+    async with open_house(store, must_exist=True) as house:
+        row = await (await house.service()).retry_dead(run, by=by)
+    said = f"Run {row.id} may go on; a worker takes it up. What is settled is not done again."
+    return _tell(row, said, json=json)
+
+
+async def discard_dead(
+    run: str, reason: str, by: str, *, unread: bool, store: str | None, json: bool
+) -> Exit:
+    async with open_house(store, must_exist=True) as house:
+        row = await (await house.service()).discard_dead(run, reason=reason, by=by, unread=unread)
+    said = f"Run {row.id} is to be stopped: the next worker that carries {row.flow} ends it as cancelled."
+    if row.status is RunStatus.cancelled:
+        said = f"Run {row.id} is cancelled. It was not loaded: see outside what was under way."
+    return _tell(row, said, json=json)
+
+
+def _tell(row: RunRow, said: str, *, json: bool) -> Exit:
+    if json:
+        print_json(row)
+    else:
+        say(said)
+    return Exit.ok
+
+
+def _as_json(found: DeadRun) -> dict[str, Any]:
+    row = found.run
+    return {
+        "run": row.id,
+        "flow": row.flow,
+        "tenant": row.tenant,
+        "status": row.status,
+        "dead": row.dead,
+        "error": row.error,
+        "given_up_at": iso(row.ended_at) if row.dead and row.ended_at else None,
+        "deaths": [
+            {
+                "term": autopsy.death.term,
+                "worker": autopsy.death.worker,
+                "at": iso(autopsy.death.at),
+                "lease_until": iso(autopsy.death.lease_until),
+                "head": autopsy.death.head,
+                "status": autopsy.death.status,
+                "nodes": list(autopsy.nodes),
+                "unknown": autopsy.unknown or None,
+            }
+            for autopsy in found.deaths
+        ],
+    }

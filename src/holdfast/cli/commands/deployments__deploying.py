@@ -1,0 +1,107 @@
+"""`deployments`: made, listed, shown, delegated and taken back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import open_house
+from holdfast.cli.output.screen import fields, note, print_json, say, table
+from holdfast.types.deployment import Deployment
+from holdfast.types.duration import parse_duration
+from holdfast.types.human_time import clock_time
+from holdfast.types.skill import SkillPin
+
+
+async def create_deployment(
+    name: str, flow: str, given: dict[str, Any], *, store: str | None, json: bool
+) -> Exit:
+    async with open_house(store, must_exist=False) as house:
+        made = await house.deploy(name, flow, **given)
+    return _tell(made, json=json, said=f"Deployment {made.name} of flow {made.flow} is {made.id}.")
+
+
+async def list_deployments(tenant: str, *, store: str | None, json: bool) -> Exit:
+    async with open_house(store, must_exist=True) as house:
+        deployments = await house.deployments()
+        found = await deployments.list(tenant=tenant)
+        now = deployments.store.now()
+    if json:
+        print_json(found)
+    elif not found:
+        say("No deployments.")
+        note("Make one: holdfast deployments create NAME --flow FLOW")
+    else:
+        table(("deployment", "flow", "mode", "skills", "on behalf of"), [_line(each, now) for each in found])
+    return Exit.ok
+
+
+def _line(each: Deployment, now: int) -> tuple[str, ...]:
+    return each.name, each.flow, each.mode, ", ".join(map(str, each.skills)), _behalf(each, now)
+
+
+def _behalf(each: Deployment, now: int) -> str:
+    held = each.delegation
+    if held is None:
+        return ""
+    if held.revoked:
+        return f"{held.to} (revoked)"
+    until = "" if held.until is None else f" until {clock_time(held.until)}"
+    return f"{held.to}{until}" if held.lasts(now) else f"{held.to} (not now{until})"
+
+
+async def show_deployment(name: str, tenant: str, *, store: str | None, json: bool) -> Exit:
+    async with open_house(store, must_exist=True) as house:
+        deployments = await house.deployments()
+        found = await deployments.get(name, tenant=tenant)
+        pins = await deployments.skills.pin(found.skills, tenant=tenant)
+        now = deployments.store.now()
+    if json:
+        print_json({"deployment": found, "pins": pins})
+        return Exit.ok
+    fields([(what, value) for what, value in _facts(found, pins, now) if value])
+    return Exit.ok
+
+
+def _facts(each: Deployment, pins: list[SkillPin], now: int) -> list[tuple[str, str]]:
+    usual = each.defaults
+    chosen = dict(zip((str(bound) for bound in each.skills), pins, strict=True))
+    return [
+        ("deployment", each.name),
+        ("id", each.id),
+        ("flow", f"{each.flow} {each.version}".strip()),
+        ("mode", str(each.mode)),
+        ("on behalf of", _behalf(each, now)),
+        ("skills", ", ".join(f"{bound} (now {pin.version})" for bound, pin in chosen.items())),
+        ("assignee", usual.assignee or ""),
+        ("priority", usual.priority or ""),
+        ("calendar", usual.calendar or ""),
+        ("timeout", " then ".join(part for part in (usual.timeout, usual.on_timeout) if part)),
+        ("reminder", usual.reminder or ""),
+        ("policies", ", ".join(each.policies)),
+        ("created", f"{clock_time(each.created_at)} by {each.created_by}"),
+    ]
+
+
+async def delegate_deployment(
+    name: str, to: str, until: str | None, by: str, tenant: str, *, store: str | None, json: bool
+) -> Exit:
+    lasts = None if until is None else parse_duration(until)
+    async with open_house(store, must_exist=True) as house:
+        made = await (await house.deployments()).delegate(name, to, until=lasts, by=by, tenant=tenant)
+    assert made.delegation is not None
+    return _tell(made, json=json, said=f"{made.name} works on behalf of {made.delegation.to}.")
+
+
+async def revoke_deployment(name: str, by: str, tenant: str, *, store: str | None, json: bool) -> Exit:
+    async with open_house(store, must_exist=True) as house:
+        made = await (await house.deployments()).revoke(name, by=by, tenant=tenant)
+    return _tell(made, json=json, said=f"{made.name} works on nobody's behalf now.")
+
+
+def _tell(made: Deployment, *, json: bool, said: str) -> Exit:
+    if json:
+        print_json(made)
+    else:
+        say(said)
+    return Exit.ok

@@ -1,0 +1,240 @@
+"""`diff`: two moments side by side, in words, as JSON, as a picture."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from holdfast.checkpoint.diff import Change, Changes, show_text
+from holdfast.checkpoint.diff_result import Diff, Moment, NodeDiff, Sides, Spent
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import open_house
+from holdfast.cli.output.screen import draw, fields, is_plain, note, print_json, say, width
+from holdfast.errors import InputError
+from holdfast.reports.differences import diff_picture
+from holdfast.types.human_time import clock_time, lasting
+
+if TYPE_CHECKING:
+    from holdfast.drawing import Picture
+
+PARTS = ("state", "nodes", "cost")
+_SIGNS = {"added": "+", "removed": "-", "changed": "~"}
+_COLOURS = {"added": "green", "removed": "red", "changed": "yellow"}
+_LINES = 40
+_NODES = 200
+# Bytes that one list of the JSON may take.
+_ROOM = 64 * 1024
+
+
+async def diff_moments(
+    a: str,
+    b: str,
+    only: Sequence[str],
+    svg: str | None,
+    *,
+    graph: bool,
+    whole: bool,
+    store: str | None,
+    json: bool,
+) -> Exit:
+    for part in only:
+        if part not in PARTS:
+            raise InputError(f"--only {part!r} is none of {', '.join(PARTS)}.")
+    async with open_house(store, must_exist=True) as house:
+        service = await house.service()
+        found = await service.diff(a, b, whole=whole)
+        picture = await diff_picture(service, found) if svg is not None or graph else None
+    if svg is not None and picture is not None:
+        _write_svg(picture, svg)
+    if json:
+        print_json(_chosen(found.as_json(0 if whole else _ROOM), only))
+    elif svg != "-":
+        _tell(found, set(only or PARTS), picture if graph else None, len(found.nodes) if whole else _NODES)
+    return Exit.ok
+
+
+def _write_svg(picture: Picture, place: str) -> None:
+    from holdfast.drawing import to_svg
+
+    drawn = to_svg(picture)
+    if place == "-":
+        print(drawn)
+        return
+    try:
+        Path(place).write_text(drawn, encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"{place} cannot be written: {error.strerror}.", hint="Name another file."
+        ) from error
+    note(f"Drawn in {place}.")
+
+
+def _chosen(told: dict[str, Any], only: Sequence[str]) -> dict[str, Any]:
+    if not only:
+        return told
+    parts = {
+        "state": ("input", "state", "artifacts"),
+        "nodes": ("nodes", "same_nodes", "skipped", "pending", "edges"),
+        "cost": ("spent",),
+    }
+    kept = {"same", "a", "b", "relation", "parted", *(name for part in only for name in parts[part])}
+    left_out = {name: missing for name, missing in told["left_out"].items() if name in kept}
+    return {name: value for name, value in told.items() if name in kept} | {"left_out": left_out}
+
+
+def _tell(found: Diff, parts: set[str], picture: Picture | None, visits: int) -> None:
+    fields([("A", _moment(found.a)), ("B", _moment(found.b)), ("they part", _parted(found))])
+    if found.a.version != found.b.version:
+        fields([("versions", f"{found.a.version} → {found.b.version}")])
+    if picture is not None:
+        from holdfast.drawing import to_text
+
+        say()
+        draw(to_text(picture, width=width(), ascii_only=is_plain()))
+    if "state" in parts:
+        for name in ("input", "state", "artifacts"):
+            _section(name, getattr(found, name))
+    if "nodes" in parts:
+        _nodes(found, visits)
+        _sides_of("passed by", found.skipped)
+        _sides_of("on their way", found.pending)
+    if "cost" in parts:
+        _spent(*found.spent)
+    if found.same:
+        say("They are the same.", style="green")
+
+
+def _moment(at: Moment) -> str:
+    where = f" ({at.node})" if at.node else ""
+    return f"{at.run[:8]}@{at.seq}{where}  {at.flow}  {at.status}  {clock_time(at.at)}"
+
+
+def _parted(found: Diff) -> str:
+    if found.relation == "same":
+        return "one run, two moments"
+    if found.parted is None:
+        return "two runs with no common past"
+    where = f" ({found.parted.node})" if found.parted.node else ""
+    return f"after {found.parted.run[:8]}@{found.parted.seq}{where}"
+
+
+def _section(name: str, changes: Changes) -> None:
+    if not changes.shown:
+        return
+    _head(name)
+    for change in changes.shown:
+        _change(change, "  ")
+    if changes.left_out:
+        say(f"  and {changes.left_out:,} more; --all tells them", style="dim")
+
+
+def _sides_of(name: str, sides: Sides) -> None:
+    if any(sides):
+        _head(name)
+        for kind, names in zip(("removed", "added"), sides, strict=True):
+            for each in names:
+                say(f"  {_SIGNS[kind]} {each}", style=_COLOURS[kind])
+
+
+def _head(name: str) -> None:
+    say()
+    say(name, style="bold")
+
+
+def _change(change: Change, indent: str) -> None:
+    lines = _text_lines(change)
+    told = "" if lines else _sides(change)
+    say(f"{indent}{_SIGNS[change.kind]} {change.path}  {told}".rstrip(), style=_COLOURS[change.kind])
+    for line in lines:
+        style = "green" if line.startswith("+") else "red" if line.startswith("-") else "dim"
+        say(f"{indent}    {line}", style=style)
+
+
+def _sides(change: Change) -> str:
+    if change.kind == "added":
+        return show_text(change.after)
+    if change.kind == "removed":
+        return show_text(change.before)
+    return f"{show_text(change.before)} → {show_text(change.after)}"
+
+
+def _text_lines(change: Change) -> list[str]:
+    """Texts of several lines are compared line by line."""
+    before, after = change.before, change.after
+    if not (isinstance(before, str) and isinstance(after, str) and "\n" in before + after):
+        return []
+    lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=1))[2:]
+    more = len(lines) - _LINES
+    return lines[:_LINES] + ([f"… and {more} lines more"] if more > 0 else [])
+
+
+def _nodes(found: Diff, visits: int) -> None:
+    if not found.nodes:
+        return
+    _head(f"nodes ({found.same_nodes} alike)")
+    for node in found.nodes[:visits]:
+        say(f"  {_SIGNS[node.kind]} {_node(node)}".rstrip(), style=_COLOURS[node.kind])
+        if node.kind == "changed":
+            _all(node.changes, "      ")
+        _all(_brief(node.calls), "      ")
+        _all(_brief(node.asked), "      ")
+    if len(found.nodes) > visits:
+        say(f"  and {len(found.nodes) - visits:,} more visits; --all tells them", style="dim")
+
+
+def _all(changes: Iterable[Change], indent: str) -> None:
+    for change in changes:
+        _change(change, indent)
+
+
+def _brief(changes: Iterable[Change]) -> list[Change]:
+    """A whole call, or question, by what it came to."""
+    return [
+        Change(path=c.path, kind=c.kind, before=_came_to(c.before), after=_came_to(c.after)) for c in changes
+    ]
+
+
+def _came_to(side: Any) -> Any:
+    told = cast("dict[str, Any]", side) if isinstance(side, dict) else {}
+    if "prompt" in told:
+        by = f" by {told['by']}" if told["by"] else ""
+        return f"{told['prompt']} {told['decision'] or told['status']}{by}"
+    whole = {"value", "error"} <= told.keys()
+    return (told["error"] or told["value"]) if whole else cast("Any", side)
+
+
+def _node(node: NodeDiff) -> str:
+    visit = f" (visit {node.visit})" if node.visit > 1 else ""
+    before, after = node.outcome
+    spent = node.b or node.a or Spent()
+    took = f"  {lasting(spent.duration)}" if spent.duration and node.kind != "changed" else ""
+    cost = f"  {_cost(spent)}" if node.kind != "changed" and (spent.tokens or spent.cost) else ""
+    outcome = f"{before} → {after}" if node.kind == "changed" and before != after else after or before
+    return f"{node.node}{visit}  {outcome}{took}{cost}"
+
+
+def _cost(spent: Spent) -> str:
+    return ", ".join(
+        part
+        for part in (
+            f"{spent.tokens:,} tokens" if spent.tokens else "",
+            f"cost {spent.cost:g}" if spent.cost else "",
+        )
+        if part
+    )
+
+
+def _spent(a: Spent, b: Spent) -> None:
+    rows = [
+        ("steps", a.steps, b.steps),
+        ("tokens", a.tokens, b.tokens),
+        ("cost", a.cost, b.cost),
+    ]
+    told = [(name, f"{before:g} → {after:g}") for name, before, after in rows if before != after]
+    if a.duration != b.duration:
+        told.append(("work", f"{lasting(a.duration)} → {lasting(b.duration)}"))
+    if told:
+        _head("cost")
+        fields([(f"  {name}", text) for name, text in told])

@@ -1,0 +1,245 @@
+"""`directory`: people, groups and roles of the store, shown and changed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import open_house
+from holdfast.cli.output.screen import fields, note, print_json, say, table
+from holdfast.errors import InputError, NotFoundError
+from holdfast.holds.directory.admin import Registrar
+from holdfast.holds.directory.base import Away, Circle, Memberships, Person
+from holdfast.holds.directory.stored import TableDirectory
+from holdfast.holds.permissions.assignees import parse_assignee
+from holdfast.store.protocols import Store
+from holdfast.types.clock import micros, to_micros
+from holdfast.types.duration import DurationError, parse_duration
+from holdfast.types.human_time import clock_time
+
+
+@asynccontextmanager
+async def _opened(store: str | None, *, must_exist: bool = True) -> AsyncGenerator[Store]:
+    async with open_house(store, must_exist=must_exist) as house:
+        yield await house.open()
+
+
+# ---------------------------------------------------------------------- looking
+
+
+async def list_directory(tenant: str, *, store: str | None, json: bool) -> Exit:
+    async with _opened(store) as opened:
+        found = TableDirectory(opened)
+        people, groups, roles = (
+            await found.people(tenant),
+            await found.groups(tenant),
+            await found.roles(tenant),
+        )
+        now = opened.now()
+    if json:
+        print_json({"people": people, "groups": groups, "roles": roles})
+    elif not people:
+        say("Nobody is in the directory.")
+        note("Add somebody: holdfast directory add-person dana --email dana@acme")
+    else:
+        belongs = {each.id: _belongs(each.id, groups, roles) for each in people}
+        rows = [(each.id, each.email, _texts(belongs[each.id]), _state(each, now)) for each in people]
+        table(("person", "address", "belongs to", ""), rows)
+        _tell_empty(groups, roles)
+    return Exit.ok
+
+
+def _belongs(person: str, groups: Sequence[Circle], roles: Sequence[Circle]) -> Memberships:
+    return Memberships(
+        frozenset(each.key for each in groups if person in each.members),
+        frozenset(each.key for each in roles if person in each.members),
+    )
+
+
+def _tell_empty(groups: Sequence[Circle], roles: Sequence[Circle]) -> None:
+    empty = [f"group:{each.key}" for each in groups if not each.members]
+    empty += [f"role:{each.key}" for each in roles if not each.members]
+    if empty:
+        note(f"Nobody is in {', '.join(empty)}.")
+
+
+async def show_entry(which: str, tenant: str, *, store: str | None, json: bool) -> Exit:
+    meant = parse_assignee(which)
+    async with _opened(store) as opened:
+        found = TableDirectory(opened)
+        if meant.type in ("group", "role"):
+            circle = await (found.group if meant.type == "group" else found.role)(tenant, meant.value)
+            return _show_circle(circle, str(meant), json=json)
+        person = await found.person(tenant, meant.value)
+        member = await found.memberships(tenant, meant.value)
+        instead = await found.stands_in_for(tenant, meant.value, opened.now())
+        return _show_person(person, member, instead, which, opened.now(), json=json)
+
+
+def _show_circle(circle: Circle | None, which: str, *, json: bool) -> Exit:
+    if circle is None:
+        raise NotFoundError(f"the directory knows no {which}.", hint="`holdfast directory list` shows all.")
+    if json:
+        print_json(circle)
+    else:
+        fields([(which, circle.name), ("members", ", ".join(circle.members) or "nobody")])
+    return Exit.ok
+
+
+def _show_person(
+    person: Person | None,
+    member: Memberships,
+    instead: Sequence[Person],
+    which: str,
+    now: int,
+    *,
+    json: bool,
+) -> Exit:
+    if person is None:
+        raise NotFoundError(f"the directory knows no {which!r}.", hint="`holdfast directory list` shows all.")
+    if json:
+        others = [each.id for each in instead]
+        print_json(
+            _plain(person)
+            | {"groups": sorted(member.groups), "roles": sorted(member.roles), "stands_in_for": others}
+        )
+        return Exit.ok
+    facts = [
+        ("person", person.id),
+        ("name", person.name),
+        ("address", person.email),
+        ("belongs to", _texts(member)),
+        ("state", _state(person, now)),
+        ("stands in for", ", ".join(each.id for each in instead)),
+    ]
+    fields([(what, value) for what, value in facts if value])
+    return Exit.ok
+
+
+def _state(person: Person, now: int) -> str:
+    if not person.active:
+        return "not active"
+    away = person.away
+    if away is None or (away.until is not None and away.until <= now):
+        return ""
+    since = f" from {clock_time(away.since)}" if away.since is not None and away.since > now else ""
+    until = f" until {clock_time(away.until)}" if away.until is not None else ""
+    return f"away{since}{until}, {away.substitute} stands in"
+
+
+def _texts(member: Memberships) -> str:
+    keys = [f"group:{key}" for key in sorted(member.groups)]
+    return ", ".join([*keys, *(f"role:{key}" for key in sorted(member.roles))])
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    return msgspec.to_builtins(value)
+
+
+# ---------------------------------------------------------------------- changing
+
+
+async def add_person(person: Person, tenant: str, *, store: str | None, json: bool) -> Exit:
+    async with _opened(store, must_exist=False) as opened:
+        kept = await Registrar(opened).put_person(tenant, person)
+    _tell(kept, f"{kept.id} is in the directory.", json=json)
+    return Exit.ok
+
+
+async def drop_person(who: str, tenant: str, *, store: str | None, json: bool) -> Exit:
+    async with _opened(store) as opened:
+        if not await Registrar(opened).drop_person(tenant, who):
+            raise NotFoundError(f"the directory knows no {who!r}.", hint="`holdfast directory list`")
+    _tell({"dropped": who}, f"{who} is not in the directory any more.", json=json)
+    return Exit.ok
+
+
+async def add_circle(
+    kind: str, key: str, members: Sequence[str], name: str, tenant: str, *, store: str | None, json: bool
+) -> Exit:
+    async with _opened(store, must_exist=False) as opened:
+        clerk = Registrar(opened)
+        put = clerk.put_group if kind == "group" else clerk.put_role
+        circle = await put(tenant, key, members, name=name)
+    return _tell_circle(f"{kind}:{circle.key}", circle, json=json)
+
+
+async def join_circle(circle: str, who: str, tenant: str, *, store: str | None, json: bool) -> Exit:
+    async with _opened(store) as opened:
+        changed = await Registrar(opened).join(tenant, circle, who)
+    return _tell_circle(circle, changed, json=json)
+
+
+async def leave_circle(circle: str, who: str, tenant: str, *, store: str | None, json: bool) -> Exit:
+    async with _opened(store) as opened:
+        changed = await Registrar(opened).leave(tenant, circle, who)
+    return _tell_circle(circle, changed, json=json)
+
+
+async def drop_circle(circle: str, tenant: str, *, store: str | None, json: bool) -> Exit:
+    async with _opened(store) as opened:
+        if not await Registrar(opened).drop_circle(tenant, circle):
+            raise NotFoundError(f"the directory knows no {circle!r}.", hint="`holdfast directory list`")
+    _tell({"dropped": circle}, f"{circle} is not in the directory any more.", json=json)
+    return Exit.ok
+
+
+async def send_away(
+    who: str,
+    substitute: str,
+    since: str | None,
+    until: str | None,
+    tenant: str,
+    *,
+    store: str | None,
+    json: bool,
+) -> Exit:
+    async with _opened(store) as opened:
+        now = opened.now()
+        absent = Away(substitute=substitute, since=_instant(since, now), until=_instant(until, now))
+        await Registrar(opened).put_away(tenant, who, absent)
+        person = await TableDirectory(opened).person(tenant, who)
+    assert person is not None
+    _tell(person, f"{person.id} is {_state(person, now)}.", json=json)
+    return Exit.ok
+
+
+async def bring_back(who: str, tenant: str, *, store: str | None, json: bool) -> Exit:
+    async with _opened(store) as opened:
+        was_away = await Registrar(opened).back(tenant, who)
+    _tell({"was_away": was_away}, f"{who} {'is back' if was_away else 'was not away'}.", json=json)
+    return Exit.ok
+
+
+def _instant(text: str | None, now: int) -> int | None:
+    """So long from now, or a time with its zone."""
+    if text is None:
+        return None
+    try:
+        return now + micros(parse_duration(text))
+    except DurationError:
+        pass
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise InputError(f"{text!r} is no time.", hint="Write 14d, or 2026-12-24T00:00:00Z with its zone.")
+    return to_micros(moment)
+
+
+def _tell_circle(which: str, circle: Circle, *, json: bool) -> Exit:
+    _tell(circle, f"In {which}: {', '.join(circle.members) or 'nobody'}.", json=json)
+    return Exit.ok
+
+
+def _tell(kept: Any, said: str, *, json: bool) -> None:
+    if json:
+        print_json(kept)
+    else:
+        say(said)

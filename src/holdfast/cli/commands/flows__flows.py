@@ -1,0 +1,242 @@
+"""`flows list`, `check` and `migrate`: the work, and how it is told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import msgspec
+
+from holdfast.app.flow import Flow
+from holdfast.app.loader__locating import address_in, load_flow
+from holdfast.cli.doctor.fleet import carried
+from holdfast.cli.main import Exit
+from holdfast.cli.options.flow_sources import Sources
+from holdfast.cli.options.store import open_house, remember_source
+from holdfast.cli.output.results import clock_time, command, version_text
+from holdfast.cli.output.screen import note, print_json, say, table
+from holdfast.model.fingerprint import decode_graph
+from holdfast.model.graph import Graph
+from holdfast.runs.migrate.check import Verdict
+from holdfast.runs.service import RunService
+from holdfast.store.protocols import RunFilter
+from holdfast.types.status import ENDED, RunStatus
+
+_BATCH = 500
+
+
+class Use(msgspec.Struct):
+    """How a version was used."""
+
+    statuses: Counter[RunStatus]
+    first: int
+    last: int
+
+    @property
+    def live(self) -> int:
+        return sum(count for status, count in self.statuses.items() if status not in ENDED)
+
+
+# ---------------------------------------------------------------------- list
+
+
+async def list_flows(flow: str | None, *, store: str | None, json: bool) -> Exit:
+    async with open_house(store, must_exist=True) as house:
+        service = await house.service()
+        rows = [row for row in await service.store.flows() if flow in (None, row.name)]
+        uses = await uses_of(service, flow)
+        names = await labels(service)
+    sources = Sources(store)
+    found = [_listed(row.name, row.version, row.created_at, names, uses, sources) for row in rows]
+    if json:
+        print_json(found)
+    elif not found:
+        note("No flow was run on this store yet.")
+    else:
+        heads = ("flow", "version", "runs", "first used", "last used", "code")
+        table(heads, [_cells(entry) for entry in found])
+    return Exit.ok
+
+
+def _listed(
+    name: str,
+    version: str,
+    stored: int,
+    names: dict[str, str],
+    uses: dict[tuple[str, str], Use],
+    sources: Sources,
+) -> dict[str, Any]:
+    use = uses.get((name, version)) or Use(Counter(), stored, stored)
+    known = sources.of(version)
+    return {
+        "flow": name,
+        "version": version,
+        "label": names.get(version, ""),
+        "runs": {str(status): count for status, count in sorted(use.statuses.items())},
+        "live": use.live,
+        "first_used_at": use.first,
+        "last_used_at": use.last,
+        "code": {"here": known.here, "place": known.place, "why": known.why},
+    }
+
+
+def _cells(entry: dict[str, Any]) -> tuple[str, ...]:
+    runs = ", ".join(f"{count} {status}" for status, count in entry["runs"].items())
+    code = entry["code"]
+    return (
+        entry["flow"],
+        version_text(entry["label"], entry["version"]),
+        runs or "none",
+        clock_time(entry["first_used_at"]),
+        clock_time(entry["last_used_at"]),
+        code["place"] if code["here"] else code["why"],
+    )
+
+
+async def uses_of(service: RunService, flow: str | None = None) -> dict[tuple[str, str], Use]:
+    found: dict[tuple[str, str], Use] = {}
+    after: tuple[int, int] | None = None
+    while rows := await service.store.list_runs(RunFilter(flow=flow), after=after, limit=_BATCH):
+        after = (rows[-1].created_at, rows[-1].key)
+        for row in rows:
+            use = found.setdefault((row.flow, row.version), Use(Counter(), row.created_at, row.updated_at))
+            use.statuses[row.status] += 1
+            use.first, use.last = min(use.first, row.created_at), max(use.last, row.updated_at)
+    return found
+
+
+async def labels(service: RunService) -> dict[str, str]:
+    return {row.version: Graph(decode_graph(row.graph)).label for row in await service.store.flows()}
+
+
+# ---------------------------------------------------------------------- check and migrate
+
+
+async def check_flow(new: str, name: str | None, *, store: str | None, json: bool) -> Exit:
+    flow = _flow(new, name)
+    async with open_house(store, must_exist=True) as house:
+        service = await house.service()
+        verdicts = await service.check(flow.program())
+        names = await labels(service)
+        versions = await carried(service)
+    sources = Sources(store)
+    for verdict in verdicts:
+        verdict.served = sources.of(verdict.version).here or verdict.version in (versions or ())
+    breaks = sum(not verdict.fits for verdict in verdicts)
+    if json:
+        print_json(_report(flow, verdicts, names))
+    else:
+        _tell(flow, verdicts, names, tried=False)
+        _tell_sum(verdicts, breaks, new, store)
+        _tell_uncarried(verdicts, versions)
+    return Exit.run_failed if breaks else Exit.ok
+
+
+class Move(msgspec.Struct, frozen=True):
+    """The command line of `flows migrate`."""
+
+    new: str
+    flow: str | None
+    runs: list[str]
+    dry_run: bool
+    force: bool
+
+
+async def migrate_runs(move: Move, *, store: str | None, json: bool) -> Exit:
+    flow, dry_run = _flow(move.new, move.flow), move.dry_run
+    async with open_house(store, must_exist=True) as house:
+        service = await house.service()
+        verdicts = await service.migrate(flow.program(), runs=move.runs, dry_run=dry_run, force=move.force)
+        names = await labels(service)
+    if not dry_run:
+        remember_source(store, flow.program().version, address_in(move.new, flow))
+    stayed = [v for v in verdicts if v.misfits or v.refused]
+    if json:
+        print_json({**_report(flow, verdicts, names), "dry_run": dry_run})
+    else:
+        _tell(flow, verdicts, names, tried=dry_run)
+        moved = sum(verdict.migrated for verdict in verdicts)
+        would = "would be moved" if dry_run else "moved"
+        count = len(verdicts) - len(stayed) if dry_run else moved
+        say(f"{count} of {len(verdicts)} runs {would} to {flow.name} {_name_of(flow)}.")
+        if dry_run:
+            note("This was a dry run: nothing has changed.")
+    return Exit.run_failed if stayed else Exit.ok
+
+
+def _flow(new: str, name: str | None) -> Flow:
+    return load_flow(f"{new}:{name}" if name else new)
+
+
+def _name_of(flow: Flow) -> str:
+    return version_text(flow.label, flow.program().version)
+
+
+def _tell(flow: Flow, verdicts: list[Verdict], names: dict[str, str], *, tried: bool) -> None:
+    if not verdicts:
+        say(f"No live run of {flow.name} is on another version than {_name_of(flow)}.")
+        return
+    for verdict in verdicts:
+        said, style = _word(verdict, tried=tried)
+        was = version_text(names.get(verdict.version, ""), verdict.version)
+        say(f"{verdict.run[:8]}  {verdict.status:13}  {was}  {said}", style=style)
+        for misfit in verdict.misfits:
+            say(f"    {misfit.why}")
+            if misfit.mend:
+                say(f"    -> {misfit.mend}", style="dim")
+        forced = [f"forced, although {why}" for why in verdict.forced]
+        for line in (verdict.refused, *forced, *verdict.next, *_renames(verdict)):
+            if line:
+                say(f"    {line}")
+
+
+def _renames(verdict: Verdict) -> list[str]:
+    return [f"{old} is called {new}" for old, new in verdict.renamed.items()]
+
+
+def _word(verdict: Verdict, *, tried: bool) -> tuple[str, str]:
+    if verdict.misfits:
+        return "breaks", "red"
+    if verdict.refused:
+        return "not moved", "red"
+    if verdict.migrated:
+        return "moved", "green"
+    return ("would be moved" if tried else "fits"), "green"
+
+
+def _tell_sum(verdicts: list[Verdict], breaks: int, new: str, store: str | None) -> None:
+    if not verdicts:
+        return
+    say()
+    if breaks:
+        say(f"{breaks} of {len(verdicts)} live runs would break. They go on with the code of their version.")
+    else:
+        say(f"All {len(verdicts)} live runs on other versions fit.")
+    lost = sum(not verdict.served for verdict in verdicts)
+    if lost:
+        say(f"{lost} are on a version whose code is not here: nobody here can go on with them.")
+    if breaks < len(verdicts):
+        note(f"Move what fits: {command('flows migrate', new, store)}")
+
+
+def _tell_uncarried(verdicts: list[Verdict], versions: set[str] | None) -> None:
+    """Only where workers are alive: without, whoever has the code goes on."""
+    count = sum(verdict.version not in (versions or ()) for verdict in verdicts)
+    if versions is not None and count:
+        say(f"{count} are on a version that no live worker carries: they wait until one does.")
+
+
+def _report(flow: Flow, verdicts: list[Verdict], names: dict[str, str]) -> dict[str, Any]:
+    return {
+        "flow": flow.name,
+        "version": flow.program().version,
+        "label": flow.label,
+        "breaks": sum(not verdict.fits for verdict in verdicts),
+        "runs": [_verdict(verdict, names) for verdict in verdicts],
+    }
+
+
+def _verdict(verdict: Verdict, names: dict[str, str]) -> dict[str, Any]:
+    told = msgspec.to_builtins(verdict)
+    run = told.pop("run")
+    return {"run_id": run, **told, "label": names.get(verdict.version, "")}

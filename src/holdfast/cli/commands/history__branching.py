@@ -1,0 +1,127 @@
+"""`fork` and `rewind`: a new run from any moment of another, with something changed."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import msgspec
+
+from holdfast.app.loader__locating import load_flow
+from holdfast.cli.commands.run__running import Manner, resume_run
+from holdfast.cli.main import Exit
+from holdfast.cli.options.json_input import read_json
+from holdfast.cli.options.store import open_house, recall_source, remember_source
+from holdfast.cli.output.results import command, tell_holds
+from holdfast.cli.output.screen import fields, note, print_json
+from holdfast.errors import FlowNotFoundError, InputError
+from holdfast.runs.branch.patch import PARTITIONS, Set, with_sets
+from holdfast.runs.history.versions import version_at
+from holdfast.runs.service import RunService
+from holdfast.store.protocols import RunRow
+from holdfast.types.status import RunStatus
+
+
+class Branch(msgspec.Struct, frozen=True):
+    """The command line of `fork` and `rewind`."""
+
+    ref: str
+    patch: str | None
+    sets: tuple[str, ...]
+    input: str | None
+    resume: bool
+    flow: str | None
+    rewinds: bool
+
+
+async def branch_off(wanted: Branch, *, store: str | None, json: bool) -> Exit:
+    patch = _patch(read_json(wanted.patch, "--patch"))
+    given = read_json(wanted.input, "--input")
+    sets = [_set(text) for text in wanted.sets]
+    async with open_house(store, must_exist=True) as house:
+        service = await house.service()
+        source, seq = await service.find(wanted.ref)
+        _load_code(service, source.flow, await version_at(service, source, seq), wanted.flow, store)
+        if sets:
+            patch = with_sets(patch, sets, await _held(service, source, seq))
+        make = service.rewind if wanted.rewinds else service.fork
+        made = await make(source.id, seq, patch=patch, input=given)
+        if not wanted.resume:
+            await _tell(service, await service.get(source.id), seq, made, wanted, store, json=json)
+            return Exit.ok
+    if not json:
+        note(f"{_verb(wanted)} run {source.id} after record {seq}.")
+    return await resume_run(made.id, wanted.flow, Manner(store, False, json))
+
+
+def _verb(wanted: Branch) -> str:
+    return "Rewound" if wanted.rewinds else "Forked"
+
+
+def _patch(given: Any) -> dict[str, Any] | None:
+    """`{"state": ...}` means what nodes see; a patch that names no partition is one of the state."""
+    if given is None:
+        return None
+    if not isinstance(given, dict):
+        raise InputError("--patch is not an object.", hint='Write {"amount": 80}.')
+    named = cast("dict[str, Any]", given)
+    parts = {"scratch" if name == "state" else name: part for name, part in named.items()}
+    return parts if any(name in PARTITIONS for name in parts) else {"scratch": named}
+
+
+def _set(text: str) -> Set:
+    path, equals, value = text.partition("=")
+    if not equals or not path.strip():
+        raise InputError(f"--set {text!r} is not PATH=VALUE.", hint="Write --set amount=250.")
+    try:
+        return path.strip(), msgspec.json.decode(value)
+    except msgspec.DecodeError:
+        return path.strip(), value
+
+
+def _load_code(service: RunService, flow: str, version: str, given: str | None, store: str | None) -> None:
+    """The code of the very version where it is found; without it the stored graph says what fits."""
+    if given is not None:
+        program = load_flow(given).program()
+        service.runtime.carry(program)
+        remember_source(store, program.version, given)
+        return
+    try:
+        program = load_flow(recall_source(store, flow, version)).program()
+    except (FlowNotFoundError, InputError):
+        return
+    if program.version == version:
+        service.runtime.carry(program)
+
+
+async def _held(service: RunService, source: RunRow, seq: int) -> dict[str, Any]:
+    there = await service.checkpoint(source.id, seq)
+    return {"scratch": there.state, "input": there.input, "artifacts": there.artifacts, "diagnostics": {}}
+
+
+async def _tell(
+    service: RunService,
+    source: RunRow,
+    seq: int,
+    made: RunRow,
+    wanted: Branch,
+    store: str | None,
+    *,
+    json: bool,
+) -> None:
+    if json:
+        print_json({"run_id": made.id, "status": made.status, "source": source.id, "seq": seq,
+                    "forked_from": made.forked_from, "superseded_by": source.superseded_by})  # fmt: skip
+        return
+    fields(
+        [
+            ("run", made.id),
+            ("status", str(made.status)),
+            ("rewinds" if wanted.rewinds else "forked from", f"{source.id} after record {seq}"),
+            ("checkpoint", made.forked_from or ""),
+            ("superseded", f"{source.id} is {source.status}" if wanted.rewinds else ""),
+        ]
+    )
+    tell_holds(await service.holds(made.id), store)
+    if source.status is RunStatus.completed and seq == source.head:
+        note("It stands where its source ended: nothing is left to do. Name an earlier moment: RUN@node.")
+    note(f"Go on with: {command('resume', made.id[:8], store)}")

@@ -1,0 +1,127 @@
+"""`checkpoints` and `replay`: what a run's journal holds, and whether it would come to the same today."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from holdfast.app.loader__locating import load_flow
+from holdfast.checkpoint.checkpoint import CheckpointMeta
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import open_house
+from holdfast.cli.output.results import command
+from holdfast.cli.output.screen import fields, note, print_json, say, table
+from holdfast.errors import FlowNotFoundError
+from holdfast.model.fingerprint import decode_graph
+from holdfast.model.graph import Graph
+from holdfast.runs.history.replay import Replay
+from holdfast.runs.references import parse_range
+from holdfast.runs.service import RunService
+from holdfast.store.protocols import RunRow
+from holdfast.types.human_time import clock_time
+
+
+async def list_checkpoints(
+    run: str, node: str | None, range_: str | None, limit: int, *, store: str | None, json: bool
+) -> Exit:
+    first, last = parse_range(range_) if range_ is not None else (0, None)
+    async with open_house(store, must_exist=True) as house:
+        service = await house.service()
+        row = await service.get(run)
+        before = None if last is None else last + 1
+        found = await service.checkpoints(row.id, limit=limit, node=node, before=before)
+    shown = [meta for meta in found if meta.seq >= first]
+    if json:
+        print_json(shown)
+    elif not shown:
+        say("No checkpoints." if node is None and range_ is None else "No checkpoints like that.")
+    else:
+        table(("checkpoint", "record", "time", "node", "status", "bytes"), [_cells(meta) for meta in shown])
+        if limit and len(found) == limit and shown[-1].seq > first:
+            note(f"There may be more: --limit 0 shows all, --range :{shown[-1].seq - 1} what is older.")
+    return Exit.ok
+
+
+def _cells(meta: CheckpointMeta) -> tuple[str, ...]:
+    """The id first: a narrow terminal breaks the others before it breaks that."""
+    size = f"{meta.state_size:,}"
+    node = meta.node if meta.turn is None else f"{meta.node} turn {meta.turn}"
+    return (meta.id, str(meta.seq), clock_time(meta.at), node, str(meta.status), size)
+
+
+async def replay_run(
+    run: str, upto: int | None, against: str | None, flow: str | None, *, store: str | None, json: bool
+) -> Exit:
+    async with open_house(store, must_exist=True) as house:
+        service = await house.service()
+        row = await service.get(run)
+        if flow is not None:
+            service.runtime.carry(load_flow(flow).program())
+        graph, version = await _other(service, row, against)
+        found = await service.replay(row.id, upto=upto, against=graph, version=version)
+    if json:
+        print_json(_told(found))
+    else:
+        _tell(found, store)
+    return Exit.ok if found.same else Exit.run_failed
+
+
+async def _other(service: RunService, row: RunRow, against: str | None) -> tuple[Graph | None, str]:
+    """Another version: a flow's code, or one that the store keeps."""
+    if against is None:
+        return None, ""
+    stored = await service.store.flow(row.flow, against)
+    if stored is not None:
+        return Graph(decode_graph(stored.graph)), against
+    try:
+        program = load_flow(against).program()
+    except FlowNotFoundError as error:
+        raise FlowNotFoundError(
+            f"{against!r} is neither a flow nor a stored version of {row.flow!r}: {error.message}",
+            hint=error.hint,
+        ) from None
+    return program.graph, program.version
+
+
+def _told(found: Replay) -> dict[str, Any]:
+    return {"same": found.same, **msgspec.structs.asdict(found)}
+
+
+def _tell(found: Replay, store: str | None) -> None:
+    difference = found.difference
+    if difference is None:
+        _tell_same(found)
+        return
+    say(f"Record {difference.seq} ({difference.kind}) would be another one.", style="bold red")
+    fields(
+        [
+            ("run", found.run),
+            ("against", found.against),
+            ("record", str(difference.seq)),
+            ("node", difference.node),
+            ("then", difference.then),
+            ("now", difference.now),
+            ("differs in", ", ".join(difference.fields)),
+        ]
+    )
+    if not found.exact:
+        note("Values of the flow's own types were read as plain data; --flow FILE reads them as they are.")
+    seq = max(difference.seq - 1, 0)
+    note(f"Where it stood before: {command('show', f'{found.run[:8]} --checkpoint {seq}', store)}")
+
+
+def _tell_same(found: Replay) -> None:
+    if found.replayed is not None and not found.same:
+        say(f"{found.decisions} decisions are the same, but lead elsewhere.", style="bold red")
+        fields([("recorded", found.recorded), ("replayed", found.replayed)])
+        return
+    if not found.decisions:
+        say("There is no decision to make again: the history begins where the run stands.")
+        return
+    many = f"{found.decisions} {'decision' if found.decisions == 1 else 'decisions'}"
+    where = f"on version {found.against}" if found.against else f"(digest {found.recorded})"
+    ends = "are made again" if found.replayed is None else "lead to the same place"
+    say(f"{many} {ends} {where}.", style="green")
+    if found.given:
+        note(f"Of {found.records} records, {found.given} were read as the start or do not count.")

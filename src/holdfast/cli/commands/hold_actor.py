@@ -1,0 +1,205 @@
+"""Who acts on the command line, and on which hold."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from typing import Final
+
+import msgspec
+
+from holdfast.app.holdfast import Holdfast
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import open_house
+from holdfast.cli.output.results import HOLDS_SHOWN
+from holdfast.cli.output.screen import print_json, say
+from holdfast.errors import HoldNotFoundError, InputError, RunNotFoundError
+from holdfast.holds.permissions.assignees import parse_assignee
+from holdfast.holds.queries.checkpoint_view import as_interface
+from holdfast.holds.queries.summary import title_of
+from holdfast.holds.service import HoldService
+from holdfast.types.duration import DurationError, parse_duration
+from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
+from holdfast.types.ids import DEFAULT_TENANT, HoldId, is_id
+from holdfast.types.status import HoldStatus
+from holdfast.types.terms import Actor, operator
+
+ENOUGH: Final = 4
+"""Characters of a hold's id that name it."""
+_PAGES: Final = 20
+_PAGE: Final = 500
+OPERATOR: Final = "user:local"
+
+
+class Seat(msgspec.Struct, frozen=True, kw_only=True):
+    """The options that every command has. `as_`: who acts; none: whoever works on the store itself."""
+
+    as_: str | None = None
+    tenant: str = DEFAULT_TENANT
+    store: str | None = None
+    json: bool = False
+
+
+class Desk:
+    """A person at the holds of a store."""
+
+    def __init__(self, house: Holdfast, holds: HoldService, actor: Actor) -> None:
+        self.house = house
+        self.holds = holds
+        self.actor = actor
+
+    @property
+    def now(self) -> int:
+        return self.holds.store.now()
+
+    async def find(self, which: str) -> HoldRow:
+        """A hold by its id or the beginning of it, or a run's only one. Raises HoldNotFoundError, and
+        InputError where several are meant."""
+        if is_id(which):
+            try:
+                return await self.holds.get(self.actor, which)
+            except HoldNotFoundError:
+                return await self._of_run(which)
+        found = await self._begun(which)
+        if len(found) > 1:
+            raise _several(f"{which!r} begins the ids of {len(found)} holds.", found)
+        return found[0] if found else await self._of_run(which)
+
+    async def _begun(self, which: str) -> list[HoldRow]:
+        """Open ones first: what is decided has left the lists by which people work."""
+        if len(which) < ENOUGH:
+            return []
+        for status, order in (((HoldStatus.pending,), None), ((), HoldOrder.newest)):
+            found = [row async for row in self._all(status, order) if row.id.startswith(which)]
+            if found:
+                return found
+        return []
+
+    async def _all(self, status: tuple[HoldStatus, ...], order: HoldOrder | None) -> AsyncGenerator[HoldRow]:
+        for view in ("all", "breakpoints"):
+            cursor = None
+            for _ in range(_PAGES):
+                page = await self.holds.list(
+                    self.actor,
+                    view=view,
+                    where=HoldFilter(status=status),
+                    order=order,
+                    cursor=cursor,
+                    limit=_PAGE,
+                )
+                for row in page.rows:
+                    yield row
+                cursor = page.cursor
+                if cursor is None:
+                    break
+
+    async def _of_run(self, which: str) -> HoldRow:
+        service = await self.house.service()
+        try:
+            run = await service.get(which)
+        except RunNotFoundError:
+            raise _none(which) from None
+        if run.tenant != self.actor.tenant:
+            raise _none(which)
+        known = await service.holds(run.id, open_only=False)
+        opened = [row for row in known if row.status is HoldStatus.pending]
+        found = opened or known
+        if len(found) == 1:
+            return await self.holds.get(self.actor, found[0].id)
+        if not found:
+            raise HoldNotFoundError(f"run {run.id} ({run.status}) has no hold.")
+        raise _several(f"run {run.id} has {len(found)} {'open ' if opened else ''}holds.", found)
+
+
+async def anywhere(house: Holdfast, which: str) -> HoldRow:
+    """A hold of any tenant by its id; by the beginning of that, or by its run, one of the default tenant.
+    Raises as `Desk.find` does."""
+    known = await (await house.open()).hold(HoldId(which)) if is_id(which) else None
+    if known is not None:
+        return known
+    return await Desk(house, await house.holds(), operator(OPERATOR, channel="cli")).find(which)
+
+
+def _none(which: str) -> HoldNotFoundError:
+    return HoldNotFoundError(
+        f"{which!r} is neither a hold nor a run in this store.",
+        hint="`holdfast holds list` shows what is open.",
+    )
+
+
+def _several(what: str, found: list[HoldRow]) -> InputError:
+    names = "; ".join(f"{row.id} ({title_of(row)})" for row in found[:HOLDS_SHOWN])
+    return InputError(what, hint=f"Name one: {names}.")
+
+
+def actor_of(holds: HoldService, seat: Seat, channel: str = "cli") -> Actor:
+    """Whoever works on the store itself has every right. With a directory, whoever is named by `--as` has
+    those of that person only. Raises InputError for a name that is no person's."""
+    if seat.as_ is None:
+        return operator(OPERATOR, tenant=seat.tenant, channel=channel)
+    name = _named(seat.as_)
+    if holds.office.directory is None:
+        return operator(name, tenant=seat.tenant, channel=channel)
+    return Actor(id=name, tenant=seat.tenant, channel=channel)
+
+
+def _named(text: str) -> str:
+    if text.startswith(("service:", "agent:")):
+        return text
+    if text.startswith(("system:", "policy:")):
+        raise InputError(f"nobody acts as {text!r} by hand.", hint="Write --as user:NAME.")
+    found = parse_assignee(text)
+    if found.type != "user":
+        raise InputError(f"{text!r} is not one person.", hint="Write --as user:NAME.")
+    return str(found)
+
+
+@asynccontextmanager
+async def sitting(seat: Seat, channel: str = "cli") -> AsyncGenerator[Desk]:
+    async with open_house(seat.store, must_exist=True) as house:
+        holds = await house.holds()
+        yield Desk(house, holds, actor_of(holds, seat, channel))
+
+
+async def act(
+    seat: Seat, which: str, do: Callable[[Desk, HoldRow], Awaitable[HoldRow]], told: Callable[[HoldRow], str]
+) -> Exit:
+    """Do one thing to one hold, and say how it stands."""
+    async with sitting(seat) as desk:
+        after = await do(desk, await desk.find(which))
+    if seat.json:
+        print_json(as_interface(after))
+    else:
+        say(told(after))
+    return Exit.ok
+
+
+def moment(text: str, what: str) -> datetime | timedelta:
+    """So long from now (`2d`, `4h`), or a time; one without a zone is of this machine's."""
+    try:
+        return parse_duration(text)
+    except DurationError:
+        pass
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(
+            f"{what}: {text!r} is no time.", hint="Write 30m, 4h, 2d, or 2030-01-31T17:00."
+        ) from None
+    return found if found.tzinfo is not None else found.astimezone()
+
+
+def length(text: str | None, what: str) -> float | None:
+    """Seconds."""
+    if text is None:
+        return None
+    try:
+        return parse_duration(text).total_seconds()
+    except DurationError as error:
+        raise InputError(f"{what}: {error}.") from None
+
+
+def short(row: HoldRow) -> str:
+    """As people name it: enough of its id, and what it asks."""
+    return f"{row.id[:8]} ({title_of(row)})"

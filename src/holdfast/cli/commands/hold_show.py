@@ -1,0 +1,168 @@
+"""`holds show` and `holds history`: one hold, with what people said about it and what was done to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from shlex import quote
+from typing import Any
+
+import msgspec
+
+from holdfast.cli.commands.hold_actor import Desk, Seat, sitting
+from holdfast.cli.main import Exit
+from holdfast.cli.output.forms import form_lines, sample_data
+from holdfast.cli.output.results import command
+from holdfast.cli.output.screen import brief, fields, note, print_json, say, table
+from holdfast.holds.actions.answers import Submission
+from holdfast.holds.actions.vote import ballots_of
+from holdfast.holds.queries.checkpoint_view import as_interface
+from holdfast.holds.queries.history import Entry
+from holdfast.holds.queries.summary import (
+    SHORT,
+    assignee_of,
+    claim_of,
+    countdown,
+    needs_of,
+    outcome_of,
+    placed_of,
+    roughly,
+    why_of,
+)
+from holdfast.types.clock import iso
+from holdfast.types.hold import HoldRow, Note
+from holdfast.types.human_time import clock_time
+from holdfast.types.status import HoldStatus
+
+
+async def show_hold(which: str, seat: Seat) -> Exit:
+    """Whoever looks is noted as having seen it, where they are somebody."""
+    async with sitting(seat) as desk:
+        row = await desk.find(which)
+        if seat.as_ is not None:
+            await desk.holds.seen(desk.actor, row.id)
+        comments = await desk.holds.comments(desk.actor, row.id)
+        draft = await desk.holds.draft(desk.actor, row.id)
+        votes = await votes_of(desk, row)
+        now = desk.now
+    if seat.json:
+        told = {"comments": [comment_json(each) for each in comments], "draft": draft, "votes": votes}
+        print_json({**as_interface(row), **told})
+        return Exit.ok
+    say(row.prompt or f"{row.flow} at {row.node}", style="bold")
+    say()
+    fields([*facts_of(row, now), *(("voted", vote) for vote in votes)])
+    _tell_rest(row, comments, draft, now, seat.store)
+    return Exit.ok
+
+
+async def votes_of(desk: Desk, row: HoldRow) -> list[str]:
+    """`user:dana@acme: approve`, where several have to agree."""
+    if row.terms.approval.mode == "any":
+        return []
+    return [f"{each.person}: {each.decision}" for each in await ballots_of(desk.holds.office, row)]
+
+
+def facts_of(row: HoldRow, now: int) -> list[tuple[str, str]]:
+    context = msgspec.json.decode(row.context)
+    return [
+        ("hold", row.id),
+        ("status", str(row.status)),
+        ("outcome", outcome_of(row, now)),
+        ("placed", placed_of(row, now)),
+        ("priority", row.priority),
+        ("for", assignee_of(row)),
+        ("why", why_of(row)),
+        ("needs", needs_of(row)),
+        ("claimed by", claim_of(row, now)),
+        ("asked", f"{clock_time(row.created_at)}, {roughly(now - row.created_at)} ago"),
+        ("deadline", _deadline(row, now)),
+        ("flow", f"{row.flow}, node {row.node}"),
+        ("run", row.run),
+        ("entity", row.instance_key or ""),
+        ("tags", ", ".join(row.tags)),
+        ("context", brief(context) if context else ""),
+    ]
+
+
+def _deadline(row: HoldRow, now: int) -> str:
+    if row.expires_at is None or row.status is not HoldStatus.pending:
+        return ""
+    then = {
+        "escalate": f"then it goes to {row.escalation_target}",
+        "cancel": "then it is withdrawn",
+        "default_option": "then its default is taken",
+    }
+    after = then.get(row.expiry_action or "", "then it expires")
+    return f"{clock_time(row.expires_at)}, {countdown(row, now)}; {after}"
+
+
+def _tell_rest(
+    row: HoldRow, comments: Sequence[Note], draft: Submission | None, now: int, store: str | None
+) -> None:
+    lines = list(form_lines(row))
+    if lines:
+        say()
+    for line in lines:
+        say(f"  {line}")
+    if comments:
+        say()
+    for each in comments:
+        say(comment_line(each, now))
+    if draft is not None:
+        note(f"Your draft: {brief(msgspec.to_builtins(draft))}")
+    if row.status is HoldStatus.pending and not row.read_only:
+        say()
+        for line in _ways(row, store):
+            say(f"  {line}")
+
+
+def _ways(row: HoldRow, store: str | None) -> Iterator[str]:
+    """What to type to decide it."""
+    if not row.options:
+        yield command("holds resolve", f"{row.id[:SHORT]} 'YOUR ANSWER'{sample_data(row)}", store)
+    for option in row.options or ():
+        rest = sample_data(row) + (" -m 'WHY'" if option.requires_comment is True else "")
+        if option.id.startswith("-"):
+            yield f"{command('holds resolve', row.id[:SHORT] + rest, store)} -- {quote(option.id)}"
+        else:
+            yield command("holds resolve", f"{row.id[:SHORT]} {quote(option.id)}{rest}", store)
+
+
+def comment_line(each: Note, now: int) -> str:
+    said = comment_json(each)
+    word = {"comment": "says", "question": f"asks {said.get('to', '')}", "reply": "replies"}[each.kind]
+    return f"{each.person} {word.strip()}, {roughly(now - each.at)} ago: {said.get('text', '')}"
+
+
+def comment_json(each: Note) -> dict[str, Any]:
+    body: dict[str, Any] = msgspec.json.decode(each.body)
+    return {"id": each.slot, "kind": each.kind, "by": each.person, "at": iso(each.at), **body}
+
+
+async def tell_history(which: str, seat: Seat) -> Exit:
+    async with sitting(seat) as desk:
+        entries = await _history(desk, which)
+    if seat.json:
+        print_json(entries)
+        return Exit.ok
+    table(("seq", "when", "who", "did", "what"), [_cells(entry) for entry in entries])
+    return Exit.ok
+
+
+async def _history(desk: Desk, which: str) -> Sequence[Entry]:
+    return await desk.holds.history(desk.actor, (await desk.find(which)).id)
+
+
+def _cells(entry: Entry) -> tuple[str, ...]:
+    told = ", ".join(f"{name} {_plain(value)}" for name, value in entry.data.items() if value is not None)
+    return (
+        str(entry.seq),
+        entry.at[:19].replace("T", " "),
+        entry.actor,
+        entry.action.replace("_", " "),
+        told,
+    )
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else brief(value, 200)

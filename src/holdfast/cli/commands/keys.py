@@ -1,0 +1,112 @@
+"""`keys`: the key file, and the store brought under its current keys."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from holdfast.checkpoint.keys import (
+    ENVIRONMENT,
+    EVERYBODY,
+    KeyFile,
+    Scope,
+    StaticKeys,
+    new_scope,
+    rotated,
+    with_scope,
+    write_keys,
+)
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import open_house
+from holdfast.cli.output.screen import complain, note, print_json, say, table
+from holdfast.errors import ConflictError, InputError, NotFoundError
+from holdfast.runs.encryption.reencrypt import Reencrypted, reencrypt
+from holdfast.types.clock import SystemClock, to_datetime
+
+
+def _path(file: str | None) -> Path:
+    named = file or os.environ.get(ENVIRONMENT)
+    if not named or named.lstrip().startswith("{"):
+        raise InputError("which key file is not said.", hint=f"Name it: --file keys.json, or {ENVIRONMENT}.")
+    return Path(named)
+
+
+def _now() -> datetime:
+    return to_datetime(SystemClock().now())
+
+
+def _who(name: str) -> str:
+    return "every tenant without one of its own" if name == EVERYBODY else f"tenant {name}"
+
+
+def new_key(file: str | None, tenant: str | None, *, json: bool) -> Exit:
+    path, name = _path(file), tenant or EVERYBODY
+    known = StaticKeys.read(path).file if path.exists() else None
+    if known is not None and name in known.scopes:
+        raise ConflictError(
+            f"{path} has a key for {_who(name)} already.", hint="`holdfast keys rotate` makes the next one."
+        )
+    return _save(path, known, name, new_scope(_now()), json=json)
+
+
+def rotate_key(file: str | None, tenant: str | None, *, json: bool) -> Exit:
+    path, name = _path(file), tenant or EVERYBODY
+    known = StaticKeys.read(path).file
+    scope = known.scopes.get(name)
+    if scope is None:
+        raise NotFoundError(f"{path} has no key for {_who(name)}.", hint="`holdfast keys new` makes one.")
+    return _save(path, known, name, rotated(scope, _now()), json=json)
+
+
+def _save(path: Path, known: KeyFile | None, name: str, scope: Scope, *, json: bool) -> Exit:
+    write_keys(path, with_scope(known, name, scope))
+    if json:
+        print_json({"file": str(path), "tenant": name, "current": scope.current})
+        return Exit.ok
+    say(f"Key {scope.current} is current for {_who(name)}, in {path}.")
+    if known is None:
+        note(f"Use it: export {ENVIRONMENT}={path.absolute()}. Keep a copy: nobody can read without it.")
+    elif len(scope.keys) > 1:
+        note("Restart workers, then: holdfast keys reencrypt")
+    return Exit.ok
+
+
+def list_keys(file: str | None, *, json: bool) -> Exit:
+    scopes = StaticKeys.read(_path(file)).file.scopes
+    rows = [
+        (name, entry.id, "current" if entry.id == scope.current else "older", entry.created_at)
+        for name, scope in sorted(scopes.items())
+        for entry in reversed(scope.keys)
+    ]
+    if json:
+        print_json([dict(zip(("tenant", "key", "state", "created_at"), row, strict=True)) for row in rows])
+    else:
+        table(("tenant", "key", "state", "created"), rows)
+    return Exit.ok
+
+
+async def reencrypt_store(file: str | None, *, store: str | None, json: bool) -> Exit:
+    keys = StaticKeys.read(_path(file))
+    async with open_house(store, must_exist=True, keys=keys) as house:
+        done = await reencrypt(await house.service(), None if json else _progress)
+    if json:
+        print_json(done)
+    else:
+        say(
+            f"Under current keys now: {done.rows:,} rows and {done.blobs:,} blobs of {done.looked_at:,} seen."
+        )
+    if done.unreadable:
+        complain(_missed(done))
+        return Exit.store_trouble
+    return Exit.ok
+
+
+def _progress(table_name: str, looked_at: int) -> None:
+    note(f"{table_name}: {looked_at:,} rows so far")
+
+
+def _missed(done: Reencrypted) -> str:
+    parts: list[Any] = [f"{count:,} rows ({what})" for what, count in done.unreadable.items()]
+    return f"left as they are: {', '.join(parts)}. Put the missing keys back and call this again."

@@ -1,0 +1,63 @@
+"""`limits`: listed, set and cleared."""
+
+from __future__ import annotations
+
+import msgspec
+
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import open_house
+from holdfast.cli.output.screen import print_json, say, table
+from holdfast.runs.limits import Limit
+
+_HEADS = ("limit", "at once", "rate", "running", "waiting", "set by")
+
+
+async def list_limits(prefix: str, *, keys: bool, store: str | None, json: bool) -> Exit:
+    async with open_house(store, must_exist=True) as house:
+        found = await (await house.limits()).list(prefix, keys=keys)
+    if json:
+        print_json([msgspec.structs.asdict(limit) for limit in found])
+    elif found:
+        table(_HEADS, [_cells(limit) for limit in found])
+    else:
+        say("No limits. A flow declares them, or you do: holdfast limits set flow:NAME --concurrency 5")
+    return Exit.ok
+
+
+async def set_limit(
+    name: str, concurrency: str | None, rate: str | None, *, store: str | None, json: bool
+) -> Exit:
+    async with open_house(store, must_exist=True) as house:
+        limit = await (await house.limits()).change(name, concurrency=concurrency, rate=rate)
+    _tell(limit, json=json)
+    return Exit.ok
+
+
+async def clear_limit(name: str, *, store: str | None, json: bool) -> Exit:
+    async with open_house(store, must_exist=True) as house:
+        limit = await (await house.limits()).clear(name)
+    if limit is not None:
+        _tell(limit, json=json)
+    elif json:
+        print_json(None)
+    else:
+        say(f"Nothing limits {name} any more.")
+    return Exit.ok
+
+
+def _tell(limit: Limit, *, json: bool) -> None:
+    if json:
+        print_json(msgspec.structs.asdict(limit))
+    else:
+        table(_HEADS, [_cells(limit)])
+
+
+def _cells(limit: Limit) -> tuple[str, ...]:
+    return (
+        limit.name,
+        "" if limit.concurrency is None else str(limit.concurrency),
+        limit.rate or "",
+        str(limit.running),
+        str(limit.waiting),
+        "operator" if limit.fixed else "flow",
+    )

@@ -1,0 +1,97 @@
+"""`migrate`: how far the schema is, what would be done, the question, and what was done."""
+
+from __future__ import annotations
+
+import sys
+
+import msgspec
+
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import address_of, shown_address, store_exists
+from holdfast.cli.output.screen import print_json, say
+from holdfast.errors import InputError, OlderWorkerError, StoreUnavailableError
+from holdfast.store import upgrade
+from holdfast.store.upgrade import Step, Upgrade
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """The command line."""
+
+    finish: bool
+    anyway: bool
+    dry_run: bool
+    yes: bool
+
+
+async def migrate_store(wanted: Wanted, *, store: str | None, json: bool) -> Exit:
+    if wanted.anyway and not wanted.finish:
+        raise InputError("--anyway goes with --finish.", hint="Without it nobody is refused.")
+    if not store_exists(store):
+        raise StoreUnavailableError(
+            f"there is no store at {shown_address(store)}.", hint="--store or HOLDFAST_STORE names another."
+        )
+    address = address_of(store)
+    before = await upgrade.look(address)
+    if not wanted.dry_run and not before.shared and wanted.finish:
+        await upgrade.finish(address)  # says why there is nothing of that kind
+    if wanted.dry_run or not before.shared or not _agreed(before, wanted, json=json):
+        return _tell(before, before, wanted, store, json=json)
+    if wanted.finish:
+        after = await upgrade.finish(address, anyway=wanted.anyway)
+    else:
+        after = await upgrade.bring_up(address)
+    return _tell(before, after, wanted, store, json=json)
+
+
+def _agreed(before: Upgrade, wanted: Wanted, *, json: bool) -> bool:
+    """A person at a terminal is asked once, before the half that cannot be taken back."""
+    if not wanted.finish or wanted.yes or json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return True
+    _show("would be finished", before.to_begin + before.to_finish)
+    return input("Versions before this one are refused from then on. Go on? [y/N] ").strip().lower() in (
+        "y",
+        "yes",
+    )
+
+
+def _tell(before: Upgrade, after: Upgrade, wanted: Wanted, store: str | None, *, json: bool) -> Exit:
+    if json:
+        print_json({"dry_run": wanted.dry_run, "before": before, "after": after})
+        return Exit.ok
+    where = shown_address(store)
+    if not after.shared:
+        say(f"{where} is a file of one machine, with schema {after.number}: opening it brings it up to date")
+        say("as a whole, and there is nothing to finish.")
+        return Exit.ok
+    if wanted.dry_run:
+        _show("would be added", before.to_begin)
+        _show("would be finished" if wanted.finish else "can be finished (--finish)", before.to_finish)
+        if wanted.finish and before.older:
+            raise OlderWorkerError(
+                f"It would be refused: {', '.join(before.older)} may be of an older version.",
+                hint="Stop or update them first.",
+            )
+    else:
+        _show("added", [step for step in before.to_begin if step not in after.to_begin])
+        _show("finished", [step for step in before.to_finish if step not in after.to_finish])
+    say(_state(after, where))
+    return Exit.ok
+
+
+def _state(now: Upgrade, where: str) -> str:
+    if now.to_begin:
+        return f"{where} has schema {now.number}; this version adds up to {now.to_begin[-1].number}."
+    if now.to_finish:
+        newest = now.to_finish[-1].number
+        return (
+            f"{where} has all that this version needs (schema {newest}), and the last version still works on "
+            "it. When every worker is updated: holdfast migrate --finish."
+        )
+    return f"{where} is up to date: schema {now.number}, nothing to finish."
+
+
+def _show(what: str, steps: list[Step]) -> None:
+    for step in steps:
+        lines = [line for line in step.does.splitlines() if line.strip() and not line.startswith("--")]
+        does = f": {lines[0]}{' …' if len(lines) > 1 else ''}" if lines else ""
+        say(f"{what}  {step.number:04d} {step.name}{does}")

@@ -1,0 +1,185 @@
+"""`notify`: channels tried out, messages delivered and replayed."""
+
+from __future__ import annotations
+
+import os
+from base64 import b64encode
+from pathlib import Path
+
+import msgspec
+
+from holdfast.app.holdfast import Holdfast
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import open_house
+from holdfast.cli.output.results import clock_time, command
+from holdfast.cli.output.screen import note, print_json, say, table
+from holdfast.errors import InputError, NotFoundError
+from holdfast.holds.notify.channel import Channel, tell
+from holdfast.holds.notify.deliverer import Deliverer
+from holdfast.holds.notify.notice import Notice
+from holdfast.holds.notify.settings import read_tenant_spec
+from holdfast.holds.notify.webhook import PREFIX
+from holdfast.types.clock import iso
+from holdfast.types.ids import new_id
+from holdfast.types.outbox import OutboxRow, OutboxState
+from holdfast.types.terms import Assignee
+
+ALL = 10_000
+SECRET_SIZE = 32
+
+
+async def list_channels(tenant: str, *, store: str | None, json: bool) -> Exit:
+    async with open_house(store, must_exist=False) as house:
+        found = await (await _deliverer(house)).channels.of(tenant)
+    if json:
+        print_json([{"name": each.name, "kind": _kind(each), "to": _to(each)} for each in found])
+    elif not found:
+        say("There is no channel: nobody is told of holds.")
+        note("HOLDFAST_NOTIFY names a file with channels; docs/how-to/notify-people.md shows one.")
+    else:
+        table(("name", "kind", "to"), [(each.name, _kind(each), _to(each)) for each in found])
+    return Exit.ok
+
+
+async def put_channel(file: Path, tenant: str, *, store: str | None, json: bool) -> Exit:
+    spec = read_tenant_spec(file)
+    async with open_house(store, must_exist=False) as house:
+        await (await _deliverer(house)).channels.put(tenant, spec)
+    if json:
+        print_json({"name": spec.name, "tenant": tenant})
+    else:
+        say(f"{tenant} is told by {spec.name} from now on.")
+    return Exit.ok
+
+
+async def drop_channel(name: str, tenant: str, *, store: str | None, json: bool) -> Exit:
+    async with open_house(store, must_exist=True) as house:
+        await (await _deliverer(house)).channels.drop(tenant, name)
+    if json:
+        print_json({"name": name, "tenant": tenant})
+    else:
+        say(f"{tenant} is not told by {name} any more.")
+    return Exit.ok
+
+
+async def try_channel(name: str, to: str, tenant: str, *, store: str | None, json: bool) -> Exit:
+    async with open_house(store, must_exist=False) as house:
+        deliverer = await _deliverer(house)
+        channel = _named(name, await deliverer.channels.of(tenant))
+        if channel.personal and not to:
+            raise InputError(f"{name} is a channel to people.", hint="Say whom: --to ADDRESS.")
+        delivery = await tell(channel, _trial(tenant, to or channel.name, deliverer.store.now()))
+    if json:
+        print_json(msgspec.to_builtins(delivery))
+    elif delivery.accepted:
+        say(f"{name} has taken it. {delivery.detail}".strip())
+    else:
+        say(f"{name} has not taken it: {delivery.detail or 'it did not say why'}")
+    return Exit.ok if delivery.accepted else Exit.run_failed
+
+
+async def deliver_now(*, store: str | None, json: bool) -> Exit:
+    async with open_house(store, must_exist=True) as house:
+        found = await (await _deliverer(house)).deliver()
+    if json:
+        print_json(msgspec.to_builtins(found))
+    else:
+        counts = (f"{found.done} told", f"{found.skipped} not needed", f"{found.waiting} to be tried again")
+        say(", ".join((*counts, f"{found.dead} given up.")))
+    return Exit.ok
+
+
+async def list_dead(*, store: str | None, json: bool) -> Exit:
+    async with open_house(store, must_exist=True) as house:
+        found = await (await house.open()).list_outbox(state=OutboxState.dead, limit=ALL)
+    if json:
+        print_json([_shown(each) for each in found])
+    elif not found:
+        say("No message was given up.")
+    else:
+        heads = ("number", "since", "topic", "hold", "error")
+        table(heads, [_cells(each) for each in found])
+        note(f"Try one again with: {command('notify replay', str(found[0].id), store)}")
+    return Exit.ok
+
+
+async def replay_dead(message: int | None, *, every: bool, store: str | None, json: bool) -> Exit:
+    if (message is None) is not every:
+        raise InputError("name a message, or say --all.", hint="`holdfast notify dead` lists them.")
+    async with open_house(store, must_exist=True) as house:
+        opened = await house.open()
+        wanted = [message] if message is not None else await _all_dead(house)
+        done = [number for number in wanted if await opened.replay_outbox(number)]
+        found = await (await _deliverer(house)).deliver()
+    if message is not None and not done:
+        raise NotFoundError(f"message {message} was not given up.", hint="`holdfast notify dead` lists them.")
+    if json:
+        print_json({"replayed": done, "told": found.done})
+    else:
+        say(f"{len(done)} to be tried again; {found.done} told now.")
+    return Exit.ok
+
+
+def make_secret(*, json: bool) -> Exit:
+    made = PREFIX + b64encode(os.urandom(SECRET_SIZE)).decode()
+    if json:
+        print_json({"secret": made})
+    else:
+        say(made)
+    return Exit.ok
+
+
+async def _deliverer(house: Holdfast) -> Deliverer:
+    found = (await house.service()).runtime.deliverer
+    if found is None:
+        raise InputError("this house delivers nothing.")
+    return found
+
+
+async def _all_dead(house: Holdfast) -> list[int]:
+    found = await (await house.open()).list_outbox(state=OutboxState.dead, limit=ALL)
+    return [each.id for each in found]
+
+
+def _named(name: str, found: list[Channel]) -> Channel:
+    for channel in found:
+        if channel.name == name:
+            return channel
+    names = ", ".join(channel.name for channel in found) or "none"
+    raise NotFoundError(f"there is no channel {name!r}.", hint=f"There are: {names}.")
+
+
+def _trial(tenant: str, to: str, now: int) -> Notice:
+    return Notice(
+        id=f"test:{new_id()}",
+        topic="test",
+        tenant=tenant,
+        prompt="This is a test of Holdfast's notices. Nothing is to be decided.",
+        assignee=Assignee("user", to),
+        created_at=now,
+        to=to,
+    )
+
+
+def _kind(channel: Channel) -> str:
+    return type(channel).__name__.lower()
+
+
+def _to(channel: Channel) -> str:
+    return "people" if channel.personal else "all who read there"
+
+
+def _cells(row: OutboxRow) -> tuple[str, ...]:
+    return (str(row.id), clock_time(row.at), row.topic, row.hold or "", row.error or "")
+
+
+def _shown(row: OutboxRow) -> dict[str, object]:
+    return {
+        "number": row.id,
+        "at": iso(row.at),
+        "topic": row.topic,
+        "hold": row.hold,
+        "tenant": row.tenant,
+        "attempts": row.attempts,
+        "error": row.error,
+    }

@@ -1,0 +1,153 @@
+"""`policy`: the work, and how it is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import open_house
+from holdfast.cli.output.screen import note, print_json, say, table
+from holdfast.errors import InputError
+from holdfast.holds.policies.parse import read_plain, read_policy
+from holdfast.holds.policies.policy import Policy
+from holdfast.holds.policies.rules import Rule
+from holdfast.holds.policies.simulate import Replayed, Simulation, simulate
+from holdfast.holds.policies.stored import KIND, drop_policy, put_policy
+from holdfast.types.clock import micros
+from holdfast.types.duration import DurationError, parse_duration
+from holdfast.types.ids import DEFAULT_TENANT
+from holdfast.types.text import told
+
+SHOWN = 60
+
+
+class Past(msgspec.Struct, frozen=True, kw_only=True):
+    """The command line of `policy simulate`."""
+
+    since: str | None = None
+    tenant: str | None = None
+    flows: tuple[str, ...] = ()
+    limit: int = 10_000
+
+
+def check(files: list[str], *, json: bool) -> Exit:
+    """Every problem of every file."""
+    found: list[dict[str, Any]] = []
+    for file in files:
+        try:
+            found.append({"file": file, "problems": [], "rules": [_told(r) for r in read_policy(file).rules]})
+        except InputError as error:
+            problems = error.facts.get("problems") or [error.message]
+            found.append({"file": file, "problems": problems, "error": error.message})
+    if json:
+        print_json(found)
+    else:
+        for each in found:
+            _tell_check(each)
+    return Exit.bad_input if any(each["problems"] for each in found) else Exit.ok
+
+
+def _told(rule: Rule) -> dict[str, Any]:
+    return msgspec.to_builtins(rule)
+
+
+def _tell_check(found: dict[str, Any]) -> None:
+    if found["problems"]:
+        say(f"{found['file']}: {found['error']}")
+        return
+    count = len(found["rules"])
+    say(f"{found['file']}: {'1 rule' if count == 1 else f'{count} rules'}, nothing wrong.")
+
+
+async def simulate_file(file: str, past: Past, *, store: str | None, json: bool) -> Exit:
+    policy: Policy = read_policy(file)
+    async with open_house(store, must_exist=True) as house:
+        opened = await house.open()
+        done = await simulate(
+            opened,
+            [policy],
+            tenant=past.tenant,
+            since=_since(past.since, opened.now()),
+            flows=past.flows,
+            limit=past.limit,
+        )
+    if json:
+        print_json(done)
+    else:
+        _tell(done)
+    return Exit.ok
+
+
+async def put(file: str, by: str, tenant: str | None, *, store: str | None, json: bool) -> Exit:
+    plain = read_plain(file)
+    async with open_house(store, must_exist=False) as house:
+        kept = await put_policy(await house.open(), tenant or DEFAULT_TENANT, plain, by=by)
+    if json:
+        print_json({"name": kept.name, "revision": kept.revision})
+    else:
+        say(f"Policy {kept.name} is in the store, revision {kept.revision}.")
+        note('It is in force where a house is opened with policies="store", or HOLDFAST_POLICIES=store.')
+    return Exit.ok
+
+
+async def list_(tenant: str | None, *, store: str | None, json: bool) -> Exit:
+    async with open_house(store, must_exist=True) as house:
+        found = await (await house.open()).documents(tenant or DEFAULT_TENANT, KIND)
+    listed: list[dict[str, Any]] = [
+        {**msgspec.json.decode(each.body), "revision": each.revision} for each in found
+    ]
+    if json:
+        print_json(listed)
+    elif not listed:
+        note("No policy is in this store.")
+    else:
+        rows = [(each["name"], str(len(each["rules"])), str(each["revision"])) for each in listed]
+        table(("policy", "rules", "revision"), rows)
+    return Exit.ok
+
+
+async def drop(name: str, by: str, tenant: str | None, *, store: str | None, json: bool) -> Exit:
+    async with open_house(store, must_exist=True) as house:
+        await drop_policy(await house.open(), tenant or DEFAULT_TENANT, name, by=by)
+    if json:
+        print_json({"name": name, "dropped": True})
+    else:
+        say(f"Policy {name} is gone.")
+    return Exit.ok
+
+
+def _since(age: str | None, now: int) -> int | None:
+    if age is None:
+        return None
+    try:
+        return now - micros(parse_duration(age))
+    except DurationError as error:
+        raise InputError(f"--since: {error}.", hint="An age is written as 30m, 12h or 30d.") from None
+
+
+def _tell(done: Simulation) -> None:
+    if not done.looked_at:
+        note("No hold was decided in that time.")
+        return
+    if done.differing:
+        table(
+            ("hold", "flow", "asks", "differs", "was", "would be"),
+            [row for each in done.differing for row in _rows(each)],
+        )
+    say(f"{done.looked_at} decisions replayed; {len(done.differing)} would differ.")
+    if done.automatic:
+        say(
+            f"{done.automatic} would be decided without a person: "
+            f"{done.agreeing} as people decided, {done.overturned} against it."
+        )
+
+
+def _rows(each: Replayed) -> list[tuple[str, ...]]:
+    """One line for each thing that differs; the hold is named on the first."""
+    names = (each.hold[:8], each.flow, told(each.prompt, SHOWN))
+    return [
+        (*(names if place == 0 else ("", "", "")), found.field, found.was, found.would_be)
+        for place, found in enumerate(each.differences)
+    ]

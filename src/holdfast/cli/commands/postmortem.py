@@ -1,0 +1,60 @@
+"""`postmortem`: a run's whole story as a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import open_house
+from holdfast.cli.output.screen import note, print_json, put
+from holdfast.errors import InputError
+from holdfast.reports.formats import renderer
+from holdfast.reports.postmortem import Postmortem, examine
+
+
+async def report(
+    run: str, form: str | None, out: str | None, visits: int, *, store: str | None, json: bool
+) -> Exit:
+    render = renderer(form or _form_of(out))
+    async with open_house(store, must_exist=True) as house:
+        told = await examine(await house.service(), run, chapters=visits)
+    text = None if json else render(told)
+    if json:
+        print_json(_plain(told))
+    elif text is not None and out in (None, "-"):
+        put(text.rstrip("\n"))
+    elif text is not None and out is not None:
+        _write(Path(out), text)
+        note(f"The post-mortem of run {told.run} is in {out}.")
+    return Exit.ok
+
+
+def _form_of(out: str | None) -> str:
+    """As the file is called."""
+    return "html" if Path(out or "").suffix.lower() in (".html", ".htm") else "md"
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"{file} cannot be written: {error.strerror}.", hint="Name another: --out FILE."
+        ) from error
+
+
+def _plain(told: Postmortem) -> dict[str, Any]:
+    return {name: _part(getattr(told, name)) for name in told.__struct_fields__ if name != "picture"}
+
+
+def _part(value: Any) -> Any:
+    """Without what was left open: a change with no value before it has no `before`."""
+    if isinstance(value, msgspec.Struct):
+        parts = {name: getattr(value, name) for name in value.__struct_fields__}
+        return {name: _part(part) for name, part in parts.items() if part is not msgspec.UNSET}
+    if isinstance(value, (list, tuple)):
+        return [_part(part) for part in value]  # type: ignore[misc]
+    return value

@@ -1,0 +1,139 @@
+"""`promote`: how far the move of a store is, and what was compared in the end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import msgspec
+
+from holdfast.cli.main import Exit
+from holdfast.cli.output.screen import PATIENCE, note, print_json, say, table
+from holdfast.errors import InputError
+from holdfast.runs.transfer.promote import promote, survey, undo
+from holdfast.runs.transfer.promote__promoted import Moved, Step, Survey
+from holdfast.store.copy import Held
+from holdfast.types.duration import DurationError, parse_duration
+
+MEASURED = 23_000
+"""Rows that were copied and compared in a second, with PostgreSQL on the same two cores (ADR 40)."""
+
+
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
+    """The command line."""
+
+    source: str
+    target: str
+    wait: str
+    force: bool
+    undo: bool
+    dry_run: bool
+
+
+async def promote_store(wish: Wish, *, json: bool) -> Exit:
+    if wish.dry_run:
+        return _tell_of(await survey(wish.source, wish.target), json=json)
+    if wish.undo:
+        await undo(wish.source, wish.target)
+        if json:
+            print_json({"undone": True})
+        else:
+            say("The move is undone: the old store works again, the new one is empty.")
+        return Exit.ok
+    moved = await promote(
+        wish.source,
+        wish.target,
+        force=wish.force,
+        wait=_seconds(wish.wait),
+        tell=None if json else _Progress(),
+    )
+    if json:
+        print_json(_as_json(moved))
+    else:
+        _tell(moved)
+    return Exit.ok
+
+
+def _seconds(text: str) -> float:
+    try:
+        return parse_duration(text).total_seconds()
+    except DurationError as error:
+        raise InputError(f"--wait: {error}.", hint="Such as 30s, 10m or 1h.") from error
+
+
+class _Progress:
+    """A line every two seconds, the first after two."""
+
+    def __init__(self) -> None:
+        self._due = time.monotonic() + PATIENCE
+
+    def __call__(self, step: Step) -> None:
+        if time.monotonic() < self._due:
+            return
+        self._due = time.monotonic() + PATIENCE
+        if step.phase == "waiting":
+            note(f"Waiting for {_who(step.held)} to end; --force would not.")
+        elif step.phase == "copying":
+            share = 100 * step.done // max(step.total, 1)
+            note(f"Copying {step.table}: {step.done:,} of {step.total:,} rows in all ({share} %)")
+        elif step.phase == "comparing":
+            note(f"Compared {step.table}, {step.done} of {step.total} tables")
+
+
+def _who(held: Sequence[Held]) -> str:
+    names = ", ".join(f"{each.worker} ({_count(each.runs, 'run')})" for each in held)
+    return f"{_count(len(held), 'worker')}: {names}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _tell(moved: Moved) -> None:
+    if moved.already:
+        say(f"{moved.source} was moved to {moved.target} before. Nothing is left to do.")
+        return
+    shown = [each for each in moved.tables if each.rows]
+    table(
+        ("table", "rows", "sha-256 in both"),
+        [(each.table, f"{each.rows:,}", f"{each.sha256[:16]}…") for each in shown],
+    )
+    rows = sum(each.rows for each in moved.tables)
+    say(f"Moved: {moved.source} is now {moved.target}. {_count(rows, 'row')}, every one compared.")
+    if moved.anew:
+        note("Positions of the feed are new: whoever reads it begins anew.")
+    if moved.outside:
+        values = _count(moved.outside, "large value")
+        note(f"{values} stay in your own blob store: give the new store the same `objects`.")
+    password = " (and its password)" if moved.target.startswith("postgresql:") else ""
+    note(f"Start workers with --store {moved.target}{password}; the old store can still be read.")
+
+
+def _as_json(moved: Moved) -> dict[str, object]:
+    return {
+        "source": moved.source,
+        "target": moved.target,
+        "already": moved.already,
+        "copied_now": moved.copied,
+        "copy_seconds": round(moved.seconds, 3),
+        "feed_anew": moved.anew,
+        "blobs_elsewhere": moved.outside,
+        "tables": [{"table": t.table, "rows": t.rows, "sha256": t.sha256} for t in moved.tables],
+    }
+
+
+def _tell_of(found: Survey, *, json: bool) -> Exit:
+    rows = sum(found.tables.values())
+    seconds = rows / MEASURED
+    if json:
+        print_json({**msgspec.to_builtins(found), "rows": rows, "estimated_seconds": round(seconds, 1)})
+        return Exit.ok
+    table(("table", "rows"), [(name, f"{count:,}") for name, count in found.tables.items() if count])
+    say(f"{_count(rows, 'row')} would move from {found.source} to {found.target}.")
+    say(f"About {max(seconds, 1):,.0f} s, at the {MEASURED:,} rows a second that we measured on two cores.")
+    if found.held:
+        say(f"It would wait for {_who(found.held)}.")
+    if found.state is not None:
+        say(f"A move is under way ({found.state}); the same command without --dry-run goes on with it.")
+    note("Nothing was changed.")
+    return Exit.ok

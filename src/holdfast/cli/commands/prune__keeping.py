@@ -1,0 +1,203 @@
+"""`prune`: what would go, the question, the work with its progress, and what went."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import msgspec
+
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import open_house
+from holdfast.cli.output.screen import complain, note, print_json, say, table
+from holdfast.errors import HoldfastError, InputError, RunBusyError
+from holdfast.runs import retention as pruning
+from holdfast.runs import retention__collecting
+from holdfast.runs.retention import Cleaned, Share
+from holdfast.runs.service import RunService
+from holdfast.types.duration import DurationError, parse_duration
+from holdfast.types.retention import Retention
+
+SHOWN = 20
+EACH = 50
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """The command line."""
+
+    runs: list[str]
+    keep: int | None
+    older: str | None
+    flow: str | None
+    blobs: bool
+    grace: str
+    dry_run: bool
+    yes: bool
+    feed: str | None = None
+
+
+async def prune_runs(wanted: Wanted, *, store: str | None, json: bool) -> Exit:
+    retention = _retention(wanted)
+    grace = _seconds("--grace", wanted.grace)
+    feed = None if wanted.feed is None else _seconds("--feed", wanted.feed)
+    async with open_house(store, must_exist=True) as house:
+        service = await house.service()
+        if wanted.flow is not None:
+            await _demand_flow(service, wanted.flow)
+        shares, refused = await _plan(service, wanted, retention)
+        if wanted.dry_run or not _agreed(shares, wanted, json=json):
+            return _tell(shares, refused, None, 0, dry=wanted.dry_run, json=json)
+        done = await _take(service, shares, retention, quiet=json)
+        collected = await service.collect_blobs(grace=grace) if wanted.blobs else 0
+        if feed is not None:
+            done.feed = await retention__collecting.trim_feed(service, feed)
+    return _tell(shares, refused, done, collected, dry=False, json=json)
+
+
+def _retention(wanted: Wanted) -> Retention:
+    if wanted.older is not None:
+        # Asked for by age alone: what is younger keeps all of its checkpoints.
+        return Retention(wanted.keep, _seconds("--older", wanted.older) / 86_400)
+    return Retention(wanted.keep or pruning.KEEP)
+
+
+def _seconds(option: str, text: str) -> float:
+    try:
+        return parse_duration(text, allow_zero=True).total_seconds()
+    except DurationError as error:
+        raise InputError(f"{option}: {error}.") from error
+
+
+async def _demand_flow(service: RunService, flow: str) -> None:
+    known = {row.name for row in await service.store.flows()}
+    if flow not in known:
+        raise InputError(
+            f"there is no flow {flow!r} in this store.",
+            hint=f"There are: {', '.join(sorted(known)) or 'none'}.",
+        )
+
+
+async def _plan(
+    service: RunService, wanted: Wanted, retention: Retention
+) -> tuple[list[Share], list[HoldfastError]]:
+    """A run that is named and may not be pruned is refused; the others are still done."""
+    if not wanted.runs:
+        return [share async for share in pruning.plan(service, retention, flow=wanted.flow)], []
+    shares: list[Share] = []
+    refused: list[HoldfastError] = []
+    for name in dict.fromkeys(wanted.runs):
+        try:
+            shares += [share async for share in pruning.plan(service, retention, runs=(name,))]
+        except RunBusyError as error:
+            refused.append(error)
+    return shares, refused
+
+
+def _agreed(shares: list[Share], wanted: Wanted, *, json: bool) -> bool:
+    """A person at a terminal is asked once; a script that calls this means it."""
+    if not shares or wanted.yes or json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return True
+    _show(shares)
+    say(_sentence(shares, "would go"))
+    return input("Go on? [y/N] ").strip().lower() in ("y", "yes")
+
+
+async def _take(service: RunService, shares: list[Share], retention: Retention, *, quiet: bool) -> Cleaned:
+    done = Cleaned()
+    for number, share in enumerate(shares, 1):
+        await pruning.take(service, share, retention, done)
+        if not quiet and number % EACH == 0:
+            note(f"{number:,} of {len(shares):,} runs looked after")
+    return done
+
+
+def _tell(
+    shares: list[Share],
+    refused: list[HoldfastError],
+    done: Cleaned | None,
+    collected: int,
+    *,
+    dry: bool,
+    json: bool,
+) -> Exit:
+    if json:
+        print_json(_told(shares, refused, done, collected, dry=dry))
+    else:
+        _say(shares, done, collected, dry=dry)
+        for error in refused:
+            complain(str(error))
+        if done is not None and done.skipped:
+            complain(f"{_count(done.skipped, 'run')} could not be read and stayed as before: {done.why}")
+    if done is not None and done.skipped:
+        return Exit.store_trouble
+    return Exit.bad_input if refused else Exit.ok
+
+
+def _told(
+    shares: list[Share], refused: list[HoldfastError], done: Cleaned | None, collected: int, *, dry: bool
+) -> dict[str, Any]:
+    return {
+        "dry_run": dry,
+        "planned": shares,
+        "done": done,
+        "blobs": collected,
+        "refused": [{"run_id": error.facts.get("run"), "error": str(error)} for error in refused],
+    }
+
+
+def _say(shares: list[Share], done: Cleaned | None, collected: int, *, dry: bool) -> None:
+    if done is None:
+        if dry:
+            _show(shares)
+        say(_sentence(shares, "would go") if dry and shares else "Nothing was changed.")
+        return
+    if not shares:
+        if not done.feed:
+            say("Nothing is to go.")
+    else:
+        say(f"Gone: {_count(done.runs, 'whole run')} and {_count(done.records, 'record')} of others.")
+    if done.feed:
+        say(f"Gone: {_count(done.feed, 'line')} of the feed.")
+    if collected:
+        say(f"Gone: {_count(collected, 'blob')} that no run names any more.")
+
+
+def _show(shares: list[Share]) -> None:
+    if not shares:
+        return
+    rows = [
+        (
+            s.run[:8],
+            s.flow,
+            str(s.status),
+            "all" if s.whole else f"before {s.horizon}",
+            f"{s.records:,}",
+            _size(s.bytes),
+        )
+        for s in shares[:SHOWN]
+    ]
+    table(("run", "flow", "status", "goes", "records", "size"), rows)
+    if len(shares) > SHOWN:
+        say(f"… and {len(shares) - SHOWN:,} more; --json lists all.")
+
+
+def _sentence(shares: list[Share], verb: str) -> str:
+    whole = sum(1 for share in shares if share.whole)
+    records, size = sum(s.records for s in shares), sum(s.bytes for s in shares)
+    parts = [_count(whole, "whole run")] if whole else []
+    if len(shares) > whole:
+        parts.append(f"old records of {_count(len(shares) - whole, 'run')}")
+    text = " and ".join(parts)
+    return f"{text[0].upper()}{text[1:]} {verb}: {_count(records, 'record')}, {_size(size)}."
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _size(size: float) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:,.0f} {unit}" if unit == "B" else f"{size:,.1f} {unit}"
+        size /= 1024
+    return f"{size:,.1f} GiB"

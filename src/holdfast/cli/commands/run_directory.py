@@ -1,0 +1,108 @@
+"""`export --attractor` and `run --resume DIR`: run directories of pipelines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from holdfast.attractor import resume
+from holdfast.attractor.export import export_directory
+from holdfast.attractor.prepare import Ready, Source, input_of, make_ready
+from holdfast.attractor.resume import Resumed, resume_directory
+from holdfast.cli.commands.run__running import Manner, tell_ended
+from holdfast.cli.commands.run_pipeline import Asked, fittings_of, resume_pipeline
+from holdfast.cli.main import Exit
+from holdfast.cli.options.backend import demand_model, name_for_workers
+from holdfast.cli.options.store import open_house
+from holdfast.cli.output.screen import note, print_json, say
+from holdfast.errors import InputError
+from holdfast.runs.service import RunService
+from holdfast.types.status import RunStatus
+
+
+async def export_attractor(
+    run: str, out: str | None, *, decrypt: bool, store: str | None, json: bool
+) -> Exit:
+    """Values that are encrypted in the store stand there in the clear: that has to be said."""
+    if out == "-":
+        raise InputError("a run directory is no stream.", hint="Name a folder: -o DIR.")
+    async with open_house(store, must_exist=True) as house:
+        service = await house.service()
+        row = await service.get(run)
+        if service.runtime.desk.of(row.tenant).vaulted is not None and not decrypt:
+            raise InputError(
+                "this store is encrypted, and a run directory is not.",
+                hint="Say that the content may be written in the clear: --decrypt.",
+            )
+        found = await export_directory(service, row.id, Path(out or row.id))
+    if json:
+        print_json({"run_id": found.run, "folder": str(found.folder), "files": list(found.files)})
+    else:
+        say(f"Run {found.run} is in {found.folder}: {len(found.files)} files.")
+        note(f"Go on with it elsewhere: holdfast run --resume {found.folder}")
+    return Exit.ok
+
+
+class Onward(msgspec.Struct, frozen=True):
+    """What the command line says about going on from a directory."""
+
+    folder: str
+    file: str | None = None
+    force: bool = False
+    fidelity: str = ""
+    options: dict[str, Any] = {}
+
+
+async def resume_from(onward: Onward, asked: Asked, manner: Manner, refused: Mapping[str, Any]) -> Exit:
+    used = [name for name, value in refused.items() if value is not None]
+    if used:
+        raise InputError(f"{', '.join(used)}: a run that goes on has all it needs.", hint="Leave it out.")
+    fittings = fittings_of(asked)
+
+    def prepare(source: Source) -> Ready:
+        return make_ready(source, fittings, strict=asked.strict)
+
+    def given(ready: Ready, logs: Path) -> dict[str, Any]:
+        if not asked.simulate:
+            demand_model(ready, fittings)
+        backend = name_for_workers(asked.backend, simulate=asked.simulate)
+        return input_of(ready.pipeline, logs=logs, backend=backend, auto_approve=asked.auto_approve)
+
+    async with open_house(manner.store, must_exist=False) as house:
+        service = await house.service()
+        how = resume.Asked(
+            source=None if onward.file is None else Path(onward.file),
+            force=onward.force,
+            fidelity=onward.fidelity,
+            logs=Path(asked.logs) if asked.logs else None,
+            options=onward.options,
+        )
+        found = await resume_directory(service, Path(onward.folder), prepare, given, how)
+        return await _go_on(service, found, asked, manner)
+
+
+async def _go_on(service: RunService, found: Resumed, asked: Asked, manner: Manner) -> Exit:
+    row = found.row
+    if row is None:
+        return _over(found, manner)
+    if row.status in (RunStatus.completed, RunStatus.cancelled):
+        return await tell_ended(service, row, manner)
+    if found.ready is not None:
+        service.runtime.carry(found.ready.program)
+    if row.status is RunStatus.failed:
+        await service.ask_resume(row.id)
+    if found.fresh and not manner.json:
+        note(f"This store does not know the run of {found.saved.folder}: a new one goes on in its place.")
+    return await resume_pipeline(service, row, asked, manner)
+
+
+def _over(found: Resumed, manner: Manner) -> Exit:
+    saved = found.saved
+    if manner.json:
+        print_json({"run": saved.run, "status": "completed", "completed_nodes": list(saved.completed)})
+    else:
+        say(f"The run of {saved.folder} has ended: there is nothing to do.")
+    return Exit.ok

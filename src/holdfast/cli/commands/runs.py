@@ -1,0 +1,128 @@
+"""`runs`: lists, filtered and paged by the store."""
+
+from __future__ import annotations
+
+import msgspec
+
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import open_house
+from holdfast.cli.output.results import command
+from holdfast.cli.output.screen import is_terminal, note, print_json, say, table
+from holdfast.errors import InputError
+from holdfast.runs.service import RunService
+from holdfast.store.protocols import RunFilter, RunRow
+from holdfast.types.clock import micros
+from holdfast.types.duration import DurationError, parse_duration
+from holdfast.types.human_time import ago, clock_time
+from holdfast.types.ids import RunId
+from holdfast.types.status import ENDED, HoldStatus, RunStatus
+
+DEFAULT_TENANT = "default"
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What was typed. `newer` and `older` are ages; `after` is the last run of the page before."""
+
+    status: list[str] = []
+    flow: str | None = None
+    tenant: str | None = None
+    newer: str | None = None
+    older: str | None = None
+    after: str | None = None
+    limit: int = 20
+    dead: bool = False
+
+    @property
+    def narrows(self) -> bool:
+        return any((self.status, self.flow, self.tenant, self.newer, self.older, self.after, self.dead))
+
+
+async def list_runs(wanted: Wanted, *, store: str | None, json: bool) -> Exit:
+    async with open_house(store, must_exist=True) as house:
+        service = await house.service()
+        now = service.store.now()
+        rows = await _page(service, wanted, now)
+        shown = rows[: wanted.limit]
+        asks = {row.id: await _question(service, row) for row in shown}
+    if json:
+        print_json(shown)
+    elif not rows:
+        say("No runs like that." if wanted.narrows else "No runs.")
+    else:
+        _tell(shown, asks, now)
+    if len(rows) > len(shown) and not json:
+        note(f"There are more: {command('runs', f'--after {shown[-1].id[:8]}{_again(wanted)}', store)}")
+    return Exit.ok
+
+
+async def _page(service: RunService, wanted: Wanted, now: int) -> list[RunRow]:
+    where = RunFilter(
+        status=tuple(_status(word) for word in wanted.status),
+        flow=wanted.flow,
+        tenant=wanted.tenant,
+        created_after=_moment(wanted.newer, "--newer", now),
+        created_before=_moment(wanted.older, "--older", now),
+        dead=True if wanted.dead else None,
+    )
+    last = await service.get(wanted.after) if wanted.after else None
+    after = None if last is None else (last.created_at, last.key)
+    # One more than asked for tells whether there are more.
+    return await service.store.list_runs(where, after=after, limit=wanted.limit + 1)
+
+
+def _status(word: str) -> RunStatus:
+    try:
+        return RunStatus(word)
+    except ValueError:
+        raise InputError(f"{word!r} is not a status.", hint=f"They are: {', '.join(RunStatus)}.") from None
+
+
+def _moment(age: str | None, option: str, now: int) -> int | None:
+    if age is None:
+        return None
+    try:
+        return now - micros(parse_duration(age))
+    except DurationError as error:
+        raise InputError(f"{option}: {error}.", hint="An age is written as 30m, 12h or 2d.") from None
+
+
+def _again(wanted: Wanted) -> str:
+    """The same filters, for the next page."""
+    given = [f" --status {word}" for word in wanted.status]
+    for name in ("flow", "tenant", "newer", "older"):
+        value = getattr(wanted, name)
+        given += [f" --{name} {value}"] if value else []
+    given += [" --dead"] if wanted.dead else []
+    return "".join(given) + (f" --limit {wanted.limit}" if wanted.limit != 20 else "")
+
+
+async def _question(service: RunService, row: RunRow) -> str:
+    """The oldest open one."""
+    if row.status in ENDED:
+        return ""
+    found = await service.store.holds(run=row.id, status=HoldStatus.pending, limit=1)
+    return found[0].prompt if found else ""
+
+
+def _tell(shown: list[RunRow], asks: dict[RunId, str], now: int) -> None:
+    """Whose a run is, is told where not all are of the tenant that a store begins with."""
+    tenants = any(row.tenant != DEFAULT_TENANT for row in shown)
+    heads = (
+        "run",
+        "flow",
+        *(("tenant",) if tenants else ()),
+        "status",
+        "created",
+        "changed",
+        "asks or error",
+    )
+    table(heads, [_cells(row, asks[row.id], now, tenants=tenants) for row in shown])
+
+
+def _cells(row: RunRow, asks: str, now: int, *, tenants: bool) -> tuple[str, ...]:
+    """In a terminal short ids and ages; in a pipe whole ids and instants."""
+    last = next(iter((row.error or asks).splitlines()), "")
+    short = is_terminal()
+    times = [ago(at, now) if short else clock_time(at) for at in (row.created_at, row.updated_at)]
+    whose = (row.tenant,) if tenants else ()
+    return (row.id[:8] if short else row.id, row.flow, *whose, str(row.status), *times, last)

@@ -1,0 +1,237 @@
+"""`schedules`: set, listed, shown, paused, started by hand and deleted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.app.flow import Flow
+from holdfast.app.holdfast import Holdfast
+from holdfast.app.loader__locating import address_in, is_file, load_flow
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import open_house, remember_source
+from holdfast.cli.output.screen import brief, fields, note, print_json, say, table
+from holdfast.errors import FlowNotFoundError
+from holdfast.runs.schedules.instants import local
+from holdfast.runs.schedules.plan import Plan, Schedule
+from holdfast.types.clock import MICROS, iso
+from holdfast.types.duration import format_duration
+from holdfast.types.human_time import lasting
+
+
+async def set_schedule(
+    name: str, spec: str, plan: dict[str, Any], by: str, tenant: str, *, store: str | None, json: bool
+) -> Exit:
+    flow = load_flow(spec) if is_file(spec) or ":" in spec or "." in spec else spec
+    async with open_house(store, must_exist=isinstance(flow, str)) as house:
+        if isinstance(flow, str):
+            await _demand_known(house, flow)
+        schedules = await house.schedules()
+        made = await schedules.put(name, flow, tenant=tenant, by=by, **plan)
+        ahead = await schedules.next(name, 3, tenant=tenant)
+    if isinstance(flow, Flow):
+        remember_source(store, flow.program().version, address_in(spec, flow))
+    if json:
+        print_json({**_as_json(made), "upcoming": [iso(at) for at in ahead]})
+        return Exit.ok
+    say(f"Schedule {made.name} starts {made.flow} {_when(made.plan)}.")
+    if made.paused:
+        note(f"It is paused. Let it go on: holdfast schedules resume {name}")
+    for at in ahead:
+        say(f"  {_moment(at, made.plan)}")
+    if isinstance(flow, str):
+        note("The input was not tried on the flow: name its file to have that done (--flow FILE:NAME).")
+    return Exit.ok
+
+
+async def _demand_known(house: Holdfast, flow: str) -> None:
+    known = sorted({row.name for row in await (await house.open()).flows()})
+    if flow not in known:
+        raise FlowNotFoundError(
+            f"no flow {flow!r} is known to this store.",
+            hint=f"Name its file: --flow path/to/file.py:{flow}."
+            + (f" Known here: {', '.join(known[:10])}." if known else ""),
+        )
+
+
+async def list_schedules(tenant: str | None, *, store: str | None, json: bool) -> Exit:
+    async with open_house(store, must_exist=True) as house:
+        found = await (await house.schedules()).list(tenant=tenant)
+        now = (await house.open()).now()
+    if json:
+        print_json([_as_json(each) for each in found])
+    elif not found:
+        say("No schedules.")
+        note('Make one: holdfast schedules set nightly --flow FILE --cron "0 2 * * *" --zone Europe/Berlin')
+    else:
+        tenants = len({each.tenant for each in found}) > 1
+        heads = ("schedule", *(("tenant",) if tenants else ()), "flow", "when", "next", "last run", "trouble")
+        table(heads, [_line(each, now, tenants=tenants) for each in found])
+    return Exit.ok
+
+
+def _line(each: Schedule, now: int, *, tenants: bool) -> tuple[str, ...]:
+    whose = (each.tenant,) if tenants else ()
+    last = (each.last_run or "")[:8]
+    return each.name, *whose, each.flow, _when(each.plan), _next(each, now), last, each.standing.trouble
+
+
+def _next(each: Schedule, now: int) -> str:
+    if each.standing.asked:
+        return "now, by hand"
+    if each.paused:
+        return "paused"
+    if each.next_at is None:
+        return "never again"
+    if each.next_at > now:
+        return _moment(each.next_at, each.plan)
+    return f"overdue for {lasting(now - each.next_at)}"
+
+
+async def show_schedule(name: str, tenant: str, *, store: str | None, json: bool) -> Exit:
+    async with open_house(store, must_exist=True) as house:
+        schedules = await house.schedules()
+        found = await schedules.get(name, tenant=tenant)
+        ahead = [] if found.paused else await schedules.next(name, 5, tenant=tenant)
+        now = (await house.open()).now()
+    if json:
+        print_json({**_as_json(found), "upcoming": [iso(at) for at in ahead]})
+        return Exit.ok
+    plan, standing = found.plan, found.standing
+    pairs = [
+        ("schedule", found.name),
+        ("flow", found.flow),
+        ("when", _when(plan)),
+        ("from", _moment(plan.start, plan) if plan.start is not None else ""),
+        ("until", _moment(plan.end, plan) if plan.end is not None else ""),
+        ("jitter", _length(plan.jitter) if plan.jitter else ""),
+        ("missed", plan.missed + (f", later than {_length(plan.grace)}" if plan.missed == "skip" else "")),
+        ("overlap", plan.overlap),
+        ("passed over", str(standing.passed or "")),
+        ("input", brief(plan.input) if plan.input is not None else ""),
+        ("instant goes into", plan.stamp),
+        *((key.replace("_", " "), str(value)) for key, value in plan.options.items()),
+        ("next", _next(found, now)),
+        ("paused", (standing.reason or "no reason given") if found.paused else ""),
+        ("last", _moment(found.last_at, plan) if found.last_at is not None else ""),
+        ("last run", found.last_run or ""),
+        ("trouble", standing.trouble),
+        ("set by", f"{standing.by}{', declared in code' if standing.declared else ''}"),
+    ]
+    fields([(what, value) for what, value in pairs if value])
+    for at in ahead[1:]:
+        say(f"  then {_moment(at, plan)}")
+    return Exit.ok
+
+
+async def next_instants(name: str, count: int, tenant: str, *, store: str | None, json: bool) -> Exit:
+    async with open_house(store, must_exist=True) as house:
+        schedules = await house.schedules()
+        found = await schedules.get(name, tenant=tenant)
+        ahead = await schedules.next(name, count, tenant=tenant)
+    if json:
+        print_json([iso(at) for at in ahead])
+        return Exit.ok
+    for at in ahead:
+        say(_moment(at, found.plan))
+    if found.paused:
+        note("It is paused: it fires at none of these until it is resumed.")
+    elif not ahead:
+        say("Never again.")
+    return Exit.ok
+
+
+async def pause_schedule(
+    name: str, reason: str, by: str, tenant: str, *, store: str | None, json: bool
+) -> Exit:
+    async with open_house(store, must_exist=True) as house:
+        made = await (await house.schedules()).pause(name, reason=reason, by=by, tenant=tenant)
+    return _tell(made, f"Schedule {name} is paused. What it has started goes on.", json=json)
+
+
+async def resume_schedule(name: str, by: str, tenant: str, *, store: str | None, json: bool) -> Exit:
+    async with open_house(store, must_exist=True) as house:
+        made = await (await house.schedules()).resume(name, by=by, tenant=tenant)
+        now = (await house.open()).now()
+    return _tell(made, f"Schedule {name} goes on: next {_next(made, now)}.", json=json)
+
+
+async def trigger_schedule(
+    name: str, given: Any, by: str, tenant: str, *, store: str | None, json: bool
+) -> Exit:
+    async with open_house(store, must_exist=True) as house:
+        run = await (await house.schedules()).trigger(name, input=given, by=by, tenant=tenant)
+    if json:
+        print_json({"schedule": name, "run": run})
+    else:
+        say(f"Run {run} is started by the next worker that carries the flow.")
+    return Exit.ok
+
+
+async def delete_schedule(name: str, tenant: str, *, store: str | None, json: bool) -> Exit:
+    async with open_house(store, must_exist=True) as house:
+        promised = await (await house.schedules()).drop(name, tenant=tenant)
+    if json:
+        print_json({"schedule": name, "deleted": True, "not_started": promised})
+    else:
+        say(f"Schedule {name} is deleted. What it has started goes on.")
+        if promised:
+            said = "Triggered by hand and not started by any worker until now, so they never will be"
+            note(f"{said}: {', '.join(promised)}.")
+    return Exit.ok
+
+
+def _tell(made: Schedule, said: str, *, json: bool) -> Exit:
+    if json:
+        print_json(_as_json(made))
+    else:
+        say(said)
+    return Exit.ok
+
+
+def _when(plan: Plan) -> str:
+    if plan.at is not None:
+        return f"at {_moment(plan.at, plan)}"
+    return f"every {_length(plan.every)}" if plan.every else f"{plan.cron} ({plan.zone})"
+
+
+def _length(micros: int) -> str:
+    from datetime import timedelta
+
+    return format_duration(timedelta(microseconds=micros))
+
+
+def _moment(instant: int, plan: Plan) -> str:
+    """In the schedule's own zone: that is the time its author thinks in."""
+    if instant < MICROS:
+        return ""
+    return f"{local(instant, plan.zone):%a %Y-%m-%d %H:%M:%S %Z}"
+
+
+def _as_json(each: Schedule) -> dict[str, Any]:
+    plan, standing = each.plan, each.standing
+    seconds = {"every": plan.every, "jitter": plan.jitter, "grace": plan.grace}
+    moments = {"at": plan.at, "start": plan.start, "end": plan.end}
+    return {
+        "name": each.name,
+        "tenant": each.tenant,
+        "flow": each.flow,
+        "cron": plan.cron or None,
+        "zone": plan.zone,
+        **{name: value / MICROS if value else None for name, value in seconds.items()},
+        **{name: None if value is None else iso(value) for name, value in moments.items()},
+        "anchor": iso(plan.anchor) if plan.every else None,
+        "missed": plan.missed,
+        "overlap": plan.overlap,
+        "input": plan.input,
+        "stamp": plan.stamp or None,
+        "options": plan.options,
+        "paused": each.paused,
+        "reason": standing.reason or None,
+        "next_at": iso(each.next_at) if each.next_at else None,
+        "last_at": iso(each.last_at) if each.last_at is not None else None,
+        "last_run": each.last_run,
+        "passed_over": standing.passed,
+        "trouble": standing.trouble or None,
+        "declared": standing.declared,
+        "by": standing.by,
+    }

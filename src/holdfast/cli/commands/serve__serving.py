@@ -1,0 +1,204 @@
+"""`serve`: the server, with a worker in the same process unless told otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable
+from logging import WARNING, getLogger
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from holdfast.api.app import ApiSettings
+from holdfast.api.auth.settings import read_sign_in
+from holdfast.api.inbound.settings import settings_from_environment as inbound_settings
+from holdfast.api.projector import Projector, Which
+from holdfast.api.readiness import Front, Standing
+from holdfast.api.server import Serving
+from holdfast.app.flow import Flow
+from holdfast.app.holdfast import Holdfast
+from holdfast.app.loader__locating import address_in, load_flows
+from holdfast.app.worker import Worker
+from holdfast.cli.commands.serve__doors import Door
+from holdfast.cli.commands.worker import LEASE, Terms, open_answering
+from holdfast.cli.drive import Signals
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import open_house, remember_source, shown_address
+from holdfast.cli.options.telemetry import start_logging
+from holdfast.cli.output.screen import note, say, to_json
+from holdfast.errors import SettingsError, StoreError
+from holdfast.integrations.mcp.ask_people_flow import ask_people
+from holdfast.telemetry import log
+
+PORT = 8420
+
+
+class Serve(msgspec.Struct, frozen=True, kw_only=True):
+    """As it was typed. `terms`: of the worker that lives here too."""
+
+    flows: list[str]
+    host: str = "127.0.0.1"
+    port: int = PORT
+    worker: bool = True
+    lanes: list[str] | None = None
+    concurrency: int = 10
+    terms: Terms = Terms()
+    store: str | None = None
+    origins: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    sign_in: str | None = None
+    roots: tuple[str, ...] = ()
+    allow_code: bool = False
+    drain: float = 10.0
+    projection: Which = "holds"
+    json: bool = False
+
+
+async def serve(wanted: Serve) -> Exit:
+    """Until SIGTERM or Ctrl-C. With `json`: one line on stdout that says where it listens, logs as JSON."""
+    with start_logging("json" if wanted.json else "text"):
+        for name in ("uvicorn.error", "mcp"):
+            getLogger(name).setLevel(WARNING)  # that it starts and ends is ours to tell
+        return await _serve(wanted)
+
+
+async def _serve(wanted: Serve) -> Exit:
+    if not wanted.worker and (wanted.terms.metrics or wanted.terms.health):
+        raise SettingsError(
+            "--metrics and --health tell of the worker, and with --no-worker there is none.",
+            hint="The server itself answers at /healthz and /readyz; each worker has its own --metrics.",
+        )
+    options, lease = wanted.terms.options(), wanted.terms.lease_seconds()
+    carried = [(spec, flow) for spec in wanted.flows for flow in load_flows(spec)]
+    async with open_house(wanted.store, must_exist=False, lease=LEASE, wanted_lease=lease) as house:
+        flows = [flow for _, flow in carried]
+        for flow in flows:
+            house.carry(flow.program())
+        worker = _worker(house, flows, wanted, options) if wanted.worker else None
+        sign_in = read_sign_in(wanted.sign_in) if wanted.sign_in else None
+        door = Door(
+            house, host=wanted.host, settings=_settings(wanted, options.get("probe")), sign_in=sign_in
+        )
+        await Server(house, door, worker, wanted).live(carried)
+    return Exit.ok
+
+
+def _settings(wanted: Serve, probe: Any) -> ApiSettings:
+    return ApiSettings(
+        observed=getattr(probe, "request", None),
+        origins=wanted.origins,
+        hosts=wanted.hosts,
+        roots=tuple(Path(each) for each in wanted.roots),
+        allow_code=wanted.allow_code,
+        inbound=inbound_settings(),
+    )
+
+
+def _worker(house: Holdfast, flows: list[Flow], wanted: Serve, options: dict[str, Any]) -> Worker:
+    # What agents ask by /mcp is a run too, of this server or another one.
+    return Worker(*flows, ask_people, on=house, lanes=wanted.lanes, concurrency=wanted.concurrency, **options)
+
+
+class Server:
+    """What listens, what works, and how both end."""
+
+    def __init__(self, house: Holdfast, door: Door, worker: Worker | None, wanted: Serve) -> None:
+        self.house = house
+        self.door = door
+        self.worker = worker
+        self.wanted = wanted
+        self.standing = Standing()
+        self.serving = Serving(
+            Front(door.app, self.standing), host=wanted.host, port=wanted.port, drain=wanted.drain
+        )
+        self._stops = 0
+        self._work: asyncio.Task[None] | None = None
+        self._ending: list[asyncio.Future[None]] = []
+
+    async def live(self, carried: list[tuple[str, Flow]]) -> None:
+        listening = asyncio.create_task(self.serving.serve(lambda: None))
+        self._work = asyncio.create_task(self._open_and_work(carried))
+        # To the very end: who is told to stop once more must not be killed amid its cleaning up.
+        with Signals(self.stop):
+            try:
+                await self._until_over(listening, self._work)
+            finally:
+                self.serving.stop()
+                self._work.cancel()
+                await asyncio.gather(listening, self._work, return_exceptions=True)
+                if self.worker is not None:
+                    await self.worker.close()
+
+    async def _until_over(self, listening: asyncio.Task[None], work: asyncio.Task[None]) -> None:
+        """Until it was told to stop and both are done; or one of them cannot go on, and says why."""
+        waiting: set[asyncio.Task[None]] = {listening, work}
+        while waiting:
+            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                with contextlib.suppress(asyncio.CancelledError):
+                    task.result()
+            if listening in done and work in waiting:
+                work.cancel()
+
+    async def _open_and_work(self, carried: list[tuple[str, Flow]]) -> None:
+        await open_answering(self.house, self.worker and self.worker.probe, told=self._away)
+        await self.door.admit()
+        self.standing.store = await self.house.open()
+        service = await self.house.service()
+        for spec, flow in carried:
+            await service.keep_flow(flow.program())
+            remember_source(self.wanted.store, flow.program().version, address_in(spec, flow))
+        await self._greet([flow for _, flow in carried])
+        projecting = asyncio.create_task(Projector(service, self.wanted.projection).serve())
+        try:
+            await (projecting if self.worker is None else self.worker.serve())
+        finally:
+            projecting.cancel()
+            await asyncio.gather(projecting, return_exceptions=True)
+
+    def _away(self, error: StoreError) -> None:
+        self.standing.wrong = f"the store does not answer: {error.message}"
+
+    async def _greet(self, flows: list[Flow]) -> None:
+        address = self.serving.address
+        if self.wanted.json:
+            versions = {flow.name: flow.program().version for flow in flows}
+            told = {"address": address, "flows": versions, "worker": self.worker is not None}
+            print(to_json(told | await self.door.told(address)), flush=True)
+            return
+        say(f"Holdfast listens at {address}, on {shown_address(self.wanted.store)}.")
+        for line in await self.door.greeting(address):
+            say(line)
+        note(_carries(flows, self.worker is not None) + " Ctrl-C or SIGTERM drains it.")
+
+    def stop(self) -> None:
+        """The first time what is under way may end; the second time it ends at once."""
+        self._stops += 1
+        if self._stops > 1:
+            if self._work is not None:
+                self._work.cancel()
+            self.serving.stop(now=True)
+            return
+        log.info("draining: requests and steps that are under way may end")
+        self.standing.draining = True
+        self.door.close_streams()
+        self.serving.stop()
+        self._ending = [asyncio.ensure_future(each) for each in self._stopping()]
+
+    def _stopping(self) -> list[Awaitable[None]]:
+        if self.worker is not None and self.standing.store is not None:
+            return [self.worker.stop()]
+        if self._work is not None:
+            self._work.cancel()
+        return []
+
+
+def _carries(flows: list[Flow], works: bool) -> str:
+    if not works:
+        return "No worker lives here: runs go on where `holdfast worker` is."
+    if not flows:
+        return "Its worker carries no flow; name some: holdfast serve flows.py."
+    names = ", ".join(f"{flow.name} {flow.label}".strip() for flow in flows)
+    return f"Its worker carries {names}."

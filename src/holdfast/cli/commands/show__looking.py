@@ -1,0 +1,303 @@
+"""`show`: a run as it stands, or a moment of its life. No code of the flow is needed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from holdfast.attractor.picture import picture_of_visits
+from holdfast.checkpoint.checkpoint import Checkpoint
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import open_house
+from holdfast.cli.output.results import command, hold_json, tell_holds, version_text
+from holdfast.cli.output.screen import (
+    brief,
+    busy,
+    complain,
+    draw,
+    fields,
+    is_plain,
+    note,
+    print_json,
+    say,
+    table,
+    width,
+)
+from holdfast.cli.output.timeline import SHOWN, money, tell_timeline, timeline_json
+from holdfast.drawing import to_text
+from holdfast.errors import InputError, RunNotFoundError, StoreError
+from holdfast.holds.deployments.deployments import Deployments
+from holdfast.model.secrets import masked
+from holdfast.runs.history.timeline import Timeline, make_timeline
+from holdfast.runs.history.versions import migration_note
+from holdfast.runs.service import RunService
+from holdfast.store.protocols import RunRow
+from holdfast.types.hold import HoldRow
+from holdfast.types.human_time import clock_time, lasting
+from holdfast.types.ids import is_id
+from holdfast.types.record import Kind, Record
+from holdfast.types.status import ENDED, HoldStatus, RunStatus
+
+RECORDS_SHOWN = 200
+TALL = 80
+"""Lines up to which a graph is drawn with boxes."""
+
+
+class View(msgspec.Struct, frozen=True, kw_only=True):
+    """Which parts are shown; none named: all but the records."""
+
+    graph: bool = False
+    timeline: bool = False
+    records: bool = False
+    expand: bool = False
+    everything: bool = False
+
+    @property
+    def chosen(self) -> bool:
+        return self.graph or self.timeline or self.records
+
+
+async def show(
+    ref: str, seq: int | None, view: View, *, store: str | None, json: bool, form: str | None
+) -> Exit:
+    """A run as it stands; with a record's number or a checkpoint's id, a moment of its life."""
+    if form not in (None, "", "interface"):
+        raise InputError(f"there is no JSON form {form!r}.", hint="Write --json or --json=interface.")
+    async with open_house(store, must_exist=True) as house:
+        service = await house.service()
+        try:
+            row = await service.get(ref)
+        except RunNotFoundError:
+            if not is_id(ref):
+                raise
+            return _tell_checkpoint(await service.checkpoint(ref), json=json, form=form)
+        if seq is not None or form:
+            found = await (service.latest(row.id) if seq is None else service.checkpoint(row.id, seq))
+            return _tell_checkpoint(found, json=json, form=form)
+        if json:
+            told = await run_json(service, row)
+            print_json(told)
+            return Exit.store_trouble if told["damaged"] else Exit.ok
+        return await _show_run(service, row, view, store=store)
+
+
+def _tell_checkpoint(found: Checkpoint, *, json: bool, form: str | None) -> Exit:
+    found = found.shown()
+    if json:
+        print_json(found.as_interface() if form == "interface" else found)
+        return Exit.ok
+    fields(
+        [
+            ("checkpoint", found.id),
+            ("run", found.run),
+            ("record", str(found.seq)),
+            ("node", found.node),
+            ("time", clock_time(found.at)),
+            ("status", str(found.status)),
+            ("flow", f"{found.flow} ({found.version})"),
+            ("input", brief(found.input)),
+            ("state", brief(found.state)),
+            ("artifacts", brief(found.artifacts) if found.artifacts else ""),
+            ("visited", ", ".join(found.visited)),
+            ("skipped", ", ".join(found.skipped)),
+            ("pending edges", ", ".join(found.pending_edges)),
+            *[("asks", pending.prompt) for pending in found.pending_input],
+        ]
+    )
+    return Exit.ok
+
+
+async def _show_run(service: RunService, row: RunRow, view: View, *, store: str | None) -> Exit:
+    with busy(f"Reading {row.head + 1 - row.horizon:,} records"):
+        line = await make_timeline(service, row, keep=None if view.everything else SHOWN)
+    now = service.store.now()
+    damage = "" if view.chosen else await _head(service, row, line, now)
+    if view.graph or not view.chosen:
+        _apart(view, draws=True)
+        show_graph(line, row, expand=view.expand)
+    if view.timeline or not view.chosen:
+        _apart(view, draws=view.graph or not view.chosen)
+        tell_timeline(line.visits, now, limit=0 if view.everything else SHOWN)
+    if view.records:
+        _apart(view, draws=view.graph or view.timeline)
+        _tell_records(await service.store.read(row.id, payloads=False), everything=view.everything)
+    tell_holds(await _holds(service, row, HoldStatus.pending), store)
+    if row.dead:
+        note(f"It killed its workers: {command('dead show', row.id[:8], store)}")
+    elif row.status in (RunStatus.failed, RunStatus.resumable) and not row.read_only:
+        note(f"Go on with: {command('resume', row.id[:8], store)}")
+    if damage:
+        complain(f"{damage} What can still be read is shown.")
+    return Exit.store_trouble if damage else Exit.ok
+
+
+def _apart(view: View, *, draws: bool) -> None:
+    if draws or not view.chosen:
+        say()
+
+
+async def _head(service: RunService, row: RunRow, line: Timeline, now: int) -> str:
+    """Answers what is damaged, if anything."""
+    state, artifacts, damage = await _values(service, row, line)
+    fields(
+        [
+            ("run", row.id),
+            ("flow", f"{f'{row.flow} {line.graph.label}'.strip()} ({row.version})"),
+            ("migrated", await _migrated(service, row)),
+            ("tenant", row.tenant if row.tenant != "default" else ""),
+            ("deployment", await _deployment(service, row)),
+            ("entity", row.instance_key or ""),
+            ("started by", row.started_by or ""),
+            ("status", str(row.status) + (" (imported history)" if row.read_only else "")),
+            ("error", _last_error(row, line)),
+            ("damaged", damage),
+            ("created", clock_time(row.created_at)),
+            ("took" if row.ended_at else "age", lasting((row.ended_at or now) - row.created_at)),
+            ("changed", clock_time(row.updated_at)),
+            ("worker", f"{row.worker}, until {clock_time(row.lease_until)}" if row.worker else ""),
+            ("limits", row.gate),
+            ("resumed", str(len(line.visits.resumes) or "")),
+            ("recoveries", str(row.recoveries or "")),
+            ("forked from", row.forked_from or ""),
+            ("superseded by", row.superseded_by or ""),
+            ("history from", f"record {row.horizon} on; what was before is pruned" if row.horizon else ""),
+            ("cost", _cost_text(line)),
+            ("state", "" if damage else brief(state)),
+            ("artifacts", brief(artifacts) if artifacts else ""),
+        ]
+    )
+    return damage
+
+
+async def _deployment(service: RunService, row: RunRow) -> str:
+    if row.deployment is None:
+        return ""
+    found = await Deployments(service.store).find(row.deployment, tenant=row.tenant)
+    return row.deployment if found is None else found.name
+
+
+async def _migrated(service: RunService, row: RunRow) -> str:
+    if not row.migrated:
+        return ""
+    if row.migrated <= row.horizon:
+        return f"at record {row.migrated}"
+    note = await migration_note(service, row, row.migrated)
+    return f"from {version_text(note['from_label'], note['from'])} at record {row.migrated}"
+
+
+def _last_error(row: RunRow, line: Timeline) -> str:
+    """With the node that it came from, where that is known."""
+    failed = [visit for visit in line.visits.all() if visit.error and visit.state in ("failed", "unknown")]
+    if row.status is RunStatus.completed:
+        return ""
+    if row.error and not any(visit.error == row.error for visit in failed):
+        return row.error
+    return f"node {failed[-1].label}: {failed[-1].error}" if failed else ""
+
+
+def _cost_text(line: Timeline) -> str:
+    cost = costs(line)
+    parts = [f"{cost['tokens']} tokens" if cost["tokens"] else "", money(cost["cost"])]
+    return ", ".join(part for part in parts if part)
+
+
+def costs(line: Timeline) -> dict[str, Any]:
+    """What all visits came to, and which nodes it went to."""
+    nodes = line.visits.nodes
+    return {
+        "tokens": sum(node.tokens for node in nodes.values()),
+        "cost": sum(node.cost for node in nodes.values()),
+        "work_us": sum(node.work_us for node in nodes.values()),
+        "nodes": {
+            path: {"tokens": node.tokens, "cost": node.cost, "work_us": node.work_us, "visits": node.visits}
+            for path, node in nodes.items()
+            if node.visits
+        },
+    }
+
+
+def show_graph(line: Timeline, row: RunRow, *, expand: bool) -> None:
+    interrupted = row.worker is None and row.status not in ENDED
+    picture = picture_of_visits(line.graph, line.visits, expand=expand, interrupted=interrupted)
+    draw(to_text(picture, width=width(), height=TALL, ascii_only=is_plain()))
+
+
+def _tell_records(records: list[Record], *, everything: bool) -> None:
+    shown = records if everything else records[-RECORDS_SHOWN:]
+    heads = ("seq", "time", "record", "node", "visit", "attempt", "effect", "outcome")
+    table(heads, [_cells(record) for record in shown])
+    if len(shown) < len(records):
+        note(f"{len(records) - len(shown)} earlier records are left out; --all shows them, --json has them.")
+
+
+def _cells(record: Record) -> tuple[str, ...]:
+    return (
+        str(record.seq),
+        clock_time(record.at)[11:],
+        Kind(record.kind).name,
+        record.scope + record.node,
+        str(record.visit or ""),
+        str(record.attempt or ""),
+        record.effect,
+        record.outcome,
+    )
+
+
+async def run_json(service: RunService, row: RunRow) -> dict[str, Any]:
+    """Everything that is known about a run; docs/reference/cli.md describes it."""
+    line = await make_timeline(service, row)
+    records = await service.store.read(row.id, payloads=False)
+    holds = await _holds(service, row)
+    state, artifacts, damage = await _values(service, row, line)
+    interrupted = row.worker is None and row.status not in ENDED
+    return {
+        "run": row,
+        "state": state,
+        "artifacts": artifacts,
+        "error": _last_error(row, line) or None,
+        "damaged": damage or None,
+        "holds": [hold_json(hold) for hold in holds],
+        "costs": costs(line),
+        "graph": graph_json(picture_of_visits(line.graph, line.visits, expand=True, interrupted=interrupted)),
+        "timeline": timeline_json(line.visits),
+        "records": [_record(record) for record in records],
+    }
+
+
+async def _holds(service: RunService, row: RunRow, status: HoldStatus | None = None) -> list[HoldRow]:
+    """All of them, oldest first."""
+    return await service.store.holds(run=row.id, status=status, limit=1_000_000)
+
+
+def graph_json(picture: Any) -> Any:
+    return msgspec.to_builtins(picture)
+
+
+async def _values(service: RunService, row: RunRow, line: Timeline) -> tuple[Any, Any, str]:
+    """The state, the artifacts, and why there are none where they cannot be read."""
+    if line.pos is None:
+        return {}, {}, line.damage
+    try:
+        await service.runtime.desk.of(row.tenant).materialise(line.pos, line.reader.sealer.registry)
+    except StoreError as error:
+        return {}, {}, error.message
+    values = line.pos.scopes[""].tree.merged()
+    secrets = line.graph.secrets
+    return masked(values.get("scratch", {}), secrets), masked(values.get("artifacts", {}), secrets), ""
+
+
+def _record(record: Record) -> dict[str, Any]:
+    return {
+        "seq": record.seq,
+        "kind": Kind(record.kind).name,
+        "at": record.at,
+        "term": record.term,
+        "node": record.node,
+        "scope": record.scope,
+        "visit": record.visit,
+        "attempt": record.attempt,
+        "effect": record.effect,
+        "outcome": record.outcome,
+        "listed": record.listed,
+    }

@@ -1,0 +1,137 @@
+"""`skills`: published from files, listed, shown, yanked."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import open_house
+from holdfast.cli.output.screen import fields, note, print_json, say, table
+from holdfast.errors import InputError
+from holdfast.holds.deployments.skills import SkillRegistry, parse_binding
+from holdfast.holds.deployments.version_ranges import is_exact
+from holdfast.types.human_time import clock_time
+from holdfast.types.skill import Skill
+
+FIELDS = ("name", "version", "instructions", "tools", "description", "data")
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """The command line of `publish`; `said` counts before what the file says."""
+
+    file: str
+    said: dict[str, Any]
+    by: str
+    tenant: str
+
+
+async def publish_skill(wanted: Wanted, *, store: str | None, json: bool) -> Exit:
+    said = {**_read(Path(wanted.file)), **wanted.said}
+    missing = [name for name in ("name", "version") if not said.get(name)]
+    if missing:
+        named = " and ".join(f"--{name}" for name in missing)
+        raise InputError(f"{wanted.file} does not say its {' and '.join(missing)}.", hint=f"Give {named}.")
+    async with open_house(store, must_exist=False) as house:
+        registry = await house.skills()
+        skill = await registry.publish(
+            said.pop("name"), said.pop("version"), **said, by=wanted.by, tenant=wanted.tenant
+        )
+    if json:
+        print_json(skill)
+    else:
+        say(f"Published {skill.name}@{skill.version}, {skill.digest[:19]}…")
+    return Exit.ok
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        text = file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{file} cannot be read: {error}.") from error
+    if file.suffix not in (".toml", ".json"):
+        return {"instructions": text}
+    try:
+        toml = file.suffix == ".toml"
+        found = tomllib.loads(text) if toml else msgspec.json.decode(text, type=dict[str, Any])
+    except ValueError as error:
+        raise InputError(f"{file} cannot be read: {error}.") from error
+    unknown = sorted(set(found) - set(FIELDS))
+    if unknown:
+        raise InputError(f"{file} has {', '.join(unknown)}.", hint=f"A skill has {', '.join(FIELDS)}.")
+    return found
+
+
+async def list_skills(name: str | None, tenant: str, *, store: str | None, json: bool) -> Exit:
+    async with open_house(store, must_exist=True) as house:
+        found = await (await house.skills()).list(name, tenant=tenant)
+    if json:
+        print_json(found)
+    elif not found:
+        say("No skills.")
+        note("Publish one: holdfast skills publish FILE")
+    else:
+        table(("skill", "version", "published", "by", ""), [_line(skill) for skill in found])
+    return Exit.ok
+
+
+def _line(skill: Skill) -> tuple[str, ...]:
+    said = f"yanked: {skill.yanked_reason}" if skill.is_yanked else skill.description
+    return skill.name, skill.version, clock_time(skill.published_at), skill.published_by, said
+
+
+async def show_skill(which: str, tenant: str, *, store: str | None, json: bool) -> Exit:
+    async with open_house(store, must_exist=True) as house:
+        skill = await _found(await house.skills(), which, tenant)
+    if json:
+        print_json(skill)
+        return Exit.ok
+    tools = ", ".join(tool.name for tool in skill.tools)
+    yanked = (
+        f"{clock_time(skill.yanked_at)} by {skill.yanked_by}: {skill.yanked_reason}"
+        if skill.yanked_at
+        else ""
+    )
+    told = (
+        ("skill", f"{skill.name}@{skill.version}"),
+        ("digest", skill.digest),
+        ("published", f"{clock_time(skill.published_at)} by {skill.published_by}"),
+        ("yanked", yanked),
+        ("about", skill.description),
+        ("tools", tools),
+    )
+    fields([(name, value) for name, value in told if value])
+    if skill.instructions:
+        say()
+        say(skill.instructions)
+    return Exit.ok
+
+
+async def _found(registry: SkillRegistry, which: str, tenant: str) -> Skill:
+    wanted = parse_binding(which)
+    if is_exact(wanted.versions):
+        return await registry.get(wanted.skill, wanted.versions, tenant=tenant)
+    return await registry.resolve(wanted.skill, wanted.versions, tenant=tenant)
+
+
+async def yank_skill(
+    which: str, reason: str, by: str, tenant: str, *, undo: bool, store: str | None, json: bool
+) -> Exit:
+    wanted = parse_binding(which)
+    if not is_exact(wanted.versions):
+        raise InputError(f"{which!r} does not name one version.", hint="Write NAME@1.2.0.")
+    async with open_house(store, must_exist=True) as house:
+        registry = await house.skills()
+        if undo:
+            skill = await registry.restore(wanted.skill, wanted.versions, tenant=tenant)
+        else:
+            skill = await registry.yank(wanted.skill, wanted.versions, reason=reason, by=by, tenant=tenant)
+    if json:
+        print_json(skill)
+    else:
+        what = "offered again" if undo else "yanked: no new run gets it"
+        say(f"{skill.name}@{skill.version} is {what}.")
+    return Exit.ok

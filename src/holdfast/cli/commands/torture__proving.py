@@ -1,0 +1,127 @@
+"""`torture`: what is asked for, and the report in words."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import msgspec
+
+from holdfast.app.loader__locating import load_flow
+from holdfast.cli.main import Exit
+from holdfast.cli.options.json_input import read_json
+from holdfast.cli.output.screen import note, print_json, say, table
+from holdfast.errors import InputError, SettingsError
+from holdfast.torture.explorer import Progress, torture
+from holdfast.torture.report import Report, Verdict
+from holdfast.types.duration import DurationError, parse_duration
+
+_SHOWN = 12
+
+
+class Trying(msgspec.Struct, frozen=True, kw_only=True):
+    flow: str
+    input: str | None
+    decide: list[str]
+    answers: str | None
+    time: str
+    limit: str
+    may_fail: bool
+    json: bool
+    wishes: dict[str, Any]
+
+
+def prove(wanted: Trying) -> Exit:
+    flow = load_flow(wanted.flow)
+    given = read_json(wanted.input, "--input")
+    report = torture(
+        flow,
+        given,
+        answers=_answers(wanted),
+        progress=None if wanted.json else _progress(),
+        total_limit=_seconds(wanted.time, "--time"),
+        life_limit=_seconds(wanted.limit, "--limit"),
+        **wanted.wishes,
+    )
+    if wanted.json:
+        print_json(report.as_json())
+    else:
+        tell(report)
+    proven = report.safe and (wanted.may_fail or not report.failed)
+    return Exit.ok if proven else Exit.run_failed
+
+
+def _answers(wanted: Trying) -> dict[str, Any]:
+    found: Any = read_json(wanted.answers, "--answers") or {}
+    if not isinstance(found, dict):
+        raise InputError("--answers is not an object.", hint='Write {"node": "decision"}.')
+    decided: dict[str, Any] = {}
+    for text in wanted.decide:
+        node, equals, decision = text.partition("=")
+        if not (node and equals and decision):
+            raise InputError(f"--decide {text!r} is not NODE=DECISION.", hint="Such as --decide approve=yes.")
+        decided.setdefault(node, []).append(decision)
+    return {**found, **decided}
+
+
+def _seconds(text: str, option: str) -> float:
+    try:
+        return parse_duration(text).total_seconds()
+    except DurationError as error:
+        raise SettingsError(f"{option}: {error}.") from error
+
+
+def _progress() -> Progress | None:
+    """One line that is written over; in a pipe nothing."""
+    if not sys.stderr.isatty():
+        return None
+
+    def show(done: int, total: int) -> None:
+        bar = "#" * (30 * done // max(total, 1))
+        end = "\r\x1b[K" if done == total else ""
+        print(f"\r{bar:30} {done} of {total} boundaries", end=end, file=sys.stderr, flush=True)
+
+    return show
+
+
+def tell(report: Report) -> None:
+    _tell_table(report)
+    for line in report.unsteady:
+        note(f"Not the same in two runs that nothing disturbed, so not compared: {line}.")
+    for line in report.suspects:
+        note(f"Look at this: {line}.")
+    for line in report.waits:
+        note(f"The run ends waiting; --decide NODE=DECISION lets it go on. {line}")
+    if report.missed:
+        note(f"{report.missed} boundaries were not reached again: those runs went another way, undisturbed.")
+    asked = sum(1 for verdict in report.verdicts if verdict.doubts)
+    if asked:
+        note(f"At {asked} boundaries a person is asked whether an effect happened (answered for you).")
+    if report.folder:
+        note(f"Stores, outputs and notes of all runs: {report.folder}")
+    say(report.story(), style="bold red" if report.failed or not report.safe else "green")
+    note(f"{len(report.verdicts)} boundaries in {report.seconds:.1f} s.")
+
+
+def _tell_table(report: Report) -> None:
+    """What is not safe; where all is, one line for each kind of boundary."""
+    if not report.safe:
+        rows = [_row(verdict) for verdict in report.unsafe[:_SHOWN]]
+        table(["boundary", "at", "differs"], rows)
+        if len(report.unsafe) > _SHOWN:
+            note(f"and {len(report.unsafe) - _SHOWN} more; --json shows all.")
+        return
+    kinds: dict[str, list[Verdict]] = {}
+    for verdict in report.verdicts:
+        kinds.setdefault(verdict.point.name, []).append(verdict)
+    rows = [[name, str(len(found)), found[0].point.meaning] for name, found in kinds.items()]
+    table(["boundary", "killed", "meaning"], rows)
+
+
+def _row(verdict: Verdict) -> list[str]:
+    points = [point for point in (verdict.point, verdict.again) if point is not None]
+    return [
+        ", then ".join(map(str, points)),
+        ", then ".join(point.where or "the start" for point in points),
+        "; ".join(difference.text for difference in verdict.differences),
+    ]

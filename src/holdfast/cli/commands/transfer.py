@@ -1,0 +1,173 @@
+"""`export` and `import`: a run as a file, out and in."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from holdfast.app.loader__locating import load_flow
+from holdfast.checkpoint.keys import keys_from_environment
+from holdfast.cli.commands.run__running import Manner, resume_run
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import open_house, recall_source
+from holdfast.cli.output.results import clock_time, command
+from holdfast.cli.output.screen import fields, note, print_json, say
+from holdfast.errors import (
+    CheckpointCorruptError,
+    FlowNotFoundError,
+    InputError,
+    KeyMissingError,
+    SchemaTooNewError,
+)
+from holdfast.model.program import Program
+from holdfast.runs.transfer.archive import Parcel
+from holdfast.runs.transfer.export import open_parcel
+from holdfast.store.protocols import RunRow
+
+
+class Arrival(msgspec.Struct, frozen=True):
+    """The command line of `import`."""
+
+    file: str
+    as_new_run: bool
+    resume: bool
+    flow: str | None
+    tenant: str | None
+    dry_run: bool
+
+
+async def export_run(run: str, out: str | None, *, decrypt: bool, store: str | None, json: bool) -> Exit:
+    if out == "-" and json:
+        raise InputError("--out - and --json both want stdout.", hint="Name a file, or leave --json out.")
+    async with open_house(store, must_exist=True) as house:
+        service = await house.service()
+        row = await service.get(run)
+        data = await service.export_run(row.id, decrypt=decrypt)
+    if out == "-":
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return Exit.ok
+    file = Path(out or f"{row.id}.hfrun")
+    _write(file, data)
+    if json:
+        print_json({"run_id": row.id, "file": str(file), "bytes": len(data)})
+    else:
+        say(f"Run {row.id} is in {file}: {len(data):,} bytes.")
+        note(f"Take it in elsewhere: holdfast import {file.name}")
+    return Exit.ok
+
+
+def _write(file: Path, data: bytes) -> None:
+    """Whole or not at all."""
+    fresh = file.with_name(f"{file.name}.{os.getpid()}")
+    try:
+        fresh.write_bytes(data)
+        fresh.replace(file)
+    except OSError as error:
+        raise InputError(
+            f"{file} cannot be written: {error.strerror}.", hint="Name another: --out FILE."
+        ) from error
+
+
+def _read(file: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror}.") from error
+
+
+def _opened(file: str, data: bytes) -> Parcel:
+    """A file that is not as it should be is the caller's trouble, not the store's."""
+    try:
+        return open_parcel(data)
+    except (CheckpointCorruptError, SchemaTooNewError) as error:
+        raise InputError(f"{file}: {error.message}", hint=error.hint) from error
+    except InputError as error:
+        hint = "`holdfast export RUN` writes one. Nothing was imported."
+        raise InputError(f"{file}: {error.message}", hint=hint) from error
+
+
+async def import_run(wanted: Arrival, *, store: str | None, json: bool) -> Exit:
+    data = _read(wanted.file)
+    parcel = _opened(wanted.file, data)
+    if wanted.dry_run:
+        return _describe(parcel, json=json)
+    # Before the store is opened: a file that cannot be taken in makes none.
+    _demand_keys(parcel)
+    program = _code_of(parcel, wanted, store) if wanted.as_new_run else None
+    async with open_house(store, must_exist=False) as house:
+        service = await house.service()
+        if program is not None:
+            service.runtime.carry(program)
+        known = await service.store.get_run(parcel.history.run.id) is not None and not wanted.as_new_run
+        row = await service.import_run(data, as_new_run=wanted.as_new_run, tenant=wanted.tenant)
+    if wanted.resume:
+        return await resume_run(row.id, wanted.flow, Manner(store, False, json))
+    _tell(row, store, known=known, json=json)
+    return Exit.ok
+
+
+def _demand_keys(parcel: Parcel) -> None:
+    tenant, ring = parcel.history.run.tenant, keys_from_environment()
+    for key in parcel.key_ids():
+        if ring is None or ring.find(tenant, key) is None:
+            raise KeyMissingError(
+                f"this run is encrypted under the key {key!r} of tenant {tenant!r}, which is not here.",
+                hint="Name the key file: HOLDFAST_KEYS=path/to/keys.json. Nothing was imported.",
+                key=key,
+            )
+
+
+def _code_of(parcel: Parcel, wanted: Arrival, store: str | None) -> Program:
+    run = parcel.history.run
+    try:
+        spec = wanted.flow or recall_source(store, run.flow, run.version)
+    except FlowNotFoundError as error:
+        raise FlowNotFoundError(error.message, hint="Name it: --flow path/to/file.py.") from None
+    return load_flow(spec).program()
+
+
+def _describe(parcel: Parcel, *, json: bool) -> Exit:
+    found = _contents(parcel)
+    if json:
+        print_json(found)
+        return Exit.ok
+    shown = {**found, "created_at": clock_time(found["created_at"])}
+    fields([(name.replace("_", " "), str(value)) for name, value in shown.items()])
+    note("The file is whole. Nothing was imported.")
+    return Exit.ok
+
+
+def _contents(parcel: Parcel) -> dict[str, Any]:
+    history = parcel.history
+    run = history.run
+    return {
+        "run_id": run.id,
+        "flow": run.flow,
+        "version": run.version,
+        "tenant": run.tenant,
+        "status": str(run.status),
+        "created_at": run.created_at,
+        "records": len(history.records),
+        "holds": len(history.holds),
+        "blobs": len(history.blobs),
+        "encrypted": ", ".join(parcel.key_ids()) or "no",
+        "written_by": f"holdfast {parcel.writer}" if parcel.writer else "",
+    }
+
+
+def _tell(row: RunRow, store: str | None, *, known: bool, json: bool) -> None:
+    if json:
+        print_json({"run_id": row.id, "status": str(row.status), "read_only": row.read_only, "known": known})
+    elif known:
+        say(f"Run {row.id} ({row.status}) was here before, and is as it was.")
+    elif row.read_only:
+        say(f"Run {row.id} ({row.status}) is here as history: it can be read and forked.")
+        note(f"Look at it: {command('show', row.id[:8], store)}")
+    else:
+        say(f"Run {row.id} ({row.status}) is here as a new run.")
+        note(f"Go on with it: {command('resume', row.id[:8], store)}")

@@ -1,0 +1,138 @@
+"""`validate`: what is wrong or odd in pipelines, for people, programs and code scanners."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from holdfast.cli.main import Exit
+from holdfast.cli.output.sarif import sarif_log
+from holdfast.cli.output.screen import print_json, say
+from holdfast.errors import InputError, PipelineSyntaxError
+from holdfast.frontends.dot.diagnostics import Diagnostic, Severity
+from holdfast.frontends.dot.handler_kinds import BUILT_IN
+from holdfast.frontends.dot.transforms import prepare
+
+FORMATS = ("text", "json", "sarif")
+_STYLES = {Severity.error: "red", Severity.warning: "yellow", Severity.info: "dim"}
+
+
+class Checked(msgspec.Struct, frozen=True, kw_only=True):
+    """One file. Without a pipeline where its text is none."""
+
+    file: str
+    diagnostics: tuple[Diagnostic, ...]
+    name: str = ""
+    stages: int = 0
+    edges: int = 0
+
+    @property
+    def valid(self) -> bool:
+        return not any(each.severity is Severity.error for each in self.diagnostics)
+
+    def count(self, severity: Severity) -> int:
+        return sum(each.severity is severity for each in self.diagnostics)
+
+
+async def validate_files(files: Sequence[str], *, strict: bool, form: str, types: Sequence[str]) -> Exit:
+    if form not in FORMATS:
+        raise InputError(f"--format is {form!r}.", hint=f"Write one of {', '.join(FORMATS)}.")
+    checked = [check(file, strict=strict, types=types) for file in files]
+    if form == "sarif":
+        print_json(sarif_log([each for one in checked for each in one.diagnostics]))
+    elif form == "json":
+        print_json({"valid": all(one.valid for one in checked), "files": [_json(one) for one in checked]})
+    else:
+        for one in checked:
+            _tell(one)
+    return Exit.ok if all(one.valid for one in checked) else Exit.bad_input
+
+
+def check(file: str, *, strict: bool = False, types: Sequence[str] = ()) -> Checked:
+    """A file that cannot be read is a diagnostic too: the others are looked at all the same."""
+    try:
+        prepared = prepare(read_pipeline(file), path=file, strict=strict, known_types=BUILT_IN | set(types))
+    except PipelineSyntaxError as error:
+        found: Any = error.facts["diagnostics"]
+        return Checked(file=file, diagnostics=tuple(found))
+    except InputError as error:
+        told = Diagnostic(
+            rule="file",
+            severity=Severity.error,
+            message=error.message.rstrip("."),
+            fix=error.hint or "",
+            path=file,
+        )
+        return Checked(file=file, diagnostics=(told,))
+    pipeline = prepared.pipeline
+    return Checked(
+        file=file,
+        diagnostics=tuple(sorted(prepared.diagnostics, key=_order)),
+        name=pipeline.name,
+        stages=len(pipeline.stages),
+        edges=len(pipeline.links),
+    )
+
+
+def read_pipeline(file: str) -> bytes:
+    """`-` is stdin. Raises InputError."""
+    if file == "-":
+        return sys.stdin.buffer.read()
+    if file.lower().endswith(".py"):
+        raise InputError(
+            f"{file} is no pipeline.", hint="Flows are checked as they are loaded: holdfast graph."
+        )
+    try:
+        return Path(file).read_bytes()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise InputError(
+            f"{file} cannot be read: {why}.", hint="Name a file in DOT, or - for stdin."
+        ) from None
+
+
+def _order(told: Diagnostic) -> tuple[str, int, int]:
+    return told.path, told.place.line, told.place.column
+
+
+def _tell(checked: Checked) -> None:
+    for each in checked.diagnostics:
+        say(str(each), _STYLES[each.severity])
+    counts = [(checked.count(each), each) for each in (Severity.error, Severity.warning)]
+    words = [f"{count} {severity}{'' if count == 1 else 's'}" for count, severity in counts if count]
+    size = f"{_many(checked.stages, 'stage')}, {_many(checked.edges, 'edge')}"
+    verdict = f"valid: {checked.name}, {size}" if checked.valid else "not valid"
+    say(f"{checked.file}: {verdict}{'; ' + ', '.join(words) if words else ''}")
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _json(checked: Checked) -> dict[str, Any]:
+    return {
+        "file": checked.file,
+        "valid": checked.valid,
+        "name": checked.name,
+        "stages": checked.stages,
+        "edges": checked.edges,
+        "diagnostics": [_diagnostic(each) for each in checked.diagnostics],
+    }
+
+
+def _diagnostic(told: Diagnostic) -> dict[str, Any]:
+    return {
+        "rule": told.rule,
+        "severity": str(told.severity),
+        "message": told.message,
+        "node_id": told.node_id or None,
+        "edge": list(told.edge) if told.edge else None,
+        "fix": told.fix or None,
+        "file": told.path,
+        "line": told.place.line,
+        "column": told.place.column,
+    }

@@ -1,0 +1,227 @@
+"""`worker`: advances what others start, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.app.flow import Flow
+from holdfast.app.holdfast import Holdfast
+from holdfast.app.loader__locating import address_in, load_flows
+from holdfast.app.worker import Worker
+from holdfast.cli.drive import Signals
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import open_house, remember_source
+from holdfast.cli.options.telemetry import start_logging
+from holdfast.cli.output.screen import note, to_json
+from holdfast.errors import SettingsError, StoreBusyError, StoreError
+from holdfast.integrations.mcp.ask_people_flow import ask_people
+from holdfast.telemetry import log
+from holdfast.types.duration import DurationError, parse_duration
+
+if TYPE_CHECKING:
+    from holdfast.runs.worker.health_server import Health
+
+LEASE = 30.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0  # seconds until a store that is away is asked again
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """As they were typed: under which name it works, how long it may be silent, what it keeps in memory,
+    where it can be asked how it is."""
+
+    name: str | None = None
+    lease: str | None = None
+    hot: str | None = None
+    metrics: str | None = None
+    health: str | None = None
+    max_recoveries: int | None = None
+
+    def lease_seconds(self) -> float | None:
+        seconds = _seconds(self.lease, "--lease")
+        if seconds is not None and seconds < 1:
+            raise SettingsError(
+                f"--lease {self.lease} is too short.", hint="A worker needs at least 1s to say that it lives."
+            )
+        return seconds
+
+    def options(self) -> dict[str, Any]:
+        """Of a `Worker`."""
+        given = {
+            "name": self.name,
+            "hot_hold": _seconds(self.hot, "--hot"),
+            "probe": self._probe(),
+            "max_recoveries": self.max_recoveries,
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+    def _probe(self) -> Health | None:
+        if self.metrics is not None and self.health is not None:
+            raise SettingsError(
+                "--metrics and --health cannot both be given.", hint="--metrics answers for health too."
+            )
+        if self.health is not None:
+            from holdfast.runs.worker.health_server import Health
+
+            return Health(self.health)
+        if self.metrics is None:
+            return None
+        try:
+            from holdfast.integrations.prometheus import metrics_of_process
+        except ModuleNotFoundError as error:
+            raise SettingsError(
+                f"--metrics needs {error.name}, which is not installed.",
+                hint="Install the extra `metrics` (in a clone: pip install '.[metrics]'); "
+                "--health needs nothing.",
+            ) from error
+        return metrics_of_process(self.metrics)
+
+
+def _seconds(text: str | None, option: str) -> float | None:
+    if text is None or text in ("0", "0s"):
+        return None if text is None else 0.0
+    try:
+        return parse_duration(text).total_seconds()
+    except DurationError as error:
+        raise SettingsError(f"{option}: {error}.") from error
+
+
+async def work(
+    specs: list[str],
+    lanes: list[str] | None,
+    concurrency: int,
+    *,
+    until_idle: bool,
+    store: str | None,
+    json: bool,
+    terms: Terms,
+) -> Exit:
+    """With `json`: one line on stdout that says what it carries, and logs as JSON lines."""
+    with start_logging("json" if json else "text"):
+        return await _work(
+            specs, lanes, concurrency, until_idle=until_idle, store=store, json=json, terms=terms
+        )
+
+
+async def _work(
+    specs: list[str],
+    lanes: list[str] | None,
+    concurrency: int,
+    *,
+    until_idle: bool,
+    store: str | None,
+    json: bool,
+    terms: Terms,
+) -> Exit:
+    options, lease = terms.options(), terms.lease_seconds()
+    carried = [(spec, flow) for spec in specs for flow in load_flows(spec)]
+    flows = [flow for _, flow in carried]
+    async with open_house(store, must_exist=False, lease=LEASE, wanted_lease=lease) as house:
+        # Agents ask by any server of the store: their questions are opened by any worker.
+        worker = Worker(*flows, ask_people, on=house, lanes=lanes, concurrency=concurrency, **options)
+        if until_idle:
+            await house.open()
+        elif not await _arrive(house, worker):
+            return Exit.ok
+        for spec, flow in carried:
+            remember_source(store, flow.program().version, address_in(spec, flow))
+        if json:
+            versions = {flow.name: flow.program().version for flow in flows}
+            print(to_json({"flows": versions, "lanes": lanes, "concurrency": concurrency}), flush=True)
+        else:
+            note(_greeting(flows, lanes))
+        await _live(worker, until_idle=until_idle)
+    return Exit.ok
+
+
+async def _arrive(house: Holdfast, worker: Worker) -> bool:
+    """False: it was told to stop while it waited for its store, or for its name. The first process of a
+    container does not die of SIGTERM by itself."""
+
+    async def arriving() -> None:
+        await open_answering(house, worker.probe)
+        await worker.arrive()
+
+    def stop() -> None:
+        task.cancel()
+
+    task = asyncio.ensure_future(arriving())
+    with Signals(stop):
+        await asyncio.wait([task])
+    if task.cancelled():
+        note("Stopped before it had begun to work.")
+        await worker.close()
+        return False
+    await task
+    return True
+
+
+async def open_answering(
+    house: Holdfast, probe: Health | None, *, told: Callable[[StoreError], None] | None = None
+) -> None:
+    """`open_patiently`, and where its worker can be asked how it is, it says meanwhile what is missing."""
+    if probe is None:
+        return await open_patiently(house, told=told)
+
+    def tell(error: StoreError) -> None:
+        probe.wrong = f"the store does not answer: {error.message}"
+        if told is not None:
+            told(error)
+
+    await probe.listen()
+    try:
+        await open_patiently(house, told=tell)
+    except BaseException:
+        await probe.close()
+        raise
+
+
+async def open_patiently(house: Holdfast, *, told: Callable[[StoreError], None] | None = None) -> None:
+    """A server that is not there yet is waited for, and told of (R-44); what somebody has to mend is not.
+    `told`: hears each time why it is not there."""
+    pause = _FIRST_PAUSE
+    while True:
+        try:
+            await house.open()
+            return
+        except StoreError as error:
+            if not (isinstance(error, StoreBusyError) or error.facts.get("away")):
+                raise
+            if told is not None:
+                told(error)
+            log.warning("not ready: the store does not answer yet, trying again in %.1f s: %s", pause, error)
+        await asyncio.sleep(pause)
+        pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+def _greeting(flows: list[Flow], lanes: list[str] | None) -> str:
+    where = f" in {', '.join(lanes)}" if lanes else ""
+    names = ", ".join([*(f"{flow.name} {flow.label}".strip() for flow in flows), "every pipeline"])
+    return f"This worker carries {names} and what agents ask{where}. Ctrl-C or SIGTERM drains it."
+
+
+async def _live(worker: Worker, *, until_idle: bool) -> None:
+    serving = asyncio.ensure_future(worker.run_until_idle() if until_idle else worker.serve())
+    stops = 0
+
+    def stop() -> None:
+        nonlocal stops
+        stops += 1
+        if stops > 1:
+            serving.cancel()
+            return
+        note("Draining: steps that run may finish, then their runs are given back. Once more stops at once.")
+        tasks.append(asyncio.ensure_future(worker.stop()))
+
+    tasks: list[asyncio.Future[None]] = []
+    try:
+        with Signals(stop):
+            with contextlib.suppress(asyncio.CancelledError):
+                await serving
+            await asyncio.gather(*tasks)
+    finally:
+        await worker.close()

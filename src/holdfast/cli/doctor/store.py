@@ -1,0 +1,208 @@
+"""`doctor`: the machine and the store."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from difflib import get_close_matches
+from pathlib import Path
+
+from holdfast._version import __version__
+from holdfast.checkpoint.encrypt import header_of
+from holdfast.cli.doctor.finding import FAIL, OK, WARN, Finding, few
+from holdfast.cli.doctor.store__doctor_moved import of_move
+from holdfast.cli.doctor.store__doctor_servers import of_servers
+from holdfast.cli.options.store import address_of, file_of_store
+from holdfast.config import ENVIRONMENT
+from holdfast.errors import BlobMissingError, StoreError
+from holdfast.runs.encryption.store import VaultedStore
+from holdfast.runs.service import RunService
+from holdfast.store.protocols import RunFilter, StoreFacts
+from holdfast.types.ciphertext import is_encrypted
+from holdfast.types.duration import DurationError, parse_duration
+
+_MB = 1 << 20
+_NEWEST = 200
+_LOW, _TOO_LOW = 1024 * _MB, 64 * _MB
+
+
+def of_machine(store: str | None) -> Iterator[Finding]:
+    sqlite = _sqlite_version()
+    yield Finding(
+        "versions", OK, f"Holdfast {__version__}, Python {platform.python_version()}, SQLite {sqlite}"
+    )
+    yield _settings()
+    file = file_of_store(store)
+    if file is not None:
+        yield _room(file)
+
+
+def _sqlite_version() -> str:
+    from holdfast.store.sql.sqlite import library_version
+
+    return library_version()
+
+
+def _settings() -> Finding:
+    """Names that mean nothing are slips; a lease that cannot be read stops every command."""
+    ours = [name for name in os.environ if name.startswith("HOLDFAST_")]
+    strange = [name for name in ours if name not in ENVIRONMENT and "_TEST_" not in name]
+    lease = os.environ.get("HOLDFAST_LEASE")
+    try:
+        parse_duration(lease) if lease else None
+    except DurationError as error:
+        return Finding("settings", FAIL, f"HOLDFAST_LEASE: {error}", "write a duration such as 10s")
+    if strange:
+        near = get_close_matches(strange[0], ENVIRONMENT, n=1)
+        guess = f"did you mean {near[0]}?" if near else "take it out of the environment"
+        return Finding("settings", WARN, f"{', '.join(sorted(strange))} means nothing to Holdfast", guess)
+    named = (
+        f"set in the environment: {', '.join(sorted(ours))}" if ours else "nothing is set in the environment"
+    )
+    return Finding("settings", OK, named)
+
+
+def _room(file: Path) -> Finding:
+    folder = next((each for each in file.absolute().parents if each.exists()), Path("/"))
+    free = shutil.disk_usage(folder).free
+    said = f"{free // _MB:,} MB are free in {folder}"
+    if free < _TOO_LOW:
+        return Finding("room", FAIL, said, "make room: a full disk stops every run; `holdfast prune` helps")
+    if free < _LOW:
+        return Finding("room", WARN, said, "make room before runs stop; `holdfast prune` helps")
+    return Finding("room", OK, said)
+
+
+# ---------------------------------------------------------------------- the store
+
+
+async def of_store(service: RunService, store: str | None, *, deep: bool) -> AsyncIterator[Finding]:
+    facts = await service.store.examine(deep=deep)
+    moved = await of_move(address_of(store))
+    if moved is not None:
+        yield moved
+    yield _schema(facts)
+    yield _drift(facts)
+    yield _structure(facts, deep=deep, is_file=file_of_store(store) is not None)
+    for finding in of_servers(await service.store.durability()):
+        yield finding
+    yield await _keys(service)
+    yield await _blobs(service, facts, deep=deep)
+    yield _leases(facts)
+
+
+def _schema(facts: StoreFacts) -> Finding:
+    said = f"its schema is number {facts.schema}, its size {facts.size / _MB:,.1f} MB"
+    if facts.unfinished:
+        todo = "when every worker has this version: holdfast migrate --finish"
+        return Finding("schema", WARN, f"{said}; the upgrade to it is not finished", todo)
+    return Finding("schema", OK, said)
+
+
+def _drift(facts: StoreFacts) -> Finding:
+    """Somebody's own tables and columns are theirs to have: they are mentioned, no more."""
+    grave = [each for each in facts.drift if each.grave]
+    told = [f"{each.what}{f': {each.todo}' if each.todo else ''}" for each in grave or facts.drift]
+    if grave:
+        said = f"{len(grave)} things in the schema are not as Holdfast made them"
+        todo = "each with what to do; or ask whoever changed it"
+        return Finding("drift", FAIL, said, todo, told)
+    if told:
+        return Finding("drift", OK, "the schema is as Holdfast made it, with additions", "", few(told))
+    return Finding("drift", OK, "the schema is as Holdfast made it")
+
+
+def _structure(facts: StoreFacts, *, deep: bool, is_file: bool) -> Finding:
+    if not is_file:
+        if facts.problems:
+            todo = "see docs/how-to/postgresql.md, or restore a backup"
+            return Finding("structure", FAIL, "something in the database is not right", todo, facts.problems)
+        return Finding("structure", OK, "the server looks after its own files (pg_amcheck looks into them)")
+    if facts.problems:
+        return Finding(
+            "structure",
+            FAIL,
+            "the database file is damaged",
+            "stop all workers, keep a copy of the file, restore a backup",
+            few(facts.problems),
+        )
+    return Finding("structure", OK, "the file is whole" if deep else "not looked at; --deep does")
+
+
+async def _keys(service: RunService) -> Finding:
+    store = service.store
+    if not isinstance(store, VaultedStore):
+        return Finding("keys", OK, "what is stored is not encrypted")
+    ring = store.vault.ring
+    used = await _used_keys(store)
+    missing = sorted({key for tenant, key in used if ring is None or ring.find(tenant, key) is None})
+    if missing:
+        return Finding(
+            "keys",
+            FAIL,
+            "what is stored is encrypted under keys that are not here",
+            "name the key file in HOLDFAST_KEYS; nothing is lost meanwhile",
+            few(missing),
+        )
+    return Finding(
+        "keys", OK, f"what is stored is encrypted, and its keys are here ({len(used)} of the newest runs)"
+    )
+
+
+async def _used_keys(store: VaultedStore) -> list[tuple[str, str]]:
+    """(tenant, key) of the newest record of the newest runs."""
+    found: list[tuple[str, str]] = []
+    for row in await store.inner.list_runs(RunFilter(), after=None, limit=_NEWEST):
+        records = await store.inner.read(row.id, first=row.head, last=row.head)
+        sealed = [record.payload for record in records if is_encrypted(record.payload)]
+        found += [(row.tenant, header_of(payload).key) for payload in sealed]
+    return found
+
+
+async def _blobs(service: RunService, facts: StoreFacts, *, deep: bool) -> Finding:
+    try:
+        lost = [digest.hex() for digest in facts.missing] + await _lost_outside(service, facts)
+    except StoreError as error:
+        todo = "mount or start it; runs that need it wait, and go on by themselves"
+        about = few([digest.hex() for digest in (*facts.missing, *facts.outside)])
+        return Finding("blobs", FAIL, f"the blob store cannot be reached: {error.message}", todo, about)
+    if lost:
+        return Finding(
+            "blobs",
+            FAIL,
+            f"{len(lost)} values that runs name are gone",
+            "restore the blob folder (beside the database) or a backup, then resume the runs",
+            few(lost),
+        )
+    condemned = f" ({facts.condemned} of them condemned)" if facts.condemned else ""
+    free = f"; {facts.unreferenced} belong to no run{condemned}" if facts.unreferenced else ""
+    said = f"{facts.blobs} large values, none missing{free}"
+    return Finding("blobs", OK, said, "`holdfast prune --blobs` collects them" if facts.unreferenced else "")
+
+
+async def _lost_outside(service: RunService, facts: StoreFacts) -> list[str]:
+    """Raises StoreError where nobody can be asked: that says nothing of what lies there."""
+    objects = service.runtime.desk.objects
+    lost: list[str] = []
+    for digest in facts.outside:
+        try:
+            if objects is None:
+                raise BlobMissingError("nobody keeps it")
+            await objects.get(digest)
+        except BlobMissingError:
+            lost.append(digest.hex())
+    return lost
+
+
+def _leases(facts: StoreFacts) -> Finding:
+    if not facts.lapsed:
+        return Finding("leases", OK, "no run was left behind by a worker that died")
+    return Finding(
+        "leases",
+        WARN,
+        f"{len(facts.lapsed)} runs were left behind by a worker that died",
+        "a worker takes them up, or `holdfast resume RUN`",
+        few([run[:8] for run in facts.lapsed]),
+    )

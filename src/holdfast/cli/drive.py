@@ -1,0 +1,111 @@
+"""Advancing one run from the command line: alone, beside workers, and through Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+from holdfast.app.flow import advance, make_result, result_of
+from holdfast.app.result import Result
+from holdfast.cli.output.screen import PATIENCE, note
+from holdfast.errors import GateShutError, LeaseLostError, RunBusyError
+from holdfast.model.position import Position
+from holdfast.model.program import Program
+from holdfast.runs.service import RunService
+from holdfast.store.protocols import Claim
+from holdfast.types.clock import to_datetime
+from holdfast.types.ids import RunId
+from holdfast.types.status import ENDED, PARKED
+
+Claimed = tuple[Claim, Position]
+
+
+async def drive(
+    service: RunService,
+    program: Program,
+    run: RunId,
+    claimed: Claimed | None = None,
+    *,
+    created: bool = False,
+) -> Result:
+    """Until the run ends or waits, whoever advances it. Ctrl-C gives it back; a second one at once.
+    `created`: it was made just now, and waits in line."""
+    work = asyncio.ensure_future(_advance(service, program, run, claimed, created))
+    with Signals(lambda: _let_go(service, work)):
+        try:
+            return await work
+        except asyncio.CancelledError:
+            return await result_of(service, program, run)
+
+
+class Patience:
+    """Whoever waits in line is told so, once, after two seconds."""
+
+    def __init__(self) -> None:
+        self._since = time.monotonic()
+        self._said = False
+
+    def __call__(self, error: GateShutError) -> None:
+        if not self._said and time.monotonic() - self._since > PATIENCE:
+            self._said = True
+            note(f"{error.message} Ctrl-C leaves it there; a worker may take it.")
+
+
+async def _advance(
+    service: RunService, program: Program, run: RunId, claimed: Claimed | None, created: bool
+) -> Result:
+    said = False
+    patience = Patience()
+    while True:
+        try:
+            if claimed is None:
+                return await advance(service, program, run, created=created, waits=patience)
+            claim, pos = claimed
+            claimed = None
+            return await make_result(service, program, run, *await service.runtime.drive(claim, pos))
+        except (RunBusyError, LeaseLostError):
+            row = await service.get(run)
+        if row.status in ENDED:
+            return await result_of(service, program, run)
+        if row.lease_until is not None and not said:
+            said = True
+            until = to_datetime(row.lease_until).astimezone()
+            note(f"{row.worker} has this run (its lease: until {until:%H:%M:%S}); waiting for it.")
+        await service.store.wait_change(0.2)
+        row = await service.get(run)
+        if row.status in ENDED or row.status in PARKED:
+            return await result_of(service, program, run)
+
+
+def _let_go(service: RunService, work: asyncio.Future[Any]) -> None:
+    """The first time handlers may finish, for a while; the second time the run is released at once."""
+    drivers = list(service.runtime.drivers.values())
+    if not drivers or any(driver.draining for driver in drivers):
+        work.cancel()
+        return
+    note("Stopping; the step that runs may finish. Press Ctrl-C again to stop at once.")
+    for driver in drivers:
+        driver.drain()
+    asyncio.get_running_loop().call_later(service.runtime.grace, work.cancel)
+
+
+class Signals:
+    """Calls `stop` on SIGINT and SIGTERM instead of ending the process."""
+
+    def __init__(self, stop: Callable[[], None]) -> None:
+        self._stop = stop
+        self._loop = asyncio.get_running_loop()
+
+    def __enter__(self) -> None:
+        try:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._loop.add_signal_handler(number, self._stop)
+        except (NotImplementedError, RuntimeError, ValueError):
+            pass  # not in the main thread: whoever embeds us handles signals
+
+    def __exit__(self, *_exc: object) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._loop.remove_signal_handler(number)

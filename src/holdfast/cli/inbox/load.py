@@ -1,0 +1,136 @@
+"""What an inbox reads: a list, the figures beside it, and one hold with what is said about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from holdfast.cli.commands.hold_actor import Desk
+from holdfast.cli.commands.hold_show import votes_of
+from holdfast.cli.commands.holds__listing import Wanted, find_holds
+from holdfast.cli.inbox.decide import drafted, typed_so_far
+from holdfast.cli.inbox.load__refreshing import merged, reread
+from holdfast.cli.inbox.state import Sheet, State, told
+from holdfast.errors import ConflictError, ForbiddenError, HoldfastError, NotFoundError
+from holdfast.holds.queries.history import Entry
+from holdfast.holds.queries.list import Page
+from holdfast.holds.queries.search import read_query
+from holdfast.types.hold import HoldFilter, HoldRow
+from holdfast.types.status import HoldStatus
+
+OPEN: Final = HoldFilter(status=(HoldStatus.pending,))
+COUNTED: Final = ("mine", "groups", "asked", "unrouted", "all")
+
+_replace = msgspec.structs.replace
+
+
+class Reader:
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
+
+    async def load(self, state: State) -> State:
+        """The list anew, in its own order. Raises InputError for a search that means nothing."""
+        page = await self._page(state)
+        chips = read_query(state.query, me=self.desk.actor.id, now=self.desk.now).chips
+        at = _place(state, [row.id for row in page.rows])
+        state = _replace(
+            state,
+            now=self.desk.now,
+            loaded_at=self.desk.now,
+            rows=page.rows,
+            more=page.cursor is not None,
+            fresh=(),
+            chips=chips,
+            at=at,
+            selected=state.selected & {row.id for row in page.rows},
+            sheet=None,
+        )
+        state = await self.count(state)
+        return await self.look(state, page.rows[at].id) if page.rows else _replace(state, open=False)
+
+    async def _page(self, state: State) -> Page:
+        return await find_holds(self.desk, Wanted(query=state.query, view=state.view, limit=state.limit))
+
+    async def count(self, state: State) -> State:
+        """Those of the other views. What somebody may not see has no figure, nor that nobody asks them."""
+        counts: dict[str, int] = {}
+        for view in COUNTED:
+            try:
+                counts[view] = await self.desk.holds.count(self.desk.actor, view=view, where=OPEN)
+            except ForbiddenError:
+                continue
+        if not counts.get("asked"):
+            counts.pop("asked", None)
+        return _replace(state, counts=counts)
+
+    async def refresh(self, state: State) -> State:
+        """The same list as it is now, with nothing moved; and the hold that is being read."""
+        state = _replace(state, now=self.desk.now)
+        for row in state.rows:
+            if row.placed_until is not None and row.placed_until <= state.now:
+                await self._now(row.id)  # whoever looks makes what was placed
+        page = await self._page(state)
+        found, state = page.rows, _replace(state, more=page.cursor is not None)
+        ids = {row.id for row in found}
+        gone: dict[str, HoldRow | None] = {
+            row.id: await self._now(row.id) for row in state.rows if row.id not in ids
+        }
+        state = merged(state, found, gone)
+        if state.sheet is None:
+            return await self._look_again(state, state.rows[state.at].id) if state.rows else state
+        keep = state.sheet.row.id if state.open or state.filling else None
+        row = keep or (state.rows[state.at].id if state.rows else None)
+        return _replace(state, sheet=None) if row is None else await self._look_again(state, row)
+
+    async def _look_again(self, state: State, hold: str) -> State:
+        """What went to somebody else meanwhile is closed, and not asked for again."""
+        try:
+            return await self.look(state, hold)
+        except (ForbiddenError, ConflictError, NotFoundError) as error:
+            rows = tuple(row for row in state.rows if row.id != hold)
+            at = min(state.at, max(len(rows) - 1, 0))
+            left = _replace(
+                state, rows=rows, at=at, sheet=None, open=False, filling=None, prompt=None, armed=None
+            )
+            return told(left, f"It is out of your hands: {error.message}", alert=True)
+
+    async def _now(self, hold: str) -> HoldRow | None:
+        try:
+            return await self.desk.holds.get(self.desk.actor, hold)
+        except HoldfastError:
+            return None
+
+    async def look(self, state: State, hold: str) -> State:
+        """Raises HoldNotFoundError, ForbiddenError: it may have gone to somebody else."""
+        holds, actor = self.desk.holds, self.desk.actor
+        row = await holds.get(actor, hold)
+        draft = await holds.draft(actor, hold)
+        sheet = Sheet(
+            row=row,
+            notes=tuple(await holds.comments(actor, hold)),
+            votes=tuple(await votes_of(self.desk, row)),
+            draft=None if draft is None or draft.is_empty else msgspec.to_builtins(draft),
+            history=tuple(_line(each) for each in await holds.history(actor, hold)) if state.expanded else (),
+        )
+        filling = typed_so_far(state)
+        state, too_late = reread(_replace(state, now=self.desk.now), sheet)
+        if too_late and filling is not None:
+            await holds.save_draft(actor, hold, drafted(filling))
+            kept = await holds.draft(actor, hold)
+            state = _replace(state, sheet=_replace(sheet, draft=msgspec.to_builtins(kept)))
+        return state
+
+
+def _place(state: State, ids: Sequence[str]) -> int:
+    """The same hold stays current, where it is still there."""
+    row = state.current
+    return ids.index(row.id) if row is not None and row.id in ids else min(state.at, max(len(ids) - 1, 0))
+
+
+def _line(entry: Entry) -> str:
+    told = ", ".join(f"{name} {value}" for name, value in entry.data.items() if value is not None)
+    return (
+        f"{entry.at[:19].replace('T', ' ')}  {entry.actor} {entry.action.replace('_', ' ')}  {told}".rstrip()
+    )

@@ -1,0 +1,49 @@
+"""Whether the code of a flow's version is where it was last seen: files change under their names."""
+
+from __future__ import annotations
+
+import msgspec
+
+from holdfast.app.flow import Flow
+from holdfast.app.loader__locating import load_flows, split
+from holdfast.cli.options.store import known_sources
+from holdfast.errors import HoldfastError
+
+
+class Known(msgspec.Struct, frozen=True):
+    """`here`: the code of this version can be loaded. `why`: told where it cannot."""
+
+    here: bool
+    place: str = ""
+    why: str = ""
+
+
+class Sources:
+    """Looks at each file once. Loading runs the module, as `resume` does."""
+
+    def __init__(self, store: str | None) -> None:
+        self._noted = known_sources(store)
+        self._loaded: dict[str, list[Flow] | str] = {}
+
+    def of(self, version: str) -> Known:
+        spec = self._noted.get(version)
+        if spec is None:
+            return Known(False, why="where its code is, is not known here")
+        place = split(spec)[0]
+        found = self._flows(place)
+        if isinstance(found, str):
+            return Known(False, place, found)
+        if any(flow.program().version == version for flow in found):
+            return Known(True, place)
+        return Known(False, place, f"{place} holds another version now")
+
+    def _flows(self, place: str) -> list[Flow] | str:
+        if place not in self._loaded:
+            try:
+                flows = load_flows(place)
+                for flow in flows:
+                    flow.program()
+                self._loaded[place] = flows
+            except HoldfastError as error:
+                self._loaded[place] = f"its code cannot be loaded: {error.message}"
+        return self._loaded[place]

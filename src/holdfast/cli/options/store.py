@@ -1,0 +1,132 @@
+"""The store that a command works on, and where the code of its flows was last seen."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import msgspec
+
+from holdfast.app.holdfast import DEFAULT_STORE, Holdfast
+from holdfast.checkpoint.keys import KeyRing
+from holdfast.cli.options.telemetry import observe
+from holdfast.errors import FlowNotFoundError, SettingsError, StoreUnavailableError
+from holdfast.runs.driver.runtime import RunSettings
+from holdfast.types.duration import DurationError, parse_duration
+from holdfast.types.retention import parse_retention
+
+DEFAULT_LEASE = 10.0
+_BEFORE_HOST = re.compile(r"(://[^:/?#@]*):[^/?#]*@")
+_PASSWORD = re.compile(r"([?&]password=)[^&#]*")
+
+
+def address_of(store: str | None) -> str:
+    return store or os.environ.get("HOLDFAST_STORE") or DEFAULT_STORE
+
+
+def shown_address(store: str | None) -> str:
+    """The same as it may be printed: without a password."""
+    whole = _BEFORE_HOST.sub(r"\1:***@", address_of(store))
+    return _PASSWORD.sub(r"\1***", whole)
+
+
+def open_house(
+    store: str | None,
+    *,
+    must_exist: bool,
+    lease: float = DEFAULT_LEASE,
+    wanted_lease: float | None = None,
+    keys: KeyRing | None = None,
+) -> Holdfast:
+    """`must_exist`: looking at a store that is not there is a slip, not a wish for a new one. `lease`: unless
+    HOLDFAST_LEASE says otherwise; `wanted_lease`: whatever it says."""
+    address = address_of(store)
+    file = _file_of(address)
+    if must_exist and file is not None and not file.exists():
+        raise StoreUnavailableError(
+            f"there is no store at {address}.",
+            hint="`holdfast run` makes one; --store or HOLDFAST_STORE names another.",
+        )
+    named = f"sqlite:{address}" if address == str(file) else address
+    return observe(Holdfast(named, settings=_settings(lease, wanted_lease), keys=keys))
+
+
+def store_exists(store: str | None) -> bool:
+    """Whether there is something to open; what is no file is taken to be there."""
+    file = _file_of(address_of(store))
+    return file is None or file.exists()
+
+
+def _settings(lease: float, wanted: float | None) -> RunSettings:
+    """A short lease: after a crash, the next `holdfast resume` has to wait until it lapses."""
+    seconds = _seconds("HOLDFAST_LEASE", lease) if wanted is None else wanted
+    rule = os.environ.get("HOLDFAST_RETENTION")
+    return RunSettings(
+        lease_ttl=seconds,
+        lease_margin=min(2.0, seconds / 4),
+        poll=0.2,
+        retention=parse_retention(rule) if rule else None,
+        feed_kept=_seconds("HOLDFAST_FEED_KEPT", RunSettings().feed_kept),
+    )
+
+
+def _seconds(variable: str, otherwise: float) -> float:
+    text = os.environ.get(variable)
+    try:
+        return parse_duration(text).total_seconds() if text else otherwise
+    except DurationError as error:
+        raise SettingsError(f"{variable}: {error}.") from error
+
+
+def _file_of(address: str) -> Path | None:
+    if address.startswith("sqlite:"):
+        return Path(address.removeprefix("sqlite:").partition("?")[0])
+    return Path(address) if address.endswith(".db") and ":" not in address else None
+
+
+def remember_source(store: str | None, version: str, spec: str) -> None:
+    """So that `resume RUN` finds the code again without being told. A hint only: losing it loses nothing."""
+    place = _sources_file(store)
+    if place is None:
+        return
+    known = _sources(place)
+    if known.get(version) != spec:
+        known[version] = spec
+        fresh = place.with_name(f"{place.name}.{os.getpid()}")
+        fresh.write_bytes(msgspec.json.format(msgspec.json.encode(known), indent=2))
+        fresh.replace(place)
+
+
+def recall_source(store: str | None, flow: str, version: str) -> str:
+    place = _sources_file(store)
+    spec = _sources(place).get(version) if place is not None else None
+    if spec is None:
+        raise FlowNotFoundError(
+            f"where the code of flow {flow!r} ({version}) is, is not known here.",
+            hint="Name it: holdfast resume RUN path/to/file.py.",
+        )
+    return spec
+
+
+def file_of_store(store: str | None) -> Path | None:
+    """None where the store is no file."""
+    return _file_of(address_of(store))
+
+
+def known_sources(store: str | None) -> dict[str, str]:
+    """Version -> where its code was last seen."""
+    place = _sources_file(store)
+    return {} if place is None else _sources(place)
+
+
+def _sources_file(store: str | None) -> Path | None:
+    file = _file_of(address_of(store))
+    return None if file is None else file.with_name(f"{file.name}-flows.json")
+
+
+def _sources(place: Path) -> dict[str, str]:
+    try:
+        return msgspec.json.decode(place.read_bytes(), type=dict[str, str])
+    except (OSError, msgspec.DecodeError):
+        return {}

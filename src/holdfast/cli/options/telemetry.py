@@ -1,0 +1,45 @@
+"""What the environment says about logs and telemetry (docs/reference/logs-and-telemetry.md)."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.app.holdfast import Holdfast
+from holdfast.errors import SettingsError
+from holdfast.telemetry import Logging, configure_logging, logging_is_configured
+
+_YES = ("1", "true", "yes", "on")
+
+
+def observe(house: Holdfast) -> Holdfast:
+    """Logs and traces of this house as HOLDFAST_LOG and HOLDFAST_OTEL wish."""
+    wanted = os.environ.get("HOLDFAST_LOG") or os.environ.get("HOLDFAST_LOG_LEVEL")
+    if wanted and not logging_is_configured():
+        start_logging()
+    if os.environ.get("HOLDFAST_OTEL", "").lower() in _YES:
+        _trace(house)
+    return house
+
+
+def start_logging(form: str = "text") -> Logging:
+    """`form`: unless the environment wishes otherwise."""
+    form = os.environ.get("HOLDFAST_LOG") or form
+    level = os.environ.get("HOLDFAST_LOG_LEVEL") or "INFO"
+    try:
+        return configure_logging(form, level)
+    except ValueError as error:
+        raise SettingsError(
+            f"HOLDFAST_LOG={form}, HOLDFAST_LOG_LEVEL={level}: {error}.",
+            hint="The form is text or json; the level DEBUG, INFO, WARNING or ERROR.",
+        ) from error
+
+
+def _trace(house: Holdfast) -> None:
+    try:
+        from holdfast.integrations.otel import instrument_from_environment
+    except ModuleNotFoundError as error:
+        raise SettingsError(
+            f"HOLDFAST_OTEL is set, and {error.name} is not installed.",
+            hint="Install the extra `otel` (in a clone: pip install '.[otel]'), or unset HOLDFAST_OTEL.",
+        ) from error
+    instrument_from_environment(house)

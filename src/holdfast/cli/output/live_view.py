@@ -1,0 +1,155 @@
+"""What the live view shows: the visits of a run as they come, what is under way, what it costs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from holdfast.cli.output.screen import clean, is_plain, style_of
+from holdfast.cli.output.timeline import money
+from holdfast.drawing.labels import ASCII_SIGNS, SIGNS, shortened
+from holdfast.drawing.picture import State
+from holdfast.runs.history.visits import Visit, Visits
+from holdfast.runs.history.visits__seeing import see
+from holdfast.store.protocols import RunRow
+from holdfast.types.event import Event
+from holdfast.types.human_time import lasting
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.text import Text
+
+FRAME = 0.1
+KEPT = 200
+_SPINNER = ("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\")
+_SIGNS = {
+    "running": State.running,
+    "asking": State.asking,
+    "waiting": State.waiting,
+    "ready": State.ready,
+    "done": State.done,
+    "failed": State.failed,
+    "unknown": State.unknown,
+    "abandoned": State.skipped,
+    "stopped": State.skipped,
+}
+
+
+class LiveView:
+    def __init__(self, row: RunRow) -> None:
+        self._row = row
+        self._status = "running"
+        self._ended_at: int | None = None
+        # Asked once: while the view is live, stdout is not the terminal's own.
+        self._plain = is_plain()
+        self.visits = Visits(KEPT)
+
+    def see(self, event: Event) -> None:
+        see(self.visits, event)
+        if event.type in ("run.completed", "run.failed", "run.cancelled"):
+            self._status, self._ended_at = event.type.partition(".")[2], event.at
+        elif event.type == "run.resumed":
+            self._status, self._ended_at = "running", None
+
+    def stands(self, status: str) -> None:
+        """How the run stands when nobody here advances it any more: what was cut off is to be done again."""
+        self._status = status
+        for visit in self.visits.open.values():
+            if visit.state == "running" and status != "running":
+                self.visits.set_state(visit, "ready")
+
+    def drawn(self, now: int, width: int, height: int) -> Group:
+        from rich.console import Group
+
+        room = max(height - 4, 4)
+        shown, left_out = self._shown(room)
+        lines = [line for visit in shown for line in self._visit(visit, now, width)]
+        earlier = [_text((f"  {left_out} more", "dim"))] if left_out else []
+        return Group(self._head(now), *earlier, *lines[-room:], self._foot())
+
+    def _shown(self, room: int) -> tuple[list[Visit], int]:
+        """What is under way comes before what has ended; (those, how many are left out)."""
+        opened, ended = list(self.visits.open.values())[:room], self.visits.ended
+        recent = ended[-(room - len(opened)) :] if len(opened) < room else []
+        count = self.visits.left_out + len(ended) + len(self.visits.open)
+        shown = sorted([*recent, *opened], key=lambda visit: (visit.started_at, visit.visit, visit.label))
+        return shown, count - len(shown)
+
+    def _head(self, now: int) -> Text:
+        row = self._row
+        age = lasting((self._ended_at or now) - row.created_at)
+        return _text(
+            (row.flow, "bold"),
+            (f"  {row.id[:8]}  ", "dim"),
+            (self._status, style_of(self._status)),
+            f"  {age}",
+        )
+
+    def _foot(self) -> Text:
+        """How many are how far, and what it has cost so far."""
+        nodes = self.visits.nodes.values()
+        counts = {"done": sum(node.done for node in nodes), "failed": sum(node.failed for node in nodes)}
+        for visit in self.visits.open.values():
+            counts[visit.state] = counts.get(visit.state, 0) + 1
+        told = [f"{count} {word}" for word, count in counts.items() if count]
+        tokens, cost = sum(node.tokens for node in nodes), money(sum(node.cost for node in nodes))
+        told += [f"{tokens} tokens"] if tokens else []
+        told += [f"cost {cost}"] if cost else []
+        return _text((" · ".join(told), "dim"))
+
+    def _visit(self, visit: Visit, now: int, width: int) -> list[Text]:
+        style = style_of(visit.state)
+        label = shortened(visit.label, 40)
+        took = lasting((visit.ended_at or now) - visit.started_at)
+        first = _text(
+            (f"{_sign(visit, now, plain=self._plain)} ", style), f"{label:24} ", (f"{took:>10}", "dim")
+        )
+        about = _about(visit, now)
+        if about:
+            first.append(f"  {about}", style="red" if visit.error else style_of("note"))
+        first.truncate(width, overflow="ellipsis")
+        said = _said(visit, width, plain=self._plain)
+        return [first, *([_text((said, "dim italic"))] if said else [])]
+
+
+def _text(*parts: Any) -> Text:
+    from rich.text import Text
+
+    return Text.assemble(*parts, no_wrap=True, overflow="ellipsis")
+
+
+def _sign(visit: Visit, now: int, *, plain: bool) -> str:
+    if visit.state == "running":
+        frames = _SPINNER[plain]
+        return frames[now // 100_000 % len(frames)]
+    return (ASCII_SIGNS if plain else SIGNS)[_SIGNS[visit.state]]
+
+
+def _about(visit: Visit, now: int) -> str:
+    """What is out of the ordinary: attempts, waits, steps inside, costs, errors."""
+    parts = [f"visit {visit.visit}"] if visit.visit > 1 else []
+    parts += [f"attempt {visit.attempts}"] if visit.attempts > 1 else []
+    parts += [f"{visit.steps} steps"] if visit.steps else []
+    parts += [f"{visit.tokens} tokens"] if visit.tokens else []
+    parts += [f"cost {money(visit.cost)}"] if visit.cost else []
+    waiting = next((wait for wait in reversed(visit.waits) if wait.until is None), None)
+    if waiting is not None and waiting.kind == "person":
+        parts.append(f"asks: {waiting.about}")
+    elif waiting is not None and waiting.wake_at is not None:
+        parts.append(
+            f"{'tries again' if waiting.kind == 'retry' else 'wakes'} in {lasting(waiting.wake_at - now)}"
+        )
+    error = visit.error or (visit.retries[-1].error if visit.retries else "")
+    return clean(", ".join([*parts, *([error] if error else [])]))
+
+
+def _said(visit: Visit, width: int, *, plain: bool) -> str:
+    """The end of what it tells, while it is at work."""
+    if not visit.said or visit.ended_at is not None:
+        return ""
+    if visit.progress is not None:
+        full = int(visit.progress * 20)
+        drawn = ("#" * full + "-" * (20 - full)) if plain else ("━" * full + "╌" * (20 - full))
+        return f"    {drawn} {visit.progress:.0%}"
+    line = " ".join(clean(visit.said).split())
+    room = width - 6
+    return f"    {line if len(line) <= room else '…' + line[-room:]}"

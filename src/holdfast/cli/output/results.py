@@ -1,0 +1,172 @@
+"""Results, holds and events in words, and in JSON."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from shlex import quote
+from typing import Any, cast
+
+import msgspec
+
+from holdfast.app.result import Result
+from holdfast.cli.main import Exit
+from holdfast.cli.options.store import shown_address
+from holdfast.cli.output.forms import KEY, form_lines, sample_data
+from holdfast.cli.output.screen import brief, fields, note, say
+from holdfast.types.clock import to_datetime
+from holdfast.types.event import Event
+from holdfast.types.hold import HoldRow
+from holdfast.types.human_time import clock_time as clock_time
+from holdfast.types.status import RunStatus
+
+_EXITS = {
+    RunStatus.completed: Exit.ok,
+    RunStatus.failed: Exit.run_failed,
+    RunStatus.cancelled: Exit.run_failed,
+    RunStatus.resumable: Exit.interrupted,
+}
+_QUIET = frozenset({"checkpoint.created", "edge.taken"})
+
+
+def exit_for(status: RunStatus) -> Exit:
+    return _EXITS.get(status, Exit.run_waits)
+
+
+def version_text(label: str, version: str) -> str:
+    """`2 (g1-58e88b36)`: what people call it, and enough of what it is."""
+    short = version[:11]
+    return f"{label} ({short})" if label else short
+
+
+def tell_result(result: Result, store: str | None) -> None:
+    state, artifacts = result.shown()
+    fields(
+        [
+            ("run", result.run_id),
+            ("status", str(result.status)),
+            ("error", _error_text(result)),
+            ("state", brief(state)),
+            ("artifacts", brief(artifacts) if artifacts else ""),
+        ]
+    )
+    tell_holds(result.holds, store)
+    if result.failed or result.status is RunStatus.resumable:
+        note(f"Go on with: {command('resume', result.run_id, store)}")
+
+
+def _error_text(result: Result) -> str:
+    if result.error is None:
+        return ""
+    where = f"node {result.failed_node}: " if result.failed_node else ""
+    return f"{where}{result.error.type}: {result.error.message}"
+
+
+HOLDS_SHOWN = 10
+
+
+def tell_holds(holds: Sequence[HoldRow], store: str | None) -> None:
+    """The oldest ones; a map may have opened hundreds."""
+    for hold in holds[:HOLDS_SHOWN]:
+        tell_hold(hold, store, alone=len(holds) == 1)
+    if len(holds) > HOLDS_SHOWN:
+        note(f"{len(holds) - HOLDS_SHOWN} more questions are open; --json has them.")
+
+
+def tell_hold(hold: HoldRow, store: str | None, *, alone: bool = True) -> None:
+    """`alone`: the run has no other open question, so that its own id is enough to answer."""
+    say()
+    say(hold.prompt, style="bold yellow")
+    if hold.assignee:
+        say(f"for {hold.assignee}", style="dim")
+    for line in form_lines(hold):
+        say(f"  {line}")
+    choices = [(option.id, option.label) for option in hold.options or ()] or [("your answer", "")]
+    which = hold.run[:8] if alone else hold.id
+    for choice, label in choices:
+        meaning = f"  # {label}" if label and not _is_said_by(choice, label) else ""
+        say(f"  {_answering(which, choice, store, sample_data(hold))}{meaning}")
+
+
+def _is_said_by(choice: str, label: str) -> bool:
+    """Whether the id of a choice already says what its label does: `approve`, and `Approve`."""
+    return choice.replace("_", " ").lower() == label.lower()
+
+
+def _answering(which: str, choice: str, store: str | None, data: str) -> str:
+    if choice.startswith("-"):
+        return f"{command('answer', which + data, store)} -- {quote(choice)}"
+    return command("answer", f"{which} {quote(choice)}{data}", store)
+
+
+def command(verb: str, rest: str, store: str | None) -> str:
+    """What a person types next, for the same store."""
+    named = (
+        f" --store {quote(shown_address(store))}"
+        if store and store != os.environ.get("HOLDFAST_STORE")
+        else ""
+    )
+    return f"holdfast {verb} {rest}{named}"
+
+
+def result_json(result: Result) -> dict[str, Any]:
+    error = result.error
+    state, artifacts = result.shown()
+    return {
+        "run_id": result.run_id,
+        "status": str(result.status),
+        "state": state,
+        "artifacts": artifacts,
+        "error": None
+        if error is None
+        else {"code": error.code, "type": error.type, "message": error.message},
+        "failed_node": result.failed_node or None,
+        "holds": [hold_json(hold) for hold in result.holds],
+    }
+
+
+def hold_json(hold: HoldRow) -> dict[str, Any]:
+    said: dict[str, Any] | None = msgspec.json.decode(hold.resolution) if hold.resolution else None
+    schema: Any = None if hold.schema is None else msgspec.json.decode(hold.schema)
+    return {
+        "id": hold.id,
+        "run_id": hold.run,
+        "node": hold.node,
+        "status": str(hold.status),
+        "type": hold.type,
+        "prompt": hold.prompt,
+        "options": None if hold.options is None else [msgspec.to_builtins(option) for option in hold.options],
+        "assignee": hold.assignee,
+        "context": msgspec.json.decode(hold.context),
+        "schema": schema,
+        "form": cast("dict[str, Any]", schema).pop(KEY, None) if isinstance(schema, dict) else None,
+        "request_hash": hold.request_hash,
+        "created_at": hold.created_at,
+        "expires_at": hold.expires_at,
+        "resolution": said,
+        "resolved_by": hold.resolved_by,
+        "resolved_at": hold.resolved_at,
+    }
+
+
+def event_line(event: Event) -> str | None:
+    """One line a person reads while the run goes on; None where there is nothing to see."""
+    if event.type in _QUIET:
+        return None
+    data = event.data
+    where = f"{event.scope}{event.node}" if event.node else ""
+    return (
+        f"{to_datetime(event.at).astimezone():%H:%M:%S.%f}"[:-3]
+        + f"  {event.type:18} {where:16} {_detail(data)}".rstrip()
+    )
+
+
+def _detail(data: dict[str, Any]) -> str:
+    error: Any = data.get("error")
+    if error:
+        return f"{error['type']}: {error['message']}"
+    for key in ("prompt", "decision", "data", "status"):
+        if data.get(key):
+            return str(data[key])
+    duration = data.get("duration_us")
+    return f"{duration / 1000:.1f} ms" if isinstance(duration, int) else ""

@@ -1,0 +1,147 @@
+"""The timeline of a run: each visit of each node, from when to when, what it waited for, what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.cli.output.screen import clean, is_plain, is_terminal, note, style_of, table, width
+from holdfast.cli.output.timeline__axis import Axis
+from holdfast.drawing.labels import columns, shortened
+from holdfast.reports.run_graph import waiting_text
+from holdfast.runs.history.visits import Visit, Visits
+from holdfast.types.human_time import lasting
+
+SHOWN = 60
+"""Visits that a timeline tells unless asked for all."""
+
+_BARS = {"work": ("█", "#"), "person": ("░", "."), "time": ("·", "-"), "retry": ("·", "-")}
+
+
+def tell_timeline(visits: Visits, now: int, *, limit: int = SHOWN) -> None:
+    """The newest ones, oldest first; what is left out is counted."""
+    found = visits.all()
+    shown = found[-limit:] if limit else found
+    if not shown:
+        return
+    begin = min(visit.started_at for visit in shown)
+    if is_terminal():
+        _grid(shown, begin, now)
+    else:
+        table(_HEADS, [_cells(visit, begin, now) for visit in shown])
+    left = visits.left_out + len(found) - len(shown)
+    if left:
+        note(f"{left} earlier visits are left out; --all shows them, --json has everything.")
+
+
+_HEADS = (
+    "node",
+    "visit",
+    "state",
+    "start",
+    "took",
+    "attempts",
+    "steps",
+    "waited for",
+    "tokens",
+    "cost",
+    "error",
+)
+
+
+def _cells(visit: Visit, begin: int, now: int) -> tuple[str, ...]:
+    return (
+        visit.label,
+        str(visit.visit),
+        visit.state,
+        f"+{lasting(visit.started_at - begin)}",
+        lasting((visit.ended_at or now) - visit.started_at),
+        str(visit.attempts),
+        str(visit.steps or ""),
+        waiting_text(visit, now),
+        str(visit.tokens or ""),
+        money(visit.cost),
+        _why(visit),
+    )
+
+
+def _why(visit: Visit) -> str:
+    error = visit.error or next((retry.error for retry in reversed(visit.retries)), "")
+    return " ".join(error.split())
+
+
+def money(cost: float) -> str:
+    return f"{cost:.4f}".rstrip("0").rstrip(".") if cost else ""
+
+
+def _grid(shown: Sequence[Visit], begin: int, now: int) -> None:
+    """In a terminal: a line and a bar for each visit, and what was out of the ordinary as far as it fits."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    rows = [(shortened(v.label, 32), v.state, *_cells(v, begin, now)[3:5]) for v in shown]
+    taken = [max(columns(row[i]) for row in rows) for i in range(4)]
+    room = max(min((width() - sum(taken)) // 3, 32), 8)
+    rest = width() - sum(taken) - room - 18
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
+    for head, wide in zip(("node", "", "start", "took"), taken, strict=True):
+        justify = "right" if head in ("start", "took") else "left"
+        grid.add_column(head, no_wrap=True, min_width=max(wide, len(head)), justify=justify)
+    axis = Axis(shown, room, now)
+    grid.add_column("waits cut short" if axis.cut and room > 15 else "", no_wrap=True, min_width=room)
+    grid.add_column("", no_wrap=True)
+    for row, visit in zip(rows, shown, strict=True):
+        style = style_of(visit.state)
+        told = Text(shortened(_told(visit, now), max(rest, 8)), style="red" if visit.error else "dim")
+        drawn = Text(bar(visit, axis, room, now), style=style)
+        grid.add_row(row[0], Text(row[1], style=style), row[2], row[3], drawn, told)
+    Console(highlight=False).print(grid)
+
+
+def _told(visit: Visit, now: int) -> str:
+    parts = [f"visit {visit.visit}"] if visit.visit > 1 else []
+    parts += [f"{visit.attempts} attempts"] if visit.attempts > 1 else []
+    parts += [f"{visit.steps} steps"] if visit.steps else []
+    waited = waiting_text(visit, now)
+    parts += [f"waited for {waited}"] if waited else []
+    parts += [f"{visit.tokens} tokens"] if visit.tokens else []
+    parts += [f"cost {money(visit.cost)}"] if visit.cost else []
+    parts += [_why(visit)] if _why(visit) else []
+    return clean(", ".join(" ".join(part.split()) for part in parts))
+
+
+def bar(visit: Visit, axis: Axis, room: int, now: int) -> str:
+    """When it worked and when it waited, on one scale for all."""
+    plain = is_plain()
+    first, last = axis.column(visit.started_at), axis.column(visit.ended_at or now)
+    drawn = [" "] * room
+    for at in range(first, last + 1):
+        drawn[at] = _BARS["work"][plain]
+    for wait in visit.waits:
+        high = last if wait.until is None else min(axis.column(wait.until), last)
+        for at in range(max(axis.column(wait.since), first), high + (wait.until is None)):
+            drawn[at] = _BARS[wait.kind][plain]
+    return "".join(drawn)
+
+
+def timeline_json(visits: Visits) -> list[dict[str, Any]]:
+    """All of it; instants and durations in microseconds."""
+    import msgspec
+
+    return [
+        {
+            "label": visit.label,
+            **msgspec.structs.asdict(visit),
+            "waits": _plain(visit.waits),
+            "retries": _plain(visit.retries),
+        }
+        for visit in visits.all()
+    ]
+
+
+def _plain(parts: Sequence[Any]) -> list[dict[str, Any]]:
+    import msgspec
+
+    return [msgspec.structs.asdict(part) for part in parts]

@@ -1,0 +1,120 @@
+"""A run while it goes on: a live view in a terminal, lines in a pipe, JSON lines for machines."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from holdfast.cli.output.live_view import FRAME
+from holdfast.cli.output.results import event_line
+from holdfast.cli.output.screen import PATIENCE, is_terminal, say, status_console, to_json
+from holdfast.runs.history.visits import Visits
+from holdfast.runs.history.visits__seeing import see
+from holdfast.runs.service import RunService
+from holdfast.store.protocols import RunRow
+from holdfast.types.event import Event
+from holdfast.types.human_time import lasting
+from holdfast.types.ids import RunId
+
+POLL = 0.3
+"""Seconds after which others may have written something that nobody told us about."""
+
+
+async def watch(service: RunService, row: RunRow, driving: asyncio.Future[Any], *, json: bool) -> None:
+    """Until the work is done."""
+    if json:
+        async for event in follow(service, row.id, driving):
+            print(to_json(event), flush=True)
+    elif is_terminal():
+        await _live(service, row, driving)
+    else:
+        async for event in follow(service, row.id, driving):
+            _tell(event)
+
+
+def _tell(event: Event) -> None:
+    line = event_line(event)
+    if line is not None:
+        say(line)
+        # Whoever reads the pipe wants it now.
+        sys.stdout.flush()
+
+
+async def follow(service: RunService, run: RunId, driving: asyncio.Future[Any]) -> AsyncGenerator[Event]:
+    """Events as they become durable, also those of a run that another process advances."""
+    after, woken = 0, asyncio.Event()
+    stop = service.runtime.listen(run, woken.set)
+    driving.add_done_callback(lambda _done: woken.set())
+    try:
+        while True:
+            woken.clear()
+            over = driving.done()
+            for event in await service.events(run, after=after, limit=10_000):
+                after = event.number
+                yield event
+            if over:
+                return
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(woken.wait(), POLL)
+    finally:
+        stop()
+
+
+async def _live(service: RunService, row: RunRow, driving: asyncio.Future[Any]) -> None:
+    from rich.console import Console
+    from rich.live import Live
+
+    from holdfast.cli.output.live_view__graphview import view_of
+
+    console = Console(highlight=False)
+    view = await view_of(service, row)
+
+    def drawn() -> Any:
+        return view.drawn(service.store.now(), console.width, console.height)
+
+    with Live(drawn(), console=console, auto_refresh=False) as live:
+        async with _each_frame(lambda: live.update(drawn(), refresh=True)):
+            async for event in follow(service, row.id, driving):
+                view.see(event)
+        view.stands((await service.get(row.id)).status)
+        live.update(drawn(), refresh=True)
+
+
+@contextlib.asynccontextmanager
+async def _each_frame(act: Any) -> AsyncGenerator[None]:
+    async def keep_acting() -> None:
+        while True:
+            act()
+            await asyncio.sleep(FRAME)
+
+    acting = asyncio.ensure_future(keep_acting())
+    try:
+        yield
+    finally:
+        acting.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await acting
+
+
+async def tell_patience(service: RunService, row: RunRow, driving: asyncio.Future[Any]) -> None:
+    """Without --watch: what takes longer than two seconds says what it is at, on stderr in a terminal."""
+    console = status_console()
+    if console is None or (await asyncio.wait([driving], timeout=PATIENCE))[0]:
+        return
+    visits = Visits(keep=0)
+    with console.status("", spinner="dots") as status:
+        async with _each_frame(lambda: status.update(_at_work(row, visits, service.store.now()))):
+            async for event in follow(service, row.id, driving):
+                see(visits, event)
+
+
+def _at_work(row: RunRow, visits: Visits, now: int) -> str:
+    from rich.markup import escape
+
+    done = sum(node.done for node in visits.nodes.values())
+    names = [f"{visit.label} {lasting(now - visit.started_at)}" for visit in visits.open.values()]
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return escape(f"{row.flow}: {', '.join(names[:3]) or 'at work'}{more} ({done} done)")

@@ -1,0 +1,109 @@
+"""One look at the fleet: who works, what is to do, what is late."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.store.protocols import Store
+from holdfast.types.clock import MICROS
+from holdfast.types.fleet import FleetFigures, WorkerRow
+
+AGES: Final = {"under 1h": 3600, "under 1d": 86_400, "under 7d": 7 * 86_400}
+OLDER: Final = "older"
+SILENT: Final = "silent"
+
+
+class Look(msgspec.Struct, frozen=True, kw_only=True):
+    figures: FleetFigures
+    workers: list[WorkerRow]
+
+    @property
+    def at(self) -> int:
+        return self.figures.at
+
+    @property
+    def alive(self) -> list[WorkerRow]:
+        return [row for row in self.workers if row.until > self.at]
+
+    @property
+    def busy(self) -> int:
+        return sum(row.busy for row in self.alive)
+
+    @property
+    def room(self) -> int:
+        return sum(row.concurrency for row in self.alive if not row.draining)
+
+    @property
+    def records_per_second(self) -> float:
+        return sum(row.records_per_second for row in self.alive)
+
+    @property
+    def ended_per_second(self) -> float:
+        return sum(row.ended_per_second for row in self.alive)
+
+    @property
+    def holds(self) -> dict[str, int]:
+        return dict(zip((*AGES, OLDER), (count for _, count in self.figures.holds), strict=True))
+
+    def state(self, row: WorkerRow) -> str:
+        return SILENT if row.until <= self.at else "draining" if row.draining else "working"
+
+
+async def look(store: Store) -> Look:
+    ages = tuple(seconds * MICROS for seconds in AGES.values())
+    return Look(figures=await store.figures(ages=ages), workers=await store.workers())
+
+
+def as_json(seen: Look) -> dict[str, Any]:
+    """Times in seconds."""
+    told = seen.figures
+    return {
+        "at": seen.at,
+        "records_per_second": round(seen.records_per_second, 2),
+        "runs_ended_per_second": round(seen.ended_per_second, 2),
+        "busy": seen.busy,
+        "concurrency": seen.room,
+        "runs": told.statuses,
+        "dead": told.dead,
+        "lanes": [
+            {
+                "lane": lane.lane,
+                "ready": lane.ready,
+                "oldest_seconds": lane.oldest / MICROS,
+                "running": lane.running,
+                "in_line": lane.in_line,
+            }
+            for lane in told.lanes
+        ],
+        "holds": {"by_age": seen.holds, "oldest_seconds": told.oldest_hold / MICROS},
+        "lag_seconds": {
+            "timers": told.timer_lag / MICROS,
+            "holds": told.hold_lag / MICROS,
+            "schedules": told.schedule_lag / MICROS,
+        },
+        "outbox": {"waiting": told.outbox_waiting, "dead": told.outbox_dead},
+        "workers": [_worker(seen, row) for row in seen.workers],
+    }
+
+
+def _worker(seen: Look, row: WorkerRow) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "state": seen.state(row),
+        "host": row.host,
+        "pid": row.pid,
+        "release": row.release,
+        "lanes": row.lanes,
+        "flows": sorted(set(row.versions.values())),
+        "versions": row.versions,
+        "concurrency": row.concurrency,
+        "busy": row.busy,
+        "hot": row.hot,
+        "seen_seconds_ago": max(0, seen.at - row.seen_at) / MICROS,
+        "up_seconds": max(0, seen.at - row.started_at) / MICROS,
+        "clock_ahead_seconds": row.skew / MICROS,
+        "records_per_second": round(row.records_per_second, 2),
+        "runs_ended_per_second": round(row.ended_per_second, 2),
+    }

@@ -1,0 +1,270 @@
+"""What an answer does: to a node that asked, to a question inside one, to a doubt, to changed code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from holdfast.engine import breakpoints, end, failures, holds, recover, settle, unknown_outcomes
+from holdfast.engine.dataflow import Problem
+from holdfast.engine.decision import Decision, consume, node_of, taken_in
+from holdfast.engine.messages import Answered, CodeChanged, Finished, Proven, Recovered
+from holdfast.model.apply import apply_record
+from holdfast.model.approver_edits import changes, merged
+from holdfast.model.graph import HoldSpec
+from holdfast.model.hold_rules import decision_of
+from holdfast.model.paths import resolver
+from holdfast.model.position import Exec, OpenHold
+from holdfast.model.record_bodies import AttemptBody, ErrorInfo, SubstepBody
+from holdfast.types.hold import HoldClosed, Option
+from holdfast.types.ids import HoldId
+from holdfast.types.record import Kind, Op, Side
+from holdfast.types.status import HoldStatus
+from holdfast.types.value import FrozenDict
+from holdfast.types.yes_no import approves
+
+CODE_OPTIONS = (
+    Option("accept", "Go on with the changed code", "primary"),
+    Option("refuse", "Stop: the run fails and can be resumed with the old code", "danger"),
+)
+
+
+def answered(decision: Decision, message: Answered) -> None:
+    """An answer counts for exactly the hold that it names (R-27); one for a closed hold is only consumed."""
+    with taken_in(decision, message.hold):
+        _answered(decision, message)
+
+
+def _answered(decision: Decision, message: Answered) -> None:
+    pos = decision.pos
+    waiting = pos.holds.get(message.hold)
+    if waiting is not None and waiting.why == "code":
+        _code_answered(decision, waiting, message)
+        return
+    execution = pos.execs.get((waiting.scope, waiting.node)) if waiting else None
+    if waiting is None or execution is None:
+        consume(decision, message.inbox)
+        return
+    _as_agreed(waiting, message)
+    if waiting.why == "break":
+        breakpoints.answered(decision, execution, message)
+    elif waiting.why == "node":
+        decide(decision, execution, message.resolution, message.inbox)
+    elif waiting.why == "ask":
+        tell(decision, execution, waiting, message.hold, message.resolution, message.inbox)
+    else:
+        _doubt_resolved(decision, execution, waiting, message)
+
+
+def _as_agreed(waiting: OpenHold, message: Answered) -> None:
+    """Journals of before rows knew their defaults say themselves what silence means."""
+    agreed = (waiting.on_timeout or "").partition("default:")[2]
+    if agreed and message.resolution.get("auto_expired"):
+        message.resolution = FrozenDict({**message.resolution, "effective_decision": agreed})
+
+
+def decide(
+    decision: Decision, execution: Exec, resolution: Any, inbox: int, *, reroute: str | None = None
+) -> None:
+    node = node_of(decision.graph, decision.pos, execution)
+    bind = node.hold.bind if node.hold else "decision"
+    ops: list[Op] = [
+        ("scratch", bind, "set", decision_of(resolution)),
+        ("scratch", f"{bind}_result", "set", resolution),
+    ]
+    data = _mapping(resolution.get("response_data"))
+    if node.hold and node.hold.into and data:
+        ops.append(("scratch", node.hold.into, "set", data))
+    ops += _modified(decision, execution, node.hold, resolution, data)
+    if reroute is not None:
+        fitting = _nobodys(decision, execution, ops)
+    else:
+        fitting = decision.fits.ops(decision, execution, ops) if decision.fits else ops
+    if isinstance(fitting, ErrorInfo):
+        failures.give_up(decision, execution, fitting, inbox=inbox)
+        return
+    finished = Finished(
+        scope=execution.scope,
+        node=execution.node,
+        visit=execution.visit,
+        ops=fitting,
+        duration=0,
+        inbox=inbox,
+        reroute=reroute,
+    )
+    settle.settle(decision, execution, finished)
+
+
+def _modified(
+    decision: Decision, execution: Exec, hold: HoldSpec | None, resolution: Any, data: Mapping[str, Any]
+) -> list[Op]:
+    """What the approver changed; a refusal changes nothing."""
+    if hold is None or not hold.modifies or not approves(str(decision_of(resolution)), hold.options):
+        return []
+    read = resolver(decision.pos.scopes[execution.scope].tree, execution.frame)
+    return [
+        ("scratch", field, "set", merged(kind, read((field,)), value))
+        for kind, field, value in changes(hold.modifies, data)
+    ]
+
+
+def _nobodys(decision: Decision, execution: Exec, ops: list[Op]) -> list[Op]:
+    """Nobody's decision is None, whatever the field's type; a field that gathers decisions keeps its own."""
+    graph = decision.pos.scope_graph(decision.graph, decision.pos.scopes[execution.scope])
+    return [op for op in ops if op[1] not in graph.spec.reducers]
+
+
+def tell(
+    decision: Decision,
+    execution: Exec,
+    waiting: OpenHold,
+    hold: str,
+    resolution: Any,
+    inbox: int,
+    error: ErrorInfo | None = None,
+) -> None:
+    """The answer to a question inside a node is recorded like any sub-step; the node goes on from it."""
+    node = node_of(decision.graph, decision.pos, execution)
+    known = execution.subs.get(waiting.key)
+    name = known.name if known else execution.step_names.get(waiting.key, "")
+    body = SubstepBody(waiting.key, name, resolution, error, hold)
+    side = Side(inbox_done=[inbox] if inbox else [])
+    record = decision.draft(
+        Kind.substep, body, node=node.id, execution=execution, effect="human", listed=True, side=side
+    )
+    apply_record(decision.graph, decision.pos, record, body)
+    if waiting.why == "doubt_step" and unknown_outcomes.next_doubt(decision, execution, node):
+        return
+    decision.starts.append(execution)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    """Also of an answer that was taken before its form was checked."""
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
+def _happened(decision: Decision, execution: Exec, data: Mapping[str, Any], inbox: int) -> None:
+    """The node settles with what its handler would have returned, held to the same types."""
+    update = _mapping(data.get("update"))
+    ops: list[Op] = [("scratch", key, "set", value) for key, value in update.items()]
+    fitting = decision.fits.ops(decision, execution, ops) if decision.fits else ops
+    if isinstance(fitting, ErrorInfo):
+        failures.give_up(decision, execution, fitting, inbox=inbox)
+        return
+    finished = Finished(
+        scope=execution.scope,
+        node=execution.node,
+        visit=execution.visit,
+        ops=fitting,
+        output=data.get("value"),
+        inbox=inbox,
+        notes=FrozenDict({"in_doubt": "happened"}),
+    )
+    settle.settle(decision, execution, finished)
+
+
+def _doubt_resolved(decision: Decision, execution: Exec, waiting: OpenHold, message: Answered) -> None:
+    said = message.resolution.get("decision")
+    data = _mapping(message.resolution.get("response_data"))
+    if said == "happened" and waiting.why == "doubt_step":
+        tell(decision, execution, waiting, message.hold, data.get("value"), message.inbox)
+    elif said == "happened":
+        _happened(decision, execution, data, message.inbox)
+    elif said == "not_happened" and waiting.why == "doubt_step":
+        _step_not_happened(decision, execution, waiting.key, message.inbox)
+    elif said == "not_happened":
+        failures.restart(decision, execution, "in_doubt", inbox=message.inbox)
+    else:
+        failures.give_up(
+            decision,
+            execution,
+            ErrorInfo(
+                "outcome_unknown", "OutcomeUnknownError", "a person decided that the outcome stays unknown"
+            ),
+            inbox=message.inbox,
+        )
+
+
+def _step_not_happened(decision: Decision, execution: Exec, key: str, inbox: int) -> None:
+    node = node_of(decision.graph, decision.pos, execution)
+    body = AttemptBody("not_happened", token=key)
+    side = Side(inbox_done=[inbox] if inbox else [])
+    record = decision.draft(
+        Kind.attempt, body, node=node.id, execution=execution, effect=node.effect, side=side
+    )
+    apply_record(decision.graph, decision.pos, record, body)
+    if not unknown_outcomes.next_doubt(decision, execution, node):
+        failures.restart(decision, execution, "in_doubt")
+
+
+def proven(decision: Decision, execution: Exec, told: Proven, inbox: int) -> None:
+    """Late evidence about a sub-step: its result is recorded, and a doubt about it is over (D-17)."""
+    pos = decision.pos
+    node = node_of(decision.graph, pos, execution)
+    doubts = [h for h, w in pos.holds.items() if _doubts(w, execution, told.ordinal)]
+    side = Side(
+        inbox_done=[inbox] if inbox else [],
+        close_holds=[
+            HoldClosed(HoldId(h), HoldStatus.cancelled, "the worker told what happened") for h in doubts
+        ],
+    )
+    body = SubstepBody(told.ordinal, told.name, told.value, hold=doubts[0] if doubts else "")
+    record = decision.draft(
+        Kind.substep,
+        body,
+        node=node.id,
+        execution=execution,
+        effect=told.effect or node.effect,
+        listed=True,
+        side=side,
+    )
+    apply_record(decision.graph, pos, record, body)
+    if doubts and not unknown_outcomes.next_doubt(decision, execution, node):
+        decision.starts.append(execution)
+
+
+def _doubts(waiting: OpenHold, execution: Exec, key: str) -> bool:
+    here = (waiting.scope, waiting.node) == (execution.scope, execution.node)
+    return here and waiting.why == "doubt_step" and waiting.key == key
+
+
+def code_changed(decision: Decision, message: CodeChanged) -> None:
+    """Changed code may go on with a run if the flow says so: by itself, or after a person agreed (D-34)."""
+    if decision.graph.spec.code_change != "ask":
+        _accept_code(decision, message.new, 0, message.nodes)
+        return
+    of = f" (of {', '.join(message.nodes)})" if message.nodes else ""
+    prompt = (
+        f"The code of flow {decision.graph.name!r}{of} has changed since this run was last advanced. "
+        "Go on with the new code?"
+    )
+    spec = HoldSpec(type="code_changed", prompt=prompt, options=CODE_OPTIONS, priority="high")
+    holds.ask(
+        decision,
+        None,
+        "",
+        spec,
+        why=f"code:{message.new}",
+        ordinal=holds.AGAIN + decision.pos.head,
+        prompt=prompt,
+        context={"old": message.old, "new": message.new, "nodes": message.nodes},
+    )
+
+
+def _accept_code(decision: Decision, code: str, inbox: int, nodes: list[str]) -> None:
+    body = AttemptBody("code_changed", token=code, nodes=nodes)
+    record = decision.draft(Kind.attempt, body, side=Side(inbox_done=[inbox]) if inbox else None)
+    apply_record(decision.graph, decision.pos, record, body)
+
+
+def _code_answered(decision: Decision, waiting: OpenHold, message: Answered) -> None:
+    if message.resolution.get("decision") == "accept":
+        _accept_code(decision, waiting.key, message.inbox, [])
+        recover.recovered(decision, Recovered())
+        return
+    refuse_code(decision, "a person refused to go on with the changed code", message.inbox)
+
+
+def refuse_code(decision: Decision, why: str, inbox: int) -> None:
+    consume(decision, inbox)
+    end.fail_run(decision, Problem("version_mismatch", why, ""))

@@ -1,0 +1,179 @@
+"""Maps, parallel nodes and sub-flows: their children open, and when all are done the node itself settles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.engine import child_scopes__joining, failures, settle, timers
+from holdfast.engine.dataflow import Flow, Problem
+from holdfast.engine.decision import Decision, node_of
+from holdfast.engine.messages import Finished, TimerFired
+from holdfast.errors import NodeTimeoutError
+from holdfast.model.apply__attempts import end_limit
+from holdfast.model.child_scopes import NotAListError, child_inputs
+from holdfast.model.expr import MISSING as EXPR_MISSING
+from holdfast.model.expr import walk as walk_path
+from holdfast.model.graph import Node, ParallelSpec
+from holdfast.model.position import Exec, Scope
+from holdfast.model.record_bodies import AttemptBody, ErrorInfo, StepBody
+from holdfast.types.record import Kind, Op, Side
+from holdfast.types.value import FrozenDict, FrozenList
+
+
+def open_children(decision: Decision, execution: Exec) -> None:
+    """A map or sub-flow starts: its children open in a record of its own."""
+    pos = decision.pos
+    scope = pos.scopes[execution.scope]
+    node = node_of(decision.graph, pos, execution)
+    body = AttemptBody("children")
+    record = decision.draft(Kind.attempt, body, node=node.id, execution=execution, effect=node.effect)
+    pos.head, pos.at = record.seq, record.at
+    if execution.items is None:
+        _no_list(decision, scope, execution)
+        return
+    misfit = decision.fits.inputs(decision, execution) if decision.fits else None
+    if misfit is not None:
+        failures.give_up(decision, execution, misfit)
+        return
+    opened = _start_children(decision, scope, execution, body.moves)
+    if not execution.items:
+        complete_parent(decision, execution)
+    elif node.parallel and node.timeout is not None:
+        timers.limit(decision, execution, node, node.timeout)
+    for fresh in opened:
+        settle.open_exec(decision, fresh)
+
+
+def _no_list(decision: Decision, scope: Scope, execution: Exec) -> None:
+    try:
+        child_inputs(decision.pos.scope_graph(decision.graph, scope), scope, execution)
+    except NotAListError as wrong:
+        failures.give_up(decision, execution, ErrorInfo("node_failed", "NotAListError", str(wrong)))
+
+
+def _start_children(decision: Decision, scope: Scope, execution: Exec, moves: list[Any]) -> list[Exec]:
+    flow = Flow(decision, scope, moves)
+    opened: list[Exec] = []
+    for child in flow.open_children(execution):
+        inner = Flow(decision, child, moves)
+        try:
+            inner.begin()
+        except Problem as problem:
+            failures.fail_scope(decision, child, problem)
+        opened += inner.opened
+    return opened
+
+
+def go_on_with_owner(decision: Decision, owner: Exec, body: StepBody) -> None:
+    spec = node_of(decision.graph, decision.pos, owner).parallel
+    if spec and child_scopes__joining.is_decided(spec, owner.results):
+        _drop_losers(decision, owner, body)
+        complete_parent(decision, owner)
+        return
+    if len(owner.results) == len(owner.items or ()):
+        complete_parent(decision, owner)
+        return
+    opened = _start_children(decision, decision.pos.scopes[owner.scope], owner, body.moves)
+    for fresh in opened:
+        settle.open_exec(decision, fresh)
+
+
+def _drop_losers(decision: Decision, owner: Exec, body: StepBody) -> None:
+    """The join is decided: what still runs in other branches is stopped, in the record that decided it."""
+    record = decision.records[-1][0]
+    mine = (owner.scope, owner.node)
+    for loser in [scope for scope in decision.pos.scopes.values() if scope.owner == mine]:
+        failures.wipe(decision, loser, record, body, "V")
+
+
+def timed_out(decision: Decision, owner: Exec, message: TimerFired) -> None:
+    """The branches took longer than their node may: what they came to by now is kept, and it fails."""
+    pos, node = decision.pos, node_of(decision.graph, decision.pos, owner)
+    said = f"node {node.id!r} took longer than {(node.timeout or 0) / 1e6:g} s"
+    error = ErrorInfo(NodeTimeoutError.code, "NodeTimeoutError", said)
+    body = AttemptBody("timed_out", error)
+    side = Side(inbox_done=[message.inbox]) if message.inbox else Side(close_timers=[owner.token])
+    record = decision.draft(Kind.attempt, body, node=node.id, execution=owner, effect=node.effect, side=side)
+    pos.head, pos.at = record.seq, record.at
+    for scope in [s for s in pos.scopes.values() if s.owner == (owner.scope, owner.node)]:
+        failures.wipe(decision, scope, record, body, "V")
+    end_limit(pos, owner)
+    late = Finished(
+        scope=owner.scope,
+        node=owner.node,
+        visit=owner.visit,
+        ops=child_scopes__joining.ops_of(node.parallel, owner.results) if node.parallel else [],
+        outcome="fail",
+        error=error,
+        reported=True,
+        retryable=node.retry.attempts > 1,
+        gates=child_scopes__joining.gates_of(owner.results),
+    )
+    failures.failed(decision, owner, late)
+
+
+def _join(decision: Decision, owner: Exec, node: Node, spec: ParallelSpec) -> None:
+    """What the branches came to is in the state before anybody goes on from here, or fails."""
+    outcome, error = child_scopes__joining.outcome_of(spec, node.id, owner.results)
+    joined = Finished(
+        scope=owner.scope,
+        node=owner.node,
+        visit=owner.visit,
+        ops=child_scopes__joining.ops_of(spec, owner.results),
+        outcome=outcome,
+        error=error,
+        reported=error is not None,
+        retryable=node.retry.attempts > 1,
+        gates=child_scopes__joining.gates_of(owner.results),
+        duration=max(0, decision.now - decision.pos.at),
+    )
+    settle.finished(decision, joined)
+
+
+def complete_parent(decision: Decision, owner: Exec) -> None:
+    """All children are done: the map, parallel node or sub-flow itself settles."""
+    node = node_of(decision.graph, decision.pos, owner)
+    if node.parallel:
+        _join(decision, owner, node, node.parallel)
+        return
+    results = [owner.results[i] for i in range(len(owner.items or ()))]
+    ops: list[Op] = []
+    if node.map is not None:
+        ops = [("scratch", node.map.into, "set", FrozenList([_item_value(r) for r in results]))]
+    elif node.subflow is not None:
+        ops = _subflow_ops(node, results[0])
+    fitting = decision.fits.ops(decision, owner, ops) if decision.fits else ops
+    if isinstance(fitting, ErrorInfo):
+        failures.give_up(decision, owner, fitting)
+        return
+    settle.settle(
+        decision,
+        owner,
+        Finished(
+            scope=owner.scope,
+            node=owner.node,
+            visit=owner.visit,
+            ops=fitting,
+            duration=max(0, decision.now - decision.pos.at),
+        ),
+    )
+
+
+def _item_value(result: Any) -> Any:
+    if isinstance(result, FrozenDict) and "failed" in result:
+        return result
+    output = result["output"]
+    return output if output is not None else result["state"]
+
+
+def _subflow_ops(node: Node, result: Any) -> list[Op]:
+    assert node.subflow is not None
+    if node.subflow.outputs is None:
+        return [("artifacts", node.output_as or node.id, "set", result["artifacts"] or result["state"])]
+    ops: list[Op] = []
+    for field, path in node.subflow.outputs.items():
+        value = walk_path(result, tuple(path.split(".")))
+        if value is EXPR_MISSING:
+            value = walk_path(result["state"], tuple(path.split(".")))
+        ops.append(("scratch", field, "set", None if value is EXPR_MISSING else value))
+    return ops

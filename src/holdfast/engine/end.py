@@ -1,0 +1,94 @@
+"""The end of a run: completed, failed or cancelled, once everything has come to rest."""
+
+from __future__ import annotations
+
+from holdfast.engine.dataflow import Problem
+from holdfast.engine.decision import Decision, node_of
+from holdfast.engine.messages import CancelAsked, Stopped
+from holdfast.model.apply import apply_record
+from holdfast.model.record_bodies import AttemptBody, EndBody, ErrorInfo, StepBody
+from holdfast.types.record import Kind, Side
+from holdfast.types.status import RunStatus
+
+_CLOSED = {
+    "completed": "the run ended",
+    "failed": "the run failed",
+    "cancelled": "the run was cancelled",
+}
+
+
+def fail_run(decision: Decision, problem: Problem) -> None:
+    """The graph itself cannot go on (a stall, a limit, an unsatisfied join)."""
+    body = AttemptBody("failing", error_of(problem))
+    record = decision.draft(Kind.attempt, body, node=problem.node, outcome="fail", listed=True)
+    apply_record(decision.graph, decision.pos, record, body)
+
+
+def error_of(problem: Problem) -> ErrorInfo:
+    kind = "".join(part.title() for part in problem.code.split("_")) + "Error"
+    return ErrorInfo(problem.code, kind, problem.message)
+
+
+def end_run(
+    decision: Decision, status: str, error: ErrorInfo | None, *, inbox: list[int] | None = None
+) -> None:
+    pos = decision.pos
+    body = EndBody(status, error, pos.failed_node)
+    side = Side(
+        status=RunStatus(status),
+        error=None if error is None else f"{error.type}: {error.message}",
+        close_all_holds=_CLOSED[status] if pos.holds else None,
+        close_all_timers=bool(pos.timers),
+        inbox_done=inbox or [],
+    )
+    record = decision.draft(Kind.end, body, node=pos.failed_node, outcome=status, listed=True, side=side)
+    apply_record(decision.graph, pos, record, body)
+    decision.ended = True
+
+
+def stopped(decision: Decision, _message: Stopped) -> None:
+    """Every handler has come to rest: the run ends as it must."""
+    pos = decision.pos
+    if decision.ended:
+        return
+    if pos.cancelling is not None:
+        _mark_unknown(decision)
+        reason = ErrorInfo("run_cancelled", "RunCancelledError", pos.cancelling)
+        inbox, pos.cancel_rows = pos.cancel_rows, []
+        end_run(decision, "cancelled", reason, inbox=inbox)
+    elif pos.failing is not None:
+        end_run(decision, "failed", pos.failing)
+
+
+def _mark_unknown(decision: Decision) -> None:
+    """Open effects of a cancelled run: nobody knows how they ended, and the history says so (D-32)."""
+    for execution in list(decision.pos.execs.values()):
+        if execution.intent < 0 and not execution.step_intents:
+            continue
+        node = node_of(decision.graph, decision.pos, execution)
+        error = ErrorInfo(
+            "outcome_unknown", "OutcomeUnknownError", "the run was cancelled while this was under way"
+        )
+        body = StepBody([], [], 0, error=error)
+        record = decision.draft(
+            Kind.step,
+            body,
+            node=node.id,
+            execution=execution,
+            effect=node.effect,
+            outcome="unknown",
+            listed=True,
+        )
+        apply_record(decision.graph, decision.pos, record, body)
+
+
+def cancel_asked(decision: Decision, message: CancelAsked) -> None:
+    cancel_run(decision, message.reason, message.inbox)
+
+
+def cancel_run(decision: Decision, reason: str, inbox: int) -> None:
+    """From here on nothing starts; the worker stops what runs and says `Stopped`."""
+    decision.pos.cancelling = reason
+    if inbox:
+        decision.pos.cancel_rows.append(inbox)
+    decision.starts = []

@@ -1,0 +1,242 @@
+"""An attempt failed: the node tries again or gives up, and its failure is handed to who copes with it."""
+
+from __future__ import annotations
+
+from holdfast.engine import child_scopes, end, holds, settle, unknown_outcomes
+from holdfast.engine.dataflow import Problem, give_up_effects
+from holdfast.engine.decision import Decision, node_of, side_of
+from holdfast.engine.failures__retry import wait_before
+from holdfast.engine.messages import Finished
+from holdfast.engine.walk import takes_failure
+from holdfast.engine.walk_state import mirrored
+from holdfast.model.apply import apply_record
+from holdfast.model.apply__attempts import forgive
+from holdfast.model.child_scopes import PARENTS, collects, result_of, wipe_scope
+from holdfast.model.graph import Graph, Node
+from holdfast.model.position import Exec, Scope, naps_of
+from holdfast.model.record_bodies import (
+    HALTED,
+    PARTIAL_ACCEPTED,
+    RETRIES_EXCEEDED,
+    RETRY_ASKED,
+    AttemptBody,
+    ErrorInfo,
+    StepBody,
+)
+from holdfast.types.outcome import FAIL
+from holdfast.types.record import Kind, NewTimer, Record, Side
+from holdfast.types.value import FrozenDict
+
+
+def failed(decision: Decision, execution: Exec, message: Finished) -> None:
+    """An attempt ended badly: try again, ask, or give up (D-15)."""
+    node = node_of(decision.graph, decision.pos, execution)
+    assert message.error is not None
+    if message.unknown and not node.idempotency_key:
+        unknown_outcomes.in_doubt(decision, execution, node, message.error)
+    elif message.retryable and execution.failures + 1 < node.retry.attempts:
+        _retry(decision, execution, node, message.error, message.inbox)
+    elif message.error.code == RETRY_ASKED:
+        _used_up(decision, execution, node, message)
+    else:
+        give_up(decision, execution, message.error, message=message)
+
+
+def _used_up(decision: Decision, execution: Exec, node: Node, message: Finished) -> None:
+    """It asks for an attempt that it does not have."""
+    if node.walk is not None and node.walk.allow_partial:
+        message.error, message.outcome = None, "partial_success"
+        message.notes = FrozenDict({"notes": PARTIAL_ACCEPTED})
+        settle.settle(decision, execution, message)
+        return
+    asked = message.error.message if message.error is not None else ""
+    error = ErrorInfo("node_failed", "NodeFailedError", RETRIES_EXCEEDED, asked)
+    give_up(decision, execution, error, message=message)
+
+
+def _retry(decision: Decision, execution: Exec, node: Node, error: ErrorInfo, inbox: int) -> None:
+    failures = execution.failures + 1
+    pause = wait_before(node.retry, failures, decision.pos.run, execution.scope, node.id, execution.visit)
+    wake = decision.now + pause
+    token = f"retry:{execution.scope}{node.id}.{execution.visit}.{failures}"
+    body = AttemptBody("retry", error, wake, token)
+    side = Side(timers=[NewTimer(token, wake)], inbox_done=[inbox] if inbox else [])
+    holds.close_holds(decision.pos, execution, side, "superseded")
+    record = decision.draft(
+        Kind.attempt, body, node=node.id, execution=execution, effect=node.effect, outcome="retry", side=side
+    )
+    record.attempt = execution.attempt + 1
+    apply_record(decision.graph, decision.pos, record, body)
+
+
+def restart(decision: Decision, execution: Exec, reason: str, *, inbox: int = 0) -> None:
+    """The node runs again. Only `retry` counts against its attempts; a crash or a wait does not."""
+    pos = decision.pos
+    node = node_of(decision.graph, pos, execution)
+    body = AttemptBody(reason)
+    side = Side(inbox_done=[inbox] if inbox else [])
+    if execution.token:
+        side.close_timers.append(execution.token)
+    holds.close_holds(pos, execution, side, "superseded")
+    open_side = side if side.inbox_done or side.close_timers or side.close_holds else None
+    record = decision.draft(
+        Kind.attempt, body, node=node.id, execution=execution, effect=node.effect, side=open_side
+    )
+    if reason != "woke":
+        record.attempt = execution.attempt + 1
+    apply_record(decision.graph, pos, record, body)
+    if node.kind in PARENTS:
+        settle.enter(decision, execution)
+    else:
+        decision.starts.append(execution)
+
+
+def give_up(
+    decision: Decision, execution: Exec, error: ErrorInfo, *, message: Finished | None = None, inbox: int = 0
+) -> None:
+    """No attempt is left. What follows is the node's `on_failure`."""
+    pos = decision.pos
+    scope = pos.scopes[execution.scope]
+    graph = pos.scope_graph(decision.graph, scope)
+    node = graph.nodes[execution.node]
+    ended = message or Finished(
+        scope=execution.scope, node=execution.node, visit=execution.visit, inbox=inbox
+    )
+    ended.error = error
+    if not ended.reported:
+        ended.ops = []
+    if node.on_failure == "skip":
+        ended.outcome = "skipped"
+        settle.settle(decision, execution, ended)
+    elif error.code == HALTED:
+        ended.outcome = "fail"
+        _abort(decision, scope, execution, node, ended)
+    elif node.on_failure.startswith("route:") or (graph.walk and _walks_on(graph, scope, execution, ended)):
+        ended.outcome = "fail"
+        settle.settle(decision, execution, ended, failed=not graph.walk)
+    else:
+        _abort(decision, scope, execution, node, ended)
+
+
+def _walks_on(graph: Graph, scope: Scope, execution: Exec, ended: Finished) -> bool:
+    ended.outcome = "fail"
+    return takes_failure(graph, scope, execution, ended)
+
+
+def _abort(decision: Decision, scope: Scope, execution: Exec, node: Node, ended: Finished) -> None:
+    owner = _owner_that_copes(decision, scope)
+    assert ended.error is not None
+    graph = decision.pos.scope_graph(decision.graph, scope)
+    if graph.spec.mirrors:
+        # Nobody goes by its label any more, and the record does not have it for a replay.
+        ended.outcome, ended.label = FAIL, ""
+        ended.ops = mirrored(graph, scope, execution, ended)
+    side = Side(inbox_done=[ended.inbox] if ended.inbox else [])
+    holds.close_holds(decision.pos, execution, side, "the node failed")
+    side.close_timers += [t for t in (execution.token, *naps_of(decision.pos, execution)) if t]
+    body = StepBody(
+        ended.ops, [], ended.duration, None, False, ended.usage, ended.error, ended.notes, halts=True
+    )
+    record = decision.draft(
+        Kind.step,
+        body,
+        node=node.id,
+        execution=execution,
+        effect=node.effect,
+        outcome="fail",
+        listed=True,
+        side=side if side.inbox_done or side.close_holds or side.close_timers else None,
+    )
+    apply_record(decision.graph, decision.pos, record, body)
+    if owner is not None:
+        _hand_up(decision, scope, owner, ended.error)
+
+
+def _owner_that_copes(decision: Decision, scope: Scope) -> Exec | None:
+    """The nearest map or sub-flow around this scope that does something else than abort."""
+    pos = decision.pos
+    while scope.owner is not None:
+        owner = pos.execs[scope.owner]
+        node = node_of(decision.graph, pos, owner)
+        if collects(node) or node.on_failure != "abort" or node.retry.attempts > 1:
+            return owner
+        scope = pos.scopes[scope.owner[0]]
+    return None
+
+
+def _hand_up(decision: Decision, scope: Scope, owner: Exec, error: ErrorInfo) -> None:
+    """The child's failure becomes its owner's affair; the rest of the child is dropped."""
+    pos = decision.pos
+    child = _child_below(decision, scope, owner)
+    node = node_of(decision.graph, pos, owner)
+    collected = result_of(decision.graph, pos, child, error) if collects(node) else None
+    body = AttemptBody("child_failed", error)
+    record = decision.draft(Kind.attempt, body, node=node.id, execution=owner, effect=node.effect)
+    pos.head, pos.at = record.seq, record.at
+    # Where the owner itself fails or tries again, its other children are of no use any more.
+    for gone in (
+        [child] if collected is not None else [s for s in pos.scopes.values() if s.owner == child.owner]
+    ):
+        wipe(decision, gone, record, body)
+    forgive(decision.graph, pos, owner, error)
+    if collected is not None:
+        owner.results[child.index] = collected
+        child_scopes.go_on_with_owner(decision, owner, StepBody([], body.moves, 0))
+        return
+    child_failed(decision, owner, error)
+
+
+def fail_scope(decision: Decision, scope: Scope, problem: Problem) -> None:
+    """The graph cannot go on in this scope: a failure of the branch that it is, else of the run."""
+    owner = _owner_that_copes(decision, scope)
+    if owner is None or not node_of(decision.graph, decision.pos, owner).parallel:
+        end.fail_run(decision, problem)
+        return
+    _hand_up(decision, scope, owner, end.error_of(problem))
+
+
+def child_failed(decision: Decision, owner: Exec, error: ErrorInfo) -> None:
+    """A map or sub-flow fails by its child: it tries again or gives up, as any node."""
+    retryable = node_of(decision.graph, decision.pos, owner).retry.attempts > 1
+    finished = Finished(
+        scope=owner.scope, node=owner.node, visit=owner.visit, error=error, retryable=retryable
+    )
+    failed(decision, owner, finished)
+
+
+def _child_below(decision: Decision, scope: Scope, owner: Exec) -> Scope:
+    while scope.owner != (owner.scope, owner.node):
+        assert scope.owner is not None
+        scope = decision.pos.scopes[scope.owner[0]]
+    return scope
+
+
+def hand_up_left(decision: Decision) -> None:
+    """Failures that were recorded and not yet handed to the owners that cope with them."""
+    pos = decision.pos
+    for execution in [e for e in pos.execs.values() if e.phase == "failed"]:
+        scope = pos.scopes.get(execution.scope)
+        owner = _owner_that_copes(decision, scope) if scope is not None else None
+        if scope is not None and owner is not None and execution.error is not None:
+            _hand_up(decision, scope, owner, execution.error)
+
+
+def wipe(
+    decision: Decision, scope: Scope, record: Record, body: AttemptBody | StepBody, move: str = "W"
+) -> None:
+    """Drop a scope with everything in it: what is under way is cancelled, what waits is closed."""
+    dropped = [e for e in decision.pos.execs.values() if e.scope.startswith(scope.path)]
+    decision.cancels += dropped
+    for execution in dropped:
+        tokens = [token for token in (execution.token, *naps_of(decision.pos, execution)) if token]
+        if tokens:
+            side_of(record).close_timers += tokens
+        if decision.pos.holds:
+            holds.close_holds(decision.pos, execution, side_of(record), "the branch was dropped")
+    decision.starts = [s for s in decision.starts if not s.scope.startswith(scope.path)]
+    give_up_effects(decision, dropped, body.moves)
+    owner = scope.owner
+    assert owner is not None
+    body.moves.append((move, owner[0], owner[1], scope.index))
+    around = decision.pos.scopes[owner[0]]
+    wipe_scope(decision.pos.scope_graph(decision.graph, around), decision.pos, around, owner[1], scope.index)

@@ -1,0 +1,108 @@
+"""A run goes on after a crash, a park or a failure: what was under way is judged."""
+
+from __future__ import annotations
+
+from holdfast.engine import answers, breakpoints, end, failures, recover__pickup, settle, unknown_outcomes
+from holdfast.engine.dataflow import Problem
+from holdfast.engine.decision import Decision, consume, node_of
+from holdfast.engine.messages import Finished, LateCame, Proven, Recovered, ResumeAsked
+from holdfast.model.apply import apply_record
+from holdfast.model.child_scopes import PARENTS
+from holdfast.model.graph import Node, NodeKind
+from holdfast.model.position import SETTLED, Exec, waits_inside
+from holdfast.model.record_bodies import AttemptBody
+from holdfast.types.record import Kind, Side
+from holdfast.types.status import REPEATABLE
+
+
+def resume_asked(decision: Decision, message: ResumeAsked) -> None:
+    """A failed run goes on: its failed nodes run again, nothing that settled does (G-35, G-36)."""
+    pos = decision.pos
+    inbox = message.inbox
+    broken = [e for e in pos.execs.values() if e.phase in ("failed", "asked", "doubt", "delay", "break")]
+    breakpoints.set_breaks(decision, message.breaks, off=message.off)
+    if pos.failing is None:
+        consume(decision, inbox)
+        return
+    failed_node = pos.failed_node
+    unmendable = pos.failing if not any(e.phase == "failed" for e in broken) else None
+    for execution in broken:
+        node = node_of(decision.graph, pos, execution)
+        body = AttemptBody("resumed")
+        side = Side(inbox_done=[inbox]) if inbox else None
+        inbox = 0
+        record = decision.draft(
+            Kind.attempt, body, node=node.id, execution=execution, effect=node.effect, side=side
+        )
+        record.attempt = execution.attempt + 1
+        apply_record(decision.graph, pos, record, body)
+        if SETTLED in execution.subs:
+            decision.starts.append(execution)
+        elif breakpoints.stops(decision, execution):
+            breakpoints.pause(decision, execution)
+        elif node.kind is NodeKind.task or node.kind is NodeKind.guardrail:
+            decision.starts.append(execution)
+        else:
+            settle.enter(decision, execution)
+    if unmendable is not None:
+        consume(decision, inbox)
+        end.fail_run(decision, Problem(unmendable.code, unmendable.message, failed_node))
+        return
+    recovered(decision, Recovered(late=message.late))
+
+
+def recovered(decision: Decision, message: Recovered) -> None:
+    """Judge what was under way when the last worker let go of the run. One that fails starts nothing more."""
+    pos = decision.pos
+    failures.hand_up_left(decision)
+    if pos.failing is not None:
+        return
+    for execution in list(pos.execs.values()):
+        if execution.phase != "work" or execution in decision.starts:
+            continue
+        node = node_of(decision.graph, pos, execution)
+        if SETTLED in execution.subs:
+            decision.starts.append(execution)
+            continue
+        if node.kind in PARENTS or node.kind in (NodeKind.hold, NodeKind.timer):
+            continue
+        if breakpoints.untouched(execution) and breakpoints.stops(decision, execution):
+            breakpoints.pause(decision, execution)
+            continue
+        _recover(decision, execution, node, message)
+    recover__pickup.pick_up(decision)
+
+
+def _recover(decision: Decision, execution: Exec, node: Node, message: Recovered) -> None:
+    pos = decision.pos
+    late = message.late.get(execution.intent)
+    if isinstance(late, Finished):
+        # A worker that lost the run while the handler ran has told how it ended (D-17).
+        settle.finished(decision, late)
+        return
+    for intent in list(execution.step_intents.values()):
+        told = message.late.get(intent)
+        if isinstance(told, Proven):
+            answers.proven(decision, execution, told, 0)
+    if execution.intent >= 0 and node.effect not in REPEATABLE and not node.idempotency_key:
+        unknown_outcomes.in_doubt(decision, execution, node, None)
+    elif unknown_outcomes.next_doubt(decision, execution, node) or waits_inside(pos, execution):
+        return
+    elif execution.emitted or execution.subs or execution.intent >= 0:
+        failures.restart(decision, execution, "restarted")
+    else:
+        decision.starts.append(execution)
+
+
+def late_came(decision: Decision, message: LateCame) -> None:
+    """Evidence after the doubt was asked: it is resolved by what the fenced worker told (D-17)."""
+    told = message.told
+    for execution in decision.pos.execs.values():
+        if isinstance(told, Finished) and execution.intent == message.intent and execution.phase == "doubt":
+            told.inbox = message.inbox
+            settle.finished(decision, told)
+            return
+        if isinstance(told, Proven) and execution.step_intents.get(told.ordinal) == message.intent:
+            answers.proven(decision, execution, told, message.inbox)
+            return
+    consume(decision, message.inbox)

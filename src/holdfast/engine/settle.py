@@ -1,0 +1,249 @@
+"""A handler ended: its step is settled, its edges fire, what became ready starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.engine import breakpoints, child_scopes, end, failures, holds, timers, unknown_outcomes
+from holdfast.engine.dataflow import Flow, Problem, chosen_edges
+from holdfast.engine.decision import Decision, lists_checkpoint, node_of, side_of
+from holdfast.engine.messages import Finished
+from holdfast.engine.walk import walk_on
+from holdfast.engine.walk_state import mirrored
+from holdfast.errors import StateError
+from holdfast.model.apply import apply_record, settle_exec
+from holdfast.model.child_scopes import PARENTS, result_of
+from holdfast.model.graph import Graph, Node, NodeKind
+from holdfast.model.position import SETTLED, Exec, Position, Scope, naps_of
+from holdfast.model.record_bodies import AttemptBody, StepBody, SubstepBody
+from holdfast.types.record import Kind
+from holdfast.types.value import FrozenDict, FrozenList
+
+
+def finished(decision: Decision, message: Finished) -> None:
+    """The one door for ends of handlers. A message about an execution that is gone is ignored."""
+    pos = decision.pos
+    execution = pos.execs.get((message.scope, message.node))
+    if execution is None or execution.visit != message.visit or execution.phase == "failed":
+        return
+    if message.probe is not None:
+        unknown_outcomes.probed(decision, execution, message)
+    elif message.error is None:
+        settle(decision, execution, message)
+    else:
+        failures.failed(decision, execution, message)
+
+
+def settle(decision: Decision, execution: Exec, message: Finished, *, failed: bool = False) -> None:
+    """Write the step, then let the graph move on from it."""
+    pos = decision.pos
+    scope = pos.scopes[execution.scope]
+    graph = decision.graph if scope.graph == "" else pos.scope_graph(decision.graph, scope)
+    node = graph.nodes[execution.node]
+    if message.routes is None and not failed and graph.chooses[execution.node] and message.reroute is None:
+        _let_code_choose(decision, execution, node, message)
+        return
+    if graph.spec.mirrors:
+        message.ops = mirrored(graph, scope, execution, message)
+    body = StepBody(
+        message.ops,
+        [],
+        message.duration,
+        message.output,
+        message.promoted,
+        message.usage,
+        message.error,
+        message.notes,
+        message.routes,
+    )
+    record = decision.draft(
+        Kind.step,
+        body,
+        node=node.id,
+        execution=execution,
+        effect=node.effect,
+        outcome=message.outcome,
+        listed=graph.lists_after[execution.node]
+        if not pos.checkpoints
+        else lists_checkpoint(pos, graph, node, "after", scope.path),
+    )
+    if message.inbox:
+        side_of(record).inbox_done.append(message.inbox)
+    if message.memories:
+        side_of(record).memories = message.memories
+    if execution.token or pos.holds or pos.timers:
+        _close_rows(pos, execution, record)
+    pos.head, pos.at = record.seq, record.at
+    settle_exec(decision.graph, pos, execution, record, body)
+    opened = _move_on(decision, graph, scope, execution, message, body, failed=failed)
+    if graph.walk:
+        body.walk = FrozenDict(scope.walk)
+    if not scope.active:
+        finish_scopes(decision, scope, body)
+    for fresh in opened:
+        if graph.opens[fresh.node] or fresh.phase == "join" or pos.breaks or pos.checkpoints:
+            open_exec(decision, fresh)
+
+
+def _let_code_choose(decision: Decision, execution: Exec, node: Node, message: Finished) -> None:
+    """A node without a handler (a hold, a map, ...) has edges that Python code chooses among. What it
+    came to is recorded; a worker then asks the code, and its choice settles the step (D-26)."""
+    value = FrozenDict(
+        {
+            "ops": FrozenList(message.ops),
+            "outcome": message.outcome,
+            "duration": message.duration,
+            "output": message.output,
+            "notes": message.notes,
+            "usage": None if message.usage is None else (message.usage.tokens, message.usage.cost),
+        }
+    )
+    body = SubstepBody(SETTLED, "settled", value)
+    record = decision.draft(
+        Kind.substep, body, node=node.id, execution=execution, effect=node.effect, outcome=message.outcome
+    )
+    if message.inbox:
+        side_of(record).inbox_done.append(message.inbox)
+    _close_rows(decision.pos, execution, record)
+    apply_record(decision.graph, decision.pos, record, body)
+    decision.starts.append(execution)
+
+
+def _move_on(
+    decision: Decision,
+    graph: Graph,
+    scope: Scope,
+    execution: Exec,
+    message: Finished,
+    body: StepBody,
+    *,
+    failed: bool,
+) -> list[Exec]:
+    only = graph.only[execution.node]
+    if only >= 0 and not failed and message.reroute is None:
+        return _go(decision, graph, scope, execution, only, body)
+    flow = Flow(decision, scope, body.moves, execution.frame)
+    try:
+        if graph.walk:
+            walk_on(flow, execution, message)
+        else:
+            fired = _fired(graph, scope, execution, message, failed=failed)
+            flow.settle(execution.node, fired)
+    except Problem as problem:
+        failures.fail_scope(decision, scope, problem)
+    return flow.opened
+
+
+def _fired(graph: Graph, scope: Scope, execution: Exec, message: Finished, *, failed: bool) -> list[int]:
+    if message.reroute is not None:
+        target = graph.index[message.reroute]
+        return [e for e in graph.out[execution.node] if graph.target[e] == target][:1]
+    extra: dict[str, Any] = {"outcome": message.outcome, "output": message.output}
+    return chosen_edges(graph, scope, execution, routes=message.routes, failed=failed, extra=extra)
+
+
+def _go(
+    decision: Decision, graph: Graph, scope: Scope, execution: Exec, edge: int, body: StepBody
+) -> list[Exec]:
+    """The common case, kept short: one edge, one target, nothing to join."""
+    target = graph.target[edge]
+    visit = scope.visits.get(target, 0) + 1
+    path = scope.path
+    body.moves.append(("G", path, edge, visit))
+    scope.visits[target] = visit
+    scope.active += 1
+    pos = decision.pos
+    started = pos.execs[(path, target)] = Exec(path, target, visit, execution.frame, pos.head)
+    decision.starts.append(started)
+    return [started] if graph.needs_opening[target] or pos.breaks or pos.checkpoints else []
+
+
+def _close_rows(pos: Position, execution: Exec, record: Any) -> None:
+    """Timers and holds that this execution waited for are closed in the same transaction."""
+    tokens = [token for token in (execution.token, *naps_of(pos, execution)) if token]
+    if tokens:
+        side_of(record).close_timers += tokens
+    if pos.holds:
+        holds.close_holds(pos, execution, side_of(record), "superseded")
+
+
+def open_exec(decision: Decision, execution: Exec) -> None:
+    """What a started node needs before (or instead of) a handler: a hold, a timer, children."""
+    pos = decision.pos
+    if execution.phase == "join":
+        timers.arm_join(decision, execution)
+        return
+    if (execution.scope, execution.node) not in pos.execs:
+        return
+    if breakpoints.stops(decision, execution):
+        breakpoints.pause(decision, execution)
+    else:
+        enter(decision, execution)
+
+
+def start_exec(decision: Decision, execution: Exec) -> None:
+    """One that stood still before it did anything goes on."""
+    node = node_of(decision.graph, decision.pos, execution)
+    if node.kind is NodeKind.task or node.kind is NodeKind.guardrail:
+        decision.starts.append(execution)
+    enter(decision, execution)
+
+
+def enter(decision: Decision, execution: Exec) -> None:
+    """Past its breakpoint, if it has one."""
+    pos = decision.pos
+    node = node_of(decision.graph, pos, execution)
+    graph = pos.scope_graph(decision.graph, pos.scopes[execution.scope])
+    if lists_checkpoint(pos, graph, node, "before", execution.scope):
+        before = decision.draft(
+            Kind.attempt,
+            AttemptBody("before"),
+            node=node.id,
+            execution=execution,
+            effect=node.effect,
+            listed=True,
+        )
+        pos.head, pos.at = before.seq, before.at
+    if node.kind is NodeKind.hold:
+        holds.ask_node(decision, execution, node)
+    elif node.kind is NodeKind.timer:
+        timers.sleep(decision, execution, node)
+    elif node.kind in PARENTS:
+        child_scopes.open_children(decision, execution)
+
+
+def finish_scopes(decision: Decision, scope: Scope, body: StepBody) -> None:
+    """After a step: is its scope done? Then its owner goes on, or the run ends."""
+    pos = decision.pos
+    if scope.active or pos.failing is not None or pos.scopes.get(scope.path) is not scope:
+        return
+    if scope.tokens or scope.open_loops:
+        end.fail_run(decision, stall(pos, decision.graph, scope))
+        return
+    try:
+        scope.tree.finish()
+    except StateError as clash:
+        problem = Problem("state_mismatch", f"the branches do not merge at the end: {clash.message}", "")
+        end.fail_run(decision, problem)
+        return
+    body.moves.append(("C", scope.path, 0, 0))
+    if scope.owner is None:
+        # Who asked to stop was told that it will: what finished meanwhile is settled, the end is a cancel.
+        if pos.cancelling is None:
+            end.end_run(decision, "completed", None)
+        return
+    owner = pos.execs[scope.owner]
+    owner.results[scope.index] = result_of(decision.graph, pos, scope)
+    del pos.scopes[scope.path]
+    child_scopes.go_on_with_owner(decision, owner, body)
+
+
+def stall(pos: Position, graph: Graph, scope: Scope) -> Problem:
+    inner = pos.scope_graph(graph, scope)
+    waiting = sorted(
+        {inner.nodes[inner.target[e]].id for e in scope.tokens}
+        or {inner.nodes[h].id for h in scope.open_loops}
+    )
+    return Problem(
+        "stall", f"work remains but nothing can start: {', '.join(waiting)} still waits", waiting[0]
+    )

@@ -1,0 +1,157 @@
+"""Timers: nodes that sleep, joins with a time limit; and what happens when one fires."""
+
+from __future__ import annotations
+
+from holdfast.engine import child_scopes, end, failures, settle
+from holdfast.engine.dataflow import Flow, Problem
+from holdfast.engine.decision import Decision, consume, node_of
+from holdfast.engine.messages import Finished, TimerFired
+from holdfast.model.apply import apply_record
+from holdfast.model.expr import MISSING as EXPR_MISSING
+from holdfast.model.expr import compile_expr
+from holdfast.model.graph import Node
+from holdfast.model.moves import join_token
+from holdfast.model.paths import resolver
+from holdfast.model.position import NAP, Exec
+from holdfast.model.record_bodies import AttemptBody, SubstepBody
+from holdfast.types.clock import to_micros
+from holdfast.types.record import Kind, NewTimer, Side
+
+
+def sleep(decision: Decision, execution: Exec, node: Node) -> None:
+    """A timer node: its wake time is fixed once and kept over early and repeated resumes."""
+    wake = _wake_at(decision, execution, node)
+    token = f"sleep:{execution.scope}{node.id}.{execution.visit}"
+    body = AttemptBody("sleep", None, wake, token)
+    side = Side(timers=[NewTimer(token, wake)])
+    record = decision.draft(
+        Kind.attempt, body, node=node.id, execution=execution, effect=node.effect, side=side
+    )
+    apply_record(decision.graph, decision.pos, record, body)
+
+
+def _wake_at(decision: Decision, execution: Exec, node: Node) -> int:
+    spec = node.timer
+    assert spec is not None
+    if spec.duration is not None:
+        return decision.now + spec.duration
+    resolve = resolver(decision.pos.scopes[execution.scope].tree, execution.frame)
+    value = compile_expr(spec.until or "null").evaluate(resolve)
+    if value is EXPR_MISSING or value is None:
+        return decision.now
+    if isinstance(value, (int, float)):
+        return decision.now + int(value * 1_000_000)
+    return to_micros(value)  # type: ignore[arg-type]
+
+
+def nap(decision: Decision, execution: Exec, node: Node, key: str, wake: int) -> None:
+    """`ctx.sleep` inside a handler: the moment is fixed once, however often the node is entered."""
+    token = f"nap:{execution.scope}{node.id}.{execution.visit}.{execution.attempt}:{key}"
+    body = AttemptBody("nap", None, wake, token, nodes=[key])
+    side = Side(timers=[NewTimer(token, wake)])
+    record = decision.draft(
+        Kind.attempt, body, node=node.id, execution=execution, effect=node.effect, side=side
+    )
+    apply_record(decision.graph, decision.pos, record, body)
+
+
+def _nap_ended(decision: Decision, execution: Exec, message: TimerFired) -> None:
+    node = node_of(decision.graph, decision.pos, execution)
+    key = next((k for k, sub in execution.subs.items() if not sub.done and sub.hold == message.token), None)
+    if key is None:
+        decision.pos.timers.pop(message.token, None)
+        consume(decision, message.inbox)
+        return
+    body = SubstepBody(key, NAP)
+    side = Side(inbox_done=[message.inbox]) if message.inbox else Side(close_timers=[message.token])
+    record = decision.draft(
+        Kind.substep,
+        body,
+        node=node.id,
+        execution=execution,
+        effect=node.effect,
+        outcome="success",
+        side=side,
+    )
+    apply_record(decision.graph, decision.pos, record, body)
+    if execution.phase == "work":
+        decision.starts.append(execution)
+
+
+def limit(decision: Decision, execution: Exec, node: Node, length: int) -> None:
+    """A node with branches: they together may take so long."""
+    wake = decision.now + length
+    token = f"limit:{execution.scope}{node.id}.{execution.visit}.{execution.attempt}"
+    body = AttemptBody("limit", None, wake, token)
+    side = Side(timers=[NewTimer(token, wake)])
+    record = decision.draft(
+        Kind.attempt, body, node=node.id, execution=execution, effect=node.effect, side=side
+    )
+    apply_record(decision.graph, decision.pos, record, body)
+
+
+def arm_join(decision: Decision, waiting: Exec) -> None:
+    """A join with a time limit: the clock starts when the first branch arrives."""
+    pos = decision.pos
+    node = node_of(decision.graph, pos, waiting)
+    if (waiting.scope, waiting.node) in pos.execs or node.join.timeout is None:
+        return
+    token = join_token(waiting.scope, node.id, waiting.visit)
+    wake = decision.now + node.join.timeout
+    body = AttemptBody("join_timer", None, wake, token)
+    side = Side(timers=[NewTimer(token, wake)])
+    record = decision.draft(Kind.attempt, body, node=node.id, execution=waiting, side=side)
+    apply_record(decision.graph, pos, record, body)
+
+
+def timer_fired(decision: Decision, message: TimerFired) -> None:
+    """A token that is no longer open changes nothing (D-30)."""
+    pos = decision.pos
+    key = pos.timers.get(message.token)
+    execution = pos.execs.get(key) if key is not None else None
+    kind = message.token.partition(":")[0]
+    if kind == "join" and key is not None and execution is None:
+        _join_timed_out(decision, key, message)
+    elif execution is None:
+        pos.timers.pop(message.token, None)
+        consume(decision, message.inbox)
+    elif kind == "nap":
+        _nap_ended(decision, execution, message)
+    elif kind == "limit" and execution.phase == "children" and execution.token == message.token:
+        child_scopes.timed_out(decision, execution, message)
+    elif execution.phase != "delay" or execution.token != message.token:
+        consume(decision, message.inbox)
+    elif kind == "sleep":
+        _woke(decision, execution, message)
+    else:
+        failures.restart(decision, execution, "woke", inbox=message.inbox)
+
+
+def _woke(decision: Decision, execution: Exec, message: TimerFired) -> None:
+    finished = Finished(
+        scope=execution.scope, node=execution.node, visit=execution.visit, inbox=message.inbox
+    )
+    settle.settle(decision, execution, finished)
+
+
+def _join_timed_out(decision: Decision, key: tuple[str, int], message: TimerFired) -> None:
+    pos = decision.pos
+    scope = pos.scopes[key[0]]
+    graph = pos.scope_graph(decision.graph, scope)
+    body = AttemptBody("join_timeout")
+    record = decision.draft(
+        Kind.attempt,
+        body,
+        node=graph.nodes[key[1]].id,
+        side=Side(inbox_done=[message.inbox] if message.inbox else []),
+    )
+    record.scope = scope.path
+    pos.head, pos.at = record.seq, record.at
+    flow = Flow(decision, scope, body.moves)
+    try:
+        flow.start(key[1])
+        flow.run()
+    except Problem as problem:
+        end.fail_run(decision, problem)
+    for fresh in flow.opened:
+        settle.open_exec(decision, fresh)

@@ -1,0 +1,68 @@
+"""Effects whose outcome is unknown: the policy of their node or flow decides what follows (D-15)."""
+
+from __future__ import annotations
+
+from holdfast.engine import failures, holds, settle
+from holdfast.engine.decision import Decision, node_of
+from holdfast.engine.messages import Doubted, Finished
+from holdfast.model.graph import InDoubt, Node
+from holdfast.model.position import Exec
+from holdfast.model.record_bodies import ErrorInfo
+
+
+def in_doubt(decision: Decision, execution: Exec, node: Node, error: ErrorInfo | None) -> None:
+    policy = node.in_doubt or decision.graph.spec.in_doubt
+    if policy is InDoubt.retry:
+        failures.restart(decision, execution, "in_doubt")
+    elif policy is InDoubt.fail:
+        failures.give_up(decision, execution, error or _unknown(f"node {node.id!r}"))
+    elif policy is InDoubt.probe:
+        decision.probes.append(execution)
+    else:
+        holds.ask_doubt(decision, execution, error)
+
+
+def probed(decision: Decision, execution: Exec, message: Finished) -> None:
+    """The node's probe has looked: the effect happened, or it did not, or not even the probe knows."""
+    if message.probe == "happened":
+        settle.settle(decision, execution, message)
+    elif message.probe == "not_happened":
+        failures.restart(decision, execution, "in_doubt")
+    else:
+        holds.ask_doubt(decision, execution, message.error)
+
+
+def doubted(decision: Decision, message: Doubted) -> None:
+    """The same policy as for a node, for one sub-step of it."""
+    execution = decision.pos.execs.get((message.scope, message.node))
+    if execution is None or execution.visit != message.visit:
+        return
+    node = node_of(decision.graph, decision.pos, execution)
+    _step_in_doubt(decision, execution, node, message.substep, message.error)
+
+
+def _step_in_doubt(
+    decision: Decision, execution: Exec, node: Node, substep: str, error: ErrorInfo | None
+) -> None:
+    policy = node.in_doubt or decision.graph.spec.in_doubt
+    if policy is InDoubt.retry:
+        failures.restart(decision, execution, "in_doubt")
+    elif policy is InDoubt.fail:
+        name = execution.step_names.get(substep, substep)
+        failures.give_up(decision, execution, error or _unknown(f"step {name!r} of node {node.id!r}"))
+    else:
+        holds.ask_doubt(decision, execution, error, substep=substep)
+
+
+def _unknown(what: str) -> ErrorInfo:
+    return ErrorInfo(
+        "outcome_unknown", "OutcomeUnknownError", f"{what} started, and how it ended is not known"
+    )
+
+
+def next_doubt(decision: Decision, execution: Exec, node: Node) -> bool:
+    """Several sub-steps may have been under way at once: their doubts are settled one after the other."""
+    for substep in execution.step_intents:
+        _step_in_doubt(decision, execution, node, substep, None)
+        return True
+    return False

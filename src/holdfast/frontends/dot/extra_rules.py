@@ -1,0 +1,243 @@
+"""Rules of our own: what the specification lets pass, and what then goes another way than it looks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from difflib import get_close_matches
+from typing import Final
+
+from holdfast.frontends.dot.attributes import (
+    DURATIONS,
+    EDGE,
+    FLAGS,
+    GRAPH,
+    INTEGERS,
+    KNOWN,
+    NODE,
+    PROVIDERS,
+    WORDS,
+)
+from holdfast.frontends.dot.diagnostics import Diagnostic, Severity
+from holdfast.frontends.dot.document import Link, Stage
+from holdfast.frontends.dot.parallel_rules import PARALLEL
+from holdfast.frontends.dot.rule_context import Check, View, named
+from holdfast.frontends.dot.values import Value, as_flag, as_integer, as_microseconds, as_text
+from holdfast.model.labels import split_label
+from holdfast.model.pipeline_conditions import Clause
+from holdfast.model.pipeline_conditions__clauses import Reading
+
+WARNING, INFO = Severity.warning, Severity.info
+_LONG_NAME, _MANY_NAMES = 40, 300
+"""Names are compared with all others: what looks like no slip of the pen is not."""
+
+
+def gate_conditions(view: View) -> Iterator[Diagnostic]:
+    """An answer is matched with edges that have no condition (AT-A7)."""
+    for stage in view.of_kind("wait.human"):
+        for link in view.leaving(stage):
+            if link.condition:
+                edge = f"{link.source} -> {link.target}"
+                message = f"the edge {edge} leaves a gate with a condition: no answer chooses it"
+                fix = "take the condition off, or decide in a diamond after the gate"
+                yield view.at("gate_conditions", WARNING, link, message, key="condition", fix=fix)
+
+
+def gate_choices(view: View) -> Iterator[Diagnostic]:
+    for stage in view.of_kind("wait.human"):
+        links = view.leaving(stage)
+        if not links:
+            message = f"gate {stage.id} has no outgoing edges, so nothing to choose: it always fails"
+            yield view.at("gate_choices", WARNING, stage, message, fix="add an edge for each choice")
+        yield from _same_keys(view, stage, links)
+        chosen = stage.text("human.default_choice")
+        if chosen and links and not any(_names(link, chosen) for link in links):
+            message = f"human.default_choice {chosen} is no choice of gate {stage.id}"
+            fix = f"one of {named(link.target for link in links)}"
+            yield view.at("gate_choices", WARNING, stage, message, key="human.default_choice", fix=fix)
+
+
+def _same_keys(view: View, stage: Stage, links: Iterable[Link]) -> Iterator[Diagnostic]:
+    """Only written ones: a first letter that two choices share is no promise."""
+    seen: dict[str, Link] = {}
+    for link in links:
+        key = split_label(link.label)[0].lower()
+        if key and key in seen:
+            message = f"two choices of gate {stage.id} have the key {key.upper()}"
+            yield view.at("gate_choices", WARNING, link, message, key="label", fix="give each its own")
+        seen.setdefault(key, link)
+
+
+def _names(link: Link, chosen: str) -> bool:
+    key, rest = split_label(link.label)
+    key = key or link.label[:1]
+    return chosen.lower() in {link.target.lower(), key.lower(), link.label.lower(), rest.lower()}
+
+
+def dead_end(view: View) -> Iterator[Diagnostic]:
+    """A run that stops here has succeeded (AT-A24): goal gates are not asked."""
+    exits = {stage.id for stage in view.exits}
+    for stage in view.pipeline.stages.values():
+        if stage.id not in exits and not view.leaving(stage) and view.kinds[stage.id] != "wait.human":
+            message = f"no edge leaves {stage.id}: a run that gets here ends, as a success, without the exit"
+            yield view.at("dead_end", WARNING, stage, message, fix="lead an edge to the exit")
+
+
+def no_way_out(view: View) -> Iterator[Diagnostic]:
+    """Stages that lead neither to the exit nor to any other end: once there, a run goes round."""
+    stages = view.pipeline.stages
+    ends = [stage.id for stage in stages.values() if not view.leaving(stage)]
+    ends += [stage.id for stage in view.exits]
+    saved, todo = set(ends), list(ends)
+    while todo:
+        for link in view.pipeline.incoming.get(todo.pop(), ()):
+            if link.source not in saved:
+                saved.add(link.source)
+                todo.append(link.source)
+    lost = [stage for stage in stages.values() if stage.id not in saved]
+    if lost:
+        message = (
+            f"no way leads from {named(stage.id for stage in lost)} to the exit: the run goes round there"
+        )
+        yield view.at("no_way_out", WARNING, lost[0], message, fix="add an edge that leaves the loop")
+
+
+def all_conditional(view: View) -> Iterator[Diagnostic]:
+    asking: dict[str, list[Link]] = {}
+    for links in view.conditions.values():
+        for link in links:
+            asking.setdefault(link.source, []).append(link)
+    for name, links in asking.items():
+        stage = view.pipeline.stages.get(name)
+        if stage is None or len(links) < len(view.leaving(stage)) or _complete(view, links):
+            continue
+        message = f"every edge that leaves {name} has a condition: where none holds, the run ends there"
+        yield view.at("all_conditional", INFO, stage, message, fix="add an edge without a condition")
+
+
+def _complete(view: View, links: Iterable[Link]) -> bool:
+    """Whether two of them are each other's opposite, or success and failure are both looked after."""
+    single: set[Clause] = set()
+    for link in links:
+        alternatives = view.reading(link.condition).alternatives
+        single |= {clauses[0] for clauses in alternatives if len(clauses) == 1}
+    words = {clause.literal for clause in single if (clause.key, clause.operator) == ("outcome", "=")}
+    return {"success", "fail"} <= words or any(
+        clause._replace(operator="!=") in single for clause in single if clause.operator == "="
+    )
+
+
+def condition_keys(view: View) -> Iterator[Diagnostic]:
+    """The grammar wants `context.` in front; the lookup does not."""
+    severity = Severity.error if view.strict else INFO
+    for condition, links in view.conditions.items():
+        for key in _bare_keys(view.reading(condition)):
+            message = f"the condition reads {key}, which is looked up in the context"
+            fix = f"write context.{key}"
+            for link in links:
+                yield view.at("condition_keys", severity, link, message, key="condition", fix=fix)
+
+
+def _bare_keys(reading: Reading) -> list[str]:
+    keys = {clause.key for clauses in reading.alternatives for clause in clauses}
+    return sorted(key for key in keys - {"outcome", "preferred_label"} if not key.startswith("context."))
+
+
+def values_fit(view: View) -> Iterator[Diagnostic]:
+    """What does not read as its type counts as not written."""
+    for key, (fits, meant, fix) in _FITS.items():
+        for what in view.uses.get(key, ()):
+            value = what.attrs[key]
+            if value != "" and not fits(value):
+                message = f"{key} is {meant}, not {as_text(value)[:60]}: it counts as not written"
+                yield view.at("values_fit", WARNING, what, message, key=key, fix=fix)
+
+
+def _is_duration(value: Value) -> bool:
+    found = as_microseconds(value)
+    return found is not None and found >= 0
+
+
+def _one_of(words: tuple[str, ...]) -> Callable[[Value], bool]:
+    return lambda value: as_text(value) in words
+
+
+_FITS: Final[dict[str, tuple[Callable[[Value], bool], str, str]]] = {
+    **dict.fromkeys(
+        FLAGS, (lambda value: as_flag(value) is not None, "true or false", "write true or false")
+    ),
+    **dict.fromkeys(INTEGERS, (lambda value: as_integer(value) is not None, "a whole number", "")),
+    **dict.fromkeys(DURATIONS, (_is_duration, "a duration", "write a number with ms, s, m, h or d")),
+    **{key: (_one_of(words), f"one of {', '.join(words)}", "") for key, words in WORDS.items()},
+}
+
+
+def tool_command(view: View) -> Iterator[Diagnostic]:
+    for stage in view.of_kind("tool"):
+        if not stage.text("tool_command"):
+            message = f"tool {stage.id} has no tool_command: it always fails"
+            yield view.at("tool_command", WARNING, stage, message, fix='add tool_command="..."')
+
+
+def goal_missing(view: View) -> Iterator[Diagnostic]:
+    if view.pipeline.goal:
+        return
+    for stage in view.stages_with("prompt"):
+        if "$goal" in stage.prompt:
+            message = f"the prompt of {stage.id} names $goal, and the graph has none"
+            fix = 'add graph [goal="..."]'
+            yield view.at("goal_missing", WARNING, stage, message, key="prompt", fix=fix)
+
+
+def provider_known(view: View) -> Iterator[Diagnostic]:
+    fix = f"one of {', '.join(sorted(PROVIDERS))}, or one that HOLDFAST_MODELS declares"
+    for stage in view.stages_with("llm_provider"):
+        provider = stage.text("llm_provider")
+        asks = view.kinds[stage.id] in ("codergen", "parallel.fan_in")
+        if asks and provider and provider not in PROVIDERS:
+            message = f"no provider {provider} is known here"
+            yield view.at("provider_known", WARNING, stage, message, key="llm_provider", fix=fix)
+
+
+def child_dotfile(view: View) -> Iterator[Diagnostic]:
+    for stage in view.of_kind("stack.manager_loop"):
+        if not (view.pipeline.text("stack.child_dotfile") or stage.text("stack.child_dotfile")):
+            message = f"manager {stage.id} has no child to look after"
+            fix = 'add graph [stack.child_dotfile="child.dot"]'
+            yield view.at("child_dotfile", WARNING, stage, message, fix=fix)
+        condition = stage.text("manager.stop_condition")
+        for problem in view.reading(condition).all_problems(extended=view.extended):
+            message = f"{problem.message}, at column {problem.column} of the stop condition"
+            yield view.at("condition_syntax", Severity.error, stage, message, key="manager.stop_condition")
+
+
+def attribute_known(view: View) -> Iterator[Diagnostic]:
+    """Only what is nearly the name of an attribute: others may mean something to somebody else."""
+    odd = [key for key in view.uses if key not in KNOWN and len(key) < _LONG_NAME]
+    for key in odd[:_MANY_NAMES]:
+        meant: dict[str, str] = {}
+        for what in view.uses[key]:
+            kind = type(what).__name__
+            if kind not in meant:
+                meant[kind] = next(iter(get_close_matches(key, _ATTRIBUTES[kind], 1, 0.85)), "")
+            if meant[kind]:
+                message = f"nothing reads {key}; {meant[kind]} is an attribute"
+                yield view.at("attribute_known", INFO, what, message, key=key)
+
+
+_ATTRIBUTES: Final = {"Pipeline": GRAPH, "Stage": NODE, "Link": EDGE}
+
+ADVICE: Final[tuple[Check, ...]] = (
+    gate_conditions,
+    gate_choices,
+    dead_end,
+    no_way_out,
+    all_conditional,
+    condition_keys,
+    values_fit,
+    tool_command,
+    goal_missing,
+    provider_known,
+    child_dotfile,
+    attribute_known,
+    *PARALLEL,
+)

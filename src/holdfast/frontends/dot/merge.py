@@ -1,0 +1,160 @@
+"""Pipelines made of pipelines: `merge` puts one beside another, `embed` puts one in a stage's place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from holdfast.errors import InputError
+from holdfast.frontends.dot.document import Link, Pipeline, Place, Stage
+from holdfast.frontends.dot.rule_context import View
+from holdfast.frontends.dot.values import Value
+
+SEPARATOR: Final = "__"
+_TARGETS: Final = ("retry_target", "fallback_retry_target", "human.default_choice")
+_RETRIES: Final = {
+    "retry_policy": "retry_policy",
+    "default_max_retry": "max_retries",
+    "default_max_retries": "max_retries",
+}
+_INHERITED: Final = {
+    **{key: key for key in ("llm_model", "llm_provider", "reasoning_effort", "max_visits", "fail_closed")},
+    "default_fidelity": "fidelity",
+}
+_GATE_TARGETS: Final = ("retry_target", "fallback_retry_target")
+_AT_THE_END: Final = ("class", "goal_gate", *_GATE_TARGETS)
+_AT_THE_BEGINNING: Final = ("class", "max_visits")
+_FOR_ALL: Final = ("llm_model", "llm_provider", "reasoning_effort", "fidelity", "thread_id")
+
+
+def merge(into: Pipeline, other: Pipeline, *, prefix: str = "") -> Pipeline:
+    """The stages and links of both. Attributes of `into` win; ids of `other`, and what names them, get the
+    prefix. Raises InputError where an id is in both."""
+    added = renamed(other, {name: prefix + name for name in other.stages})
+    taken = sorted(into.stages.keys() & added.stages.keys())
+    if taken:
+        raise InputError(
+            f"{into.name} and {other.name} both have a stage {taken[0]}.", hint="Merge with a prefix."
+        )
+    return replace(
+        into,
+        attrs={**added.attrs, **into.attrs},
+        places={**added.places, **into.places},
+        stages={**into.stages, **added.stages},
+        links=(*into.links, *added.links),
+    )
+
+
+def embed(into: Pipeline, at: str, other: Pipeline) -> Pipeline:
+    """`other` in the place of the stage `at`. That stage becomes the way in; the exit of `other` becomes the
+    way out, from which the edges of `at` leave, with the outcome of what ran last inside.
+    Raises InputError where `other` has no start or exit."""
+    view = View(other)
+    if len(view.starts) != 1 or len(view.exits) != 1:
+        raise InputError(
+            f"{other.name or 'it'} has {len(view.starts)} starts and {len(view.exits)} exits.",
+            hint="Give it exactly one of each.",
+        )
+    start, end = view.starts[0].id, view.exits[0].id
+    stage = into.stages[at]
+    names = {name: f"{at}{SEPARATOR}{name}" for name in other.stages} | {start: at}
+    inner = renamed(_settled(other), names)
+    way_out = names[end]
+    placed = {name: _placed(each, stage) for name, each in inner.stages.items()}
+    placed[at] = _passage(stage, at, stage.label, _AT_THE_BEGINNING)
+    placed[way_out] = _passage(stage, way_out, f"{stage.label}: done", _AT_THE_END)
+    others = {name: each for name, each in into.stages.items() if name != at}
+    if taken := sorted(others.keys() & placed.keys()):
+        raise InputError(f"stage {taken[0]} is there already.", hint="Give one of the two another id.")
+    links = [replace(link, source=way_out) if link.source == at else link for link in into.links]
+    inside = [replace(link, place=_of(stage), places={}) for link in inner.links]
+    return replace(into, stages=_in_order(into, at, placed), links=(*links, *inside))
+
+
+def _in_order(into: Pipeline, at: str, placed: Mapping[str, Stage]) -> dict[str, Stage]:
+    found: dict[str, Stage] = {}
+    for name, stage in into.stages.items():
+        found.update(placed if name == at else {name: stage})
+    return found
+
+
+def _of(stage: Stage) -> Place:
+    return stage.places.get("subgraph_file", stage.place)
+
+
+def _placed(inner: Stage, outer: Stage) -> Stage:
+    """Where the outer file speaks of it; with the classes of both, so that both stylesheets reach it."""
+    derived = tuple(dict.fromkeys((*outer.derived, *inner.derived)))
+    own = tuple(dict.fromkeys((*_own(inner), *_own(outer))))
+    given = {key: outer.attrs[key] for key in _FOR_ALL if key in outer.attrs}
+    attrs = {**given, **inner.attrs, **({"class": ",".join(own)} if own else {})}
+    return replace(
+        inner,
+        attrs=attrs,
+        place=_of(outer),
+        places={},
+        classes=tuple(dict.fromkeys((*own, *derived))),
+        derived=derived,
+    )
+
+
+def _own(stage: Stage) -> list[str]:
+    return [name for name in stage.classes if name not in stage.derived]
+
+
+def _passage(stage: Stage, name: str, label: str, keys: tuple[str, ...]) -> Stage:
+    """A diamond passes on the outcome that led to it, and does nothing; what the stage says about its end,
+    such as that it is a goal gate, the way out says."""
+    said = {key: stage.attrs[key] for key in keys if key in stage.attrs}
+    attrs: dict[str, Value] = {"shape": "diamond", "label": label, **said}
+    places = {**stage.places, "subgraph_file": _of(stage)}
+    return replace(stage, id=name, attrs=attrs, places=places, explicit=frozenset(attrs), place=_of(stage))
+
+
+def _settled(other: Pipeline) -> Pipeline:
+    """What its graph said for all its stages, said by each: the outer graph says something else."""
+    given = _given(other, _INHERITED)
+    retries = _given(other, _RETRIES)
+    gates = _given(other, {key: key for key in _GATE_TARGETS})
+
+    def settled(stage: Stage) -> Stage:
+        found = dict(given)
+        if not {"max_retries", "retry_policy"} & stage.attrs.keys():
+            found |= retries
+        if stage.flag("goal_gate"):
+            found |= gates
+        return replace(stage, attrs={**found, **stage.attrs})
+
+    return replace(other, stages={name: settled(stage) for name, stage in other.stages.items()})
+
+
+def _given(other: Pipeline, keys: Mapping[str, str]) -> dict[str, Value]:
+    return {key: other.attrs[source] for source, key in keys.items() if source in other.attrs}
+
+
+def renamed(pipeline: Pipeline, names: Mapping[str, str]) -> Pipeline:
+    """The same with other ids, also where attributes name a stage."""
+
+    def attributes(attrs: Mapping[str, Value]) -> dict[str, Value]:
+        return {
+            key: names.get(str(value), value) if key in _TARGETS else value for key, value in attrs.items()
+        }
+
+    def stage(name: str, each: Stage) -> Stage:
+        return replace(each, id=names[name], attrs=attributes(each.attrs))
+
+    def link(each: Link) -> Link:
+        return replace(
+            each,
+            source=names.get(each.source, each.source),
+            target=names.get(each.target, each.target),
+        )
+
+    return replace(
+        pipeline,
+        attrs=attributes(pipeline.attrs),
+        stages={names[name]: stage(name, each) for name, each in pipeline.stages.items()},
+        links=tuple(map(link, pipeline.links)),
+    )

@@ -1,0 +1,61 @@
+"""A place in a list of tokens: how reading fails there, and where it goes on."""
+
+from __future__ import annotations
+
+import sys
+from typing import NoReturn
+
+from holdfast.frontends.dot.lex import END, Tokens
+from holdfast.frontends.dot.syntax_errors import Faults
+
+
+class SkipError(Exception):
+    """The statement here is lost; its fault has been told."""
+
+
+WINDOW = 4096
+AHEAD = 32
+
+
+class Reader:
+    """Looks at most `AHEAD` tokens ahead between two calls of `refill`."""
+
+    def __init__(self, tokens: Tokens, faults: Faults) -> None:
+        self._tokens = tokens
+        self.kinds = tokens.kinds
+        self.texts = tokens.texts
+        self.starts = tokens.starts
+        self.faults = faults
+        self.at: int = 0
+        self._enough = 0
+        self._is_open = False
+
+    def refill(self) -> None:
+        if self.at < self._enough:
+            return
+        self._tokens.drop(self.at)
+        self.at = 0
+        self._tokens.read(WINDOW + AHEAD)
+        self._enough = sys.maxsize if self._tokens.is_whole else len(self.kinds) - AHEAD
+
+    @property
+    def is_cut(self) -> bool:
+        """Something has no end and the text ends in it: what else is open there is no fault."""
+        return self._is_open or self._tokens.is_cut
+
+    def cut(self) -> None:
+        self._is_open = True
+
+    def fail(self, message: str, start: int, fix: str) -> NoReturn:
+        self.faults.error(message, start, fix=fix)
+        raise SkipError
+
+    def recover(self) -> None:
+        """To what may be the next statement. Braces are never passed, so that subgraphs stay matched."""
+        line = self.faults.line(self.starts[self.at])
+        while self.kinds[self.at] not in ("{", "}", END):
+            self.refill()
+            kind = self.kinds[self.at]
+            self.at += 1
+            if kind in (";", "]") or self.faults.line(self.starts[self.at]) > line:
+                return

@@ -1,0 +1,255 @@
+"""What an answer to a hold must be: read from either body of the interface, checked, filled into the form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any, Final, cast
+
+import msgspec
+
+from holdfast.errors import AnswerInvalidError, ValueTooLargeError
+from holdfast.holds.forms.json_schema import problems_in
+from holdfast.types.hold import HoldRow, Option
+from holdfast.types.text import demand_text, told
+
+MAX_TEXT: Final = 200
+MAX_COMMENT: Final = 10_000
+MAX_DATA: Final = 256 * 1024
+MAX_DEPTH: Final = 20
+MAX_SHOWN: Final = 10
+
+_FORM = "Send data that fits the hold's schema."
+_FORMS = {"in_doubt": 'Write {"update": {FIELD: VALUE}} for a node, {"value": VALUE} for a step of one.'}
+_PARTS = ("decision", "response_data", "comment", "request_hash")
+_KNOWN = (*_PARTS, "resolution")
+
+
+class Submission(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody sends to decide a hold. `request_hash`: of what they were shown."""
+
+    decision: Any = None
+    response_data: Any = None
+    comment: Any = None
+    request_hash: str | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return self.decision is None and self.response_data is None and self.comment is None
+
+
+def read_body(body: Mapping[str, Any]) -> Submission:
+    """Of `{decision, response_data, comment}` or `{resolution, comment}`, where `resolution` is the decision
+    or an object that has it (RS-1). Raises AnswerInvalidError where two of them differ or none is there."""
+    said = read_draft(body)
+    if said.decision is None:
+        raise AnswerInvalidError(
+            "there is no decision in this body.", hint='Send {"decision": ...} or {"resolution": ...}.'
+        )
+    return said
+
+
+def read_draft(body: Mapping[str, Any]) -> Submission:
+    """The same, which may still lack the decision."""
+    outer = _known(body, _KNOWN)
+    found = outer.get("resolution")
+    inner = _known(found, _PARTS) if isinstance(found, Mapping) else {"decision": found}
+    return Submission(**{name: _one(name, outer.get(name), inner.get(name)) for name in _PARTS})
+
+
+def _known(body: Any, names: tuple[str, ...]) -> Mapping[str, Any]:
+    """Raises AnswerInvalidError for what is no object, or has more than these: a slip in a name is no part
+    of what somebody said."""
+    if not isinstance(body, Mapping):
+        raise AnswerInvalidError(
+            f"an answer is an object or the text of a decision, not {type(body).__name__}.",
+            hint='Send {"decision": ...}.',
+        )
+    given = cast("Mapping[str, Any]", body)
+    unknown = sorted(str(key) for key in given if key not in names)
+    if unknown:
+        raise AnswerInvalidError(
+            f"a decision has no {told(', '.join(map(repr, unknown)), 200)}.",
+            hint=f"It has: {', '.join(names)}.",
+        )
+    return given
+
+
+def _one(name: str, outer: Any, inner: Any) -> Any:
+    if outer is not None and inner is not None and outer != inner:
+        raise AnswerInvalidError(
+            f"the {name} is given twice, as {told(outer, 50)!r} and as {told(inner, 50)!r}.",
+            hint="Send it once.",
+        )
+    return inner if outer is None else outer
+
+
+def check(row: HoldRow, said: Submission) -> Submission:
+    """The submission with its comment trimmed. Raises AnswerInvalidError and ValueTooLargeError; nothing but
+    what the hold asks for is ever taken for an answer."""
+    for name, value in (("decision", said.decision), ("comment", said.comment)):
+        if value is not None and not isinstance(value, str):
+            raise AnswerInvalidError(
+                f"the {name} of an answer must be text, not {type(value).__name__}.",
+                hint="Further content goes into data=.",
+            )
+    encoded([said.decision, said.comment])
+    option = _chosen(row, said.decision)
+    comment = _comment(said.comment, option)
+    demand_small(said.response_data)
+    return msgspec.structs.replace(said, comment=comment)
+
+
+def demand_name(by: Any) -> str:
+    """Raises InputError for a decider who is no text."""
+    return demand_text(by, "the resolved_by of an answer")
+
+
+def _chosen(row: HoldRow, decision: str | None) -> Option | None:
+    if row.options:
+        for option in row.options:
+            if option.id == decision:
+                return option
+        raise _no_option(decision, [option.id for option in row.options])
+    if not decision or not decision.strip():
+        raise AnswerInvalidError("an answer must not be empty.", hint="An empty reply never approves.")
+    if len(decision) > MAX_TEXT:
+        raise AnswerInvalidError(
+            f"a decision has at most {MAX_TEXT} characters, not {len(decision):,}.",
+            hint="Say it in a few words, and the rest in the comment.",
+        )
+    return None
+
+
+def _no_option(decision: str | None, ids: list[str]) -> AnswerInvalidError:
+    return AnswerInvalidError(
+        f"{told(repr(decision), 100)} is not one of the answers to this hold.",
+        hint=f"Choose one of: {', '.join(ids)}.",
+        options=ids,
+    )
+
+
+def _comment(text: str | None, option: Option | None) -> str | None:
+    trimmed = text.strip() if text else None
+    if not trimmed and option is not None and option.requires_comment is True:
+        raise AnswerInvalidError(
+            f"{option.id!r} needs a comment that says why.", hint="Send it again with one.", field="comment"
+        )
+    return demand_comment(trimmed) if trimmed else None
+
+
+def demand_comment(text: Any) -> str:
+    """Raises InputError for no text, ValueTooLargeError."""
+    size = len(demand_text(text, "a comment").encode())
+    if size > MAX_COMMENT:
+        raise _too_large("a comment", size, MAX_COMMENT)
+    return text
+
+
+def demand_small(data: Any) -> None:
+    """Raises ValueTooLargeError beyond the limits of size and depth, AnswerInvalidError for no JSON."""
+    size = len(encoded(data))
+    if size > MAX_DATA:
+        raise _too_large("the data of an answer", size, MAX_DATA)
+    if _deeper(data, MAX_DEPTH):
+        raise ValueTooLargeError(
+            f"the data of an answer is nested deeper than {MAX_DEPTH} levels.", hint="Send it flatter."
+        )
+    if not _is_finite(data):
+        # They would be kept as null: not what was said.
+        problem = "data: JSON has no NaN and no infinity"
+        raise AnswerInvalidError(f"{problem}.", hint="Send a number, or null.", problems=[problem])
+
+
+def _too_large(what: str, size: int, limit: int) -> ValueTooLargeError:
+    return ValueTooLargeError(
+        f"{what} of {size:,} bytes is over the limit of {limit:,}.",
+        hint="Put the content elsewhere and answer with a reference to it.",
+        size=size,
+        limit=limit,
+    )
+
+
+def _inside(value: Any) -> list[Any] | None:
+    """Of a list or an object; else none."""
+    if isinstance(value, Mapping):
+        return list(cast("Mapping[Any, Any]", value).values())
+    return list(cast("list[Any]", value)) if isinstance(value, (list, tuple)) else None
+
+
+def _deeper(value: Any, levels: int) -> bool:
+    inner = _inside(value)
+    return inner is not None and (levels <= 0 or any(_deeper(each, levels - 1) for each in inner))
+
+
+def _is_finite(value: Any) -> bool:
+    if isinstance(value, float):
+        return isfinite(value)
+    return all(_is_finite(each) for each in _inside(value) or ())
+
+
+def encoded(value: Any) -> bytes:
+    """As it is kept. Raises AnswerInvalidError for what is no JSON."""
+    try:
+        return msgspec.json.encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise AnswerInvalidError(
+            f"the data of an answer has to be JSON: {error}.", hint="Send text, numbers, lists and objects."
+        ) from error
+
+
+def fitting(row: HoldRow, resolution: dict[str, Any]) -> dict[str, Any]:
+    """The resolution as it is kept: checked against the hold's schema, or filled into its form.
+
+    Raises AnswerInvalidError with every problem, FormInvalidError with every field."""
+    if row.schema is None:
+        _demand_object(resolution["response_data"])
+        return resolution
+    # Forms are loaded where there is one: most programs only open holds, or have none with a form.
+    from holdfast.holds.forms.answer import filled_in, form_of
+
+    # As it would be read back: the caller's own types have become JSON. No data is null.
+    said = msgspec.json.decode(encoded(resolution))
+    form = form_of(row)
+    if form is not None:
+        return filled_in(row, form, said)
+    problems = problems_in(said["response_data"], msgspec.json.decode(row.schema))
+    if problems:
+        raise _misfit(row, problems)
+    return said
+
+
+def _demand_object(data: Any) -> None:
+    """What nothing asks for may be said in an object of any form (RS-4)."""
+    if data is not None and not encoded(data).startswith(b"{"):
+        raise AnswerInvalidError(
+            f"the data of an answer must be an object, not {type(data).__name__}.",
+            hint='Send {"NAME": VALUE}.',
+        )
+
+
+def _misfit(row: HoldRow, problems: list[str]) -> AnswerInvalidError:
+    lines = "".join(f"\n  - {told(problem, 500)}" for problem in problems[:MAX_SHOWN])
+    more = len(problems) - MAX_SHOWN
+    rest = f"\n  and {more} more" if more > 0 else ""
+    return AnswerInvalidError(
+        f"the data of this answer does not fit the hold:{lines}{rest}",
+        hint=f"{_FORMS.get(row.type, _FORM)} Nothing was stored; the hold is still open.",
+        hold=row.id,
+        problems=problems,
+    )
+
+
+def needs_input(row: HoldRow) -> bool:
+    """Whether there is something to fill in before it can be decided."""
+    if row.schema is None:
+        return False
+    try:
+        fitting(row, {"decision": _first(row), "response_data": None, "comment": None})
+    except AnswerInvalidError:
+        return True
+    return False
+
+
+def _first(row: HoldRow) -> str | None:
+    return row.options[0].id if row.options else None

@@ -1,0 +1,29 @@
+"""Withdrawing a hold: no decision, and the run never goes on from it (CA-1, CA-2)."""
+
+from __future__ import annotations
+
+from holdfast.holds.actions import conflicts
+from holdfast.holds.actions.answers import demand_comment
+from holdfast.holds.actions.change import change
+from holdfast.holds.actions.close import cancelled
+from holdfast.holds.actions.context import Office
+from holdfast.types.hold import HoldChange, HoldRow
+from holdfast.types.status import HoldStatus
+from holdfast.types.terms import Actor
+
+
+async def cancel(
+    office: Office, actor: Actor, hold: str, *, reason: str = "cancelled", if_match: int | None = None
+) -> HoldRow:
+    """Again is no change. Raises HoldDecidedError after a decision or an expiry."""
+
+    async def decide(row: HoldRow, now: int) -> HoldChange | None:
+        await office.permit(actor, "cancel", row, now)
+        if row.status is HoldStatus.cancelled:
+            return None
+        conflicts.demand_open(row)
+        conflicts.demand_free(row, actor.id, now)
+        conflicts.demand_version(row, if_match)
+        return cancelled(row, by=actor.id, reason=demand_comment(reason), at=now)
+
+    return await change(office, actor, hold, "cancel", decide)

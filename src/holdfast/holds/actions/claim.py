@@ -1,0 +1,87 @@
+"""Taking a hold for a while, so that two people do not work on the same (AS-10, AS-12)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from holdfast.errors import InputError
+from holdfast.holds.actions import conflicts
+from holdfast.holds.actions.audit_entries import CLAIMED, RELEASED, entry, event
+from holdfast.holds.actions.change import change
+from holdfast.holds.actions.context import Office
+from holdfast.holds.actions.reassign import moved
+from holdfast.holds.permissions.assignees import UNROUTED, parse_assignee
+from holdfast.types.clock import MICROS, iso
+from holdfast.types.hold import HoldChange, HoldRow
+from holdfast.types.terms import Actor
+
+CLAIM_SECONDS: Final = 30 * 60
+MAX_SECONDS: Final = 7 * 86_400
+
+
+async def claim(
+    office: Office, actor: Actor, hold: str, *, seconds: float | None = None, reason: str | None = None
+) -> HoldRow:
+    """A lease: it frees itself, and others decide meanwhile only by override. Who it was assigned to stays as
+    written, but for an unrouted hold, which becomes the claimer's own. Again: for longer.
+
+    Raises HoldClaimedError while somebody else has it."""
+
+    async def decide(row: HoldRow, now: int) -> HoldChange:
+        until = now + _length(seconds)
+        permit = await office.permit(actor, "claim", row, now, reason=reason)
+        conflicts.demand_open(row)
+        conflicts.demand_free(row, actor.id, now)
+        if row.assignee_type == UNROUTED or permit.past.astray:
+            own = actor.id if actor.id.startswith("user:") else f"user:{actor.id}"
+            return _own(row, actor, own, now, until)
+        said = {"reason": reason.strip()} if reason else {}
+        return HoldChange(
+            hold=row.id,
+            version=row.version,
+            at=now,
+            fields={"claimed_by": actor.id, "claim_until": until},
+            audit=(entry(row, actor.id, "claimed", now, until=iso(until), **said),),
+            event=event(row, CLAIMED, now, by=actor.id, until=iso(until)),
+        )
+
+    return await change(office, actor, hold, "claim", decide)
+
+
+def _own(row: HoldRow, actor: Actor, own: str, now: int, until: int) -> HoldChange:
+    """What nobody has goes to whoever claims it (AS-10)."""
+    move = moved(row, own, parse_assignee(own), by=actor.id, at=now, claim_until=until)
+    claimed = entry(row, actor.id, "claimed", now, until=iso(until))
+    return msgspec.structs.replace(move, audit=(*move.audit, claimed))
+
+
+def _length(seconds: float | None) -> int:
+    wanted = CLAIM_SECONDS if seconds is None else seconds
+    if not 0 < wanted <= MAX_SECONDS:
+        raise InputError(
+            f"a claim lasts up to {MAX_SECONDS:,} seconds, not {seconds}.", hint="Claim it again."
+        )
+    return int(wanted * MICROS)
+
+
+async def release(office: Office, actor: Actor, hold: str) -> HoldRow:
+    """Free for others again; what nobody has is no change. Somebody else's claim is for admins to end."""
+
+    async def decide(row: HoldRow, now: int) -> HoldChange | None:
+        conflicts.demand_open(row)
+        if row.claimed_by is None:
+            await office.permit(actor, "view", row, now)
+            return None
+        await office.permit(actor, "release", row, now)
+        return HoldChange(
+            hold=row.id,
+            version=row.version,
+            at=now,
+            fields={"claimed_by": None, "claim_until": None},
+            audit=(entry(row, actor.id, "released", now, claimed_by=row.claimed_by),),
+            event=event(row, RELEASED, now, by=actor.id),
+        )
+
+    return await change(office, actor, hold, "release", decide)

@@ -1,0 +1,85 @@
+"""How a hold ends, as one change of its row: with a decision, or without one. Pure."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.holds.actions.audit_entries import CANCELLED, RESOLVED, entry, event, message
+from holdfast.holds.permissions.assignees import person_key
+from holdfast.model.breakpoints import TYPE as BREAKPOINT
+from holdfast.types.clock import iso
+from holdfast.types.hold import OF_OPEN_ONES, HoldChange, HoldRow
+from holdfast.types.outbox import CLOSED, OutboxMessage
+from holdfast.types.status import HoldStatus
+
+FREED: Final[dict[str, Any]] = dict.fromkeys(OF_OPEN_ONES)
+_AUDITED = (
+    "decision",
+    "effective_decision",
+    "decided_by",
+    "confidence",
+    "authority",
+    "channel",
+    "auth_method",
+    "on_behalf_of",
+    "override_reason",
+    "late",
+    "auto_expired",
+    "request_hash",
+    "members",
+)
+
+
+def resolved(row: HoldRow, resolution: dict[str, Any], *, by: str, at: int) -> HoldChange:
+    """The row resolved, the audit, the run's mail: all or nothing (RS-2).
+
+    What was filled in is in the audit by its digest alone."""
+    kept = msgspec.json.encode({**resolution, "resolved_by": by, "resolved_at": iso(at)})
+    known = {name: resolution[name] for name in _AUDITED if resolution.get(name) is not None}
+    fields = {"status": HoldStatus.resolved, "resolution": kept, "resolved_by": by, "resolved_at": at}
+    decision = resolution.get("effective_decision") or resolution.get("decision")
+    return HoldChange(
+        hold=row.id,
+        version=row.version,
+        at=at,
+        fields={**FREED, **fields},
+        audit=(entry(row, by, "resolved", at, **known, digest=sha256(kept).hexdigest()),),
+        drop_notes=(("draft", person_key(by)),),
+        outbox=closed_elsewhere(row, "resolved", by, decision=decision),
+        mail=("answer", row.id.encode()),
+        event=event(row, RESOLVED, at, decision=decision, by=by),
+    )
+
+
+def cancelled(row: HoldRow, *, by: str, reason: str, at: int) -> HoldChange:
+    """The row withdrawn, without a decision; the run is told (CA-1)."""
+    fields = {"status": HoldStatus.cancelled, "closed_by": by, "closed_at": at, "closed_reason": reason}
+    return HoldChange(
+        hold=row.id,
+        version=row.version,
+        at=at,
+        fields={**FREED, **fields},
+        audit=(entry(row, by, "cancelled", at, reason=reason),),
+        outbox=closed_elsewhere(row, "cancelled", by),
+        mail=("lapse", row.id.encode()),
+        event=event(row, CANCELLED, at, reason=reason, by=by),
+    )
+
+
+def closed_elsewhere(row: HoldRow, status: str, by: str, **facts: Any) -> tuple[OutboxMessage, ...]:
+    """What tells every channel that the question is over. Breakpoints were never told to anybody (NO-7)."""
+    if row.type == BREAKPOINT:
+        return ()
+    return (message(row, CLOSED, status=status, by=by, **facts),)
+
+
+def placed_is_due(row: HoldRow, now: int) -> bool:
+    return row.placed is not None and row.status is HoldStatus.pending and (row.placed_until or 0) <= now
+
+
+def lapsed(row: HoldRow, now: int) -> HoldChange:
+    """A placed decision that nobody took back in time, made."""
+    return resolved(row, msgspec.json.decode(row.placed or b"{}"), by=row.placed_by or "", at=now)

@@ -1,0 +1,165 @@
+"""What every act on a hold needs: the store with its clock, and who may."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from holdfast.errors import DirectoryUnavailableError, NotAssignedError
+from holdfast.holds.actions import conflicts
+from holdfast.holds.actions.answers import demand_comment
+from holdfast.holds.deployments.deployments import Deployments
+from holdfast.holds.directory.base import Directory
+from holdfast.holds.permissions.actor import Capacity, Standing, capacity_named, standing_of
+from holdfast.holds.permissions.assignees import DELEGATED, parse_assignee, person_key, route
+from holdfast.holds.permissions.check import Past, Verdict, can, demand
+from holdfast.holds.permissions.past import past_of
+from holdfast.holds.queries.audit import records_of
+from holdfast.store.protocols import Store
+from holdfast.types.hold import HoldRow
+from holdfast.types.ids import HoldId, is_id
+from holdfast.types.terms import Actor, Assignee
+from holdfast.types.text import demand_text
+
+if TYPE_CHECKING:
+    from holdfast.holds.actions.rate_limit import Pace
+    from holdfast.holds.forms.attachments import Scan, Shelf
+    from holdfast.holds.policies.guardrails import Guardrails
+
+# What moves a hold from one to another, as the audit has it.
+MOVES = ("reassigned", "escalated")
+DECIDING = frozenset({"resolve", "claim", "ask_back"})
+
+
+class Permit(msgspec.Struct, frozen=True):
+    """Somebody may: as whom, and by what authority."""
+
+    standing: Standing
+    verdict: Verdict
+    past: Past
+
+
+class Office:
+    """`guardrails` watch over approvals (`holds/policies`); `scan` looks into files
+    (`holds/files`); `pace` is how often somebody may act."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        directory: Directory | None = None,
+        guardrails: Guardrails | None = None,
+        scan: Scan | None = None,
+        pace: Pace | None = None,
+    ) -> None:
+        self.store = store
+        self.directory = directory
+        self.guardrails = guardrails
+        self.scan = scan
+        self.pace = pace
+        # Given by whoever knows where large things are kept; without it no files are taken.
+        self.shelf: Shelf | None = None
+        self.deployments = Deployments(store)
+
+    def now(self) -> int:
+        return self.store.now()
+
+    async def load(self, actor: Actor, hold: str) -> HoldRow:
+        """Raises HoldNotFoundError: no such hold, another tenant's, or no id at all."""
+        row = await self.find(hold)
+        if row.tenant != actor.tenant:
+            raise conflicts.not_found(hold)
+        return row
+
+    async def find(self, hold: str) -> HoldRow:
+        """In whichever tenant it is: for whoever works on the store itself. Raises HoldNotFoundError."""
+        name = demand_text(hold, "a hold's id")
+        row = await self.store.hold(HoldId(name)) if is_id(name) else None
+        if row is None:
+            raise conflicts.not_found(hold)
+        return row
+
+    async def standing(self, actor: Actor, now: int, *, delegated: bool = True) -> Standing:
+        """`delegated`: also what deployments have delegated to them."""
+        return await standing_of(
+            actor, self.directory, now, delegations=self.deployments if delegated else None
+        )
+
+    async def permit(
+        self,
+        actor: Actor,
+        action: str,
+        row: HoldRow,
+        now: int,
+        *,
+        reason: str | None = None,
+        decision: str | None = None,
+    ) -> Permit:
+        """Raises ForbiddenError and its kin; HoldReassignedError where it was theirs until it went on;
+        InputError for a reason that is no text."""
+        if reason is not None:
+            demand_comment(reason)
+        standing = await self.standing(actor, now, delegated=_may_be_delegated(row))
+        past = await past_of(self.store, self.deployments, row, now)
+        verdict = can(standing, action, row, now, past, reason=reason, decision=decision)
+        try:
+            return Permit(standing, demand(verdict, row, action), past)
+        except NotAssignedError as error:
+            if action in DECIDING and await self._was_theirs(standing, action, row, now, past):
+                raise conflicts.reassigned(row) from error
+            raise
+
+    async def route(self, raw: str | None, row: HoldRow) -> Assignee:
+        """Whom this text means for this hold, here and now."""
+        delegation = None
+        if row.deployment is not None and parse_assignee(raw).type == DELEGATED:
+            known = await self.deployments.delegation(row.tenant, row.deployment)
+            delegation = row.deployment if known is not None else None
+        return await route(raw, row.tenant, self.directory, delegation=delegation)
+
+    async def known(self, person: Assignee, tenant: str) -> Capacity | None:
+        """What the directory has of somebody; None: nothing, or it cannot be asked."""
+        try:
+            return await capacity_named(person.value, tenant, self.directory)
+        except DirectoryUnavailableError:
+            return None
+
+    async def is_called(self, actor: Actor, name: str) -> bool:
+        """Whether that is one of this actor's names."""
+        standing = await self.standing(actor, self.now(), delegated=False)
+        return person_key(name) in standing.own.people | {person_key(actor.id)}
+
+    def ask(self, permit: Permit, action: str, row: HoldRow, now: int) -> Verdict:
+        """Of somebody who may do one thing, whether they may do another."""
+        return can(permit.standing, action, row, now, permit.past)
+
+    async def may(self, standing: Standing, action: str, row: HoldRow, now: int) -> bool:
+        """The same question, asked of many rows for one person."""
+        past = await past_of(self.store, self.deployments, row, now)
+        return can(standing, action, row, now, past).allowed
+
+    async def _was_theirs(self, standing: Standing, action: str, row: HoldRow, now: int, past: Past) -> bool:
+        """Whether they could have done it before it was reassigned or escalated."""
+        if row.epoch <= 1:
+            return False
+        for each in await records_of(self.store, row.tenant, hold=row.id):
+            before = _moved_from(each.data) if each.action in MOVES else None
+            if before is not None:
+                earlier = msgspec.structs.replace(row, assignee_type=before.type, assignee_value=before.value)
+                if can(standing, action, earlier, now, past).allowed:
+                    return True
+        return False
+
+
+def _moved_from(data: bytes) -> Assignee | None:
+    found = msgspec.json.decode(data).get("from")
+    if not isinstance(found, str):
+        return None
+    kind, _, value = found.partition(":")
+    return Assignee(kind, value)
+
+
+def _may_be_delegated(row: HoldRow) -> bool:
+    voters = (*row.terms.approval.of, *row.terms.approval.veto)
+    return row.assignee_type == DELEGATED or any(each.startswith(DELEGATED) for each in voters)

@@ -1,0 +1,143 @@
+"""Giving a hold to somebody else, and giving it more time (RA-1 to RA-6, EX-11)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.errors import InputError
+from holdfast.holds.actions import conflicts
+from holdfast.holds.actions.answers import demand_comment
+from holdfast.holds.actions.audit_entries import EXTENDED, REASSIGNED, entry, event, message
+from holdfast.holds.actions.change import change
+from holdfast.holds.actions.context import Office, Permit
+from holdfast.holds.permissions.assignees import UNROUTED
+from holdfast.holds.permissions.check import excluded_target
+from holdfast.holds.timing.reminders import next_reminder
+from holdfast.types.clock import iso
+from holdfast.types.hold import HoldChange, HoldRow
+from holdfast.types.outbox import ASSIGNED
+from holdfast.types.terms import Actor, Assignee
+
+
+async def reassign(
+    office: Office,
+    actor: Actor,
+    hold: str,
+    to: str | None,
+    *,
+    expires_at: int | None = None,
+    reason: str | None = None,
+    if_match: int | None = None,
+) -> HoldRow:
+    """Read anew, told anew, and with a new epoch: older links are void. The deadline stays unless given.
+
+    Raises InputError for somebody who is excluded; nobody is a right of admins."""
+
+    async def decide(row: HoldRow, now: int) -> HoldChange:
+        permit = await office.permit(actor, "reassign", row, now)
+        conflicts.demand_open(row)
+        conflicts.demand_undecided(row, actor.id, now)
+        conflicts.demand_version(row, if_match)
+        target = await office.route(to, row)
+        await _demand_target(office, row, target, permit, now)
+        why = demand_comment(reason) if reason else None
+        return moved(row, to, target, by=actor.id, at=now, expires_at=expires_at, reason=why)
+
+    return await change(office, actor, hold, "reassign", decide)
+
+
+async def _demand_target(office: Office, row: HoldRow, target: Assignee, permit: Permit, now: int) -> None:
+    if target.type == UNROUTED and not office.ask(permit, "unroute", row, now).allowed:
+        raise InputError(
+            f"nobody is to decide hold {row.id}: {target.reason or 'no assignee is named'}.",
+            hint="Name somebody; leaving a hold without an assignee is for admins.",
+            hold=row.id,
+        )
+    known = await office.known(target, row.tenant) if target.type == "user" else None
+    why = excluded_target(target, row, permit.past, known)
+    if why is not None:
+        raise InputError(
+            f"hold {row.id} cannot go to {target}: {why}.", hint="Name somebody else.", hold=row.id
+        )
+
+
+def moved(
+    row: HoldRow,
+    raw: str | None,
+    target: Assignee,
+    *,
+    by: str,
+    at: int,
+    expires_at: int | None = None,
+    claim_until: int | None = None,
+    reason: str | None = None,
+) -> HoldChange:
+    """The row with another assignee. `claim_until`: whoever takes it works on it until then."""
+    epoch = row.epoch + 1
+    before, after = str(Assignee(row.assignee_type, row.assignee_value)), str(target)
+    fields: dict[str, Any] = {
+        "assignee": raw,
+        "assignee_type": target.type,
+        "assignee_value": target.value,
+        "assignee_reason": target.reason,
+        "epoch": epoch,
+        "notification_sent": False,
+        "reminder_count": 0,
+        "remind_at": next_reminder(row, at),
+        "claimed_by": by if claim_until is not None else None,
+        "claim_until": claim_until,
+        "placed": None,
+        "placed_by": None,
+        "placed_until": None,
+    }
+    if expires_at is not None:
+        fields["expires_at"] = expires_at
+    said = {"reason": reason} if reason else {}
+    known: dict[str, Any] = {"from": before, "to": after, "epoch": epoch}
+    return HoldChange(
+        hold=row.id,
+        version=row.version,
+        at=at,
+        fields=fields,
+        audit=(entry(row, by, "reassigned", at, **known, **said),),
+        outbox=(message(row, ASSIGNED, **known, by=by),),
+        event=event(row, REASSIGNED, at, **known, by=by),
+    )
+
+
+async def extend(
+    office: Office,
+    actor: Actor,
+    hold: str,
+    expires_at: int,
+    *,
+    reason: str | None = None,
+    if_match: int | None = None,
+) -> HoldRow:
+    """A later deadline. Raises InputError for one that is past or not later, HoldDecidedError where the sweep
+    was first."""
+
+    async def decide(row: HoldRow, now: int) -> HoldChange:
+        await office.permit(actor, "extend", row, now)
+        conflicts.demand_open(row)
+        conflicts.demand_version(row, if_match)
+        if expires_at <= max(now, row.expires_at or 0):
+            raise InputError(
+                f"{iso(expires_at)} is no later than the deadline of hold {row.id} or than now.",
+                hint="Give a later one.",
+                hold=row.id,
+                expires_at=row.expires_at,
+            )
+        known: dict[str, Any] = {"from": row.expires_at and iso(row.expires_at), "to": iso(expires_at)}
+        if reason:
+            known["reason"] = demand_comment(reason)
+        return HoldChange(
+            hold=row.id,
+            version=row.version,
+            at=now,
+            fields={"expires_at": expires_at},
+            audit=(entry(row, actor.id, "extended", now, **known),),
+            event=event(row, EXTENDED, now, by=actor.id, expires_at=iso(expires_at)),
+        )
+
+    return await change(office, actor, hold, "extend", decide)

@@ -1,0 +1,156 @@
+"""Where several people have to agree: one more vote, and what all of them come to (RS-10)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.errors import AlreadyVotedError, NotAssignedError
+from holdfast.holds.actions.audit_entries import VOTED, entry, event
+from holdfast.holds.actions.close import resolved
+from holdfast.holds.actions.context import Office, Permit
+from holdfast.holds.actions.reassign import moved
+from holdfast.holds.permissions.actor import names_as
+from holdfast.holds.permissions.approvals import Tally, Vote, has_voted, seats_taken, tally, turn_of, vetoes
+from holdfast.holds.permissions.approvals__electing import electorate
+from holdfast.holds.permissions.assignees import parse_assignee, person_key, route
+from holdfast.holds.permissions.check import places
+from holdfast.types.clock import iso
+from holdfast.types.hold import HoldChange, HoldRow, Note
+from holdfast.types.terms import Actor, Assignee
+
+_FILLED: Final = ("response_data", "comment", "edited_fields")
+
+
+class Ballot(Vote, frozen=True, kw_only=True):
+    """A vote as it is kept: with what was filled in."""
+
+    resolution: dict[str, Any]
+
+
+async def ballots_of(office: Office, row: HoldRow) -> list[Ballot]:
+    """In the order in which they were cast."""
+    notes = await office.store.hold_notes(row.id, kinds=("vote",))
+    found = [msgspec.json.decode(note.body, type=Ballot) for note in notes]
+    return sorted(found, key=lambda each: each.at)
+
+
+async def voted(
+    office: Office, actor: Actor, row: HoldRow, permit: Permit, resolution: dict[str, Any], now: int
+) -> HoldChange:
+    """The vote, and the decision where it is the closing one. Raises AlreadyVotedError, and NotAssignedError
+    for somebody without a seat or whose turn it is not."""
+    if permit.verdict.authority == "override":
+        return resolved(row, resolution, by=actor.id, at=now)
+    before = await ballots_of(office, row)
+    ballot = _ballot(row, actor, permit, resolution, before, now)
+    _demand_turn(row, before, ballot)
+    cast = [*before, ballot]
+    count = tally(row, cast, electorate=await electorate(row, office.directory, permit.past))
+    if count.outcome is None:
+        more = _one_more(row, actor, ballot, len(before), count)
+        return more if count.turn is None else await _handed_on(office, row, actor, more, count.turn)
+    whole = _outcome(resolution, cast, count)
+    closing = resolved(row, whole, by=actor.id, at=now)
+    note, said = _note(row, actor, ballot, len(before)), _said(row, actor, ballot, now)
+    return msgspec.structs.replace(closing, notes=(note,), audit=(said, *closing.audit))
+
+
+def _ballot(
+    row: HoldRow,
+    actor: Actor,
+    permit: Permit,
+    resolution: dict[str, Any],
+    before: list[Ballot],
+    now: int,
+) -> Ballot:
+    vetoes = [parse_assignee(text) for text in row.terms.approval.veto]
+    held = places(permit.standing, row, permit.past)
+    return Ballot(
+        person=actor.id,
+        decision=resolution["decision"],
+        at=now,
+        seats=seats_taken(row, held, before),
+        veto=any(each in held for each in vetoes),
+        on_behalf_of=resolution["on_behalf_of"],
+        names=names_as(permit.standing, resolution["on_behalf_of"]),
+        resolution=resolution,
+    )
+
+
+def _demand_turn(row: HoldRow, before: list[Ballot], ballot: Ballot) -> None:
+    if has_voted(row.terms.approval, before, ballot):
+        raise AlreadyVotedError(
+            f"{ballot.person} has voted on hold {row.id} already.", hint="One person, one vote.", hold=row.id
+        )
+    turn = turn_of(row, before)
+    if not ballot.seats and not ballot.veto:
+        raise NotAssignedError(f"{ballot.person} has no vote on hold {row.id}.", hold=row.id)
+    vetoed = ballot.veto and vetoes(row.options, ballot.decision)
+    if turn is not None and str(turn) not in ballot.seats and not vetoed:
+        raise NotAssignedError(
+            f"hold {row.id} waits for {turn} now, not for {ballot.person}.",
+            hint="It is signed in order.",
+            hold=row.id,
+            turn=str(turn),
+        )
+
+
+def _one_more(row: HoldRow, actor: Actor, ballot: Ballot, number: int, count: Tally) -> HoldChange:
+    """The claim of whoever has voted ends with it; that also makes votes wait for each other."""
+    return HoldChange(
+        hold=row.id,
+        version=row.version,
+        at=ballot.at,
+        fields={"claimed_by": None, "claim_until": None},
+        audit=(_said(row, actor, ballot, ballot.at, missing=count.missing),),
+        notes=(_note(row, actor, ballot, number),),
+        drop_notes=(("draft", person_key(actor.id)),),
+        event=event(row, VOTED, ballot.at, by=actor.id),
+    )
+
+
+async def _handed_on(
+    office: Office, row: HoldRow, actor: Actor, vote: HoldChange, turn: Assignee
+) -> HoldChange:
+    """It waits for the next to sign, who is told."""
+    target = await route(str(turn), row.tenant, office.directory, delegation=row.deployment)
+    move = moved(row, str(turn), target, by=actor.id, at=vote.at)
+    return msgspec.structs.replace(
+        vote, fields=move.fields, audit=(*vote.audit, *move.audit), outbox=move.outbox
+    )
+
+
+def _said(row: HoldRow, actor: Actor, ballot: Ballot, now: int, **more: Any) -> Any:
+    known = {"decision": ballot.decision, "authority": ballot.resolution["authority"], **more}
+    return entry(row, actor.id, "voted", now, **known)
+
+
+def _note(row: HoldRow, actor: Actor, ballot: Ballot, number: int) -> Note:
+    distinct = row.terms.approval.distinct_people
+    slot = person_key(actor.id) if distinct else f"{person_key(actor.id)}#{number}"
+    body = msgspec.json.encode(ballot)
+    return Note(hold=row.id, kind="vote", slot=slot, person=actor.id, at=ballot.at, body=body)
+
+
+def _outcome(resolution: dict[str, Any], cast: list[Ballot], count: Tally) -> dict[str, Any]:
+    """What was decided, with what the last to say so had filled in, and who voted how."""
+    agreeing = [each for each in cast if each.decision == count.outcome]
+    filled = agreeing[-1].resolution if agreeing else {}
+    votes = [
+        {
+            "person": each.person,
+            "decision": each.decision,
+            "at": iso(each.at),
+            "comment": each.resolution.get("comment"),
+            "on_behalf_of": each.on_behalf_of,
+            "members": each.resolution.get("members"),
+        }
+        for each in cast
+    ]
+    said = {name: value for name, value in resolution.items() if name not in _FILLED}
+    given = {"response_data": None, "comment": None} | {
+        name: filled[name] for name in _FILLED if name in filled
+    }
+    return {**said, **given, "decision": count.outcome, "votes": votes, "outcome_by": count.why}

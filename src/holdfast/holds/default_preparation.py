@@ -1,0 +1,26 @@
+"""The desk of a house: all its steps, over one store."""
+
+from __future__ import annotations
+
+from holdfast.holds.deployments.delegation import DelegatedUser, DeploymentDefaults
+from holdfast.holds.deployments.deployments import Deployments
+from holdfast.holds.directory.base import Directory
+from holdfast.holds.permissions.address import Addressee
+from holdfast.holds.preparation import Desk, Preparing
+from holdfast.holds.timing.deadlines import Deadlines
+from holdfast.holds.timing.stored_calendars import Calendars
+from holdfast.store.protocols import Store
+
+
+def usual_desk(
+    store: Store, *, directory: Directory | None = None, policies: Preparing | None = None
+) -> Desk:
+    """Without a directory names stand as they are written; without policies no rule changes anything."""
+    deployments = Deployments(store)
+    return Desk(
+        defaults=DeploymentDefaults(deployments),
+        policies=policies,
+        delegated=DelegatedUser(deployments, directory),
+        directory=Addressee(directory),
+        deadlines=Deadlines(Calendars(store)),
+    )

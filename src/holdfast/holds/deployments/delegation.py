@@ -1,0 +1,84 @@
+"""Steps of the desk: what a hold gets from its run's deployment, and whether there is a delegated user."""
+
+from __future__ import annotations
+
+import msgspec
+
+from holdfast.holds.deployments.defaults import with_defaults
+from holdfast.holds.deployments.deployments import Deployments
+from holdfast.holds.directory.base import Directory
+from holdfast.holds.permissions.actor import capacity_named
+from holdfast.holds.permissions.assignees import DELEGATED, parse_assignee, person_key, route
+from holdfast.types.deployment import Deployment
+from holdfast.types.hold import HoldFacts, NewHold
+from holdfast.types.schedule import person_behind
+from holdfast.types.terms import Assignee
+
+
+class DeploymentDefaults:
+    """Comes first: rules and directory see the hold as its deployment has it."""
+
+    def __init__(self, deployments: Deployments) -> None:
+        self.deployments = deployments
+
+    def concerns(self, hold: NewHold, facts: HoldFacts) -> bool:
+        return facts.deployment is not None
+
+    async def prepare(self, hold: NewHold, facts: HoldFacts) -> NewHold:
+        found = await self.deployments.find(facts.deployment or "", tenant=facts.tenant)
+        return hold if found is None else with_defaults(hold, found.defaults)
+
+
+class DelegatedUser:
+    """A deployment that was never delegated has no delegated user. Who it is in another is asked whenever it
+    matters, and is not written down (AS-9); only whether it is the run's own starter who is asked is."""
+
+    def __init__(self, deployments: Deployments, directory: Directory | None = None) -> None:
+        self.deployments = deployments
+        self.directory = directory
+
+    def concerns(self, hold: NewHold, facts: HoldFacts) -> bool:
+        approval = hold.terms.approval
+        return any(DELEGATED in text.lower() for text in (hold.assignee or "", *approval.of, *approval.veto))
+
+    async def prepare(self, hold: NewHold, facts: HoldFacts) -> NewHold:
+        hold = await self._with_voters(hold, facts)
+        parsed = parse_assignee(hold.assignee)
+        if parsed.type != DELEGATED:
+            return hold
+        found = await self._deployment(parsed.value or facts.deployment, facts)
+        to = await route(DELEGATED, facts.tenant, None, delegation=None if found is None else found.id)
+        return msgspec.structs.replace(
+            hold, assignee_type=to.type, assignee_value=to.value, assignee_reason=to.reason
+        )
+
+    async def _with_voters(self, hold: NewHold, facts: HoldFacts) -> NewHold:
+        """Among those who may vote or veto it stands for the run's own deployment, by its id."""
+        own = await self._deployment(facts.deployment, facts)
+        if own is None:
+            return hold
+        approval = msgspec.structs.replace(
+            hold.terms.approval,
+            of=tuple(_by_id(text, own) for text in hold.terms.approval.of),
+            veto=tuple(_by_id(text, own) for text in hold.terms.approval.veto),
+        )
+        starter_in = (f"{DELEGATED}:{own.id}",) if await self._is_starter(own, facts) else None
+        terms = msgspec.structs.replace(hold.terms, approval=approval, starter_in=starter_in)
+        return msgspec.structs.replace(hold, terms=terms)
+
+    async def _deployment(self, ref: str | None, facts: HoldFacts) -> Deployment | None:
+        """Where it is delegated, be it revoked for now."""
+        found = await self.deployments.find(ref, tenant=facts.tenant) if ref else None
+        return found if found is not None and found.delegation is not None else None
+
+    async def _is_starter(self, own: Deployment, facts: HoldFacts) -> bool:
+        held, person = own.delegation, person_behind(facts.started_by)
+        if held is None or person is None or not held.lasts(self.deployments.store.now()):
+            return False
+        starter = person_key(person)
+        known = await capacity_named(starter, facts.tenant, self.directory)
+        return person_key(held.to) in (known.people if known is not None else {starter})
+
+
+def _by_id(text: str, own: Deployment) -> str:
+    return f"{DELEGATED}:{own.id}" if parse_assignee(text) == Assignee(DELEGATED) else text

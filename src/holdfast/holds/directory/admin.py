@@ -1,0 +1,198 @@
+"""Changing the directory that the store keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from holdfast.errors import ConflictError, InputError, NotFoundError
+from holdfast.holds.directory.base import Away, Circle, Person
+from holdfast.holds.directory.stored import ADDRESS, AWAY, GROUP, PERSON, ROLE, TableDirectory
+from holdfast.holds.permissions.assignees import looks_like_email, parse_assignee, person_key
+from holdfast.store.protocols import Store
+from holdfast.types.audit import NewAudit, canonical
+from holdfast.types.document import Document
+from holdfast.types.text import told
+
+
+class Registrar:
+    """Who comes, goes, joins and is away. Each call may be made twice. `by`: whose doing it is; who may
+    decide is changed by nobody without a trace in the audit."""
+
+    def __init__(self, store: Store, *, by: str = "user:local") -> None:
+        self._store = store
+        self._by = by
+        self._known = TableDirectory(store)
+
+    async def put_person(self, tenant: str, person: Person) -> Person:
+        """New, or changed. Raises InputError for a name that is none, ConflictError for one that is somebody
+        else's."""
+        key, address = _person_name(person.id), _address(person.email)
+        before = await self._known.get(tenant, PERSON, key, Person)
+        for name in {key, address} - {""}:
+            await self._demand_free(tenant, name, key)
+        if address and not await self._owns(tenant, address, key):
+            raise ConflictError(
+                f"{address} is the address of somebody else.", hint="Take it from them first."
+            )
+        if before is not None and before.email and before.email != address:
+            await self._store.drop_document(tenant, ADDRESS, before.email)
+        kept = msgspec.structs.replace(person, id=key, email=address, away=None)
+        await self._tell(tenant, "person_kept", person=key, email=address, active=person.active)
+        await self._put(tenant, PERSON, key, kept)
+        if person.away is not None:
+            await self.put_away(tenant, key, person.away)
+        return kept
+
+    async def _demand_free(self, tenant: str, name: str, key: str) -> None:
+        """Two people under one name would decide for each other."""
+        found = await self._known.person(tenant, name)
+        if found is not None and found.id != key:
+            raise ConflictError(
+                f"{name} is a name of {found.id}.", hint="Give another, or take it from them."
+            )
+
+    async def _owns(self, tenant: str, address: str, key: str) -> bool:
+        if await self._put(tenant, ADDRESS, address, key, expect=0):
+            return True
+        return await self._known.get(tenant, ADDRESS, address, str) == key
+
+    async def drop_person(self, tenant: str, ref: str) -> bool:
+        """Gone from the directory, from every group and role, and from everybody's place."""
+        person = await self._known.person(tenant, ref)
+        if person is None:
+            return False
+        key = person_key(person.id)
+        await self._tell(tenant, "person_dropped", person=key)
+        # First of all they are unknown: whatever is left of them after a crash gives them nothing.
+        await self._store.drop_document(tenant, PERSON, key)
+        await self._store.drop_document(tenant, AWAY, key)
+        if person.email:
+            await self._store.drop_document(tenant, ADDRESS, person_key(person.email))
+        for kind in (GROUP, ROLE):
+            for circle in [each async for each in self._known.circles(tenant, kind) if key in each.members]:
+                await self._edit(
+                    tenant, kind, circle.key, lambda members: [each for each in members if each != key]
+                )
+        return True
+
+    async def put_group(self, tenant: str, key: str, members: Sequence[str], *, name: str = "") -> Circle:
+        """With exactly these members. Raises NotFoundError for somebody who is not in the directory."""
+        return await self._put_circle(tenant, GROUP, key, members, name)
+
+    async def put_role(self, tenant: str, key: str, members: Sequence[str], *, name: str = "") -> Circle:
+        return await self._put_circle(tenant, ROLE, key, members, name)
+
+    async def join(self, tenant: str, circle: str, ref: str) -> Circle:
+        """`circle`: group:finance or role:cfo, which is made where it is new."""
+        kind, key = _circle_name(circle)
+        member = await self._member(tenant, ref)
+        return await self._edit(tenant, kind, key, lambda members: [*members, member], new=True)
+
+    async def leave(self, tenant: str, circle: str, ref: str) -> Circle:
+        kind, key = _circle_name(circle)
+        person = await self._known.person(tenant, ref)
+        gone = person_key(ref if person is None else person.id)
+        return await self._edit(tenant, kind, key, lambda members: [each for each in members if each != gone])
+
+    async def drop_circle(self, tenant: str, circle: str) -> bool:
+        kind, key = _circle_name(circle)
+        await self._tell(tenant, "circle_dropped", circle=f"{kind}:{key}")
+        return await self._store.drop_document(tenant, kind, key)
+
+    async def put_away(self, tenant: str, ref: str, away: Away) -> None:
+        """Out of office. Raises NotFoundError for people who are not there, InputError for an absence that
+        ends before it begins or in which somebody stands in for themselves."""
+        person, substitute = await self._member(tenant, ref), await self._member(tenant, away.substitute)
+        if person == substitute:
+            raise InputError(f"{person} cannot stand in for themselves.", hint="Name somebody else.")
+        if away.since is not None and away.until is not None and away.until <= away.since:
+            raise InputError("the absence would end before it begins.", hint="Give a later end.")
+        said = {"substitute": substitute, "since": away.since, "until": away.until}
+        await self._tell(tenant, "away", person=person, **said)
+        await self._put(tenant, AWAY, person, msgspec.structs.replace(away, substitute=substitute))
+
+    async def back(self, tenant: str, ref: str) -> bool:
+        person = await self._member(tenant, ref)
+        await self._tell(tenant, "back", person=person)
+        return await self._store.drop_document(tenant, AWAY, person)
+
+    # ------------------------------------------------------------------ documents
+    async def _member(self, tenant: str, ref: str) -> str:
+        person = await self._known.person(tenant, ref)
+        if person is None:
+            raise NotFoundError(
+                f"the directory knows no {told(repr(ref), 80)}.",
+                hint="Add them first: holdfast directory add-person.",
+            )
+        return person_key(person.id)
+
+    async def _put_circle(
+        self, tenant: str, kind: str, key: str, members: Sequence[str], name: str
+    ) -> Circle:
+        kind, key = _circle_name(f"{kind}:{key}")
+        keys = [await self._member(tenant, each) for each in members]
+        circle = Circle(key=key, name=name, members=tuple(dict.fromkeys(keys)))
+        await self._tell(tenant, "circle_kept", circle=f"{kind}:{key}", members=circle.members)
+        await self._put(tenant, kind, key, circle)
+        return circle
+
+    async def _edit(
+        self,
+        tenant: str,
+        kind: str,
+        key: str,
+        change: Callable[[Sequence[str]], Sequence[str]],
+        *,
+        new: bool = False,
+    ) -> Circle:
+        while True:
+            kept = await self._store.document(tenant, kind, key)
+            if kept is None and not new:
+                raise NotFoundError(
+                    f"there is no {kind} {told(repr(key), 80)}.", hint="holdfast directory list"
+                )
+            circle = Circle(key=key) if kept is None else msgspec.json.decode(kept.body, type=Circle)
+            changed = msgspec.structs.replace(circle, members=tuple(dict.fromkeys(change(circle.members))))
+            said: dict[str, Any] = {"circle": f"{kind}:{key}", "members": changed.members}
+            await self._tell(tenant, "circle_kept", **said)
+            if await self._put(tenant, kind, key, changed, expect=kept.revision if kept else 0):
+                return changed
+
+    async def _tell(self, tenant: str, action: str, **said: Any) -> None:
+        """Told first, then done: a change that failed is in the audit, one that was made is never missing."""
+        at = self._store.now()
+        entry = NewAudit(at=at, actor=self._by, action=action, data=canonical(said))
+        await self._store.append_audit(tenant, [entry])
+
+    async def _put(self, tenant: str, kind: str, name: str, value: Any, *, expect: int | None = None) -> bool:
+        document = Document(tenant=tenant, kind=kind, name=name, body=msgspec.json.encode(value))
+        return await self._store.put_document(document, expect=expect) is not None
+
+
+def _person_name(text: str) -> str:
+    """Raises InputError for what could not be written as an assignee."""
+    found = parse_assignee(text)
+    if found.type != "user":
+        raise InputError(
+            f"a person cannot be called {told(repr(text), 80)}.", hint="Write dana, 42 or dana@acme."
+        )
+    return found.value
+
+
+def _address(text: str) -> str:
+    key = person_key(text)
+    if key and not looks_like_email(key):
+        raise InputError(f"{told(repr(text), 80)} is no address.", hint="Write name@place.")
+    return key
+
+
+def _circle_name(text: str) -> tuple[str, str]:
+    found = parse_assignee(text)
+    if found.type not in (GROUP, ROLE):
+        raise InputError(
+            f"{told(repr(text), 80)} is no group or role.", hint="Write group:finance or role:cfo."
+        )
+    return found.type, found.value

@@ -1,0 +1,48 @@
+"""The form of a hold, and an answer that fits it, bound to what was shown by its hash."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from holdfast.errors import FormInvalidError
+from holdfast.holds.forms.fill import FieldError, fill
+from holdfast.model.forms.json_schema import KEY
+from holdfast.types.hold import HoldRow
+from holdfast.types.text import told
+
+MAX_SHOWN = 10
+
+
+def form_of(row: HoldRow) -> dict[str, Any] | None:
+    """The snapshot that was stored when the hold opened."""
+    schema: Any = None if row.schema is None else msgspec.json.decode(row.schema)
+    return schema.get(KEY) if isinstance(schema, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+
+
+def filled_in(row: HoldRow, form: dict[str, Any], resolution: dict[str, Any]) -> dict[str, Any]:
+    """The resolution with typed values, what was changed, and the hash of what was shown.
+
+    Raises FormInvalidError with every field that does not fit."""
+    found = fill(form, msgspec.json.decode(row.context), resolution["decision"], resolution["response_data"])
+    if found.errors:
+        raise invalid(row, list(found.errors))
+    edited = [msgspec.to_builtins(each) for each in found.edited]
+    bound = {"edited_fields": edited, "request_hash": row.request_hash}
+    return {**resolution, "response_data": found.values, **bound}
+
+
+def invalid(row: HoldRow, errors: list[FieldError]) -> FormInvalidError:
+    """Every field that does not fit, in words and for programs."""
+    texts = [f"{each.field or 'data'}: {each.message}" for each in errors]
+    lines = "".join(f"\n  - {told(text, 500)}" for text in texts[:MAX_SHOWN])
+    more = len(texts) - MAX_SHOWN
+    rest = f"\n  and {more} more" if more > 0 else ""
+    return FormInvalidError(
+        f"what was filled in does not fit the form:{lines}{rest}",
+        hint="Mend these fields. Nothing was stored; the hold is still open.",
+        hold=row.id,
+        problems=texts,
+        errors=[msgspec.to_builtins(each) for each in errors],
+    )

@@ -1,0 +1,100 @@
+"""The files that a hold has, and what becomes of them when it is over."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.errors import KeyMissingError
+from holdfast.holds.forms.answer import form_of
+from holdfast.holds.forms.file_references import Reference, files_in
+from holdfast.store.protocols import Store
+from holdfast.telemetry import log
+from holdfast.types.hold import HoldChange, HoldFilter, HoldRow, Note
+from holdfast.types.ids import RunId
+from holdfast.types.status import HoldStatus
+
+FILE: Final = "file"
+OPEN: Final = ("filed", "open")
+"""The one note that says: when this hold is over, look which files it was decided with."""
+MAX_HOLDS: Final = 100_000
+"""Of one run."""
+_OVER: Final = (HoldStatus.resolved, HoldStatus.expired, HoldStatus.cancelled)
+_MARK: Final = b'"kind":"file"'
+_PAGE: Final = 100
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """A file as its note has it. `ours`: its bytes are those of a record, which may be named elsewhere."""
+
+    field: str
+    file: Reference
+    ours: bool = False
+
+    @property
+    def digest(self) -> bytes:
+        return bytes.fromhex(self.file["sha256"])
+
+
+def may_have_files(row: HoldRow) -> bool:
+    return row.schema is not None and _MARK in row.schema
+
+
+async def kept_files(store: Store, row: HoldRow) -> list[tuple[Note, Kept]]:
+    notes = await store.hold_notes(row.id, kinds=(FILE,))
+    return [(note, msgspec.json.decode(note.body, type=Kept)) for note in notes]
+
+
+async def files_of(store: Store, run: RunId, *, but: HoldRow | None = None) -> set[bytes]:
+    """The digests of all files that a run's holds have; `but`: those of this one left out."""
+    found: set[bytes] = set()
+    for row in await store.holds(run=run, limit=MAX_HOLDS):
+        if may_have_files(row) and (but is None or row.id != but.id):
+            found |= {each.digest for _, each in await kept_files(store, row)}
+    return found
+
+
+async def decided_files(store: Store, run: RunId) -> set[bytes]:
+    """The digests of the files that a run's holds were decided with."""
+    found: set[bytes] = set()
+    for row in await store.holds(run=run, status=HoldStatus.resolved, limit=MAX_HOLDS):
+        form = form_of(row) if may_have_files(row) else None
+        if form is not None and row.resolution is not None:
+            values: Any = msgspec.json.decode(row.resolution)["response_data"]
+            found |= {bytes.fromhex(file["sha256"]) for _, _, file in files_in(form, values or {})}
+    return found
+
+
+async def let_go_unused(store: Store) -> int:
+    """The files of holds that are over and were not decided with them. Answers how many were let go."""
+    where = HoldFilter(status=_OVER, noted=OPEN)
+    gone, after = 0, None
+    while page := await store.list_holds(where, after=after, limit=_PAGE):
+        for row, _ in page:
+            try:
+                gone += await _put_in_order(store, row)
+            except KeyMissingError as error:
+                log.warning("the files of hold %s are kept: %s", row.id, error)
+        after = page[-1][1]
+    return gone
+
+
+async def _put_in_order(store: Store, row: HoldRow) -> int:
+    if row.status is HoldStatus.resolved and row.resolution is None:
+        return 0  # encrypted under a key that is not here: what it was decided with cannot be told
+    kept = await kept_files(store, row)
+    votes = await store.hold_notes(row.id, kinds=("vote",))
+    said = b"\n".join([row.resolution or b"", *(note.body for note in votes)])
+    unused = [(note, each) for note, each in kept if each.file["sha256"].encode() not in said]
+    free = {each.digest for _, each in unused if not each.ours} - await files_of(store, row.run, but=row)
+    await store.change_hold(
+        HoldChange(
+            hold=row.id,
+            version=row.version,
+            at=store.now(),
+            drop_notes=(OPEN, *((note.kind, note.slot) for note, _ in unused)),
+            let_go=tuple(sorted(free)),
+        )
+    )
+    return len(unused)

@@ -1,0 +1,221 @@
+"""Files that people attach to a hold: kept as blobs of its run, named by the answer.
+
+The content goes first, then the note that names it (an orphan blob is garbage). An answer may only name what
+was attached to its own hold, so that nobody decides with a file that is not here, or not theirs. What an
+ended hold was not decided with is let go, and collected with all that nobody refers to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from holdfast.checkpoint.envelope import decode_packed
+from holdfast.errors import HoldfastError, InputError, NotFoundError
+from holdfast.holds.actions import conflicts
+from holdfast.holds.actions.audit_entries import entry
+from holdfast.holds.actions.change import change, look
+from holdfast.holds.actions.context import Office
+from holdfast.holds.forms.answer import form_of, invalid
+from holdfast.holds.forms.attached_files import FILE, OPEN, Kept, kept_files, may_have_files
+from holdfast.holds.forms.field_error import Misfit
+from holdfast.holds.forms.file_references import MAX_FILE, Field, Reference, described, file_field, files_in
+from holdfast.holds.forms.fill import FieldError
+from holdfast.telemetry import log
+from holdfast.types.audit import canonical
+from holdfast.types.hold import HoldChange, HoldRow, Note
+from holdfast.types.ids import new_id
+from holdfast.types.terms import Actor
+
+MAX_FILES: Final = 50
+MAX_TOTAL: Final = 200 * 2**20
+_ZSTD: Final = b"\x28\xb5\x2f\xfd"
+
+Scan = Callable[[Reference, bytes], str | Awaitable[str | None] | None]
+"""Looks into a file before it is taken: what is wrong with it, or none."""
+
+
+class Shelf(Protocol):
+    """Where the content of files is kept, apart by tenant."""
+
+    async def put(self, tenant: str, data: bytes) -> None:
+        """Durable when it returns, under its hash."""
+        ...
+
+    async def get(self, tenant: str, digest: bytes) -> bytes:
+        """Raises BlobMissingError."""
+        ...
+
+
+async def attach(
+    office: Office,
+    actor: Actor,
+    hold: str,
+    field: str,
+    name: str,
+    data: bytes | Path,
+    *,
+    media_type: str | None = None,
+) -> Reference:
+    """Keep a file for a field of an open hold. What it answers is what the answer has in that field.
+
+    Raises FormInvalidError for a file that the field does not take, InputError where none can be kept."""
+    shelf, content = _shelf(office), await asyncio.to_thread(_content, data)
+    made: list[Reference] = []
+
+    async def decide(row: HoldRow, now: int) -> HoldChange | None:
+        await office.permit(actor, "resolve", row, now)
+        conflicts.demand_open(row)
+        file = await _taken(office, row, field, name, content, media_type)
+        made[:] = [file]
+        before = await kept_files(office.store, row)
+        if any(each.field == field and each.file == file for _, each in before):
+            return None
+        _demand_room(row, field, [each for _, each in before], file)
+        await shelf.put(row.tenant, content)
+        return _attached(row, actor, Kept(field, file, _is_record(content)), now)
+
+    await change(office, actor, hold, "attach", decide)
+    return made[0]
+
+
+def _attached(row: HoldRow, actor: Actor, kept: Kept, now: int) -> HoldChange:
+    note = Note(
+        hold=row.id, kind=FILE, slot=new_id(), person=actor.id, at=now, body=msgspec.json.encode(kept)
+    )
+    marker = Note(hold=row.id, kind=OPEN[0], slot=OPEN[1], person=actor.id, at=now)
+    digest = sha256(canonical(kept.file)).hexdigest()
+    said = entry(row, actor.id, "attached", now, field=kept.field, size=kept.file["size"], digest=digest)
+    return HoldChange(
+        hold=row.id,
+        version=row.version,
+        at=now,
+        notes=(note, marker),
+        audit=(said,),
+        blobs=(kept.digest,),
+    )
+
+
+async def _taken(
+    office: Office, row: HoldRow, field: str, name: str, content: bytes, media_type: str | None
+) -> Reference:
+    try:
+        file = described(_declared(row, field), name, content, media_type)
+        await _scanned(office, file, content)
+    except Misfit as error:
+        raise invalid(row, [FieldError(field, error.code, error.message)]) from None
+    return file
+
+
+def _declared(row: HoldRow, field: str) -> Field:
+    form = form_of(row)
+    found = None if form is None else file_field(form, field)
+    if found is None:
+        raise Misfit("unknown", "is not a field of this hold that takes files")
+    return found
+
+
+async def _scanned(office: Office, file: Reference, content: bytes) -> None:
+    """A scanner that breaks lets nothing through."""
+    if office.scan is None:
+        return
+    try:
+        found = office.scan(file, content)
+        why = await found if inspect.isawaitable(found) else found
+    except Exception as error:
+        log.error("the scan of a file failed: %s: %s", type(error).__name__, error)
+        raise Misfit("scan", "could not be scanned, so it is not taken; try again later") from error
+    if why is not None:
+        raise Misfit("scan", f"was refused by the scan: {str(why)[:200]}")
+
+
+def _demand_room(row: HoldRow, field: str, before: Sequence[Kept], file: Reference) -> None:
+    total = file["size"] + sum(each.file["size"] for each in before)
+    if len(before) >= MAX_FILES or total > MAX_TOTAL:
+        limits = f"{MAX_FILES} files and {MAX_TOTAL:,} bytes"
+        raise invalid(row, [FieldError(field, "size", f"is one too many: a hold has at most {limits}")])
+
+
+def _content(data: bytes | Path) -> bytes:
+    """Raises InputError for what cannot be read."""
+    if isinstance(data, bytes):
+        return data
+    if not isinstance(data, Path):  # pyright: ignore[reportUnnecessaryIsInstance]
+        # A text that somebody sent must not open a file of this machine.
+        raise InputError(
+            f"a file is given as its bytes or as a pathlib.Path, not as {type(data).__name__}.",
+            hint="Encode a text; wrap the name of a file here in Path(...).",
+        )
+    try:
+        with data.open("rb") as file:
+            # One byte more than there may be is enough to refuse it.
+            return file.read(MAX_FILE + 1)
+    except (OSError, ValueError) as error:
+        raise InputError(f"the file {data} cannot be read: {error}.") from error
+
+
+def _shelf(office: Office) -> Shelf:
+    if office.shelf is None:
+        raise InputError(
+            "there is no place for files here.", hint="Use the service of a house: `await house.holds()`."
+        )
+    return office.shelf
+
+
+def _is_record(content: bytes) -> bool:
+    """Whether a run could have kept the same bytes for a value of its own. What is compressed counts, rather
+    than be opened: it may be large."""
+    if content.startswith(_ZSTD, 1):
+        return True
+    try:
+        decode_packed(content)
+    except HoldfastError:
+        return False
+    return True
+
+
+# ---------------------------------------------------------------------- reading
+
+
+async def attached(office: Office, actor: Actor, hold: str) -> list[Kept]:
+    """The files of a hold, in the order in which they came. Raises HoldNotFoundError, ForbiddenError."""
+    row = await look(office, actor, hold)
+    return [each for _, each in await kept_files(office.store, row)]
+
+
+async def read(office: Office, actor: Actor, hold: str, digest: str) -> tuple[Reference, bytes]:
+    """A file of a hold and its content; who read it is in the audit. Raises NotFoundError where the hold has
+    no such file, BlobMissingError where it is gone."""
+    row = await look(office, actor, hold)
+    for _, each in await kept_files(office.store, row):
+        if each.file["sha256"] == digest:
+            data = await _shelf(office).get(row.tenant, each.digest)
+            said = entry(row, actor.id, "file_read", office.now(), field=each.field)
+            await office.store.append_audit(row.tenant, (said,))
+            return each.file, data
+    raise NotFoundError(f"hold {row.id} has no file {digest!r}.", hold=row.id)
+
+
+async def demand_attached(office: Office, row: HoldRow, resolution: dict[str, Any]) -> None:
+    """Raises FormInvalidError where an answer names a file that was not attached to its hold. What the form
+    itself proposes may stay as it is."""
+    form = form_of(row) if may_have_files(row) else None
+    if form is None:
+        return
+    named = list(files_in(form, resolution["response_data"]))
+    if not named:
+        return
+    known = [(each.field, each.file) for _, each in await kept_files(office.store, row)]
+    errors = [
+        FieldError(name, "unknown", "names a file that was not attached to this hold")
+        for name, field, file in named
+        if (name, file) not in known and file not in (field.get("default"), field.get("original"))
+    ]
+    if errors:
+        raise invalid(row, errors)

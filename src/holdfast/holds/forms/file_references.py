@@ -1,0 +1,123 @@
+"""Files of an answer: references to content that is kept elsewhere, with caps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from typing import Any, Final, cast
+
+from holdfast.holds.forms.field_error import Misfit
+from holdfast.holds.forms.file_types import ACTIVE, agrees, named, sniffed
+from holdfast.model.forms.visible_text import unmasked
+
+MAX_FILE: Final = 25 * 2**20
+PARTS: Final = {"sha256", "size", "name", "media_type"}
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_NAME = re.compile(r"[^/\\\x00-\x1f\x7f]{1,255}")
+_MEDIA = re.compile(r"[a-z0-9][a-z0-9.+-]{0,60}/[a-z0-9][a-z0-9.+-]{0,100}")
+
+Field = Mapping[str, Any]
+Reference = dict[str, Any]
+"""`{sha256, size, name, media_type}`: what an answer has in the place of a file."""
+
+
+def read_file(field: Field, value: Any) -> Reference:
+    """A reference to content that is stored already, with the hash that the decision records."""
+    if not isinstance(value, Mapping):
+        raise Misfit("type", "is not a reference to a file")
+    parts = cast("Mapping[str, Any]", value)
+    if set(parts) != PARTS:
+        raise Misfit("type", "a file has sha256, size, name and media_type, nothing else")
+    digest, size, name, media = (parts[each] for each in ("sha256", "size", "name", "media_type"))
+    if not isinstance(digest, str) or _SHA256.fullmatch(digest) is None:
+        raise Misfit("format", "its sha256 is not 64 hexadecimal digits")
+    _demand_size(field, size)
+    _demand_name(name)
+    if not isinstance(media, str) or not _accepted(media, field.get("accept")):
+        raise Misfit("media_type", f"is of type {str(media)[:100]!r}, which is not accepted")
+    return dict(parts)
+
+
+def described(field: Field, name: Any, data: bytes, media_type: Any = None) -> Reference:
+    """The reference to a file of this content. Raises Misfit for one that the field does not take: too
+    large, of another type, or not what its name or the sender say it is."""
+    _demand_name(name)
+    _demand_size(field, len(data))
+    if not data:
+        raise Misfit("size", "is empty")
+    media = _type_of(name, data, media_type)
+    if media in ACTIVE and media not in field.get("accept", ()):
+        raise Misfit("media_type", f"is {media}, which can do something when it is opened")
+    digest = sha256(data).hexdigest()
+    return read_file(field, {"sha256": digest, "size": len(data), "name": name, "media_type": media})
+
+
+def _type_of(name: str, data: bytes, media_type: Any) -> str:
+    """By its content; the name, and then the sender, may say more exactly what that is."""
+    found = sniffed(data)
+    if media_type is not None and (not isinstance(media_type, str) or not _MEDIA.fullmatch(media_type)):
+        raise Misfit("media_type", f"{str(media_type)[:100]!r} is no media type such as image/png")
+    for said, who in ((named(name), f"its name {name!r} says"), (media_type, "it is said to be")):
+        if said is not None and not agrees(said, found):
+            raise Misfit("media_type", f"{who} {said}, and its content is {found}")
+    return named(name) or media_type or found
+
+
+def _demand_size(field: Field, size: Any) -> None:
+    most = min(field.get("max_size", MAX_FILE), MAX_FILE)
+    if type(size) is not int or not 0 <= size <= most:
+        raise Misfit("size", f"is larger than {most:,} bytes")
+
+
+def _demand_name(name: Any) -> None:
+    """No path, and nothing that makes it look like another name (`gnp.exe` read backwards)."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or name in (".", ".."):
+        raise Misfit("format", "its name is not a plain file name")
+    if unmasked(name) != name or not _is_text(name):
+        raise Misfit("format", f"its name has characters that nobody sees: {unmasked(name)!r}")
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _accepted(media: str, wanted: Any) -> bool:
+    return not wanted or any(
+        media == each or (each.endswith("/*") and media.startswith(each[:-1])) for each in wanted
+    )
+
+
+# ---------------------------------------------------------------------- where a form has them
+
+
+def file_field(form: Mapping[str, Any], name: str) -> Field | None:
+    """The field of a form that takes files, by its name; `items.invoice` is a column of a table."""
+    outer, _, column = name.partition(".")
+    for section in form["sections"]:
+        if section["type"] == "input" and section["field"] == outer:
+            columns: list[Field] = section.get("columns", []) if column else [section]
+            return next((each for each in columns if _takes_files(each, column or outer)), None)
+    return None
+
+
+def _takes_files(field: Field, name: str) -> bool:
+    return field.get("field") == name and field.get("kind") == "file"
+
+
+def files_in(form: Mapping[str, Any], values: Mapping[str, Any]) -> Iterator[tuple[str, Field, Reference]]:
+    """What was filled into fields for files: which field, as it was declared, and the reference."""
+    for section in form["sections"]:
+        given = values.get(section.get("field", ""))
+        if given is None:
+            continue
+        if section.get("kind") == "file":
+            yield section["field"], section, given
+        for column in section.get("columns", ()):
+            if column["kind"] == "file":
+                name = f"{section['field']}.{column['field']}"
+                yield from ((name, column, row[column["field"]]) for row in given if column["field"] in row)

@@ -1,0 +1,175 @@
+"""An answer held against its form: typed values, or every problem by field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+import msgspec
+
+from holdfast.holds.forms.field_error import Misfit
+from holdfast.holds.forms.fields import is_empty, read_value
+from holdfast.model.expr import compile_expr, mapping_resolver, truthy
+from holdfast.model.forms.compile import primary
+from holdfast.model.forms.field_kinds import MAX_DEPTH, TEXTS
+
+MAX_DATA: Final = 256 * 1024
+
+Section = Mapping[str, Any]
+
+
+class FieldError(msgspec.Struct, frozen=True):
+    field: str
+    code: str
+    message: str
+
+
+class Edit(msgspec.Struct, frozen=True):
+    field: str
+    original: Any
+    final: Any
+
+
+class Filled(msgspec.Struct, frozen=True):
+    values: dict[str, Any]
+    edited: tuple[Edit, ...]
+    errors: tuple[FieldError, ...]
+
+
+def fill(form: Mapping[str, Any], context: Mapping[str, Any], decision: str | None, data: Any) -> Filled:
+    """`data` is JSON. The first decision is the answer's own; other fields are in `data`."""
+    given: Any = {} if data is None else data
+    error = _oversize(given)
+    if error is not None:
+        return Filled({}, (), (error,))
+    work = _Filling(form, context, decision, cast("dict[str, Any]", given))
+    for section in form["sections"]:
+        if section["type"] != "context":
+            work.take(section)
+    names = {each["field"] for each in form["sections"] if each["type"] != "context"}
+    work.take_rest(names, bool(form.get("allow_extra")))
+    return Filled(work.values, tuple(work.edited), tuple(work.errors))
+
+
+def _oversize(given: Any) -> FieldError | None:
+    if not isinstance(given, dict):
+        return FieldError("", "type", "the data of this answer is an object of fields")
+    try:
+        size = len(msgspec.json.encode(given))
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        return FieldError("", "type", f"the data is not JSON: {error}")
+    if size > MAX_DATA:
+        return FieldError("", "size", f"the data has {size:,} bytes; a form takes {MAX_DATA:,}")
+    if _deeper(given, MAX_DEPTH):
+        return FieldError("", "depth", f"the data is nested deeper than {MAX_DEPTH} levels")
+    return None
+
+
+def _deeper(value: Any, left: int) -> bool:
+    if not isinstance(value, (dict, list)):
+        return False
+    inner: list[Any] = (
+        list(cast("dict[str, Any]", value).values()) if isinstance(value, dict) else cast("list[Any]", value)
+    )
+    return left == 0 or any(_deeper(each, left - 1) for each in inner)
+
+
+class _Filling:
+    def __init__(
+        self, form: Mapping[str, Any], context: Mapping[str, Any], decision: str | None, given: dict[str, Any]
+    ) -> None:
+        self.values: dict[str, Any] = {}
+        self.edited: list[Edit] = []
+        self.errors: list[FieldError] = []
+        self._given = given
+        self._primary = primary(form)
+        self._decision = decision
+        # What conditions read: fields above that were asked, and the choice itself.
+        self._seen: dict[str, Any] = {"context": context, "decision": decision}
+        if self._primary is not None:
+            self._seen[self._primary["field"]] = decision
+
+    def take(self, section: Section) -> None:
+        name = section["field"]
+        if section is self._primary:
+            self._chosen(name)
+        elif self._holds(section, "visible_if", otherwise=True):
+            self._field(section, name)
+        elif name in self._given:
+            self._wrong(name, "hidden", "is not asked for, as the form is filled in")
+
+    def take_rest(self, names: set[str], allowed: bool) -> None:
+        for name in sorted(self._given.keys() - names):
+            if allowed:
+                self.values[name] = self._given[name]
+            else:
+                self._wrong(name[:100], "unknown", "is not a field of this form")
+
+    def _chosen(self, name: str) -> None:
+        if self._given.get(name, self._decision) != self._decision:
+            self._wrong(name, "decision", f"is not the decision of this answer, {self._decision!r}")
+        self.values[name] = self._decision
+
+    def _field(self, section: Section, name: str) -> None:
+        value = self._given.get(name, section.get("default"))
+        if section.get("readonly") or self._holds(section, "readonly_if", otherwise=False):
+            self._unchanged(section, name, value)
+            return
+        if is_empty(value):
+            needed = section["type"] == "decision" or section.get("required")
+            if needed or self._holds(section, "required_if", otherwise=False):
+                self._wrong(name, "required", "is missing")
+            else:
+                self._keep(section, name, _nothing(section, value))
+            return
+        try:
+            found = _read(section, value)
+        except Misfit as error:
+            self._wrong(name, error.code, error.message)
+        else:
+            self._keep(section, name, found)
+
+    def _unchanged(self, section: Section, name: str, value: Any) -> None:
+        shown = _proposed(section, "default")
+        try:
+            same = value == section.get("default") or _read(section, value) == shown
+        except Misfit:
+            same = False
+        if same:
+            self._keep(section, name, shown)
+        else:
+            self._wrong(name, "readonly", "was changed, but is only shown")
+
+    def _keep(self, section: Section, name: str, value: Any) -> None:
+        self.values[name] = self._seen[name] = value
+        proposal = "original" if "original" in section else "default"
+        if proposal in section and _proposed(section, proposal) != value:
+            self.edited.append(Edit(name, _proposed(section, proposal), value))
+
+    def _holds(self, section: Section, name: str, *, otherwise: bool) -> bool:
+        text = section.get(name)
+        if text is None:
+            return otherwise
+        return truthy(compile_expr(text).evaluate(mapping_resolver(self._seen)))
+
+    def _wrong(self, field: str, code: str, message: str) -> None:
+        self.errors.append(FieldError(field, code, message))
+
+
+def _nothing(section: Section, value: Any) -> Any:
+    """Null, but for a text that is meant to be empty, and for what was proposed."""
+    if value == section.get("default"):
+        return value
+    return "" if isinstance(value, str) and section.get("kind") in TEXTS else None
+
+
+def _read(section: Section, value: Any) -> Any:
+    return read_value({"kind": "select", **section}, value)
+
+
+def _proposed(section: Section, name: str) -> Any:
+    """As it would be kept: 100 and "100" are the same amount."""
+    try:
+        return None if is_empty(section.get(name)) else _read(section, section[name])
+    except Misfit:
+        return section[name]

@@ -1,0 +1,70 @@
+"""A bridge to Apprise: a hundred services by one address each (the extra `notify`).
+
+Its addresses are the operator's own. It makes its connections itself, so the rules of `holds.egress` do not
+reach it, and an address that others write down never gets here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.errors import SettingsError
+from holdfast.holds.notify.channel import Delivery, Scope
+from holdfast.holds.notify.mail_text import as_text
+from holdfast.holds.notify.notice import Notice
+from holdfast.types.redaction import veil
+from holdfast.types.terms import Assignee
+
+
+class Bridge:
+    """A channel for everybody who reads there."""
+
+    personal = False
+
+    def __init__(
+        self, name: str, urls: Sequence[str], *, scope: Scope | None = None, admin: bool = False
+    ) -> None:
+        """Raises SettingsError without the library, and for an address that it does not know."""
+        self.name = name
+        self.scope = scope or Scope()
+        self._admin = admin
+        library = _library()
+        self._formats = library.NotifyFormat
+        self._apprise = library.Apprise()
+        for place, url in enumerate(urls):
+            veil.learn(url)
+            if not self._apprise.add(url):
+                raise SettingsError(
+                    f"{name}.urls[{place}] is no address that Apprise knows.",
+                    hint="Its documentation lists them: kind://...",
+                )
+
+    def __repr__(self) -> str:
+        return f"Bridge({self.name!r})"
+
+    async def addresses(self, to: Assignee, tenant: str) -> Sequence[str]:
+        return (self.name,)
+
+    async def admins(self) -> Sequence[str]:
+        return (self.name,) if self._admin else ()
+
+    async def send(self, notice: Notice) -> Delivery:
+        """Apprise says only whether it went well, so everything that did not is tried again."""
+        done = await self._apprise.async_notify(
+            body=as_text(notice), title=notice.subject, body_format=self._formats.TEXT
+        )
+        return Delivery(
+            accepted=bool(done), retry=not done, detail="" if done else "Apprise could not send it"
+        )
+
+
+def _library() -> Any:
+    try:
+        import apprise
+    except ImportError:
+        raise SettingsError(
+            "a channel of the kind apprise needs the package apprise, which is not installed.",
+            hint="It belongs to the extra `notify`: in a clone of Holdfast, pip install '.[notify]'.",
+        ) from None
+    return apprise

@@ -1,0 +1,58 @@
+"""Text of a flow on its way to a person: nothing hidden in it, nothing that the target would obey.
+
+What a flow asks may come from anywhere. Each target has its own way of being told something by mere text;
+here is what makes it text again.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import Final
+
+from holdfast.model.forms.visible_text import unmasked
+from holdfast.types.redaction import veil
+
+MAX_TEXT: Final = 16_000
+MAX_LINE: Final = 150
+
+# Line and paragraph separators break lines where nobody looks for it.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
+_HOST = re.compile(r"(?P<before>(?:https?://|www\.))(?P<host>[^\s/?#:<>\"']+)", re.IGNORECASE)
+
+
+def shown(text: str, limit: int = MAX_TEXT) -> str:
+    """Lines of text as they are, with what cannot be seen spelled out and secrets masked, cut at a limit."""
+    plain = veil.hide(text).encode("utf-8", "replace").decode().replace("\r\n", "\n").replace("\r", "\n")
+    plain = _CONTROL.sub(_number, unmasked(_HOST.sub(_ascii_host, plain)))
+    return plain if len(plain) <= limit else f"{plain[:limit]}… ({len(plain):,} characters)"
+
+
+def one_line(text: str, limit: int = MAX_LINE) -> str:
+    """For a subject, a title, a header."""
+    plain = " ".join(shown(text, 10 * limit).split())
+    return plain if len(plain) <= limit else f"{plain[: limit - 1]}…"
+
+
+def for_html(text: str) -> str:
+    return html.escape(shown(text), quote=True).replace("\n", "<br>\n")
+
+
+def for_slack(text: str) -> str:
+    """Without `<`, nothing is a mention, a channel call or a link with another text than its address."""
+    return shown(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _number(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
+
+
+def _ascii_host(found: re.Match[str]) -> str:
+    """Letters of other scripts that look like ours: the name as the network has it."""
+    host = found["host"]
+    if host.isascii():
+        return found[0]
+    try:
+        return found["before"] + host.encode("idna").decode()
+    except UnicodeError:
+        return found["before"] + host.encode("ascii", "backslashreplace").decode()

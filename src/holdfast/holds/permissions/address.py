@@ -1,0 +1,87 @@
+"""A step of the desk: whom a hold is for, as the directory has it, and what its run's starter belongs to."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.errors import DirectoryUnavailableError
+from holdfast.holds.directory.base import Directory
+from holdfast.holds.permissions.actor import starter_memberships
+from holdfast.holds.permissions.assignees import DELEGATED, parse_assignee, route
+from holdfast.telemetry import log
+from holdfast.types.hold import HoldFacts, NewHold
+from holdfast.types.schedule import person_behind
+from holdfast.types.terms import Approval
+
+NO_STARTER: Final = "nobody is excluded as initiator: who started the run is not known (started_by)"
+
+
+class Addressee:
+    """Delegated users are left to the step that knows deployments. Without a directory there is only to find
+    who is first to sign."""
+
+    def __init__(self, directory: Directory | None = None) -> None:
+        self._directory = directory
+
+    def concerns(self, hold: NewHold, facts: HoldFacts) -> bool:
+        if hold.type == "debug_breakpoint":
+            return False
+        approval = hold.terms.approval
+        known = self._directory is None and not _lacks_starter(hold, facts)
+        return not known or bool(approval.of or approval.veto)
+
+    async def prepare(self, hold: NewHold, facts: HoldFacts) -> NewHold:
+        """The raw text stays as written."""
+        known: dict[str, Any] = {}
+        seat = _first_seat(hold)
+        raw = seat or hold.assignee
+        parsed = parse_assignee(raw)
+        if parsed.type != DELEGATED:
+            parsed = await route(raw, facts.tenant, self._directory)
+        if parsed.type != DELEGATED or (seat is not None and parsed.value):
+            known = {"assignee_type": parsed.type, "assignee_value": parsed.value}
+            known["assignee_reason"] = parsed.reason
+        starter_in = await self._starter_in(facts)
+        if starter_in is not None:
+            starter_in = (*(hold.terms.starter_in or ()), *starter_in)
+        terms = msgspec.structs.replace(
+            hold.terms,
+            also_for=_also_for(hold.terms.approval),
+            starter_in=hold.terms.starter_in if starter_in is None else starter_in,
+            warnings=(*hold.terms.warnings, *([NO_STARTER] if _lacks_starter(hold, facts) else [])),
+        )
+        return msgspec.structs.replace(hold, terms=terms, **known)
+
+    async def _starter_in(self, facts: HoldFacts) -> tuple[str, ...] | None:
+        try:
+            return await starter_memberships(self._directory, facts.tenant, facts.started_by)
+        except DirectoryUnavailableError as error:
+            log.warning("what %s belongs to is not known: %s", facts.started_by, error)
+            return None
+
+
+def _lacks_starter(hold: NewHold, facts: HoldFacts) -> bool:
+    """Whoever starts a run without a name is one whom nothing excludes: that is said where it matters."""
+    return person_behind(facts.started_by) is None and "initiator" in (
+        *hold.terms.approval.exclude,
+        *hold.terms.excluded,
+    )
+
+
+def _also_for(approval: Approval) -> tuple[str, ...]:
+    """Where it is signed in order, the row itself goes from one to the next."""
+    seats = approval.of if approval.mode == "quorum" and len(approval.of) > 1 else ()
+    found = (str(parse_assignee(text)) for text in (*seats, *approval.veto))
+    return tuple(dict.fromkeys(found))
+
+
+def _first_seat(hold: NewHold) -> str | None:
+    """A hold that is signed in order waits for the first to sign; one that is assigned to nobody, or to
+    somebody who has no vote, for the first of those who may vote."""
+    approval = hold.terms.approval
+    voters = [parse_assignee(text) for text in approval.of]
+    if voters and (approval.mode == "sequential" or parse_assignee(hold.assignee) not in voters):
+        return approval.of[0]
+    return None

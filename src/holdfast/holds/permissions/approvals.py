@@ -1,0 +1,182 @@
+"""How many people it takes: votes counted, in their order, with veto, and an end as soon as it is certain."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from holdfast.holds.permissions.assignees import UNROUTED, parse_assignee, person_key
+from holdfast.types.hold import HoldRow, Option
+from holdfast.types.terms import Approval, Assignee
+from holdfast.types.yes_no import approves, consent, refusal, refuses
+
+REJECT: Final = "reject"
+
+
+class Vote(msgspec.Struct, frozen=True, kw_only=True):
+    """`seats`: the entries of `approval.of` (or the assignee) that the person could sit in when they voted.
+    `veto`: whether they had one. `names`: all that the person has, and those of whom they stood in for.
+    Kept as the body of a note of kind `vote`."""
+
+    person: str
+    decision: str
+    at: int
+    seats: tuple[str, ...] = ()
+    veto: bool = False
+    on_behalf_of: str | None = None
+    names: tuple[str, ...] = ()
+
+
+class Tally(msgspec.Struct, frozen=True, kw_only=True):
+    """`outcome`: the decision, once it is certain; none: more votes are needed. `turn`: the seat that a
+    sequential hold waits for."""
+
+    outcome: str | None = None
+    why: str = ""  # any, quorum, sequential, veto, rejected, unreachable
+    counts: dict[str, int] = {}
+    need: int = 1
+    missing: int = 0
+    turn: Assignee | None = None
+
+
+def rejects(options: Sequence[Option] | None, decision: str) -> bool:
+    """Whether a decision says no: one of its options that does, or any text where it has none."""
+    known = options is None or any(option.id == decision for option in options)
+    return known and refuses(decision)
+
+
+def vetoes(options: Sequence[Option] | None, decision: str) -> bool:
+    """Whether whoever has a veto makes use of it: by a no, or by anything but the yes that there is."""
+    other = consent(options) is not None and not approves(decision, options)
+    return rejects(options, decision) or other
+
+
+def rejection(options: Sequence[Option] | None) -> str:
+    """The option that says no; `reject` where there is none."""
+    return refusal(options) or REJECT
+
+
+def seats_of(hold: HoldRow) -> tuple[Assignee, ...]:
+    """Who may vote: those that the approval names, else whom the hold is assigned to."""
+    named = hold.terms.approval.of
+    if named:
+        return tuple(parse_assignee(text) for text in named)
+    return () if hold.assignee_type == UNROUTED else (_assignee(hold),)
+
+
+def voters_of(hold: HoldRow) -> tuple[Assignee, ...]:
+    """Those, and whoever it was handed on to since: reassigning and escalating would else lead nowhere. It
+    opens with one of those (`addressing`)."""
+    seats = seats_of(hold)
+    handed_on = hold.epoch > 1 and hold.assignee_type != UNROUTED and _assignee(hold) not in seats
+    return (*seats, _assignee(hold)) if handed_on else seats
+
+
+def seats_taken(hold: HoldRow, places: Sequence[Assignee], votes: Sequence[Vote]) -> tuple[str, ...]:
+    """The seats that somebody votes from, given the places that they have. Whoever it was handed on to sits
+    in the seat whose turn it is."""
+    seats = seats_of(hold)
+    taken = [str(each) for each in places if each in seats]
+    if _assignee(hold) in places and _assignee(hold) not in seats:
+        taken.append(str(turn_of(hold, votes) or _assignee(hold)))
+    return tuple(dict.fromkeys(taken))
+
+
+def _assignee(hold: HoldRow) -> Assignee:
+    return Assignee(hold.assignee_type, hold.assignee_value)
+
+
+def turn_of(hold: HoldRow, votes: Sequence[Vote]) -> Assignee | None:
+    """The seat that a sequential hold waits for; none: all have signed, or it has no order."""
+    if hold.terms.approval.mode != "sequential":
+        return None
+    seats, signed = seats_of(hold), len(_signatures(hold, votes))
+    return seats[signed] if signed < len(seats) else None
+
+
+def _signatures(hold: HoldRow, votes: Sequence[Vote]) -> list[Vote]:
+    """The votes that came when it was their seat's turn."""
+    seats, found = seats_of(hold), list[Vote]()
+    for vote in votes:
+        if len(found) < len(seats) and str(seats[len(found)]) in vote.seats:
+            found.append(vote)
+    return found
+
+
+def tally(hold: HoldRow, votes: Sequence[Vote], *, electorate: int | None = None) -> Tally:
+    """What the votes come to, in the order in which they were cast. `electorate`: how many people may vote at
+    all, where that is known; then a quorum that cannot be reached any more ends it at once."""
+    vetoed = next((vote for vote in votes if vote.veto and vetoes(hold.options, vote.decision)), None)
+    # Whoever has only a veto can end it, and counts for nothing else.
+    seated = [vote for vote in votes if vote.seats]
+    known = Tally(counts=dict(Counter(vote.decision for vote in seated)), need=_need(hold))
+    if vetoed is not None:
+        return _ended(known, _no(hold, vetoed), "veto")
+    if hold.terms.approval.mode == "sequential":
+        return _in_order(hold, seated, known)
+    return _by_count(hold, seated, known, electorate)
+
+
+def _in_order(hold: HoldRow, votes: Sequence[Vote], known: Tally) -> Tally:
+    signed = _signatures(hold, votes)
+    refused = next((vote for vote in signed if rejects(hold.options, vote.decision)), None)
+    if refused is not None:
+        return _ended(known, refused.decision, "rejected")
+    if len({vote.decision for vote in signed}) > 1:
+        return _ended(known, rejection(hold.options), "rejected")
+    if len(signed) >= known.need:
+        return _ended(known, signed[-1].decision, "sequential")
+    return msgspec.structs.replace(known, missing=known.need - len(signed), turn=turn_of(hold, votes))
+
+
+def _by_count(hold: HoldRow, votes: Sequence[Vote], known: Tally, electorate: int | None) -> Tally:
+    won = _first_with(known.need, votes)
+    if won is not None:
+        return _ended(known, won, hold.terms.approval.mode)
+    best = max((count for name, count in known.counts.items() if not rejects(hold.options, name)), default=0)
+    if electorate is not None and best + max(electorate - len(votes), 0) < known.need:
+        return _ended(known, rejection(hold.options), "unreachable")
+    return msgspec.structs.replace(known, missing=known.need - best)
+
+
+def _no(hold: HoldRow, vote: Vote) -> str:
+    """One person alone decides nothing but a no, whatever else they have said."""
+    return vote.decision if rejects(hold.options, vote.decision) else rejection(hold.options)
+
+
+def _ended(known: Tally, outcome: str, why: str) -> Tally:
+    return msgspec.structs.replace(known, outcome=outcome, why=why)
+
+
+def _first_with(need: int, votes: Sequence[Vote]) -> str | None:
+    counts: Counter[str] = Counter()
+    for vote in votes:
+        counts[vote.decision] += 1
+        if counts[vote.decision] >= need:
+            return vote.decision
+    return None
+
+
+def _need(hold: HoldRow) -> int:
+    approval = hold.terms.approval
+    if approval.mode == "sequential":
+        return max(len(seats_of(hold)), 1)
+    return max(approval.need, 1) if approval.mode == "quorum" else 1
+
+
+def has_voted(approval: Approval, votes: Sequence[Vote], new: Vote) -> bool:
+    """Whether this person's vote is in already (RS-10), under whichever of their names, and be it that
+    somebody gave it for them. Where people need not be distinct, whoever sits in several seats votes once for
+    each."""
+    own = [vote for vote in votes if _names(vote) & _names(new)]
+    if approval.distinct_people:
+        return bool(own)
+    return len(own) >= max(len(new.seats), 1)
+
+
+def _names(vote: Vote) -> set[str]:
+    known = (vote.person, vote.on_behalf_of, *vote.names)
+    return {person_key(name) for name in known if name}

@@ -1,0 +1,242 @@
+"""Who may do what to a hold: one function for lists, single holds, links, bulk, votes and every change.
+
+Rights come with the credential. `resolve`: any hold of the tenant that does not bind to its assignee.
+`manage`: that too, the unrouted ones, and reassigning, extending and cancelling. `override`: a decision
+against the rules of assignment, with a reason, flagged. No right lifts an exclusion: separation of duties
+binds admins too. Who speaks for an agent sees and may withdraw what it asked itself, and approves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from holdfast.holds.permissions.actor import Standing
+from holdfast.holds.permissions.approvals import rejects
+from holdfast.holds.permissions.assignees import UNROUTED, parse_assignee, person_key
+from holdfast.holds.permissions.check__seating import onlooker, place, places
+from holdfast.holds.permissions.exclusions import Past, actor_capacity, excluded_target, exclusion, starter_of
+from holdfast.holds.permissions.verdict import Verdict, by, demand, refused
+from holdfast.types.hold import HoldRow
+from holdfast.types.terms import MANAGE, OVERRIDE, RESOLVE, Assignee
+
+__all__ = ["ACTIONS", "Past", "Verdict", "can", "demand", "excluded_target", "places"]
+
+AGENT_CHANNELS: Final = frozenset({"agent", "mcp"})
+ARRANGING: Final = frozenset({"claim", "release", "reassign", "unroute", "cancel", "extend"})
+_AGENTS: Final = "what speaks for an agent may reject or comment, and withdraw what it asked, nothing else"
+
+
+class _Case(msgspec.Struct, frozen=True):
+    standing: Standing
+    action: str
+    hold: HoldRow
+    now: int
+    past: Past
+    reason: str
+    decision: str | None
+
+
+def can(
+    standing: Standing,
+    action: str,
+    hold: HoldRow,
+    now: int,
+    past: Past | None = None,
+    *,
+    reason: str | None = None,
+    decision: str | None = None,
+) -> Verdict:
+    """Whether, and by what authority. `reason` makes use of the right to override; `decision` is asked of
+    agents, which may only say no. An act that nobody has heard of is refused."""
+    actor = standing.actor
+    if actor.tenant != hold.tenant:
+        return refused("not_found", f"there is no hold {hold.id!r}")
+    if standing.barred is not None:
+        return refused("forbidden", standing.barred)
+    rule = ACTIONS.get(action)
+    if rule is None:
+        return refused("forbidden", f"there is no such act as {action!r}")
+    if actor.is_system and actor.channel == "system":
+        return _unattended(standing, hold)
+    case = _Case(standing, action, hold, now, past or Past(), (reason or "").strip(), decision)
+    if actor.channel in AGENT_CHANNELS and action in ARRANGING:
+        return by("starter") if action == "cancel" and _started(case) else refused("forbidden", _AGENTS)
+    return rule(case)
+
+
+def _unattended(standing: Standing, hold: HoldRow) -> Verdict:
+    """Sweeps, and the one policy that the hold was opened under. A name alone makes nobody the system: what
+    comes by another channel is asked as anybody is."""
+    kind, _, name = standing.actor.id.partition(":")
+    if kind == "policy" and name != hold.terms.auto:
+        return refused("forbidden", f"policy {name!r} is not the one that may decide this hold")
+    return by("system")
+
+
+# ---------------------------------------------------------------------- seeing
+
+
+def _sees(case: _Case) -> Verdict:
+    found = onlooker(case.standing, case.hold)
+    if found is not None:
+        return found
+    if case.standing.has(MANAGE):
+        return by("manage")
+    if _is_asked(case):
+        return by("asked")
+    if case.standing.actor.channel in AGENT_CHANNELS and _started(case):
+        # Whoever asked for an agent has to hear what became of it.
+        return by("starter")
+    if not _is_astray(case):
+        if _owns(case):
+            return by("owner")
+        if case.standing.has(RESOLVE) or case.standing.has(OVERRIDE):
+            return by("permission")
+    return _not_theirs(case)
+
+
+def _replies(case: _Case) -> Verdict:
+    return by("asked") if _is_asked(case) else _manages(case)
+
+
+def _is_asked(case: _Case) -> bool:
+    asked = {person_key(name) for name in case.past.asked}
+    return bool(asked & (case.standing.own.people | {person_key(case.standing.actor.id)}))
+
+
+# ---------------------------------------------------------------------- deciding
+
+
+def _decides(case: _Case) -> Verdict:
+    no = _agent(case) or _excluded(case)
+    if no is not None:
+        return no
+    found = _authority(case)
+    if found.allowed and found.authority != "override" and _is_claimed(case):
+        return _override(case) or refused("claimed", f"{case.hold.claimed_by} is working on this hold")
+    return found
+
+
+def _authority(case: _Case) -> Verdict:
+    seated = place(case.standing, case.hold, case.past, veto=_may_veto(case))
+    if seated is not None and seated.allowed:
+        return seated
+    if case.standing.has(RESOLVE) and not case.hold.terms.binds_everybody:
+        return by("permission")
+    return _override(case) or seated or _not_theirs(case)
+
+
+def _may_veto(case: _Case) -> bool:
+    """Where votes are counted, a veto counts for nothing but a no; where one decision is enough, it must not
+    be anything else."""
+    return case.hold.terms.approval.mode != "any" or _says_no(case)
+
+
+def _says_no(case: _Case) -> bool:
+    return case.decision is not None and rejects(case.hold.options, case.decision)
+
+
+def _agent(case: _Case) -> Verdict | None:
+    """Agents do not approve themselves (section 3, rule 13); no right and no override lifts it."""
+    actor = case.standing.actor
+    if actor.is_service and _started(case) and not case.hold.terms.allow_services:
+        return refused("excluded", f"{actor.id} started this run, and services do not decide their own")
+    if actor.channel in AGENT_CHANNELS and not _says_no(case):
+        return refused("forbidden", _AGENTS)
+    return None
+
+
+def _started(case: _Case) -> bool:
+    return starter_of(case.hold, case.past) in actor_capacity(case.standing).people
+
+
+def _excluded(case: _Case) -> Verdict | None:
+    why = exclusion(actor_capacity(case.standing), case.hold, case.past)
+    return None if why is None else refused("excluded", why)
+
+
+def _override(case: _Case) -> Verdict | None:
+    if case.standing.has(OVERRIDE) and case.reason:
+        return Verdict(allowed=True, authority="override", flagged=True)
+    return None
+
+
+def _is_claimed(case: _Case) -> bool:
+    """By somebody else, and not lapsed. Where several have to decide, a claim keeps nobody from voting."""
+    hold = case.hold
+    if hold.claimed_by is None or hold.terms.approval.mode != "any":
+        return False
+    if hold.claim_until is not None and hold.claim_until <= case.now:
+        return False
+    return person_key(hold.claimed_by) not in actor_capacity(case.standing).people
+
+
+# ---------------------------------------------------------------------- arranging
+
+
+def _claims(case: _Case) -> Verdict:
+    """An unrouted hold is claimed by admins: it becomes theirs (AS-10)."""
+    if not _is_astray(case):
+        return _decides(case)
+    no = _agent(case) or _excluded(case)
+    return no or (by("manage") if case.standing.has(MANAGE) else _not_theirs(case))
+
+
+def _releases(case: _Case) -> Verdict:
+    claimer = case.hold.claimed_by
+    if claimer is not None and person_key(claimer) in actor_capacity(case.standing).people:
+        return by("assignee")
+    return _manages(case)
+
+
+def _reassigns(case: _Case) -> Verdict:
+    if case.hold.terms.approval.mode != "any":
+        # Whoever it goes to gets a vote: one of several must not choose who the others are.
+        return _manages(case)
+    seated = place(case.standing, case.hold, case.past, veto=False)
+    return seated if seated is not None and seated.allowed else _manages(case)
+
+
+def _manages(case: _Case) -> Verdict:
+    if case.standing.has(MANAGE):
+        return by("manage")
+    if _owns(case):
+        return by("owner")
+    return refused("forbidden", f"{case.standing.actor.id} has no right to {case.action} this hold")
+
+
+def _unroutes(case: _Case) -> Verdict:
+    if case.standing.has(MANAGE):
+        return by("manage")
+    return refused("forbidden", "only admins leave a hold without an assignee")
+
+
+def _owns(case: _Case) -> bool:
+    """The flow's owner arranges who decides; that does not make them one who does."""
+    return any(case.standing.own.fits(parse_assignee(owner)) for owner in case.past.owners)
+
+
+def _is_astray(case: _Case) -> bool:
+    return case.past.astray or case.hold.assignee_type == UNROUTED
+
+
+def _not_theirs(case: _Case) -> Verdict:
+    whom = "admins" if _is_astray(case) else Assignee(case.hold.assignee_type, case.hold.assignee_value)
+    why = f"this hold waits for {whom}, not for {case.standing.actor.id}"
+    silence = case.standing.silence
+    return refused("not_assigned", f"{why}, as far as can be told now: {silence}" if silence else why)
+
+
+ACTIONS: Final[dict[str, Callable[[_Case], Verdict]]] = {
+    **dict.fromkeys(("view", "comment", "watch", "snooze", "seen", "draft"), _sees),
+    **dict.fromkeys(("resolve", "vote", "place", "ask_back"), _decides),
+    **dict.fromkeys(("cancel", "extend"), _manages),
+    "claim": _claims,
+    "release": _releases,
+    "reassign": _reassigns,
+    "unroute": _unroutes,
+    "reply": _replies,
+}

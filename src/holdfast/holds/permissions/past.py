@@ -1,0 +1,106 @@
+"""What happened before that bears on who may act on a hold now. Looked up only where it counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from holdfast.holds.actions.conflicts import resolution_of
+from holdfast.holds.deployments.deployments import Deployments
+from holdfast.holds.permissions.assignees import DELEGATED
+from holdfast.holds.permissions.check import Past
+from holdfast.store.protocols import RunRow, Store
+from holdfast.types.hold import HoldRow, Note
+from holdfast.types.ids import checkpoint_seq, run_prefix
+from holdfast.types.schedule import person_behind
+from holdfast.types.status import HoldStatus
+
+ALL = 10_000
+
+
+async def past_of(store: Store, deployments: Deployments, row: HoldRow, now: int) -> Past:
+    approvers, last_editor = await _deciders(store, row)
+    owner = await _owner(deployments, row)
+    return Past(
+        initiator=row.started_by,
+        approvers=approvers,
+        last_editor=last_editor,
+        owners=frozenset({owner}) if owner else frozenset(),
+        asked=await _asked(store, row),
+        astray=await _astray(deployments, row, now),
+    )
+
+
+async def _deciders(store: Store, row: HoldRow) -> tuple[frozenset[str], str | None]:
+    """Who decided earlier holds of the run, and who was the last to change something in what they decided."""
+    if not {"earlier_approvers", "last_editor"} & set(row.terms.approval.exclude):
+        return frozenset(), None
+    found = await _decided_before(store, row)
+    earlier = sorted((each for each in found if each.id != row.id), key=lambda each: each.resolved_at or 0)
+    edited = [each.resolved_by for each in earlier if resolution_of(each).get("edited_fields")]
+    deciders = frozenset(by for each in earlier for by in _who_decided(each))
+    return deciders, edited[-1] if edited else None
+
+
+async def _decided_before(store: Store, row: HoldRow) -> list[HoldRow]:
+    """Of its run, and of those that this was forked from, up to where it was."""
+    found = await store.holds(run=row.run, status=HoldStatus.resolved, limit=ALL)
+    run = await store.get_run(row.run)
+    while run is not None and run.forked_from is not None:
+        run, at = await _source_of(store, run.forked_from)
+        if run is not None:
+            theirs = await store.holds(run=run.id, status=HoldStatus.resolved, limit=ALL)
+            found += [each for each in theirs if each.seq < at]
+    return found
+
+
+async def _source_of(store: Store, checkpoint: str) -> tuple[RunRow | None, int]:
+    """The run that a checkpoint is of, and its place there; none where that run is gone."""
+    for run in await store.find_runs(run_prefix(checkpoint)):
+        seq = checkpoint_seq(checkpoint, run.id)
+        if seq is not None:
+            return run, seq
+    return None, 0
+
+
+def _who_decided(row: HoldRow) -> list[str]:
+    """All who voted, and those on whose behalf they did."""
+    said = resolution_of(row)
+    votes: list[dict[str, Any]] = said.get("votes") or []
+    names = [row.resolved_by, said.get("on_behalf_of")]
+    names += [vote.get(field) for vote in votes for field in ("person", "on_behalf_of")]
+    return [name for name in names if name]
+
+
+async def _owner(deployments: Deployments, row: HoldRow) -> str | None:
+    if row.deployment is None:
+        return None
+    found = await deployments.find(row.deployment, tenant=row.tenant)
+    return None if found is None else found.created_by
+
+
+async def _asked(store: Store, row: HoldRow) -> frozenset[str]:
+    """Who was asked back, while an answer is awaited."""
+    if row.paused_at is None:
+        return frozenset()
+    notes = await store.hold_notes(row.id, kinds=("question",))
+    return frozenset(asked_of(note) for note in notes)
+
+
+def agent_of(row: HoldRow) -> str:
+    """Who answers what the run's agent is asked: the service that started it, else the run by its name."""
+    starter = person_behind(row.started_by) or ""
+    return starter if starter.startswith("service:") else f"agent:{row.run}"
+
+
+def asked_of(note: Note) -> str:
+    """Whom a question was put to."""
+    return str(msgspec.json.decode(note.body).get("to"))
+
+
+async def _astray(deployments: Deployments, row: HoldRow, now: int) -> bool:
+    if row.assignee_type != DELEGATED:
+        return False
+    found = await deployments.delegation(row.tenant, row.assignee_value)
+    return found is None or not found.lasts(now)

@@ -1,0 +1,20 @@
+"""Rules at work: the step of the desk that applies them, and the arbiter that decides by them."""
+
+from __future__ import annotations
+
+from holdfast.holds.actions.context import Office
+from holdfast.holds.policies.apply import PolicyStep
+from holdfast.holds.policies.arbiter import Arbiter
+from holdfast.holds.policies.guardrails import Guardrails
+from holdfast.holds.policies.load import Rulebook
+from holdfast.store.protocols import Store
+
+
+class Ruling:
+    def __init__(self, store: Store, book: Rulebook, guardrails: Guardrails | None = None) -> None:
+        self.book = book
+        self.guardrails = guardrails or Guardrails()
+        self.step = PolicyStep(book, store)
+
+    def arbiter(self, office: Office) -> Arbiter:
+        return Arbiter(office, self.book)

@@ -1,0 +1,127 @@
+"""What rules make of a hold before its row is written: the step of the desk that comes first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from holdfast.holds.policies.deadlines import deadline, read_on_timeout
+from holdfast.holds.policies.facts import UNTOUCHED, as_asked, facts_of
+from holdfast.holds.policies.load import Rulebook
+from holdfast.holds.policies.policy import Chosen, Policy, first_match
+from holdfast.holds.policies.rules import Rule
+from holdfast.holds.policies.select import Governing
+from holdfast.store.protocols import Store
+from holdfast.types.duration import is_business, parse_duration
+from holdfast.types.hold import HoldFacts, NewHold
+from holdfast.types.terms import HoldTerms
+from holdfast.types.yes_no import consent, refusal
+
+
+class PolicyStep:
+    """The desk's step (`Preparing`): the first rule that matches says what becomes of the hold."""
+
+    def __init__(self, book: Rulebook, store: Store) -> None:
+        self.book = book
+        self.store = store
+
+    def concerns(self, hold: NewHold, facts: HoldFacts) -> bool:
+        return hold.type not in UNTOUCHED
+
+    async def prepare(self, hold: NewHold, facts: HoldFacts) -> NewHold:
+        governing = Governing(self.store, await self.book.policies(facts.tenant))
+        return route(hold, asked(hold, facts), await governing.of(facts.tenant, facts.deployment))
+
+
+def asked(hold: NewHold, facts: HoldFacts) -> dict[str, Any]:
+    return facts_of(
+        hold,
+        flow=facts.flow,
+        tenant=facts.tenant,
+        started_by=facts.started_by,
+        deployment=facts.deployment,
+        instance_key=facts.instance_key,
+    )
+
+
+def route(hold: NewHold, facts: Mapping[str, Any], policies: Iterable[Policy]) -> NewHold:
+    """The hold as the first matching rule wants it; as it is where none matches."""
+    chosen = first_match(policies, facts)
+    return hold if chosen is None else apply(hold, chosen)
+
+
+def apply(hold: NewHold, chosen: Chosen) -> NewHold:
+    """Over what another rule made of it, if one did."""
+    hold, rule = as_asked(hold), chosen.rule
+    columns: dict[str, Any] = {}
+    if rule.tags:
+        columns["tags"] = tuple(dict.fromkeys((*hold.tags, *rule.tags)))
+    if rule.assign is not None:
+        columns["assignee"] = rule.assign
+    if rule.priority is not None:
+        columns["priority"] = rule.priority
+    if rule.reminder is not None:
+        seconds = parse_duration(rule.reminder).total_seconds()
+        columns |= {"reminder_interval": max(1, round(seconds / 60)), "remind_at": None}
+    columns |= _deadline(hold, rule)
+    before = {name: getattr(hold, name) for name in columns} | {"terms": msgspec.to_builtins(hold.terms)}
+    terms = msgspec.structs.replace(_terms(hold, chosen), routed_from=before)
+    return msgspec.structs.replace(hold, **columns, terms=terms)
+
+
+def _deadline(hold: NewHold, rule: Rule) -> dict[str, Any]:
+    found = {} if rule.timeout is None else deadline(rule.timeout, hold.created_at)
+    if rule.ladder:
+        found |= {"expiry_action": "escalate", "escalation_target": rule.ladder[0].to}
+    elif rule.on_timeout is not None:
+        lapse = read_on_timeout(rule.on_timeout)
+        action = None if _defaults_otherwise(hold, rule) else lapse.action
+        found |= {"expiry_action": action, "escalation_target": lapse.target}
+    return found
+
+
+def _defaults_otherwise(hold: NewHold, rule: Rule) -> bool:
+    """An option of the flow is marked as the default, and that counts before what is named. Where the rule
+    names another, silence decides nothing: the hold expires."""
+    marked = next((option.id for option in hold.options or () if option.default is True), None)
+    wanted = rule.default_option or _default(hold, rule)
+    return marked is not None and wanted is not None and marked != wanted
+
+
+def _terms(hold: NewHold, chosen: Chosen) -> HoldTerms:
+    rule, terms = chosen.rule, hold.terms
+    said: dict[str, Any] = {"routed_by": chosen.name}
+    given = {
+        "approval": rule.approval,
+        "max_reminders": rule.max_reminders,
+        "calendar": rule.calendar,
+        "strict_assignee": rule.strict_assignee,
+        "default_option": rule.default_option or _default(hold, rule),
+        "ladder": rule.ladder or None,
+        "guardrails": rule.guardrails or None,
+        "guarded": None if rule.guarded else False,
+    }
+    said |= {name: value for name, value in given.items() if value is not None}
+    if rule.timeout is not None:
+        said["timeout"] = str(rule.timeout) if is_business(rule.timeout) else None
+    if rule.is_automatic and not is_for_people(terms, rule):
+        said["auto"] = chosen.name
+    return msgspec.structs.replace(terms, **said)
+
+
+def is_for_people(asked: HoldTerms, rule: Rule) -> bool:
+    """What the flow wants of certain people, or the rule itself of several, is never decided without them."""
+    approval = rule.approval
+    return asked.binds_everybody or (
+        approval is not None and (approval.mode != "any" or bool(approval.exclude))
+    )
+
+
+def _default(hold: NewHold, rule: Rule) -> str | None:
+    """`accept` and `reject` on timeout, in the hold's own word for it."""
+    says = read_on_timeout(rule.on_timeout).consents if rule.on_timeout is not None else None
+    if says is None:
+        return None
+    return consent(hold.options) if says else refusal(hold.options)

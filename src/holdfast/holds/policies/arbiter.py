@@ -1,0 +1,194 @@
+"""Deciding without a person: what a rule says, or a judge that is sure enough. Else people are asked.
+
+Every way in which this can go wrong ends with the hold as it was: open, in somebody's inbox.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.errors import ConflictError, HoldfastError, StoreError
+from holdfast.holds.actions.answers import Submission
+from holdfast.holds.actions.context import Office
+from holdfast.holds.actions.resolve import Terms, resolve
+from holdfast.holds.policies.apply import is_for_people
+from holdfast.holds.policies.facts import as_asked, facts_of_row
+from holdfast.holds.policies.judge import Judgement, asked
+from holdfast.holds.policies.load import Rulebook
+from holdfast.holds.policies.policy import Chosen, named
+from holdfast.telemetry import log
+from holdfast.types.audit import NewAudit, canonical
+from holdfast.types.clock import MICROS, Clock
+from holdfast.types.duration import parse_duration
+from holdfast.types.hold import HoldRow
+from holdfast.types.ids import HoldId
+from holdfast.types.outbox import JUDGE, OutboxRow, OutboxState
+from holdfast.types.redaction import veil
+from holdfast.types.status import HoldStatus
+from holdfast.types.terms import Actor
+from holdfast.types.text import told
+from holdfast.types.yes_no import NO, YES, approves, consent, refusal
+
+LEASE: Final = 5 * 60 * MICROS
+TRIES: Final = 5
+LEFT: Final = "left_to_people"
+
+
+class Decided(msgspec.Struct, frozen=True):
+    """The answer that is given. `decided_by`: auto-accept, auto-reject, llm-judge, ..."""
+
+    decision: str
+    decided_by: str
+    reason: str = ""
+    confidence: float | None = None
+
+
+class UnsureError(Exception):
+    """Why people are asked instead."""
+
+
+class Arbiter:
+    """Decides the holds that a rule lets be decided, by the same way as everybody else."""
+
+    def __init__(self, office: Office, book: Rulebook) -> None:
+        self.office = office
+        self.store = office.store
+        self.book = book
+
+    async def judge_now(self, hold: str) -> HoldRow | None:
+        """The hold after a decision; None where it stays with people, or needs no decision any more."""
+        row = await self.store.hold(HoldId(hold))
+        if row is None or row.terms.auto is None or row.status is not HoldStatus.pending:
+            return None
+        if await self._was_left(row):
+            return None
+        try:
+            chosen = named(await self.book.policies(row.tenant), row.terms.auto, facts_of_row(row))
+            ruling = await rule_on(row, chosen)
+            return await self._resolve(row, row.terms.auto, ruling)
+        except ConflictError:
+            return None  # somebody was first
+        except StoreError:
+            raise
+        except (UnsureError, HoldfastError) as error:
+            await self._leave(row, row.terms.auto, str(error))
+            return None
+
+    async def judge_here(self, hold: str) -> bool:
+        """Judge it where its run is driven; a worker need not look at it any more. Whether it is decided."""
+        row = await self.judge_now(hold)
+        for message in await self.store.list_outbox(hold=hold, state=OutboxState.waiting):
+            if message.topic == JUDGE:
+                await self._finish(message, row)
+        return row is not None
+
+    async def serve(self, clock: Clock, every: float = 1.0) -> None:
+        """Until cancelled."""
+        while True:
+            try:
+                worked = await self.work()
+            except StoreError as error:
+                log.warning("holds could not be judged: %s", error)
+                worked = 0
+            if not worked:
+                await clock.sleep(every)
+
+    async def work(self, *, limit: int = 20) -> int:
+        """One round of a worker's: judges what waits for it; how many messages it took."""
+        messages = await self.store.claim_outbox(limit=limit, lease=LEASE, topics=(JUDGE,))
+        # Side by side: a judge that takes its time holds up only its own hold.
+        await asyncio.gather(*(self._handle(message) for message in messages))
+        return len(messages)
+
+    async def _handle(self, message: OutboxRow) -> None:
+        try:
+            done = await self.judge_now(message.hold or "")
+        except Exception as error:
+            state = OutboxState.dead if message.attempts >= TRIES else OutboxState.waiting
+            due = self.store.now() + MICROS * 2**message.attempts
+            await self.store.finish_outbox(
+                message.id, attempt=message.attempts, state=state, error=told(str(error), 500), due_at=due
+            )
+            log.warning("hold %s could not be judged: %s", message.hold, error)
+            return
+        await self._finish(message, done)
+
+    async def _finish(self, message: OutboxRow, decided: HoldRow | None) -> None:
+        state = OutboxState.skipped if decided is None else OutboxState.done
+        await self.store.finish_outbox(message.id, attempt=message.attempts, state=state)
+
+    async def _resolve(self, row: HoldRow, rule: str, ruling: Decided) -> HoldRow:
+        actor = Actor(id=f"policy:{rule}", tenant=row.tenant, channel="system", auth_method="policy")
+        recorded: dict[str, Any] = {"decided_by": ruling.decided_by}
+        if ruling.confidence is not None:
+            recorded["confidence"] = ruling.confidence
+        said = Submission(decision=ruling.decision, comment=ruling.reason or None)
+        return (await resolve(self.office, actor, row.id, said, Terms(recorded=recorded))).row
+
+    async def _was_left(self, row: HoldRow) -> bool:
+        """A judge that was not sure is not asked until it is."""
+        return any(each.action == LEFT for each in await self.store.audit(row.tenant, hold=row.id))
+
+    async def _leave(self, row: HoldRow, rule: str, why: str) -> None:
+        log.info("hold %s stays with people: %s", row.id, why)
+        data = canonical({"rule": rule, "why": told(veil.hide(why), 500)})
+        note = NewAudit(
+            at=self.store.now(), actor=f"policy:{rule}", action=LEFT, hold=row.id, run=row.run, data=data
+        )
+        await self.store.append_audit(row.tenant, [note])
+
+
+async def rule_on(row: HoldRow, chosen: Chosen | None) -> Decided:
+    """What the rule, as it is now, makes of the hold. Raises UnsureError where that is for people."""
+    if chosen is None or not chosen.rule.is_automatic:
+        raise UnsureError("no rule of that name decides any more")
+    rule, facts = chosen.rule, facts_of_row(row)
+    if is_for_people(as_asked(row).terms, rule):
+        raise UnsureError("certain people have to decide it")
+    if not rule.matches(facts):
+        raise UnsureError(f"rule {chosen.name} does not match it any more")
+    if rule.decide is not None:
+        return _by_rule(row, rule.decide, rule.reason)
+    judgement = await _judged(chosen, {**facts, "rule": chosen.name})
+    if judgement.confidence < rule.threshold:
+        raise UnsureError(f"the judge is sure by {judgement.confidence:g}, under {rule.threshold:g}")
+    decision = answer_for(row, judgement.decision)
+    return Decided(decision, judgement.decided_by, judgement.reasoning, judgement.confidence)
+
+
+def _by_rule(row: HoldRow, decide: str, reason: str) -> Decided:
+    decision = answer_for(row, decide)
+    if approves(decision, row.options):
+        return Decided(decision, "auto-accept", reason)
+    return Decided(decision, "auto-reject", reason or "Auto-rejected")
+
+
+async def _judged(chosen: Chosen, facts: dict[str, Any]) -> Judgement:
+    judge = chosen.policy.judges.get(chosen.rule.judge or "")
+    if judge is None:
+        raise UnsureError(f"there is no judge {chosen.rule.judge!r} here")
+    seconds = parse_duration(chosen.rule.judge_timeout).total_seconds()
+    try:
+        async with asyncio.timeout(seconds):
+            return await asked(judge, facts)
+    except TimeoutError:
+        raise UnsureError(f"the judge took longer than {seconds:g} s") from None
+    except Exception as error:
+        raise UnsureError(f"the judge failed: {type(error).__name__}: {error}") from error
+
+
+def answer_for(row: HoldRow, word: str) -> str:
+    """The hold's own answer for what a rule or judge says. Raises UnsureError where it offers none."""
+    if not row.options or any(option.id == word for option in row.options):
+        return word
+    meant = None
+    if word.casefold() in YES:
+        meant = consent(row.options)
+    elif word.casefold() in NO:
+        meant = refusal(row.options)
+    if meant is None:
+        raise UnsureError(f"{told(word, 80)!r} is not one of its answers")
+    return meant

@@ -1,0 +1,56 @@
+"""The last look at a decision before it is written: who decided, in a word, and whether guardrails object."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.holds.actions.audit_entries import VETOED, entry, event
+from holdfast.holds.actions.close import resolved
+from holdfast.types.hold import HoldChange, HoldRow
+
+if TYPE_CHECKING:
+    from holdfast.holds.policies.guardrails import Guardrails
+
+
+async def watched(guardrails: Guardrails | None, row: HoldRow, made: HoldChange, by: str) -> HoldChange:
+    """The change with a decision that passes, or turned into the hold's refusal; others as they are.
+
+    Raises VetoedError where an approval does not pass and the hold offers no answer that refuses.
+    """
+    kept = made.fields.get("resolution")
+    if kept is None or not _concerns(guardrails, by):
+        return made
+    # Loaded where there is something to look at: most decisions are people's, and nobody watches over them.
+    from holdfast.holds.policies.guardrails import OVERRIDE, reviewed
+
+    before: dict[str, Any] = msgspec.json.decode(kept)
+    said = await reviewed(guardrails, row, before, by)
+    if said == before:
+        return made
+    fresh = resolved(row, said, by=by, at=made.at)
+    others = tuple(each for each in made.audit if each.action != "resolved")
+    change = msgspec.structs.replace(
+        fresh,
+        fields={**made.fields, "resolution": fresh.fields["resolution"]},
+        audit=(*others, *fresh.audit),
+        notes=made.notes,
+        drop_notes=made.drop_notes,
+        link=made.link,
+        key=made.key,
+    )
+    return _told(row, change, said, by) if said["decided_by"] == OVERRIDE else change
+
+
+def _concerns(guardrails: Guardrails | None, by: str) -> bool:
+    return by.startswith(("policy:", "system:")) or (guardrails is not None and guardrails.people)
+
+
+def _told(row: HoldRow, change: HoldChange, said: dict[str, Any], by: str) -> HoldChange:
+    facts = {**said["veto"], "decision": said["decision"], "effective_decision": said["effective_decision"]}
+    return msgspec.structs.replace(
+        change,
+        audit=(*change.audit, entry(row, by, "vetoed", change.at, **facts)),
+        more_events=(event(row, VETOED, change.at, by=by, **facts),),
+    )

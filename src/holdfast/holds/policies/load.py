@@ -1,0 +1,87 @@
+"""Which policies are in force: those given to the house, those of its files, those in the store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from holdfast.holds.policies.judge import Judges
+from holdfast.holds.policies.parse import policy_of, read_policy
+from holdfast.holds.policies.policy import Policy
+from holdfast.holds.policies.stored import KIND
+from holdfast.store.protocols import Store
+
+if TYPE_CHECKING:
+    from holdfast.holds.policies.active import Ruling
+    from holdfast.holds.policies.guardrails import Guardrails
+
+VARIABLE: Final = "HOLDFAST_POLICIES"
+
+STORED: Final = "store"
+"""Among the policies of a house: those that each tenant keeps in the store."""
+
+Given = Policy | str | Path
+
+
+def policies_of(given: Given | Iterable[Given] | None, judges: Judges | None = None) -> tuple[Policy, ...]:
+    """In order: objects as they are, paths read. Raises PolicyInvalidError and SettingsError."""
+    return tuple(
+        each if isinstance(each, Policy) else read_policy(each, judges)
+        for each in _listed(given)
+        if each != STORED
+    )
+
+
+def _listed(given: Given | Iterable[Given] | None) -> list[Given]:
+    """Nothing given: what HOLDFAST_POLICIES names."""
+    if given is None:
+        return [name for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name.strip()]
+    return [given] if isinstance(given, (Policy, str, Path)) else [*given]
+
+
+class Rulebook:
+    """The policies of a house, then those that a tenant keeps in the store (`stored`), read with `judges`."""
+
+    def __init__(
+        self, fixed: Iterable[Policy], *, stored: Store | None = None, judges: Judges | None = None
+    ) -> None:
+        self.fixed = tuple(fixed)
+        self.stored = stored
+        self.judges = judges
+
+    async def policies(self, tenant: str) -> tuple[Policy, ...]:
+        """Raises PolicyInvalidError for a stored one that cannot be read."""
+        if self.stored is None:
+            return self.fixed
+        return (*self.fixed, *await stored_policies(self.stored, tenant, self.judges))
+
+
+class Rules(msgspec.Struct, frozen=True, kw_only=True):
+    """As they were given to a house."""
+
+    policies: tuple[Policy, ...]
+    stored: bool
+    judges: Judges | None
+
+    def over(self, store: Store, guardrails: Guardrails | None) -> Ruling:
+        """At work on a store. Where there are rules, there are guardrails over what they approve."""
+        from holdfast.holds.policies.active import Ruling
+
+        book = Rulebook(self.policies, stored=store if self.stored else None, judges=self.judges)
+        return Ruling(store, book, guardrails)
+
+
+def rules_of(given: Given | Iterable[Given] | None, judges: Judges | None) -> Rules | None:
+    """None where there are none. Raises PolicyInvalidError and SettingsError."""
+    policies, stored = policies_of(given, judges), STORED in _listed(given)
+    return Rules(policies=policies, stored=stored, judges=judges) if policies or stored else None
+
+
+async def stored_policies(store: Store, tenant: str, judges: Judges | None = None) -> tuple[Policy, ...]:
+    """By name. Raises PolicyInvalidError for what a newer version wrote and this one cannot read."""
+    found = await store.documents(tenant, KIND)
+    return tuple(policy_of(msgspec.json.decode(each.body), each.name, judges=judges) for each in found)

@@ -1,0 +1,208 @@
+"""Policies in files: TOML, JSON, or YAML where a reader for it is installed. All problems are told at once.
+
+name = "refunds"
+
+[[rules]]
+name = "small"
+when = "amount < 50"
+decide = "approve"
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, cast
+
+import msgspec
+
+from holdfast.errors import PolicyInvalidError, SettingsError
+from holdfast.holds.policies.judge import Judges
+from holdfast.holds.policies.policy import Policy
+from holdfast.holds.policies.rules import Rule
+from holdfast.holds.policies.source_lines import Lines, lines_of
+from holdfast.holds.policies.validate import Fault, faults_in, invalid
+from holdfast.types.terms import Approval, Rung
+
+FORMS: Final = {".toml": "toml", ".json": "json", ".yaml": "yaml", ".yml": "yaml"}
+MAX_SIZE: Final = 1024 * 1024
+_OF_POLICY: Final = frozenset({"name", "rules"})
+_OF_RULE: Final = frozenset(Rule.__struct_fields__)
+
+
+def read_policy(path: str | Path, judges: Judges | None = None) -> Policy:
+    """Raises PolicyInvalidError for what is written there, SettingsError where nothing can be read.
+
+    `judges`: those that its rules name; without, a rule that names one leaves its holds to people."""
+    raw, form = _content(Path(path))
+    return read_text(raw, form, default_name=Path(path).stem, judges=judges)
+
+
+def read_plain(path: str | Path) -> dict[str, Any]:
+    """A file of rules as an object, once it is known to be one. Raises as `read_policy` does."""
+    policy = read_policy(path)
+    raw, form = _content(Path(path))
+    plain = _PARSERS[form](_decoded(raw, policy.name), policy.name)
+    return {"name": policy.name, **({"rules": plain} if isinstance(plain, list) else plain)}
+
+
+def _content(place: Path) -> tuple[bytes, str]:
+    form = FORMS.get(place.suffix.lower())
+    if form is None:
+        raise SettingsError(f"{place} is no file of rules.", hint=f"Name it {', '.join(FORMS)}.")
+    try:
+        return place.read_bytes(), form
+    except OSError as error:
+        raise SettingsError(f"the rules in {place} cannot be read: {error.strerror}.") from error
+
+
+def read_text(raw: bytes, form: str, *, default_name: str = "policy", judges: Judges | None = None) -> Policy:
+    if len(raw) > MAX_SIZE:
+        raise PolicyInvalidError(f"policy {default_name!r} has {len(raw):,} bytes, over {MAX_SIZE:,}.")
+    text = _decoded(raw, default_name)
+    plain = _PARSERS[form](text, default_name)
+    return policy_of(plain, default_name, judges=judges, lines=lines_of(text, form))
+
+
+def policy_of(
+    plain: Any, default_name: str = "policy", *, judges: Judges | None = None, lines: Lines | None = None
+) -> Policy:
+    """Of an object, or of a bare list of rules."""
+    reader = _Reader(lines or Lines())
+    whole: Mapping[str, Any] = {}
+    if isinstance(plain, list):
+        whole = {"rules": cast("Any", plain)}
+    elif isinstance(plain, Mapping):
+        whole = cast("Mapping[str, Any]", plain)
+    else:
+        reader.wrong("", "", "it is neither an object nor a list of rules")
+    reader.demand_known("", whole, _OF_POLICY)
+    name = whole.get("name", default_name)
+    found = reader.rules(whole.get("rules"))
+    named = name if isinstance(name, str) else ""
+    faults = reader.faults + [reader.placed(fault) for fault in faults_in(named, found, judges)]
+    if faults:
+        raise invalid(named or default_name, sorted(faults, key=lambda fault: fault.line or 0))
+    return Policy(named, *found, judges=judges)
+
+
+class _Reader:
+    def __init__(self, lines: Lines) -> None:
+        self.lines = lines
+        self.faults: list[Fault] = []
+        self.kept: list[int] = []  # the places in the file of the rules that could be read
+
+    def wrong(self, rule: str, field: str, problem: str, line: int | None = None) -> None:
+        self.faults.append(Fault(rule, field, problem, line))
+
+    def placed(self, fault: Fault) -> Fault:
+        place = self.kept[fault.place] if fault.place >= 0 else -1
+        return msgspec.structs.replace(fault, line=self.lines.of(place, fault.field))
+
+    def demand_known(self, rule: str, given: Mapping[str, Any], known: frozenset[str], at: int = -1) -> None:
+        for field in given:
+            if field not in known:
+                names = ", ".join(sorted(known))
+                self.wrong(
+                    rule, str(field), f"nothing is known of it; there are: {names}", self.lines.of(at, field)
+                )
+
+    def rules(self, given: Any) -> list[Rule]:
+        if not isinstance(given, list) or not given:
+            self.wrong("", "rules", "it has no list of rules")
+            return []
+        found = [self.rule(index, each) for index, each in enumerate(cast("list[Any]", given))]
+        self.kept = [index for index, rule in enumerate(found) if rule is not None]
+        return [rule for rule in found if rule is not None]
+
+    def rule(self, index: int, given: Any) -> Rule | None:
+        label, line = str(index + 1), self.lines.of(index, "")
+        if not isinstance(given, Mapping):
+            self.wrong(label, "", "it is no object", line)
+            return None
+        plain = dict(cast("Mapping[str, Any]", given))
+        named = plain.get("name")
+        label = named if isinstance(named, str) and named else label
+        self.demand_known(label, plain, _OF_RULE, index)
+        self._demand_known_inside(label, plain, index)
+        plain.setdefault("name", "")
+        kept = {field: value for field, value in plain.items() if field in _OF_RULE}
+        return self._converted(label, index, kept)
+
+    def _demand_known_inside(self, label: str, plain: Mapping[str, Any], index: int) -> None:
+        """A slip in a quorum must not fall back to one person."""
+        rungs = plain.get("ladder")
+        listed = cast("list[Any]", rungs) if isinstance(rungs, list) else []
+        inner = [("approval", plain.get("approval"), Approval), *(("ladder", each, Rung) for each in listed)]
+        for field, given, kind in inner:
+            known = kind.__struct_fields__
+            names = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else ()
+            for name in sorted(str(each) for each in names if each not in known):
+                problem = f"nothing is known of {name!r}; there are: {', '.join(known)}"
+                self.wrong(label, field, problem, self.lines.of(index, field))
+
+    def _converted(self, label: str, index: int, plain: dict[str, Any]) -> Rule | None:
+        """Field by field, so that one bad field does not hide the next."""
+        values: dict[str, Any] = {}
+        for field, value in plain.items():
+            try:
+                values[field] = msgspec.convert(value, _TYPES[field])
+            except msgspec.ValidationError as error:
+                self.wrong(label, field, str(error), self.lines.of(index, field))
+        if "name" not in values:
+            return None
+        return Rule(**values)
+
+
+def _types() -> dict[str, Any]:
+    """A file has no functions: what may be one in code is text there."""
+    found = {field.name: field.type for field in msgspec.structs.fields(Rule)}
+    plain = str | int | float
+    return {**found, "when": str | None, "timeout": plain, "reminder": plain, "judge_timeout": plain}
+
+
+_TYPES: Final = _types()
+
+
+def _decoded(raw: bytes, name: str) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise _unreadable(name, f"it is no UTF-8: {error}") from None
+
+
+def _toml(text: str, name: str) -> Any:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _unreadable(name, f"it is no TOML: {error}") from None
+
+
+def _json(text: str, name: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise _unreadable(name, f"it is no JSON: {error}") from None
+
+
+def _yaml(text: str, name: str) -> Any:
+    try:
+        yaml: Any = import_module("yaml")
+    except ImportError:
+        raise SettingsError(
+            f"policy {name!r} is YAML, and no reader for that is installed.",
+            hint="Install the extra `yaml`, or write it as TOML or JSON.",
+        ) from None
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise _unreadable(name, f"it is no YAML: {error}") from None
+
+
+def _unreadable(name: str, why: str) -> PolicyInvalidError:
+    return PolicyInvalidError(f"policy {name!r} cannot be read: {why}.", problems=[Fault("", "", why)])
+
+
+_PARSERS: Final = {"toml": _toml, "json": _json, "yaml": _yaml}

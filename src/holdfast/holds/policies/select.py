@@ -1,0 +1,32 @@
+"""Which policies are asked about a hold: those that its run's deployment names, if it names some."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from holdfast.holds.deployments.deployments import Deployments
+from holdfast.holds.policies.policy import Policy
+from holdfast.store.protocols import Store
+
+
+class Governing:
+    """Looked up once for each deployment: for a rule that is applied now, or over many past decisions."""
+
+    def __init__(self, store: Store, policies: Iterable[Policy]) -> None:
+        self.deployments = Deployments(store)
+        self.policies = tuple(policies)
+        self._known: dict[tuple[str, str], tuple[Policy, ...]] = {}
+
+    async def of(self, tenant: str, deployment: str | None) -> tuple[Policy, ...]:
+        if deployment is None or not self.policies:
+            return self.policies
+        key = (tenant, deployment)
+        if key not in self._known:
+            self._known[key] = await self._named(tenant, deployment)
+        return self._known[key]
+
+    async def _named(self, tenant: str, deployment: str) -> tuple[Policy, ...]:
+        found = await self.deployments.find(deployment, tenant=tenant)
+        if found is None or not found.policies:
+            return self.policies
+        return tuple(policy for policy in self.policies if policy.name in found.policies)

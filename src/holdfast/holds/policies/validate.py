@@ -1,0 +1,172 @@
+"""Whether rules make sense: every problem at once, each with the rule and the field that it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.errors import HoldfastError, PolicyInvalidError
+from holdfast.holds.permissions.assignees import parse_assignee
+from holdfast.holds.policies.deadlines import read_on_timeout
+from holdfast.holds.policies.judge import Judges
+from holdfast.holds.policies.rules import Rule
+from holdfast.model.expr import compile_expr
+from holdfast.model.hold_rules import exclusion_fault
+from holdfast.types.duration import parse_duration, parse_length
+from holdfast.types.terms import PRIORITIES, Approval
+from holdfast.types.text import told
+
+MODES: Final = ("any", "quorum", "sequential")
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """`rule`: its name, or its number where it has none. `line`: where a file has it."""
+
+    rule: str
+    field: str
+    problem: str
+    line: int | None = None
+    place: int = -1  # of the rule among the rules
+
+    def __str__(self) -> str:
+        place = f"line {self.line}: " if self.line is not None else ""
+        what = f"rule {self.rule!r}" if self.rule else "the policy"
+        return f"{place}{what}{f', {self.field}' if self.field else ''}: {self.problem}"
+
+
+def demand_valid(name: str, rules: Sequence[Rule], judges: Judges | None) -> None:
+    """Raises PolicyInvalidError."""
+    faults = faults_in(name, rules, judges)
+    if faults:
+        raise invalid(name, faults)
+
+
+def invalid(name: str, faults: Iterable[Fault]) -> PolicyInvalidError:
+    listed = list(faults)
+    count = "1 problem" if len(listed) == 1 else f"{len(listed)} problems"
+    lines = "".join(f"\n  - {told(str(fault), 500)}" for fault in listed)
+    return PolicyInvalidError(
+        f"policy {told(name, 80)!r} has {count}:{lines}", hint="Nothing of it is in force.", problems=listed
+    )
+
+
+def faults_in(name: str, rules: Sequence[Rule], judges: Judges | None) -> list[Fault]:
+    """`judges`: those that the rules may name; None: that is not looked at."""
+    found = [] if name and "/" not in name else [Fault("", "name", "it needs a name without '/'")]
+    seen: set[str] = set()
+    for place, rule in enumerate(rules):
+        faults = list(_faults(rule))
+        if judges is not None and rule.judge is not None and rule.judge not in judges:
+            known = ", ".join(sorted(judges)) or "none"
+            faults.append(("judge", f"there is no judge {rule.judge!r}; there are: {known}"))
+        if rule.name in seen:
+            faults.append(("name", "another rule has this name"))
+        seen.add(rule.name)
+        label = rule.name or str(place + 1)
+        found += [Fault(label, field, problem, place=place) for field, problem in faults]
+    return found
+
+
+def _faults(rule: Rule) -> Iterator[tuple[str, str]]:
+    if not rule.name or "/" in rule.name:
+        yield "name", "it needs a name without '/'"
+    for field, read in _READERS.items():
+        value = getattr(rule, field)
+        problem = None if value is None else _problem(read, value)
+        if problem:
+            yield field, problem
+    yield from _approval_faults(rule.approval)
+    for place, rung in enumerate(rule.ladder):
+        problem = _problem(parse_length, rung.after) if rung.after else None
+        problem = problem or (None if rung.to.strip() else "it goes to nobody")
+        if problem:
+            yield f"ladder[{place}]", problem
+    yield from _automatic_faults(rule)
+
+
+def _automatic_faults(rule: Rule) -> Iterator[tuple[str, str]]:
+    if rule.decide is not None and rule.judge is not None:
+        yield "judge", "it decides already; leave one of decide and judge out"
+    approval = rule.approval or Approval()
+    if rule.is_automatic and (approval.mode != "any" or approval.exclude):
+        yield "approval", "what certain people have to decide is not decided without them"
+    if rule.on_timeout is not None and rule.timeout is None:
+        yield "on_timeout", "it has no timeout"
+
+
+def _approval_faults(approval: Approval | None) -> Iterator[tuple[str, str]]:
+    if approval is None:
+        return
+    if approval.mode not in MODES:
+        yield "approval.mode", f"{approval.mode!r} is none of {', '.join(MODES)}"
+    if approval.mode == "quorum" and approval.need < 1:
+        yield "approval.need", "it takes at least one person"
+    if approval.mode == "sequential" and not approval.of:
+        yield "approval.of", "it has to say who signs, in order"
+    for field in ("of", "veto"):
+        for place, who in enumerate(getattr(approval, field)):
+            problem = _problem(_demand_assignee, who)
+            if problem:
+                yield f"approval.{field}[{place}]", problem
+    for place, who in enumerate(approval.exclude):
+        fault = exclusion_fault(who)
+        if fault is not None:
+            yield f"approval.exclude[{place}]", f"{who!r}: {fault}"
+
+
+def _problem(read: Callable[[Any], object], value: Any) -> str | None:
+    try:
+        read(value)
+    except HoldfastError as error:
+        return str(error)
+    except (TypeError, ValueError) as error:
+        return str(error)
+    return None
+
+
+def _demand_when(when: Any) -> None:
+    if isinstance(when, str):
+        compile_expr(when)
+    elif not callable(when):
+        raise ValueError("it is neither an expression nor a function")
+
+
+def _demand_assignee(text: Any) -> None:
+    if parse_assignee(text).type == "unrouted":
+        raise ValueError("it names nobody; write user:NAME, group:KEY or role:KEY")
+
+
+def _demand_priority(text: Any) -> None:
+    if text not in PRIORITIES:
+        raise ValueError(f"{text!r} is none of {', '.join(PRIORITIES)}")
+
+
+def _demand_share(number: Any) -> None:
+    if isinstance(number, bool) or not isinstance(number, (int, float)) or not 0 <= number <= 1:
+        raise ValueError(f"{number!r} is not between 0 and 1")
+
+
+def _demand_count(number: Any) -> None:
+    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+        raise ValueError(f"{number!r} is not a number from 1 on")
+
+
+def _demand_answer(text: Any) -> None:
+    if not isinstance(text, str) or not text.strip():
+        raise ValueError("it decides nothing; name an option")
+
+
+_READERS: Final[dict[str, Callable[[Any], object]]] = {
+    "when": _demand_when,
+    "assign": _demand_assignee,
+    "timeout": parse_length,
+    "on_timeout": read_on_timeout,
+    "priority": _demand_priority,
+    "reminder": parse_duration,
+    "max_reminders": _demand_count,
+    "decide": _demand_answer,
+    "threshold": _demand_share,
+    "judge_timeout": parse_duration,
+}

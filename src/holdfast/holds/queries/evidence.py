@@ -1,0 +1,170 @@
+"""The evidence of one decision: what was shown, what was decided and by whom, and its place in the audit.
+
+One JSON file in one canonical form, so that every byte of it counts. `tools/verify_evidence.py` checks it
+with nothing but Python: the digest of the whole, the hash of what was shown, the digest of what was decided,
+and the chain of the audit that has both, up to its head.
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import json
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from holdfast.errors import HoldChangedError, HoldNotFoundError
+from holdfast.holds.actions.audit_entries import entry
+from holdfast.holds.actions.change import TRIES, look
+from holdfast.holds.actions.context import Office
+from holdfast.holds.deployments.skills import SkillRegistry
+from holdfast.holds.queries.audit import demand_secret, records_of
+from holdfast.model.template import json_bytes
+from holdfast.store.protocols import Store
+from holdfast.types.audit import GENESIS, AuditRow, said_of
+from holdfast.types.clock import iso
+from holdfast.types.hold import HoldRow, facts_of
+from holdfast.types.ids import DEFAULT_TENANT, HoldId
+from holdfast.types.skill import RESOLVED_SKILLS, Skill, said_by
+from holdfast.types.terms import Actor
+
+FORMAT = "holdfast-evidence/1"
+
+
+async def hand_out(
+    office: Office, actor: Actor, hold: str, *, key: bytes | None = None, to_head: bool = True
+) -> bytes:
+    """`make_pack`, for somebody who may see the hold. That it was handed out, and which, is in the audit.
+
+    Raises HoldNotFoundError, ForbiddenError."""
+    row = await look(office, actor, hold)
+    pack = await make_pack(office.store, row.id, tenant=row.tenant, key=key, to_head=to_head)
+    digest: str = json.loads(pack)["digest"]
+    told = entry(row, actor.id, "exported", office.now(), digest=digest)
+    await office.store.append_audit(row.tenant, [told])
+    return pack
+
+
+async def make_pack(
+    store: Store,
+    hold: str,
+    *,
+    tenant: str = DEFAULT_TENANT,
+    key: bytes | None = None,
+    to_head: bool = True,
+) -> bytes:
+    """The file. `key`: also signed, for whoever has the same key. Without `to_head` the chain ends with the
+    hold's last record, and says nothing of what came after it.
+
+    Raises HoldNotFoundError: no such hold, or another tenant's."""
+    row, chain = await _as_one(store, HoldId(hold), tenant, to_head=to_head)
+    content = {
+        "format": FORMAT,
+        "made_at": iso(store.now()),
+        "hold": _facts(row),
+        "request": {"hash": row.request_hash, "shown": shown(row)},
+        "decision": None if row.resolution is None else row.resolution.decode(),
+        "skills": await _skills(store, row),
+        "audit": chain,
+    }
+    return sealed(content, key)
+
+
+async def _as_one(
+    store: Store, hold: HoldId, tenant: str, *, to_head: bool
+) -> tuple[HoldRow, dict[str, Any]]:
+    """The hold and what the audit has of it, with nothing written to the hold in between."""
+    for _ in range(TRIES):
+        row = await store.hold(hold)
+        if row is None or row.tenant != tenant:
+            raise HoldNotFoundError(f"there is no hold {hold!r} in this store.", hold=hold)
+        chain = await _chain(store, row, to_head=to_head)
+        if await store.hold(hold) == row:
+            return row, chain
+    raise HoldChangedError(f"hold {hold} changes all the time.", hint="Try again in a moment.", hold=hold)
+
+
+def sealed(content: dict[str, Any], key: bytes | None = None) -> bytes:
+    said = as_json(content)
+    pack: dict[str, Any] = {"content": content, "digest": "sha256:" + sha256(said).hexdigest()}
+    if key is not None:
+        demand_secret(key)
+        pack["signature"] = "hmac-sha256:" + hmac.digest(key, said, "sha256").hex()
+    return as_json(pack) + b"\n"
+
+
+def as_json(value: Any) -> bytes:
+    """Python's own writer, so that a script without our libraries writes the same bytes."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.encode()
+
+
+def shown(row: HoldRow) -> str:
+    """Exactly what the request's hash is of: prompt, options, context, schema (the form)."""
+    parts = (json_bytes(row.prompt), json_bytes(row.options), row.context, row.schema or b"null")
+    return (b"[" + b",".join(parts) + b"]").decode()
+
+
+def _facts(row: HoldRow) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "tenant": row.tenant,
+        "core_id": row.core_id,
+        "run": row.run,
+        "flow": row.flow,
+        "node": row.node,
+        "instance_key": row.instance_key,
+        "started_by": row.started_by,
+        "type": row.type,
+        "assignee": row.assignee,
+        "assignee_type": row.assignee_type,
+        "assignee_value": row.assignee_value,
+        "status": str(row.status),
+        "expires_at": None if row.expires_at is None else iso(row.expires_at),
+        "resolved_by": row.resolved_by,
+        "resolved_at": None if row.resolved_at is None else iso(row.resolved_at),
+        "closed_by": row.closed_by,
+        "closed_reason": row.closed_reason,
+        **facts_of(row),
+        "form": None if row.schema is None else "sha256:" + sha256(row.schema).hexdigest(),
+    }
+
+
+async def _skills(store: Store, row: HoldRow) -> list[dict[str, Any]]:
+    """The pins, each with what it stood for, where that is still there."""
+    registry = SkillRegistry(store)
+    found: list[dict[str, Any]] = []
+    for pin in msgspec.json.decode(row.context).get(RESOLVED_SKILLS) or ():
+        skill: Skill | None = await registry.find(pin["id"], pin["version"], tenant=row.tenant)
+        found.append({**pin, "said": None if skill is None else said_by(skill).decode()})
+    return found
+
+
+# ---------------------------------------------------------------------- the audit
+
+
+async def _chain(store: Store, row: HoldRow, *, to_head: bool) -> dict[str, Any]:
+    """From the hold's first record on, without a gap: of other holds' records only what the hash is of."""
+    own = await records_of(store, row.tenant, hold=row.id)
+    if not own:
+        return {"rows": [], "prev": GENESIS.hex(), "head": None}
+    seq, last = await store.audit_head(row.tenant)
+    end = seq if to_head else own[-1].seq
+    rows = await records_of(store, row.tenant, after=own[0].seq - 1, upto=end)
+    return {
+        "rows": [_link(each, mine=each.hold == row.id) for each in rows],
+        "prev": own[0].prev.hex(),
+        "head": {"seq": seq, "hash": last.hex()} if to_head else None,
+    }
+
+
+def _link(row: AuditRow, *, mine: bool) -> dict[str, Any]:
+    """`sealed`: what the store keeps of it, where that is encrypted: the chain is over this."""
+    link: dict[str, Any] = {"said": said_of(row).decode(), "hash": row.hash.hex()}
+    if mine:
+        link["data"] = row.data.decode()
+    if mine and row.sealed is not None:
+        link["sealed"] = base64.b64encode(row.sealed).decode()
+    return link

@@ -1,0 +1,58 @@
+"""The history of a hold: the audit in plain words, oldest first, each entry with its place in it (HI-1)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.holds.actions.change import look
+from holdfast.holds.actions.context import Office
+from holdfast.holds.queries.audit import records_of
+from holdfast.types.audit import AuditRow
+from holdfast.types.clock import iso
+from holdfast.types.terms import Actor
+
+# What may be shown of an entry's data. Whatever else a record has stays in the audit.
+SHOWN: Final = frozenset(
+    {
+        "action", "assignee", "attempt", "auto_expired", "authority", "calendar", "channel", "claimed_by",
+        "code", "comment", "confidence", "decided_by", "decision", "effective_decision", "epoch", "error",
+        "expires_at", "field", "from", "guardrail", "late", "missing", "node", "on_behalf_of",
+        "override_reason", "question", "reason", "reminder", "rule", "rung", "status", "to", "topic",
+        "type", "until", "why",
+    }
+)  # fmt: skip
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """`id` stays the same for ever; `seq` is its number in the tenant's audit."""
+
+    id: str
+    seq: int
+    at: str
+    actor: str
+    action: str
+    data: dict[str, Any]
+
+
+async def history(office: Office, actor: Actor, hold: str) -> list[Entry]:
+    """What happened to a hold, also to one that is over. Raises HoldNotFoundError, ForbiddenError."""
+    row = await look(office, actor, hold)
+    return [entry_of(each) for each in await records_of(office.store, row.tenant, hold=row.id)]
+
+
+def entry_of(row: AuditRow) -> Entry:
+    said: dict[str, Any] = msgspec.json.decode(row.data) if row.data else {}
+    return Entry(
+        id=f"{row.hold or row.tenant}:{row.seq}",
+        seq=row.seq,
+        at=iso(row.at),
+        actor=row.actor,
+        action=row.action,
+        data={name: _shown(name, value) for name, value in said.items() if name in SHOWN},
+    )
+
+
+def _shown(name: str, value: Any) -> Any:
+    return iso(value) if name == "expires_at" and isinstance(value, int) else value

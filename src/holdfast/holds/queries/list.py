@@ -1,0 +1,212 @@
+"""Lists of holds: views of what somebody may see, filtered, in pages that stay in place (LI-1 to LI-3)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.errors import ForbiddenError, InputError
+from holdfast.holds.actions.context import Office
+from holdfast.holds.permissions.actor import Standing, assignees_of
+from holdfast.holds.permissions.assignees import DELEGATED, UNROUTED, person_key
+from holdfast.model.breakpoints import TYPE as BREAKPOINT
+from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
+from holdfast.types.status import HoldStatus
+from holdfast.types.terms import MANAGE, OVERRIDE, RESOLVE, Actor
+
+VIEWS: Final = ("mine", "groups", "asked", "unrouted", "watching", "snoozed", "done", "breakpoints", "all")
+OPEN_VIEWS: Final = frozenset({"mine", "groups", "asked", "unrouted", "snoozed", "breakpoints"})
+MAX_LIMIT: Final = 500
+_PAGE = 200
+_COUNTED = 10_000
+
+_replace = msgspec.structs.replace
+
+
+class Page(msgspec.Struct, frozen=True):
+    """`cursor`: where the next page begins; none: there is no more."""
+
+    rows: tuple[HoldRow, ...]
+    cursor: str | None = None
+
+
+class View(msgspec.Struct, frozen=True):
+    """What is looked for. `exact`: everything found may be seen; else each row is asked. `snoozed_by`: only
+    what this person still wants out of sight."""
+
+    where: HoldFilter
+    order: HoldOrder
+    exact: bool
+    snoozed_by: str | None = None
+
+
+async def list_holds(
+    office: Office,
+    actor: Actor,
+    *,
+    view: str = "mine",
+    where: HoldFilter | None = None,
+    order: HoldOrder | None = None,
+    cursor: str | None = None,
+    limit: int = 50,
+) -> Page:
+    """Of the actor's tenant, and only what they may see. `where` narrows the view down.
+
+    Raises InputError for a view or cursor that means nothing."""
+    if not 1 <= limit <= MAX_LIMIT:
+        raise InputError(f"a page has 1 to {MAX_LIMIT} holds, not {limit}.")
+    now = office.now()
+    standing = await office.standing(actor, now)
+    found = await _view(office, standing, view, where or HoldFilter(), now)
+    found = found if order is None else _replace(found, order=order)
+    rows: list[HoldRow] = []
+    place: Any = None
+    async for row, at in _seen(office, standing, found, now, after=_read_cursor(cursor), limit=limit + 1):
+        if len(rows) == limit:
+            return Page(tuple(rows), _cursor(place))
+        rows.append(row)
+        place = at
+    return Page(tuple(rows))
+
+
+async def count_holds(
+    office: Office, actor: Actor, *, view: str = "mine", where: HoldFilter | None = None
+) -> int:
+    """How many the list has; counting ends at 10,000."""
+    now = office.now()
+    standing = await office.standing(actor, now)
+    found = await _view(office, standing, view, where or HoldFilter(), now)
+    if found.exact:
+        return await office.store.count_holds(found.where, limit=_COUNTED)
+    total = 0
+    async for _ in _seen(office, standing, found, now, after=None, limit=_PAGE):
+        total += 1
+        if total >= _COUNTED:
+            break
+    return total
+
+
+async def every(office: Office, actor: Actor, where: HoldFilter, *, most: int) -> AsyncIterator[HoldRow]:
+    """All that the actor may see, oldest first, up to `most`."""
+    now = office.now()
+    standing = await office.standing(actor, now)
+    found = _replace(view_of(standing, "all", where, now), order=HoldOrder.oldest)
+    async for row, _ in _seen(office, standing, found, now, after=None, limit=_PAGE):
+        if most <= 0:
+            return
+        most -= 1
+        yield row
+
+
+async def _seen(
+    office: Office, standing: Standing, view: View, now: int, *, after: Any, limit: int
+) -> AsyncIterator[tuple[HoldRow, tuple[Any, ...]]]:
+    """Those that may be seen, page after page."""
+    size = min(limit, _PAGE)
+    while True:
+        page = await office.store.list_holds(view.where, order=view.order, after=after, limit=size)
+        for row, place in page:
+            if await _shows(office, standing, view, row, now):
+                yield row, place
+        if len(page) < size:
+            return
+        after = page[-1][1]
+
+
+async def _shows(office: Office, standing: Standing, view: View, row: HoldRow, now: int) -> bool:
+    if view.snoozed_by is not None:
+        notes = await office.store.hold_notes(row.id, kinds=("snooze",))
+        if not any(note.slot == view.snoozed_by and (note.until or 0) > now for note in notes):
+            return False
+    return view.exact or await office.may(standing, "view", row, now)
+
+
+# ---------------------------------------------------------------------- views
+
+
+async def _view(office: Office, standing: Standing, view: str, where: HoldFilter, now: int) -> View:
+    """Holds for a delegated user are as unrouted while the delegation is not in force (AS-9)."""
+    found = view_of(standing, view, where, now)
+    if view != "unrouted":
+        return found
+    lost = await office.deployments.astray(standing.actor.tenant, now)
+    whose = (*(found.where.assignees or ()), *((DELEGATED, ref) for ref in sorted(lost)))
+    return _replace(found, where=_replace(found.where, assignees=whose))
+
+
+def view_of(standing: Standing, view: str, where: HoldFilter, now: int) -> View:
+    """Raises InputError for a view that is none, ForbiddenError for one that is not theirs."""
+    if view not in VIEWS:
+        raise InputError(f"there is no view {view!r}.", hint=f"Choose one of: {', '.join(VIEWS)}.")
+    if standing.barred is not None:
+        raise ForbiddenError(f"{standing.barred}.")
+    me = person_key(standing.actor.id)
+    # What others have noted is theirs alone, and no question to ask.
+    base = _replace(where, tenant=standing.actor.tenant, noted=None, not_noted=None)
+    if view != "breakpoints" and BREAKPOINT not in where.type:
+        base = _replace(base, not_type=(*where.not_type, BREAKPOINT))
+    if view in OPEN_VIEWS and not where.status:
+        base = _replace(base, status=(HoldStatus.pending,))
+    if view in ("mine", "groups"):
+        own = tuple(each for each in _own(standing, view) if _wanted(where, each))
+        awake = _replace(base, assignees=own, not_noted=("snooze", me, now))
+        return View(awake, HoldOrder.inbox, exact=True)
+    return _other(standing, view, base, me, now)
+
+
+def _other(standing: Standing, view: str, base: HoldFilter, me: str, now: int) -> View:
+    if view == "unrouted":
+        if not standing.has(MANAGE):
+            raise ForbiddenError("unrouted holds are for admins.", hint=f"It takes the right {MANAGE}.")
+        return View(_replace(base, assignees=((UNROUTED, ""),)), HoldOrder.inbox, exact=True)
+    if view == "asked":
+        return View(_replace(base, noted=("asked", me)), HoldOrder.inbox, exact=False)
+    if view == "watching":
+        return View(_replace(base, noted=("watch", me)), HoldOrder.newest, exact=False)
+    if view == "snoozed":
+        return View(_replace(base, noted=("snooze", me)), HoldOrder.inbox, exact=False, snoozed_by=me)
+    if view == "done":
+        return View(_replace(base, resolved_by=(standing.actor.id,)), HoldOrder.newest, exact=False)
+    if view == "breakpoints":
+        return View(_replace(base, type=(BREAKPOINT,)), HoldOrder.oldest, exact=False)
+    return _everything(standing, base)
+
+
+def _everything(standing: Standing, base: HoldFilter) -> View:
+    """Whoever has no right beyond what is assigned to them is spared the reading of all the others'."""
+    if any(standing.has(right) for right in (MANAGE, RESOLVE, OVERRIDE)):
+        return View(base, HoldOrder.inbox, exact=standing.has(MANAGE))
+    own = tuple(each for each in assignees_of(standing) if _wanted(base, each))
+    return View(_replace(base, assignees=own), HoldOrder.inbox, exact=True)
+
+
+def _own(standing: Standing, view: str) -> tuple[tuple[str, str], ...]:
+    kinds = ("user", DELEGATED) if view == "mine" else ("group", "role")
+    return tuple(each for each in assignees_of(standing) if each[0] in kinds)
+
+
+def _wanted(where: HoldFilter, each: tuple[str, str]) -> bool:
+    return where.assignees is None or each in where.assignees
+
+
+# ---------------------------------------------------------------------- cursors
+
+
+def _cursor(place: Any) -> str:
+    return base64.urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
+
+
+def _read_cursor(cursor: str | None) -> Any:
+    if cursor is None:
+        return None
+    try:
+        found = msgspec.json.decode(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    except (binascii.Error, ValueError, msgspec.DecodeError):
+        found = None
+    if not isinstance(found, list):
+        raise InputError("this is no cursor of a list of holds.", hint="Begin again without one.")
+    return found  # pyright: ignore[reportUnknownVariableType]

@@ -1,0 +1,180 @@
+"""What somebody types to find holds: `priority>=high due<2d flow:refund invoice`.
+
+Words with a known name narrow the list down; the rest is looked for in the prompt. AND across the names, OR
+within each (LI-1).
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.errors import InputError
+from holdfast.holds.permissions.assignees import parse_assignee, person_key
+from holdfast.types.clock import micros
+from holdfast.types.duration import DurationError, parse_duration
+from holdfast.types.hold import HoldFilter
+from holdfast.types.status import HoldStatus
+from holdfast.types.terms import PRIORITIES
+from holdfast.types.text import demand_text
+
+SIGNS: Final = (">=", "<=", ">", "<", ":")
+HAS: Final = ("comment",)
+_PLAIN: Final = {"flow": "flow", "type": "type", "tag": "tags", "run": "run", "key": "instance_key"}
+WORDS: Final = "status: assignee:me group: role: flow: type: priority>=high due<2d age>1h tag: has:comment"
+
+
+class Query(msgspec.Struct, frozen=True, kw_only=True):
+    """`has`: what a filter of the store cannot say, asked of each row. `chips`: as it was understood."""
+
+    where: HoldFilter = HoldFilter()
+    has: tuple[str, ...] = ()
+    chips: tuple[str, ...] = ()
+
+
+def read_query(text: str, *, me: str, now: int) -> Query:
+    """`me` is who `assignee:me` means. Raises InputError for a value that means nothing."""
+    reading = _Reading(me, now)
+    for word in _split(demand_text(text, "a search")):
+        reading.take(word)
+    return reading.query()
+
+
+def _split(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:
+        # A quote that is not closed yet, or an apostrophe: as it stands.
+        return text.split()
+
+
+class _Reading:
+    def __init__(self, me: str, now: int) -> None:
+        self._me = me
+        self._now = now
+        self._lists: dict[str, list[Any]] = {}
+        self._limits: dict[str, Any] = {}
+        self._has: list[str] = []
+        self._chips: list[str] = []
+        self._free: list[str] = []
+
+    def take(self, word: str) -> None:
+        name, sign, value = _parted(word)
+        read = _READERS.get(name)
+        if read is None or not value:
+            self._free.append(word)
+            return
+        for each in value.split(","):
+            read(self, name, sign, each)
+        self._chips.append(word)
+
+    def query(self) -> Query:
+        text = " ".join(self._free)
+        fields: dict[str, Any] = {name: tuple(dict.fromkeys(values)) for name, values in self._lists.items()}
+        where = HoldFilter(text=text or None, **fields, **self._limits)
+        chips = [*self._chips, *([f'text "{text}"'] if text else [])]
+        return Query(where=where, has=tuple(self._has), chips=tuple(chips))
+
+    def add(self, field: str, *values: Any) -> None:
+        self._lists.setdefault(field, []).extend(values)
+
+    def plain(self, name: str, sign: str, value: str) -> None:
+        _demand_colon(name, sign)
+        self.add(_PLAIN[name], value)
+
+    def status(self, name: str, sign: str, value: str) -> None:
+        _demand_colon(name, sign)
+        if value == "any":
+            self.add("status", *HoldStatus)
+            return
+        if value not in tuple(HoldStatus):
+            raise _unknown(name, value, (*HoldStatus, "any"))
+        self.add("status", HoldStatus(value))
+
+    def assignee(self, name: str, sign: str, value: str) -> None:
+        _demand_colon(name, sign)
+        if name != "assignee":
+            self.add("assignees", (name, value))
+        elif value == "me":
+            self.add("assignees", ("user", person_key(self._me)))
+        else:
+            found = parse_assignee(value)
+            self.add("assignees", (found.type, found.value))
+
+    def priority(self, name: str, sign: str, value: str) -> None:
+        if value not in PRIORITIES:
+            raise _unknown(name, value, PRIORITIES)
+        at = PRIORITIES.index(value)
+        kept = {
+            ">=": PRIORITIES[at:],
+            ">": PRIORITIES[at + 1 :],
+            "<=": PRIORITIES[: at + 1],
+            "<": PRIORITIES[:at],
+        }
+        chosen = kept.get(sign, (value,))
+        if not chosen:
+            raise InputError(
+                f"nothing is {name}{sign}{value}.", hint=f"From low to high: {', '.join(PRIORITIES)}."
+            )
+        self.add("priority", *chosen)
+
+    def due(self, name: str, sign: str, value: str) -> None:
+        """`due<2d`: within two days, or overdue. `due:overdue`: the deadline has passed."""
+        if sign == ":" and value == "overdue":
+            self._limits["expires_to"] = self._now
+            return
+        at = self._now + _length(name, sign, value)
+        self._limits["expires_to" if sign.startswith("<") else "expires_from"] = at
+
+    def age(self, name: str, sign: str, value: str) -> None:
+        at = self._now - _length(name, sign, value)
+        self._limits["created_from" if sign.startswith("<") else "created_to"] = at
+
+    def having(self, name: str, sign: str, value: str) -> None:
+        _demand_colon(name, sign)
+        if value not in HAS:
+            raise _unknown(name, value, HAS)
+        self._has.append(value)
+
+
+_READERS: Final[dict[str, Callable[[_Reading, str, str, str], None]]] = {
+    **dict.fromkeys(_PLAIN, _Reading.plain),
+    **dict.fromkeys(("assignee", "group", "role"), _Reading.assignee),
+    "status": _Reading.status,
+    "priority": _Reading.priority,
+    "due": _Reading.due,
+    "age": _Reading.age,
+    "has": _Reading.having,
+}
+
+
+def _parted(word: str) -> tuple[str, str, str]:
+    """(name, sign, value) by the sign that comes first; a longer one wins at the same place."""
+    places = [(word.find(sign), -len(sign), sign) for sign in SIGNS if sign in word]
+    if not places:
+        return "", "", ""
+    at, _, sign = min(places)
+    return word[:at].lower(), sign, word[at + len(sign) :]
+
+
+def _demand_colon(name: str, sign: str) -> None:
+    if sign != ":":
+        raise InputError(f"{name} has no order.", hint=f"Write {name}:VALUE.")
+
+
+def _length(name: str, sign: str, value: str) -> int:
+    if sign == ":":
+        raise InputError(
+            f"{name}:{value} says neither sooner nor later.", hint=f"Write {name}<2d or {name}>2d."
+        )
+    try:
+        return micros(parse_duration(value))
+    except DurationError as error:
+        raise InputError(f"{name}: {error}.", hint=f"Write {name}{sign}2d, 4h or 30m.") from None
+
+
+def _unknown(name: str, value: str, known: tuple[str, ...]) -> InputError:
+    return InputError(f"there is no {name} {value!r}.", hint=f"There are: {', '.join(known)}.")

@@ -1,0 +1,97 @@
+"""A hold in a few words: its title, whom it waits for, how long, and until when. Nothing by colour alone."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.holds.actions.conflicts import resolution_of
+from holdfast.types.clock import MICROS
+from holdfast.types.hold import HoldRow
+from holdfast.types.status import HoldStatus
+from holdfast.types.terms import Assignee
+
+SHORT: Final = 8
+SIGNS: Final = {"critical": "▲▲", "high": "▲", "normal": "·", "low": "▽"}
+PLAIN_SIGNS: Final = {"critical": "!!", "high": "!", "normal": "-", "low": "v"}
+_UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+
+
+def roughly(micros: int) -> str:
+    """One unit, of which there are at least two: `12 s`, `90 min`, `47 h`, `3 d`."""
+    seconds = max(micros, 0) // MICROS
+    size, unit = next(((size, unit) for size, unit in _UNITS if seconds >= 2 * size), (1, "s"))
+    return f"{seconds // size} {unit}"
+
+
+def countdown(row: HoldRow, now: int) -> str:
+    """`due in 2 h`, `overdue 3 d`; what is over says how; nothing without a deadline."""
+    if row.status is not HoldStatus.pending:
+        return str(row.status)
+    if row.paused_at is not None:
+        return "paused"
+    if row.expires_at is None:
+        return ""
+    left = row.expires_at - now
+    return f"due in {roughly(left)}" if left > 0 else f"overdue {roughly(-left)}"
+
+
+def title_of(row: HoldRow) -> str:
+    """The first line of what is asked; an empty question is told by where it is asked (CP-5)."""
+    first = next((line.strip() for line in row.prompt.splitlines() if line.strip()), "")
+    return first or f"{row.flow} at {row.node}"
+
+
+def assignee_of(row: HoldRow) -> str:
+    return str(Assignee(row.assignee_type, row.assignee_value))
+
+
+def claim_of(row: HoldRow, now: int) -> str:
+    """Who works on it; a claim that has lapsed is none."""
+    if row.claimed_by is None or (row.claim_until is not None and row.claim_until <= now):
+        return ""
+    left = "" if row.claim_until is None else f" for {roughly(row.claim_until - now)}"
+    return f"{row.claimed_by}{left}"
+
+
+def outcome_of(row: HoldRow, now: int) -> str:
+    """`resolved by user:dana@acme 12 s ago: reject`; empty while it is open."""
+    if row.status is HoldStatus.pending:
+        return ""
+    by, at = row.resolved_by or row.closed_by, row.resolved_at or row.closed_at
+    said = resolution_of(row)
+    parts = [str(row.status), *([f"by {by}"] if by else []), *([f"{roughly(now - at)} ago"] if at else [])]
+    what = said.get("effective_decision") or said.get("decision") or row.closed_reason
+    return " ".join(parts) + (f": {what}" if what else "")
+
+
+def placed_of(row: HoldRow, now: int) -> str:
+    """`user:dana@acme decided reject, in 5 s`: a decision that can still be taken back."""
+    if row.placed is None or row.placed_until is None:
+        return ""
+    said: dict[str, Any] = msgspec.json.decode(row.placed)
+    return f"{row.placed_by} decided {said.get('decision')!r}; it stands in {roughly(row.placed_until - now)}"
+
+
+def why_of(row: HoldRow) -> str:
+    """Why it is where it is: the rule, the flow, or an escalation."""
+    whom = assignee_of(row)
+    if row.assignee_type == "unrouted":
+        return f"nobody could be found for it{': ' + row.assignee_reason if row.assignee_reason else ''}"
+    if row.escalation_count:
+        return f"escalated to {whom} ({row.escalation_count} times)"
+    if row.epoch > 1:
+        return f"handed on to {whom}"
+    if row.terms.routed_by:
+        return f"rule {row.terms.routed_by!r} sent it to {whom}"
+    return f"flow {row.flow} asks {whom}"
+
+
+def needs_of(row: HoldRow) -> str:
+    """How many people it takes; empty where one is enough."""
+    approval = row.terms.approval
+    if approval.mode == "any":
+        return ""
+    whom = ", ".join(approval.of) or assignee_of(row)
+    return f"{approval.need} of {whom}" if approval.mode == "quorum" else f"one after another: {whom}"

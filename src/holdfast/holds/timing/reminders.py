@@ -1,0 +1,139 @@
+"""Reminders: who has waited long enough, and what a ping that was taken changes (RE-1 to RE-7). Pure.
+
+A sweep only asks for a ping, under a key of its own. It counts when a channel has taken it: whoever delivers
+asks `is_wanted` before the sending and writes `accepted` after it. A ping that failed has changed nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from holdfast.holds.actions.audit_entries import REMINDED, entry, event, message
+from holdfast.holds.timing.calendars import Calendar
+from holdfast.model.breakpoints import TYPE as BREAKPOINT
+from holdfast.types import outbox
+from holdfast.types.clock import MICROS
+from holdfast.types.hold import HoldChange, HoldRow, NewHold, Note
+from holdfast.types.status import HoldStatus
+
+LEAST_INTERVAL: Final = 15
+"""Minutes: reminders are looked for no more often (RE-1)."""
+
+NOTICES: Final = (outbox.CREATED, outbox.ASSIGNED, outbox.ESCALATED, outbox.REMINDED)
+"""What tells people of a hold: while one of these is on its way, nobody is reminded of it."""
+
+SYSTEM: Final = "system:reminders"
+_MINUTE = 60 * MICROS
+
+
+class Ping(msgspec.Struct, frozen=True):
+    """What the message of a reminder says: the hold's how many-th it is, under which assignment."""
+
+    hold: str
+    epoch: int
+    reminder: int
+
+
+def ping_of(payload: bytes) -> Ping:
+    return msgspec.json.decode(payload, type=Ping)
+
+
+def interval_of(row: NewHold) -> int | None:
+    """Microseconds; none: nobody is reminded."""
+    if row.reminder_interval is None or row.type == BREAKPOINT:
+        return None
+    return max(row.reminder_interval, LEAST_INTERVAL) * _MINUTE
+
+
+def next_reminder(row: NewHold, at: int, calendar: Calendar | None = None) -> int | None:
+    """The first reminder after a notice at `at`, out of quiet hours."""
+    interval = interval_of(row)
+    if interval is None:
+        return None
+    return at + interval if calendar is None else calendar.next_loud(at + interval)
+
+
+def is_wanted(row: HoldRow, ping: Ping, now: int) -> bool:
+    """Whether this ping is still to be sent: the same assignment, and none of the same number was taken."""
+    if row.epoch != ping.epoch or row.reminder_count + 1 != ping.reminder:
+        return False
+    return _stands_open(row, now)
+
+
+def accepted(row: HoldRow, ping: Ping, at: int, calendar: Calendar | None = None) -> HoldChange | None:
+    """What a ping changes that was taken (RE-2); None where the row has moved on, and it does not count."""
+    if row.status is not HoldStatus.pending or row.epoch != ping.epoch:
+        return None
+    if row.reminder_count + 1 != ping.reminder:
+        return None
+    return HoldChange(
+        hold=row.id,
+        version=row.version,
+        at=at,
+        fields={
+            "reminder_count": ping.reminder,
+            "notified_at": at,
+            "notification_sent": True,
+            "remind_at": next_reminder(row, at, calendar),
+        },
+        audit=(entry(row, SYSTEM, "reminded", at, reminder=ping.reminder, epoch=ping.epoch),),
+        event=event(row, REMINDED, at, reminder=ping.reminder, by=SYSTEM),
+    )
+
+
+def remind(
+    row: HoldRow,
+    now: int,
+    *,
+    calendar: Calendar | None = None,
+    snoozed: Sequence[Note] = (),
+    under_way: bool = False,
+) -> HoldChange | None:
+    """What a sweep does about a row whose `remind_at` has come: ask for a ping, put it off, or give it up.
+
+    `under_way`: a notice of this row is not delivered yet. However long nobody swept, it is one ping (RE-3),
+    and what falls into a snooze or quiet hours waits for their end (RE-4)."""
+    if row.status is not HoldStatus.pending or row.remind_at is None or row.remind_at > now:
+        return None
+    later = next_reminder(row, now, calendar)
+    if later is None or _had_all(row):
+        return _put_off(row, now, None)
+    due = _due_at(row, now, calendar, snoozed)
+    if due > now:
+        return _put_off(row, now, due)
+    if under_way or not _stands_open(row, now):
+        return _put_off(row, now, later)
+    return _asked(row, now, later)
+
+
+def _had_all(row: HoldRow) -> bool:
+    most = row.terms.max_reminders
+    return most is not None and row.reminder_count >= most
+
+
+def _stands_open(row: HoldRow, now: int) -> bool:
+    """Whoever asked back waits themselves; past the deadline the next thing to come is its end."""
+    if row.status is not HoldStatus.pending or row.paused_at is not None:
+        return False
+    return row.expires_at is None or row.expires_at > now
+
+
+def _due_at(row: HoldRow, now: int, calendar: Calendar | None, snoozed: Sequence[Note]) -> int:
+    """The interval counts from the last notice, or from the opening (RE-1)."""
+    since = row.notified_at if row.notified_at is not None else row.created_at
+    due = max(now, since + (interval_of(row) or 0), *(note.until or 0 for note in snoozed))
+    return due if calendar is None else calendar.next_loud(due)
+
+
+def _put_off(row: HoldRow, now: int, until: int | None) -> HoldChange:
+    return HoldChange(hold=row.id, version=row.version, at=now, fields={"remind_at": until})
+
+
+def _asked(row: HoldRow, now: int, later: int) -> HoldChange:
+    number = row.reminder_count + 1
+    # Two sweeps ask under one key; a ping that was given up does not stand in the way of the next.
+    asked = message(row, outbox.REMINDED, number=f"{number}:{row.remind_at}", reminder=number)
+    return HoldChange(hold=row.id, version=row.version, at=now, fields={"remind_at": later}, outbox=(asked,))

@@ -1,0 +1,190 @@
+"""What time does to holds: any number of sweepers, one effect each (EX-1, RE-1, RM-5).
+
+A sweep reads what is due, has the pure modules decide, and writes by compare-and-set. Whoever comes second
+finds the row changed and leaves it alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from holdfast.errors import StoreError, VetoedError
+from holdfast.holds.actions.close import lapsed, placed_is_due
+from holdfast.holds.directory.base import Directory
+from holdfast.holds.policies.final_check import watched
+from holdfast.holds.timing.expire import SYSTEM, Ahead, is_due, lapse
+from holdfast.holds.timing.lookups import Scout
+from holdfast.holds.timing.reminders import NOTICES, remind
+from holdfast.holds.timing.stored_calendars import Calendars
+from holdfast.store.protocols import Store
+from holdfast.telemetry import crashpoint, log
+from holdfast.types.clock import MICROS, Clock
+from holdfast.types.hold import Due, HoldChange, HoldRow
+from holdfast.types.ids import HoldId, RunId
+from holdfast.types.outbox import OutboxState
+from holdfast.types.status import PARKED, HoldStatus
+
+if TYPE_CHECKING:
+    from holdfast.holds.policies.guardrails import Guardrails
+
+BATCH: Final = 100
+MOST_OF_A_RUN: Final = 10_000
+PATIENCE: Final = 60 * MICROS
+"""How long a run may take to take a decision in before it is told again (RM-5)."""
+
+Act = Callable[[HoldRow, int], Awaitable[HoldChange | None]]
+
+
+class Swept(msgspec.Struct, kw_only=True):
+    """How many rows each kind of work has changed; `failed` could not be, and are tried again."""
+
+    placed: int = 0
+    expired: int = 0
+    reminded: int = 0
+    resumed: int = 0
+    failed: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.placed + self.expired + self.reminded + self.resumed
+
+
+class HoldSweeper:
+    """Looks each `look` seconds whether something has fallen due, and sweeps then, or after `every` seconds.
+    That nobody is reminded more often than each quarter of an hour is the row's own business."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        directory: Directory | None = None,
+        guardrails: Guardrails | None = None,
+        every: float = 300.0,
+        look: float = 1.0,
+    ) -> None:
+        self.store = store
+        self.clock = clock
+        self.every = every
+        self.look = look
+        self.guardrails = guardrails
+        self.scout = Scout(store, Calendars(store), directory=directory)
+        self._complained: dict[HoldId, int] = {}
+
+    async def sweep(self, run: RunId | None = None) -> Swept:
+        """Everything that is due, or what is due of one run. A row that fails does not stop the others.
+
+        Raises StoreError where the store cannot be reached."""
+        swept = Swept()
+        swept.placed = await self._each(Due.placed, run, self._place, swept)
+        swept.expired = await self._each(Due.expiry, run, self._lapse, swept)
+        swept.reminded = await self._each(Due.reminder, run, self._remind, swept)
+        swept.resumed = await self._each(Due.resume, run, self._tell_again, swept)
+        return swept
+
+    async def serve(self) -> None:
+        """Until cancelled."""
+        last: int | None = None
+        while True:
+            try:
+                now = self.store.now()
+                if last is None or now - last >= self.every * MICROS or await self._something_is_due(now):
+                    last = now
+                    await self.sweep()
+            except StoreError as error:
+                log.warning("holds could not be swept: %s", error)
+            await self.clock.sleep(self.look)
+
+    async def _something_is_due(self, now: int) -> bool:
+        due = await self.store.next_due_hold()
+        return due is not None and due <= now
+
+    async def _each(self, due: Due, run: RunId | None, act: Act, swept: Swept) -> int:
+        """How many rows were changed. Those that stay due are looked at once."""
+        changed, looked = 0, set[HoldId]()
+        while True:
+            # Room for those that stay, and growing with them: what stays due must not hide the rest.
+            found = await self._due(due, run, BATCH + 2 * len(looked))
+            rows = [row for row in found if row.id not in looked]
+            if not rows:
+                return changed
+            for row in rows:
+                if await self._one(row, act, swept):
+                    changed += 1
+                else:
+                    looked.add(row.id)
+
+    async def _due(self, due: Due, run: RunId | None, limit: int) -> list[HoldRow]:
+        now = self.store.now()
+        if run is None:
+            since = now - PATIENCE if due is Due.resume else now
+            return await self.store.due_holds(due, now=since, limit=limit)
+        if due is Due.resume:
+            return []
+        rows = await self.store.holds(run=run, status=HoldStatus.pending, limit=MOST_OF_A_RUN)
+        return [row for row in rows if _OF_RUN[due](row, now)]
+
+    async def _one(self, row: HoldRow, act: Act, swept: Swept) -> bool:
+        try:
+            change = await act(row, self.store.now())
+            changed = change is not None and isinstance(await self.store.change_hold(change), HoldRow)
+            if changed and change is not None and change.mail is not None:
+                crashpoint("after_lapse")
+            return changed
+        except Exception as error:
+            # A store that is away is away for every row.
+            if isinstance(error, StoreError) and error.retryable:
+                raise
+            swept.failed += 1
+            self._complain(row, error)
+            return False
+
+    def _complain(self, row: HoldRow, error: Exception) -> None:
+        """Once for each version of a row: the same slip is found at every sweep."""
+        if self._complained.get(row.id) != row.version:
+            self._complained[row.id] = row.version
+            about = {"hold": row.id, "run": row.run, "flow": row.flow}
+            log.error("hold %s of run %s could not be swept: %s", row.id, row.run, error, extra=about)
+
+    async def _place(self, row: HoldRow, now: int) -> HoldChange | None:
+        return lapsed(row, now) if placed_is_due(row, now) else None
+
+    async def _lapse(self, row: HoldRow, now: int) -> HoldChange | None:
+        made = lapse(row, now, await self.scout.ahead(row)) if is_due(row, now) else None
+        try:
+            return None if made is None else await watched(self.guardrails, row, made, SYSTEM)
+        except VetoedError as error:
+            return lapse(row, now, Ahead(vetoed=error.message))
+
+    async def _remind(self, row: HoldRow, now: int) -> HoldChange | None:
+        waiting = await self.store.list_outbox(hold=row.id, state=OutboxState.waiting)
+        return remind(
+            row,
+            now,
+            calendar=await self.scout.calendar(row),
+            snoozed=await self.scout.snoozes(row, now),
+            under_way=any(message.topic in NOTICES for message in waiting),
+        )
+
+    async def _tell_again(self, row: HoldRow, now: int) -> HoldChange | None:
+        """The run of a decided hold sleeps, and nothing waits for it: what should have woken it was lost."""
+        run = await self.store.get_run(row.run)
+        if run is None or run.status not in PARKED or (await self.store.pending(row.run))[1]:
+            return None
+        log.warning("run %s has not taken in what became of hold %s; it is told again", row.run, row.id)
+        kind = "answer" if row.status is HoldStatus.resolved else "lapse"
+        return HoldChange(hold=row.id, version=row.version, at=now, mail=(kind, row.id.encode()))
+
+
+def _reminder_is_due(row: HoldRow, now: int) -> bool:
+    return row.remind_at is not None and row.remind_at <= now
+
+
+_OF_RUN: Final[dict[Due, Callable[[HoldRow, int], bool]]] = {
+    Due.placed: placed_is_due,
+    Due.expiry: is_due,
+    Due.reminder: _reminder_is_due,
+}

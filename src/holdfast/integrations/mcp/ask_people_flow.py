@@ -1,0 +1,46 @@
+"""The flow behind `ask_people`: one question, durable like every other, and its answer as the run's state.
+
+`holdfast worker`, `serve` and `mcp` carry it by themselves, whether or not the protocol's library is there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypedDict
+
+from holdfast.app.flow import Flow
+from holdfast.errors import InputError
+from holdfast.runs.context.context import Context
+
+NAME: Final = "ask-people"
+MANNER: Final = frozenset({"assignee", "priority", "context", "tags", "timeout", "on_timeout"})
+
+
+class Question(TypedDict, total=False):
+    question: str
+    choices: list[Any] | None
+    form: dict[str, Any] | None
+    manner: dict[str, Any]
+    decision: Any
+    data: Any
+    comment: str | None
+    decided_by: str | None
+
+
+ask_people: Final = Flow(NAME, state=Question)
+
+
+# What waits in it for months goes on with this code: to change it makes a new version, and old questions
+# then end only where a worker still carries the old one. Their answers are kept with the holds all the same.
+@ask_people.node(effect="pure")
+async def ask(s: Any, ctx: Context) -> dict[str, Any]:
+    _demand_that_people_decide(s["manner"])
+    reply = await ctx.ask(s["question"], options=s["choices"], form=s["form"], **s["manner"])
+    return {"decision": reply.decision, "data": reply.data, "comment": reply.comment, "decided_by": reply.by}
+
+
+def _demand_that_people_decide(manner: dict[str, Any]) -> None:
+    """It can be started as a run, too, past the tool: a default answer, or an agent that may decide its own
+    question, would be an approval that nobody gave. Raises InputError."""
+    lapses = str(manner.get("on_timeout", "fail")).partition(":")[0]
+    if not manner.keys() <= MANNER or lapses not in ("fail", "cancel", "escalate"):
+        raise InputError("only people answer what an agent asks.", hint="Ask with ask_people.", flow=NAME)

@@ -1,0 +1,74 @@
+"""What an agent is shown of a question, and what it is told to do next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from holdfast.api.schemas.common import moment
+from holdfast.api.schemas.holds import notes_wire
+from holdfast.checkpoint.json_view import jsonable
+from holdfast.integrations.mcp.agent import Agent
+from holdfast.integrations.mcp.tool_schemas import LONGEST_WAIT, AskedBack, QuestionShown, Said
+from holdfast.store.protocols import RunRow
+from holdfast.types.hold import HoldRow
+from holdfast.types.status import ENDED, HoldStatus
+
+
+async def shown(agent: Agent, row: HoldRow) -> QuestionShown:
+    """Raises ForbiddenError for what the agent may not see."""
+    notes = notes_wire(await (await agent.call.holds()).comments(agent.call.actor, row.id))
+    asked = [
+        AskedBack(question=note.id, by=note.by, text=note.text)
+        for note in notes
+        if note.kind == "question" and note.open and row.status is HoldStatus.pending
+    ]
+    resolution: dict[str, Any] = msgspec.json.decode(row.resolution) if row.resolution else {}
+    return QuestionShown(
+        id=row.id,
+        run=row.run,
+        status=str(row.status),
+        question=row.prompt,
+        next=_next(row, asked),
+        assignee=row.assignee,
+        choices=None if row.options is None else [option.id for option in row.options],
+        asked_at=moment(row.created_at),
+        deadline=moment(row.expires_at),
+        decision=resolution.get("effective_decision") or resolution.get("decision"),
+        data=jsonable(resolution.get("response_data")),
+        comment=resolution.get("comment"),
+        decided_by=row.resolved_by,
+        decided_at=moment(row.resolved_at),
+        asked_back=asked,
+        comments=[Said(by=note.by, at=note.at, text=note.text) for note in notes if note.kind == "comment"],
+        page=f"{agent.site}/holds/{row.id}" if agent.site else None,
+    )
+
+
+def _next(row: HoldRow, asked: list[AskedBack]) -> str:
+    if row.status is HoldStatus.resolved:
+        return f"{row.resolved_by} has decided."
+    if row.status is HoldStatus.expired:
+        return "Nobody answered in time. That is no approval: do not go on as if it were."
+    if row.status is HoldStatus.cancelled:
+        return "It was withdrawn. That is no approval: do not go on as if it were."
+    if asked:
+        return "Somebody wants to know more before they decide: reply_to_people."
+    return (
+        "Nobody has decided yet. Do something else, and ask check_answer again later; "
+        f"with wait_seconds (up to {LONGEST_WAIT}) it waits for you."
+    )
+
+
+def opening(row: RunRow, question: str) -> QuestionShown:
+    """A question whose run has not been taken up yet."""
+    if row.status in ENDED:
+        status, told = str(row.status), "It was not asked: its run has ended."
+    else:
+        status = "opening"
+        told = (
+            "It is kept, and opens when a worker that carries it is there; check_answer tells. If it stays "
+            "so, whoever runs this has to start one: every `holdfast worker` of the same release does."
+        )
+    return QuestionShown(id=row.id, run=row.id, status=status, question=question, next=told)

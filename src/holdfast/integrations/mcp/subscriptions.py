@@ -1,0 +1,78 @@
+"""Streams that tell of resources which change (`subscriptions/listen`): by the hub that all streams share."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import Any, Final
+
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
+from mcp.shared.exceptions import MCPError
+
+from holdfast.api.live.channel import Bell
+from holdfast.api.live.hub import hub_of
+from holdfast.errors import HoldfastError
+from holdfast.integrations.mcp import resources
+from holdfast.integrations.mcp.agent import BEAT, Agent
+from holdfast.integrations.mcp.change_signals import bell_of_questions, bell_of_run, look_then_wait
+
+MOST_FOLLOWED: Final = 100
+"""Resources that one stream tells of."""
+
+
+async def listen(
+    agent: Agent, ctx: ServerRequestContext[Any, Any], params: types.SubscriptionsListenRequestParams
+) -> types.SubscriptionsListenResult:
+    """Until the client is gone or the server ends. Raises MCPError where there is no room for more."""
+    hub = hub_of(agent.house)
+    wanted = (params.notifications.resource_subscriptions or [])[:MOST_FOLLOWED]
+    bus = InMemorySubscriptionBus()
+    handler = ListenHandler(bus)
+    async with AsyncExitStack() as stack:
+        try:
+            hub.demand_room(agent.call.settings.most_streams)
+            # Before it is acknowledged: what changes after that is told.
+            known = {uri: await _begun(agent, uri, stack) for uri in dict.fromkeys(wanted)}
+        except HoldfastError as error:
+            raise MCPError(types.INVALID_PARAMS, str(error)) from error
+        tasks = [asyncio.create_task(_tell(agent, uri, *begun, bus)) for uri, begun in known.items()]
+        tasks.append(asyncio.create_task(_end(agent, handler)))
+        try:
+            return await handler(ctx, params)
+        finally:
+            for task in tasks:
+                task.cancel()
+
+
+async def _begun(agent: Agent, uri: str, stack: AsyncExitStack) -> tuple[Bell, str]:
+    bell = await stack.enter_async_context(_bell(agent, uri))
+    return bell, await resources.version_of(agent, uri)
+
+
+def _bell(agent: Agent, uri: str) -> AbstractAsyncContextManager[Bell]:
+    """Raises HoldfastError for what is no address."""
+    kind, name = resources.parts_of(uri)
+    return bell_of_run(agent.call, name) if kind == "runs" else bell_of_questions(agent.call)
+
+
+async def _tell(agent: Agent, uri: str, bell: Bell, known: str, bus: InMemorySubscriptionBus) -> None:
+    async def changed() -> str | None:
+        try:
+            now = await resources.version_of(agent, uri)
+        except HoldfastError:
+            return None  # not to be read just now: it is looked at again
+        return None if now == known else now
+
+    while not agent.closing:
+        now = await look_then_wait(bell, changed, BEAT)
+        if now is not None:
+            known = now
+            await bus.publish(ResourceUpdated(uri=uri))
+
+
+async def _end(agent: Agent, handler: ListenHandler) -> None:
+    while not agent.closing:
+        await hub_of(agent.house).farewell.wait(60)
+    handler.close()

@@ -1,0 +1,139 @@
+"""What the tools about questions take and give."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from holdfast.api.schemas.common import Cursor, Limit, Name
+
+LONGEST_WAIT = 55
+"""Seconds: many clients give a tool a minute."""
+
+Wait = Annotated[
+    float,
+    msgspec.Meta(ge=0, le=LONGEST_WAIT, description="So many seconds at most; 0: answer at once."),
+]
+Words = Annotated[str, msgspec.Meta(min_length=1, max_length=10_000)]
+Id = Annotated[str, msgspec.Meta(min_length=1, max_length=200, description="As ask_people gave it.")]
+RunName = Annotated[str, msgspec.Meta(min_length=1, max_length=200, description="The id of a run.")]
+
+
+class Choice(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """An answer to choose. `id` is what comes back as the decision."""
+
+    id: Name
+    label: Name | None = None
+    variant: Literal["primary", "secondary", "danger"] = "secondary"
+    requires_comment: bool = False
+
+
+class Ask(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    question: Annotated[Words, msgspec.Meta(description="What people read. Say what hangs on the answer.")]
+    choices: Annotated[
+        list[Name | Choice],
+        msgspec.Meta(max_length=50, description="The answers to choose from; none: any text is one."),
+    ] = []
+    form: Annotated[
+        dict[str, Any] | None,
+        msgspec.Meta(description="A JSON Schema of an object: what else they fill in."),
+    ] = None
+    assignee: Annotated[
+        Name | None,
+        msgspec.Meta(description="user:NAME, group:NAME or role:NAME; none: an administrator gives it on."),
+    ] = None
+    deadline: Annotated[
+        Name | None, msgspec.Meta(description="How long they have: 30m, 24h, 7d. None: as long as it takes.")
+    ] = None
+    on_deadline: Annotated[
+        str,
+        msgspec.Meta(
+            # No default answer: an agent could set one that approves, and a deadline of a second.
+            pattern="^(fail|cancel|escalate:[^\\x00]+)$",
+            max_length=200,
+            description="fail: it expires; cancel: it is withdrawn; escalate:WHO: it goes on to them.",
+        ),
+    ] = "fail"
+    priority: Literal["low", "normal", "high", "critical"] = "normal"
+    context: Annotated[dict[str, Any], msgspec.Meta(description="Facts that are shown beside it.")] = {}
+    idempotency_key: Annotated[
+        Name | None, msgspec.Meta(description="The same key again is the same question, asked once.")
+    ] = None
+    wait_seconds: Wait = 0
+
+
+class Check(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    id: Id
+    wait_seconds: Wait = 0
+
+
+class Listing(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    status: Literal["pending", "resolved", "expired", "cancelled", "any"] = "pending"
+    limit: Limit = 20
+    cursor: Cursor | None = None
+
+
+class Withdraw(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    id: Id
+    reason: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)] = "withdrawn by the agent"
+
+
+class Remark(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    id: Id
+    text: Words
+
+
+class Reply(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    id: Id
+    text: Words
+    question: Annotated[
+        Name | None, msgspec.Meta(description="Which of `asked_back`; none: the only one.")
+    ] = None
+
+
+class AskedBack(msgspec.Struct, kw_only=True):
+    """Somebody wants to know more before they decide: answer with reply_to_people."""
+
+    question: str
+    by: str
+    text: str
+
+
+class Said(msgspec.Struct, kw_only=True):
+    by: str
+    at: str | None
+    text: str
+
+
+class QuestionShown(msgspec.Struct, kw_only=True):
+    """A question to people. `status`: opening, pending, resolved, expired or cancelled; only `resolved` is an
+    answer, and only a person gave it. `next`: what to do now."""
+
+    id: str
+    run: str
+    status: str
+    question: str
+    next: str
+    assignee: str | None = None
+    choices: list[str] | None = None
+    asked_at: str | None = None
+    deadline: str | None = None
+    decision: Any = None
+    data: Any = None
+    comment: str | None = None
+    decided_by: str | None = None
+    decided_at: str | None = None
+    asked_back: list[AskedBack] = []
+    comments: list[Said] = []
+    page: Annotated[str | None, msgspec.Meta(description="Where a person decides it.")] = None
+
+
+class Questions(msgspec.Struct, kw_only=True):
+    items: list[QuestionShown]
+    next: str | None = None
+
+
+class Remarked(msgspec.Struct, kw_only=True):
+    id: str
+    comment: str

@@ -1,0 +1,180 @@
+"""Between the runtime and OpenTelemetry: takes note at once, tells in the background, and never raises."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from contextvars import Context as Variables
+from typing import Any
+
+import msgspec
+from opentelemetry.context import attach, detach
+
+from holdfast.engine.messages import Doubted, Finished
+from holdfast.errors import LeaseLostError
+from holdfast.integrations.otel.facts import Ended, RunStory, Step
+from holdfast.integrations.otel.metrics import Measures
+from holdfast.integrations.otel.spans import Spans
+from holdfast.model.graph import Graph
+from holdfast.model.position import Exec
+from holdfast.runs.driver.driver import Driver
+from holdfast.runs.driver.handler_call import Performer
+from holdfast.runs.seal import Sealer
+from holdfast.store.protocols import RunRow, Store
+from holdfast.telemetry import log
+from holdfast.types.ids import RunId
+from holdfast.types.record import Lease, Record
+from holdfast.types.status import RunStatus
+
+MOST_WAITING = 10_000  # records
+REMEMBERED = 500  # earlier records that are looked at when a run is taken up again
+
+Place = tuple[RunId, int]
+
+
+class _Began(msgspec.Struct, frozen=True):
+    row: RunRow
+    term: int
+    head: int
+    graph: Graph
+    sealer: Sealer
+    at: int
+
+
+class _Left(msgspec.Struct, frozen=True):
+    place: Place
+    how: str
+    at: int
+
+
+_Item = _Began | _Left | tuple[Place, list[Record]]
+
+
+class _Known(msgspec.Struct):
+    began: _Began
+    story: RunStory
+
+
+class Teller:
+    """The watch of one runtime."""
+
+    def __init__(
+        self, store: Store, spans: Spans, measures: Measures, finish: Callable[[], Awaitable[None]] | None
+    ) -> None:
+        self._store = store
+        self._spans = spans
+        self._measures = measures
+        self._finish = finish
+        self._items: deque[_Item] = deque()
+        self._waiting = 0
+        self._known: dict[Place, _Known] = {}
+        self._work: asyncio.Task[None] | None = None
+
+    # ------------------------------------------------------------------ from the runtime
+    def began(self, driver: Driver) -> None:
+        driver.performer = TracedPerformer(driver, self._spans)
+        row, clock = driver.row, driver.runtime.clock
+        term = driver.lease.term
+        self._note(_Began(row, term, driver.pos.head, driver.graph, driver.sealer, clock.now()))
+        flow = {"holdfast.flow": row.flow}
+        self._measures.active.add(1, flow)
+        (self._measures.started if term == 1 else self._measures.resumed).add(1, flow)
+
+    def committed(self, lease: Lease, records: list[Record]) -> None:
+        if self._waiting > MOST_WAITING:
+            self._measures.dropped.add(len(records))
+            return
+        self._waiting += len(records)
+        self._note(((lease.run, lease.term), records))
+
+    def left(self, driver: Driver, status: RunStatus | None, error: BaseException | None) -> None:
+        self._measures.active.add(-1, {"holdfast.flow": driver.row.flow})
+        if isinstance(error, LeaseLostError):
+            self._measures.lost.add(1, {"holdfast.flow": driver.row.flow})
+        how = (
+            str(status) if status is not None else "lost" if isinstance(error, LeaseLostError) else "stopped"
+        )
+        place = (driver.run, driver.lease.term)
+        self._note(_Left(place, how, driver.runtime.clock.now()))
+
+    async def close(self) -> None:
+        while self._work is not None and not self._work.done():
+            await self._work
+        if self._finish is not None and self._work is not None:
+            await self._finish()  # a command that only looked has nothing to send
+
+    # ------------------------------------------------------------------ in the background
+    def _note(self, item: _Item) -> None:
+        self._items.append(item)
+        if self._work is None or self._work.done():
+            # With no variables of whoever happens to be running: their trace is not ours.
+            loop = asyncio.get_running_loop()
+            self._work = loop.create_task(self._tell_all(), context=Variables())
+
+    async def _tell_all(self) -> None:
+        while self._items:
+            try:
+                await self._tell(self._items.popleft())
+            except Exception:
+                log.warning("telemetry was not told", exc_info=True)
+            await asyncio.sleep(0)
+
+    async def _tell(self, item: _Item) -> None:
+        if isinstance(item, _Began):
+            self._known[(item.row.id, item.term)] = _Known(item, await self._remembered(item))
+        elif isinstance(item, _Left):
+            known = self._known.pop(item.place)
+            when = (known.began.at, item.at)
+            self._spans.segment(known.began.row, known.story, when, item.how, item.place[1])
+        else:
+            await self._tell_records(*item)
+
+    async def _tell_records(self, place: Place, records: list[Record]) -> None:
+        self._waiting -= len(records)
+        known = self._known[place]
+        for record in records:
+            for fact in known.story.tell(record):
+                self._tell_fact(known, fact)
+            await asyncio.sleep(0)
+
+    def _tell_fact(self, known: _Known, fact: Any) -> None:
+        row = known.began.row
+        self._measures.count(row, fact)
+        if isinstance(fact, Step):
+            self._spans.step(row, fact)
+        elif isinstance(fact, Ended):
+            self._spans.root(row, known.story, fact)
+
+    async def _remembered(self, item: _Began) -> RunStory:
+        story = RunStory(item.row.id, item.graph, item.sealer)
+        first = max(item.row.horizon, item.head - REMEMBERED)
+        records = await self._store.read(item.row.id, first=first, last=item.head)
+        if first > item.row.horizon:
+            horizon = item.row.horizon
+            records = await self._store.read(item.row.id, first=horizon, last=horizon) + records
+        story.recall(records)
+        return story
+
+
+class TracedPerformer(Performer):
+    """Handlers run in the place of their step's span, so that what they trace belongs to it."""
+
+    def __init__(self, driver: Driver, spans: Spans) -> None:
+        super().__init__(driver)
+        self._spans = spans
+
+    async def run(self, execution: Exec) -> Finished | Doubted | None:
+        with self._inside(execution):
+            return await super().run(execution)
+
+    @contextmanager
+    def _inside(self, execution: Exec) -> Generator[None]:
+        driver = self.driver
+        key = (execution.scope, driver.node(execution).id, execution.visit)
+        token = attach(self._spans.around(driver.run, key))
+        try:
+            yield
+        finally:
+            detach(token)

@@ -1,0 +1,212 @@
+"""From committed records to facts worth telling: a step was done, a hold was opened, a run has ended.
+
+Nothing here knows OpenTelemetry. No value of the user's is in a fact: no state, no prompt, no answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from holdfast.errors import HoldCancelledError, HoldExpiredError
+from holdfast.integrations.otel.ids import Key
+from holdfast.model.events import derive_events
+from holdfast.model.graph import Graph
+from holdfast.model.record_bodies import (
+    AskedBody,
+    AttemptBody,
+    CreatedBody,
+    EndBody,
+    ErrorInfo,
+    StepBody,
+    SubstepBody,
+    Usage,
+)
+from holdfast.runs.seal import Sealer
+from holdfast.types.record import Kind, Record
+from holdfast.types.value import FrozenDict
+
+Moment = tuple[int, str, dict[str, str | int]]
+"""(when, what, attributes): something that happened in the course of a step."""
+
+_ATTRIBUTES = ("attempt", "reason", "step", "ordinal", "hold", "checkpoint_id", "type", "wake_at")
+_MAX_MOMENTS = 128
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """`started` is when the node was first started, before all attempts and waits of this visit."""
+
+    key: Key
+    seq: int
+    started: int
+    ended: int
+    attempt: int
+    effect: str
+    outcome: str
+    duration: int
+    moments: list[Moment]
+    error: ErrorInfo | None = None
+    usage: Usage | None = None
+
+
+class Retried(msgspec.Struct, frozen=True):
+    node: str
+
+
+class HoldOpened(msgspec.Struct, frozen=True):
+    node: str
+    type: str
+
+
+class HoldResolved(msgspec.Struct, frozen=True):
+    node: str
+    type: str
+    how: str  # answered, expired, cancelled
+    waited: int
+
+
+class Ended(msgspec.Struct, frozen=True):
+    status: str
+    at: int
+    error: ErrorInfo | None = None
+
+
+Fact = Step | Retried | HoldOpened | HoldResolved | Ended
+
+
+class _Open(msgspec.Struct):
+    started: int
+    moments: list[Moment]
+
+
+class _Hold(msgspec.Struct, frozen=True):
+    key: Key
+    type: str
+    asked: int
+
+
+class RunStory:
+    """One run in this process, from a claim on."""
+
+    def __init__(self, run: Any, graph: Graph, sealer: Sealer) -> None:
+        self.run = run
+        self._graph = graph
+        self._sealer = sealer
+        self._open: dict[Key, _Open] = {}
+        self._holds: dict[str, _Hold] = {}
+        # What others did before: the last term that wrote something, and the last step.
+        self.earlier_term = 0
+        self.earlier_step: Key | None = None
+        self.source: str | None = None  # of a fork: the run that it branched off
+
+    def recall(self, records: list[Record]) -> None:
+        """What others have already told."""
+        for record in records:
+            for fact in self.tell(record):
+                if isinstance(fact, Step):
+                    self.earlier_step = fact.key
+            self.earlier_term = max(self.earlier_term, record.term)
+
+    def tell(self, record: Record) -> Iterator[Fact]:
+        if record.kind in (Kind.chunk, Kind.snapshot, Kind.intent):
+            return
+        body = self._sealer.open(record)
+        key = (record.scope, record.node, record.visit)
+        yield from self._closed_holds(record, body, key)
+        if isinstance(body, StepBody):
+            yield self._step(record, body, key)
+        elif isinstance(body, AttemptBody) and body.reason == "retry":
+            yield Retried(record.node)
+        elif isinstance(body, CreatedBody):
+            self.source = body.lineage.get("run")
+        elif isinstance(body, AskedBody):
+            self._holds[body.hold] = _Hold(key, body.type, record.at)
+            yield HoldOpened(record.node, body.type)
+        self._follow(record, body, key)
+        if isinstance(body, EndBody):
+            yield Ended(body.status, record.at, body.error)
+
+    def _follow(self, record: Record, body: Any, key: Key) -> None:
+        """Which steps begin, and what happens in the course of those that are open."""
+        for kind, node, scope, data in derive_events(self._graph, self.run, record, body):
+            if kind == "node.started":
+                self._open[(scope, node, data["visit"])] = _Open(record.at, [])
+            elif kind == "node.abandoned":
+                for gone in [k for k in self._open if k[:2] == (scope, node)]:
+                    del self._open[gone]
+            elif kind in ("edge.taken", "checkpoint.created", "loop.turned"):
+                continue
+            elif kind != "hold.answered":  # told where its hold is closed
+                self._moment(key, record.at, kind, _attributes(data, body))
+
+    def _moment(self, key: Key, at: int, what: str, attributes: dict[str, str | int]) -> None:
+        begun = self._open.get(key)
+        if begun is not None and len(begun.moments) < _MAX_MOMENTS:
+            begun.moments.append((at, what, attributes))
+
+    def _step(self, record: Record, body: StepBody, key: Key) -> Step:
+        begun = self._open.pop(key, None)
+        return Step(
+            key=key,
+            seq=record.seq,
+            started=begun.started if begun else record.at - body.duration,
+            ended=record.at,
+            attempt=record.attempt,
+            effect=str(record.effect),
+            outcome=record.outcome,
+            duration=body.duration,
+            moments=begun.moments if begun else [],
+            error=body.error,
+            usage=body.usage,
+        )
+
+    def _closed_holds(self, record: Record, body: Any, key: Key) -> Iterator[HoldResolved]:
+        """A hold is over when its answer is consumed, or when the record closes it."""
+        side = record.side
+        told = {closed.id: closed for closed in side.close_holds} if side is not None else {}
+        for hold, asked in list(self._holds.items()):
+            closed = told.get(hold)  # type: ignore[call-overload]
+            over = side is not None and side.close_all_holds is not None
+            how = ""
+            if asked.key == key and _takes_answer(record, body, hold):
+                how = _ended(body)
+            elif closed is not None or over:
+                how = "cancelled"
+            if how:
+                del self._holds[hold]
+                self._moment(asked.key, record.at, f"hold.{how}", {"hold": hold, "type": asked.type})
+                yield HoldResolved(asked.key[1], asked.type, how, record.at - asked.asked)
+
+
+_LAPSED = {HoldExpiredError.code: "expired", HoldCancelledError.code: "cancelled"}
+"""By the error that a node is told where nobody has decided."""
+
+
+def _ended(body: Any) -> str:
+    """Nobody answered where the node was told an error, or what was bound says so."""
+    error = getattr(body, "error", None)
+    if error is not None and error.code in _LAPSED:
+        return _LAPSED[error.code]
+    bound: list[Any] = [operand for _, key, _, operand in getattr(body, "ops", ()) if key.endswith("_result")]
+    told = [each for each in (*bound, getattr(body, "value", None)) if isinstance(each, FrozenDict)]
+    return "expired" if any(each.get("expired") or each.get("auto_expired") for each in told) else "answered"
+
+
+def _takes_answer(record: Record, body: Any, hold: str) -> bool:
+    if isinstance(body, SubstepBody):
+        return body.hold == hold
+    if isinstance(body, AttemptBody):
+        return body.reason in ("in_doubt", "not_happened", "continued")
+    return record.kind == Kind.step
+
+
+def _attributes(data: dict[str, Any], body: Any) -> dict[str, str | int]:
+    found = {name: data[name] for name in _ATTRIBUTES if isinstance(data.get(name), (str, int))}
+    if "checkpoint_id" in found:
+        found["hold"] = found.pop("checkpoint_id")
+    error = getattr(body, "error", None)
+    if isinstance(error, ErrorInfo):
+        found["exception.type"] = error.type
+    return found

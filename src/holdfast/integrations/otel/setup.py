@@ -1,0 +1,122 @@
+"""Putting it to work: on a house of the caller's, or from the environment for the command line."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry.metrics import MeterProvider, get_meter_provider
+from opentelemetry.trace import TracerProvider, get_tracer_provider
+
+from holdfast._version import __version__
+from holdfast.app.holdfast import Holdfast
+from holdfast.app.worker import Worker
+from holdfast.errors import SettingsError
+from holdfast.integrations.otel.exporter import Teller
+from holdfast.integrations.otel.metrics import Measures, TimedStore
+from holdfast.integrations.otel.spans import Spans
+from holdfast.runs.observer import together
+from holdfast.runs.service import RunService
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.metrics import MeterProvider as SdkMeterProvider
+    from opentelemetry.sdk.trace import TracerProvider as SdkTracerProvider
+
+FLUSH_MILLIS = 3000
+_PATIENCE = FLUSH_MILLIS / 1000  # of an exporter, unless OTEL_EXPORTER_OTLP_TIMEOUT says otherwise
+
+
+def instrument(
+    house: Holdfast | Worker,
+    *,
+    tracer_provider: TracerProvider | None = None,
+    meter_provider: MeterProvider | None = None,
+    messages: bool = False,
+    finish: Callable[[], Awaitable[None]] | None = None,
+) -> None:
+    """From now on what runs on this house do is told, and on workers of it that have not begun to work.
+
+    Once per house is enough; a worker stands for its house.
+
+    Without providers those are used that the program has set for OpenTelemetry as a whole. `messages`: also
+    tell what errors say, which may hold data. `finish` is awaited when the house or a worker closes.
+    """
+    tracer = (tracer_provider or get_tracer_provider()).get_tracer("holdfast", __version__)
+    meter = (meter_provider or get_meter_provider()).get_meter("holdfast", __version__)
+    spans, measures = Spans(tracer, messages=messages), Measures(meter)
+
+    def watch(service: RunService) -> None:
+        runtime = service.runtime
+        runtime.watch = together(runtime.watch, Teller(service.store, spans, measures, finish))
+        timed: Any = TimedStore(runtime.recorder.store, measures.committed)
+        runtime.recorder.store = timed
+
+    (house.house if isinstance(house, Worker) else house).tell_services(watch)
+
+
+def instrument_from_environment(house: Holdfast) -> None:
+    """With providers of our own that export as the standard variables of OpenTelemetry say (OTEL_...)."""
+    tracers, meters = _tracers(), _meters()
+
+    # A collector that is away is told of once, not at each of the exporter's attempts.
+    logging.getLogger("opentelemetry").setLevel(logging.ERROR)
+
+    async def finish() -> None:
+        flushes = (tracers.force_flush, meters.force_flush)
+        await asyncio.gather(*(asyncio.to_thread(flush, FLUSH_MILLIS) for flush in flushes))
+
+    messages = os.environ.get("HOLDFAST_OTEL_MESSAGES", "").lower() in ("1", "true", "yes")
+    instrument(house, tracer_provider=tracers, meter_provider=meters, messages=messages, finish=finish)
+
+
+def _tracers() -> SdkTracerProvider:
+    from opentelemetry.sdk.trace import TracerProvider as Provider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter
+
+    # Flushed when the house closes: an exit must not wait for a collector a second time.
+    provider = Provider(resource=_resource(), shutdown_on_exit=False)
+    kind = _exporter("OTEL_TRACES_EXPORTER")
+    if kind == "console":
+        provider.add_span_processor(BatchSpanProcessor(ConsoleSpanExporter()))
+    elif kind == "otlp":
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+        provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(timeout=_patience())))
+    return provider
+
+
+def _meters() -> SdkMeterProvider:
+    from opentelemetry.sdk.metrics import MeterProvider as Provider
+    from opentelemetry.sdk.metrics.export import ConsoleMetricExporter, PeriodicExportingMetricReader
+
+    kind = _exporter("OTEL_METRICS_EXPORTER")
+    if kind == "console":
+        readers = [PeriodicExportingMetricReader(ConsoleMetricExporter())]
+    elif kind == "otlp":
+        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+
+        readers = [PeriodicExportingMetricReader(OTLPMetricExporter(timeout=_patience()))]
+    else:
+        readers = []
+    return Provider(readers, resource=_resource(), shutdown_on_exit=False)
+
+
+def _patience() -> float | None:
+    return None if os.environ.get("OTEL_EXPORTER_OTLP_TIMEOUT") else _PATIENCE
+
+
+def _exporter(variable: str) -> str:
+    kind = os.environ.get(variable) or "otlp"
+    if kind not in ("otlp", "console", "none"):
+        raise SettingsError(f"{variable} is {kind!r}.", hint="It is one of otlp, console, none.")
+    return kind
+
+
+def _resource() -> Any:
+    from opentelemetry.sdk.resources import Resource
+
+    named = os.environ.get("OTEL_SERVICE_NAME")
+    return Resource.create({"service.name": named or "holdfast", "service.version": __version__})

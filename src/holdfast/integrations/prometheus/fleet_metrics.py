@@ -1,0 +1,99 @@
+"""How the whole fleet is, as the store told it last. The same from every worker: over several of them, take
+the maximum and not the sum."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from holdfast._version import __version__
+from holdfast.runs.migrate.check import LIVE
+from holdfast.types.clock import MICROS
+from holdfast.types.fleet import FleetFigures, LaneFigures, WorkerRow
+
+if TYPE_CHECKING:
+    from holdfast.runs.worker.worker import Worker
+
+AGES: Final = {"under_1h": 3600, "under_1d": 86_400, "under_7d": 7 * 86_400}
+OLDER: Final = "over_7d"
+
+
+class Look(Collector):
+    """`figures` and `workers` are set before each collecting; None: the store did not answer."""
+
+    def __init__(self) -> None:
+        self.worker: Worker | None = None
+        self.figures: FleetFigures | None = None
+        self.workers: list[WorkerRow] = []
+        self.away = False
+        # A lane that is empty now is told as 0: an alert or an autoscaler must not lose it from sight.
+        self._lanes: set[str] = set()
+
+    def collect(self) -> Iterator[Metric]:
+        yield _gauge("holdfast_build_info", "The version of Holdfast.", ("version",), [((__version__,), 1)])
+        yield _gauge("holdfast_store_up", "Whether the store answered last.", (), [((), not self.away)])
+        if self.worker is not None:
+            yield from _of_worker(self.worker)
+        if self.figures is not None:
+            yield from self._of_lanes(self.figures)
+            yield from _of_fleet(self.figures)
+            yield _of_workers(self.workers, self.figures.at)
+
+    def _of_lanes(self, told: FleetFigures) -> Iterator[Metric]:
+        served = () if self.worker is None else self.worker.lanes or ()
+        self._lanes.update(served, (lane.lane for lane in told.lanes))
+        known = {lane.lane: lane for lane in told.lanes}
+        empty = [LaneFigures(lane=lane, ready=0, oldest=0, running=0) for lane in self._lanes - known.keys()]
+        lanes = sorted((*known.values(), *empty), key=lambda lane: lane.lane)
+        of = ("lane",)
+        ready = [((lane.lane,), lane.ready) for lane in lanes]
+        oldest = [((lane.lane,), lane.oldest / MICROS) for lane in lanes]
+        running = [((lane.lane,), lane.running) for lane in lanes]
+        in_line = [((lane.lane,), lane.in_line) for lane in lanes]
+        yield _gauge("holdfast_backlog_runs", "Runs that could be taken now.", of, ready)
+        yield _gauge("holdfast_backlog_oldest_seconds", "How long the longest has been ready.", of, oldest)
+        yield _gauge("holdfast_running_runs", "Runs that a worker has.", of, running)
+        yield _gauge("holdfast_in_line_runs", "Runs that wait for a limit to let them pass.", of, in_line)
+
+
+def _of_worker(worker: Worker) -> Iterator[Metric]:
+    yield _gauge("holdfast_worker_busy_runs", "Runs at work in this worker.", (), [((), worker.busy)])
+    yield _gauge("holdfast_worker_hot_runs", "Runs kept in memory for an answer.", (), [((), worker.hot)])
+    yield _gauge("holdfast_worker_concurrency", "Runs it may have at work.", (), [((), worker.concurrency)])
+    yield _gauge("holdfast_worker_draining", "Whether it takes nothing more.", (), [((), worker.is_stopping)])
+
+
+def _of_fleet(told: FleetFigures) -> Iterator[Metric]:
+    statuses = [((str(status),), told.statuses.get(status, 0)) for status in LIVE]
+    yield _gauge("holdfast_runs", "Runs that have not ended.", ("status",), statuses)
+    yield _gauge("holdfast_dead_runs", "Runs given up: they killed their workers.", (), [((), told.dead)])
+    names = (*AGES, OLDER)
+    ages = [((name,), count) for name, (_, count) in zip(names, told.holds, strict=True)]
+    yield _gauge("holdfast_pending_holds", "Questions that wait for people, by age.", ("age",), ages)
+    oldest = told.oldest_hold / MICROS
+    yield _gauge("holdfast_oldest_hold_seconds", "The age of the oldest of them.", (), [((), oldest)])
+    lags = {"timers": told.timer_lag, "holds": told.hold_lag, "schedules": told.schedule_lag}
+    late = [((sweep,), lag / MICROS) for sweep, lag in lags.items()]
+    yield _gauge("holdfast_sweep_lag_seconds", "How long the first has been due.", ("sweep",), late)
+    outbox = [(("waiting",), told.outbox_waiting), (("dead",), told.outbox_dead)]
+    yield _gauge("holdfast_outbox_messages", "Messages that were not told.", ("state",), outbox)
+
+
+def _of_workers(workers: list[WorkerRow], now: int) -> Metric:
+    alive = [row for row in workers if row.until > now]
+    draining = sum(row.draining for row in alive)
+    states = {"working": len(alive) - draining, "draining": draining, "silent": len(workers) - len(alive)}
+    values = [((state,), count) for state, count in states.items()]
+    return _gauge("holdfast_workers", "Workers; silent ones for a day.", ("state",), values)
+
+
+def _gauge(
+    name: str, about: str, labels: tuple[str, ...], values: Iterable[tuple[tuple[str, ...], float]]
+) -> Metric:
+    family = GaugeMetricFamily(name, about, labels=labels)
+    for of, value in values:
+        family.add_metric(of, value)
+    return family

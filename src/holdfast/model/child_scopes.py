@@ -1,0 +1,136 @@
+"""Scopes of maps, parallel nodes and sub-flows: what goes in, what comes out, how one is forgotten."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.model.branches import branch_result
+from holdfast.model.expr import MISSING as EXPR_MISSING
+from holdfast.model.expr import compile_expr
+from holdfast.model.graph import Graph, Node, NodeKind
+from holdfast.model.paths import resolver
+from holdfast.model.position import Exec, Position, Scope, naps_of, new_scope
+from holdfast.model.record_bodies import ErrorInfo
+from holdfast.model.values import Values
+from holdfast.types.value import FrozenDict
+
+PARENTS = frozenset({NodeKind.map, NodeKind.parallel, NodeKind.subflow})
+# What follows a parent's visit in the paths of its children (see `child_path`).
+PARENTS_END = ("[", "~")
+
+
+class NotAListError(ValueError):
+    """Turned into a failure of the map node by the engine."""
+
+
+def child_inputs(graph: Graph, scope: Scope, execution: Exec) -> list[Any]:
+    """What the children of a map or sub-flow start from, read from the state as the node sees it."""
+    node = graph.nodes[execution.node]
+    resolve = resolver(scope.tree, execution.frame)
+    if node.map is not None:
+        found = compile_expr(node.map.over).evaluate(resolve)
+        if not isinstance(found, (list, tuple)):
+            kind = "nothing" if found is None or found is EXPR_MISSING else type(found).__name__
+            raise NotAListError(
+                f"map node {node.id!r} goes over {node.map.over!r}, which is {kind}, not a list"
+            )
+        return list(found)  # type: ignore[arg-type]
+    if node.parallel:
+        scope.tree.expose(execution.frame)
+        return list(range(len(node.parallel.starts)))
+    assert node.subflow is not None
+    scope.tree.expose(execution.frame)
+    if node.subflow.inputs is None:
+        return [FrozenDict(scope.tree.see(execution.frame, "scratch"))]
+    given = {name: compile_expr(text).evaluate(resolve) for name, text in node.subflow.inputs.items()}
+    return [FrozenDict({k: v for k, v in given.items() if v is not EXPR_MISSING})]
+
+
+def open_child(graph: Graph, pos: Position, parent: Scope, node: int, index: int) -> Scope:
+    """A sub-flow, or one item of a map: a scope inside this one, with values of its own."""
+    owner = pos.execs[(parent.path, node)]
+    outer = pos.scope_graph(graph, parent)
+    spec = outer.nodes[node]
+    body = spec.body
+    given = owner.items[index] if owner.items is not None else None
+    name = f"{parent.graph}/{body}" if parent.graph else body
+    values: Values = {"input": as_input(given), "scratch": {}, "artifacts": {}}
+    if spec.parallel:
+        # A copy of its own; the walk around stands still while its branches go on.
+        values["input"] = parent.tree.see(0, "input")
+        values["scratch"].update(parent.tree.see(owner.frame, "scratch"))
+    else:
+        values["scratch"].update(outer.subgraphs[body].spec.defaults)
+        values["scratch"].update(values["input"])
+    path = child_path(parent.path, spec.id, owner, index)
+    child = pos.scopes[path] = new_scope(path, name, values, (parent.path, node), index)
+    if spec.parallel and spec.parallel.edges:
+        child.walk["came_by"] = spec.parallel.edges[index]
+    owner.opened = max(owner.opened, index + 1)
+    return child
+
+
+def child_path(parent: str, node: str, owner: Exec, index: int) -> str:
+    """Names the child among all that this run ever opens: holds inside take their identity from it (D-28)."""
+    again = f"~{owner.failures}" if owner.failures else ""
+    return f"{parent}{node}.{owner.visit}{again}[{index}]/"
+
+
+def collects(node: Node) -> bool:
+    """Whether a child that fails is one of the results."""
+    return bool(node.parallel) or (node.map is not None and node.map.on_item_failure == "collect")
+
+
+def as_input(given: Any) -> FrozenDict:
+    return given if isinstance(given, FrozenDict) else FrozenDict({"item": given})
+
+
+def child_result(scope: Scope) -> Any:
+    """What the owner sees of a finished child: its state and artifacts, whole."""
+    scope.tree.fill_all()
+    values = scope.tree.values
+    return FrozenDict(
+        {
+            "state": FrozenDict(values.get("scratch", {})),
+            "artifacts": FrozenDict(values.get("artifacts", {})),
+            "output": values.get("aux", {}).get("output"),
+        }
+    )
+
+
+def result_of(graph: Graph, pos: Position, scope: Scope, error: ErrorInfo | None = None) -> Any:
+    """What the owner of a finished (or failed) child keeps of it."""
+    assert scope.owner is not None
+    owner = pos.execs[scope.owner]
+    node = pos.scope_graph(graph, pos.scopes[owner.scope]).nodes[owner.node]
+    if node.parallel:
+        return branch_result(graph, pos, scope, node.parallel.starts[scope.index], error)
+    return child_result(scope) if error is None else failed_item(error)
+
+
+def failed_item(error: ErrorInfo) -> FrozenDict:
+    """What stands in a map's results for an item that failed, where failures are collected."""
+    return FrozenDict({"failed": error.message, "type": error.type})
+
+
+def wipe_scope(graph: Graph, pos: Position, parent: Scope, node: int, index: int, _frame: int = 0) -> None:
+    """A child that failed while its owner copes: it is gone with everything inside it."""
+    owner = pos.execs[(parent.path, node)]
+    wipe_inside(pos, child_path(parent.path, graph.nodes[node].id, owner, index))
+
+
+def wipe_inside(pos: Position, path: str, follows: tuple[str, ...] = ("",)) -> None:
+    """Forget every scope whose path begins so, with what runs and waits in it."""
+    starts = tuple(path + end for end in follows)
+    for path_inside in [p for p in pos.scopes if p.startswith(starts)]:
+        del pos.scopes[path_inside]
+    for key in [k for k in pos.execs if k[0].startswith(starts)]:
+        gone = pos.execs.pop(key)
+        for token in (gone.token, *naps_of(pos, gone)):
+            pos.timers.pop(token, None)
+    for hold in [h for h, waiting in pos.holds.items() if waiting.scope.startswith(starts)]:
+        pos.timers.pop(pos.holds.pop(hold).token, None)
+    for token in [
+        t for t, (scope, _) in pos.timers.items() if t in pos.join_wakes and scope.startswith(starts)
+    ]:
+        del pos.timers[token], pos.join_wakes[token]

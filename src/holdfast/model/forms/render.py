@@ -1,0 +1,59 @@
+"""A form's placeholders are filled once, when the hold opens. What they put in is never read again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.model.expr import Resolve
+from holdfast.model.forms.render__confidence import confidence_of
+from holdfast.model.hold_rendering import Showing
+from holdfast.model.template import json_bytes
+
+# Ids, conditions and kinds are never templates. What people only read is unmasked; values stay exact.
+_READ: Final = ("title", "help", "label", "content")
+_VALUES: Final = ("default", "original", "extras")
+
+
+def render_form(
+    form: Mapping[str, Any], resolve: Resolve | None = None, *, strict: bool = False
+) -> dict[str, Any]:
+    """The snapshot that is stored with the hold. A literal form has no placeholders, only texts.
+
+    Raises UnshowableError for what is too large, and in a strict form for what has no value."""
+    work = _Renderer(Showing(None if form.get("literal") else resolve, strict=strict))
+    sections = [work.section(each, f"sections[{i}]") for i, each in enumerate(form["sections"])]
+    found = {**form, "sections": sections}
+    if work.showing.warnings:
+        found["warnings"] = work.showing.warnings
+    return found
+
+
+class _Renderer:
+    def __init__(self, showing: Showing) -> None:
+        self.showing = showing
+
+    def section(self, given: Mapping[str, Any], where: str) -> dict[str, Any]:
+        section = dict(given)
+        for name in (each for each in _READ if each in section):
+            section[name] = self._value(section[name], f"{where}.{name}")
+        for name in (each for each in _VALUES if each in section):
+            section[name] = self._value(section[name], f"{where}.{name}", read=False)
+        if "options" in section:
+            options = enumerate(section["options"])
+            section["options"] = [self._option(each, f"{where}.options[{i}]") for i, each in options]
+        if isinstance(section.get("extras"), dict) and "confidence" in section["extras"]:
+            sure = confidence_of(section["extras"]["confidence"])
+            section |= {} if sure is None else {"confidence": sure}
+        return section
+
+    def _option(self, option: Mapping[str, str], where: str) -> dict[str, Any]:
+        label = self._value(option["label"], f"{where}.label")
+        text = label if isinstance(label, str) else json_bytes(label).decode()
+        return {**option, "label": text or option["id"]}
+
+    def _value(self, value: Any, where: str, *, read: bool = True) -> Any:
+        """As JSON has it: the state may hold more."""
+        return msgspec.json.decode(json_bytes(self.showing.value(value, where, read=read)))

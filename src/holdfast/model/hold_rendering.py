@@ -1,0 +1,97 @@
+"""What a question shows: placeholders filled once, when it is asked, within limits.
+
+A path that leads nowhere is empty and noted, or is an error where the hold is strict (TP-3). What is too
+large to be shown is always an error: nobody decides on what was left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from holdfast.model.expr import Resolve
+from holdfast.model.forms.visible_text import unmasked
+from holdfast.model.template import TemplateRenderError, TemplateTooLongError, compile_template, json_bytes
+
+MAX_SHOWN: Final = 64 * 1024
+"""Bytes of one text or value once its placeholders are filled."""
+MAX_RENDERED: Final = 2**20
+"""Bytes of all that a question shows."""
+MAX_WARNINGS: Final = 50
+
+
+class UnshowableError(ValueError):
+    """What stands at `where` cannot be shown, so that the question cannot be asked."""
+
+    def __init__(self, where: str, why: str) -> None:
+        super().__init__(f"{where}: {why}")
+
+
+class Showing:
+    """Without `resolve` there are only texts. `telling`: where a value has no text form, that is told in its
+    place; else the place is empty. `warnings`: what was empty or told, each with its place."""
+
+    def __init__(self, resolve: Resolve | None, *, strict: bool = False, telling: bool = False) -> None:
+        self.warnings: list[str] = []
+        self._resolve = resolve
+        self._strict = strict
+        self._telling = telling
+        self._left = MAX_RENDERED
+        self._room = 0
+        self._read = True
+
+    def value(self, value: Any, where: str, *, read: bool = True) -> Any:
+        """The value with the placeholders of all its texts filled. `read`: people only read it, so that what
+        nobody sees is spelled out; else it stays exact. Raises UnshowableError."""
+        before = self._room = min(MAX_SHOWN, self._left)
+        self._read = read
+        found = self._filled(value, where)
+        self._left -= before - self._room
+        return found
+
+    def _filled(self, value: Any, where: str) -> Any:
+        if isinstance(value, Mapping):
+            named = cast("Mapping[str, Any]", value)
+            return {name: self._filled(inner, f"{where}.{name}") for name, inner in named.items()}
+        if isinstance(value, (list, tuple)):
+            items = cast("list[Any]", value)
+            return [self._filled(inner, f"{where}[{index}]") for index, inner in enumerate(items)]
+        filled = isinstance(value, str) and "{{" in value and self._resolve is not None
+        found = self._text(value, where, self._resolve) if filled else value
+        found = unmasked(found) if self._read else found
+        self._spend(found, where)
+        return found
+
+    def _text(self, text: str, where: str, resolve: Any) -> Any:
+        try:
+            found = compile_template(text).render(resolve, strict=self._strict, limit=MAX_SHOWN)
+        except TemplateTooLongError as error:
+            raise UnshowableError(where, str(error)) from error
+        except TemplateRenderError as error:
+            if self._strict:
+                raise UnshowableError(where, f"{text!r}: {error}") from error
+            self._warn(f"{where}: {error}")
+            return f"{text} ({error})" if self._telling else ""
+        for path in found.missing:
+            self._warn(f"{where}: {{{{{'.'.join(path)}}}}} has no value")
+        return found.value
+
+    def _spend(self, value: Any, where: str) -> None:
+        # Text counts as it is written, so that a limit means the same for prompts and fields.
+        size = len(value.encode("utf-8", "replace")) if isinstance(value, str) else _size(value, where)
+        if size > self._room:
+            raise UnshowableError(
+                where, f"{size:,} bytes; {self._room:,} of {MAX_SHOWN:,} can be shown here: show less of it"
+            )
+        self._room -= size
+
+    def _warn(self, text: str) -> None:
+        if len(self.warnings) < MAX_WARNINGS:
+            self.warnings.append(text)
+
+
+def _size(value: object, where: str) -> int:
+    try:
+        return len(json_bytes(value))
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise UnshowableError(where, f"its value is no JSON: {error}") from error

@@ -1,0 +1,283 @@
+"""The terms of a hold as a person writes them, read and checked: every slip is reported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Final, TypeAlias, TypedDict, cast
+
+import msgspec
+
+from holdfast.model.hold_rules import assignee_fault, exclusion_fault, voter_fault
+from holdfast.types.duration import DurationError, format_duration, parse_duration, parse_length
+from holdfast.types.hold import Option
+from holdfast.types.terms import PRIORITIES, Approval, HoldTerms, Rung
+from holdfast.types.text import told
+
+Duration: TypeAlias = str | int | float | timedelta
+Rungs: TypeAlias = Sequence[Rung | tuple[Duration, str] | Mapping[str, Any]]
+Wrong: TypeAlias = Callable[[str, str, str | None], None]
+"""Called with the rule, what is wrong, and how to mend it."""
+
+FINAL: Final = ("cancel", "default_option")
+CHOICES: Final = {
+    "late_resolution": ("accept", "reject"),
+    "on_cancel": ("cancel", "raise"),
+    "links": ("view_only", "decide_low_risk", "login_required"),
+}
+ON_TIMEOUT: Final = ("cancel", "default", "default_option", "fail", "expired", "escalate")
+MODES: Final = ("any", "quorum", "sequential")
+_FLAGS: Final = ("strict_assignee", "strict_templates", "bulk", "allow_services", "guarded")
+_TEXTS: Final = ("default_option", "calendar", "interaction", "auto")
+_LISTS: Final = ("excluded", "guardrails")
+_SECOND: Final = timedelta(seconds=1)
+_MINUTE: Final = timedelta(minutes=1)
+
+
+class TermsGiven(TypedDict, total=False):
+    """What governs a hold beyond its question: the keywords that `flow.hold` and `ctx.ask` share."""
+
+    escalate: str | None
+    ladder: Rungs | None
+    final_action: str | None
+    reminder: Duration | None
+    max_reminders: int | None
+    default_option: str | None
+    approval: Approval | Mapping[str, Any] | None
+    tags: Sequence[str]
+    strict_assignee: bool
+    strict_templates: bool
+    late_resolution: str
+    calendar: str | None
+    on_cancel: str
+    bulk: bool
+    undo: Duration | None
+    links: str | None
+    allow_services: bool
+    excluded: Sequence[str]
+    interaction: str | None
+    auto: str | None
+    guardrails: Sequence[str]
+    guarded: bool
+
+
+NAMES: Final = frozenset(TermsGiven.__annotations__)
+
+
+class Read(msgspec.Struct, frozen=True):
+    """`on_timeout`: what is left of it beside a ladder; it leads the ladder, or is its end."""
+
+    terms: HoldTerms
+    on_timeout: str | None
+    reminder: int | None
+    tags: tuple[str, ...]
+
+
+def read_terms(given: Mapping[str, Any], on_timeout: str | None, wrong: Wrong) -> Read:
+    """What is wrong is reported and left out."""
+    reader = _Reader(given, wrong)
+    on_timeout = reader.action(on_timeout)
+    found: dict[str, Any] = {name: value for name in _FLAGS if (value := reader.flag(name)) is not None}
+    found |= {name: value for name in _TEXTS if (value := reader.text(name)) is not None}
+    found |= {name: value for name in _LISTS if (value := reader.texts(name))}
+    reader.exclusions(found.get("excluded", ()))
+    found |= {name: value for name in CHOICES if (value := reader.choice(name)) is not None}
+    found |= reader.ladder(on_timeout)
+    if given.get("approval") is not None:
+        found["approval"] = reader.approval(given["approval"])
+    if given.get("max_reminders") is not None:
+        found["max_reminders"] = reader.count("max_reminders")
+    if given.get("undo") is not None:
+        found["undo"] = reader.seconds("undo")
+    return Read(HoldTerms(**found), on_timeout, reader.minutes("reminder"), reader.texts("tags"))
+
+
+class _Reader:
+    def __init__(self, given: Mapping[str, Any], wrong: Wrong) -> None:
+        self.given = given
+        self.wrong = wrong
+
+    def _no(self, name: str, why: str, fix: str | None = None) -> None:
+        value = told(repr(self.given.get(name)), 80)
+        self.wrong(f"hold-{name.replace('_', '-')}", f"{name}={value} {why}", fix)
+
+    def flag(self, name: str) -> bool | None:
+        value = self.given.get(name)
+        if value is None or isinstance(value, bool):
+            return value
+        self._no(name, "is neither True nor False")
+        return None
+
+    def text(self, name: str) -> str | None:
+        value = self.given.get(name)
+        if value is None or (isinstance(value, str) and value.strip()):
+            return value
+        self._no(name, "is no text")
+        return None
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        values: Any = self.given.get(name) or ()
+        found: list[Any] = [*cast("Any", values)] if isinstance(values, list | tuple) else [None]
+        if all(isinstance(each, str) and each.strip() for each in found):
+            return tuple(found)
+        self._no(name, "is no list of texts", f'write {name}=["one", "two"]')
+        return ()
+
+    def exclusions(self, found: Sequence[str]) -> None:
+        for text in found:
+            fault = exclusion_fault(text)
+            if fault is not None:
+                self._no("excluded", f"has {told(repr(text), 80)}: {fault}")
+
+    def choice(self, name: str) -> str | None:
+        value = self.given.get(name)
+        if value is None or value in CHOICES[name]:
+            return value
+        self._no(name, f"is none of {', '.join(CHOICES[name])}")
+        return None
+
+    def count(self, name: str) -> int | None:
+        value = self.given.get(name)
+        if type(value) is int and value >= 1:
+            return value
+        self._no(name, "is not a whole number from 1 on")
+        return None
+
+    def seconds(self, name: str) -> int | None:
+        """Whole ones, rounded up; zero is none at all."""
+        length = self._length(name, allow_zero=True)
+        return None if length is None else -(-length // _SECOND)
+
+    def minutes(self, name: str) -> int | None:
+        """Whole ones, rounded up; less than one is refused (CP-13)."""
+        length = None if self.given.get(name) is None else self._length(name)
+        if length is None or length >= _MINUTE:
+            return None if length is None else -(-length // _MINUTE)
+        self._no(name, "is shorter than a minute", 'write for instance reminder="4h"')
+        return None
+
+    def _length(self, name: str, *, allow_zero: bool = False) -> timedelta | None:
+        try:
+            return parse_duration(self.given[name], allow_zero=allow_zero)
+        except (DurationError, TypeError, ValueError) as error:
+            self.wrong("duration", f"{name}: {error}", None)
+        return None
+
+    # ------------------------------------------------------------------ who comes next
+    def action(self, on_timeout: str | None) -> str | None:
+        """`escalate=` is short for `on_timeout="escalate:..."`."""
+        target = self.given.get("escalate")
+        if target is None:
+            return on_timeout
+        if on_timeout is not None and on_timeout != f"escalate:{target}":
+            self._no("escalate", f"beside on_timeout={on_timeout!r}", "leave one of them out")
+        return f"escalate:{target}"
+
+    def ladder(self, on_timeout: str | None) -> dict[str, Any]:
+        """A target that on_timeout names is the first rung; any other action of it is the ladder's end."""
+        given: Any = self.given.get("ladder") or ()
+        rungs = [rung for each in given if (rung := self._rung(each)) is not None]
+        found: dict[str, Any] = {}
+        action, _, target = (on_timeout or "").partition(":")
+        final = self.given.get("final_action") or (action if rungs else None)
+        final = "default_option" if final == "default" else final
+        if final in FINAL:
+            found["final_action"] = final
+        elif self.given.get("final_action") not in (None, "fail", "expired"):
+            self._no("final_action", f"is none of {', '.join(FINAL)}, fail")
+        if rungs and action == "escalate" and rungs[0].to != target:
+            rungs.insert(0, Rung(target))
+        return {**found, "ladder": tuple(rungs)} if rungs else found
+
+    def _rung(self, given: Any) -> Rung | None:
+        pair: Any = (given.after, given.to) if isinstance(given, Rung) else given
+        if isinstance(pair, Mapping):
+            named = cast("Mapping[str, Any]", pair)
+            pair = (named.get("after", ""), named.get("to"))
+        if not isinstance(pair, (tuple, list)) or len(cast("Sequence[Any]", pair)) != 2:
+            self._no("ladder", "has a rung that is not (after, to)", 'write ladder=[("4h", "role:lead")]')
+            return None
+        after, to = cast("Sequence[Any]", pair)
+        fault = assignee_fault(to) if isinstance(to, str) and to.strip() else "it leads to nobody"
+        if fault is not None:
+            self._no("ladder", f"has a rung to {told(repr(to), 80)}: {fault}")
+            return None
+        return Rung(to, self._after(after))
+
+    def _after(self, after: Any) -> str:
+        """As it was written; another form of a duration becomes text."""
+        if after in ("", None):
+            return ""
+        try:
+            length = parse_length(after)
+        except (DurationError, TypeError, ValueError) as error:
+            self.wrong("duration", f"ladder: {error}", None)
+            return ""
+        return (
+            after if isinstance(after, str) or not isinstance(length, timedelta) else format_duration(length)
+        )
+
+    # ------------------------------------------------------------------ how many it takes
+    def approval(self, given: Any) -> Approval:
+        try:
+            found = given if isinstance(given, Approval) else msgspec.convert(_plain(given), Approval)
+        except msgspec.ValidationError as error:
+            self._no("approval", f"cannot be read: {error}")
+            return Approval()
+        fault = _approval_fault(found)
+        if fault is not None:
+            self._no("approval", fault)
+        return found
+
+
+def _plain(given: Any) -> dict[str, Any]:
+    """`{"policy": {...}}` and `"sequential": true` are other ways of writing it."""
+    if not isinstance(given, Mapping):
+        raise msgspec.ValidationError("it is not a mapping such as {'mode': 'quorum', 'need': 2}")
+    found = dict(cast("Mapping[str, Any]", given))
+    found = dict(found["policy"]) if isinstance(found.get("policy"), Mapping) else found
+    if found.pop("sequential", False) is True:
+        found["mode"] = "sequential"
+    unknown = sorted(found.keys() - set(Approval.__struct_fields__))
+    if unknown:
+        raise msgspec.ValidationError(f"it has no {', '.join(map(str, unknown))}")
+    return found
+
+
+def _approval_fault(found: Approval) -> str | None:
+    if found.mode not in MODES:
+        return f"has a mode that is none of {', '.join(MODES)}"
+    if found.need < 1:
+        return "needs fewer than one person"
+    if found.mode == "sequential" and not found.of:
+        return "has nobody to sign one after the other"
+    people = {name for name in found.of if name.startswith("user:")}
+    if found.mode == "quorum" and found.of and len(people) == len(found.of) and found.need > len(people):
+        return f"needs {found.need} of {len(people)} people, which can never be"
+    return next(_people_faults(found), None)
+
+
+def _people_faults(found: Approval) -> Iterator[str]:
+    for field, texts in (("of", found.of), ("veto", found.veto), ("exclude", found.exclude)):
+        for text in texts:
+            fault = exclusion_fault(text) if field == "exclude" else voter_fault(text)
+            if fault is not None:
+                yield f"has {told(repr(text), 80)} in `{field}`: {fault}"
+
+
+def ask_faults(assignee: Any, priority: Any, agreed: Read, options: Sequence[Option] | None) -> Iterator[str]:
+    """What is wrong with a question that no compiler has seen."""
+    known = isinstance(assignee, str) or assignee is None
+    fault = assignee_fault(assignee or "") if known else "it is no text"
+    if fault is not None:
+        yield f"assignee {told(repr(assignee), 80)}: {fault}"
+    if priority is not None and priority not in PRIORITIES:
+        yield f"priority {told(repr(priority), 80)} is none of {', '.join(PRIORITIES)}"
+    action, _, target = (agreed.on_timeout or "fail").partition(":")
+    if action == "escalate" and not target.strip():
+        yield "on_timeout escalates to nobody"
+    elif action not in ON_TIMEOUT or bool(target) != (action == "escalate"):
+        yield f"on_timeout {agreed.on_timeout!r} is none of cancel, default_option, fail, escalate:<assignee>"
+    ids = [option.id for option in options or ()]
+    if ids and agreed.terms.default_option not in (None, *ids):
+        yield f"default_option {agreed.terms.default_option!r} is none of {', '.join(ids)}"

@@ -1,0 +1,42 @@
+"""What every picture of a run has in common, whichever fold tells the run: states, notes, edges taken."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from holdfast.drawing import Mark, Picture, State, Told, from_graph
+from holdfast.model.graph import Edge, Graph
+from holdfast.types.human_time import lasting
+
+STATES: Final[Mapping[str, State]] = {
+    "running": State.running,
+    "asking": State.asking,
+    "waiting": State.waiting,
+    "ready": State.ready,
+    "done": State.done,
+    "failed": State.failed,
+    "unknown": State.unknown,
+    "skipped": State.skipped,
+    "abandoned": State.skipped,
+    "stopped": State.skipped,
+}
+
+
+def walked(graph: Graph, told: Mapping[str, Told], taken: Collection[str], *, expand: bool) -> Picture:
+    """`told` and `taken` by place: the path of the graph, then the name of the node or edge."""
+
+    def mark(path: str, edge: Edge) -> Mark:
+        return Mark.taken if path + edge.id in taken else Mark.none
+
+    return from_graph(graph, dict(told), expand=expand, mark=mark)
+
+
+def notes(visits: int, retries: int, work_us: int) -> list[str]:
+    """What is worth a word of a node over all its visits."""
+    parts = [
+        f"{visits} visits" if visits > 1 else "",
+        f"{retries} {'retry' if retries == 1 else 'retries'}" if retries else "",
+        lasting(work_us) if work_us >= 1_000 else "",
+    ]
+    return [part for part in parts if part]

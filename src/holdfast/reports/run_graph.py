@@ -1,0 +1,63 @@
+"""A run as a picture, by its events: its graph with the state of each node, and the edges that it took."""
+
+from __future__ import annotations
+
+from holdfast.drawing import Picture, State, Told
+from holdfast.model.graph import Graph
+from holdfast.reports.graph_marks import STATES, notes, walked
+from holdfast.runs.history.visits import NodeSum, Visit, Visits
+from holdfast.types.human_time import lasting
+
+_FIRST = ("failed", "asking", "running", "waiting", "ready", "unknown")
+"""What a reader wants to know first of several visits that are open at once."""
+
+
+def picture_of(graph: Graph, visits: Visits, *, expand: bool = False, interrupted: bool = False) -> Picture:
+    """`interrupted`: nobody has the run, so what was running is only ready to go on."""
+    return walked(graph, told_by_path(visits, interrupted=interrupted), visits.edges, expand=expand)
+
+
+def told_by_path(visits: Visits, *, interrupted: bool = False) -> dict[str, Told]:
+    """Of each node that was visited, by the nodes that lead to it."""
+    return {path: _told(path, node, visits, interrupted=interrupted) for path, node in visits.nodes.items()}
+
+
+def _told(path: str, node: NodeSum, visits: Visits, *, interrupted: bool) -> Told:
+    state = _state(path, node, visits)
+    if interrupted and state == "running":
+        state = "ready"
+    return Told(state=STATES.get(state, State.idle), note=_note(path, node, visits, state))
+
+
+def _state(path: str, node: NodeSum, visits: Visits) -> str:
+    """Of the node itself, or of what goes on inside it."""
+    inside = [v.state for v in visits.open.values() if v.path == path or v.path.startswith(f"{path}/")]
+    return next((state for state in _FIRST if state in inside), node.state)
+
+
+def _note(path: str, node: NodeSum, visits: Visits, state: str) -> str:
+    parts: list[str] = []
+    items = _items(path, visits)
+    if items is not None and items.visits > 1:
+        parts.append(f"{items.done} of {items.visits}")
+    if state in ("abandoned", "stopped"):
+        parts.append(state)
+    # What is at work has not told yet how long it takes.
+    return ", ".join([*parts, *notes(node.visits, node.retries, 0 if node.open else node.work_us)])
+
+
+def _items(path: str, visits: Visits) -> NodeSum | None:
+    """Of the first node inside: as many visits as there were items."""
+    prefix = f"{path}/"
+    return next((node for inner, node in visits.nodes.items() if inner.startswith(prefix)), None)
+
+
+def waiting_text(visit: Visit, now: int) -> str:
+    """What a visit waited for, and how long."""
+    parts: list[str] = []
+    for wait in visit.waits:
+        spent = lasting((wait.until or now) - wait.since)
+        who = f" ({wait.by})" if wait.by else ""
+        kind = {"person": "a person", "time": "a time", "retry": "a retry"}[wait.kind]
+        parts.append(f"{kind} {spent}{who}{'' if wait.until else ', still'}")
+    return "; ".join(parts)

@@ -1,0 +1,39 @@
+"""A run's graph as its story leaves it: the state of each node, the edges that were taken."""
+
+from __future__ import annotations
+
+from holdfast.drawing import Picture, State, Told
+from holdfast.model.graph import Graph
+from holdfast.reports.graph_marks import STATES, notes, walked
+from holdfast.runs.history.story import Chapter, Story
+from holdfast.runs.history.visits import place_of
+
+
+def story_picture(graph: Graph, story: Story, *, expand: bool = True) -> Picture:
+    by_path: dict[str, list[Chapter]] = {}
+    for chapter in story.chapters:
+        by_path.setdefault(place_of(chapter.label), []).append(chapter)
+    told = {path: _told(chapters) for path, chapters in by_path.items()}
+    for label in story.skipped:
+        told.setdefault(place_of(label), Told(state=State.skipped))
+    taken = {place_of(edge) for chapter in story.chapters for edge in chapter.edges}
+    return walked(graph, told, taken, expand=expand)
+
+
+def _told(chapters: list[Chapter]) -> Told:
+    last = chapters[-1]
+    waits = any(question.status == "pending" for question in last.questions) and last.ended_at is None
+    failed = any(chapter.halts and not chapter.handed_to for chapter in chapters)
+    state = State.failed if failed else State.asking if waits else _state(last)
+    return Told(state=state, note=_note(chapters))
+
+
+def _state(chapter: Chapter) -> State:
+    """A page is read later: what was running when it was written is shown as ready to go on."""
+    state = STATES.get(chapter.state, State.idle)
+    return State.ready if state is State.running else state
+
+
+def _note(chapters: list[Chapter]) -> str:
+    retries = sum(trial.reason == "retry" for chapter in chapters for trial in chapter.trials)
+    return ", ".join(notes(len(chapters), retries, sum(chapter.duration for chapter in chapters)))

@@ -1,0 +1,216 @@
+"""The words of a post-mortem, shared by its forms: what is said, not how it is set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from holdfast.checkpoint.diff import Change, show, show_text
+from holdfast.reports.incidents import error_text
+from holdfast.reports.postmortem import Postmortem
+from holdfast.runs.history.decision_text import ended_text
+from holdfast.runs.history.story import Alteration, Call, Chapter, Question, Trial
+from holdfast.types.clock import to_datetime
+from holdfast.types.human_time import clock_time, lasting
+
+WHOLE = 20_000
+"""Characters of a state that are shown in full."""
+
+Row = tuple[str, str]
+
+_TRIALS = {
+    "retry": "tried again",
+    "restarted": "run again, because its worker was gone",
+    "in_doubt": "run again, although it may have taken effect before",
+    "resumed": "run again, because the failed run was resumed",
+}
+
+
+def headline(told: Postmortem) -> str:
+    """One sentence."""
+    spent = lasting(told.elapsed)
+    broken = next((trouble for trouble in reversed(told.troubles) if trouble.ended), None)
+    if told.status == "failed" and broken is not None:
+        where = f" at {broken.node}" if broken.node else ""
+        return f"The run failed after {spent}{where}: {broken.error}."
+    if told.status in ("completed", "cancelled", "failed"):
+        why = f": {told.error}" if told.error else ""
+        handled = f" {_many(len(told.troubles), 'thing')} went wrong on the way." if told.troubles else ""
+        return f"{ended_text(told.status).capitalize()} after {spent}{why}.{handled}"
+    return f"The run is {told.status}, {spent} after it was created."
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def summary(told: Postmortem) -> list[Row]:
+    rows = [
+        ("run", told.run),
+        ("flow", f"{f'{told.flow} {told.label}'.strip()} ({told.version})"),
+        ("status", told.status),
+        ("error", told.error),
+        ("created", clock_time(told.created_at)),
+        ("ended", clock_time(told.ended_at)),
+        ("took", lasting(told.elapsed)),
+        ("steps", f"{told.spent.steps:,}, {lasting(told.spent.duration)} of work"),
+        ("tokens", f"{told.spent.tokens:,}" if told.spent.tokens else ""),
+        ("cost", f"{told.spent.cost:g}" if told.spent.cost else ""),
+        ("waited for people", lasting(told.waited.people) if told.waited.people else ""),
+        ("waited before retries", lasting(told.waited.retries) if told.waited.retries else ""),
+        ("recoveries", str(told.recoveries) if told.recoveries else ""),
+        ("tenant", told.tenant if told.tenant != "default" else ""),
+        ("thread", told.thread or ""),
+        ("forked from", _source(told)),
+        ("superseded by", told.superseded_by or ""),
+        ("journal", _journal(told)),
+        ("last state", f"not readable: {told.unreadable}" if told.unreadable else ""),
+        ("times", _zone(told.created_at)),
+    ]
+    return [(name, value) for name, value in rows if value]
+
+
+def _zone(at: int) -> str:
+    """Of the machine that made the report."""
+    moment = to_datetime(at).astimezone()
+    return f"{moment:%Z (UTC%z)}" if moment.utcoffset() else "UTC"
+
+
+def _source(told: Postmortem) -> str:
+    if not told.lineage:
+        return told.forked_from or ""
+    patched = told.lineage.get("patched")
+    changed = f", with {', '.join(f'{k}: {v}' for k, v in _names(patched))} changed" if patched else ""
+    return f"{told.lineage.get('run')} after record {told.lineage.get('seq')}{changed}"
+
+
+def _names(patched: Any) -> list[Row]:
+    return [(str(name), ", ".join(map(str, keys))) for name, keys in dict(patched).items()]
+
+
+def _journal(told: Postmortem) -> str:
+    cut = f"; what lies before record {told.horizon} was pruned" if told.horizon else ""
+    brought = f"; {_many(told.brought, 'visit')} known only in outline" if told.brought else ""
+    return f"{_many(told.records, 'record')}{cut}{brought}"
+
+
+def chapter_facts(chapter: Chapter) -> list[Row]:
+    """When, how often, how long."""
+    rows = [
+        ("began", clock_time(chapter.started_at)),
+        ("took", _took(chapter)),
+        ("effect", chapter.effect),
+        ("attempts", str(chapter.attempts) if chapter.attempts > 1 else ""),
+        ("tokens", f"{chapter.tokens:,}" if chapter.tokens else ""),
+        ("cost", f"{chapter.cost:.6g}" if chapter.cost else ""),
+        ("live output", _many(chapter.emitted, "chunk") if chapter.emitted else ""),
+        ("error", error_text(chapter.error)),
+        ("then", chapter.followed),
+        ("record", f"{chapter.seq}" if chapter.seq >= 0 else ""),
+        ("told by", chapter.run if not chapter.readable else ""),
+    ]
+    return [(name, value) for name, value in rows if value]
+
+
+def _took(chapter: Chapter) -> str:
+    if chapter.ended_at is None:
+        return "not ended"
+    whole = chapter.ended_at - chapter.started_at
+    if not chapter.duration:
+        return lasting(whole)
+    work = lasting(chapter.duration)
+    return f"{work} of work in {lasting(whole)}" if whole > chapter.duration + 1_000 else work
+
+
+def chapter_title(number: int, chapter: Chapter) -> str:
+    visit = f", visit {chapter.visit}" if chapter.visit > 1 else ""
+    return f"{number}. {chapter.label}{visit}: {outcome(chapter)}"
+
+
+def outcome(chapter: Chapter) -> str:
+    if chapter.state in ("abandoned", "running"):
+        waits = any(q.status == "pending" for q in chapter.questions) and chapter.ended_at is None
+        return "waits for a person" if waits else "under way" if chapter.state == "running" else chapter.state
+    return chapter.outcome or chapter.state
+
+
+def alteration_text(change: Alteration) -> tuple[str, str]:
+    """(kind, text): what a step did to one place of the state."""
+    if change.op == "delete":
+        return "removed", change.path
+    if change.op != "set":
+        return "changed", f"{change.path}  {change.op} {show_text(change.after)}"
+    if change.before is msgspec.UNSET:
+        return "added", f"{change.path}  {show_text(change.after)}"
+    return "changed", f"{change.path}  {show_text(change.before)} → {show_text(change.after)}"
+
+
+def alteration_lines(change: Alteration) -> list[tuple[str, str]]:
+    """One line, or one for each part that changed inside a value."""
+    return [part_text(part) for part in change.parts] or [alteration_text(change)]
+
+
+def part_text(change: Change) -> tuple[str, str]:
+    sides = {
+        "added": lambda: show_text(change.after),
+        "removed": lambda: show_text(change.before),
+        "changed": lambda: f"{show_text(change.before)} → {show_text(change.after)}",
+    }
+    return change.kind, f"{change.path}  {sides[change.kind]()}"
+
+
+def trial_texts(chapter: Chapter) -> list[str]:
+    """The attempts after the first: why there was one more."""
+    return [_trial(trial) for trial in chapter.trials if trial.reason in _TRIALS]
+
+
+def _trial(trial: Trial) -> str:
+    failed = f", after {error_text(trial.error)}" if trial.error else ""
+    return f"attempt {trial.attempt} at {clock_time(trial.at)}: {_TRIALS[trial.reason]}{failed}"
+
+
+def call_text(call: Call) -> str:
+    came = f"failed: {error_text(call.error)}" if call.error else show_text(call.value)
+    tokens = f" ({call.tokens:,} tokens)" if call.tokens else ""
+    effect = f" ({call.effect})" if call.effect else ""
+    return f"{call.name}{effect}: {came}{tokens}"
+
+
+def question_text(question: Question) -> str:
+    whom = f" of {question.assignee}" if question.assignee else ""
+    return f"asked{whom}: {_closed_sentence(question.prompt)} {answer_text(question)}"
+
+
+def _closed_sentence(text: str) -> str:
+    return text if text.endswith((".", "?", "!", ":", "…")) else f"{text}."
+
+
+def answer_text(question: Question) -> str:
+    if question.status == "pending":
+        return "(not answered yet)"
+    spent = lasting(question.ended_at - question.asked_at) if question.ended_at else ""
+    after = f" after {spent}" if spent else ""
+    if question.status == "expired":
+        return f"Nobody answered in time{after}."
+    if question.decision is None:
+        return f"Closed{after}: {question.closed or question.status}."
+    comment = f" ({question.comment})" if question.comment else ""
+    return f"{question.by or 'somebody'} decided {question.decision!r}{after}{comment}."
+
+
+DRAWN = 400
+"""Nodes that a page still draws."""
+
+
+def undrawn(told: Postmortem) -> str:
+    """What is said instead of a drawing that nobody could read."""
+    count = len(told.picture.nodes)
+    return f"The graph has {count:,} nodes, too many for a page." if count > DRAWN else ""
+
+
+def values_text(value: Any) -> str:
+    """Indented JSON, cut where it is too long for a page."""
+    text = msgspec.json.format(msgspec.json.encode(show(value, large=10 * WHOLE)), indent=2).decode()
+    more = len(text) - WHOLE
+    return text if more <= 0 else f"{text[:WHOLE]}\n… {more:,} characters more"

@@ -1,0 +1,157 @@
+"""Runs at gates: where a new one stands, and how whoever drives one himself waits in line for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.errors import GateShutError, RunBusyError, StateError
+from holdfast.model.expr import MISSING, PARTITIONS, Path, walk
+from holdfast.model.program import Program
+from holdfast.model.template import TemplateRenderError, as_text, compile_template
+from holdfast.store.protocols import Claim, RunRow, Store
+from holdfast.types.ids import RunId
+from holdfast.types.limit_rows import Gate, flow_gate, key_gate, path_of, root_of
+from holdfast.types.limits import rate_text
+from holdfast.types.status import ENDED
+
+if TYPE_CHECKING:
+    from holdfast.runs.service import RunService
+
+Waits = Callable[[GateShutError], None]
+
+_inside: ContextVar[tuple[str, ...]] = ContextVar("gates whose places the runs around here have", default=())
+
+
+class InLine(msgspec.Struct, frozen=True):
+    """A run that was just created, and that its gate does not let pass yet."""
+
+    row: RunRow
+
+
+# ---------------------------------------------------------------------- where a run stands
+
+
+def stand(program: Program, values: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[str, list[Gate]]:
+    """The gate of a new run, and what its flow declares. `values`: what it starts with; `own`: its names.
+
+    Raises StateError where the input has not what the key is made of."""
+    limits, flow = program.limits, program.graph.name
+    if limits is None:
+        return "", []
+    if limits.key is None:
+        return flow_gate(flow), limits.gates(flow)
+
+    def resolve(path: Path) -> object:
+        first, *rest = path
+        if rest and first in (*PARTITIONS, "state") and first not in values:
+            first, *rest = rest
+        found = values.get(first, own.get(first, MISSING))
+        return MISSING if found is MISSING else walk(found, tuple(rest))
+
+    try:
+        key = as_text(compile_template(limits.key).render(resolve, strict=True).value)
+    except TemplateRenderError as error:
+        raise StateError(
+            f"the limits of flow {flow!r} are divided by {limits.key!r}, and in the input there is no "
+            f"{'.'.join(error.path)}.",
+            hint="Give it, or declare it with a default.",
+            flow=flow,
+        ) from error
+    return key_gate(flow, key), limits.gates(flow)
+
+
+def stand_like(program: Program, source: RunRow) -> tuple[str, list[Gate]]:
+    """That of a run's fork: where the run itself stands, or stood."""
+    declared = [] if program.limits is None else program.limits.gates(source.flow)
+    return source.gate or (flow_gate(source.flow) if declared else ""), declared
+
+
+# ---------------------------------------------------------------------- waiting in line
+
+
+@contextmanager
+def inside(gate: str) -> Generator[None]:
+    """What happens here happens in a run that has a place at that gate."""
+    if not gate:
+        yield
+        return
+    token = _inside.set((*_inside.get(), root_of(gate)))
+    try:
+        yield
+    finally:
+        _inside.reset(token)
+
+
+def places_here() -> tuple[str, ...]:
+    """For whoever goes on in another thread, which does not know what it is started from."""
+    return _inside.get()
+
+
+def have_places(places: tuple[str, ...]) -> None:
+    _inside.set(places)
+
+
+async def take_turn(
+    service: RunService, run: RunId, *, created: bool = False, waits: Waits | None = None
+) -> Claim | RunRow:
+    """The run, as soon as its gate lets it pass. Its row, where somebody else took it out of the line and
+    brought it to its end or to its next wait. `created`: it is in line, and nobody knows of it but us.
+
+    Raises RunBusyError where somebody has it already; GateShutError where it would wait for a place that the
+    run has which it is started from."""
+    in_line = created
+    while True:
+        try:
+            return await service.runtime.claim(run)
+        except GateShutError as error:
+            await _demand_no_circle(service, run, error, created=created)
+            in_line = True
+            if waits is not None:
+                waits(error)
+        except RunBusyError:
+            if not in_line:
+                raise
+        row = await service.get(run)
+        if row.status in ENDED or (row.worker is None and row.ready_at is None):
+            return row
+        await service.store.wait_change(service.runtime.settings.poll)
+
+
+async def _demand_no_circle(service: RunService, run: RunId, error: GateShutError, *, created: bool) -> None:
+    gate = str(error.facts["gate"])
+    if root_of(gate) not in _inside.get() or not error.facts["full"]:
+        return
+    # Somebody may have taken it just now; then it comes to its end without us.
+    if created and not await service.store.delete_run(run):
+        return
+    raise GateShutError(
+        f"a run of flow {error.facts['flow']!r} would wait for a place at {root_of(gate)} that the run has "
+        "which starts it.",
+        hint="Make it a sub-flow, which is a part of the same run, or raise the limit.",
+        **error.facts,
+    ) from None
+
+
+async def gate_shut(store: Store, row: RunRow) -> GateShutError:
+    """Why the run was not claimed."""
+    found = {gate.name: (gate, inside) for gate, inside, _ in await store.gates(prefix=root_of(row.gate))}
+    full, why = False, "others were faster"
+    for name in path_of(row.gate):
+        gate, held = found.get(name, (Gate(name=name), 0))
+        if gate.concurrency is not None and held >= gate.concurrency:
+            full, why = True, f"{name} lets {gate.concurrency} go on at once, and {held} do"
+        elif gate.rate is not None and not full:
+            why = f"{name} lets {rate_text(gate.rate, gate.per)} start"
+    return GateShutError(
+        f"run {row.id} waits in line: {why}.",
+        hint="It goes on when there is room; `holdfast limits list` shows who is inside and who waits.",
+        run=row.id,
+        flow=row.flow,
+        gate=row.gate,
+        full=full,
+    )

@@ -1,0 +1,73 @@
+"""Files that people attach to holds, kept among the blobs of their tenant, and read by the run that asked."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from holdfast.checkpoint import Blob
+from holdfast.errors import BlobMissingError, InputError, NotFoundError
+from holdfast.holds.forms.field_error import Misfit
+from holdfast.holds.forms.file_references import read_file
+from holdfast.types.ids import run_prefix
+from holdfast.types.text import told
+from holdfast.types.value import BlobRef
+
+if TYPE_CHECKING:
+    from holdfast.runs.blobs import BlobDesk
+    from holdfast.store.protocols import RunRow
+    from holdfast.types.ids import RunId
+
+
+class BlobShelf:
+    """As they came, under their own hash: nothing here ever runs or shows them."""
+
+    def __init__(self, desk: BlobDesk) -> None:
+        self._desk = desk
+
+    async def put(self, tenant: str, data: bytes) -> None:
+        ref = BlobRef(sha256(data).digest(), len(data))
+        await self._desk.of(tenant).put([Blob(ref, data)])
+
+    async def get(self, tenant: str, digest: bytes) -> bytes:
+        """Raises BlobMissingError where it is gone or damaged."""
+        data = await self._desk.of(tenant).content(digest)
+        if data is None or sha256(data).digest() != digest:
+            raise BlobMissingError(
+                f"The file {digest.hex()} is {'gone' if data is None else 'damaged'}.",
+                hint="Restore the blob folder or the database from a backup.",
+                digest=digest.hex(),
+            )
+        return data
+
+    async def read_for(self, run: RunId, tenant: str, reference: Any) -> bytes:
+        """Only what the run was given: a hash alone opens nothing. Raises InputError for no reference,
+        NotFoundError for a file that is not this run's, BlobMissingError."""
+        digest = _digest_of(reference)
+        own = await self._desk.store.blobs_of(run)
+        if not set(own).intersection(self._desk.of(tenant).places(digest)):
+            raise NotFoundError(f"run {run} was given no file {digest.hex()}.", run=run)
+        return await self.get(tenant, digest)
+
+
+def _digest_of(reference: Any) -> bytes:
+    try:
+        return bytes.fromhex(read_file({}, reference)["sha256"])
+    except Misfit as error:
+        raise InputError(
+            f"{told(repr(reference), 80)} {error.message}.", hint="Give what the form's field has."
+        ) from None
+
+
+async def inherited_files(desk: BlobDesk, source: RunRow) -> set[bytes]:
+    """The files that a run and those it was forked from were answered with: a fork goes on with them, and
+    keeps them when its source is gone."""
+    from holdfast.holds.forms.attached_files import decided_files
+
+    store, found, runs = desk.store, set[bytes](), [source]
+    own, here = set(await store.blobs_of(source.id)), desk.of(source.tenant)
+    while runs:
+        run = runs.pop()
+        found |= await decided_files(store, run.id)
+        runs += await store.find_runs(run_prefix(run.forked_from)) if run.forked_from else []
+    return {digest for digest in found if own.intersection(here.places(digest))}

@@ -1,0 +1,311 @@
+"""Branching off: a new run that begins where another one stood. The source is left as it was (D-35)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.checkpoint import Blob
+from holdfast.checkpoint.fold import HISTORY, History
+from holdfast.checkpoint.read_untyped import LenientRegistry
+from holdfast.engine import breakpoints, holds, holds__opening
+from holdfast.engine.decision import Decision, node_of
+from holdfast.errors import FlowNotFoundError
+from holdfast.model.child_scopes import PARENTS, NotAListError, child_inputs
+from holdfast.model.graph import Graph, NodeKind
+from holdfast.model.position import Exec, OpenHold, Position, naps_of
+from holdfast.model.program import Program
+from holdfast.model.record_bodies import CreatedBody
+from holdfast.model.snapshot import dump_position
+from holdfast.runs.admission import stand_like
+from holdfast.runs.attachments import inherited_files
+from holdfast.runs.blobs import refs_in
+from holdfast.runs.branch.patch import partitions, patched
+from holdfast.runs.events import Reader, reader_of
+from holdfast.runs.history.checkpoints import Folded, fold_to, resolve
+from holdfast.runs.history.versions import version_at
+from holdfast.runs.hold_preparation import facts_of
+from holdfast.runs.stored_program import stored_program
+from holdfast.store.protocols import NewRun, RunRow
+from holdfast.store.refusals import demand_live
+from holdfast.telemetry import crashpoint
+from holdfast.types.ids import RunId, checkpoint_id, new_run_id
+from holdfast.types.record import Kind, Move, NewTimer, Record, Side
+from holdfast.types.value import FrozenDict
+
+if TYPE_CHECKING:
+    from holdfast.runs.seal import Sealer
+    from holdfast.runs.service import RunService
+
+
+async def fork(
+    service: RunService,
+    ref: str,
+    seq: int | None = None,
+    *,
+    patch: Mapping[str, Any] | None = None,
+    given: Any = None,
+    supersede: bool = False,
+    run_id: str | None = None,
+    started_by: str | None = None,
+) -> RunRow:
+    """A new run from a checkpoint, with what `patch` says changed; durable when this returns.
+
+    `patch` has the partitions input, scratch, artifacts and diagnostics; each is merged key by key. `given`
+    is short for {"input": ...}. `supersede`: the source ends as cancelled in the same transaction.
+    `started_by`: who asks for it, and so is the new run's initiator; without, whoever started the source.
+    Where no code of the flow is loaded, its stored graph says what fits. Raises CheckpointNotFoundError,
+    StateError for a patch that does not fit, VersionMismatchError where only another version of the flow is
+    loaded, FlowNotFoundError where none is and the run holds values of the flow's own types.
+    """
+    source, at = await resolve(service, ref, seq)
+    if supersede:
+        demand_live(source)
+    then = msgspec.structs.replace(source, version=await version_at(service, source, at))
+    reader = await reader_of(service, then)
+    program = _program(service, then, reader)
+    changes = partitions(patch, given)
+    folded = await fold_to(service, source, at, reader)
+    if changes:
+        # A patch is laid over values, so they have to be here.
+        await service.runtime.desk.materialise(folded.pos, folded.reader.sealer.registry)
+    run = RunId(run_id) if run_id else new_run_id()
+    _demand_plain(reader, source)
+    sealer = reader.sealer
+    if reader.exact:
+        await service.keep_flow(program)
+    blobs = patched(program, folded, changes, sealer) if changes else []
+    now = service.store.now()
+    records, more = _records(program, folded, run, now, sealer, supersede=supersede, changes=changes)
+    await service.runtime.desk.of(source.tenant).put(blobs + more)
+    _add_blobs(records[0], await inherited_files(service.runtime.desk, source))
+    crashpoint("inside_fork")
+    new = _new_run(program, source, at, run, records, now, supersede)
+    new.started_by = started_by or source.started_by
+    await service.runtime.preparer.prepare_all(records, facts_of(new))
+    row, _ = await service.store.create(new)
+    return row
+
+
+def _program(service: RunService, source: RunRow, reader: Reader) -> Program:
+    loaded = service.runtime.programs
+    if not reader.exact and not any(program.graph.name == source.flow for program in loaded.values()):
+        return stored_program(source, reader.graph)
+    return service.runtime.program_for(source.version, source.flow)
+
+
+def _demand_plain(reader: Reader, source: RunRow) -> None:
+    registry = reader.sealer.registry
+    if isinstance(registry, LenientRegistry) and registry.met:
+        raise FlowNotFoundError(
+            f"run {source.id} holds values of types of flow {source.flow!r}, whose code is not loaded.",
+            hint="Import the module that defines it, or name its file.",
+            flow=source.flow,
+        )
+
+
+def _new_run(
+    program: Program, source: RunRow, at: int, run: RunId, records: list[Record], now: int, supersede: bool
+) -> NewRun:
+    gate, gates = stand_like(program, source)
+    return NewRun(
+        id=run,
+        tenant=source.tenant,
+        flow=source.flow,
+        version=program.version,
+        code=program.code_digest,
+        lane=source.lane,
+        priority=source.priority,
+        thread=source.thread,
+        instance_key=source.instance_key,
+        started_by=source.started_by,
+        deployment=source.deployment,
+        forked_from=checkpoint_id(source.id, at),
+        supersedes=source.id if supersede else None,
+        created_at=now,
+        ready_at=now,
+        first=records,
+        gate=gate,
+        gates=gates,
+    )
+
+
+# ---------------------------------------------------------------------- the new run's first records
+
+
+def _records(
+    program: Program,
+    folded: Folded,
+    run: RunId,
+    now: int,
+    sealer: Sealer,
+    *,
+    supersede: bool,
+    changes: dict[str, Any],
+) -> tuple[list[Record], list[Blob]]:
+    pos, history = folded.pos, folded.history
+    graph = program.graph
+    waits = detach(graph, pos, history, run)
+    decision = Decision(graph, pos, now)
+    body = CreatedBody(
+        graph.name,
+        program.version,
+        program.code_digest,
+        FrozenDict(),
+        FrozenDict(),
+        FrozenDict(),
+        _starts(graph, pos),
+        pos.mode,
+        {},
+        _lineage(folded, supersede, changes),
+        _base(folded),
+    )
+    first = decision.draft(Kind.created, body, listed=True, side=Side(timers=_timers(pos)))
+    pos.head, pos.at = 0, first.at
+    reopen(decision, history, waits)
+    records: list[Record] = []
+    blobs: list[Blob] = []
+    for record, part in decision.records:
+        blobs += sealer.seal(record, part, 0)
+        records.append(record)
+    _add_blobs(first, {ref.digest for ref in refs_in(body.base)})
+    return records, blobs
+
+
+def _add_blobs(record: Record, digests: set[bytes]) -> None:
+    assert record.side is not None
+    record.side.blobs = sorted(digests.union(record.side.blobs))
+
+
+def _base(folded: Folded) -> dict[str, Any]:
+    """Everything that the new run needs, by value or by blob: its source may be pruned or deleted."""
+    history = folded.history
+    for execution in history.executions:
+        execution.run = execution.run or folded.row.id
+    return {**dump_position(folded.pos, whole=True, by_ref=True), HISTORY: history.dump()}
+
+
+def _lineage(folded: Folded, supersede: bool, changes: dict[str, Any]) -> dict[str, Any]:
+    row, record = folded.row, folded.record
+    told: dict[str, Any] = {"run": row.id, "checkpoint": checkpoint_id(row.id, record.seq), "seq": record.seq}
+    if changes:
+        told["patched"] = {name: _names(change) for name, change in changes.items()}
+    if supersede:
+        told["supersedes"] = row.id
+    return told
+
+
+def _names(change: Any) -> list[str]:
+    return sorted(str(name) for name in change) if isinstance(change, Mapping) else ["*"]  # type: ignore[misc]
+
+
+def _starts(graph: Graph, pos: Position) -> list[Move]:
+    """Told as events only (a base is not moved): what this run starts with."""
+    return [("S", e.scope, e.node, e.visit) for e in pos.execs.values()]
+
+
+def detach(graph: Graph, pos: Position, history: History, run: RunId) -> dict[str, OpenHold]:
+    """Let the position stand for itself: no numbers, holds or failures of the source. Answers its holds."""
+    waits, pos.holds = dict(pos.holds), {}
+    _renumber(pos)
+    pos.run, pos.head, pos.status, pos.code = run, -1, "running", ""
+    pos.cancelling, pos.cancel_rows = None, []
+    for wait in waits.values():
+        pos.timers.pop(wait.token, None)
+    for execution in pos.execs.values():
+        # A sleep inside a handler begins anew there, like the rest that was not done.
+        for token in naps_of(pos, execution):
+            del pos.timers[token]
+    if any(e.phase == "failed" for e in pos.execs.values()):
+        pos.failing, pos.failed_node = None, ""
+    for execution in pos.execs.values():
+        _detach(graph, pos, history, execution)
+    return waits
+
+
+def _renumber(pos: Position) -> None:
+    """Steps that wait for a join are known by record numbers: the source's come before this run's."""
+    for scope in pos.scopes.values():
+        for frame in scope.tree.frames.values():
+            frame.steps[:] = [msgspec.structs.replace(d, seq=d.seq - pos.head - 1) for d in frame.steps]
+
+
+def _detach(graph: Graph, pos: Position, history: History, execution: Exec) -> None:
+    node = node_of(graph, pos, execution)
+    execution.seq = 0
+    execution.subs = {key: sub for key, sub in execution.subs.items() if sub.done}
+    if execution.phase == "failed":
+        _start_afresh(graph, pos, execution)
+    # Effects under way: nobody will tell this run how they ended. Record 0 stands for their intents.
+    execution.intent = min(execution.intent, 0)
+    keyed = history.keyed.get(execution.scope + node.id, {})
+    execution.step_intents = dict.fromkeys([*execution.step_intents, *keyed], 0)
+    if execution.phase == "asked":
+        execution.phase = "work"
+    if execution.phase == "break" and node.kind in PARENTS:
+        # A patch may have changed what it goes over; nothing of it has begun.
+        _read_inputs(graph, pos, execution)
+    if execution.phase == "delay" and execution.token:
+        pos.timers[execution.token] = (execution.scope, execution.node)
+
+
+def _start_afresh(graph: Graph, pos: Position, execution: Exec) -> None:
+    """What failed in the source is tried again, with all its attempts."""
+    node = node_of(graph, pos, execution)
+    execution.attempt, execution.failures, execution.phase, execution.intent = 1, 0, "work", -1
+    execution.error, execution.wake_at, execution.token = None, None, ""
+    execution.step_intents, execution.subs = {}, {}
+    if node.kind in PARENTS:
+        execution.phase, execution.opened, execution.results = "children", 0, {}
+        _read_inputs(graph, pos, execution)
+
+
+def _read_inputs(graph: Graph, pos: Position, execution: Exec) -> None:
+    scope = pos.scopes[execution.scope]
+    try:
+        execution.items = child_inputs(pos.scope_graph(graph, scope), scope, execution)
+    except NotAListError:
+        execution.items = None
+
+
+def _timers(pos: Position) -> list[NewTimer]:
+    """Armed again for the moments that they were armed for."""
+    found: list[NewTimer] = []
+    for token, key in pos.timers.items():
+        execution = pos.execs.get(key)
+        wake = execution.wake_at if execution is not None else pos.join_wakes.get(token)
+        if wake is not None:
+            found.append(NewTimer(token, wake))
+    return found
+
+
+def reopen(decision: Decision, history: History, waits: dict[str, OpenHold]) -> None:
+    """The source's open questions, asked anew under ids of this run."""
+    pos = decision.pos
+    for execution in list(pos.execs.values()):
+        node = node_of(decision.graph, pos, execution)
+        if node.kind is NodeKind.hold and execution.phase == "work":
+            if breakpoints.stops(decision, execution):
+                breakpoints.pause(decision, execution)
+            else:
+                holds.ask_node(decision, execution, node)
+    for hold, wait in waits.items():
+        execution = pos.execs.get((wait.scope, wait.node))
+        if execution is None:
+            continue
+        if wait.why == "ask" and hold in history.asked:
+            _ask_again(decision, execution, history.asked[hold])
+        elif wait.why == "break":
+            breakpoints.pause(decision, execution)
+        elif wait.why in ("doubt", "doubt_step"):
+            holds.ask_doubt(decision, execution, execution.error, substep=wait.key)
+
+
+def _ask_again(decision: Decision, execution: Exec, asked: dict[str, Any]) -> None:
+    spec = holds__opening.asked_again(asked)
+    key = asked["key"].partition(":")[2]
+    holds.ask_inside(
+        decision, execution, key, asked["ordinal"], spec, FrozenDict(asked["context"] or {}), asked["code"]
+    )

@@ -1,0 +1,36 @@
+"""One attempt at a node, as the parts of its context share it: of which run, and whether it may still act."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.errors import OutcomeUnknownError
+from holdfast.model.graph import Node
+from holdfast.model.position import Exec
+from holdfast.model.record_bodies import ErrorInfo
+
+if TYPE_CHECKING:
+    from holdfast.runs.driver.driver import Driver
+
+
+class Attempt:
+    """Open until it is closed, and until one of its sub-steps is in doubt."""
+
+    __slots__ = ("closed", "doubt", "driver", "execution", "node")
+
+    def __init__(self, driver: Driver, execution: Exec, node: Node) -> None:
+        self.driver = driver
+        self.execution = execution
+        self.node = node
+        # Why it is closed.
+        self.closed = ""
+        # A sub-step whose outcome is unknown: nothing more is done in this attempt.
+        self.doubt: tuple[str, ErrorInfo] | None = None
+
+    def check_open(self) -> None:
+        if self.closed:
+            raise RuntimeError(f"the context of node {self.node.id!r} is closed: {self.closed}")
+        if self.doubt is not None:
+            raise OutcomeUnknownError(
+                f"a step of {self.node.id!r} has an unknown outcome: {self.doubt[1].message}"
+            )

@@ -1,0 +1,402 @@
+"""What a handler reaches the world through: sub-steps, questions, live output, artifacts, memory."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
+
+from holdfast.errors import InputError
+from holdfast.model.graph import Node
+from holdfast.model.position import NAP, Exec, Sub
+from holdfast.model.record_bodies import ErrorInfo, SubstepBody, Usage
+from holdfast.runs.context.attempt import Attempt
+from holdfast.runs.context.context__patience import Patience
+from holdfast.runs.context.emit import Emitter
+from holdfast.runs.context.questions import Manner, Options, Reply, context_of, question, reply_of, storable
+from holdfast.runs.context.substeps import (
+    Numbers,
+    Step,
+    Substeps,
+    demand_callable,
+    demand_script,
+    effect_of,
+    result_of,
+    spending,
+    total,
+)
+from holdfast.runs.memory import RECORDED, trace_id
+from holdfast.telemetry import NodeLog
+from holdfast.types.ids import RunId
+from holdfast.types.memory import Memory
+from holdfast.types.record import TURN, Op
+from holdfast.types.status import Effect
+from holdfast.types.text import demand_text
+from holdfast.types.value import FrozenDict, freeze
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future as ThreadFuture
+
+    from holdfast.runs.context.skills import RunSkills
+    from holdfast.runs.driver.driver import Driver
+    from holdfast.runs.memory import NodeMemory
+
+
+T = TypeVar("T")
+_LONGEST: Final = 1e11
+
+
+class Context:
+    """Handed to handlers that ask for it. Valid only while its attempt runs (D-16)."""
+
+    def __init__(self, driver: Driver, execution: Exec, node: Node) -> None:
+        self._driver = driver
+        self._exec = execution
+        self._node = node
+        self._at = Attempt(driver, execution, node)
+        self._numbers = Numbers(self._at)
+        self._substeps = Substeps(self._at)
+        self._emitter = Emitter(self._at)
+        self._artifacts: list[Op] = []
+        self._spent: list[Usage] = []
+        self._calls: set[ThreadFuture[Any]] = set()
+        self.patience = Patience()
+        # Writes to the memory that wait until the node has settled.
+        self.memories: list[Memory] = []
+        self._lives = 0
+
+    # Who and where.
+    @property
+    def run_id(self) -> RunId:
+        return self._driver.run
+
+    @property
+    def node(self) -> str:
+        return self._node.id
+
+    @property
+    def visit(self) -> int:
+        return self._exec.visit
+
+    @property
+    def attempt(self) -> int:
+        return self._exec.attempt
+
+    @property
+    def failures(self) -> int:
+        """How many attempts of this visit have failed."""
+        return self._exec.failures
+
+    @property
+    def came_by(self) -> str:
+        """Of a walk: the id of the edge that led here; empty at its start and behind a jump."""
+        return str(self._driver.pos.scopes[self._exec.scope].walk.get("came_by", ""))
+
+    @property
+    def restarts(self) -> int:
+        """How often the run's walk has begun anew."""
+        return int(self._driver.pos.scopes[""].walk.get("restarts", 0))
+
+    @property
+    def tenant(self) -> str:
+        return self._driver.row.tenant
+
+    @property
+    def input(self) -> Any:
+        return self._driver.pos.scopes[self._exec.scope].tree.see(0, "input")
+
+    @property
+    def scope(self) -> str:
+        """The path of the branch, turn or sub-flow that it stands in; empty at the top."""
+        return self._exec.scope
+
+    @property
+    def run_input(self) -> Any:
+        """What the run as a whole was given, wherever this node stands."""
+        return self._driver.pos.scopes[""].tree.see(0, "input")
+
+    @property
+    def totals(self) -> Mapping[str, float]:
+        """Of all settled steps of the run so far: steps, duration (microseconds), tokens, cost."""
+        return dict(self._driver.pos.totals)
+
+    @property
+    def last_try(self) -> bool:
+        """Whether the node's retry policy allows no further attempt after this one."""
+        return self._exec.failures + 1 >= self._node.retry.attempts
+
+    @property
+    def dropped(self) -> bool:
+        """Whether nobody comes back to this execution: the run is cancelled, or its branch is."""
+        pos = self._driver.pos
+        return pos.cancelling is not None or (self._exec.scope, self._exec.node) not in pos.execs
+
+    @property
+    def idempotency_key(self) -> str:
+        """Stable over attempts, new after a fork (D-18); the declared template where there is one."""
+        return self._driver.clerk.idempotency_key(self._exec, self._node)
+
+    def render(self, text: str) -> str:
+        """A template such as `Refund {{order_id}}`, filled from the state that the node sees."""
+        return self._driver.clerk.render(self._exec, text)
+
+    @property
+    def log(self) -> logging.LoggerAdapter[logging.Logger]:
+        extra = {
+            "run": self.run_id,
+            "flow": self._driver.row.flow,
+            "scope": self._exec.scope,
+            "node": self.node,
+            "visit": self.visit,
+            "attempt": self.attempt,
+            "seq": self._exec.seq,
+        }
+        return NodeLog(logging.getLogger("holdfast.node"), extra)
+
+    @property
+    def memory(self) -> NodeMemory:
+        """What flows remember beyond one run, as consistent as the node or flow asks for (D-22)."""
+        self._at.check_open()
+        return self._driver.clerk.memory_of(self, self._exec, self._node)
+
+    @property
+    def skills(self) -> RunSkills:
+        """Those that the run's deployment binds, in the versions that the run is pinned to: the same from its
+        start to its end, wherever it goes on."""
+        return self._driver.clerk.skills
+
+    # Results.
+    def artifact(self, name: str, value: Any) -> None:
+        """Something for the caller of the run; becomes visible when the node settles."""
+        self._at.check_open()
+        demand_text(name, f"the name of an artifact of node {self.node!r}")
+        frozen = freeze(value, self._driver.program.adopt, f"artifact {name!r}")
+        self._artifacts.append(("artifacts", name, self._driver.clerk.artifact_op(self._exec, name), frozen))
+
+    async def made(self) -> Mapping[str, Any]:
+        """The artifacts of the run as they stand, without those of nodes that have not settled."""
+        self._at.check_open()
+        driver = self._driver
+        tree = driver.pos.scopes[""].tree
+        for partition, key in list(tree.lazy):
+            if partition == "artifacts":
+                tree.fill(partition, key)
+        desk = driver.runtime.desk.of(driver.row.tenant)
+        return await desk.whole(FrozenDict(tree.see(0, "artifacts")), driver.sealer.registry)
+
+    def artifact_ops(self) -> list[Op]:
+        return self._artifacts
+
+    async def file(self, reference: Mapping[str, Any]) -> bytes:
+        """The content of a file that somebody attached to a question of this run; `reference` is what its
+        field has. Raises NotFoundError for a file of another run."""
+        self._at.check_open()
+        return await self._driver.clerk.file(reference)
+
+    def spent(self, *, tokens: int = 0, cost: float = 0.0) -> None:
+        """What this node's work cost; summed into the run's diagnostics. Inside a sub-step it is recorded
+        with that, so that it counts once however often the node is entered."""
+        self._at.check_open()
+        if type(tokens) is not int or type(cost) not in (int, float) or not math.isfinite(cost):
+            raise InputError(
+                f"ctx.spent in node {self.node!r}: tokens={tokens!r}, cost={cost!r}.",
+                hint="Tokens are a whole number, the cost is a number.",
+            )
+        inside = spending.get()
+        (self._spent if inside is None else inside).append(Usage(tokens, float(cost)))
+
+    def usage(self) -> Usage | None:
+        return total(self._spent)
+
+    def emit(self, data: Any, kind: str = "text") -> None:
+        """Live output: a token, a line, progress. Stored in batches, shown after commit (D-23)."""
+        self._at.check_open()
+        self._emitter.emit(*self._emitter.emittable(data, kind))
+
+    def flush_chunks(self) -> None:
+        """Do not wait for the batch to fill."""
+        self._emitter.flush()
+
+    # Sub-steps and questions.
+    async def step(
+        self,
+        name: str,
+        fn: Callable[..., Any],
+        *args: Any,
+        effect: str | Effect = Effect.external,
+        key: str | None = None,
+        idempotent: bool = False,
+        **kwargs: Any,
+    ) -> Any:
+        """Run `fn` once: its result is recorded, and on re-entry returned without running it again.
+
+        `effect` as for nodes. `key` replaces the call's number where order depends on arrival (D-21).
+        `idempotent=True` says that the callee deduplicates by a key, so that it may simply run again; where
+        `fn` has a parameter `idempotency_key`, it is given that key, the same over all attempts (D-18).
+        """
+        demand_text(name, f"the name of a step of node {self.node!r}", hint='ctx.step("name", function, ...)')
+        demand_callable(fn, name, self.node)
+        kind = effect_of(effect, name, self.node)
+        ordinal = self._numbers.take(name, key)
+        demand_script(self._at, "ctx.step")
+        known = self._numbers.recorded(ordinal, name)
+        if known is not None and known.done:
+            return result_of(known)
+        return await self._substeps.run(Step(ordinal, name, kind, idempotent), fn, args, kwargs)
+
+    def recorded(self, key: str) -> str | None:
+        """The name of the sub-step or question that is recorded under this key."""
+        known = self._exec.subs.get(f"={key}")
+        return None if known is None else known.name
+
+    async def mark_turn(self, number: int, value: Any = None, *, key: str, listed: bool = True) -> None:
+        """The end of a turn of a loop inside this node: a checkpoint, durable when this returns.
+
+        `listed=False`: the journal has it, the list of checkpoints does not."""
+        name = f"turn {number}"
+        ordinal = self._numbers.take(name, key)
+        demand_script(self._at, "ctx.mark_turn")
+        if self._numbers.recorded(ordinal, name) is not None:
+            return
+        self.flush_chunks()
+        kept = freeze(value, self._driver.program.adopt, name)
+        body = SubstepBody(ordinal, name, kept, code=self._driver.clerk.code_of(self._exec))
+        await self._driver.clerk.note_substep(
+            self._exec,
+            self._node,
+            body,
+            outcome=f"{TURN}{number}",
+            listed=listed and self._driver.clerk.lists_turns(self._exec, self._node),
+        )
+
+    @overload
+    async def ask(
+        self, prompt: str, *, form: type[T], options: None = None, **manner: Unpack[Manner]
+    ) -> T: ...
+
+    @overload
+    async def ask(
+        self,
+        prompt: str,
+        *,
+        options: Options | None = None,
+        schema: Mapping[str, Any] | None = None,
+        form: Any = None,
+        **manner: Unpack[Manner],
+    ) -> Reply: ...
+
+    async def ask(
+        self,
+        prompt: str,
+        *,
+        options: Options | None = None,
+        schema: Mapping[str, Any] | None = None,
+        form: Any = None,
+        key: str | None = None,
+        **manner: Any,
+    ) -> Any:
+        """Ask a person and wait for the answer, for seconds or months: no process needs to stay alive.
+
+        `form` is what to fill in: a type, whose instance is returned (with `options=`: is the reply's
+        `data`), a JSON Schema, or a list of sections. Whom it goes to, until when, and on what terms is said
+        as for `flow.hold`. Raises HoldExpiredError where nobody answered in time, HoldCancelledError
+        where it was withdrawn and `on_cancel` is "raise"."""
+        demand_text(prompt, f"the prompt of ctx.ask in node {self.node!r}")
+        ordinal = self._numbers.take(prompt, key)
+        demand_script(self._at, "ctx.ask")
+        known = self._numbers.recorded(ordinal, prompt)
+        if known is not None and known.done:
+            return reply_of(known, form, bare=options is None)
+        if known is None or known.hold not in self._driver.pos.holds:
+            # What was said before the question is told before it.
+            self.flush_chunks()
+            spec = question(
+                self._at,
+                prompt,
+                options=options,
+                schema=schema,
+                form=form,
+                manner=manner,
+            )
+            more = storable(self._at, "context", context_of(manner, self._node.id))
+            self._driver.clerk.ask_inside(self._exec, ordinal, self._numbers.taken, spec, more)
+        return reply_of(await self._answer(ordinal), form, bare=options is None)
+
+    async def sleep(self, seconds: float, *, key: str | None = None) -> None:
+        """Wait so long, durably: over a long sleep no process needs to stay alive, and a node that is entered
+        again sleeps only for what is left. It does not count against the node's timeout."""
+        if type(seconds) not in (int, float) or not 0 <= seconds < _LONGEST:
+            raise InputError(
+                f"ctx.sleep in node {self.node!r}: {seconds!r} seconds.",
+                hint="Give a number of seconds from 0 on, at most some thousand years.",
+            )
+        ordinal = self._numbers.take(NAP, key)
+        demand_script(self._at, "ctx.sleep")
+        known = self._numbers.recorded(ordinal, NAP)
+        if known is not None and known.done:
+            return
+        if known is None or known.hold not in self._driver.pos.timers:
+            self.flush_chunks()
+            self._driver.clerk.sleep_inside(self._exec, self._node, ordinal, seconds)
+        await self._answer(ordinal)
+
+    async def _answer(self, ordinal: str) -> Sub:
+        with self.patience:
+            return await self._driver.clerk.wait_answer(self, self._exec, ordinal)
+
+    # For `ctx.memory`.
+    def take_recorded(self, name: str) -> tuple[str, Any]:
+        """The number of this call, and what was recorded for it."""
+        self._at.check_open()
+        if self._driver.clerk.consistency(self._exec, self._node) not in RECORDED:
+            self._lives += 1
+            return f"live{self._lives}", None
+        ordinal = self._numbers.take(name, None)
+        known = self._numbers.recorded(ordinal, name)
+        return ordinal, None if known is None else known.value
+
+    async def record(self, body: SubstepBody) -> Any:
+        body.code = self._driver.clerk.code_of(self._exec)
+        await self._driver.clerk.note_substep(self._exec, self._node, body, effect="memory")
+        return body.value
+
+    def remember_later(self, memory: Memory) -> None:
+        self.memories.append(memory)
+
+    def memory_scope(self, scope: str) -> str:
+        if scope == "run":
+            return f"run:{self.run_id}"
+        return f"thread:{self._driver.row.thread}" if scope == "thread" else scope
+
+    def trace_id(self, ordinal: str) -> str:
+        return trace_id(self.run_id, self._exec.scope, self.node, self.visit, ordinal)
+
+    def now(self) -> int:
+        """The time on the runtime's clock, in microseconds."""
+        return self._driver.runtime.clock.now()
+
+    # For who performs the node.
+    @property
+    def busy(self) -> bool:
+        """Whether a sub-step is under way."""
+        return bool(self._substeps.running)
+
+    @property
+    def doubt(self) -> tuple[str, ErrorInfo] | None:
+        """The sub-step whose outcome is unknown, and its error."""
+        return self._at.doubt
+
+    async def rest(self) -> None:
+        await self._substeps.rest()
+
+    def check_all_asked_for(self) -> None:
+        self._numbers.check_all_asked_for()
+
+    def close(self, why: str) -> None:
+        """From now on it raises on use: a thread cannot be stopped, but kept from going on (D-16)."""
+        if not self._at.closed:
+            self.flush_chunks()
+            self._at.closed = why
+            for call in list(self._calls):
+                call.cancel()

@@ -1,0 +1,77 @@
+"""Live output of a handler: checked when it is emitted, stored in batches, shown after commit (D-23)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from holdfast.checkpoint import pack
+from holdfast.checkpoint.envelope import MAX_SIZE, encode_packed
+from holdfast.errors import ValueTooLargeError
+from holdfast.runs.context.attempt import Attempt
+from holdfast.runs.context.substeps import inside_step
+from holdfast.types.text import demand_text
+from holdfast.types.value import freeze
+
+CHUNK_BYTES = 4096
+CHUNK_DELAY = 0.05
+MAX_EMITTED = MAX_SIZE // 2  # so that a batch of them fits into one record
+
+
+class Emitter:
+    def __init__(self, attempt: Attempt) -> None:
+        self._attempt = attempt
+        self._chunks: list[tuple[str, Any]] = []
+        self._bytes = 0
+        self._timer: asyncio.TimerHandle | None = None
+        # Whether the batch comes from inside a sub-step.
+        self._inside = False
+        # On re-entry after a park: what was emitted before is not emitted again.
+        self._emitted_before = attempt.execution.chunks
+
+    def emittable(self, data: Any, kind: str) -> tuple[Any, str, int]:
+        """Checked before it waits in the batch: nobody could be told later."""
+        where = f"what node {self._attempt.node.id!r} emits"
+        demand_text(kind, f"the kind of {where}")
+        if type(data) is str and len(data) < CHUNK_BYTES and data.isascii():
+            return data, kind, len(data)
+        driver = self._attempt.driver
+        frozen = freeze(data, driver.program.adopt, where)
+        size = len(encode_packed(pack(frozen, driver.sealer.registry, where)))
+        if size > MAX_EMITTED:
+            raise ValueTooLargeError(
+                f"{where} has {size:,} encoded bytes, over the limit of {MAX_EMITTED:,}.",
+                hint="Emit it in pieces, or hand it over with ctx.artifact.",
+                size=size,
+                limit=MAX_EMITTED,
+            )
+        return frozen, kind, size
+
+    def emit(self, frozen: Any, kind: str, size: int) -> None:
+        inside = inside_step.get()
+        if not inside and self._emitted_before:
+            self._emitted_before -= 1
+            return
+        if inside is not self._inside:
+            self.flush()
+            self._inside = inside
+        self._chunks.append((kind, frozen))
+        self._bytes += size
+        if self._bytes >= CHUNK_BYTES:
+            self.flush()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(CHUNK_DELAY, self.flush)
+
+    def emit_if_open(self, frozen: Any, kind: str, size: int) -> None:
+        """From a thread, which may be slower than the end of its attempt."""
+        if not self._attempt.closed:
+            self.emit(frozen, kind, size)
+
+    def flush(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        at = self._attempt
+        if self._chunks and not at.closed:
+            items, self._chunks, self._bytes = self._chunks, [], 0
+            at.driver.clerk.note_chunks(at.execution, at.node, items, inside=self._inside)

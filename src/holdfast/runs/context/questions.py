@@ -1,0 +1,200 @@
+"""Questions that a handler asks by `ctx.ask`, and the replies to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from holdfast.checkpoint import pack
+from holdfast.engine.holds__opening import timed
+from holdfast.errors import (
+    AnswerInvalidError,
+    HoldCancelledError,
+    HoldExpiredError,
+    InputError,
+    ValueTooLargeError,
+)
+from holdfast.model.checks.json_schemas import schema_faults
+from holdfast.model.forms.visible_text import unmasked
+from holdfast.model.graph import HoldSpec
+from holdfast.model.hold_rendering import MAX_SHOWN
+from holdfast.model.hold_rules import decision_of, read_option
+from holdfast.model.hold_terms import Duration, Read, TermsGiven, ask_faults, read_terms
+from holdfast.model.position import Sub
+from holdfast.runs.context.attempt import Attempt
+from holdfast.runs.context.questions__forms import form_asked, typed
+from holdfast.types.hold import Option
+from holdfast.types.redaction import veil
+from holdfast.types.terms import HoldTerms
+from holdfast.types.text import demand_text, told
+from holdfast.types.value import freeze
+
+Options = Sequence[str | Mapping[str, Any] | Option]
+
+
+class Manner(TermsGiven, total=False):
+    """How `ctx.ask` asks."""
+
+    assignee: str | None
+    timeout: Duration | None
+    on_timeout: str | None
+    type: str | None
+    priority: str
+    context: Mapping[str, Any] | None
+    key: str | None
+
+
+class Reply:
+    """The answer to a question: `decision` (the option's id, or free text), `data`, `comment`, `by`."""
+
+    __slots__ = ("by", "comment", "data", "decision")
+
+    def __init__(self, resolution: Mapping[str, Any]) -> None:
+        self.decision: Any = decision_of(resolution)
+        self.data: Any = resolution.get("response_data")
+        self.comment: str | None = resolution.get("comment")
+        self.by: str | None = resolution.get("resolved_by")
+
+    def __eq__(self, other: object) -> bool:
+        return self.decision == (other.decision if isinstance(other, Reply) else other)
+
+    def __hash__(self) -> int:
+        return hash(self.decision)
+
+    def __repr__(self) -> str:
+        return f"Reply({self.decision!r}, by={self.by!r})"
+
+
+def reply_of(sub: Sub, form: Any = None, *, bare: bool = False) -> Any:
+    """`bare`: nothing was to be chosen, so that what was filled in is all there is."""
+    if sub.error is not None:
+        lost = HoldCancelledError if sub.error.code == HoldCancelledError.code else HoldExpiredError
+        raise lost(sub.error.message)
+    reply = Reply(sub.value)
+    if isinstance(form, type) and reply.data is not None:
+        reply.data = typed(form, reply.data, "ctx.ask")
+        return reply.data if bare else reply
+    return reply
+
+
+def question(
+    attempt: Attempt,
+    prompt: str,
+    *,
+    options: Options | None,
+    schema: Mapping[str, Any] | None,
+    form: Any,
+    manner: Mapping[str, Any],
+) -> HoldSpec:
+    """Raises InputError that lists everything that is wrong with it."""
+    node = attempt.node.id
+    unknown = sorted(manner.keys() - Manner.__annotations__.keys())
+    if unknown:
+        raise TypeError(f"ctx.ask has no {', '.join(unknown)}")
+    normal = options_of(options)
+    if form is not None:
+        schema, normal = form_asked(form, schema, normal, f"form of ctx.ask in node {node!r}")
+    agreed = _agreed(manner, normal, node)
+    spec = HoldSpec(
+        type=_text("type", manner.get("type"), node) or ("approval" if normal else "freeform"),
+        prompt=_prompt(prompt, node),
+        options=normal,
+        assignee=_text("assignee", manner.get("assignee"), node),
+        priority=_text("priority", manner.get("priority"), node) or "normal",
+        on_timeout=agreed.on_timeout,
+        schema=None if schema is None else _schema(attempt, schema),
+        reminder=agreed.reminder or msgspec.UNSET,
+        tags=agreed.tags or msgspec.UNSET,
+        terms=msgspec.UNSET if agreed.terms == HoldTerms() else agreed.terms,
+    )
+    timeout = manner.get("timeout")
+    return spec if timeout is None else timed(spec, timeout)
+
+
+def _prompt(text: str, node: str) -> str:
+    """Raises ValueTooLargeError."""
+    shown = unmasked(veil.hide(text))
+    size = len(shown.encode())
+    if size > MAX_SHOWN:
+        raise ValueTooLargeError(
+            f"the prompt of ctx.ask in node {node!r} has {size:,} bytes; {MAX_SHOWN:,} can be shown.",
+            hint="Put long texts into a context section of a form, or say where to find them.",
+            size=size,
+            limit=MAX_SHOWN,
+        )
+    return shown
+
+
+def _agreed(manner: Mapping[str, Any], options: Sequence[Option] | None, node: str) -> Read:
+    faults: list[str] = []
+    on_timeout = _text("on_timeout", manner.get("on_timeout"), node)
+    found = read_terms(manner, on_timeout, lambda _rule, message, _fix: faults.append(message))
+    faults += ask_faults(manner.get("assignee"), manner.get("priority"), found, options)
+    if faults:
+        lines = "".join(f"\n  - {told(fault, 500)}" for fault in faults)
+        raise InputError(f"ctx.ask in node {node!r} cannot ask that:{lines}", problems=faults)
+    return found
+
+
+def _text(what: str, value: str | None, node: str) -> str | None:
+    return None if value is None else demand_text(value, f"{what} of ctx.ask in node {node!r}")
+
+
+def _schema(attempt: Attempt, schema: Mapping[str, Any]) -> dict[str, Any]:
+    where = f"schema of ctx.ask in node {attempt.node.id!r}"
+    if not isinstance(schema, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"{where}: {told(repr(schema), 80)} is not a JSON Schema.", hint="Give a dict.")
+    faults = schema_faults(schema)
+    if faults:
+        lines = "".join(f"\n  - {told(fault, 500)}" for fault in faults)
+        raise InputError(f"{where} makes no sense:{lines}", hint="Mend the schema.", problems=faults)
+    return storable(attempt, "schema", dict(schema))
+
+
+def storable(attempt: Attempt, what: str, value: dict[str, Any]) -> dict[str, Any]:
+    """Checked while the handler can be told."""
+    where = f"{what} of ctx.ask in node {attempt.node.id!r}"
+    frozen = freeze(value, attempt.driver.program.adopt, where)
+    pack(frozen, attempt.driver.sealer.registry, where)
+    return frozen
+
+
+def context_of(manner: Mapping[str, Any], node: str) -> dict[str, Any]:
+    """Raises InputError for what is no mapping."""
+    given = manner.get("context")
+    if given is not None and not isinstance(given, Mapping):
+        raise InputError(
+            f"context of ctx.ask in node {node!r} must be a mapping, not {type(given).__name__}.",
+            hint='Write context={"amount": amount}.',
+        )
+    return dict(cast("Mapping[str, Any]", given or {}))
+
+
+def options_of(options: Options | None) -> tuple[Option, ...] | None:
+    """Without a list the answer is free; an empty one is a slip, and no such thing.
+
+    Raises AnswerInvalidError."""
+    if options is None:
+        return None
+    if isinstance(options, str) or not options:
+        raise AnswerInvalidError(
+            f"options={told(repr(options), 80)} of a question is no list with something to choose.",
+            hint="Leave it out for a free answer.",
+        )
+    found = [_option_of(option) for option in options]
+    for option in found:
+        for text in (option.id, option.label, option.variant):
+            demand_text(text, "an option of a question")
+    ids = [o.id for o in found]
+    if len(set(ids)) != len(ids) or "" in ids:
+        raise AnswerInvalidError("the options of a question need ids that are not empty and differ")
+    return tuple(found)
+
+
+def _option_of(option: str | Mapping[str, Any] | Option) -> Option:
+    try:
+        return read_option(option)
+    except ValueError as error:
+        raise AnswerInvalidError(f"{error}.", hint='Write "approve", or {"id": ..., "label": ...}.') from None

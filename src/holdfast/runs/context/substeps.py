@@ -1,0 +1,203 @@
+"""Sub-steps of a handler: each call has a number, runs once, and is recorded (D-21)."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+from holdfast.errors import (
+    InputError,
+    NotDone,
+    OutcomeUnknownError,
+    ReplayMismatchError,
+    ScriptError,
+    StepFailedError,
+)
+from holdfast.model.position import Sub
+from holdfast.model.record_bodies import ErrorInfo, SubstepBody, Usage
+from holdfast.runs.context.attempt import Attempt
+from holdfast.runs.driver.handler_result import describe
+from holdfast.telemetry import on_substep
+from holdfast.types.status import REPEATABLE, Effect
+from holdfast.types.text import told
+from holdfast.types.value import freeze
+
+inside_step: ContextVar[bool] = ContextVar("inside a sub-step", default=False)
+spending: ContextVar[list[Usage] | None] = ContextVar("what the sub-step costs", default=None)
+
+
+class Step(NamedTuple):
+    ordinal: str
+    name: str
+    effect: Effect
+    idempotent: bool
+
+
+class Numbers:
+    """The numbers of the calls that a handler makes, and what is recorded under them."""
+
+    def __init__(self, attempt: Attempt) -> None:
+        self._attempt = attempt
+        self._asked_for: list[tuple[str, str]] = []
+
+    @property
+    def taken(self) -> int:
+        return len(self._asked_for)
+
+    def take(self, name: str, key: str | None) -> str:
+        """Each call takes its number at once, whatever is awaited later (D-21)."""
+        self._attempt.check_open()
+        ordinal = f"={key}" if key is not None else str(len(self._asked_for))
+        self._asked_for.append((ordinal, name))
+        return ordinal
+
+    def recorded(self, ordinal: str, name: str) -> Sub | None:
+        known = self._attempt.execution.subs.get(ordinal)
+        if known is not None and known.name != name:
+            raise self._mismatch(f"call {ordinal} is now {name!r}, but {known.name!r} was recorded")
+        return known
+
+    def check_all_asked_for(self) -> None:
+        """A record that the node never asked for is the same mismatch."""
+        asked = {ordinal for ordinal, _ in self._asked_for}
+        unused = [s for s in self._attempt.execution.subs if s not in asked]
+        if unused:
+            raise self._mismatch(f"{len(unused)} recorded call(s) were not made this time")
+
+    def _mismatch(self, why: str) -> ReplayMismatchError:
+        recorded = ", ".join(f"{o}:{s.name}" for o, s in self._attempt.execution.subs.items())
+        now = ", ".join(f"{o}:{n}" for o, n in self._asked_for)
+        return ReplayMismatchError(
+            f"node {self._attempt.node.id!r} does not repeat what it did before: {why}.\n"
+            f"  recorded: {recorded}\n  now:      {now}",
+            hint="Keep the order of ctx.step and ctx.ask the same for the same input, or give them key=...",
+        )
+
+
+class Substeps:
+    """Those of one attempt; `running` are under way."""
+
+    def __init__(self, attempt: Attempt) -> None:
+        self._attempt = attempt
+        self.running: set[asyncio.Future[Any]] = set()
+
+    async def rest(self) -> None:
+        """The handler has ended; sub-steps that it left behind may end too, and are recorded."""
+        while self.running:
+            await asyncio.wait(self.running)
+
+    async def run(self, step: Step, fn: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+        at = self._attempt
+        if step.idempotent and "idempotency_key" in inspect.signature(fn).parameters:
+            kwargs["idempotency_key"] = at.driver.clerk.step_key(at.execution, at.node, step.ordinal)
+        for watch in on_substep:
+            fn = watch(fn, step, kwargs.get("idempotency_key"))
+        done = asyncio.get_running_loop().create_future()
+        self.running.add(done)
+        try:
+            return await self._perform(step, fn, args, kwargs)
+        finally:
+            self.running.discard(done)
+            done.set_result(None)
+            at.driver.clerk.step_ended()
+
+    async def _perform(self, step: Step, fn: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+        at, clerk = self._attempt, self._attempt.driver.clerk
+        repeatable = step.effect in REPEATABLE
+        if not repeatable:
+            await clerk.intend_step(at.execution, at.node, step)
+        value, error, usage = await _called(fn, args, kwargs)
+        at.check_open()
+        if error is not None and not (repeatable or step.idempotent or error.code == NotDone.code):
+            at.doubt = at.doubt or (step.ordinal, error)
+            raise OutcomeUnknownError(f"step {step.name!r} of {at.node.id!r}: {error.type}: {error.message}")
+        if error is None:
+            value = self._kept(step, value, sure=repeatable or step.idempotent)
+        body = SubstepBody(
+            step.ordinal, step.name, value, error, code=clerk.code_of(at.execution), usage=usage
+        )
+        await clerk.note_substep(at.execution, at.node, body, effect=step.effect)
+        if error is not None:
+            raise _failed(error)
+        return value
+
+    def _kept(self, step: Step, value: Any, *, sure: bool) -> Any:
+        """The result as it is recorded. An effect whose result cannot be kept is in doubt: it happened, and
+        nobody could say later what came of it."""
+        at = self._attempt
+        where = f"the result of step {step.name!r} of {at.node.id!r}"
+        try:
+            frozen = freeze(value, at.driver.program.adopt, where)
+            at.driver.sealer.prepare([], frozen, where)
+        except InputError as error:
+            if not sure:
+                at.doubt = at.doubt or (step.ordinal, describe(error))
+            raise
+        return frozen
+
+
+async def _called(
+    fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[Any, ErrorInfo | None, Usage | None]:
+    spent: list[Usage] = []
+    inside, collecting = inside_step.set(True), spending.set(spent)
+    try:
+        return await _result(fn, args, kwargs), None, total(spent)
+    except Exception as error:
+        return None, describe(error), total(spent)
+    finally:
+        inside_step.reset(inside)
+        spending.reset(collecting)
+
+
+async def _result(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    if inspect.iscoroutinefunction(fn):
+        return await fn(*args, **kwargs)
+    found = await asyncio.to_thread(fn, *args, **kwargs)
+    return await found if inspect.isawaitable(found) else found
+
+
+def total(spent: Sequence[Usage]) -> Usage | None:
+    found = Usage(sum(usage.tokens for usage in spent), sum(usage.cost for usage in spent))
+    return found if found.tokens or found.cost else None
+
+
+def demand_callable(fn: object, name: str, node: str) -> None:
+    if not callable(fn):
+        raise InputError(
+            f"step {name!r} of node {node!r} is to call {told(repr(fn), 200)}, which is no function.",
+            hint='Give the function and its arguments: ctx.step("pay", pay, order).',
+        )
+
+
+def effect_of(given: str | Effect, name: str, node: str) -> Effect:
+    try:
+        return Effect(given)
+    except ValueError:
+        raise InputError(
+            f"step {name!r} of node {node!r} has the effect {told(repr(given), 200)}.",
+            hint=f"It is one of: {', '.join(Effect)}.",
+        ) from None
+
+
+def demand_script(attempt: Attempt, what: str) -> None:
+    node = attempt.node
+    if not node.script and node.effect not in REPEATABLE:
+        raise ScriptError(
+            f"{what} in node {node.id!r}, whose class is {node.effect}: the code around "
+            "sub-steps runs again on re-entry, so it must not touch the outside.",
+            hint="Declare it with @flow.script, and put each effect into ctx.step(..., effect=...).",
+        )
+
+
+def result_of(sub: Sub) -> Any:
+    if sub.error is not None:
+        raise _failed(sub.error)
+    return sub.value
+
+
+def _failed(info: ErrorInfo) -> StepFailedError:
+    return StepFailedError(f"{info.type}: {info.message}", info=info)

@@ -1,0 +1,53 @@
+"""The context of a sync handler, which runs in a thread beside the driver's loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from contextvars import copy_context
+from functools import partial
+from typing import Any
+
+from holdfast.runs.context.context import Context
+from holdfast.runs.memory import ThreadMemory
+
+
+class Suspended(BaseException):
+    """Unwinds a handler in a thread that waits for a person. Not an Exception: handlers must not catch it."""
+
+
+class ThreadContext(Context):
+    """The same calls, made from its thread."""
+
+    def step(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
+        return self.from_thread(Context.step(self, *args, **kwargs))
+
+    def ask(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
+        return self.from_thread(Context.ask(self, *args, **kwargs))
+
+    def sleep(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
+        return self.from_thread(Context.sleep(self, *args, **kwargs))
+
+    def file(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
+        return self.from_thread(Context.file(self, *args, **kwargs))
+
+    @property
+    def memory(self) -> Any:
+        return ThreadMemory(super().memory, self)
+
+    def from_thread(self, work: Coroutine[Any, Any, Any]) -> Any:
+        if self._at.closed:
+            work.close()
+        self._at.check_open()
+        call = asyncio.run_coroutine_threadsafe(work, self._driver.loop)
+        self._calls.add(call)
+        try:
+            return call.result()
+        finally:
+            self._calls.discard(call)
+
+    def emit(self, data: Any, kind: str = "text") -> None:
+        self._at.check_open()
+        inside = copy_context()
+        tell = partial(inside.run, self._emitter.emit_if_open, *self._emitter.emittable(data, kind))
+        self._driver.loop.call_soon_threadsafe(tell)

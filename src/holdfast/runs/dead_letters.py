@@ -1,0 +1,158 @@
+"""Dead letters: runs that were given up because their workers fell silent again and again (ADR 34).
+
+What was under way at each death is read from the journal: a node that stands there every time is where to
+look first. A worker that died within the moment in which records wait to be written together died a node
+later than its journal says.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from holdfast.checkpoint import TypeRegistry
+from holdfast.errors import HoldfastError, RunEndedError
+from holdfast.model.record_bodies import EndBody, ErrorInfo
+from holdfast.runs.driver.load import load
+from holdfast.runs.history.versions import readers_of
+from holdfast.runs.seal import Sealer
+from holdfast.store.protocols import ClaimRequest, RunFilter, RunRow
+from holdfast.types.clock import MICROS
+from holdfast.types.event import EventRow
+from holdfast.types.fleet import Death
+from holdfast.types.record import Kind, Record, RunBatch, Side
+from holdfast.types.status import RunStatus
+
+if TYPE_CHECKING:
+    from holdfast.model.graph import Graph
+    from holdfast.model.position import Position
+    from holdfast.runs.service import RunService
+
+# Whoever dies while he ends a run leaves it to the workers again.
+_TTL: Final = 30 * MICROS
+# Phases of a node in which its own code runs.
+_WORKING: Final = frozenset({"work", "doubt"})
+
+
+class Autopsy(msgspec.Struct, frozen=True):
+    """A death, and the nodes that were under way, as `fetch` or `each[3]/fetch`. `unknown`: why they cannot
+    be told."""
+
+    death: Death
+    nodes: tuple[str, ...] = ()
+    unknown: str = ""
+
+
+class DeadRun(msgspec.Struct, frozen=True):
+    """A run and all its deaths, also those from before somebody let it go on."""
+
+    run: RunRow
+    deaths: list[Autopsy]
+
+    @property
+    def suspects(self) -> list[tuple[str, int]]:
+        """Nodes by how often they were under way, the most frequent first."""
+        return Counter(node for autopsy in self.deaths for node in autopsy.nodes).most_common()
+
+
+async def list_dead(service: RunService, *, tenant: str | None = None, limit: int = 50) -> list[RunRow]:
+    where = RunFilter(dead=True, status=(RunStatus.failed,), tenant=tenant)
+    return await service.store.list_runs(where, after=None, limit=limit)
+
+
+async def examine_dead(service: RunService, run: str) -> DeadRun:
+    """Of any run: its worker may have died before without its being given up."""
+    row = await service.get(run)
+    deaths = await service.store.deaths(row.id)
+    heads = {head: await _under_way(service, row, head) for head in {death.head for death in deaths}}
+    return DeadRun(row, [Autopsy(death, *heads[death.head]) for death in deaths])
+
+
+async def _under_way(service: RunService, row: RunRow, head: int) -> tuple[tuple[str, ...], str]:
+    if head < row.horizon:
+        return (), "its records are pruned"
+    try:
+        reader = (await readers_of(service, row)).at(head)
+        desk = service.runtime.desk
+        loaded = await load(service.store, reader.sealer, reader.graph, row.id, desk=desk, upto=head)
+    except HoldfastError as error:
+        return (), error.message
+    return tuple(sorted(_names(loaded.pos, reader.graph))), ""
+
+
+def _names(pos: Position, graph: Graph) -> list[str]:
+    names: list[str] = []
+    for (path, number), execution in pos.execs.items():
+        if execution.phase in _WORKING:
+            names.append(path + pos.scope_graph(graph, pos.scopes[path]).nodes[number].id)
+    return names
+
+
+async def retry_dead(service: RunService, run: str, *, by: str = "user:local") -> RunRow:
+    """What killed it is mended: any worker may go on, and the bound counts anew. Its deaths stay."""
+    row = await _demand_dead(service, run)
+    body = msgspec.json.encode({"by": by})
+    event = EventRow(0, service.store.now(), "run.retry_requested", body)
+    await service.store.send(row.id, "resume", b"", event=event)
+    return await service.get(row.id)
+
+
+async def discard_dead(
+    service: RunService,
+    run: str,
+    *,
+    reason: str = "discarded",
+    by: str = "user:local",
+    unread: bool = False,
+) -> RunRow:
+    """It is not worth mending: the next worker that carries its flow ends it as cancelled, without running
+    any of its nodes again. `unread`: it ends here and now, without being loaded; so does one whose workers
+    died while they stopped it. Its history then does not say which effects were under way."""
+    row = await _demand_dead(service, run)
+    _, mail = await service.store.pending(row.id)
+    if unread or any(message.kind == "cancel" for message in mail):
+        return await _end_unread(service, row, reason, by)
+    return await service.cancel(row.id, reason=reason, by=by)
+
+
+async def _end_unread(service: RunService, row: RunRow, reason: str, by: str) -> RunRow:
+    """What the engine writes for a run that was cancelled, but for what only its state could tell."""
+    store, now = service.store, service.store.now()
+    asked = EventRow(0, now, "run.cancel_requested", msgspec.json.encode({"reason": reason, "by": by}))
+    want = ClaimRequest(worker=service.runtime.worker, ttl=_TTL, run=row.id)
+    claim = await store.exhume(want, event=asked)
+    if claim is None:
+        return await _demand_dead(service, row.id)
+    _, mail = await store.pending(row.id)
+    error = ErrorInfo("run_cancelled", "RunCancelledError", reason)
+    side = Side(
+        status=RunStatus.cancelled,
+        error=f"{error.type}: {error.message}",
+        close_all_holds="the run was cancelled",
+        close_all_timers=True,
+        inbox_done=[message.id for message in mail],
+    )
+    record = Record(
+        claim.run.head + 1, Kind.end, now, 0, "", 0, 0, "", "", "cancelled", True, 0, b"", b"", side
+    )
+    Sealer(TypeRegistry()).seal(record, EndBody("cancelled", error), claim.lease.term)
+    await store.settle([RunBatch(claim.lease, [record])])
+    return await service.get(row.id)
+
+
+async def _demand_dead(service: RunService, run: str) -> RunRow:
+    row = await service.get(run)
+    if row.dead and row.status is RunStatus.failed:
+        return row
+    ways = {
+        RunStatus.failed: f"It failed by itself: `holdfast resume {row.id[:8]}` goes on with it.",
+        RunStatus.completed: "It has completed.",
+        RunStatus.cancelled: "It was cancelled.",
+    }
+    raise RunEndedError(
+        f"run {row.id} is {row.status}, and no dead letter.",
+        hint=ways.get(row.status, "`holdfast dead list` shows those."),
+        run=row.id,
+    )

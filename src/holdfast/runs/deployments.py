@@ -1,0 +1,75 @@
+"""A run of a deployment: does it fit, which skills is it pinned to, and what has become of them since."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.errors import InputError, VersionMismatchError
+from holdfast.holds.deployments.deployments import Deployments
+from holdfast.holds.deployments.skills import load_pinned
+from holdfast.model.pinned_skills import kept_pins, pins_of
+from holdfast.model.program import Program
+from holdfast.runs.context.skills import RunSkills
+from holdfast.store.protocols import RunRow, Store
+from holdfast.types.deployment import Deployment, Mode
+from holdfast.types.skill import is_changed
+
+
+async def enter(
+    store: Store, program: Program, ref: str, *, tenant: str, instance_key: str | None
+) -> tuple[str, dict[str, Any]]:
+    """(the deployment's id, what the run's first record keeps of it). Raises InputError where the run does
+    not fit it, SkillNotFoundError where a bound skill has no version to offer."""
+    deployments = Deployments(store)
+    found = await deployments.get(ref, tenant=tenant)
+    _demand_flow(found, program)
+    _demand_key(found, instance_key)
+    pins = await deployments.skills.pin(found.skills, tenant=tenant)
+    return found.id, {"skills": kept_pins(pins)} if pins else {}
+
+
+def _demand_flow(deployment: Deployment, program: Program) -> None:
+    if deployment.flow != program.graph.name:
+        raise InputError(
+            f"deployment {deployment.name!r} is of flow {deployment.flow!r}, not {program.graph.name!r}.",
+            hint="Start its own flow, or name another deployment.",
+        )
+    if deployment.version and deployment.version != program.version:
+        raise VersionMismatchError(
+            f"deployment {deployment.name!r} is of version {deployment.version} of flow "
+            f"{deployment.flow!r}, and {program.version} is loaded here.",
+            hint="Load the code of that version, or deploy this one.",
+            flow=deployment.flow,
+        )
+
+
+def _demand_key(deployment: Deployment, instance_key: str | None) -> None:
+    """An instance key is set exactly in entity mode (CP-3)."""
+    if deployment.mode is Mode.entity and instance_key is None:
+        raise InputError(
+            f"each run of deployment {deployment.name!r} is one of an entity, and this one names none.",
+            hint='Give it instance_key="...".',
+        )
+    if deployment.mode is Mode.plain and instance_key is not None:
+        raise InputError(
+            f"deployment {deployment.name!r} has plain runs, and this one names an entity.",
+            hint="Leave instance_key out, or deploy the flow with mode='entity'.",
+        )
+
+
+async def load_skills(store: Store, row: RunRow, kept: Sequence[dict[str, str]]) -> RunSkills:
+    """When a run is taken up. What is not as it was is logged, and does not keep the run from going on."""
+    pins = pins_of(kept)
+    found = await load_pinned(store, row.tenant, pins, row.id)
+    changed = [pin for pin in pins if pin.id in found and is_changed(pin, found[pin.id])]
+    strict = bool(changed) and await _is_strict(store, row)
+    return RunSkills(pins, found, strict=strict)
+
+
+async def _is_strict(store: Store, row: RunRow) -> bool:
+    """As the deployment says now: whoever keeps it may decide to go on."""
+    if row.deployment is None:
+        return False
+    found = await Deployments(store).find(row.deployment, tenant=row.tenant)
+    return found is not None and found.on_changed_skill == "fail"

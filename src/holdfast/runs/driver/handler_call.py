@@ -1,0 +1,266 @@
+"""Performing one execution: calling its node's handler, or its probe, and reporting how that ended."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from typing import TYPE_CHECKING, Any
+
+from holdfast.engine.messages import Doubted, Finished
+from holdfast.errors import HoldfastError, InputError, LeaseLostError, NodeTimeoutError, StoreError
+from holdfast.model.graph import Node
+from holdfast.model.operations import check_ops
+from holdfast.model.position import SETTLED, Exec, Scope
+from holdfast.model.program import Handler, Program
+from holdfast.model.record_bodies import Usage
+from holdfast.runs.context.context import Context
+from holdfast.runs.context.threads import Suspended, ThreadContext
+from holdfast.runs.driver import handler_result
+from holdfast.telemetry import crashpoint
+from holdfast.types.outcome import Outcome
+from holdfast.types.record import Op
+from holdfast.types.status import REPEATABLE
+
+if TYPE_CHECKING:
+    from holdfast.runs.driver.driver import Driver
+
+SLOW = 50_000  # microseconds: work that took longer is flushed at once (D-9)
+
+
+class Performer:
+    """What it answers is a message to the engine; nothing here moves the position."""
+
+    def __init__(self, driver: Driver) -> None:
+        self.driver = driver
+
+    async def run(self, execution: Exec) -> Finished | Doubted | None:
+        """Call a node's handler and report how it ended."""
+        driver = self.driver
+        scope = driver.pos.scopes[execution.scope]
+        program = driver.program if scope.graph == "" else driver.program.at(scope.graph)
+        node = program.graph.nodes[execution.node]
+        handler = program.handlers.get(node.id)
+        if execution.subs and SETTLED in execution.subs:
+            return await self._choose(program, node, execution)
+        if execution.intent >= 0:
+            await driver.recorder.committed(driver.queue, execution.intent)
+            crashpoint("after_intent")
+            await driver.lease_margin()
+            driver.writer.uncalled.discard((execution.scope, execution.node))
+        started = time.perf_counter_ns()
+        ctx: Context | None = None
+        scratch = scope.tree.see(execution.frame, "scratch", lazily=True)
+        try:
+            if handler is None:
+                raise self._no_code(node)
+            state = (
+                handler_result.build_state(program, scope.tree, scratch)
+                if scope.tree.lazy
+                else program.schema.build(scratch)
+            )
+            crashpoint("lease_lost_mid_handler")
+            if handler.takes == ("state",) and handler.is_async and node.timeout is None:
+                result = await handler.fn(state)
+            else:
+                ctx = self._context(execution, node, handler)
+                result = await self._call(node, handler, ctx, state, self._item(scope))
+            program.schema.unchanged(state, handler_result.loaded_part(scratch) if scope.tree.lazy else scratch)
+            if ctx is not None:
+                await ctx.rest()
+                ctx.check_all_asked_for()
+                if ctx.doubt is not None:
+                    return _doubt(execution, ctx)
+            crashpoint("after_handler")
+            finished = self._success(program, node, execution, result, scratch, ctx, started)
+            if node.id in program.routers and _may_route(node, finished):
+                finished.routes = await self._route(program, node, execution, finished.ops, ctx)
+            return finished
+        except Suspended:
+            return None
+        except asyncio.CancelledError as error:
+            _raise_if_stopped()
+            return handler_result.failure(node, handler, execution, error, _since(started))
+        except Exception as error:
+            if isinstance(error, (LeaseLostError, StoreError)) and driver.queue.poison is not None:
+                raise
+            if ctx is not None:
+                await ctx.rest()
+                if ctx.doubt is not None:
+                    return _doubt(execution, ctx)
+            return handler_result.failure(node, handler, execution, error, _since(started))
+        finally:
+            if ctx is not None:
+                ctx.close("its attempt has ended")
+                driver.underway.contexts.pop((execution.scope, execution.node), None)
+
+    def _no_code(self, node: Node) -> HoldfastError:
+        return HoldfastError(
+            f"no code for node {node.id!r} of flow {self.driver.graph.name!r} is loaded here",
+            hint="Start a worker that carries this version of the flow.",
+        )
+
+    def _context(self, execution: Exec, node: Node, handler: Handler) -> Context:
+        ctx = (Context if handler.is_async else ThreadContext)(self.driver, execution, node)
+        self.driver.underway.contexts[(execution.scope, execution.node)] = ctx
+        return ctx
+
+    def _item(self, scope: Scope) -> Any:
+        """What the map hands to this child."""
+        owner = self.driver.pos.execs.get(scope.owner) if scope.owner is not None else None
+        return owner.items[scope.index] if owner is not None and owner.items is not None else None
+
+    async def _call(self, node: Node, handler: Handler, ctx: Context, state: Any, item: Any) -> Any:
+        args = {"state": state, "ctx": ctx, "item": item}
+        if node.timeout is None:
+            return await handler_result.call(handler, args)
+        limit = asyncio.timeout(node.timeout / 1e6)
+        try:
+            async with limit:
+                ctx.patience.limit = limit
+                return await handler_result.call(handler, args)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            ctx.close("its timeout passed")
+            raise NodeTimeoutError(f"node {node.id!r} took longer than {node.timeout / 1e6:g} s") from None
+
+    def _success(
+        self,
+        program: Program,
+        node: Node,
+        execution: Exec,
+        result: Any,
+        scratch: dict[str, Any],
+        ctx: Context | None,
+        started: int,
+    ) -> Finished:
+        finished = Finished(
+            scope=execution.scope,
+            node=execution.node,
+            visit=execution.visit,
+            duration=(time.perf_counter_ns() - started) // 1000,
+        )
+        if ctx is not None:
+            finished.usage = ctx.usage()
+            if ctx.memories:
+                self.driver.clerk.remember_at_settle(finished, ctx.memories)
+        if node.guard is not None:
+            handler_result.judge_guardrail(program, node, result, finished, scratch)
+            return finished
+        if type(result) is Outcome:
+            result = handler_result.take_outcome(node, result, finished)
+            if finished.error is not None and not program.graph.walk:
+                return finished
+            finished.reported = finished.error is not None
+        finished.ops, finished.output = handler_result.understand(program, node, result, scratch, ctx)
+        if finished.duration > SLOW or finished.usage is not None:
+            self.driver.writer.hurry = True
+        return finished
+
+    async def _route(
+        self, program: Program, node: Node, execution: Exec, ops: list[Op], ctx: Context | None
+    ) -> list[int]:
+        tree = self.driver.pos.scopes[execution.scope].tree
+        after = program.schema.build(handler_result.preview(tree, execution.frame, ops))
+        ctx = ctx or Context(self.driver, execution, node)
+        return await handler_result.route(program, node, program.routers.get(node.id, []), after, ctx)
+
+    async def _choose(self, program: Program, node: Node, execution: Exec) -> Finished:
+        """A node that has no handler, or whose handler failed, is done: code chooses the way on."""
+        settled = execution.subs[SETTLED].value
+        finished = Finished(
+            scope=execution.scope,
+            node=execution.node,
+            visit=execution.visit,
+            duration=settled["duration"],
+            outcome=settled["outcome"],
+            ops=[tuple(op) for op in settled["ops"]],
+            output=settled.get("output"),
+            notes=settled.get("notes"),
+        )
+        if settled.get("usage"):
+            finished.usage = Usage(*settled["usage"])
+        try:
+            finished.routes = await self._route(program, node, execution, finished.ops, None)
+        except Exception as error:
+            finished.error, finished.outcome = handler_result.describe(error), "fail"
+        return finished
+
+    async def probe(self, execution: Exec) -> Finished | None:
+        """Find out whether an effect happened, by the node's own probe."""
+        driver = self.driver
+        scope = driver.pos.scopes[execution.scope]
+        program = driver.program.at(scope.graph)
+        node = program.graph.nodes[execution.node]
+        handler = program.handlers[node.id]
+        scratch = scope.tree.see(execution.frame, "scratch")
+        ctx = Context(driver, execution, node)
+        state = program.schema.build(scratch)
+        assert handler.probe is not None
+        finished = Finished(scope=execution.scope, node=execution.node, visit=execution.visit)
+        try:
+            found = handler.probe(*_probe_args(handler, state, ctx))
+            if asyncio.iscoroutine(found):
+                found = await found
+        except Exception as error:
+            finished.outcome, finished.error, finished.probe = "fail", handler_result.describe(error), "unknown"
+            return finished
+        if found is None or found is False:
+            finished.probe = "not_happened"
+        else:
+            finished.probe = "happened"
+            if found is not True:
+                finished.ops, finished.output = handler_result.understand(program, node, found, scratch, ctx)
+        return finished
+
+    def storable(self, message: Finished, execution: Exec) -> Finished:
+        """What a record cannot hold is a failure of its node, found before the engine counts on it."""
+        driver = self.driver
+        try:
+            for op in message.ops:
+                if op[2] != "set":
+                    check_ops(driver.pos.scopes[execution.scope].tree, execution.frame, message.ops)
+                    break
+            driver.sealer.prepare(message.ops, message.output)
+        except InputError as error:
+            program = driver.program.at(driver.pos.scopes[execution.scope].graph)
+            node = program.graph.nodes[execution.node]
+            failed = handler_result.failure(node, program.handlers.get(node.id), execution, error, message.duration)
+            failed.probe = "unknown" if message.probe is not None else None
+            return failed
+        return message
+
+
+def _may_route(node: Node, finished: Finished) -> bool:
+    """An effect is recorded first: whatever its router does then, it is not run again."""
+    return node.effect in REPEATABLE and node.guard is None and finished.error is None
+
+
+def _doubt(execution: Exec, ctx: Context) -> Doubted:
+    """Whatever the handler made of it: a sub-step whose outcome is unknown is for the in-doubt policy."""
+    assert ctx.doubt is not None
+    substep, error = ctx.doubt
+    return Doubted(
+        scope=execution.scope, node=execution.node, visit=execution.visit, substep=substep, error=error
+    )
+
+
+def _raise_if_stopped() -> None:
+    """The handler was stopped: by a park (it waits for a person), a cancel, a lost lease, from outside.
+
+    Where nobody stopped it, it has cancelled itself: that is a failure like any other.
+    """
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
+
+
+def _since(started: int) -> int:
+    return (time.perf_counter_ns() - started) // 1000
+
+
+def _probe_args(handler: Handler, state: Any, ctx: Context) -> list[Any]:
+    assert handler.probe is not None
+    names = list(inspect.signature(handler.probe).parameters)
+    return [ctx if name == "ctx" else state for name in names[:2]]

@@ -1,0 +1,227 @@
+"""Calling a handler and understanding how it ended. The one place where user code runs."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from holdfast.engine.messages import Finished
+from holdfast.errors import (
+    GuardrailError,
+    HoldfastError,
+    InputError,
+    NodeTimeoutError,
+    NotDone,
+    ReplayMismatchError,
+    RoutingError,
+    ScriptError,
+    StateError,
+)
+from holdfast.model.branch_deltas import Delta
+from holdfast.model.frames import FrameTree
+from holdfast.model.graph import Node, NodeKind
+from holdfast.model.growing_lists import Segment
+from holdfast.model.position import Exec
+from holdfast.model.program import Handler, Program, Router
+from holdfast.model.record_bodies import HALTED, RETRY_ASKED, ErrorInfo
+from holdfast.types.outcome import FAIL, RETRY, Outcome
+from holdfast.types.record import Op
+from holdfast.types.status import REPEATABLE
+from holdfast.types.text import demand_text, told
+from holdfast.types.value import FrozenDict, freeze
+
+if TYPE_CHECKING:
+    from holdfast.runs.context.context import Context
+
+MAX_DETAIL = 4000
+CLASS = "class:"  # in a policy's `retry_on`: an error class, which the handler knows
+
+
+def build_state(program: Program, tree: FrameTree, scratch: dict[str, Any]) -> Any:
+    """The state of a run that was loaded: its long lists stay in the journal until the handler reads them."""
+    absent = frozenset(key for key, value in scratch.items() if type(value) is Segment)
+    if not absent:
+        return program.schema.build(scratch)
+    present = {key: value for key, value in scratch.items() if key not in absent}
+    state = program.schema.build_lazily(present, absent, lambda key: tree.fill("scratch", key))
+    if state is None:
+        for key in absent:
+            scratch[key] = tree.fill("scratch", key)
+        state = program.schema.build(scratch)
+    return state
+
+
+def loaded_part(scratch: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in scratch.items() if type(value) is not Segment}
+
+
+async def call(handler: Handler | Router, given: dict[str, Any]) -> Any:
+    args = [given[name] for name in handler.takes]
+    if handler.is_async:
+        return await handler.fn(*args)
+    return await asyncio.to_thread(handler.fn, *args)
+
+
+def understand(
+    program: Program, node: Node, result: Any, scratch: dict[str, Any], ctx: Context | None
+) -> tuple[list[Op], Any]:
+    """What a handler returned: (changes of the state, output). A dict is an update; all else is output."""
+    ops: list[Op] = ctx.artifact_ops() if ctx is not None else []
+    if result is None:
+        return ops, None
+    if program.is_item and node.output_as is None:
+        # The body of a map: what it returns is the item's result.
+        return ops, freeze(result, program.adopt, f"the result of {node.id!r}")
+    if isinstance(result, dict) and node.output_as is None:
+        found = program.schema.ops(result, scratch)  # pyright: ignore[reportUnknownArgumentType]
+        return found + ops if ops else found, None
+    value = freeze(result, program.adopt, f"the output of {node.id!r}")
+    if not ops:
+        # An explicit artifact wins over the promotion of the output (G-12).
+        name = node.output_as or node.id
+        ops = [("artifacts", name, program.graph.spec.reducers.get(f"artifacts.{name}", "set"), value)]
+        return ops, None
+    return ops, value
+
+
+def take_outcome(node: Node, said: Outcome, finished: Finished) -> Any:
+    """What the handler said about where to go; answers its update. It may report a failure itself."""
+    where = f"of the Outcome of node {node.id!r}"
+    # Declared types are a promise of the caller's; here they are checked.
+    suggested, update = cast("Any", said.suggested), cast("Any", said.update)
+    if isinstance(suggested, str) or not isinstance(suggested, Sequence):
+        raise InputError(f"suggested {where} is a {type(said.suggested).__name__}, not a list of node names.")
+    if update is not None and not isinstance(update, Mapping):
+        raise StateError(f"the update {where} is a {type(said.update).__name__}, not a mapping.")
+    finished.outcome = demand_text(said.status, f"the status {where}")
+    finished.label = demand_text(said.label, f"the label {where}")
+    finished.suggested = tuple(demand_text(name, f"a suggestion {where}") for name in said.suggested)
+    if said.notes:
+        finished.notes = FrozenDict({"notes": demand_text(said.notes, f"the notes {where}")})
+    if said.status == FAIL:
+        reason = told(said.reason) if said.reason else f"{node.id!r} reported a failure"
+        code = HALTED if said.halts else "node_failed"
+        finished.error = ErrorInfo(code, "NodeFailedError", reason)
+        finished.retryable = node.retry.attempts > 1 and not (said.final or said.halts)
+    elif said.status == RETRY:
+        reason = told(said.reason) if said.reason else f"{node.id!r} asks for another attempt"
+        finished.error = ErrorInfo(RETRY_ASKED, "RetryAskedError", reason)
+        finished.retryable = True
+    return None if said.update is None else dict(said.update)
+
+
+def judge_guardrail(
+    program: Program, node: Node, result: Any, finished: Finished, scratch: dict[str, Any]
+) -> None:
+    """A guardrail passed, or was violated: block, reroute, warn or sanitize."""
+    spec = node.guard
+    assert spec is not None
+    if result is None or result is True:
+        finished.notes = FrozenDict({"guardrail": node.id, "passed": True})
+        return
+    reason = told(getattr(result, "reason", None) or "the guardrail was violated")
+    replace = getattr(result, "replace", None)
+    finished.notes = FrozenDict(
+        {"guardrail": node.id, "passed": False, "action": spec.on_violation, "reason": reason}
+    )
+    if spec.on_violation == "block":
+        finished.error = ErrorInfo(GuardrailError.code, "GuardrailError", reason)
+        finished.outcome = "fail"
+    elif spec.on_violation == "reroute":
+        finished.reroute = spec.reroute
+    elif spec.on_violation == "sanitize":
+        if not replace:
+            # Going on with what was objected to would be an approval by silence.
+            why = f"{reason} (and nothing was given to put instead)"
+            finished.error = ErrorInfo(GuardrailError.code, "GuardrailError", why)
+            finished.outcome = "fail"
+            return
+        if not isinstance(replace, Mapping):
+            raise StateError(
+                f"what guardrail {node.id!r} puts instead is a {type(replace).__name__}, "
+                "not a mapping of fields."
+            )
+        finished.ops = program.schema.ops(dict(cast("Mapping[str, Any]", replace)), scratch)
+
+
+async def route(program: Program, node: Node, routers: list[Router], state: Any, ctx: Any) -> list[int]:
+    """Let Python code choose among the node's edges; its choice is recorded (D-26)."""
+    chosen: list[int] = []
+    for router in routers:
+        answer = await call(router, {"state": state, "ctx": ctx, "item": state})
+        chosen += _edges(program, node, router, answer)
+    return chosen
+
+
+def _edges(program: Program, node: Node, router: Router, answer: Any) -> list[int]:
+    if router.boolean:
+        return [program.edge_index(e) for e in router.choices[True]] if answer else []
+    many = isinstance(answer, (list, tuple, set, frozenset))
+    answers = cast("Iterable[Any]", answer) if many else [answer]
+    found: list[int] = []
+    for one in answers:
+        key = one if _known(router, one) else getattr(one, "id", one)
+        if not _known(router, key):
+            known = ", ".join(repr(choice) for choice in router.choices)
+            raise RoutingError(
+                f"the router of {node.id!r} chose {told(repr(key), 200)}, which is none of: {known}.",
+                hint="Return one of them, or name it in `targets` of the router.",
+            )
+        found += [program.edge_index(e) for e in router.choices[key]]
+    return sorted(set(found))
+
+
+def _known(router: Router, choice: Any) -> bool:
+    try:
+        return choice in router.choices
+    except TypeError:  # not hashable, so certainly not one of them
+        return False
+
+
+def preview(tree: FrameTree, frame: int, ops: list[Op]) -> dict[str, Any]:
+    """Scratch as it will be after these operations, without changing anything."""
+    seen = dict(tree.see(frame, "scratch"))
+    trial = FrameTree.rooted({"scratch": seen, "aux": dict(tree.see(frame, "aux"))})
+    trial.settle(0, Delta(-1, 0, 0, 0, [op for op in ops if op[0] == "scratch"]))
+    return trial.values["scratch"]
+
+
+def failure(
+    node: Node, handler: Handler | None, execution: Exec, error: BaseException, duration: int
+) -> Finished:
+    """How a raised error is judged: may it be tried again, and is it known that nothing happened (D-15)?"""
+    declared = _declared(node, handler, error)
+    repeatable = node.effect in REPEATABLE or bool(node.idempotency_key) or node.kind is NodeKind.guardrail
+    any_error = not node.retry.retry_on and not (handler and handler.retry_on)
+    certain = isinstance(error, (NotDone, RoutingError, GuardrailError, ScriptError, ReplayMismatchError))
+    return Finished(
+        scope=execution.scope,
+        node=execution.node,
+        visit=execution.visit,
+        outcome="fail",
+        error=describe(error),
+        retryable=declared or isinstance(error, NotDone) or (repeatable and any_error and not certain),
+        unknown=not (repeatable or declared or certain),
+        duration=duration,
+    )
+
+
+def _declared(node: Node, handler: Handler | None, error: BaseException) -> bool:
+    if handler is not None and handler.retry_on:
+        if isinstance(error, handler.retry_on):
+            return True
+        if isinstance(error, NodeTimeoutError) and TimeoutError in handler.retry_on:
+            return True
+    text = f"{type(error).__name__}: {told(error)}".lower()
+    return any(wanted.lower() in text for wanted in node.retry.retry_on if not wanted.startswith(CLASS))
+
+
+def describe(error: BaseException) -> ErrorInfo:
+    code = error.code if isinstance(error, HoldfastError) else "node_failed"
+    try:
+        detail = "".join(traceback.format_exception(error))[-MAX_DETAIL:]
+    except Exception as broken:  # an error that cannot say what it is
+        detail = f"no traceback: {type(broken).__name__}"
+    return ErrorInfo(code, told(type(error).__name__), told(error), told(detail, MAX_DETAIL))

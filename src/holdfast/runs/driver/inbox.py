@@ -1,0 +1,204 @@
+"""The driver's side of the inbox: rows become messages to the engine, each once."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.engine.messages import (
+    Answered,
+    BreaksSet,
+    CancelAsked,
+    CodeChanged,
+    Lapsed,
+    Late,
+    LateCame,
+    Message,
+    Recovered,
+    ResumeAsked,
+    TimerFired,
+)
+from holdfast.errors import VersionMismatchError
+from holdfast.model.hold_rules import said_to_flow
+from holdfast.runs.driver import late_evidence__evidence
+from holdfast.runs.driver.inbox__changes import changed_ahead
+from holdfast.store.protocols import Store
+from holdfast.types.hold import HoldRow
+from holdfast.types.ids import HoldId
+from holdfast.types.record import InboxRow
+from holdfast.types.status import HoldStatus
+from holdfast.types.value import freeze
+
+if TYPE_CHECKING:
+    from holdfast.runs.driver.driver import Driver
+
+
+class Box:
+    """`seen` is the inbox counter at the last look: parking is refused if it has grown since (D-29)."""
+
+    def __init__(self, driver: Driver) -> None:
+        self.driver = driver
+        self.seen = 0
+        self.urgent = False
+        # Whether there may be mail, up to `seen`, that was not read.
+        self.unread = True
+        self._taken: set[int] = set()
+        self._late: Late = {}
+
+    async def first(self, inbox_seq: int) -> list[Message]:
+        """On loading a run: is it our code, what was under way, then the mail."""
+        messages = await self._first(inbox_seq)
+        if self.driver.row.term > 1:
+            self.driver.writer.announce(self._still_asked(messages))
+        return messages
+
+    def tell_resume(self, messages: list[Message]) -> None:
+        """Whoever resumes a run that waits in memory is asked again as by one that had parked (R-17)."""
+        asked = self._still_asked(messages)
+        if asked and any(isinstance(message, ResumeAsked) for message in messages):
+            self.driver.writer.announce(asked)
+
+    def _still_asked(self, messages: list[Message]) -> list[str]:
+        """The open questions that the mail does not answer. One that is cancelled asks nobody anything."""
+        if any(isinstance(message, CancelAsked) for message in messages):
+            return []
+        answered = {message.hold for message in messages if isinstance(message, Answered | Lapsed)}
+        return [hold for hold in self.driver.pos.holds if hold not in answered]
+
+    async def _first(self, inbox_seq: int) -> list[Message]:
+        self.seen = inbox_seq
+        driver = self.driver
+        self.unread = inbox_seq > 0
+        if driver.row.term <= 1 and driver.pos.head <= 1 and not inbox_seq:
+            return [Recovered()]
+        changed = await self._code_changed()
+        if driver.pos.timers and await driver.runtime.store.fire_timers(limit=100, run=driver.run):
+            inbox_seq += 1
+        if changed is not None and driver.graph.spec.code_change == "ask":
+            await self._sweep([])
+            return [changed]
+        if any(e.intent >= 0 or e.step_intents for e in driver.pos.execs.values()):
+            self._late = await self._late_reports()
+        messages: list[Message] = [] if changed is None else [changed]
+        if not self._asks_about_code():
+            messages.append(Recovered(late=self._late))
+        mail = await self.take() if inbox_seq else []
+        if await self._sweep(mail):
+            mail += await self.take()
+        return [*_breaks_in(mail), *messages, *mail]
+
+    async def _sweep(self, mail: list[Message]) -> bool:
+        """Whether time has done something to the questions that are open still."""
+        return bool(self._still_asked(mail)) and await self.driver.runtime.sweep_holds(self.driver.run)
+
+    async def _code_changed(self) -> CodeChanged | None:
+        """Other code than the last that advanced this run, if it matters to what is ahead of it. Raises
+        VersionMismatchError where it may not."""
+        driver = self.driver
+        old, new = driver.pos.code or driver.row.code, driver.program.code_digest
+        if old == new:
+            return None
+        driver.clerk.check_reentry()
+        store, program = driver.runtime.store, driver.program
+        nodes = await changed_ahead(store, program, driver.pos, old)
+        if nodes == []:
+            return None
+        if driver.graph.spec.code_change == "refuse":
+            of = f" (of {', '.join(nodes)})" if nodes else ""
+            raise VersionMismatchError(
+                f"the code of flow {driver.graph.name!r}{of} has changed since run {driver.run} was last "
+                "advanced, and the flow refuses changed code.",
+                hint="Load the old code; the run keeps its place meanwhile.",
+                flow=driver.graph.name,
+            )
+        waiting = [hold for hold in driver.pos.holds.values() if hold.why == "code" and hold.key == new]
+        if waiting:
+            return None
+        # Before the record that names it, so that the next change can be told apart from this one.
+        await store.put_code(new, program.code_marks)
+        return CodeChanged(old=old, new=new, nodes=nodes or [])
+
+    def _asks_about_code(self) -> bool:
+        return any(hold.why == "code" for hold in self.driver.pos.holds.values())
+
+    async def _late_reports(self) -> Late:
+        """What a fenced worker reported about effects that were under way (D-17)."""
+        driver = self.driver
+        reports = await driver.runtime.store.late_reports(driver.run)
+        return {seq: late_evidence__evidence.decode(raw, driver.sealer.registry) for seq, raw in reports}
+
+    async def take(self) -> list[Message]:
+        self.urgent = False
+        store, run = self.driver.runtime.store, self.driver.run
+        self.seen, rows = await self.driver.patiently(partial(store.pending, run))
+        fresh = [row for row in rows if row.id not in self._taken]
+        self.unread = self._asks_about_code()
+        if self.unread:
+            # Nothing goes on before a person has agreed to the changed code; the rest of the mail waits.
+            fresh = [row for row in fresh if row.kind == "cancel" or self._is_about_code(row)]
+        self._taken.update(row.id for row in fresh)
+        # Who answered is not too late because a time limit beside the question has been noticed since.
+        fresh.sort(key=lambda row: row.kind == "timer")
+        return [message for row in fresh if (message := await self._read(row)) is not None]
+
+    def _is_about_code(self, row: InboxRow) -> bool:
+        told = row.kind in ("answer", "lapse")
+        hold = self.driver.pos.holds.get(row.payload.decode()) if told else None
+        return hold is not None and hold.why == "code"
+
+    async def _read(self, row: InboxRow) -> Message | None:
+        if row.kind == "late":
+            intent = int(row.payload)
+            return LateCame(intent=intent, told=(await self._late_reports()).get(intent), inbox=row.id)
+        return await message_of(self.driver.runtime.store, row, self._late)
+
+
+async def message_of(store: Store, row: InboxRow, late: Late | None = None) -> Message | None:
+    """What a row of the inbox says to the engine; None for a kind that it does not know."""
+    if row.kind == "timer":
+        return TimerFired(token=row.payload.decode(), inbox=row.id)
+    if row.kind == "resume":
+        kept: dict[str, Any] = msgspec.json.decode(row.payload) if row.payload else {}
+        return ResumeAsked(inbox=row.id, late=late or {}, **kept)
+    if row.kind == "cancel":
+        said: dict[str, Any] = msgspec.json.decode(row.payload) if row.payload else {}
+        return CancelAsked(reason=said.get("reason") or "cancelled", by=said.get("by") or "", inbox=row.id)
+    return await _outcome(store, row) if row.kind in ("answer", "lapse") else None
+
+
+async def _outcome(store: Store, row: InboxRow) -> Message | None:
+    """What became of a hold, as its row says: that is decided once, whatever mail brought us here."""
+    hold = await store.hold(HoldId(row.payload.decode()))
+    if hold is None or hold.status is HoldStatus.pending:
+        return None
+    if hold.resolution is None:
+        return _lapse(hold, row)
+    resolution = freeze(said_to_flow(msgspec.json.decode(hold.resolution)))
+    return Answered(
+        hold=hold.id,
+        resolution=resolution,
+        by=hold.resolved_by or "",
+        at=hold.resolved_at or 0,
+        inbox=row.id,
+    )
+
+
+def _lapse(hold: HoldRow, row: InboxRow) -> Lapsed:
+    withdrawn = hold.status is HoldStatus.cancelled
+    by = f" by {hold.closed_by}" if hold.closed_by else ""
+    reason = hold.closed_reason or f"hold {hold.id} was cancelled{by}"
+    return Lapsed(
+        hold=hold.id,
+        withdrawn=withdrawn,
+        raises=withdrawn and hold.terms.on_cancel == "raise",
+        reason=reason,
+        inbox=row.id,
+    )
+
+
+def _breaks_in(mail: list[Message]) -> list[Message]:
+    """Where the run is to stop comes first: what was under way would else go on before it is known."""
+    asked = [message for message in mail if isinstance(message, ResumeAsked)]
+    return [BreaksSet(breaks=each.breaks, off=each.off) for each in asked if each.breaks or each.off]

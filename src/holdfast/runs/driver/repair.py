@@ -1,0 +1,181 @@
+"""Loading a run whose journal was damaged (D-19).
+
+Falling back to the last good record is automatic only if nothing that touched the outside lies in the lost
+range; otherwise the run stops, and an operator forks. Either way it is an event on the run, and the
+damaged record stays as it is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import BlobMissingError, CheckpointCorruptError, HoldfastError, LeaseLostError
+from holdfast.model.graph import Graph
+from holdfast.model.migration import MIGRATED
+from holdfast.model.position import NAP, Position
+from holdfast.model.record_bodies import AttemptBody, ErrorInfo, SnapshotBody
+from holdfast.model.snapshot import dump_position
+from holdfast.runs.driver.load import Loaded, begin, follow, load, open_body
+from holdfast.runs.seal import Sealer
+from holdfast.telemetry import log
+from holdfast.types.record import Body, Kind, NewTimer, Record, RunBatch, Side
+from holdfast.types.status import REPEATABLE, RunStatus
+
+if TYPE_CHECKING:
+    from holdfast.model.program import Program
+    from holdfast.runs.driver.runtime import Runtime
+    from holdfast.store.protocols import Claim
+
+FELL_BACK = "fell_back"
+DAMAGED = "damaged"
+STATE_MISSING = "state_missing"
+_DOES = frozenset({Kind.step, Kind.intent, Kind.substep, Kind.asked})
+
+
+async def load_or_mend(runtime: Runtime, claim: Claim, program: Program) -> Loaded:
+    """The run as it stands, or as it stood before the damage. Raises CheckpointCorruptError or
+    BlobMissingError after the run was stopped with that error."""
+    sealer = runtime.sealer_of(program)
+    try:
+        loaded = await _load(runtime, claim, program, sealer)
+        await runtime.desk.materialise(loaded.pos, sealer.registry)
+    except (CheckpointCorruptError, BlobMissingError) as error:
+        await _stop(runtime, claim, sealer, error)
+        raise
+    return loaded
+
+
+async def _load(runtime: Runtime, claim: Claim, program: Program, sealer: Sealer) -> Loaded:
+    try:
+        return await load(
+            runtime.store, sealer, program.graph, claim.run.id, desk=runtime.desk, row=claim.run
+        )
+    except CheckpointCorruptError as error:
+        first = error
+    try:
+        return await _past_snapshots(runtime, claim, program.graph, sealer, first)
+    except CheckpointCorruptError as error:
+        return await _fall_back(runtime, claim, program.graph, sealer, error)
+
+
+async def _past_snapshots(
+    runtime: Runtime, claim: Claim, graph: Graph, sealer: Sealer, error: CheckpointCorruptError
+) -> Loaded:
+    """A damaged snapshot loses nothing: the records that it stood for are still there."""
+    bad = error.facts.get("seq")
+    run = claim.run.id
+    if not isinstance(bad, int):
+        raise error
+    record = (await runtime.store.read(run, first=bad, last=bad, payloads=False))[0]
+    if record.kind != Kind.snapshot or record.outcome == MIGRATED:
+        # What a migration made of the run is in that record alone.
+        raise error
+    pos = await _replay(runtime, claim, graph, sealer, bad, claim.run.head)
+    said = "run %s: its snapshot at record %d is damaged; loaded from the records before it"
+    log.warning(said, run, bad, extra={"run": run, "seq": bad})
+    return Loaded(pos, claim.run.head - bad)
+
+
+async def _replay(
+    runtime: Runtime, claim: Claim, graph: Graph, sealer: Sealer, bad: int, upto: int
+) -> Position:
+    """From the newest snapshot before `bad`, reading no other snapshot on the way."""
+    run = claim.run.id
+    first = await runtime.store.last_snapshot(run, bad - 1)
+    if first is None:
+        raise CheckpointCorruptError(f"run {run} has no good record before record {bad}", seq=bad)
+    records = await runtime.store.read(run, first=first, last=upto)
+    if any(record.outcome == MIGRATED for record in records[1:]):
+        raise CheckpointCorruptError(f"run {run} has no good record after its migration", seq=bad)
+    desk = await runtime.desk.of_run(run)
+    try:
+        pos = await begin(graph, sealer, run, records[0], runtime.store, desk)
+    except CheckpointCorruptError:
+        return await _replay(runtime, claim, graph, sealer, first, upto)
+    for record in records[1:]:
+        if record.kind == Kind.snapshot:
+            pos.head = record.seq
+        else:
+            await follow(graph, pos, record, open_body(sealer, run, record), desk, sealer)
+    return pos
+
+
+async def _fall_back(
+    runtime: Runtime, claim: Claim, graph: Graph, sealer: Sealer, error: CheckpointCorruptError
+) -> Loaded:
+    bad = error.facts.get("seq")
+    row = claim.run
+    if not isinstance(bad, int) or bad <= row.horizon:
+        raise error
+    lost = await runtime.store.read(row.id, first=bad, payloads=False)
+    effects = [r for r in lost if r.kind in _DOES and r.effect and r.effect not in REPEATABLE]
+    if effects:
+        raise _typed(error, lost, "and steps that touched the outside lie after it") from error
+    if any(r.outcome == MIGRATED for r in lost):
+        raise _typed(error, lost, "and it was migrated after it: its version cannot be taken back") from error
+    pos = await _replay(runtime, claim, graph, sealer, bad, bad - 1)
+    for scope in pos.scopes.values():
+        # From here on the journal holds records that do not count: lists must not be found by ranges of it.
+        scope.tree.fill_all()
+        scope.tree.grown.clear()
+    pos.head = row.head
+    info = _info(_typed(error, lost, f"the run went on from record {bad - 1}"))
+    told = _record(pos, claim, AttemptBody(FELL_BACK, info, token=str(bad)), Kind.attempt, FELL_BACK, None)
+    body = SnapshotBody(dump_position(pos, whole=True, by_ref=True))
+    snapshot = _record(pos, claim, body, Kind.snapshot, "", Side(timers=_timers(pos)))
+    await _settle(runtime, claim, sealer, [told, snapshot])
+    log.warning("run %s: %s", row.id, info.message, extra={"run": row.id, "flow": row.flow})
+    return Loaded(pos, 0)
+
+
+def _timers(pos: Position) -> list[NewTimer]:
+    """Those that the lost records consumed are armed again; the others are still there, and stay."""
+    waiting = [e for e in pos.execs.values() if e.token and e.phase in ("delay", "children")]
+    armed = [NewTimer(e.token, e.wake_at) for e in waiting if e.wake_at is not None]
+    asleep = [sub for e in pos.execs.values() for sub in e.subs.values() if sub.name == NAP and not sub.done]
+    return armed + [NewTimer(sub.hold, sub.value) for sub in asleep if sub.hold in pos.timers]
+
+
+def _typed(error: CheckpointCorruptError, lost: list[Record], what: str) -> CheckpointCorruptError:
+    steps = [f"{r.scope}{r.node} ({r.effect or 'pure'}, record {r.seq})" for r in lost if r.kind == Kind.step]
+    named = f"lost: {', '.join(steps)}" if steps else "no settled step is lost"
+    return CheckpointCorruptError(
+        f"{error.message} {named}; {what}.", hint=error.hint, **{**error.facts, "lost": steps}
+    )
+
+
+def _info(error: HoldfastError) -> ErrorInfo:
+    return ErrorInfo(error.code, type(error).__name__, error.message)
+
+
+async def _stop(runtime: Runtime, claim: Claim, sealer: Sealer, error: HoldfastError) -> None:
+    """The run fails as it stands: its holds stay as they are, open or decided, and when the damage is mended
+    it may be resumed (RM-3)."""
+    pos = Position(claim.run.id)
+    pos.head, pos.at = claim.run.head, claim.run.updated_at
+    info = ErrorInfo(STATE_MISSING, type(error).__name__, error.message)
+    side = Side(status=RunStatus.failed, error=f"{info.type}: {info.message} [{info.code}]")
+    told = _record(pos, claim, AttemptBody(DAMAGED, info), Kind.attempt, DAMAGED, side)
+    about = {"run": claim.run.id, "flow": claim.run.flow, "seq": pos.head}
+    log.error("run %s failed: its state cannot be read: %s", claim.run.id, error.message, extra=about)
+    await _settle(runtime, claim, sealer, [told])
+
+
+def _record(
+    pos: Position, claim: Claim, body: Body, kind: Kind, outcome: str, side: Side | None
+) -> tuple[Record, Body]:
+    pos.head += 1
+    record = Record(
+        pos.head, kind, pos.at, claim.lease.term, "", 0, 0, "", "", outcome, False, 0, b"", b"", side
+    )
+    return record, body
+
+
+async def _settle(runtime: Runtime, claim: Claim, sealer: Sealer, drafts: list[tuple[Record, Any]]) -> None:
+    records: list[Record] = []
+    for record, body in drafts:
+        await runtime.desk.of(claim.run.tenant).put(sealer.seal(record, body, claim.lease.term))
+        records.append(record)
+    (answer,) = await runtime.store.settle([RunBatch(claim.lease, records)])
+    if answer.refusal is not None:
+        raise LeaseLostError(f"run {claim.run.id} is not ours any more", run=claim.run.id)

@@ -1,0 +1,141 @@
+"""What a driver waits for when nothing can start: a handler that ends, mail, a timer, rest."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING
+
+from holdfast.engine.messages import Finished, Message, Stopped
+from holdfast.runs.driver.wait__elapsing import Elapsing
+from holdfast.telemetry import crashpoint
+from holdfast.types.status import RunStatus
+
+if TYPE_CHECKING:
+    from holdfast.runs.driver.driver import Driver
+
+
+class Waiter:
+    def __init__(self, driver: Driver) -> None:
+        self.driver = driver
+        self._elapsing = Elapsing(driver)
+        self._judged: set[str] = set()
+
+    async def next(self) -> list[Message] | RunStatus:
+        """What comes next: a handler that ended, mail, a timer. Or nothing for long: then the run parks."""
+        driver, underway, box = self.driver, self.driver.underway, self.driver.box
+        hot_since = driver.runtime.clock.monotonic()
+        driver.cooled = False
+        while True:
+            driver.check_ours()
+            if underway.done:
+                return underway.take_done()
+            if box.urgent or self._looks_before_waiting(hot_since):
+                messages = await box.take()
+                if messages:
+                    box.tell_resume(messages)
+                    return messages
+            over = self._elapsing.over()
+            if over:
+                return [*over]
+            driver.awake.clear()
+            if underway.is_working():
+                await self._wait(self._elapsing.left())
+                continue
+            if underway.done or await self._judge():
+                continue
+            if driver.draining:
+                return await driver.parker.leave()
+            pause = self._hot(hot_since)
+            if pause > 0:
+                await self._stay(pause)
+                continue
+            parked = await driver.parker.park()
+            if parked is not None:
+                return parked
+            box.urgent = True
+
+    async def _judge(self) -> bool:
+        """A policy may decide what was asked just now, before anybody is waited for."""
+        driver, arbiter = self.driver, self.driver.runtime.arbiter
+        fresh = [hold for hold in driver.pos.holds if hold not in self._judged]
+        if arbiter is None or not fresh:
+            return False
+        self._judged.update(fresh)
+        await driver.recorder.committed(driver.queue, driver.pos.head)
+        decided = [await arbiter.judge_here(hold) for hold in fresh]
+        driver.box.urgent = True
+        return any(decided)
+
+    def _looks_before_waiting(self, hot_since: float) -> bool:
+        """Nothing is under way, and it will not park: parking is refused where mail came (D-29)."""
+        driver = self.driver
+        if driver.underway.is_working() or driver.awake.is_set():
+            return False
+        if driver.box.unread or not (driver.pos.holds or driver.pos.timers):
+            return True
+        return self._hot(hot_since) > 0
+
+    def _hot(self, since: float) -> float:
+        """How long to stay in memory with nothing to do, in seconds; 0: park."""
+        driver = self.driver
+        since = float("-inf") if driver.cooled else since
+        return driver.runtime.hot_wait(driver.pos, self._elapsing.left(), since)
+
+    async def _stay(self, pause: float) -> None:
+        """Kept in memory: what comes soon is not worth a park."""
+        driver = self.driver
+        # A timer is the store's: until its record is committed nothing could fire.
+        await driver.recorder.committed(driver.queue, driver.pos.head)
+        if driver.writer.resting is None and self._only_a_person_helps():
+            await driver.writer.rest(RunStatus.pending_input)
+        wake = self._elapsing.left()
+        await self._wait(pause if wake is None else min(pause, max(wake, 0.0005)))
+        await self._fire()
+        driver.box.urgent = True
+
+    async def _fire(self) -> int:
+        """Timers of this run that are due become mail to it."""
+        driver = self.driver
+        return await driver.patiently(partial(driver.runtime.store.fire_timers, limit=100, run=driver.run))
+
+    def _only_a_person_helps(self) -> bool:
+        """As when it parks: a question is open, and no time that is near goes on by itself (D-31).
+
+        That a question expires is told to the run by mail.
+        """
+        wake = self._elapsing.left()
+        return bool(self.driver.pos.holds) and (wake is None or wake > self.driver.runtime.settings.hot_timer)
+
+    async def _wait(self, seconds: float | None) -> None:
+        """Until something happens, or the time is over (on the runtime's clock)."""
+        driver = self.driver
+        if seconds is None:
+            await driver.awake.wait()
+            return
+        waiting = driver.loop.create_task(driver.awake.wait())
+        sleeping = driver.loop.create_task(driver.runtime.clock.sleep(seconds))
+        done, pending = await asyncio.wait({waiting, sleeping}, return_when=asyncio.FIRST_COMPLETED)
+        for task in pending:
+            task.cancel()
+        if sleeping in done:
+            crashpoint("during_backoff")
+            if await self._fire():
+                driver.box.urgent = True
+
+    async def come_to_rest(self) -> list[Message]:
+        """Nothing new starts. On a cancel everything stops; on a failure effects under way may finish."""
+        driver, underway = self.driver, self.driver.underway
+        if driver.pos.cancelling is not None:
+            await underway.stop(set())
+        else:
+            repeatable = underway.repeatable() if underway.tasks else set[tuple[str, int]]()
+            if repeatable:
+                await underway.stop(repeatable)
+            while underway.tasks and not underway.done:
+                driver.awake.clear()
+                await driver.awake.wait()
+        messages = underway.take_done()
+        if messages and driver.pos.cancelling is None:
+            return messages
+        return [*[m for m in messages if isinstance(m, Finished) and m.error is None], Stopped()]

@@ -1,0 +1,220 @@
+"""What is encrypted of each row, and where it belongs: every ciphertext is bound to its place (D-38).
+
+Records keep their meaning: the digest that a record is known by (D-8) is that of its plain payload. It is
+encrypted along with the payload, and the column has a keyed digest of it, so that a record that is settled
+twice is still found out, and nobody without the key can try guesses on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from holdfast.checkpoint import encrypt
+from holdfast.checkpoint.encrypt import place_of
+from holdfast.checkpoint.envelope import DIGEST_SIZE
+from holdfast.checkpoint.keys import Key, KeyRing
+from holdfast.errors import CheckpointCorruptError, KeyMissingError
+from holdfast.store.protocols import RunHistory, RunRow
+from holdfast.types.ciphertext import is_encrypted, is_encrypted_text
+from holdfast.types.event import EventRow
+from holdfast.types.hold import HoldClosed, HoldRow, NewHold, Option
+from holdfast.types.memory import Memory
+from holdfast.types.outbox import OutboxMessage
+from holdfast.types.record import InboxRow, Record, Side
+
+H = TypeVar("H", bound=NewHold)
+_options = msgspec.json.Decoder(tuple[Option, ...])
+
+
+class Vault:
+    """Encrypts for a tenant, and opens what any key of the ring encrypted; without a ring, nothing."""
+
+    def __init__(self, ring: KeyRing | None) -> None:
+        self.ring = ring
+
+    # ------------------------------------------------------------------ bytes and texts
+    def key(self, tenant: str) -> Key:
+        if self.ring is None:
+            raise KeyMissingError(
+                f"this store is encrypted, and no key of tenant {tenant!r} is here to write with.",
+                hint="Name the key file: HOLDFAST_KEYS=path/to/keys.json. Nothing was written.",
+                tenant=tenant,
+            )
+        return self.ring.current(tenant)
+
+    def close(self, data: bytes, tenant: str, *place: str | int | bytes) -> bytes:
+        return encrypt.encrypt(data, self.key(tenant), tenant, place_of(*place))
+
+    def open(self, data: bytes, *place: str | int | bytes) -> bytes:
+        """Plain bytes pass: they were written before there were keys."""
+        return encrypt.decrypt(data, self.ring, place_of(*place)) if is_encrypted(data) else data
+
+    def close_text(self, text: str, tenant: str, *place: str | int | bytes) -> str:
+        return encrypt.encrypt_text(text, self.key(tenant), tenant, place_of(*place))
+
+    def open_text(self, text: str, *place: str | int | bytes) -> str:
+        return encrypt.decrypt_text(text, self.ring, place_of(*place)) if is_encrypted_text(text) else text
+
+    # ------------------------------------------------------------------ the journal
+    def close_record(self, record: Record, tenant: str, run: str) -> Record:
+        plain = bytes([len(record.digest)]) + record.digest + record.payload
+        closed = replace(record, payload=self.close(plain, tenant, "record", run, record.seq))
+        closed.digest = self.mark(record.digest, tenant)
+        return closed
+
+    def mark(self, digest: bytes, tenant: str) -> bytes:
+        """The column's digest: the same for the same record, and of no use to whoever has no key."""
+        secret = self._addresses(tenant)[0]
+        return encrypt.keyed_digest(secret, "record", tenant, digest)[:DIGEST_SIZE]
+
+    def open_record(self, record: Record, run: str) -> Record:
+        if is_encrypted(record.payload):
+            try:
+                plain = self.open(record.payload, "record", run, record.seq)
+            except CheckpointCorruptError:
+                return record  # its digest does not fit: whoever opens it finds out
+            end = 1 + plain[0]
+            record.digest, record.payload, record.size = plain[1:end], plain[end:], len(plain) - end
+        return record
+
+    def close_event(self, event: EventRow, tenant: str, run: str) -> EventRow:
+        return replace(event, payload=self.close(event.payload, tenant, "event", run, event.at, event.type))
+
+    def open_event(self, event: EventRow, run: str) -> EventRow:
+        if not is_encrypted(event.payload):
+            return event
+        return replace(event, payload=self.open(event.payload, "event", run, event.at, event.type))
+
+    def open_told(self, told: Record | EventRow, run: str) -> Record | EventRow:
+        return self.open_record(told, run) if isinstance(told, Record) else self.open_event(told, run)
+
+    def open_mail(self, mail: InboxRow, run: str) -> InboxRow:
+        if not is_encrypted(mail.payload):
+            return mail
+        return replace(mail, payload=self.open(mail.payload, "inbox", run, mail.kind))
+
+    # ------------------------------------------------------------------ what a record brings along
+    def close_side(self, side: Side, tenant: str, run: str, blobs: list[bytes]) -> Side:
+        reason = side.close_all_holds
+        return replace(
+            side,
+            error=None if side.error is None else self.close_text(side.error, tenant, "error", run),
+            holds=[self.close_hold(hold, tenant) for hold in side.holds],
+            close_holds=[self._closed(closed, tenant, run) for closed in side.close_holds],
+            close_all_holds=None if reason is None else self.close_text(reason, tenant, "closed", run),
+            outbox=[self.close_message(message, tenant) for message in side.outbox],
+            memories=[self.close_memory(memory) for memory in side.memories],
+            blobs=blobs,
+        )
+
+    def _closed(self, closed: HoldClosed, tenant: str, run: str) -> HoldClosed:
+        return replace(closed, reason=self.close_text(closed.reason, tenant, "closed", run))
+
+    def close_message(self, message: OutboxMessage, tenant: str) -> OutboxMessage:
+        return replace(message, payload=self.close(message.payload, tenant, "outbox", tenant, message.key))
+
+    # ------------------------------------------------------------------ holds
+    def close_hold(self, hold: H, tenant: str) -> H:
+        """What was asked. The row's plain columns say where and when, of whom, and until when."""
+        asked: dict[str, Any] = {
+            "prompt": self.close_text(hold.prompt, tenant, "prompt", hold.id),
+            "context": self.close(hold.context, tenant, "context", hold.id),
+            "request_hash": self.close_text(hold.request_hash, tenant, "request", hold.id),
+        }
+        if hold.options is not None:
+            asked["options"] = (Option(self.close_options(hold.options, tenant, hold.id), ""),)
+        if hold.schema is not None:
+            asked["schema"] = self.close(hold.schema, tenant, "schema", hold.id)
+        if isinstance(hold, HoldRow):
+            asked |= self._close_outcome(hold, tenant)
+        return replace(hold, **asked)
+
+    def _close_outcome(self, hold: HoldRow, tenant: str) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        if hold.resolution is not None:
+            found["resolution"] = self.close(hold.resolution, tenant, "resolution", hold.id)
+        if hold.placed is not None:
+            found["placed"] = self.close(hold.placed, tenant, "placed", hold.id)
+        if hold.closed_reason is not None:
+            found["closed_reason"] = self.close_text(hold.closed_reason, tenant, "closed", hold.run)
+        return found
+
+    def close_options(self, options: tuple[Option, ...], tenant: str, hold: str) -> str:
+        return self.close_text(msgspec.json.encode(options).decode(), tenant, "options", hold)
+
+    def open_hold(self, hold: HoldRow) -> HoldRow:
+        opened: dict[str, Any] = {
+            "prompt": self.open_text(hold.prompt, "prompt", hold.id),
+            "context": self.open(hold.context, "context", hold.id),
+            "request_hash": self.open_text(hold.request_hash, "request", hold.id),
+            "options": self._open_options(hold),
+        }
+        for name in ("schema", "resolution", "placed"):
+            value = getattr(hold, name)
+            if value is not None:
+                opened[name] = self.open(value, name, hold.id)
+        if hold.closed_reason is not None:
+            opened["closed_reason"] = self.open_text(hold.closed_reason, "closed", hold.run)
+        return replace(hold, **opened)
+
+    def _open_options(self, hold: HoldRow) -> tuple[Option, ...] | None:
+        if not hold.options or not is_encrypted_text(hold.options[0].id):
+            return hold.options
+        return _options.decode(self.open_text(hold.options[0].id, "options", hold.id))
+
+    # ------------------------------------------------------------------ runs and memories
+    def open_row(self, row: RunRow) -> RunRow:
+        """A list of runs can be read without a key; then it says that there is an error, and not which."""
+        if not is_encrypted_text(row.error):
+            return row
+        return replace(row, error=leniently(lambda: self.open_text(row.error or "", "error", row.id)))
+
+    def close_memory(self, memory: Memory) -> Memory:
+        closed = self.close_text(memory.content, memory.tenant, "memory", memory.tenant, memory.id)
+        return replace(memory, content=closed)
+
+    def open_memory(self, memory: Memory) -> Memory:
+        return replace(memory, content=self.open_text(memory.content, "memory", memory.tenant, memory.id))
+
+    def open_history(self, found: RunHistory) -> RunHistory:
+        """As plain as without keys, but for its blobs: their addresses stay those of the store it lay in."""
+        run = found.run.id
+        return replace(
+            found,
+            run=self.open_row(found.run),
+            records=[self.open_record(record, run) for record in found.records],
+            events=[self.open_event(event, run) for event in found.events],
+            holds=[self.open_hold(hold) for hold in found.holds],
+            late=[(seq, self.open(data, "late", run, seq)) for seq, data in found.late],
+        )
+
+    # ------------------------------------------------------------------ blobs
+    def address(self, digest: bytes, tenant: str) -> bytes:
+        """Where a new blob of this tenant lies."""
+        return encrypt.keyed_digest(self._addresses(tenant)[0], "blob", tenant, digest)
+
+    def places(self, digest: bytes, tenant: str) -> list[bytes]:
+        """Where a blob may lie: under the scope of its tenant, or plain from before there were keys."""
+        secrets: Sequence[bytes] = () if self.ring is None else self.ring.addresses(tenant)
+        return [*(encrypt.keyed_digest(secret, "blob", tenant, digest) for secret in secrets), digest]
+
+    def close_blob(self, data: bytes, address: bytes, tenant: str) -> bytes:
+        return self.close(data, tenant, "blob", address)
+
+    def open_blob(self, data: bytes, address: bytes) -> bytes:
+        return self.open(data, "blob", address)
+
+    def _addresses(self, tenant: str) -> Sequence[bytes]:
+        self.key(tenant)
+        return () if self.ring is None else self.ring.addresses(tenant)
+
+
+def leniently(read: Callable[[], str]) -> str:
+    try:
+        return read()
+    except KeyMissingError as error:
+        return f"(encrypted under key {error.facts.get('key')}, which is not here)"

@@ -1,0 +1,247 @@
+"""A store whose content is encrypted: it wraps any other, which never sees a plain value.
+
+Without keys there is no such store, and nothing of this is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from msgspec.structs import replace
+
+from holdfast.runs.encryption.cipher import Vault
+from holdfast.runs.encryption.store__vaulted_holds import VaultedHolds
+from holdfast.runs.encryption.store__vaulted_schedules import VaultedSchedules
+from holdfast.store.protocols import Claim, ClaimRequest, NewRun, RunFilter, RunHistory, RunRow, Store
+from holdfast.types.ciphertext import is_encrypted
+from holdfast.types.event import EventRow
+from holdfast.types.ids import DEFAULT_TENANT, RunId
+from holdfast.types.memory import Memory, words
+from holdfast.types.projection import Projection
+from holdfast.types.record import InboxRow, Record, RunBatch, SettleAnswer
+
+_KNOWN = 10_000
+_ALL = 1_000_000
+
+
+class VaultedStore(VaultedHolds, VaultedSchedules):
+    """`Store`, method by method; what carries no content goes straight to the store within."""
+
+    def __init__(self, inner: Store, vault: Vault) -> None:
+        self.inner = inner
+        self.vault = vault
+        self.capabilities = inner.capabilities
+        # For whoever wraps us and hands on what it does not know.
+        self.within_vault = self
+        # A run's tenant never changes; a settle names only the run.
+        self._tenants: dict[RunId, str] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    # ------------------------------------------------------------------ whose
+    async def tenant_of(self, run: RunId) -> str:
+        known = self._tenants.get(run)
+        if known is not None:
+            return known
+        row = await self.inner.get_run(run)
+        # Nothing is kept for a run that is not there: whose it would be does not matter.
+        return DEFAULT_TENANT if row is None else self._learn(row).tenant
+
+    def _learn(self, row: RunRow) -> RunRow:
+        if len(self._tenants) >= _KNOWN:
+            self._tenants.clear()
+        self._tenants[row.id] = row.tenant
+        return row
+
+    def known_tenants(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((DEFAULT_TENANT, *self._tenants.values())))
+
+    def _seen(self, row: RunRow) -> RunRow:
+        return self.vault.open_row(self._learn(row))
+
+    # ------------------------------------------------------------------ runs
+    async def create(self, new: NewRun) -> tuple[RunRow, bool]:
+        first = [await self._closed(record, new.tenant, new.id) for record in new.first]
+        row, fresh = await self.inner.create(replace(new, first=first))
+        return self._seen(row), fresh
+
+    async def get_run(self, run: RunId) -> RunRow | None:
+        row = await self.inner.get_run(run)
+        return None if row is None else self._seen(row)
+
+    async def find_runs(self, prefix: str) -> list[RunRow]:
+        return [self._seen(row) for row in await self.inner.find_runs(prefix)]
+
+    async def list_runs(self, where: RunFilter, *, after: tuple[int, int] | None, limit: int) -> list[RunRow]:
+        return [
+            self.vault.open_row(row) for row in await self.inner.list_runs(where, after=after, limit=limit)
+        ]
+
+    async def claim(self, want: ClaimRequest) -> list[Claim]:
+        if want.run is not None:
+            await self._demand_readable(want.run)
+        return [replace(claim, run=self._seen(claim.run)) for claim in await self.inner.claim(want)]
+
+    async def _demand_readable(self, run: RunId) -> None:
+        """Before it is claimed, so that a run whose key is not here keeps its status."""
+        row = await self.inner.get_run(run)
+        if row is not None:
+            await self.read(run, first=row.head, last=row.head)
+
+    async def reclaim(self, *, limit: int, max_recoveries: int, backoff: int = 0) -> list[RunRow]:
+        rows = await self.inner.reclaim(limit=limit, max_recoveries=max_recoveries, backoff=backoff)
+        return [self._seen(row) for row in rows]
+
+    async def exhume(self, want: ClaimRequest, *, event: EventRow | None = None) -> Claim | None:
+        tenant = DEFAULT_TENANT if want.run is None else await self.tenant_of(want.run)
+        told = None if event is None or want.run is None else self.vault.close_event(event, tenant, want.run)
+        claim = await self.inner.exhume(want, event=told)
+        return None if claim is None else replace(claim, run=self._seen(claim.run))
+
+    # ------------------------------------------------------------------ the journal
+    async def settle(self, batches: Sequence[RunBatch]) -> list[SettleAnswer]:
+        return await self.inner.settle([await self._closed_batch(batch) for batch in batches])
+
+    def settle_now(self, batches: Sequence[RunBatch]) -> list[SettleAnswer] | None:
+        """Where blobs are named they have to be looked up, which takes a moment: then not at once."""
+        closed: list[RunBatch] = []
+        for batch in batches:
+            tenant = self._tenants.get(batch.lease.run)
+            if tenant is None or any(r.side is not None and r.side.blobs for r in batch.records):
+                return None
+            records = [self._closed_now(record, tenant, batch.lease.run, []) for record in batch.records]
+            closed.append(replace(batch, records=records))
+        return self.inner.settle_now(closed)
+
+    async def _closed_batch(self, batch: RunBatch) -> RunBatch:
+        run = batch.lease.run
+        tenant = await self.tenant_of(run)
+        return replace(batch, records=[await self._closed(record, tenant, run) for record in batch.records])
+
+    async def _closed(self, record: Record, tenant: str, run: str) -> Record:
+        blobs = [] if record.side is None else [await self.stands(d, tenant) for d in record.side.blobs]
+        return self._closed_now(record, tenant, run, blobs)
+
+    def _closed_now(self, record: Record, tenant: str, run: str, blobs: list[bytes]) -> Record:
+        closed = self.vault.close_record(record, tenant, run)
+        if record.side is not None:
+            closed.side = self.vault.close_side(record.side, tenant, run, blobs)
+        return closed
+
+    async def read(
+        self, run: RunId, *, first: int = 0, last: int | None = None, payloads: bool = True
+    ) -> list[Record]:
+        records = await self.inner.read(run, first=first, last=last, payloads=payloads)
+        return [self.vault.open_record(record, run) for record in records]
+
+    def read_now(self, run: RunId, *, first: int, last: int) -> list[Record]:
+        found = self.inner.read_now(run, first=first, last=last)
+        return [self.vault.open_record(record, run) for record in found]
+
+    async def events(self, run: RunId, *, after: int, limit: int) -> list[Record | EventRow]:
+        found = await self.inner.events(run, after=after, limit=limit)
+        return [self.vault.open_told(told, run) for told in found]
+
+    async def prune(
+        self,
+        run: RunId,
+        *,
+        horizon: int,
+        replace: Record | None,
+        ended: bool = False,
+        blobs: Sequence[bytes] | None = None,
+    ) -> int:
+        tenant = await self.tenant_of(run)
+        closed = None if replace is None else await self._closed(replace, tenant, run)
+        # Wherever they lie: what was written before there were keys keeps its place.
+        kept = None if blobs is None else [p for digest in blobs for p in self.vault.places(digest, tenant)]
+        return await self.inner.prune(run, horizon=horizon, replace=closed, ended=ended, blobs=kept)
+
+    # ------------------------------------------------------------------ mail and evidence
+    async def send(
+        self,
+        run: RunId,
+        kind: str,
+        payload: bytes,
+        *,
+        dedupe: str | None = None,
+        event: EventRow | None = None,
+    ) -> bool:
+        tenant = await self.tenant_of(run)
+        told = None if event is None else self.vault.close_event(event, tenant, run)
+        closed = self.vault.close(payload, tenant, "inbox", run, kind)
+        return await self.inner.send(run, kind, closed, dedupe=dedupe, event=told)
+
+    async def pending(self, run: RunId) -> tuple[int, list[InboxRow]]:
+        seen, rows = await self.inner.pending(run)
+        return seen, [self.vault.open_mail(row, run) for row in rows]
+
+    async def report_late(self, run: RunId, seq: int, payload: bytes) -> None:
+        if (seq, payload) in await self.late_reports(run):
+            return  # told before: no two ciphertexts are alike, so only here can this be seen
+        tenant = await self.tenant_of(run)
+        await self.inner.report_late(run, seq, self.vault.close(payload, tenant, "late", run, seq))
+
+    async def late_reports(self, run: RunId) -> list[tuple[int, bytes]]:
+        return [
+            (seq, self.vault.open(data, "late", run, seq)) for seq, data in await self.inner.late_reports(run)
+        ]
+
+    # ------------------------------------------------------------------ moving
+    async def history(self, run: RunId) -> RunHistory | None:
+        found = await self.inner.history(run)
+        return None if found is None else self.vault.open_history(found)
+
+    async def adopt(self, history: RunHistory) -> tuple[RunRow, bool]:
+        vault, run, tenant = self.vault, history.run.id, history.run.tenant
+        error = history.run.error
+        closed = replace(
+            history,
+            run=replace(history.run, error=error and vault.close_text(error, tenant, "error", run)),
+            records=[vault.close_record(record, tenant, run) for record in history.records],
+            events=[vault.close_event(event, tenant, run) for event in history.events],
+            holds=[vault.close_hold(hold, tenant) for hold in history.holds],
+            late=[(seq, vault.close(data, tenant, "late", run, seq)) for seq, data in history.late],
+            blobs=[await self.stands(digest, tenant) for digest in history.blobs],
+        )
+        row, fresh = await self.inner.adopt(closed)
+        return self._seen(row), fresh
+
+    # ------------------------------------------------------------------ blobs and memories
+    async def put_memory(self, memory: Memory) -> None:
+        await self.inner.put_memory(self.vault.close_memory(memory))
+
+    async def find_memories(self, *, tenant: str, scope: str, query: str, limit: int) -> list[Memory]:
+        """Only here can the words be read: the store gives all of the scope, in its order."""
+        found = await self.inner.find_memories(tenant=tenant, scope=scope, query="", limit=_ALL)
+        opened = (self.vault.open_memory(memory) for memory in found)
+        wanted = words(query)
+        fitting = [m for m in opened if all(word in m.content.casefold() for word in wanted)]
+        return fitting[:limit]
+
+    # ------------------------------------------------------------------ for SQL
+    async def put_projections(self, rows: Sequence[Projection], *, upto: int) -> None:
+        """Only what is in plain columns anyway: content leaves the vault for nobody."""
+        if self.vault.ring is not None:
+            rows = [replace(row, node_states=None, original_input=None, output=None) for row in rows]
+        await self.inner.put_projections(rows, upto=upto)
+
+
+def vaulted(inner: Store, vault: Vault) -> Store:
+    """A store that is encrypted already, also within another one, stays as it is."""
+    return inner if vaulted_within(inner) is not None else cast("Store", VaultedStore(inner, vault))
+
+
+def vaulted_within(store: Store) -> VaultedStore | None:
+    """The encrypted store that this is, or that it hands its calls on to."""
+    return store if isinstance(store, VaultedStore) else getattr(store, "within_vault", None)
+
+
+async def holds_ciphertext(store: Store) -> bool:
+    """Whether the newest run of a store is encrypted: then nobody may write to it without a key."""
+    for row in await store.list_runs(RunFilter(), after=None, limit=1):
+        records = await store.read(row.id, first=row.horizon, last=row.horizon)
+        return any(is_encrypted(record.payload) for record in records)
+    return False

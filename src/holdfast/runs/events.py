@@ -1,0 +1,99 @@
+"""What a run's journal tells, with or without the flow's code: events, and the records behind them (D-3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.errors import CheckpointCorruptError
+from holdfast.model.events import derive_events
+from holdfast.model.secrets import masked, veiled
+from holdfast.runs import resume_events
+from holdfast.runs.driver.load import load
+from holdfast.runs.history.versions import Reader, Readers, reader_of, readers_of
+from holdfast.runs.seal import kind_name
+from holdfast.types.event import Event, EventRow
+from holdfast.types.record import Record
+
+if TYPE_CHECKING:
+    from holdfast.runs.service import RunService
+    from holdfast.store.protocols import RunRow
+
+__all__ = ["Reader", "bare_events", "reader_of", "tell_events"]
+
+
+async def tell_events(service: RunService, row: RunRow, *, after: int, limit: int) -> list[Event]:
+    """Events with a number > `after`, in order, at most `limit`. The cursor may lie inside a record."""
+    rows = await service.store.events(row.id, after=after, limit=limit)
+    if not rows:
+        return []
+    readers = await readers_of(service, row)
+    told: list[Event] = []
+    for stored in rows:
+        told += (event for event in _told(readers, row, stored) if event.number > after)
+        if len(told) >= limit:
+            break
+    told = told[:limit]
+    await resume_events.complete(service, row, readers, told)
+    secrets = readers.at(row.head).graph.secrets
+    return await hide_secrets(service, row, told) if secrets else told
+
+
+async def hide_secrets(service: RunService, row: RunRow, told: list[Event]) -> list[Event]:
+    """Events are for showing: what is declared secret is not in them, nor repeated in a text."""
+    reader = await reader_of(service, row)
+    if row.id not in service.acquainted:
+        # The values as they stand; the records just read have told theirs.
+        service.acquainted.add(row.id)
+        await load(service.store, reader.sealer, reader.graph, row.id, desk=service.runtime.desk)
+    secrets = reader.graph.secrets
+    return [msgspec.structs.replace(event, data=veiled(masked(event.data, secrets))) for event in told]
+
+
+async def bare_events(
+    service: RunService, row: RunRow, readers: Reader | Readers, *, after: int, limit: int
+) -> list[Event]:
+    """Like `tell_events`, and whole records: without what only the run as a whole could tell."""
+    rows = await service.store.events(row.id, after=after, limit=limit)
+    return [event for stored in rows for event in _told(readers, row, stored) if event.number > after]
+
+
+def _told(readers: Reader | Readers, row: RunRow, stored: Record | EventRow) -> Iterable[Event]:
+    if isinstance(stored, EventRow):
+        data: dict[str, Any] = msgspec.json.decode(stored.payload) if stored.payload else {}
+        node = str(data.get("node", ""))
+        return [Event(run=row.id, number=stored.number, at=stored.at, type=stored.type, node=node, data=data)]
+    reader = readers.at(stored.seq)
+    try:
+        body = reader.sealer.open(stored)
+    except CheckpointCorruptError:
+        return _unreadable(row, stored)
+    parts = derive_events(reader.graph, row.id, stored, body)
+    return [
+        Event(run=row.id, number=number, at=stored.at, type=kind, node=node, scope=scope, data=data)
+        for number, (kind, node, scope, data) in enumerate(parts, stored.event_from)
+    ]
+
+
+def _unreadable(row: RunRow, record: Record) -> list[Event]:
+    """A damaged record keeps its numbers, so that a cursor never meets a gap; its columns are still told."""
+    data = {
+        "seq": record.seq,
+        "kind": kind_name(record),
+        "digest": record.digest.hex(),
+        "outcome": record.outcome,
+    }
+    return [
+        Event(
+            run=row.id,
+            number=number,
+            at=record.at,
+            type="record.unreadable",
+            node=record.node,
+            scope=record.scope,
+            data=data,
+        )
+        for number in range(record.event_from, record.event_from + record.events)
+    ]

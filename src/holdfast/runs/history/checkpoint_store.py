@@ -1,0 +1,113 @@
+"""The classic checkpoint store (save, get, load, latest, list, delete, fork) as a view of the journal (D-4).
+
+Nothing here changes a record: docs/adr/0008-checkpoint-store-adapter.md says what that means for `save`
+and `delete`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import CheckpointNotFoundError, ConflictError
+from holdfast.runs import retention
+from holdfast.runs.history import checkpoints
+from holdfast.store.protocols import RunFilter
+from holdfast.types.status import ENDED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from holdfast.checkpoint.checkpoint import CheckpointMeta
+    from holdfast.runs.service import RunService
+
+Plain = dict[str, Any]
+"""A checkpoint in the published interface."""
+
+PAGE = 100
+
+
+class CheckpointView:
+    """Checkpoints as plain dicts, for tools that know the published interface and nothing of ours."""
+
+    def __init__(self, service: RunService) -> None:
+        self._service = service
+
+    async def save(self, checkpoint: Plain) -> None:
+        """Saving what is stored already changes nothing, however often. Raises ConflictError for anything
+        else: a history is not rewritten, it is forked."""
+        known = await self.get(str(checkpoint.get("id")))
+        if known is None or known != checkpoint:
+            raise ConflictError(
+                f"checkpoint {checkpoint.get('id')!r} is not in the journal as it is given here.",
+                hint="Checkpoints are written by the run. To go on from a changed one: fork(id, patch).",
+            )
+
+    async def get(self, checkpoint_id: str) -> Plain | None:
+        """Exactly this one, or None."""
+        try:
+            return (await self._service.checkpoint(checkpoint_id)).as_interface()
+        except CheckpointNotFoundError:
+            return None
+
+    async def load(self, run_id: str, node_id: str | None = None) -> Plain | None:
+        """The newest of a run (and node), or None."""
+        if await self._service.store.get_run(checkpoints.RunId(run_id)) is None:
+            return None
+        try:
+            return (await self._service.latest(run_id, node_id)).as_interface()
+        except CheckpointNotFoundError:
+            return None
+
+    async def latest(self, run_id: str) -> Plain | None:
+        return await self.load(run_id)
+
+    async def list(self, graph_id: str, *, run_id: str | None = None, limit: int = 0) -> list[Plain]:
+        """Metadata only, newest first, of one flow version; `limit` 0 or less: all."""
+        found: list[CheckpointMeta] = []
+        for run in [run_id] if run_id else await self._runs(graph_id):
+            if await self._service.store.get_run(checkpoints.RunId(run)) is not None:
+                found += await self._service.checkpoints(run, limit=max(0, limit))
+        found = [meta for meta in found if meta.version == graph_id]
+        found.sort(key=lambda meta: (meta.at, meta.seq), reverse=True)
+        return [_metadata(meta) for meta in (found[:limit] if limit > 0 else found)]
+
+    async def _runs(self, graph_id: str) -> list[str]:
+        found: list[str] = []
+        after: tuple[int, int] | None = None
+        where = RunFilter(version=graph_id)
+        while rows := await self._service.store.list_runs(where, after=after, limit=PAGE):
+            found += [row.id for row in rows]
+            after = (rows[-1].created_at, rows[-1].key)
+        return found
+
+    async def delete(self, checkpoint_id: str) -> None:
+        """Silent where there is none. The oldest checkpoint of an ended run goes, with the records before
+        the next one; any other is part of a history that is still needed: ConflictError."""
+        try:
+            row, seq = await checkpoints.resolve(self._service, checkpoint_id)
+        except CheckpointNotFoundError:
+            return
+        newer = [meta.seq for meta in await self._service.checkpoints(row.id, limit=0) if meta.seq > seq]
+        older = await self._service.checkpoints(row.id, limit=1, before=seq)
+        if row.status not in ENDED or older or not newer:
+            raise ConflictError(
+                f"checkpoint {checkpoint_id!r} is in the middle of a history.",
+                hint="Records go from the oldest on, after the end: prune(run, keep=...), or delete the run.",
+            )
+        await retention.prune(self._service, row.id, keep=len(newer))
+
+    async def fork(self, checkpoint_id: str, patch: Mapping[str, Any] | None = None) -> str:
+        """The id of the new run. Raises CheckpointNotFoundError."""
+        return (await self._service.fork(checkpoint_id, patch=patch)).id
+
+
+def _metadata(meta: CheckpointMeta) -> Plain:
+    return {
+        "id": meta.id,
+        "runId": meta.run,
+        "graphId": meta.version,
+        "nodeId": meta.node,
+        "timestamp": meta.at // 1000,
+        "stateSize": meta.state_size,
+        "hasMemorySnapshot": meta.has_memory_snapshot,
+    }

@@ -1,0 +1,48 @@
+"""Secrets in what is told of runs: hidden at their places in comparisons and stories."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.checkpoint.diff import MISSING, Change
+from holdfast.model.secrets import Paths, hide_at, masked
+from holdfast.runs.history.story import Story
+
+_PARTS: Final = re.compile(r"[^.\[\]\"]+")
+_PARTITIONS: Final = frozenset({"state", "scratch", "input", "artifacts"})
+
+
+def hidden_changes(found: Iterable[Change], paths: Paths) -> Iterator[Change]:
+    """That a secret changed is told, and not from what to what."""
+    return iter(found) if not paths else (_hidden(change, paths) for change in found)
+
+
+def _hidden(change: Any, paths: Paths) -> Any:
+    path = tuple(_PARTS.findall(change.path))
+    path = path[1:] if path[:1] and path[0] in _PARTITIONS and len(path) > 1 else path
+    hidden: dict[str, Any] = {
+        name: hide_at(value, path, paths)
+        for name in ("before", "after")
+        if (value := getattr(change, name)) is not MISSING
+    }
+    parts: tuple[Change, ...] = getattr(change, "parts", ())
+    if parts:
+        hidden["parts"] = tuple(_hidden(part, paths) for part in parts)
+    return msgspec.structs.replace(change, **hidden)
+
+
+def hide_story(story: Story, paths: Paths) -> None:
+    if not paths:
+        return
+    for chapter in story.chapters:
+        chapter.output = masked(chapter.output, paths)
+        chapter.notes = masked(chapter.notes, paths)
+        chapter.changes = [_hidden(change, paths) for change in chapter.changes]
+        for call in chapter.calls:
+            call.value = masked(call.value, paths)
+        for question in chapter.questions:
+            question.data = masked(question.data, paths)

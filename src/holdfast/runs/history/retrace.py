@@ -1,0 +1,291 @@
+"""Going through a journal once more: the engine decides each time, and is held to what was written.
+
+Pure: records and bodies in, a verdict out. A record is either a worker's own (an intent, a sub-step, live
+output): then it is applied; or the first of a decision: then what led to it is told to `engine.step`, and the
+records that follow must be the ones that `step` answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice, takewhile
+from typing import Any
+
+import msgspec
+
+from holdfast.engine.decision import Decision
+from holdfast.engine.messages import Late, Message, Recovered, ResumeAsked
+from holdfast.engine.start import begin
+from holdfast.engine.step import step
+from holdfast.errors import CheckpointCorruptError, HoldfastError, StateError
+from holdfast.model.apply import apply_record
+from holdfast.model.graph import Graph
+from holdfast.model.position import SETTLED, Exec, Position
+from holdfast.model.record_bodies import AttemptBody, CreatedBody, EndBody, ErrorInfo, StepBody, SubstepBody
+from holdfast.model.snapshot import Loader, load_position
+from holdfast.runs.history.causes import cause_of, finished, proven
+from holdfast.runs.history.causes__reasons import FACTS
+from holdfast.runs.history.causes__scene import Scene
+from holdfast.runs.history.decision_text import tell_decision
+from holdfast.runs.history.retrace__verdict import Difference, DiffersError, Verdict
+from holdfast.types.record import Kind, Op, Record
+from holdfast.types.status import REPEATABLE
+from holdfast.types.value import freeze
+
+Pair = tuple[Record, Any]
+
+_OPENS = frozenset({"sleep", "children", "limit", "before", "join_timer", "failing", "child_failed", "retry"})
+
+
+class Retraced(msgspec.Struct, kw_only=True):
+    """`whole`: the last record is the last of its decision, so that `pos` stands where the journal does."""
+
+    pos: Position
+    decisions: int = 0
+    records: int = 0
+    given: int = 0
+    whole: bool = True
+    difference: Difference | None = None
+
+
+def retrace(
+    graph: Graph,
+    run: str,
+    journal: Sequence[Pair],
+    *,
+    told: Graph | None = None,
+    load: Loader | None = None,
+) -> Retraced:
+    """Decide everything again. `told`: the graph that the journal was written with, if another one is to
+    decide now. `load` finds lists that a snapshot left in the journal."""
+    return _Retracer(graph, told or graph, run, journal, load).go()
+
+
+class _Retracer:
+    def __init__(
+        self, graph: Graph, told: Graph, run: str, journal: Sequence[Pair], load: Loader | None
+    ) -> None:
+        self.graph, self.told, self.run, self.load = graph, told, run, load
+        self.journal = _without_void(journal)
+        self.at = 0
+        self.term = 0
+        self.out = Retraced(pos=Position(run), records=len(journal), given=len(journal) - len(self.journal))
+        self.reason = _cancel_reason(self.journal)
+        self.verdict = Verdict(graph, told)
+
+    @property
+    def pos(self) -> Position:
+        return self.out.pos
+
+    def go(self) -> Retraced:
+        try:
+            self._start()
+            while self.at < len(self.journal):
+                record = self.journal[self.at][0]
+                if record.term > self.term:
+                    self._taken_on(record.term)
+                else:
+                    self._next()
+        except DiffersError as found:
+            self.out.difference = found.difference
+        return self.out
+
+    # ------------------------------------------------------------------ where it begins
+    def _start(self) -> None:
+        record, body = self.journal[0]
+        self.term = record.term
+        if isinstance(body, CreatedBody) and body.base is None:
+            decision = begin(
+                self.graph,
+                self.run,
+                version=body.version,
+                code=body.code,
+                given=body.input,
+                scratch=self._defaults() | dict(body.scratch),
+                mode=body.mode,
+                now=record.at,
+                options=body.options,
+                fits=self,
+            )
+            self.out.pos = decision.pos
+            self._held_to(decision)
+            return
+        self._stand_at(record, body.base if isinstance(body, CreatedBody) else body.position)
+        self._given(lambda r, b: r.term == self.term if record.kind == Kind.created else _opens(r, b))
+
+    def _defaults(self) -> dict[str, Any]:
+        """A newer version's fields that the run was started without."""
+        same = self.graph is self.told
+        return {} if same else {k: freeze(v) for k, v in self.graph.spec.defaults.items()}
+
+    def _stand_at(self, record: Record, plain: Any) -> None:
+        pos = self.out.pos = load_position(plain, load=self.load)
+        pos.run, pos.head, pos.at = self.run, record.seq, max(pos.at, record.at)
+        self.at += 1
+        self.out.given += 1
+
+    def _given(self, belongs: Callable[[Record, Any], bool]) -> None:
+        """The rest of what a fork began with, or of the decision that a pruned run begins amid."""
+        while self.at < len(self.journal) and belongs(*self.journal[self.at]):
+            self._take(*self.journal[self.at])
+            self.out.given += 1
+
+    # ------------------------------------------------------------------ one more
+    def _taken_on(self, term: int) -> None:
+        """Another worker has loaded the run: it notes that, and judges what was under way."""
+        self.term = term
+        while self.at < len(self.journal):
+            record, body = self.journal[self.at]
+            if record.kind == Kind.snapshot and _fell_back(self.journal[self.at - 1][1]):
+                self._stand_at(record, body.position)
+            elif record.kind == Kind.attempt and body.reason in FACTS:
+                self._take(record, body)
+            else:
+                break
+        if self.at < len(self.journal) and self.journal[self.at][0].term == term:
+            self._recover()
+
+    def _recover(self) -> None:
+        record, body = self.journal[self.at]
+        asks_about_code = any(wait.why == "code" for wait in self.pos.holds.values())
+        about_code = record.kind == Kind.asked and body.key.startswith("code:")
+        if asks_about_code or about_code:
+            return
+        # Where it is to stop, and changed code, come before what was under way.
+        first = takewhile(lambda pair: _is_said_first(pair[1]), self._rest())
+        messages: list[Message] = [m for pair in first for m in cause_of(self._scene(*pair)) or ()]
+        self._decide([*messages, Recovered(late=self._late())])
+
+    def _late(self) -> Late:
+        """What a fenced worker told: where an effect under way is settled with no word of doubt before."""
+        found: Late = {}
+        for execution in self.pos.execs.values():
+            if execution.phase == "work" and (execution.intent >= 0 or execution.step_intents):
+                following = next((pair for pair in self._rest() if self._is_about(pair[0], execution)), None)
+                if following is not None:
+                    found |= self._told_late(execution, *following)
+        return found
+
+    def _rest(self) -> Iterator[Pair]:
+        return islice(self.journal, self.at, None)
+
+    def _is_about(self, record: Record, execution: Exec) -> bool:
+        inner = self.pos.scope_graph(self.graph, self.pos.scopes[execution.scope])
+        here = (record.scope, record.node) == (execution.scope, inner.nodes[execution.node].id)
+        return here and record.visit == execution.visit
+
+    def _told_late(self, execution: Exec, record: Record, body: Any) -> Late:
+        scene = self._scene(record, body)
+        effect = scene.node(execution).effect not in REPEATABLE
+        if isinstance(body, StepBody) and execution.intent >= 0 and effect and record.term == self.term:
+            return {execution.intent: finished(scene, execution, body)} if record.outcome != "unknown" else {}
+        if isinstance(body, SubstepBody) and body.ordinal in execution.step_intents and not body.hold:
+            return {execution.step_intents[body.ordinal]: proven(record, body)}
+        return {}
+
+    def _next(self) -> None:
+        record, body = self.journal[self.at]
+        try:
+            cause = cause_of(self._scene(record, body))
+        except (CheckpointCorruptError, KeyError) as error:
+            raise self.verdict.differs(record, body, [], f"nothing: {_reason(error)}") from None
+        if cause is None:
+            raise self.verdict.differs(record, body, [], "nothing that the journal tells leads to it")
+        if not cause:
+            self._take(record, body)
+            return
+        told = [ResumeAsked(late=self._late()) if isinstance(m, ResumeAsked) else m for m in cause]
+        before = self.at
+        self._decide(told)
+        if self.at == before:
+            raise self.verdict.differs(record, body, [], "nothing: it goes on as if that had not happened")
+
+    def _scene(self, record: Record, body: Any) -> Scene:
+        return Scene(self.graph, self.told, self.pos, record, body, self.reason)
+
+    def _take(self, record: Record, body: Any) -> None:
+        """A record that nobody decided."""
+        try:
+            if record.kind == Kind.snapshot or _fell_back(body):
+                self.pos.head, self.pos.at = record.seq, record.at
+            else:
+                apply_record(self.graph, self.pos, record, body)
+        except (CheckpointCorruptError, KeyError) as error:
+            raise self.verdict.differs(record, body, [], f"nothing: {_reason(error)}") from None
+        self.at += 1
+
+    def _decide(self, messages: list[Message]) -> None:
+        record, body = self.journal[self.at]
+        try:
+            decision = step(self.graph, self.pos, messages, record.at, self)
+        except (HoldfastError, LookupError, TypeError, ValueError, AssertionError) as error:
+            raise self.verdict.differs(record, body, [], f"nothing: {_reason(error)}") from None
+        self._held_to(decision)
+
+    # What only code could judge (`engine.decision.Fits`): the journal tells how it was judged.
+    def ops(self, decision: Decision, _execution: Exec, ops: list[Op]) -> list[Op] | ErrorInfo:
+        body = self._written_next(decision)
+        if isinstance(body, SubstepBody) and body.ordinal == SETTLED:
+            return [tuple(op) for op in body.value["ops"]]  # type: ignore[misc]
+        if not isinstance(body, StepBody):
+            return ops
+        return body.error if _misfits(body) and body.error is not None else list(body.ops)
+
+    def inputs(self, decision: Decision, _execution: Exec) -> ErrorInfo | None:
+        body = self._written_next(decision)
+        return body.error if isinstance(body, StepBody) and _misfits(body) else None
+
+    def _written_next(self, decision: Decision) -> Any:
+        at = self.at + len(decision.records)
+        return self.journal[at][1] if at < len(self.journal) else None
+
+    def _held_to(self, decision: Decision) -> None:
+        """What was decided is what was written, record by record."""
+        self.out.decisions += bool(decision.records)
+        for draft, drafted in decision.records:
+            if self.at >= len(self.journal):
+                self.out.whole = False
+                return
+            record, body = self.journal[self.at]
+            fields = self.verdict.fields(draft, drafted, record, body)
+            if fields:
+                raise self.verdict.differs(record, body, fields, tell_decision(self.graph, draft, drafted))
+            self.at += 1
+
+
+def _reason(error: Exception) -> str:
+    return error.message if isinstance(error, HoldfastError) else f"{type(error).__name__}: {error}"
+
+
+def _fell_back(body: Any) -> bool:
+    return isinstance(body, AttemptBody) and body.reason == "fell_back"
+
+
+def _misfits(body: StepBody) -> bool:
+    return body.error is not None and body.error.code == StateError.code
+
+
+def _is_said_first(body: Any) -> bool:
+    return isinstance(body, AttemptBody) and body.reason in ("breaks", "code_changed")
+
+
+def _opens(record: Record, body: Any) -> bool:
+    """Records that only ever follow within a decision."""
+    if record.kind == Kind.attempt:
+        return body.reason in _OPENS
+    if record.kind == Kind.asked:
+        return body.key.startswith(("node:", "break:"))
+    return record.kind == Kind.end and isinstance(body, EndBody) and body.status == "completed"
+
+
+def _without_void(journal: Sequence[Pair]) -> list[Pair]:
+    """Without the ranges that the run fell back behind: they are kept, and do not count."""
+    told = [(record, body) for record, body in journal if _fell_back(body)]
+    void = [(int(body.token), record.seq) for record, body in told]
+    return [pair for pair in journal if not any(low <= pair[0].seq < high for low, high in void)]
+
+
+def _cancel_reason(journal: Sequence[Pair]) -> str:
+    body = journal[-1][1]
+    cancelled = isinstance(body, EndBody) and body.status == "cancelled" and body.error is not None
+    return body.error.message if cancelled and body.error is not None else ""

@@ -1,0 +1,140 @@
+"""A run's visits from its stored history, with or without the flow's code, however far back that reaches."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from holdfast.checkpoint.fold import Execution, begin
+from holdfast.errors import BlobMissingError, CheckpointCorruptError
+from holdfast.model.graph import Graph
+from holdfast.model.position import Exec, Position
+from holdfast.runs.driver.load import load
+from holdfast.runs.events import bare_events, hide_secrets
+from holdfast.runs.history.versions import Reader, Readers, readers_of
+from holdfast.runs.history.visits import Visit, Visits, Wait, place_of
+from holdfast.runs.history.visits__seeing import DONE, see
+from holdfast.types.event import Event
+
+if TYPE_CHECKING:
+    from holdfast.runs.service import RunService
+    from holdfast.store.protocols import RunRow
+
+PAGE = 5_000
+_PHASES = {
+    "asked": "asking",
+    "sleep": "waiting",
+    "delay": "waiting",
+    "doubt": "asking",
+    "break": "asking",
+    "failed": "failed",
+}
+
+
+class Timeline(msgspec.Struct, frozen=True):
+    """`pos` is where the run stands; None where its journal cannot be folded, and `damage` says why."""
+
+    graph: Graph
+    reader: Reader
+    visits: Visits
+    pos: Position | None
+    damage: str = ""
+
+
+async def make_timeline(service: RunService, row: RunRow, keep: int | None = None) -> Timeline:
+    """`keep`: so many ended visits stay in full. Raises FlowNotFoundError where the graph is not stored."""
+    readers = await readers_of(service, row)
+    reader = readers.at(row.head)
+    visits = Visits(keep)
+    await _brought_along(service, row, readers.at(row.horizon), visits)
+    async for event in _events(service, row, readers):
+        see(visits, event)
+    pos, damage = await _position(service, row, reader)
+    if pos is not None:
+        _reconcile(visits, pos, reader.graph)
+    if row.ended_at is not None:
+        # One that was superseded ended without a record of its own.
+        visits.stop(row.ended_at)
+    elif row.worker is None:
+        visits.rest()
+    visits.trim()
+    return Timeline(reader.graph, reader, visits, pos, damage)
+
+
+async def _events(service: RunService, row: RunRow, readers: Readers) -> AsyncIterator[Event]:
+    """All of them, without what is secret: visits are for showing."""
+    after, secret = 0, bool(readers.at(row.head).graph.secrets)
+    while events := await bare_events(service, row, readers, after=after, limit=PAGE):
+        after = events[-1].number
+        for event in await hide_secrets(service, row, events) if secret else events:
+            yield event
+
+
+async def _brought_along(service: RunService, row: RunRow, reader: Reader, visits: Visits) -> None:
+    """A fork, and a run that was pruned, begin with what had happened before."""
+    found = await service.store.read(row.id, first=row.horizon, last=row.horizon)
+    try:
+        history = begin(found[0], reader.sealer.open(found[0]))
+    except (CheckpointCorruptError, IndexError):
+        return
+    for execution in history.executions:
+        visit = _visit(execution)
+        visits.begin(visit)
+        visits.end(visit, execution.at, visit.state)
+        visits.spend(visit, execution.duration, execution.tokens, execution.cost)
+    for label in history.skipped:
+        visits.node(place_of(label)).state = "skipped"
+
+
+def _visit(execution: Execution) -> Visit:
+    state = "done" if execution.outcome in DONE else "failed"
+    error = execution.error
+    return Visit(
+        node=execution.node,
+        scope=execution.scope,
+        visit=execution.visit,
+        started_at=execution.at - execution.duration,
+        state="unknown" if execution.outcome == "unknown" else state,
+        outcome=execution.outcome,
+        attempts=execution.attempt,
+        error=f"{error['type']}: {error['message']}" if error else "",
+        run=execution.run,
+    )
+
+
+async def _position(service: RunService, row: RunRow, reader: Reader) -> tuple[Position | None, str]:
+    try:
+        return (
+            await load(service.store, reader.sealer, reader.graph, row.id, desk=service.runtime.desk)
+        ).pos, ""
+    except (BlobMissingError, CheckpointCorruptError) as error:
+        return None, error.message
+
+
+def _reconcile(visits: Visits, pos: Position, graph: Graph) -> None:
+    """What had begun before the history that is left, and has not ended."""
+    if pos.status in ("completed", "failed", "cancelled"):
+        return
+    for (scope, node), execution in pos.execs.items():
+        inner = pos.scope_graph(graph, pos.scopes[scope])
+        if scope + inner.nodes[node].id not in visits.open:
+            visits.begin(_begun(inner.nodes[node].id, execution, pos))
+
+
+def _begun(node: str, execution: Exec, pos: Position) -> Visit:
+    state = _PHASES.get(execution.phase, "running")
+    visit = Visit(
+        node=node,
+        scope=execution.scope,
+        visit=execution.visit,
+        started_at=pos.at,
+        state=state,
+        attempts=execution.attempt,
+        steps=len(execution.subs),
+    )
+    if state in ("asking", "waiting"):
+        kind = "person" if state == "asking" else "time"
+        visit.waits.append(Wait(kind=kind, since=pos.at, wake_at=execution.wake_at))
+    return visit

@@ -1,0 +1,126 @@
+"""Limits as an operator sees and sets them: what holds, who is inside, who waits."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from holdfast.errors import NotFoundError, SettingsError
+from holdfast.store.protocols import Store
+from holdfast.types.limit_rows import EACH, Gate, as_spelled, root_of
+from holdfast.types.limits import parse_rate, rate_text
+
+_NAME = re.compile(r"flow:[^/\s]+(?:/.*)?", re.DOTALL)
+_MOST = 1_000_000
+
+
+class Limit(msgspec.Struct, frozen=True, kw_only=True):
+    """A limit as it holds now. `fixed`: an operator set it; else the flow declares it."""
+
+    name: str
+    concurrency: int | None
+    rate: str | None
+    fixed: bool
+    running: int
+    waiting: int
+
+
+class LimitDesk:
+    """Limits of a store: list, set, clear.
+
+        desk = await house.limits()
+        await desk.set("flow:refund", concurrency=5, rate="100/min")
+        await desk.clear("flow:refund")     # what the flow declares holds again
+
+    `flow:refund` is the limit of all runs of a flow, `flow:refund/*` that of each key, `flow:refund/acme`
+    that of one. A concurrency of 0 stops a flow: what runs goes on, nothing more begins."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def list(self, prefix: str = "", *, keys: bool = False) -> list[Limit]:
+        """By name. `keys`: also those keys that runs stand at just now, though nothing was set for them."""
+        found = await self._store.gates(prefix=prefix, limit=_MOST)
+        return [
+            Limit(
+                name=gate.name,
+                concurrency=gate.concurrency,
+                rate=rate_text(gate.rate, gate.per) or None,
+                fixed=gate.fixed,
+                running=running,
+                waiting=waiting,
+            )
+            for gate, running, waiting in found
+            if keys or gate.updated_at
+        ]
+
+    async def set(self, name: str, *, concurrency: int | None = None, rate: str | None = None) -> Limit:
+        """In place of what the flow declares. What is not given is not limited. Raises SettingsError."""
+        gate = _gate(name, concurrency, rate)
+        await self._demand_keyed(name)
+        await self._store.put_gate(gate)
+        return await self._one(name)
+
+    async def change(
+        self, name: str, *, concurrency: int | str | None = None, rate: str | None = None
+    ) -> Limit:
+        """The same, but what is not given stays as it is; "none" takes a limit away."""
+        held = [one for one in await self.list(name, keys=True) if one.name == name]
+        now = held[0] if held else None
+        kept = concurrency if concurrency is not None else now.concurrency if now else None
+        pace = rate if rate is not None else now.rate if now else None
+        wanted = None if kept == "none" else kept
+        if isinstance(wanted, str):
+            wanted = _number(wanted)
+        return await self.set(name, concurrency=wanted, rate=None if pace == "none" else pace)
+
+    async def clear(self, name: str) -> Limit | None:
+        """What the flow declares holds again; None where it declares nothing. Raises NotFoundError."""
+        if not await self._store.drop_gate(name):
+            raise NotFoundError(
+                f"nobody has set a limit {name!r} here.", hint="`holdfast limits list` shows those that hold."
+            )
+        return next((one for one in await self.list(name) if one.name == name), None)
+
+    async def _one(self, name: str) -> Limit:
+        return next(one for one in await self.list(name) if one.name == name)
+
+    async def _demand_keyed(self, name: str) -> None:
+        """Only what a flow declares says which runs have a key."""
+        root = root_of(name)
+        if root == name:
+            return
+        names = {gate.name for gate, _, _ in await self._store.gates(prefix=root, limit=_MOST)}
+        if not any(other.startswith(f"{root}/") for other in names):
+            raise SettingsError(
+                f"{name!r} is the limit of a key, and no flow declares what divides {root!r}.",
+                hint='Declare it: Flow(..., limits=Limits(key="{{customer}}", per_key=5)).',
+            )
+
+
+def _gate(name: str, concurrency: int | None, rate: str | None) -> Gate:
+    if not _NAME.fullmatch(name) or name.endswith("/"):
+        raise SettingsError(
+            f"{name!r} names no limit.",
+            hint=f"Write flow:NAME for a flow, flow:NAME/{EACH} for each key, flow:NAME/KEY for one.",
+        )
+    if as_spelled(name) != name:
+        raise SettingsError(
+            f"no run stands at {name!r}: keys are spelled another way there.",
+            hint=f"Write {as_spelled(name)!r}; `holdfast limits list --keys` shows names as they are.",
+        )
+    if concurrency is not None and not 0 <= concurrency <= 1_000_000_000:
+        raise SettingsError(f"{concurrency} is not a number of runs.", hint="Give 0 or more.")
+    if concurrency is None and rate is None:
+        raise SettingsError(
+            f"nothing would limit {name!r}.", hint="Give a concurrency or a rate, or clear the limit."
+        )
+    count, per = (None, 0) if rate is None else parse_rate(rate)
+    return Gate(name=name, concurrency=concurrency, rate=count, per=per, fixed=True)
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal():
+        raise SettingsError(f"{text!r} is not a number of runs.", hint='Give 0 or more, or "none".')
+    return int(text)

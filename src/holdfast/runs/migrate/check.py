@@ -1,0 +1,181 @@
+"""What a new version of a flow means for the runs that live on others: told, tried, or done."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.engine.decision import Decision
+from holdfast.engine.messages import Message, Recovered, ResumeAsked
+from holdfast.engine.step import step
+from holdfast.errors import HoldfastError, InputError
+from holdfast.runs.driver.inbox import message_of
+from holdfast.runs.migrate.blockers import Misfit
+from holdfast.runs.migrate.migrate import Plan, move, plan
+from holdfast.store.protocols import RunFilter
+from holdfast.types.ids import RunId
+from holdfast.types.status import ENDED, RunStatus
+
+if TYPE_CHECKING:
+    from holdfast.model.graph import Graph
+    from holdfast.model.program import Program
+    from holdfast.runs.service import RunService
+    from holdfast.store.protocols import RunRow
+
+LIVE = tuple(status for status in RunStatus if status not in ENDED)
+_BATCH = 200
+
+
+class Verdict(msgspec.Struct, kw_only=True):
+    """About one run: whether it fits, what came of moving it, what it would do next."""
+
+    run: RunId
+    flow: str
+    status: RunStatus
+    version: str
+    fits: bool
+    served: bool  # whether this process carries the version that the run is on
+    misfits: list[Misfit] = []
+    migrated: bool = False
+    refused: str = ""
+    renamed: dict[str, str] = {}
+    forced: list[str] = []
+    next: list[str] = []
+
+
+async def check(service: RunService, program: Program) -> list[Verdict]:
+    """Each live run of that flow on another version, oldest first: would it fit? Nothing is changed."""
+    return [_verdict(service, await plan(service, row, program)) async for row in _others(service, program)]
+
+
+async def migrate(
+    service: RunService,
+    program: Program,
+    *,
+    runs: Sequence[str] = (),
+    dry_run: bool = False,
+    force: bool = False,
+) -> list[Verdict]:
+    """Move these runs (default: every live one on another version; a failed one only by its name, and then it
+    may go on). One that does not fit, or that somebody works on, is left as it was and told; the others go
+    on. `force`: named runs are moved past reasons that somebody can answer for."""
+    if force and not runs:
+        raise InputError("force is for runs that are named.", hint="Name them: --run RUN.")
+    rows = (
+        [row async for row in _others(service, program)] if not runs else await _named(service, program, runs)
+    )
+    act = _try if dry_run else _move
+    return [await act(service, row, program, force) for row in rows]
+
+
+async def _others(service: RunService, program: Program) -> AsyncIterator[RunRow]:
+    where = RunFilter(flow=program.graph.name, status=LIVE)
+    found: list[RunRow] = []
+    after: tuple[int, int] | None = None
+    while rows := await service.store.list_runs(where, after=after, limit=_BATCH):
+        after = (rows[-1].created_at, rows[-1].key)
+        found += (row for row in rows if row.version != program.version and not row.read_only)
+    for row in reversed(found):
+        yield row
+
+
+async def _named(service: RunService, program: Program, runs: Iterable[str]) -> list[RunRow]:
+    """Raises InputError for a run that cannot be meant."""
+    found: list[RunRow] = []
+    for name in runs:
+        row = await service.get(name)
+        why = _unfit(row, program)
+        if why:
+            raise InputError(
+                f"run {row.id} {why}.", hint="`holdfast flows check` lists those that can be moved."
+            )
+        found.append(row)
+    return found
+
+
+def _unfit(row: RunRow, program: Program) -> str:
+    if row.flow != program.graph.name:
+        return f"is one of flow {row.flow!r}, not of {program.graph.name!r}"
+    if row.read_only:
+        return "is imported history"
+    return f"has already {row.status}" if row.status in (RunStatus.completed, RunStatus.cancelled) else ""
+
+
+def _verdict(service: RunService, found: Plan) -> Verdict:
+    row = found.row
+    return Verdict(
+        run=row.id,
+        flow=row.flow,
+        status=row.status,
+        version=row.version,
+        fits=not found.misfits,
+        served=row.version in service.runtime.programs,
+        misfits=found.misfits,
+        renamed=dict(found.note.get("renamed", {})),
+        forced=list(found.note.get("forced", ())),
+    )
+
+
+async def _move(service: RunService, row: RunRow, program: Program, force: bool) -> Verdict:
+    if row.version == program.version:
+        return _settled(service, row)
+    try:
+        found = await move(service, row, program, force=force)
+    except HoldfastError as error:
+        return msgspec.structs.replace(_settled(service, row), refused=str(error))
+    verdict = _verdict(service, found)
+    verdict.migrated = not found.misfits
+    verdict.status = (await service.get(row.id)).status
+    return verdict
+
+
+def _settled(service: RunService, row: RunRow) -> Verdict:
+    return Verdict(
+        run=row.id,
+        flow=row.flow,
+        status=row.status,
+        version=row.version,
+        fits=True,
+        served=row.version in service.runtime.programs,
+    )
+
+
+# ---------------------------------------------------------------------- a dry run
+
+
+async def _try(service: RunService, row: RunRow, program: Program, force: bool) -> Verdict:
+    """On a copy in memory: moved, checked, and advanced by one decision. The store is only read."""
+    found = await plan(service, row, program, force=force)
+    verdict = _verdict(service, found)
+    if not found.misfits:
+        verdict.next = await _foreseen(service, found, program.graph)
+    return verdict
+
+
+async def _foreseen(service: RunService, found: Plan, graph: Graph) -> list[str]:
+    _, rows = await service.store.pending(found.row.id)
+    mail = [message for row in rows if (message := await message_of(service.store, row)) is not None]
+    failed = found.row.status is RunStatus.failed
+    messages: list[Message] = [ResumeAsked() if failed else Recovered(), *mail]
+    decision = step(graph, found.pos, messages, service.store.now())
+    return list(_told(decision))
+
+
+def _told(decision: Decision) -> Iterable[str]:
+    pos: Any = decision.pos
+
+    def label(scope: str, node: int) -> str:
+        return scope + pos.scope_graph(decision.graph, pos.scopes[scope]).nodes[node].id
+
+    if decision.ended:
+        yield f"it ends: {pos.status}"
+        return
+    for execution in decision.starts:
+        yield f"node {label(execution.scope, execution.node)} starts"
+    for wait in pos.holds.values():
+        yield f"it waits for an answer at {label(wait.scope, wait.node) if wait.node >= 0 else 'its code'}"
+    for scope, node in pos.timers.values():
+        if not any((w.scope, w.node) == (scope, node) for w in pos.holds.values()):
+            yield f"it waits for a time at {label(scope, node)}"

@@ -1,0 +1,217 @@
+"""Runs go over to another version of their flow, one by one: by names, with their holds, in one write (D-34).
+
+A run is folded on the graph it was on, moved in memory to the new one, and checked. What does not fit is told
+and the run stays as it was. What fits is written as one snapshot record, under a lease, with the run's
+version and the places of its holds in the same transaction: a crash leaves the old or the new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.checkpoint import Blob, pack, spill
+from holdfast.checkpoint.read_opaque import OpaqueRegistry
+from holdfast.errors import HoldfastError, LeaseLostError
+from holdfast.model.graph import Graph
+from holdfast.model.migration import MIGRATED, MIGRATION
+from holdfast.model.position import Position
+from holdfast.model.record_bodies import SnapshotBody
+from holdfast.model.snapshot import dump_position
+from holdfast.runs.blobs import refs_in
+from holdfast.runs.driver.load import load
+from holdfast.runs.history.versions import reader_for
+from holdfast.runs.migrate.blockers import Misfit
+from holdfast.runs.migrate.remap import Remapped, remap
+from holdfast.runs.migrate.state import restate
+from holdfast.runs.seal import Sealer
+from holdfast.types.ids import HoldId, RunId
+from holdfast.types.record import Kind, Migrated, Park, Record, RunBatch, Side
+from holdfast.types.status import RunStatus
+
+if TYPE_CHECKING:
+    from holdfast.model.program import Program
+    from holdfast.runs.service import RunService
+    from holdfast.store.protocols import Claim, RunRow
+
+_STAYS = frozenset({RunStatus.waiting, RunStatus.pending_input})
+_ALL = 1_000_000
+_TRIES = 10
+
+
+class Plan(msgspec.Struct, kw_only=True):
+    """What moving one run would come to. With misfits nothing of it is ever written."""
+
+    row: Any
+    misfits: list[Misfit]
+    pos: Position
+    moved: Remapped
+    note: dict[str, Any] = {}
+    record: Record | None = None
+    blobs: list[Blob] = []
+
+
+async def plan(service: RunService, row: RunRow, program: Program, *, force: bool = False) -> Plan:
+    """The run as it would stand in `program`. Reads only; runs the declared state functions."""
+    try:
+        old = (await reader_for(service, row.flow, row.version)).graph
+        # Types that the new version knows come back as themselves, others untouched.
+        sealer = Sealer(OpaqueRegistry(*program.all_types()), program.graph.secrets)
+        loaded = await load(service.store, sealer, old, row.id, desk=service.runtime.desk)
+        await service.runtime.desk.of(row.tenant).materialise(loaded.pos, sealer.registry)
+    except (HoldfastError, TypeError, ValueError) as error:
+        told = error.message if isinstance(error, HoldfastError) else f"{type(error).__name__}: {error}"
+        broken = Misfit("", f"it cannot be read: {told}", "mend that first")
+        return Plan(row=row, misfits=[broken], pos=Position(row.id), moved=Remapped(misfits=[]))
+    moved = remap(loaded.pos, old, program, force=force)
+    found = Plan(row=row, misfits=list(moved.misfits), pos=loaded.pos, moved=moved)
+    if not found.misfits:
+        await _fit(service, found, old, program)
+    else:
+        # The position is as it was, and so are its names: what is wrong with the state is told as well.
+        found.misfits += _misstated(found.pos, moved, moved.matches)
+    return found
+
+
+def _misstated(pos: Position, moved: Remapped, paths: Iterable[str]) -> list[Misfit]:
+    return [
+        misfit
+        for path in paths
+        for misfit in restate(pos.scopes[moved.paths.get(path, path)].tree, moved.matches[path], path)
+    ]
+
+
+async def _fit(service: RunService, found: Plan, old: Graph, program: Program) -> None:
+    row, moved = found.row, found.moved
+    found.misfits += _misstated(found.pos, moved, moved.matches)
+    found.misfits += await _taken_places(service, row.id, moved)
+    found.note = {
+        "from": row.version,
+        "to": program.version,
+        "from_label": old.label,
+        "to_label": program.graph.label,
+        "renamed": dict(moved.labels),
+        "before": row.migrated,
+        **({"forced": [misfit.why for misfit in moved.forced]} if moved.forced else {}),
+    }
+    if found.misfits:
+        return
+    try:
+        _seal(found, program, service.runtime.sealer_of(program), service.store.now())
+    except HoldfastError as error:
+        found.misfits.append(
+            Misfit("", f"its values cannot be kept in NEW: {error.message}", error.hint or "")
+        )
+
+
+async def _taken_places(service: RunService, run: RunId, moved: Remapped) -> list[Misfit]:
+    """A hold that takes the name of another node must not take the place of one of its questions (D-28)."""
+    if not moved.holds:
+        return []
+    rows = await service.store.holds(run=run, limit=_ALL)
+    places = {(h.scope, h.node, h.visit, h.ordinal) for h in rows if h.id not in moved.holds}
+    wanted = {h.id: (*moved.holds[h.id], h.visit, h.ordinal) for h in rows if h.id in moved.holds}
+    return [
+        Misfit(
+            node, f"the name {node!r} was that of another node, which has asked in this run", "choose another"
+        )
+        for scope, node, visit, ordinal in wanted.values()
+        if (scope, node, visit, ordinal) in places
+    ]
+
+
+def _seal(found: Plan, program: Program, sealer: Sealer, now: int) -> None:
+    """The one record of a migration: a snapshot that stands for itself, on the new graph."""
+    pos, moved = found.pos, found.moved
+    found.blobs = _spilled(pos, sealer)
+    position = {**dump_position(pos, whole=True, by_ref=True), MIGRATION: found.note}
+    seq = pos.head + 1
+    holds = tuple((HoldId(hold), *place) for hold, place in moved.holds.items())
+    side = Side(
+        timers=moved.timers,
+        close_timers=moved.close_timers,
+        migrated=Migrated(seq=seq, version=program.version, code=program.code_digest, holds=holds),
+    )
+    effect = "human" if found.row.status is RunStatus.pending_input else ""
+    record = Record(
+        seq, Kind.snapshot, max(now, pos.at), 0, "", 0, 0, "", effect, MIGRATED, True, 0, b"", b"", side
+    )
+    sealer.seal(record, SnapshotBody(position), 0)
+    side.blobs = sorted({ref.digest for ref in refs_in(position)})
+    found.record = record
+
+
+def _spilled(pos: Position, sealer: Sealer) -> list[Blob]:
+    """Values that became too large for a record go where such values lie."""
+    blobs: list[Blob] = []
+    for scope in pos.scopes.values():
+        tree = scope.tree
+        for partition, inside in tree.frames[0].over.items():
+            for key, value in inside.items():
+                if (partition, key) not in tree.refs:
+                    _, spilled = spill(pack(value, sealer.registry, key))
+                    if spilled:
+                        tree.refs[(partition, key)] = spilled[0].ref
+                        blobs += spilled
+    return blobs
+
+
+# ---------------------------------------------------------------------- writing
+
+
+async def move(service: RunService, row: RunRow, program: Program, *, force: bool = False) -> Plan:
+    """Move one run, if it fits; else it is left alone. Raises RunBusyError where somebody else has it,
+    RunReadOnlyError for imported history, LeaseLostError where it was lost on the way."""
+    found = await plan(service, row, program, force=force)
+    if found.misfits:
+        return found
+    await service.keep_flow(program)
+    if row.status is RunStatus.failed:
+        # It is to go on: as with `resume`, on whichever version it is then.
+        await service.ask_resume(row.id)
+    claim = await service.runtime.claim(row.id)
+    try:
+        then = msgspec.structs.replace(claim.run, status=row.status)
+        found = await plan(service, then, program, force=force)
+        if not found.misfits and then.version != program.version:
+            await _write(service, claim, found)
+            return found
+    except BaseException:
+        await _give_back(service, claim, row.status)
+        raise
+    await _give_back(service, claim, row.status)
+    return found
+
+
+async def _write(service: RunService, claim: Claim, found: Plan) -> None:
+    record = found.record
+    assert record is not None
+    record.term = claim.lease.term
+    await service.runtime.desk.of(claim.run.tenant).put(found.blobs)
+    park = await _park(service, claim, found.row.status)
+    (answer,) = await service.store.settle([RunBatch(claim.lease, [record], park)])
+    if answer.refusal is not None:
+        raise LeaseLostError(f"run {claim.run.id} is not ours any more.", run=claim.run.id)
+    if not answer.parked:
+        await _give_back(service, claim, found.row.status)
+
+
+async def _park(service: RunService, claim: Claim, before: RunStatus) -> Park:
+    """As it was, if it waits; with mail, or in the middle of its work, for whoever goes on with it."""
+    seen, mail = await service.store.pending(claim.run.id)
+    if before in _STAYS and not mail:
+        return Park(before, seen)
+    return Park(RunStatus.resumable, seen, service.store.now())
+
+
+async def _give_back(service: RunService, claim: Claim, before: RunStatus) -> None:
+    """Mail may come while we let go; then there is something to do for a worker."""
+    for _ in range(_TRIES):
+        park = await _park(service, claim, before)
+        if await service.store.park(
+            claim.lease, status=park.status, inbox_seen=park.inbox_seen, ready_at=park.ready_at
+        ):
+            return
+    # Somebody keeps writing to it: then its lease lapses, and whoever takes it goes on.

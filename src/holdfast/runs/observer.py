@@ -1,0 +1,57 @@
+"""Who is told, in this process, what its drivers do: for traces, metrics and the like."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from holdfast.runs.driver.driver import Driver
+    from holdfast.types.record import Lease, Record
+    from holdfast.types.status import RunStatus
+
+
+class Watch(Protocol):
+    """Calls come on the event loop, must return at once and must not raise: the run does not wait."""
+
+    def began(self, driver: Driver) -> None:
+        """A run was claimed and loaded; nothing of it has run yet."""
+        ...
+
+    def committed(self, lease: Lease, records: list[Record]) -> None:
+        """These records are durable."""
+        ...
+
+    def left(self, driver: Driver, status: RunStatus | None, error: BaseException | None) -> None:
+        """The run has ended, was parked or given back (`status`), or was lost (`error`)."""
+        ...
+
+    async def close(self) -> None:
+        """Tell what is still to be told: the runtime closes."""
+        ...
+
+
+class Several:
+    """More than one is told, in the order in which they came."""
+
+    def __init__(self, *watches: Watch) -> None:
+        self._watches = watches
+
+    def began(self, driver: Driver) -> None:
+        for watch in self._watches:
+            watch.began(driver)
+
+    def committed(self, lease: Lease, records: list[Record]) -> None:
+        for watch in self._watches:
+            watch.committed(lease, records)
+
+    def left(self, driver: Driver, status: RunStatus | None, error: BaseException | None) -> None:
+        for watch in self._watches:
+            watch.left(driver, status, error)
+
+    async def close(self) -> None:
+        for watch in self._watches:
+            await watch.close()
+
+
+def together(first: Watch | None, second: Watch) -> Watch:
+    return second if first is None else Several(first, second)

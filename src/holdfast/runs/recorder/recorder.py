@@ -1,0 +1,321 @@
+"""The recorder orders records in memory and commits them in batches (D-6 to D-11).
+
+`append` never waits. `committed` is the barrier. A batch carries one contiguous range per run; at most
+one batch per run is in flight. A refused range poisons the run in this process.
+
+While the store is away a commit is made again and again, for as long as its run has patience; what a run
+needs before its commit (blobs, who is to be asked) is its own affair, and nobody else waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from time import monotonic
+
+from holdfast.checkpoint import Blob
+from holdfast.errors import LeaseLostError, StoreError
+from holdfast.runs.recorder.queue import PATIENCE, RunQueue
+from holdfast.runs.recorder.recorder__insisting import Insistence
+from holdfast.store.protocols import Capability, Store
+from holdfast.telemetry import crashpoint, log
+from holdfast.types.ids import RunId
+from holdfast.types.record import Kind, Lease, Record, Refusal, RunBatch, SettleAnswer
+from holdfast.types.status import Effect
+
+MAX_DELAY = 0.02
+_EFFECTS = frozenset({Effect.write, Effect.external, Effect.human})
+_PUT_AGAIN = 3  # times that the collector may be faster than us
+
+Flying = list[tuple[RunQueue, list[Record]]]
+
+
+def _tells_of_effect(record: Record) -> bool:
+    """What became of an effect is written soon, whatever the mode (D-10)."""
+    return record.kind == Kind.step and record.effect in _EFFECTS
+
+
+class Recorder(Insistence):
+    def __init__(
+        self, store: Store, put_blobs: Callable[[RunId, list[Blob]], Awaitable[None]] | None = None
+    ) -> None:
+        super().__init__()
+        self.store = store
+        self.inline = Capability.inline in store.capabilities
+        self.queues: set[RunQueue] = set()
+        # Runs under way or about to be: with more than one, commits are worth sharing.
+        self.expected = 0
+        self._waiting: list[RunQueue] = []
+        self._flight: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._put_blobs = put_blobs
+        self.published: Callable[[RunQueue, list[Record]], None] | None = None
+        # How long runs wait for a store that is away, in seconds.
+        self.patience = PATIENCE
+
+    def open(self, lease: Lease, head: int, on_lost: Callable[[], None]) -> RunQueue:
+        queue = RunQueue(lease, head, on_lost)
+        queue.patience = self.patience
+        self.queues.add(queue)
+        return queue
+
+    def close(self, queue: RunQueue) -> None:
+        self.queues.discard(queue)
+        if queue.mending is not None:
+            queue.mending.cancel()
+        if queue in self._waiting:
+            self._waiting.remove(queue)
+
+    def append(self, queue: RunQueue, record: Record, blobs: Sequence[Blob] = ()) -> None:
+        """Order a record. It is written with the next commit, its blobs before."""
+        if queue.poison is not None:
+            raise queue.poison
+        if not queue.pending:
+            self._waiting.append(queue)
+        if self._timer is None and (not queue.lazy or _tells_of_effect(record)):
+            self._timer = asyncio.get_running_loop().call_later(MAX_DELAY, self._due)
+        queue.pending.append(record)
+        queue.size += len(record.payload)
+        queue.weigh()
+        if blobs:
+            queue.fresh += blobs
+
+    async def committed(self, queue: RunQueue, seq: int) -> None:
+        """Until everything up to `seq` is durable. Raises LeaseLostError where the run is no longer ours."""
+        while queue.committed < seq:
+            if queue.poison is not None:
+                raise queue.poison
+            if self._flight is None and self.inline and self.expected <= 1 and self._commit_now():
+                continue
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            queue.waiters.append((seq, waiter))
+            self._take_off()
+            await waiter
+        if queue.poison is not None:
+            raise queue.poison
+
+    async def room(self, queue: RunQueue) -> None:
+        """Until less is unwritten than may be. Unlike a barrier it keeps no run from going on without
+        checkpoints. Raises as `committed` does."""
+        while queue.full and queue.poison is None:
+            if self._flight is None and self.inline and self.expected <= 1 and self._commit_now():
+                continue
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            queue.crowd.append(waiter)
+            self._take_off()
+            await waiter
+        if queue.poison is not None:
+            raise queue.poison
+
+    def catch_up(self, queue: RunQueue) -> None:
+        """What waited long enough is written in place: a thread would not get far beside busy handlers."""
+        if queue.pending and not queue.lazy and self._flight is None and self.inline and self.expected <= 1:
+            self._commit_now()
+
+    def hurry(self) -> None:
+        """Do not wait for the timer: something is worth showing or keeping now."""
+        if any(not queue.lazy for queue in self._waiting):
+            self._take_off()
+
+    def _due(self) -> None:
+        """The oldest waiting record has waited long enough."""
+        self._timer = None
+        if self._waiting:
+            self._take_off()
+
+    def _commit_now(self) -> bool:
+        """The only run commits in place: a hop to another thread would cost more than the commit."""
+        if any(queue.fresh or queue.unrouted for queue in self._waiting):
+            return False
+        flying = self._load()
+        if not flying:
+            return False
+        batches = [RunBatch(queue.lease, records, queue.park) for queue, records in flying]
+        try:
+            answers = self.store.settle_now(batches)
+        except StoreError:
+            answers = None
+        if answers is None:
+            self._unload(flying)
+            return False
+        self._landed(flying, answers)
+        return True
+
+    def _load(self) -> Flying:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        crashpoint("lease_lost_before_commit")
+        flying: Flying = []
+        later: list[RunQueue] = []
+        for queue in self._waiting:
+            if queue.mending is not None:
+                later.append(queue)
+            elif queue.pending and queue.poison is None:
+                if queue.fresh or queue.unrouted:
+                    later.append(queue)
+                    self._mend(queue)
+                else:
+                    flying.append((queue, queue.take()))
+        self._waiting = later
+        return flying
+
+    def _unload(self, flying: Flying) -> None:
+        for queue, records in flying:
+            queue.put_back(records)
+            if queue not in self._waiting:
+                self._waiting.append(queue)
+
+    def _take_off(self) -> None:
+        if self._flight is None:
+            self._flight = asyncio.get_running_loop().create_task(self._fly())
+
+    async def _fly(self) -> None:
+        try:
+            while True:
+                flying = self._load()
+                if not flying:
+                    return
+                batches = [RunBatch(queue.lease, records, queue.park) for queue, records in flying]
+                try:
+                    answers = await self.insist(partial(self.store.settle, batches))
+                    self._landed(flying, answers)
+                except BaseException as error:
+                    # Whatever it is: whoever waits for this commit must hear of it.
+                    self._crashed(flying, error)
+                    if not isinstance(error, StoreError):
+                        raise
+        finally:
+            self._flight = None
+
+    def _mend(self, queue: RunQueue) -> None:
+        """What a run needs first is done in a task of its own: a blob store that is away, or slow, holds up
+        nobody who has no blobs."""
+        queue.since = queue.since or monotonic()
+        queue.mending = asyncio.get_running_loop().create_task(self._prepare(queue))
+
+    async def _prepare(self, queue: RunQueue) -> None:
+        try:
+            await self.insist(partial(self._put_first, queue), settling=False)
+            await self.insist(partial(self._route, queue), settling=False)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            queue.mending = None
+            self._crashed([(queue, queue.take())], error)
+            if not isinstance(error, StoreError):
+                raise
+        else:
+            queue.mending = None
+        if self._waiting:
+            self._take_off()
+
+    async def _put_first(self, queue: RunQueue) -> None:
+        """Blobs go first: an orphan blob is garbage, a missing blob is data loss."""
+        while queue.fresh and self._put_blobs is not None:
+            blobs = list(queue.fresh)
+            await self._put_blobs(queue.lease.run, blobs)
+            queue.blobs += blobs
+            del queue.fresh[: len(blobs)]
+
+    async def _route(self, queue: RunQueue) -> None:
+        while queue.unrouted and queue.route is not None:
+            await queue.route(queue.unrouted[0])
+            queue.unrouted.pop(0)
+
+    def _puts_again(self, queue: RunQueue, answer: SettleAnswer) -> bool:
+        """The collector was faster than us: the blobs are put once more before that run settles again."""
+        if answer.refusal is not Refusal.put_blobs_again or not queue.blobs or queue.put_again >= _PUT_AGAIN:
+            return False
+        queue.put_again += 1
+        queue.fresh, queue.blobs = queue.blobs + queue.fresh, []
+        return True
+
+    def _landed(self, flying: Flying, answers: list[SettleAnswer]) -> None:
+        if self.trouble is not None:
+            self.note_end_of_trouble()
+        for (queue, records), answer in zip(flying, answers, strict=True):
+            if self._puts_again(queue, answer):
+                self._unload([(queue, records)])
+                continue
+            if answer.refusal is None:
+                queue.last = records[-1]
+                queue.committed = queue.last.seq
+                queue.parked = answer.parked
+                queue.since, queue.put_again = None, 0
+                queue.aloft = queue.flying = 0
+                queue.weigh()
+                queue.blobs.clear()
+                if queue.outage is not None:
+                    queue.outage = None
+                    run = queue.lease.run
+                    log.warning("run %s is checkpointed again", run, extra={"run": run})
+                if self.published is not None:
+                    self.published(queue, records)
+            else:
+                self._poison(
+                    queue,
+                    LeaseLostError(f"run {queue.lease.run} is not ours any more ({answer.refusal.name})"),
+                )
+            self._wake(queue)
+        crashpoint("after_settle")
+
+    def _crashed(self, flying: Flying, error: BaseException) -> None:
+        """The store could not write. Nothing past this point may be seen: the runs wait, or stop here."""
+        for queue, records in flying:
+            if self._may_go_on(queue, error):
+                self._hold_back(queue, records, error)
+            elif queue in self.queues and queue.may_wait(error):
+                self._unload([(queue, records)])
+            else:
+                if isinstance(error, StoreError) and queue in self.queues:
+                    run, said = queue.lease.run, "run %s stops here, its checkpoint cannot be written: %s"
+                    log.error(said, run, error, extra={"run": run})
+                self._poison(queue, error)
+                self._wake(queue)
+
+    def _may_go_on(self, queue: RunQueue, error: BaseException) -> bool:
+        """Only where the flow allows it and nothing waits for the commit: no effect, no pause (R-43)."""
+        away = isinstance(error, StoreError) and error.retryable
+        return (
+            away
+            and queue.on_outage is not None
+            and queue in self.queues
+            and (queue.ending or not queue.waiters)
+            and (queue.outage is None or not queue.full)
+        )
+
+    def _hold_back(self, queue: RunQueue, records: list[Record], error: BaseException) -> None:
+        """The records stay in order; the next commit takes them along."""
+        self._unload([(queue, records)])
+        waiters, queue.waiters = queue.waiters, []
+        for _, waiter in waiters:
+            if not waiter.done():
+                waiter.set_exception(error)
+        if queue.outage is None and queue.on_outage is not None:
+            queue.outage = error
+            run, said = queue.lease.run, "run %s goes on without checkpoints, as its flow allows: %s"
+            log.error(said, run, error, extra={"run": run})
+            queue.on_outage(error)
+        queue.let_in()
+
+    def _poison(self, queue: RunQueue, error: BaseException) -> None:
+        queue.poison = error
+        queue.pending, queue.size, queue.over = [], 0, False
+        queue.on_lost()
+
+    def _wake(self, queue: RunQueue) -> None:
+        queue.let_in()
+        if not queue.waiters:
+            return
+        waiters, queue.waiters = queue.waiters, []
+        for seq, waiter in waiters:
+            if waiter.done():
+                continue
+            if queue.poison is not None:
+                waiter.set_exception(queue.poison)
+            elif queue.committed >= seq:
+                waiter.set_result(None)
+            else:
+                queue.waiters.append((seq, waiter))

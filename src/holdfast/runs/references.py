@@ -1,0 +1,66 @@
+"""How a person names a moment: a checkpoint's id, a run, `RUN@12` (a record), `RUN@pay` (a node's latest);
+and a stretch of records: `5:9`, `5:`, `:9`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.errors import CheckpointNotFoundError, InputError
+from holdfast.runs.history import checkpoints
+from holdfast.types.ids import RunId, is_id
+
+if TYPE_CHECKING:
+    from holdfast.runs.service import RunService
+    from holdfast.store.protocols import RunRow
+
+_FORMS = "A moment is a checkpoint's id, RUN (as it stands), RUN@12 (after record 12) or RUN@node."
+
+
+async def find(service: RunService, ref: str) -> tuple[RunRow, int]:
+    """The run and record that are meant. Raises RunNotFoundError, CheckpointNotFoundError, InputError."""
+    run, at, place = ref.partition("@")
+    if at:
+        return await _within(service, await service.get(run), place)
+    if is_id(ref) and await service.store.get_run(RunId(ref)) is None:
+        row, seq = await checkpoints.standing(service, ref, None)
+        return row, (await checkpoints.resolve(service, ref))[1] if seq is None else seq
+    row = await service.get(ref)
+    return row, row.head
+
+
+async def _within(service: RunService, row: RunRow, place: str) -> tuple[RunRow, int]:
+    if not place:
+        raise InputError(f"what follows the @ in {row.id}@ is missing.", hint=_FORMS)
+    if place.isascii() and place.isdigit():
+        return await checkpoints.resolve(service, row.id, int(place))
+    scope, slash, node = place.rpartition("/")
+    found = await service.store.listed(row.id, node=node, limit=0 if slash else 1)
+    found = [record for record in found if not slash or record.scope == scope + slash]
+    if not found:
+        listed = await service.store.listed(row.id)
+        nodes = sorted({record.scope + record.node for record in listed if record.node})
+        raise CheckpointNotFoundError(
+            f"run {row.id} has no checkpoint at node {place!r}.",
+            hint=f"It has some at: {', '.join(nodes[:20])}." if nodes else _FORMS,
+            run=row.id,
+            node=place,
+        )
+    return row, found[0].seq
+
+
+def parse_range(text: str) -> tuple[int, int | None]:
+    """(first, last) of `5:9`, `5:` or `:9`, both counted in; last None: to the end. Raises InputError."""
+    first, colon, last = (part.strip() for part in text.partition(":"))
+    if not colon:
+        raise InputError(
+            f"{text!r} is half of a range.", hint=f"Write {text or '5'}:{text or '5'}, 5:9, 5: or :9."
+        )
+    if not first and not last:
+        raise InputError(f"{text!r} names neither end of a range.", hint="Write 5:9, 5: or :9.")
+    for part in (first, last):
+        if part and not (part.isascii() and part.isdigit()):
+            raise InputError(f"{part!r} in the range {text!r} is not the number of a record.")
+    begin, end = int(first or 0), int(last) if last else None
+    if end is not None and end < begin:
+        raise InputError(f"the range {text!r} ends before it begins.", hint=f"Write {end}:{begin}.")
+    return begin, end

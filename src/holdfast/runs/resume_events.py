@@ -1,0 +1,145 @@
+"""What events tell beyond their own record: how far the run was, and which questions a resume asks again."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from holdfast.checkpoint.fold import begin
+from holdfast.errors import StoreError
+from holdfast.model.events import entity_of
+from holdfast.model.migration import MIGRATED
+from holdfast.runs.driver.load import load
+from holdfast.runs.history.versions import migration_note
+from holdfast.types.ids import CheckpointId, HoldId, RunId, checkpoint_id
+from holdfast.types.record import Kind, Record
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holdfast.runs.history.versions import Readers
+    from holdfast.runs.service import RunService
+    from holdfast.store.protocols import RunRow
+    from holdfast.types.event import Event
+
+REMEMBERED = 256
+_DONE = frozenset({"success", "partial_success", "skipped"})
+_PROGRESS = frozenset({"checkpoint.created", "run.resumed"})
+_ENDS = frozenset({"run.completed", "run.failed", "run.cancelled"})
+
+
+class Progress:
+    """Completed nodes of the runs that were told about lately, so that a stream reads each record once."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[RunId, tuple[int, dict[str, bool]]] = OrderedDict()
+
+    async def start(
+        self, service: RunService, row: RunRow, readers: Readers, upto: int
+    ) -> tuple[int, dict[str, bool]]:
+        """(record, completed nodes up to it), not after `upto`; True: a node of the flow itself."""
+        known = self._known.get(row.id)
+        if known is not None and known[0] <= upto:
+            return known[0], dict(known[1])
+        (first,) = await service.store.read(row.id, first=row.horizon, last=row.horizon)
+        history = begin(first, readers.at(first.seq).sealer.open(first))
+        done = {e.label: not e.scope for e in history.executions if e.settled and e.outcome in _DONE}
+        return first.seq, done
+
+    def keep(self, run: RunId, seq: int, done: dict[str, bool]) -> None:
+        self._known[run] = (seq, dict(done))
+        self._known.move_to_end(run)
+        if len(self._known) > REMEMBERED:
+            self._known.popitem(last=False)
+
+
+async def complete(service: RunService, row: RunRow, readers: Readers, events: Sequence[Event]) -> None:
+    """Fill in what these events tell about the run as a whole (R-15 to R-17)."""
+    wanted = [event for event in events if event.type in _PROGRESS]
+    if wanted:
+        await _tell_progress(service, row, readers, wanted)
+    for event in events:
+        if event.type == "hold.asked_again":
+            await _tell_question(service, event)
+        elif event.type in _ENDS:
+            await _tell_end(service, row, readers, event)
+
+
+async def _tell_end(service: RunService, row: RunRow, readers: Readers, event: Event) -> None:
+    """The last event says what the run came to and how long it took, from its creation (G-48)."""
+    event.data["duration_us"] = event.at - row.created_at
+    reader = readers.at(event.data["seq"])
+    try:
+        loaded = await load(
+            service.store,
+            reader.sealer,
+            reader.graph,
+            row.id,
+            desk=service.runtime.desk,
+            upto=event.data["seq"],
+        )
+        await service.runtime.desk.materialise(loaded.pos, reader.sealer.registry)
+    except StoreError as error:
+        # The end itself is known; only what it came to cannot be read.
+        event.data["output_unreadable"] = str(error)
+        return
+    event.data["output"] = loaded.pos.scopes[""].tree.merged().get("artifacts", {})
+
+
+async def _tell_progress(service: RunService, row: RunRow, readers: Readers, wanted: list[Event]) -> None:
+    at, done = await service.progress.start(service, row, readers, wanted[0].data["seq"])
+    last = wanted[-1].data["seq"]
+    records = await service.store.read(row.id, first=at + 1, last=last, payloads=False) if last > at else []
+    rest = iter(records)
+    ahead = next(rest, None)
+    for event in wanted:
+        while ahead is not None and ahead.seq <= event.data["seq"]:
+            if ahead.outcome == MIGRATED:
+                done = await _renamed(service, row, ahead, done)
+            _count(done, ahead)
+            ahead = next(rest, None)
+        if event.type == "run.resumed":
+            event.data["skipped_nodes"] = list(done)
+            event.data["checkpoint_id"] = await _newest(service, row.id, event.data["seq"])
+        else:
+            event.data["completed_nodes"] = sum(done.values())
+    service.progress.keep(row.id, max(at, last), done)
+
+
+async def _renamed(
+    service: RunService, row: RunRow, record: Record, done: dict[str, bool]
+) -> dict[str, bool]:
+    """After a migration the nodes are called as they are called then."""
+    names: dict[str, str] = (await migration_note(service, row, record.seq)).get("renamed", {})
+    return {names.get(label, label): top for label, top in done.items()}
+
+
+def _count(done: dict[str, bool], record: Record) -> None:
+    if record.kind == Kind.step and record.outcome in _DONE:
+        done[record.scope + record.node] = not record.scope
+
+
+async def _newest(service: RunService, run: RunId, before: int) -> CheckpointId | None:
+    """The checkpoint that the run goes on from."""
+    found = await service.store.listed(run, before=before, limit=1)
+    if not found:
+        return None
+    if found[0].kind == Kind.asked:
+        named = [hold.id for hold in await service.holds(run, open_only=False) if hold.seq == found[0].seq]
+        return CheckpointId(named[0]) if named else None
+    return checkpoint_id(run, found[0].seq)
+
+
+async def _tell_question(service: RunService, event: Event) -> None:
+    hold = await service.store.hold(HoldId(event.data["checkpoint_id"]))
+    if hold is not None:
+        options = None if hold.options is None else [[o.id, o.label, o.variant] for o in hold.options]
+        event.data.update(
+            entity_id=entity_of(msgspec.json.decode(hold.context), hold.node),
+            type=hold.type,
+            prompt=hold.prompt,
+            options=options,
+            assignee=hold.assignee,
+        )

@@ -1,0 +1,292 @@
+"""Retention: ended runs and their old records go."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.checkpoint.fold import HISTORY
+from holdfast.checkpoint.read_opaque import OpaqueRegistry
+from holdfast.errors import CheckpointCorruptError, FlowNotFoundError, HoldfastError, RunBusyError, StoreError
+from holdfast.model.fingerprint import decode_graph
+from holdfast.model.graph import Graph
+from holdfast.model.record_bodies import SnapshotBody
+from holdfast.model.snapshot import dump_position
+from holdfast.runs.blobs import refs_in
+from holdfast.runs.events import Reader
+from holdfast.runs.seal import Sealer
+from holdfast.store.protocols import RunFilter
+from holdfast.types.ids import RunId
+from holdfast.types.record import Kind, Record, Side
+from holdfast.types.retention import Retention
+from holdfast.types.status import ENDED, RunStatus
+
+if TYPE_CHECKING:
+    from holdfast.runs.history.checkpoints import Folded
+    from holdfast.runs.service import RunService
+    from holdfast.store.protocols import RunRow
+
+KEEP = 10
+BATCH = 500
+_WHY = {
+    RunStatus.pending: "it has not begun",
+    RunStatus.running: "it is being advanced",
+    RunStatus.waiting: "it waits for a moment to come",
+    RunStatus.pending_input: "it waits for an answer",
+    RunStatus.resumable: "it is to go on",
+}
+
+
+class Share(msgspec.Struct, frozen=True, kw_only=True):
+    """What retention takes of one run: all of it (`whole`), or its records before `horizon`."""
+
+    run: RunId
+    flow: str
+    status: RunStatus
+    whole: bool
+    horizon: int
+    records: int
+    bytes: int
+
+
+class Cleaned(msgspec.Struct):
+    """What a clean-up did. `skipped`: runs that could not be read, left as they are; `why`: the last one."""
+
+    runs: int = 0
+    records: int = 0
+    skipped: int = 0
+    why: str = ""
+    feed: int = 0  # lines of the feed
+
+
+# ---------------------------------------------------------------------- one run
+
+
+async def prune(service: RunService, run: str, *, keep: int = KEEP) -> int:
+    """Keep the last `keep` checkpoints of an ended run. Answers how many records went.
+
+    The oldest kept checkpoint is rewritten as a self-contained snapshot, with the history that led to it,
+    so that nothing of the picture is lost but the records. Needs no code of the flow. Raises RunBusyError
+    for a run that has not ended.
+    """
+    row = await service.get(run)
+    demand_ended(row)
+    horizon = await _horizon(service, row, max(1, keep))
+    if horizon is None or horizon <= row.horizon:
+        return 0
+    reader = await _exact_reader(service, row)
+    from holdfast.holds.forms.attached_files import files_of
+    from holdfast.runs.history.checkpoints import fold_to
+
+    folded = await fold_to(service, row, horizon, reader)
+    replace = _snapshot(folded)
+    kept = await _named_after(service, row, horizon, reader)
+    files = await files_of(service.store, row.id)
+    blobs = sorted(kept.union(replace.side.blobs if replace.side else (), files))
+    gone = await service.store.prune(row.id, horizon=horizon, replace=replace, ended=True, blobs=blobs)
+    if not gone:
+        demand_ended(await service.get(row.id))
+    return gone
+
+
+def demand_ended(row: RunRow) -> None:
+    if row.status not in ENDED:
+        raise RunBusyError(
+            f"run {row.id} is {row.status}: {_WHY.get(row.status, 'it lives')}, and a run is pruned after it "
+            "has ended.",
+            hint="Wait for its end, or cancel it first.",
+            run=row.id,
+        )
+
+
+async def _horizon(service: RunService, row: RunRow, keep: int) -> int | None:
+    listed = await service.store.listed(row.id, limit=keep)
+    if len(listed) < keep:
+        return None
+    horizon = listed[-1].seq
+    records = await service.store.read(row.id, first=horizon + 1, payloads=False)
+    # A later snapshot may name records before the horizon (D-27): then the horizon is that snapshot.
+    return max((r.seq for r in records if r.kind == Kind.snapshot), default=horizon)
+
+
+async def _exact_reader(service: RunService, row: RunRow) -> Reader:
+    """Values of types that are not loaded here stay as they lie there, so that they can be written back."""
+    program = service.runtime.programs.get(row.version)
+    if program is not None and not row.migrated:
+        return Reader(program.graph, service.runtime.sealer_of(program), True)
+    stored = await service.store.flow(row.flow, row.version)
+    if stored is None:
+        raise FlowNotFoundError(
+            f"version {row.version} of flow {row.flow!r} is neither loaded here nor stored.",
+            flow=row.flow,
+            version=row.version,
+        )
+    types = program.all_types() if program is not None else ()
+    graph = Graph(decode_graph(stored.graph))
+    return Reader(graph, Sealer(OpaqueRegistry(*types), graph.secrets), True)
+
+
+def _snapshot(folded: Folded) -> Record:
+    """The record at the horizon, its columns as they are, its payload the whole position."""
+    from holdfast.runs.history.checkpoints import lineage_of
+
+    old = folded.record
+    position: dict[str, Any] = {
+        **dump_position(folded.pos, whole=True, by_ref=True),
+        HISTORY: folded.history.dump(),
+        "lineage": lineage_of(folded.first),
+    }
+    record = msgspec.structs.replace(old, kind=int(Kind.snapshot), payload=b"", digest=b"", size=0)
+    folded.reader.sealer.seal(record, SnapshotBody(position), old.term)
+    # Its event numbers were given out long ago: a cursor must still be able to pass them.
+    record.events = old.events
+    record.side = Side(blobs=sorted({ref.digest for ref in refs_in(position)}))
+    return record
+
+
+async def _named_after(service: RunService, row: RunRow, horizon: int, reader: Reader) -> set[bytes]:
+    """The blobs that the kept records name; a record that cannot be read keeps all that the run has."""
+    records = await service.store.read(row.id, first=horizon + 1)
+    try:
+        bodies = [reader.sealer.open(record) for record in records]
+    except CheckpointCorruptError:
+        found = await service.store.history(row.id)
+        return set(found.blobs if found else ())
+    return {ref.digest for body in bodies for ref in refs_in(msgspec.structs.astuple(body))}
+
+
+# ---------------------------------------------------------------------- many runs
+
+
+async def plan(
+    service: RunService,
+    retention: Retention,
+    *,
+    flow: str | None = None,
+    runs: tuple[str, ...] = (),
+    since: int | None = None,
+    measured: bool = True,
+) -> AsyncIterator[Share]:
+    """What that retention would take of the ended runs (of one flow; or of these). Changes nothing. `since`:
+    runs that have not changed from that instant on were looked after then; only their age is asked. Not
+    `measured`: how much it is that goes is not counted, which takes reading it."""
+    async for row in _ended(service, flow, runs):
+        if since is not None and row.updated_at < since and not _is_old(service, row, retention):
+            continue
+        share = await share_of(service, row, retention, measured=measured)
+        if share is not None:
+            yield share
+
+
+async def _ended(service: RunService, flow: str | None, runs: tuple[str, ...]) -> AsyncIterator[RunRow]:
+    for run in runs:
+        row = await service.get(run)
+        demand_ended(row)
+        yield row
+    if runs:
+        return
+    where = RunFilter(status=tuple(ENDED), flow=flow)
+    after: tuple[int, int] | None = None
+    while rows := await service.store.list_runs(where, after=after, limit=BATCH):
+        after = (rows[-1].created_at, rows[-1].key)
+        for row in rows:
+            yield row
+
+
+async def share_of(
+    service: RunService, row: RunRow, retention: Retention, *, measured: bool = True
+) -> Share | None:
+    """None where nothing of the run is to go."""
+    whole = _is_old(service, row, retention)
+    if not whole and retention.keep is None:
+        return None
+    horizon = row.head + 1 if whole else await _horizon(service, row, retention.keep or 1)
+    if horizon is None or horizon <= row.horizon:
+        return None
+    records = await service.store.read(row.id, last=horizon - 1, payloads=False) if measured else []
+    return Share(
+        run=row.id,
+        flow=row.flow,
+        status=row.status,
+        whole=whole,
+        horizon=horizon,
+        records=len(records),
+        bytes=sum(record.size for record in records),
+    )
+
+
+def _is_old(service: RunService, row: RunRow, retention: Retention) -> bool:
+    age = retention.seconds
+    if age is None:
+        return False
+    return (row.ended_at or row.updated_at) < service.store.now() - int(age * 1e6)
+
+
+async def take(service: RunService, share: Share, retention: Retention, done: Cleaned) -> None:
+    """Do what the plan says; a run that went on meanwhile is left alone, and so is one that others took."""
+    if share.whole:
+        done.runs += await service.store.delete_run(share.run, ended=True)
+        return
+    try:
+        done.records += await prune(service, share.run, keep=retention.keep or KEEP)
+    except HoldfastError as error:
+        if isinstance(error, StoreError) and error.retryable:
+            raise
+        if not isinstance(error, RunBusyError):
+            done.skipped += 1
+            done.why = str(error)
+
+
+async def clean(
+    service: RunService,
+    *,
+    keep: int | None = KEEP,
+    older_than: float | None = None,
+    flow: str | None = None,
+) -> Cleaned:
+    """Retention by count and by age, over the ended runs (of one flow).
+
+    Those that ended more than `older_than` seconds ago are deleted, the others keep their last `keep`
+    checkpoints. A run that has not ended is left alone.
+    """
+    days = None if older_than is None else older_than / 86_400
+    return await apply(service, Retention(keep, days), flow=flow)
+
+
+async def apply(
+    service: RunService, retention: Retention, *, flow: str | None = None, since: int | None = None
+) -> Cleaned:
+    done = Cleaned()
+    async for share in plan(service, retention, flow=flow, since=since, measured=False):
+        await take(service, share, retention, done)
+    return done
+
+
+def declared(service: RunService, override: Retention | None = None) -> dict[str, Retention]:
+    """By flow, of the flows that this process carries. Of several versions the one loaded last counts."""
+    programs = service.runtime.programs.values()
+    return {program.graph.name: override or program.retention for program in programs}
+
+
+async def make_room(
+    service: RunService, override: Retention | None = None, since: int | None = None
+) -> Cleaned:
+    """What retention takes, of every flow that this process carries (R-42)."""
+    total = Cleaned()
+    rule = override or service.runtime.settings.retention
+    for flow, retention in declared(service, rule).items():
+        done = await apply(service, retention, flow=flow, since=since)
+        total.runs += done.runs
+        total.records += done.records
+        total.skipped += done.skipped
+    return total
+
+
+async def make_room_at_once(service: RunService) -> Cleaned:
+    """For a store that is full. A sweep leaves the room to the store, which sees to it in its own time."""
+    done = await make_room(service)
+    if done.runs or done.records:
+        await service.store.free_room()
+    return done

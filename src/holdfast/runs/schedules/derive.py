@@ -1,0 +1,43 @@
+"""Small things that whoever puts a schedule and whoever fires it must do alike."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from msgspec.structs import replace
+
+from holdfast.errors import InputError
+from holdfast.runs.schedules.instants import fires_at
+from holdfast.runs.schedules.plan import Asked, Plan, Schedule
+from holdfast.types.clock import iso
+from holdfast.types.ids import RunId, derived_id
+
+
+def timed(schedule: Schedule) -> Schedule:
+    """With the `next_at` that follows from where it stands."""
+    standing = schedule.standing
+    if standing.asked:
+        return replace(schedule, next_at=0)
+    if standing.due is None or standing.paused:
+        return replace(schedule, next_at=None)
+    at = fires_at(schedule.plan, schedule.tenant, schedule.name, standing.due)
+    return replace(schedule, next_at=at)
+
+
+def run_of(schedule: Schedule, what: int | Asked) -> RunId:
+    """The run of an instant, or of a wish: the same whoever starts it, and however often it is tried."""
+    mark = what.token if isinstance(what, Asked) else what
+    return RunId(derived_id("schedule", schedule.tenant, schedule.name, mark))
+
+
+def stamped(plan: Plan, instant: int, given: Any = None) -> Any:
+    """The input with the instant in it, where the plan has a field for that. Raises InputError."""
+    found: Any = plan.input if given is None else given
+    if not plan.stamp:
+        return {} if found is None else found
+    if found is not None and not isinstance(found, dict):
+        raise InputError(
+            f"the instant goes into the field {plan.stamp!r}, and the input is no object.",
+            hint='Give the input as an object: {"day": ""}.',
+        )
+    return {**cast("dict[str, Any]", found or {}), plan.stamp: iso(instant)}

@@ -1,0 +1,136 @@
+"""A schedule as it is kept: when it fires, what it starts, and where it stands."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.errors import KeyMissingError, SchemaTooNewError
+from holdfast.types.ciphertext import is_encrypted
+from holdfast.types.clock import MICROS
+from holdfast.types.schedule import ScheduleRow
+
+MISSED: Final = ("skip", "last", "all")
+OVERLAP: Final = ("allow", "skip", "wait", "cancel")
+GRACE: Final = 60 * MICROS
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What somebody asked for: one of `cron`, `every` and `at`. Lengths and instants are microseconds."""
+
+    cron: str = ""
+    every: int = 0
+    at: int | None = None
+    zone: str = "UTC"  # of `cron`
+    anchor: int = 0  # of `every`: an instant that it fires at
+    start: int | None = None
+    end: int | None = None
+    jitter: int = 0
+    missed: str = "last"
+    grace: int = GRACE
+    overlap: str = "skip"
+    input: Any = None
+    stamp: str = ""  # the field of the input that is given the instant
+    options: dict[str, Any] = {}  # of the run: lane, priority, thread, mode, deployment, instance_key
+
+    def when(self) -> tuple[Any, ...]:
+        """What decides about its instants: where this is unchanged, the next one stays."""
+        return self.cron, self.every, self.at, self.zone, self.anchor, self.start, self.end
+
+
+class Asked(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Somebody wants a run now, whatever the clock says. The token makes it one run."""
+
+    token: str
+    by: str
+    input: Any = None
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How it goes. `due`: the instant that comes next, before any jitter."""
+
+    due: int | None = None
+    firing: int | None = None  # the instant that is about to be started: it counts, whatever comes between
+    paused: bool = False
+    reason: str = ""
+    by: str = ""  # who set it, paused it, or let it go on: the last of them
+    set_by: str = ""  # who said when and what it starts, and answers for its runs; '': it is in the code
+    declared: bool = False  # by code, and by no operator since
+    asked: tuple[Asked, ...] = ()
+    passed: int = 0  # instants that were passed over because the run before was under way
+    trouble: str = ""  # why the last instant started nothing, or not all that was missed
+    trouble_at: int | None = None
+
+
+class Body(msgspec.Struct, frozen=True, kw_only=True):
+    plan: Plan
+    standing: Standing
+
+
+class Schedule(msgspec.Struct, frozen=True, kw_only=True):
+    """A schedule as it stands. `next_at`: when it fires next, with its jitter; None: paused, or over."""
+
+    tenant: str
+    name: str
+    flow: str
+    plan: Plan
+    standing: Standing
+    next_at: int | None
+    last_at: int | None
+    last_run: str | None
+    revision: int
+    updated_at: int
+
+    @property
+    def paused(self) -> bool:
+        return self.standing.paused
+
+    @property
+    def over(self) -> bool:
+        """It will not fire again by itself."""
+        return self.standing.due is None and not self.standing.paused
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Body).decode
+
+
+def read(row: ScheduleRow) -> Schedule:
+    """Raises KeyMissingError where it is encrypted, and SchemaTooNewError where a newer version wrote it."""
+    if is_encrypted(row.body):
+        raise KeyMissingError(
+            f"the schedule {row.name!r} is encrypted under a key that is not here.",
+            hint="Name the key file: HOLDFAST_KEYS=path/to/keys.json.",
+        )
+    try:
+        body = _decode(row.body)
+    except msgspec.MsgspecError as error:
+        raise SchemaTooNewError(
+            f"the schedule {row.name!r} cannot be read by this version: {error}.",
+            hint="A newer version wrote it. Update Holdfast here, or set the schedule anew.",
+        ) from error
+    return Schedule(
+        tenant=row.tenant,
+        name=row.name,
+        flow=row.flow,
+        plan=body.plan,
+        standing=body.standing,
+        next_at=row.next_at,
+        last_at=row.last_at,
+        last_run=row.last_run,
+        revision=row.revision,
+        updated_at=row.updated_at,
+    )
+
+
+def write(schedule: Schedule) -> ScheduleRow:
+    return ScheduleRow(
+        tenant=schedule.tenant,
+        name=schedule.name,
+        flow=schedule.flow,
+        body=_encode(Body(plan=schedule.plan, standing=schedule.standing)),
+        next_at=schedule.next_at,
+        last_at=schedule.last_at,
+        last_run=schedule.last_run,
+    )

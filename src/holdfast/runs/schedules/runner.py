@@ -1,0 +1,259 @@
+"""Who starts runs when their time has come: any number of workers, each for the flows that it carries.
+
+An instant becomes a run in three steps. The schedule says which instant is about to be started, over the
+revision that was read: whoever was asleep meanwhile starts nothing. The run is created under an id that
+follows from schedule and instant. The schedule is moved on. Whoever dies between two of them leaves a
+schedule that is still due: the next worker does the same once more, and finds the run if there is one
+(ADR 33).
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from holdfast.errors import (
+    CheckpointCorruptError,
+    FlowNotFoundError,
+    HoldfastError,
+    KeyMissingError,
+    RunEndedError,
+    SchemaTooNewError,
+    StoreError,
+)
+from holdfast.model.program import Program
+from holdfast.runs.schedules.derive import run_of, stamped, timed
+from holdfast.runs.schedules.instants import fires_at, following, newest
+from holdfast.runs.schedules.plan import Asked, Schedule, read, write
+from holdfast.store.protocols import RunFilter
+from holdfast.telemetry import log
+from holdfast.types.clock import MICROS, iso
+from holdfast.types.ids import RunId
+from holdfast.types.schedule import ScheduleRow, starter_of_schedule
+from holdfast.types.status import ENDED
+
+if TYPE_CHECKING:
+    from holdfast.runs.service import RunService
+
+BATCH: Final = 100
+AT_MOST: Final = 1000  # instants that `missed all` catches up
+LOOK_AGAIN: Final = 2 * MICROS  # with `overlap wait`; the more seldom the longer the run before takes, up to
+SELDOM: Final = 60 * MICROS
+
+
+class Scheduler:
+    """`sweep`: what is due now. `serve`: until cancelled, awake when the next is due."""
+
+    def __init__(self, service: RunService, *, every: float = 1.0) -> None:
+        self.service = service
+        self.store = service.store
+        self.every = every
+        self._told: set[tuple[str, str, int]] = set()
+
+    async def sweep(self) -> int:
+        """Answers how many runs it started."""
+        flows = self._flows()
+        started = 0
+        seen: set[tuple[str, str]] = set()
+        while flows:
+            due = await self.store.due_schedules(flows, limit=BATCH)
+            fresh = [row for row in due if (row.tenant, row.name) not in seen]
+            if not fresh:
+                break
+            for row in fresh:
+                # Each once a sweep: what cannot be served here must not keep us from the others.
+                seen.add((row.tenant, row.name))
+                started += await self._serve(row)
+        return started
+
+    async def serve(self) -> None:
+        while True:
+            pause = self.every
+            try:
+                await self.sweep()
+                pause = self._pause(await self.store.next_schedule(self._flows()))
+            except StoreError as error:
+                log.warning("schedules could not be served: %s", error)
+            await self.service.runtime.clock.sleep(pause)
+
+    def _pause(self, due: int | None) -> float:
+        """Not later than the next is due. What is due and was not served is for somebody else."""
+        ahead = None if due is None else (due - self.store.now()) / MICROS
+        return self.every if ahead is None or ahead <= 0 else min(self.every, max(0.001, ahead))
+
+    def _flows(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(p.graph.name for p in self.service.runtime.programs.values()))
+
+    async def _program(self, row: ScheduleRow) -> Program:
+        """Of several versions the one that was loaded last. A document that somebody handed in does not stand
+        for code, and that of another tenant for nothing."""
+        loaded = [p for p in self.service.runtime.programs.values() if p.graph.name == row.flow]
+        coded = [p for p in loaded if not p.graph.dialect]
+        if coded:
+            return coded[-1]
+        for program in reversed(loaded):
+            if await self._has_run(program, row.tenant):
+                return program
+        raise FlowNotFoundError(f"no version of {row.flow!r} is {row.tenant!r}'s own.", flow=row.flow)
+
+    async def _has_run(self, program: Program, tenant: str) -> bool:
+        where = RunFilter(tenant=tenant, flow=program.graph.name, version=program.version)
+        return bool(await self.store.list_runs(where, after=None, limit=1))
+
+    async def _serve(self, row: ScheduleRow) -> int:
+        try:
+            turn = Turn(self, read(row), await self._program(row))
+            await turn.take()
+        except (KeyMissingError, SchemaTooNewError, CheckpointCorruptError) as error:
+            self._leave(row, error)
+            return 0
+        except StoreError:
+            raise
+        except Exception as error:
+            # A zone that this machine does not know, or a slip in somebody's code.
+            self._leave(row, error)
+            return 0
+        return turn.started
+
+    def _leave(self, row: ScheduleRow, error: Exception) -> None:
+        """For somebody who can serve it: the schedules behind it must not wait for that."""
+        mark = (row.tenant, row.name, row.revision)
+        if mark not in self._told:
+            self._told.add(mark)
+            strange = None if isinstance(error, HoldfastError) else error
+            log.warning("schedule %s is left to others: %s", row.name, error, exc_info=strange)
+
+
+class Turn:
+    """One look at one schedule that is due: everything that it is to do now."""
+
+    def __init__(self, scheduler: Scheduler, schedule: Schedule, program: Program) -> None:
+        self.service = scheduler.service
+        self.store = scheduler.store
+        self.schedule = schedule
+        self.program = program
+        self.started = 0
+
+    async def take(self) -> None:
+        while self.schedule.standing.asked:
+            if not await self._answer(self.schedule.standing.asked[0]):
+                return
+        firing = self.schedule.standing.firing
+        if firing is not None and not await self._begin(firing):
+            return
+        standing, now = self.schedule.standing, self.store.now()
+        if standing.paused or standing.due is None or self._fires_at(standing.due) > now:
+            return
+        for instant in self._wanted(standing.due, now):
+            if not await self._fire(instant):
+                return
+
+    def _fires_at(self, instant: int) -> int:
+        return fires_at(self.schedule.plan, self.schedule.tenant, self.schedule.name, instant)
+
+    def _wanted(self, due: int, now: int) -> list[int]:
+        """Of the instants whose time has come, those that count: the newest, or all of them."""
+        plan = self.schedule.plan
+        count = AT_MOST + 1 if plan.missed == "all" else 2
+        found = [i for i in newest(plan, due, now, count) if self._fires_at(i) <= now] or [due]
+        if plan.missed != "all":
+            return found[-1:]
+        if len(found) > AT_MOST:
+            found = found[-AT_MOST:]
+            said = f"more than {AT_MOST:,} instants were missed; those before {iso(found[0])} are passed over"
+            self._trouble(said, now)
+            # So that it is said once, also where the first of them has to wait.
+            self.schedule = replace(self.schedule, standing=replace(self.schedule.standing, due=found[0]))
+        return found
+
+    async def _fire(self, instant: int) -> bool:
+        """False: the schedule is somebody else's now, or is to wait."""
+        plan, now = self.schedule.plan, self.store.now()
+        if plan.missed == "skip" and now - self._fires_at(instant) > plan.grace:
+            log.info("schedule %s: %s was missed and is passed over", self.schedule.name, iso(instant))
+            return await self._move_on(instant)
+        held = await self._overlap(instant)
+        if held is not None:
+            return held
+        about = replace(self.schedule, standing=replace(self.schedule.standing, firing=instant))
+        return await self._put(about) and await self._begin(instant)
+
+    async def _begin(self, instant: int) -> bool:
+        run, schedule = run_of(self.schedule, instant), self.schedule
+        begun = await self._start(
+            run,
+            instant,
+            schedule.plan.input,
+            started_by=starter_of_schedule(schedule.name, schedule.standing.set_by),
+            idempotency_key=f"schedule:{schedule.name}:{iso(instant)}",
+        )
+        return await self._move_on(instant, run=run if begun else None)
+
+    async def _overlap(self, instant: int) -> bool | None:
+        """What is to be done where the run before is under way; None: begin."""
+        plan, before = self.schedule.plan, self.schedule.last_run
+        row = None if plan.overlap == "allow" or before is None else await self.store.get_run(RunId(before))
+        if row is None or row.status in ENDED:
+            return None
+        name = self.schedule.name
+        if plan.overlap == "cancel":
+            reason = f"the next instant of schedule {name} has come"
+            with suppress(RunEndedError):  # by itself, meanwhile
+                await self.service.cancel(row.id, reason=reason, by=f"schedule:{name}")
+            return None
+        if plan.overlap == "wait":
+            now = self.store.now()
+            pause = min(max(LOOK_AGAIN, (now - row.created_at) // 20), SELDOM)
+            await self._put(replace(self.schedule, next_at=now + pause))
+            return False
+        log.info("schedule %s: %s is passed over, run %s is under way", name, iso(instant), row.id)
+        standing = self.schedule.standing
+        self.schedule = replace(self.schedule, standing=replace(standing, passed=standing.passed + 1))
+        return await self._move_on(instant)
+
+    async def _start(self, run: RunId, instant: int, given: Any, **how: Any) -> bool:
+        """What does not fit is told, here and on the schedule: the next instant is not kept from coming."""
+        plan = self.schedule.plan
+        try:
+            stamp = stamped(plan, instant, given)
+            _, fresh = await self.service.create(
+                self.program, stamp, run_id=run, tenant=self.schedule.tenant, **how, **plan.options
+            )
+        except StoreError:
+            raise
+        except HoldfastError as error:
+            self._trouble(f"no run was started for {iso(instant)}: {error}", self.store.now())
+            return False
+        self.started += fresh
+        return True
+
+    async def _answer(self, asked: Asked) -> bool:
+        """A wish has no key: it is no instant, and its run's id makes it one."""
+        run = run_of(self.schedule, asked)
+        begun = await self._start(run, self.store.now(), asked.input, started_by=asked.by)
+        standing = self.schedule.standing
+        left = tuple(each for each in standing.asked if each.token != asked.token)
+        done = replace(self.schedule, standing=replace(standing, asked=left))
+        return await self._put(timed(replace(done, last_run=run if begun else done.last_run)))
+
+    async def _move_on(self, instant: int, *, run: RunId | None = None) -> bool:
+        schedule = self.schedule
+        standing = replace(schedule.standing, due=following(schedule.plan, instant), firing=None)
+        if run is not None and standing.trouble_at is not None and standing.trouble_at < instant:
+            standing = replace(standing, trouble="", trouble_at=None)
+        last = {"last_at": instant, "last_run": run} if run is not None else {}
+        return await self._put(timed(replace(schedule, standing=standing, **last)))
+
+    async def _put(self, schedule: Schedule) -> bool:
+        written = await self.store.put_schedule(write(schedule), expect=self.schedule.revision)
+        if written is None:
+            return False  # somebody else moved it on, or changed it: theirs counts
+        self.schedule = read(written)
+        return True
+
+    def _trouble(self, said: str, now: int) -> None:
+        log.warning("schedule %s: %s", self.schedule.name, said)
+        standing = replace(self.schedule.standing, trouble=said, trouble_at=now)
+        self.schedule = replace(self.schedule, standing=standing)

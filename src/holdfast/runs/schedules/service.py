@@ -1,0 +1,217 @@
+"""What can be done with schedules: put, look at, pause, let go on, start now, drop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from holdfast.errors import (
+    InputError,
+    KeyMissingError,
+    ScheduleNotFoundError,
+    SchemaTooNewError,
+    StoreBusyError,
+)
+from holdfast.model.program import Program
+from holdfast.runs.schedules.derive import run_of, stamped, timed
+from holdfast.runs.schedules.instants import fires_at, following, upcoming
+from holdfast.runs.schedules.plan import Asked, Plan, Schedule, Standing, read, write
+from holdfast.runs.schedules.request import demand_name, make_plan
+from holdfast.telemetry import log
+from holdfast.types.ids import DEFAULT_TENANT, RunId, new_id
+from holdfast.types.text import demand_text
+
+if TYPE_CHECKING:
+    from holdfast.frontends.python import FlowBuilder
+    from holdfast.store.protocols import Store
+
+_TRIES = 20
+_PAGE = 500
+
+
+class Schedules:
+    """Flows that are started by the clock, by any worker that carries them. Times are the store's."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    async def put(
+        self,
+        name: str,
+        flow: Program | FlowBuilder | str,
+        *,
+        tenant: str = DEFAULT_TENANT,
+        by: str = "user:local",
+        declared: bool = False,
+        **plan: Any,
+    ) -> Schedule:
+        """Make a schedule, or change it from now on. `plan`: exactly one of `cron`, `every` and `at`; see
+        `make_plan` for the rest. With the flow itself, not only its name, the input is tried on it.
+
+        Where its times are unchanged its next instant stays; one that is paused stays so. `declared`: by
+        code; then one that an operator changed meanwhile is left as it is. Raises InputError."""
+        demand_name(name)
+        demand_text(tenant, "tenant")
+        # Code goes on declaring what is long over.
+        made = make_plan(0 if declared else self.store.now(), **plan)
+        named = demand_text(flow, "flow") if isinstance(flow, str) else _tried(flow, made, self.store.now())
+
+        def change(known: Schedule | None) -> Schedule:
+            if known is None:
+                standing = Standing(by=by, set_by="" if declared else by, declared=declared)
+                return self._fresh(tenant, name, named, made, standing)
+            if declared and (not known.standing.declared or (known.plan, known.flow) == (made, named)):
+                return known
+            return self._changed(known, named, made, by, declared=declared)
+
+        return await self._change(tenant, name, change)
+
+    def _fresh(self, tenant: str, name: str, flow: str, plan: Plan, standing: Standing) -> Schedule:
+        made = Schedule(
+            tenant=tenant, name=name, flow=flow, plan=plan, standing=standing, next_at=None, last_at=None,
+            last_run=None, revision=0, updated_at=0,
+        )  # fmt: skip
+        return self._from(made, self.store.now())
+
+    def _changed(self, known: Schedule, flow: str, plan: Plan, by: str, *, declared: bool) -> Schedule:
+        same = known.plan.when() == plan.when() and known.standing.due is not None
+        standing = replace(
+            known.standing,
+            by=by,
+            set_by="" if declared else by,
+            declared=declared,
+            trouble="",
+            trouble_at=None,
+        )
+        changed = replace(known, flow=flow, plan=plan, standing=standing)
+        if standing.paused:
+            return changed
+        return timed(changed) if same else self._from(changed, self.store.now())
+
+    def _from(self, schedule: Schedule, now: int) -> Schedule:
+        due = following(schedule.plan, now)
+        return timed(replace(schedule, standing=replace(schedule.standing, due=due, firing=None)))
+
+    async def get(self, name: str, *, tenant: str = DEFAULT_TENANT) -> Schedule:
+        """Raises ScheduleNotFoundError."""
+        row = await self.store.schedule(demand_text(tenant, "tenant"), demand_text(name, "a schedule's name"))
+        if row is None:
+            raise ScheduleNotFoundError(
+                f"there is no schedule {name!r}.", hint="`holdfast schedules list` shows them.", name=name
+            )
+        return read(row)
+
+    async def list(self, *, tenant: str | None = None) -> list[Schedule]:
+        """By tenant and name; `tenant` None: of all. One that cannot be read here is told in the log."""
+        found: list[Schedule] = []
+        after = ("", "")
+        while rows := await self.store.schedules(tenant, after=after, limit=_PAGE):
+            after = (rows[-1].tenant, rows[-1].name)
+            for row in rows:
+                try:
+                    found.append(read(row))
+                except (KeyMissingError, SchemaTooNewError) as error:
+                    log.warning("schedule %s is not shown: %s", row.name, error)
+        return found
+
+    async def next(self, name: str, count: int = 5, *, tenant: str = DEFAULT_TENANT) -> list[int]:
+        """When it would fire, jitter included, if it is not paused."""
+        found = await self.get(name, tenant=tenant)
+        due = found.standing.due if not found.paused else None
+        ahead = upcoming(found.plan, (self.store.now() if due is None else due - 1), count)
+        return [fires_at(found.plan, tenant, name, instant) for instant in ahead]
+
+    async def pause(
+        self, name: str, *, reason: str = "", by: str = "user:local", tenant: str = DEFAULT_TENANT
+    ) -> Schedule:
+        """It fires no more until `resume`. What it has started goes on."""
+
+        def change(known: Schedule) -> Schedule:
+            held = replace(known.standing, paused=True, reason=reason, by=by, declared=False, firing=None)
+            return timed(replace(known, standing=held))
+
+        return await self._change_known(tenant, name, change)
+
+    async def resume(self, name: str, *, by: str = "user:local", tenant: str = DEFAULT_TENANT) -> Schedule:
+        """From the next instant on: what was passed over in the pause was meant to be."""
+
+        def change(known: Schedule) -> Schedule:
+            if not known.paused:
+                return known
+            free = replace(known.standing, paused=False, reason="", by=by)
+            return self._from(replace(known, standing=free), self.store.now())
+
+        return await self._change_known(tenant, name, change)
+
+    async def trigger(
+        self,
+        name: str,
+        *,
+        input: Any = None,  # noqa: A002
+        by: str = "user:local",
+        tenant: str = DEFAULT_TENANT,
+        token: str | None = None,
+    ) -> RunId:
+        """One run now, beside its instants, also while it is paused and whatever runs already. The id of the
+        run, which exists as soon as a worker that carries the flow has looked. `token`: asked for again
+        under the same one it is the same run."""
+        asked = Asked(token or new_id(), by, input)
+
+        def change(known: Schedule) -> Schedule:
+            if any(other.token == asked.token for other in known.standing.asked):
+                return known
+            wishes = (*known.standing.asked, asked)
+            return timed(replace(known, standing=replace(known.standing, asked=wishes)))
+
+        return run_of(await self._change_known(tenant, name, change), asked)
+
+    async def drop(self, name: str, *, tenant: str = DEFAULT_TENANT) -> list[RunId]:
+        """What it has started goes on. The runs that `trigger` promised and that no worker has started: they
+        go with it. Raises ScheduleNotFoundError."""
+        try:
+            known = await self.get(name, tenant=tenant)
+            promised = [run_of(known, asked) for asked in known.standing.asked]
+        except (KeyMissingError, SchemaTooNewError):
+            promised = []  # it may be deleted by who cannot read it
+        if not await self.store.drop_schedule(tenant, name):
+            await self.get(name, tenant=tenant)
+        return promised
+
+    async def _change_known(self, tenant: str, name: str, change: Callable[[Schedule], Schedule]) -> Schedule:
+        await self.get(name, tenant=tenant)
+
+        def known_only(known: Schedule | None) -> Schedule:
+            if known is None:
+                raise ScheduleNotFoundError(f"the schedule {name!r} was dropped just now.", name=name)
+            return change(known)
+
+        return await self._change(tenant, name, known_only)
+
+    async def _change(
+        self, tenant: str, name: str, change: Callable[[Schedule | None], Schedule]
+    ) -> Schedule:
+        """Over what was read; workers write to it as well, so that it is tried a few times."""
+        for _ in range(_TRIES):
+            row = await self.store.schedule(tenant, name)
+            known = None if row is None else read(row)
+            made = change(known)
+            if made is known:
+                return made
+            written = await self.store.put_schedule(write(made), expect=0 if row is None else row.revision)
+            if written is not None:
+                return read(written)
+        raise StoreBusyError(f"the schedule {name!r} is written all the time by others.", hint="Try again.")
+
+
+def _tried(flow: Program | FlowBuilder, plan: Plan, now: int) -> str:
+    """The flow's name. Raises InputError where it would not begin with the plan's input."""
+    program = flow if isinstance(flow, Program) else flow.compile()
+    try:
+        program.schema.start(stamped(plan, now))
+    except InputError as error:
+        raise InputError(
+            f"the input does not fit flow {program.graph.name!r}: {error.message}", hint=error.hint
+        ) from error
+    return program.graph.name

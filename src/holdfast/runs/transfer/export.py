@@ -1,0 +1,268 @@
+"""Moving a run to another machine or store: exported with its whole history, imported as history (D-36)."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from holdfast.checkpoint import Blob
+from holdfast.errors import (
+    CheckpointCorruptError,
+    ConflictError,
+    FlowNotFoundError,
+    InputError,
+    RunNotFoundError,
+)
+from holdfast.model.fingerprint import decode_graph, fingerprint_of
+from holdfast.runs.branch import fork
+from holdfast.runs.encryption.cipher import Vault
+from holdfast.runs.history import checkpoints
+from holdfast.runs.history.versions import spans_of
+from holdfast.runs.seal import is_as_written
+from holdfast.runs.transfer.archive import Parcel, damaged, plain, unwrap, wrap
+from holdfast.store.protocols import FlowRow
+from holdfast.types.ciphertext import is_encrypted
+from holdfast.types.ids import RunId, derived_id, is_id
+from holdfast.types.record import Kind
+from holdfast.types.status import HoldStatus
+from holdfast.types.value import BlobRef
+
+if TYPE_CHECKING:
+    from holdfast.runs.service import RunService
+    from holdfast.store.protocols import RunHistory, RunRow
+    from holdfast.types.hold import HoldRow
+
+# Stores number records and events with 32 bits, and keep other numbers in 64.
+_MAX_NUMBER = 2**32
+_MAX_INT = 2**63
+
+
+async def export_run(service: RunService, run: str, *, decrypt: bool = False) -> bytes:
+    """The run as of one moment; the run itself goes on as it did. Of an encrypted store it stays encrypted
+    unless `decrypt` says otherwise.
+
+    Raises RunNotFoundError, BlobMissingError, FlowNotFoundError where its graph is not stored, and
+    CheckpointCorruptError where a record is damaged: nobody could take the file in.
+    """
+    row = await service.get(run)
+    vaulted = service.runtime.desk.vaulted
+    store = service.store if vaulted is None or decrypt else vaulted.inner
+    found = await store.history(row.id)
+    if found is None:
+        raise RunNotFoundError(f"run {row.id} was deleted meanwhile.", run=row.id)
+    if (changed := _changed(found)) is not None:
+        raise CheckpointCorruptError(
+            f"run {row.id} is not exported: its record {changed} does not match its digest.",
+            hint="`holdfast postmortem` tells what can be read. Fork from before it, and export the fork.",
+            seq=changed,
+        )
+    older, graph = await _graphs(service, row)
+    history, blobs = await _with_blobs(service, plain(found), opened=decrypt)
+    return wrap(Parcel(history, graph, blobs, older=older))
+
+
+async def _graphs(service: RunService, row: RunRow) -> tuple[list[bytes], bytes]:
+    """Of the versions that the run was on, and of the one that it is on."""
+    found: list[bytes] = []
+    for span in await spans_of(service, row):
+        flow = await service.store.flow(row.flow, span.version)
+        if flow is None:
+            raise FlowNotFoundError(
+                f"version {span.version} of flow {row.flow!r} is not stored.",
+                flow=row.flow,
+                version=span.version,
+            )
+        found.append(flow.graph)
+    return list(dict.fromkeys(found[:-1])), found[-1]
+
+
+async def _with_blobs(
+    service: RunService, history: RunHistory, *, opened: bool
+) -> tuple[RunHistory, list[bytes]]:
+    """The history and its blobs as they lie in the store, or both by what they hold."""
+    desk = service.runtime.desk
+    found = {address: await desk.data_at(address) for address in history.blobs}
+    if opened and desk.vaulted is not None:
+        plain_blobs = (desk.vaulted.vault.open_blob(data, address) for address, data in found.items())
+        found = dict(sorted((sha256(data).digest(), data) for data in plain_blobs))
+    return msgspec.structs.replace(history, blobs=list(found)), list(found.values())
+
+
+async def import_run(
+    service: RunService, data: bytes, *, as_new_run: bool = False, tenant: str | None = None
+) -> RunRow:
+    """The run as read-only history under its own id, or as a new run that goes on from its last checkpoint;
+    of its own tenant, or of another.
+
+    The same file again gives the same row. Everything is checked before anything is written. Raises
+    InputError, SchemaTooNewError and CheckpointCorruptError for a file that is not as it should be,
+    KeyMissingError for one whose key is not here, ConflictError where the id names a run that differs; for a
+    new run also what a fork raises.
+    """
+    parcel = _of_tenant(_decrypted(service, open_parcel(data)), tenant)
+    run = parcel.history.run
+    if as_new_run:
+        # Before the history is written: a fork needs the flow's code.
+        service.runtime.program_for(run.version, run.flow)
+    row = await _existing(service, parcel.history) or await _adopt(service, parcel)
+    return await _fork(service, row, parcel) if as_new_run else row
+
+
+def open_parcel(data: bytes) -> Parcel:
+    """What is in the file, checked. Nothing of any store is needed for it, and nothing is decrypted."""
+    if not isinstance(data, (bytes, bytearray, memoryview)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(
+            f"an exported run is bytes, not {type(data).__name__}.", hint="Read its file as bytes."
+        )
+    parcel = unwrap(bytes(data))
+    _check(parcel)
+    return parcel
+
+
+def _decrypted(service: RunService, parcel: Parcel) -> Parcel:
+    """By the keys that are here. Raises KeyMissingError; a file in the clear needs none."""
+    if not parcel.key_ids():
+        return parcel
+    vaulted = service.runtime.desk.vaulted
+    vault = Vault(None) if vaulted is None else vaulted.vault
+    history = plain(vault.open_history(parcel.history))
+    if any(is_encrypted(record.payload) for record in history.records):
+        raise damaged("a record does not open under its key")
+    _check_digests(history)
+    named = zip(history.blobs, parcel.blobs, strict=True)
+    blobs = dict(sorted((sha256(b).digest(), b) for b in (vault.open_blob(data, at) for at, data in named)))
+    history = msgspec.structs.replace(history, blobs=list(blobs))
+    return msgspec.structs.replace(parcel, history=history, blobs=list(blobs.values()))
+
+
+def _of_tenant(parcel: Parcel, tenant: str | None) -> Parcel:
+    if tenant is None:
+        return parcel
+    history = parcel.history
+    run = msgspec.structs.replace(history.run, tenant=tenant)
+    holds = [msgspec.structs.replace(hold, tenant=tenant) for hold in history.holds]
+    return msgspec.structs.replace(parcel, history=msgspec.structs.replace(history, run=run, holds=holds))
+
+
+async def _existing(service: RunService, history: RunHistory) -> RunRow | None:
+    found = await service.store.history(history.run.id)
+    if found is None:
+        return None
+    here, _ = await _with_blobs(service, plain(found), opened=True)
+    if here != history:
+        raise ConflictError(
+            f"run {history.run.id} is in this store already, and its history differs from the file's.",
+            hint="Fork the one that is here, or delete it before you import.",
+            run=history.run.id,
+        )
+    return found.run
+
+
+async def _adopt(service: RunService, parcel: Parcel) -> RunRow:
+    history, store = parcel.history, service.store
+    run = history.run
+    named = zip(history.blobs, parcel.blobs, strict=True)
+    desk = service.runtime.desk.of(run.tenant)
+    await desk.put([Blob(BlobRef(digest, len(data)), data) for digest, data in named])
+    for graph in (*parcel.older, parcel.graph):
+        version = fingerprint_of(graph)
+        await store.put_flow(FlowRow(name=run.flow, version=version, graph=graph, created_at=store.now()))
+    row, fresh = await store.adopt(history)
+    # Somebody else may have imported another file of this run meanwhile.
+    return row if fresh else await _existing(service, history) or row
+
+
+async def _fork(service: RunService, source: RunRow, parcel: Parcel) -> RunRow:
+    """Named after what is in the file: importing it twice does not make two runs that live, whoever wrote
+    it and under whichever key."""
+    run = RunId(derived_id("import", sha256(wrap(parcel, form=1)).hexdigest()))
+    made = await service.store.get_run(run)
+    if made is not None:
+        return made
+    _, seq = await checkpoints.latest_seq(service, source.id)
+    return await fork.fork(service, source.id, seq, run_id=run)
+
+
+# ---------------------------------------------------------------------- is it a run?
+
+
+def _check(parcel: Parcel) -> None:
+    """What the stores and readers rely on. The digests only say that the file is as somebody wrote it."""
+    history = parcel.history
+    run = history.run
+    if not is_id(run.id) or plain(history) != history:
+        raise damaged("its run is not one that export_run writes")
+    _check_graph(run, parcel.graph, run.version)
+    for graph in parcel.older:
+        _check_graph(run, graph, fingerprint_of(graph))
+    _check_records(history)
+    _check_digests(history)
+    _check_numbers(history)
+    if any(hold.run != run.id or not is_id(hold.id) or hold.seq > run.head for hold in history.holds):
+        raise damaged("a hold is not one of its run")
+    if not all(_is_whole(hold) for hold in history.holds):
+        raise damaged("a hold was decided without a decision")
+    _check_places(history)
+
+
+def _is_whole(hold: HoldRow) -> bool:
+    """Decided with everything that a decision has, or not at all (CP-14)."""
+    outcome = (hold.resolution, hold.resolved_by, hold.resolved_at)
+    return all((part is not None) == (hold.status is HoldStatus.resolved) for part in outcome)
+
+
+def _check_graph(run: RunRow, graph: bytes, version: str) -> None:
+    try:
+        spec = decode_graph(graph)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise damaged(f"its graph cannot be read: {error}") from error
+    if spec.name != run.flow or fingerprint_of(graph) != version:
+        raise damaged("its graph is not the one of its version")
+
+
+def _check_records(history: RunHistory) -> None:
+    run, records = history.run, history.records
+    seqs = [record.seq for record in records]
+    if not records or not 0 <= run.horizon <= run.head < _MAX_NUMBER:
+        raise damaged("it has no records")
+    if seqs != list(range(run.horizon, run.horizon + len(records))) or seqs[-1] != run.head:
+        raise damaged("records are missing")
+    if records[0].kind not in (Kind.created, Kind.snapshot):
+        raise damaged("its first record does not stand for itself")
+
+
+def _check_digests(history: RunHistory) -> None:
+    if (changed := _changed(history)) is not None:
+        raise damaged(f"record {changed} is not as it was written")
+
+
+def _changed(history: RunHistory) -> int | None:
+    """The first record that does not match its digest; one that is encrypted is looked at once it is open."""
+    records = (record for record in history.records if not is_encrypted(record.payload))
+    return next((record.seq for record in records if not is_as_written(record)), None)
+
+
+def _check_numbers(history: RunHistory) -> None:
+    """Event numbers that grow, and integers that a database can keep."""
+    told = [(r.event_from, r.event_from + r.events - 1) for r in history.records if r.events]
+    told += [(event.number, event.number) for event in history.events]
+    told = [(0, 0), *sorted(told), (history.run.event_seq + 1, _MAX_NUMBER)]
+    if any(last >= following for (_, last), (following, _) in pairwise(told)):
+        raise damaged("its events are not numbered one after the other")
+    structs = [history.run, *history.records, *history.events, *history.holds]
+    values = [value for struct in structs for value in msgspec.structs.astuple(struct)]
+    values += [seq for seq, _ in history.late]
+    if any(isinstance(value, int) and not -_MAX_INT <= value < _MAX_INT for value in values):
+        raise damaged("a number in it is too large")
+    if any(record.events < 0 for record in history.records) or history.run.event_seq >= _MAX_NUMBER:
+        raise damaged("its events are not numbered one after the other")
+
+
+def _check_places(history: RunHistory) -> None:
+    ids = {hold.id for hold in history.holds}
+    places = {(hold.scope, hold.node, hold.visit, hold.ordinal) for hold in history.holds}
+    if not len(ids) == len(places) == len(history.holds) or len(set(history.blobs)) != len(history.blobs):
+        raise damaged("something is in it twice")

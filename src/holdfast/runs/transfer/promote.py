@@ -1,0 +1,291 @@
+"""A whole store moves: live runs, holds and history, every id and number as it was (ADR 40).
+
+The target is closed to others and the source stops giving runs to workers; when nobody works any more the
+source is sealed, and takes no write from then on. Then rows are copied, compared by count and hash, and the
+target opens. Whatever dies in between, the same call goes on from there: the two halves remember how far it
+came (D-36).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+
+from msgspec.structs import replace
+
+from holdfast.errors import (
+    CheckpointCorruptError,
+    RunBusyError,
+    StoreBusyError,
+    StoreError,
+    StoreMovedError,
+)
+from holdfast.runs.transfer.promote__promoted import Compared, Moved, Step, Survey, Tell
+from holdfast.runs.transfer.promote_checks import (
+    demand_room,
+    demand_whole,
+    halves,
+    is_empty,
+    moves_elsewhere,
+    no_such_move,
+)
+from holdfast.store.copy import RULES, Held, Mark, Movable, Reached, Rule, Shape, Tally, Values
+
+_LOOK = 0.2  # seconds between two looks at who still works
+
+
+async def promote(
+    source: str, target: str, *, force: bool = False, wait: float = 600.0, tell: Tell | None = None
+) -> Moved:
+    """Move everything from one address to the other. A call that was broken off is called again.
+
+    Workers of the source are waited for, `wait` seconds at most; `force` takes their runs away under a new
+    term. Raises InputError, StoreMovedError, StoreFillingError, RunBusyError (workers that do not end: the
+    source is then as it was), CheckpointCorruptError (what arrived is not what left), StoreError."""
+    async with halves(source, target) as (old, new):
+        move = _Move(old, new, tell or _nothing)
+        if not await move.agree(source):
+            return Moved(source=old.where, target=new.where, already=True)
+        await move.stop(force=force, wait=wait)
+        began = time.monotonic()
+        await move.copy()
+        seconds = time.monotonic() - began
+        compared = await move.compare()
+        outside = await move.hand_over(target)
+        return Moved(
+            source=old.where,
+            target=new.where,
+            tables=compared,
+            copied=move.copied,
+            seconds=seconds,
+            anew=move.mark.anew,
+            outside=outside,
+        )
+
+
+async def survey(source: str, target: str) -> Survey:
+    """What would move. Neither half is changed, and a target that is not there is not made."""
+    async with halves(source, target) as (old, new):
+        mark = await old.mark()
+        if await new.exists():
+            await demand_room(old, new, mark)
+        counts = {rule.table: await old.count(rule) for rule in RULES if not rule.checked}
+        return Survey(
+            source=old.where,
+            target=new.where,
+            tables=counts,
+            held=await old.leases(),
+            state=None if mark is None else mark.state,
+        )
+
+
+async def undo(source: str, target: str) -> None:
+    """A move that is not done: the target is emptied, the source works again.
+
+    Raises InputError where there is nothing to undo, StoreMovedError where the target is at work already."""
+    async with halves(source, target) as (old, new):
+        mark, there = await old.mark(), await new.mark() if await new.exists() else None
+        if mark is not None and mark.peer != new.where:
+            raise moves_elsewhere(old, mark)
+        if there is not None:
+            if there.state != "filling" or there.peer != old.where:
+                raise no_such_move(old, new)
+            await new.clear()
+        elif mark is None:
+            raise no_such_move(old, new)
+        elif await new.exists() and not await is_empty(new):
+            raise StoreMovedError(
+                f"{old.where} was moved to {new.where}, which is whole and may be at work.",
+                hint=f"Move it back into a new store instead: holdfast promote {new.where} ADDRESS.",
+            )
+        if mark is not None:
+            await old.lift()
+
+
+class _Move:
+    """One call. What has to outlive it is in the two halves."""
+
+    mark: Mark
+
+    def __init__(self, old: Movable, new: Movable, tell: Tell) -> None:
+        self._old = old
+        self._new = new
+        self._tell = tell
+        self._there: dict[str, Shape] = {}  # tables of the source
+        self._here: dict[str, Shape] = {}
+        self._copied = 0
+        self.copied = 0
+
+    async def agree(self, source: str) -> bool:
+        """Both halves know of this move. False: it is done."""
+        mark = await self._old.mark()
+        if mark is None:
+            await demand_whole(source, self._old.where)
+        await self._new.prepare()
+        there = await demand_room(self._old, self._new, mark)
+        if mark is not None and there is None and mark.state == "moved":
+            await self._demand_arrived()
+            return False
+        await self._demand_alike()
+        begins = there is None
+        if there is None:
+            there = await self._begin(mark)
+        self.mark = mark or replace(there, state="closing", peer=self._new.where, at=await self._old.now())
+        if mark is None:
+            await self._stop_claims(begins=begins)
+        self.mark = replace(self.mark, anew=there.anew)
+        return True
+
+    async def _stop_claims(self, *, begins: bool) -> None:
+        """A source that cannot be written to leaves the target as it was; another's target is left alone."""
+        try:
+            await self._old.stop_claims(self.mark)
+        except StoreError:
+            if begins:
+                await self._new.clear()
+            raise
+
+    async def _demand_arrived(self) -> None:
+        if await is_empty(self._new) and not await is_empty(self._old):
+            raise StoreMovedError(
+                f"{self._old.where} was moved to {self._new.where}, where nothing is any more.",
+                hint="Restore a backup there; or go on with the source as it was then: --undo.",
+            )
+
+    async def _begin(self, mark: Mark | None) -> Mark:
+        """The target first: what cannot be written to seals no source."""
+        token = secrets.token_hex(8) if mark is None else mark.token
+        floor = await self._new.feed_floor()
+        last = (await self._last_position()) if floor is not None else 0
+        begun = Mark(
+            state="filling",
+            token=token,
+            peer=self._old.where,
+            at=await self._new.now(),
+            anew=floor is not None and last >= floor,
+        )
+        await self._new.begin(begun)
+        return begun
+
+    async def _last_position(self) -> int:
+        return (await self._old.counters())["feed"]
+
+    async def _demand_alike(self) -> None:
+        """A table that differs, or that nobody gave a rule, stops the move: nothing is left out silently."""
+        old, new = await self._old.shapes(), await self._new.shapes()
+        rules = {rule.table: rule for rule in RULES}
+        alike = {t for t in rules if t in old and t in new and old[t].columns == new[t].columns}
+        odd = {*old, *new, *rules} - alike
+        if odd:
+            raise StoreError(
+                f"The tables of {self._old.where} and {self._new.where} cannot be matched: "
+                f"{', '.join(sorted(odd))}.",
+                hint="Bring both to the schema of this version (`holdfast doctor` shows what is odd).",
+            )
+        self._there = {t: replace(shape, where=rules[t].where) for t, shape in old.items()}
+        self._here = {t: replace(shape, where=rules[t].where) for t, shape in new.items()}
+
+    async def stop(self, *, force: bool, wait: float) -> None:
+        """Until nobody works on the source, which is sealed then."""
+        if self.mark.state != "closing":
+            return
+        deadline = time.monotonic() + wait
+        while held := await self._old.leases():
+            if force:
+                break
+            if time.monotonic() > deadline:
+                await self._give_up(held, wait)
+            self._tell(Step("waiting", held=held))
+            await asyncio.sleep(_LOOK)
+        await self._old.seal(fence=force)
+
+    async def _give_up(self, held: list[Held], wait: float) -> None:
+        """Nothing was moved: the source works as before."""
+        await self._new.clear()
+        await self._old.lift()
+        who = ", ".join(f"{each.worker} ({each.runs})" for each in held)
+        raise RunBusyError(
+            f"Workers still had runs of {self._old.where} after {wait:.0f} s: {who}. Nothing was moved.",
+            hint="Stop them (SIGTERM), wait longer (--wait), or take the runs away from them (--force).",
+        )
+
+    async def copy(self) -> None:
+        reached = await self._new.reached()
+        totals = {rule.table: await self._old.count(rule) for rule in RULES}
+        rules = [rule for rule in self._rules() if not rule.checked]
+        total = sum(totals[rule.table] for rule in rules)
+        self._copied = sum(each.rows for each in reached.values())
+        for rule in rules:
+            was = reached.get(rule.table, Reached())
+            if not was.done:
+                await self._copy(rule, was, total)
+
+    def _rules(self) -> list[Rule]:
+        return [rule for rule in RULES if not (rule.placed and self.mark.anew)]
+
+    async def _copy(self, rule: Rule, was: Reached, total: int) -> None:
+        """The next batch is read while one is written."""
+        shape = self._there[rule.table]
+        batch = await self._old.rows(shape, was.after)
+        while not was.done:
+            last = shape.key_of(batch[-1]) if batch else was.after
+            now = Reached(last, was.rows + len(batch), not batch)
+            following, fits = await asyncio.gather(
+                self._next(shape, now), self._new.put(shape, batch, was, now)
+            )
+            if not fits:
+                raise StoreBusyError(
+                    f"Somebody else fills {self._new.where} at the same time.",
+                    hint="One `promote` is enough.",
+                )
+            self._copied += len(batch)
+            self.copied += len(batch)
+            self._tell(Step("copying", rule.table, self._copied, total))
+            was, batch = now, following
+
+    async def _next(self, shape: Shape, now: Reached) -> list[Values]:
+        return [] if now.done else await self._old.rows(shape, now.after)
+
+    async def compare(self) -> list[Compared]:
+        """Every row of both halves is read and hashed."""
+        compared: list[Compared] = []
+        rules = self._rules()
+        for rule in rules:
+            there, here = await asyncio.gather(
+                self._tally(self._old, self._there[rule.table]),
+                self._tally(self._new, self._here[rule.table]),
+            )
+            compared.append(Compared(rule.table, there.rows, there.digest, here.rows, here.digest))
+            self._tell(Step("comparing", rule.table, len(compared), len(rules)))
+        wrong = [each.table for each in compared if not each.same]
+        if wrong:
+            raise CheckpointCorruptError(
+                f"What arrived in {self._new.where} is not what left {self._old.where}: {', '.join(wrong)} "
+                "differ. The target stays closed.",
+                hint="Undo the move (--undo) and begin again; look at the disk and at who writes there.",
+                tables=compared,
+            )
+        return compared
+
+    async def _tally(self, half: Movable, shape: Shape) -> Tally:
+        tally = Tally(shape, anew=self.mark.anew)
+        after: Values | None = None
+        while batch := await half.rows(shape, after):
+            tally.add(batch)
+            after = shape.key_of(batch[-1])
+        return tally
+
+    async def hand_over(self, target: str) -> int:
+        """The source first: at no moment would both take a write."""
+        outside = await demand_whole(target, self._new.where)
+        counters = await self._old.counters()
+        if self.mark.state != "moved":
+            await self._old.settle()
+        self._tell(Step("opening"))
+        await self._new.open_for_work(counters)
+        return outside
+
+
+def _nothing(_step: Step) -> None:
+    return None

@@ -1,0 +1,112 @@
+"""Whether one store may be moved into another: what is asked of both, before anything changes and after."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from holdfast.errors import (
+    BlobMissingError,
+    CheckpointCorruptError,
+    InputError,
+    StoreFillingError,
+    StoreMovedError,
+    StoreUnavailableError,
+)
+from holdfast.holds.queries.audit import verify_audit
+from holdfast.store.copy import RULES, Mark, Movable
+from holdfast.store.open import half_of_move, open_store
+
+
+@asynccontextmanager
+async def halves(source: str, target: str) -> AsyncGenerator[tuple[Movable, Movable]]:
+    old, new = half_of_move(source), half_of_move(target)
+    try:
+        if not await old.exists():
+            raise StoreUnavailableError(
+                f"There is no store at {old.where}.", hint="The first address is the one to move from."
+            )
+        await old.prepare()
+        if await new.exists() and await old.identity() == await new.identity():
+            raise InputError(f"{old.where} and {new.where} are the same store.", hint="Name another target.")
+        yield old, new
+    finally:
+        await old.close()
+        await new.close()
+
+
+async def demand_whole(address: str, where: str) -> int:
+    """A store that is damaged is not moved, and what arrived must be sound: blobs, indexes, audit chains.
+    Answers how many blobs it knows whose bytes are kept elsewhere."""
+    store = await open_store(address)
+    try:
+        facts = await store.examine(deep=True)
+        if facts.problems:
+            raise CheckpointCorruptError(
+                f"{where} is damaged: {facts.problems[0]}.", hint="`holdfast doctor` shows everything."
+            )
+        if facts.missing:
+            raise BlobMissingError(
+                f"{where} misses {len(facts.missing)} blobs that its runs name.",
+                hint="Restore them from a backup, or delete those runs; `holdfast doctor` lists them.",
+            )
+        for tenant in await store.audit_tenants():
+            found = await verify_audit(store, tenant)
+            if not found.whole:
+                raise CheckpointCorruptError(
+                    f"The audit of tenant {tenant} in {where} is not whole: {found.why}.",
+                    hint="`holdfast audit verify` shows where; restore a backup.",
+                )
+        return len(facts.outside)
+    finally:
+        await store.close()
+
+
+async def demand_room(old: Movable, new: Movable, mark: Mark | None) -> Mark | None:
+    """Whether the target may take this move: its mark, if it took part of it before."""
+    here = await old.mark() if mark is None else mark
+    if here is not None and here.state == "filling":
+        raise StoreFillingError(
+            f"{old.where} is being filled from {here.peer} itself.", hint="Finish or undo that move first."
+        )
+    if here is not None and here.peer != new.where:
+        raise moves_elsewhere(old, here)
+    there = await new.mark()
+    if there is not None and there.state != "filling":
+        raise StoreMovedError(
+            f"{new.where} was moved to {there.peer} itself.", hint="Name an empty store as the target."
+        )
+    if there is not None:
+        if there.peer != old.where or (here is not None and here.token != there.token):
+            raise StoreFillingError(
+                f"{new.where} is half filled from {there.peer}.",
+                hint=f"Finish that move, or undo it: holdfast promote --undo {there.peer} {new.where}.",
+            )
+        return there
+    if (here is None or here.state != "moved") and not await is_empty(new):
+        raise InputError(
+            f"{new.where} is not empty: a store moves into an empty one.",
+            hint="Name a new file, another database, or another ?schema=.",
+        )
+    return None
+
+
+async def is_empty(half: Movable) -> bool:
+    known = await half.shapes()
+    for rule in RULES:
+        if rule.table in known and await half.count(rule):
+            return False
+    return True
+
+
+def moves_elsewhere(old: Movable, mark: Mark) -> StoreMovedError:
+    return StoreMovedError(
+        f"{old.where} was moved to {mark.peer}, or is about to be.",
+        hint=f"Go on with it: holdfast promote {old.where} {mark.peer}; --undo takes back what is not done.",
+    )
+
+
+def no_such_move(old: Movable, new: Movable) -> InputError:
+    return InputError(
+        f"No move from {old.where} to {new.where} is under way.", hint="There is nothing to undo."
+    )

@@ -1,0 +1,69 @@
+"""Values that no handler returned, held to the types that the state declares: the worker knows them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.engine.decision import Decision, node_of
+from holdfast.errors import InputError, StateError
+from holdfast.model.child_scopes import as_input
+from holdfast.model.graph import NodeKind
+from holdfast.model.operations import check_ops
+from holdfast.model.position import Exec, Scope
+from holdfast.model.program import Program
+from holdfast.model.record_bodies import ErrorInfo
+from holdfast.model.reducers import CUSTOM
+from holdfast.model.values import MISSING
+from holdfast.types.record import Op
+from holdfast.types.text import told
+
+_GIVES = {
+    NodeKind.hold: "the answer to {}",
+    NodeKind.map: "what the items of {} came to",
+    NodeKind.subflow: "what {} came to",
+    NodeKind.task: "what is said to have come of {}",
+}
+
+
+class Fitting:
+    """Implements `holdfast.engine.decision.Fits`."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    def ops(self, decision: Decision, execution: Exec, ops: list[Op]) -> list[Op] | ErrorInfo:
+        scope = decision.pos.scopes[execution.scope]
+        program = self._program.at(scope.graph)
+        try:
+            found = [self._taken(program, scope, execution, op) if op[0] == "scratch" else op for op in ops]
+            check_ops(scope.tree, execution.frame, found)
+            return found
+        except InputError as error:
+            node = node_of(decision.graph, decision.pos, execution)
+            return _misfit(_GIVES.get(node.kind, "{}").format(repr(node.id)), error)
+
+    def _taken(self, program: Program, scope: Scope, execution: Exec, op: Op) -> Op:
+        _, name, _, value = op
+        seen: dict[str, Any] = {}
+        if program.graph.spec.reducers.get(name, "").startswith(CUSTOM):
+            held = scope.tree.read(execution.frame, "scratch", name)
+            seen = {} if held is MISSING else {name: held}
+        if program.graph.nodes[execution.node].kind is NodeKind.task:
+            return program.schema.ops({name: value}, seen)[0]
+        return program.schema.take(name, value, seen)
+
+    def inputs(self, decision: Decision, execution: Exec) -> ErrorInfo | None:
+        node = node_of(decision.graph, decision.pos, execution)
+        schema = self._program.at(decision.pos.scopes[execution.scope].graph).at(node.body).schema
+        for index, given in enumerate(execution.items or ()):
+            which = f"item {index} of {node.id!r}" if node.map else f"the input of {node.id!r}"
+            try:
+                for name, value in as_input(given).items():
+                    schema.fit(name, value)
+            except InputError as error:
+                return _misfit(which, error)
+        return None
+
+
+def _misfit(what: str, error: InputError) -> ErrorInfo:
+    return ErrorInfo(StateError.code, "StateError", told(f"{what} does not fit the state: {error}"))

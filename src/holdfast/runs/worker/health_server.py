@@ -1,0 +1,168 @@
+"""A small HTTP server beside a worker: whether it lives, whether it is ready, and pages that others add.
+
+On the worker's own event loop, on purpose: a loop that a handler blocks does not answer, and that is what
+whoever asks wants to know.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from time import monotonic
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from holdfast.errors import SettingsError, StoreError
+from holdfast.telemetry import log
+
+if TYPE_CHECKING:
+    from holdfast.runs.worker.worker import Worker
+
+LOOPBACK: Final = "127.0.0.1"
+PATIENCE: Final = 3.0
+"""Seconds in which the store must answer for the worker to be ready."""
+_LONGEST: Final = 8192
+_SLOWEST: Final = 5.0
+_REASONS: Final = {200: "OK", 404: "Not Found", 405: "Method Not Allowed", 503: "Service Unavailable"}
+_JSON: Final = "application/json"
+
+
+class Answer(msgspec.Struct, frozen=True):
+    status: int
+    kind: str
+    body: bytes
+
+
+Page = Callable[["Worker"], Awaitable[Answer]]
+
+
+class Health:
+    """`Health("9464")` is on loopback; `Health("0.0.0.0:9464")` for whoever comes from elsewhere."""
+
+    def __init__(self, address: str) -> None:
+        """Raises SettingsError where the address means nothing."""
+        self.host, self.port = parse_address(address)
+        self._server: asyncio.Server | None = None
+        self._worker: Worker | None = None
+        self.wrong = "it is starting"  # why there is no worker yet
+        self.pages: dict[str, Page] = {"/healthz": alive, "/readyz": ready}
+
+    @property
+    def url(self) -> str:
+        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+    async def open(self, worker: Worker) -> None:
+        """Raises SettingsError where somebody else listens there. Asked for twice, it is open."""
+        self._worker = worker
+        await self.listen()
+
+    async def listen(self) -> None:
+        """Before there is a worker, too: whoever looks after a process that waits for its store can tell it
+        from one that hangs. Raises as `open` does."""
+        if self._server is not None:
+            return
+        try:
+            self._server = await asyncio.start_server(self._serve, self.host, self.port, limit=_LONGEST)
+        except OSError as error:
+            raise SettingsError(
+                f"nothing can listen on {self.host}:{self.port}: {error.strerror or error}.",
+                hint="Another port, or port 0 for one that is free.",
+            ) from error
+        self.port = self._server.sockets[0].getsockname()[1]
+        log.info("this worker can be asked how it is at %s: %s", self.url, ", ".join(sorted(self.pages)))
+
+    async def close(self) -> None:
+        server, self._server = self._server, None
+        if server is not None:
+            server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            with suppress(ConnectionError, TimeoutError, asyncio.IncompleteReadError, ValueError):
+                async with asyncio.timeout(_SLOWEST):
+                    head = await reader.readuntil(b"\r\n\r\n")
+                method, target, _ = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ", 2)
+                answer = await self._answer(method, target.partition("?")[0])
+                writer.write(_written(answer, body=method != "HEAD"))
+                async with asyncio.timeout(_SLOWEST):
+                    await writer.drain()
+        except Exception:
+            log.exception("a question about this worker could not be answered")
+        finally:
+            writer.close()
+
+    async def _answer(self, method: str, path: str) -> Answer:
+        page = self.pages.get(path)
+        if page is None:
+            return said(404, {"pages": sorted(self.pages)})
+        if method not in ("GET", "HEAD"):
+            return said(405, {"methods": ["GET", "HEAD"]})
+        if self._worker is None:
+            return said(200, {"alive": True}) if path == "/healthz" else _not_ready([self.wrong])
+        return await page(self._worker)
+
+
+async def alive(worker: Worker) -> Answer:
+    """The process lives and its loop answers: otherwise nobody would read this."""
+    if not worker.runtime.heart_beats:
+        return said(503, {"alive": False, "wrong": ["the heartbeat thread has ended: leases lapse"]})
+    return said(200, {"alive": True})
+
+
+async def ready(worker: Worker) -> Answer:
+    """Whether it takes work: known to the fleet, not draining, and its store answers."""
+    missing = [] if worker.runtime.heart_beats else ["the heartbeat thread has ended"]
+    if worker.is_stopping:
+        missing.append("it is draining")
+    unwritten = worker.runtime.recorder.trouble
+    if unwritten is not None:
+        since = monotonic() - unwritten.since
+        missing.append(f"checkpoints cannot be written for {since:.0f} s ({unwritten.error.code})")
+    trouble = await _trouble(worker)
+    if trouble:
+        missing.append(trouble)
+    elif not worker.presence.announced and not worker.is_stopping:
+        missing.append(f"it is not known to the fleet as {worker.presence.name!r} yet")
+    return _not_ready(missing) if missing else said(200, {"ready": True})
+
+
+def _not_ready(missing: list[str]) -> Answer:
+    return said(503, {"ready": False, "missing": missing})
+
+
+async def _trouble(worker: Worker) -> str:
+    """By a look at the newest tables: a store without them has another schema."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            await worker.store.workers()
+    except TimeoutError:
+        return f"the store did not answer within {PATIENCE:.0f} s"
+    except StoreError as error:
+        return f"the store does not answer: {error.message}"
+    return ""
+
+
+def said(status: int, value: object) -> Answer:
+    return Answer(status, _JSON, msgspec.json.encode(value) + b"\n")
+
+
+def _written(answer: Answer, *, body: bool) -> bytes:
+    head = (
+        f"HTTP/1.1 {answer.status} {_REASONS[answer.status]}\r\nContent-Type: {answer.kind}\r\n"
+        f"Content-Length: {len(answer.body)}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
+    )
+    return head.encode() + (answer.body if body else b"")
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """`9464`, `HOST:9464` or `[::1]:9464`."""
+    host, colon, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]") if colon else LOOPBACK
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise SettingsError(
+            f"{text!r} is no address to listen on.",
+            hint=f"Write a port (9464: on {LOOPBACK}), or HOST:PORT (0.0.0.0:9464: for everybody).",
+        )
+    return host, int(port)

@@ -1,0 +1,103 @@
+"""What any number of workers may do for all runs: free the runs of the dead, fire timers that are due."""
+
+from __future__ import annotations
+
+from holdfast.errors import StoreError
+from holdfast.store.protocols import RunRow, Store
+from holdfast.telemetry import log
+from holdfast.types.clock import MICROS, Clock
+from holdfast.types.status import RunStatus
+
+BATCH = 100
+
+
+class Reaper:
+    """Runs whose worker fell silent become resumable; after `max_recoveries` in a row with nothing done
+    between they are dead: failed, with the evidence. From the second on each waits: `backoff` seconds, then
+    twice as long each time, so that a run that kills workers leaves them some time for others."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        every: float = 10.0,
+        max_recoveries: int = 5,
+        backoff: float = 0.0,
+    ) -> None:
+        self.store = store
+        self.clock = clock
+        self.every = every
+        self.max_recoveries = max_recoveries
+        self.backoff = int(backoff * MICROS)
+        self._away = False
+
+    async def sweep(self) -> list[RunRow]:
+        found: list[RunRow] = []
+        while True:
+            rows = await self.store.reclaim(
+                limit=BATCH, max_recoveries=self.max_recoveries, backoff=self.backoff
+            )
+            found += rows
+            if len(rows) < BATCH:
+                break
+        for row in found:
+            _tell(row)
+        return found
+
+    async def serve(self) -> None:
+        """Until cancelled. After an outage everybody may say first that he is alive: leases that lapsed while
+        nobody could extend them are no deaths (D-33)."""
+        while True:
+            try:
+                if self._away:
+                    await self.store.next_timer()
+                    self._away = False
+                    await self.clock.sleep(self.every * 1.5)
+                await self.sweep()
+            except StoreError as error:
+                self._away = True
+                log.warning("the reaper could not reach the store: %s", error)
+            await self.clock.sleep(self.every)
+
+
+def _tell(row: RunRow) -> None:
+    about = {"run": row.id, "flow": row.flow, "seq": row.head}
+    if row.status is RunStatus.failed:
+        hint = f"See `holdfast dead show {row.id[:8]}`."
+        log.error("run %s is given up: %s %s", row.id, row.error, hint, extra=about)
+    else:
+        log.warning("the worker of run %s fell silent; the run is %s again", row.id, row.status, extra=about)
+
+
+class TimerSweep:
+    """Timers of parked runs that are due become mail to their runs (D-30)."""
+
+    def __init__(self, store: Store, clock: Clock, *, every: float = 1.0) -> None:
+        self.store = store
+        self.clock = clock
+        self.every = every
+
+    async def sweep(self) -> int:
+        total = 0
+        while True:
+            fired = await self.store.fire_timers(limit=BATCH)
+            total += fired
+            if fired < BATCH:
+                return total
+
+    async def serve(self) -> None:
+        """Until cancelled. Sleeps until the next timer is due, but never longer than `every`."""
+        while True:
+            pause = self.every
+            try:
+                await self.sweep()
+                pause = self._pause(await self.store.next_timer())
+            except StoreError as error:
+                log.warning("timers could not be read: %s", error)
+            await self.clock.sleep(pause)
+
+    def _pause(self, due: int | None) -> float:
+        if due is None:
+            return self.every
+        return min(self.every, max(0.001, (due - self.store.now()) / MICROS))

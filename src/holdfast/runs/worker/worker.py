@@ -1,0 +1,371 @@
+"""A worker: claims runs that are ready, drives each in a task, and looks after the house while it lives."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Final, Protocol
+
+from holdfast.errors import (
+    KeyMissingError,
+    LeaseLostError,
+    SchemaTooNewError,
+    StoreError,
+    StoreMovedError,
+    VersionMismatchError,
+)
+from holdfast.runs.driver.driver import Driver
+from holdfast.runs.driver.park__handing import Hands
+from holdfast.runs.retention__keeping import Keeper
+from holdfast.runs.schedules.runner import Scheduler
+from holdfast.runs.service import RunService
+from holdfast.runs.worker.registration import Presence
+from holdfast.runs.worker.sweeps import Reaper, TimerSweep
+from holdfast.runs.worker.worker__cautioning import caution
+from holdfast.store.protocols import Claim, ClaimRequest
+from holdfast.telemetry import log
+from holdfast.types.ids import RunId
+from holdfast.types.status import ENDED
+
+FIRST_PAUSE: Final = 0.1
+LONGEST_PAUSE: Final = 5.0
+_TICK: Final = 0.05
+
+Duty = Callable[[], Awaitable[None]]
+
+
+class Probe(Protocol):
+    """Whoever tells the outside how a worker is (`holdfast.integrations.prometheus`). Opening may be asked
+    for twice."""
+
+    async def open(self, worker: Worker) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class Worker:
+    """Advances runs of the flow versions that its process carries, in its lanes (None: all).
+
+    At most `concurrency` runs have work under way; runs that only wait for a person are kept in memory for
+    `hot_hold` seconds, at most `hot_limit` of them, and count for nothing. The settings of the runtime are
+    the worker's own: give it a service that nobody else drives runs with.
+
+        async with Worker(service):     # works in the background, drains at the end
+        await worker.serve()            # until somebody calls stop()
+        await worker.run_until_idle()   # for tests: returns when nothing more can be done now
+    """
+
+    def __init__(
+        self,
+        service: RunService,
+        *,
+        lanes: tuple[str, ...] | None = None,
+        concurrency: int = 10,
+        hot_hold: float = 30.0,
+        hot_limit: int = 100,
+        grace: float | None = None,
+        max_recoveries: int = 5,
+        recovery_backoff: float | None = None,
+        poll: float = 1.0,
+        patience: float = 300.0,
+        name: str | None = None,
+        probe: Probe | None = None,
+    ) -> None:
+        self.runtime = service.runtime
+        self.runtime.worker = name or self.runtime.worker
+        self.store = service.store
+        self.lanes = lanes
+        self.concurrency = concurrency
+        self.hot_limit = hot_limit
+        self.grace = self.runtime.settings.grace if grace is None else grace
+        self.poll = poll
+        self.runtime.settings.hot_hold = hot_hold
+        # Nobody waits for us: a store that is away is waited for much longer than by a caller.
+        self.runtime.recorder.patience = max(patience, self.runtime.settings.patience)
+        self.hands = Hands(self.runtime)
+        clock = self.runtime.clock
+        lease = self.runtime.settings.lease_ttl
+        backoff = lease if recovery_backoff is None else recovery_backoff
+        self.reaper = Reaper(
+            self.store, clock, every=lease / 3, max_recoveries=max_recoveries, backoff=backoff
+        )
+        self.timers = TimerSweep(self.store, clock, every=poll)
+        self.scheduler = Scheduler(service, every=poll)
+        self.holds = self.runtime.sweeper
+        self.holds.look, self.holds.every = poll, self.runtime.settings.hold_sweep
+        settings = self.runtime.settings
+        self.keeper = Keeper(service, retention=settings.retention, every=settings.retention_every)
+        self.presence = Presence(self)
+        self.probe = probe
+        self.ended = 0  # runs that were brought to their end here
+        self._runs: dict[RunId, asyncio.Task[None]] = {}
+        self._freed = asyncio.Event()
+        self._stopping = False
+        self._interruptible = False
+        self._claiming: asyncio.Task[None] | None = None
+        self._serving: asyncio.Task[None] | None = None
+
+    # ------------------------------------------------------------------ living
+    async def serve(self) -> None:
+        """Until `stop`. A store that is busy or away is waited for.
+
+        Raises WorkerNameTakenError where another live worker has its name, or took it meanwhile, and
+        StoreMovedError where the store is moved away: what runs may finish its step."""
+        await self.arrive()
+        await caution(self.store)
+        sweeps = [asyncio.create_task(self._anew(duty)) for duty in self._duties()]
+        self._claiming = asyncio.create_task(self._claim_forever())
+        try:
+            await asyncio.wait([self._claiming])
+        finally:
+            for task in (*sweeps, self._claiming):
+                task.cancel()
+            await asyncio.gather(*sweeps, self._claiming, return_exceptions=True)
+            await self._end()
+        self.presence.check()
+        if not self._claiming.cancelled():
+            self._claiming.result()
+
+    async def arrive(self) -> None:
+        """Before any work; again, it changes nothing. Raises WorkerNameTakenError, SettingsError."""
+        # Open first: it may have to wait for its name, and somebody may ask how it is meanwhile.
+        if self.probe is not None:
+            await self.probe.open(self)
+        try:
+            await self.presence.enter()
+        except BaseException:
+            if self.probe is not None:
+                await self.probe.close()
+            raise
+
+    async def _end(self) -> None:
+        self._stopping = True
+        saying = asyncio.create_task(self.presence.say_draining())
+        try:
+            await self._drain()
+        finally:
+            await asyncio.gather(saying, return_exceptions=True)
+            await self.presence.leave()
+            if self.probe is not None:
+                await self.probe.close()
+            # Only now: a stop that comes before the first turn of this loop must not be forgotten.
+            self._stopping = False
+
+    def _duties(self) -> list[Duty]:
+        """What a worker does beside its runs, each until it is cancelled."""
+        duties: list[Duty] = [self.reaper.serve, self.timers.serve, self.holds.serve, self.keeper.serve]
+        duties.append(self.scheduler.serve)
+        arbiter, deliverer = self.runtime.arbiter, self.runtime.deliverer
+        if arbiter is not None:
+            duties.append(partial(arbiter.serve, self.runtime.clock, self.poll))
+        return duties if deliverer is None else [*duties, deliverer.serve]
+
+    async def _anew(self, duty: Duty) -> None:
+        """A slip in one of them is told; it ends neither that duty nor the worker."""
+        while True:
+            try:
+                await duty()
+            except Exception:
+                log.exception("a worker's duty failed and begins anew")
+            await self.runtime.clock.sleep(LONGEST_PAUSE)
+
+    async def stop(self) -> None:
+        """Take nothing more; what runs may finish its step within `grace`, then it is given back."""
+        self.halt()
+        if self._serving is not None:
+            serving, self._serving = self._serving, None
+            await serving
+
+    def halt(self) -> None:
+        """The same without waiting until it is done."""
+        self._stopping = True
+        if self._claiming is not None and self._interruptible:
+            # Never in the middle of a claim: a lease that nobody knows of would have to lapse.
+            self._claiming.cancel()
+
+    @property
+    def is_stopping(self) -> bool:
+        return self._stopping
+
+    @property
+    def busy(self) -> int:
+        return len(self._runs) - len(self._resting())
+
+    @property
+    def hot(self) -> int:
+        return len(self._resting())
+
+    async def __aenter__(self) -> Worker:
+        await self.arrive()
+        self._serving = asyncio.create_task(self.serve())
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        await self.stop()
+
+    async def run_until_idle(self) -> None:
+        """Work until nothing is ready and nothing is under way; runs that wait for a person are parked."""
+        if self._serving is not None:
+            raise RuntimeError("this worker already serves; run_until_idle is for one that does not")
+        settings = self.runtime.settings
+        hot, settings.hot_hold = settings.hot_hold, 0.0
+        await self.holds.sweep()
+        try:
+            while not self._stopping and await self._work_once():
+                pass
+        finally:
+            settings.hot_hold = hot
+            await self._drain()
+            self._stopping = False
+
+    async def _work_once(self) -> bool:
+        await self.scheduler.sweep()
+        await self.timers.sweep()
+        await self.runtime.sweep_holds()
+        await self.reaper.sweep()
+        await self._serve_people()
+        taken = await self._claim()
+        # Looked at before the wait: when all of them end in it, others may still stand in line.
+        busy = bool(taken or self._runs)
+        if self._runs:
+            await asyncio.wait(self._runs.values(), timeout=_TICK, return_when=asyncio.FIRST_COMPLETED)
+        return busy
+
+    async def _serve_people(self) -> None:
+        """What cannot be read here, for want of a key, waits for somebody who can."""
+        try:
+            if self.runtime.arbiter is not None:
+                await self.runtime.arbiter.work()
+            if self.runtime.deliverer is not None:
+                await self.runtime.deliverer.deliver()
+        except KeyMissingError as error:
+            log.warning("people cannot be told of everything here: %s", error)
+
+    # ------------------------------------------------------------------ claiming
+    async def _claim_forever(self) -> None:
+        pause = FIRST_PAUSE
+        while not self._stopping:
+            try:
+                taken = await self._claim()
+                pause = FIRST_PAUSE
+            except StoreMovedError:
+                raise  # nothing will ever be claimed here again; what runs may end
+            except StoreError as error:
+                log.warning("the store did not answer, trying again in %.1f s: %s", pause, error)
+                await self._interruptibly(self.runtime.clock.sleep, pause)
+                pause = min(pause * 2, LONGEST_PAUSE)
+                continue
+            if not taken and not self._stopping:
+                await self._rest()
+
+    async def _rest(self) -> None:
+        """Until there may be something to claim: a slot came free, or the store changed."""
+        if self._free() > 0:
+            await self._interruptibly(self._change, self.poll)
+        else:
+            self._freed.clear()
+            await self._interruptibly(self._slot, self.poll)
+
+    async def _change(self, seconds: float) -> None:
+        try:
+            await self.store.wait_change(seconds)
+        except StoreError as error:
+            log.warning("the store did not answer: %s", error)
+            await asyncio.sleep(seconds)
+
+    async def _slot(self, seconds: float) -> None:
+        """Looks again after a while: a run that begins to wait for a person frees its slot in silence."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._freed.wait()
+        except TimeoutError:
+            pass
+
+    async def _interruptibly(self, wait: Callable[[float], Awaitable[None]], seconds: float) -> None:
+        self._interruptible = True
+        try:
+            await wait(seconds)
+        finally:
+            self._interruptible = False
+
+    async def _claim(self) -> int:
+        self._make_room()
+        free, versions = self._free(), (*self.runtime.programs, *self.runtime.dialects)
+        if free <= 0 or not versions:
+            return 0
+        want = ClaimRequest(
+            worker=self.runtime.worker,
+            ttl=int(self.runtime.settings.lease_ttl * 1e6),
+            limit=free,
+            lanes=self.lanes,
+            versions=versions,
+        )
+        claims = await self.store.claim(want)
+        for claim in claims:
+            self._runs[claim.run.id] = asyncio.create_task(self._drive(claim))
+        return len(claims)
+
+    def _free(self) -> int:
+        return min(self.concurrency - self.busy, self.concurrency + self.hot_limit - len(self._runs))
+
+    def _make_room(self) -> None:
+        """Memory is full of runs that wait for a person: the first ones leave it, so that others begin."""
+        over = len(self._runs) - self.hot_limit
+        for driver in self._resting()[: max(over, 0)]:
+            driver.cool()
+
+    def _resting(self) -> list[Driver]:
+        """Those that only wait for a person, in the order in which they came."""
+        found = [self.runtime.drivers.get(run) for run in self._runs]
+        return [driver for driver in found if driver is not None and _only_waits(driver)]
+
+    # ------------------------------------------------------------------ driving
+    async def _drive(self, claim: Claim) -> None:
+        run = claim.run.id
+        try:
+            await self._advance(claim)
+        except Exception:
+            log.exception("run %s stops here until its lease lapses", run, extra={"run": run})
+        finally:
+            if self._runs.get(run) is asyncio.current_task():
+                # Otherwise it was lost, and claimed again before this task was gone.
+                del self._runs[run]
+            self._freed.set()
+
+    async def _advance(self, claim: Claim) -> None:
+        run = claim.run.id
+        try:
+            status, _ = await self.runtime.drive(claim)
+            self.ended += status in ENDED
+            self.hands.is_well(run)
+        except LeaseLostError:
+            log.info("run %s went on elsewhere", run, extra={"run": run})
+        except (VersionMismatchError, SchemaTooNewError, KeyMissingError) as error:
+            log.warning("run %s cannot go on here: %s", run, error, extra={"run": run})
+        except StoreError as error:
+            log.warning("run %s stopped here: %s", run, error, extra={"run": run})
+            await self.hands.back(claim)
+
+    async def _drain(self) -> None:
+        deadline = asyncio.get_running_loop().time() + self.grace
+        while self._runs and asyncio.get_running_loop().time() < deadline:
+            for run in self._runs:
+                driver = self.runtime.drivers.get(run)
+                if driver is not None and not driver.draining:
+                    driver.drain()
+            await asyncio.wait(self._runs.values(), timeout=_TICK, return_when=asyncio.FIRST_COMPLETED)
+        late = list(self._runs.values())
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+
+
+def _only_waits(driver: Driver) -> bool:
+    """Whether the run has nothing to do until a person answers."""
+    waiting = {key[:2] for key in driver.underway.answers}
+    return (
+        bool(driver.pos.holds)
+        and driver.inline is None
+        and all(key in waiting for key in driver.underway.tasks)
+    )

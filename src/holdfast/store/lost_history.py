@@ -1,0 +1,62 @@
+"""A store that went back behind what it had acknowledged: a failover to a standby that had not heard of the
+last commits, or a backup that was put in its place. What is missing may have had effects outside, so a run
+that it happened to stops, and somebody decides."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from holdfast.errors import HistoryLostError
+from holdfast.types.acknowledged import Acknowledged
+from holdfast.types.clock import iso
+from holdfast.types.event import EventRow
+from holdfast.types.status import RunStatus
+
+if TYPE_CHECKING:
+    from holdfast.store.protocols import RunRow
+
+LOST_EVENT: Final = "run.history_lost"
+_BEGINNING: Final = "History lost: "
+
+
+def is_lost(error: str | None) -> bool:
+    """Whether it is what `complaint` made."""
+    return error is not None and error.startswith(_BEGINNING)
+
+
+def demand_whole(row: RunRow) -> None:
+    """Raises HistoryLostError for a run that stopped because of a loss."""
+    if row.status is RunStatus.failed and is_lost(row.error):
+        raise HistoryLostError(
+            f"run {row.id} stopped because the store lost part of its history. {row.error}",
+            hint="Find out what its lost steps did outside. Then `holdfast resume RUN --accept-loss` goes on "
+            "from the record that is left and does them again; `holdfast fork RUN` tries it in a copy.",
+            run=row.id,
+        )
+
+
+def complaint(known: Acknowledged, head: int) -> str:
+    """For the run's `error`: the evidence, and what it means."""
+    if known.hold is not None:
+        what = f"version {known.version} of hold {known.hold}"
+    elif known.mail:
+        what = f"message {known.mail} to the run"
+    else:
+        what = f"record {known.head}"
+    return (
+        f"{_BEGINNING}{what} was acknowledged to {known.worker or 'a process'} at {iso(known.at)}, and the "
+        f"store does not have it; its newest record is {head}. What was lost may have had effects outside."
+    )
+
+
+def told(known: Acknowledged, head: int, at: int) -> EventRow:
+    data = {
+        "acknowledged": known.head,
+        "head": head,
+        "worker": known.worker,
+        "acknowledged_at": known.at,
+        "hold": known.hold,
+    }
+    return EventRow(0, at, LOST_EVENT, msgspec.json.encode(data))

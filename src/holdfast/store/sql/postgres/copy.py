@@ -1,0 +1,276 @@
+"""A schema of a PostgreSQL database as one half of a move."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from holdfast.store.copy import (
+    BATCH,
+    BLOB_BYTES,
+    LEFT,
+    OWN,
+    Counters,
+    Held,
+    Mark,
+    Reached,
+    Rule,
+    Shape,
+    Values,
+    demand_state,
+    fitting,
+    reached_at,
+    select,
+)
+from holdfast.store.sql.postgres import write_barrier
+from holdfast.store.sql.postgres.address import Settings
+from holdfast.store.sql.postgres.connect import Conn, written
+from holdfast.store.sql.postgres.copy__line import Line
+from holdfast.store.sql.postgres.migrate import standing
+from holdfast.store.sql.postgres.servers import Servers
+from holdfast.store.sql.postgres.store import PostgresStore
+
+_COLUMNS = """
+SELECT table_name, column_name, data_type FROM information_schema.columns
+WHERE table_schema = ? AND is_generated = 'NEVER'"""
+_KEYS = """
+SELECT c.relname, array_agg(a.attname::text ORDER BY k.place)
+FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
+CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY AS k (number, place)
+JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = k.number
+WHERE n.nspname = ? AND i.indisprimary AND NOT c.relispartition GROUP BY c.relname"""
+_IDENTITY = """
+SELECT oid::text || ' ' || pg_postmaster_start_time()::text || ' ' || coalesce(inet_server_port(), 0)::text
+FROM pg_database WHERE datname = current_database()"""
+_HELD = """
+SELECT worker, count(*), max(lease_until) FROM @runs WHERE worker IS NOT NULL AND lease_until > @now(NULL)
+GROUP BY worker ORDER BY worker"""
+_COUNTING = """
+SELECT table_name, column_name FROM information_schema.columns
+WHERE table_schema = ? AND is_identity = 'YES'"""
+_LAST = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {sequence}"
+_SET = "SELECT setval('{sequence}', greatest(?::bigint, 1), ?::bigint > 0)"
+_REACH = """
+UPDATE @moved_tables SET after = ?, rows = ?, done = ? WHERE name = ? AND rows = ? AND done = ?"""
+_LAST_POSITION = """
+SELECT coalesce(max(pos), 0) FROM (SELECT pos FROM @feed UNION ALL SELECT pos FROM @feed_marks) AS told"""
+_FLOOR = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 20"
+_HERE = "SELECT pg_current_xact_id()::text::bigint << 20"
+
+
+class PostgresHalf:
+    """Rows go in by COPY, on one connection."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        schema = "" if settings.schema == "holdfast" else f"?schema={settings.schema}"
+        self.where = f"{settings.shown}{schema}"
+        self._servers = Servers(settings)
+        self._line = Line(self._servers)
+        self._types: dict[str, dict[str, str]] = {}
+
+    # Whichever half it is.
+
+    async def exists(self) -> bool:
+        return (await self._line.read(lambda conn: standing(conn, self.where))).expanded > 0
+
+    async def prepare(self) -> None:
+        await (await PostgresStore.open(self._settings)).close()
+
+    async def identity(self) -> str:
+        return f"{await self._line.one(_IDENTITY)} {self._settings.schema}"
+
+    async def mark(self) -> Mark | None:
+        return await self._line.read(write_barrier.read_mark)
+
+    async def shapes(self) -> dict[str, Shape]:
+        await self._know_types()
+        keys = await self._line.read(lambda conn: conn.rows(_KEYS, conn.schema))
+        return {
+            table: Shape(
+                table, tuple(key), tuple(sorted(set(self._types[table]) - OWN.get(table, frozenset())))
+            )
+            for table, key in keys
+            if table not in LEFT
+        }
+
+    async def count(self, rule: Rule) -> int:
+        return await self._line.one(f"SELECT count(*) FROM @{rule.table} WHERE {rule.where}")
+
+    async def rows(self, shape: Shape, after: Values | None) -> list[Values]:
+        async def batch(conn: Conn) -> list[Values]:
+            limit = BATCH if shape.table != "blobs" else await _fitting(conn, after)
+            text = select(shape, f"@{shape.table}", begun=after is not None)
+            keys = zip(shape.key, after or (), strict=after is not None)
+            beyond = [bool(value) if types[name] == "boolean" else value for name, value in keys]
+            return await conn.rows(text, *beyond, limit)
+
+        types, flags = self._types[shape.table], self._flags(shape)
+        found = await self._line.read(batch)
+        return [_carried(values, flags) for values in found] if flags else found
+
+    async def now(self) -> int:
+        return await self._line.one("SELECT @now(NULL)")
+
+    async def close(self) -> None:
+        await self._line.close()
+
+    # As the source.
+
+    async def leases(self) -> list[Held]:
+        return [Held(*found) for found in await self._line.read(lambda conn: conn.rows(_HELD))]
+
+    async def stop_claims(self, mark: Mark) -> None:
+        await self._line.alone(lambda conn: write_barrier.stop_claims(conn, mark))
+
+    async def seal(self, *, fence: bool) -> None:
+        async def sealed(conn: Conn) -> None:
+            demand_state(await write_barrier.read_mark(conn), "closing", "sealed")
+            await write_barrier.unguard(conn)
+            if fence:
+                await write_barrier.fence(conn)
+            await write_barrier.set_state(conn, "sealed")
+            await write_barrier.guard(conn)
+
+        await self._line.alone(sealed)
+
+    async def settle(self) -> None:
+        async def settled(conn: Conn) -> None:
+            demand_state(await write_barrier.read_mark(conn), "sealed", "moved")
+            await write_barrier.set_state(conn, "moved")
+
+        await self._line.alone(settled)
+
+    async def lift(self) -> None:
+        await self._line.alone(write_barrier.forget)
+
+    async def counters(self) -> dict[str, int]:
+        async def counted(conn: Conn) -> dict[str, int]:
+            ((feed,),) = await conn.rows(_LAST_POSITION)
+            counters: dict[str, int] = {"feed": feed}
+            for table, name in (await _sequences(conn)).items():
+                ((last,),) = await conn.rows(_LAST.format(sequence=name))
+                counters[table] = last
+            return counters
+
+        return await self._line.read(counted)
+
+    # As the target.
+
+    async def feed_floor(self) -> int | None:
+        return await self._line.one(_FLOOR)
+
+    async def begin(self, mark: Mark) -> None:
+        async def begun(conn: Conn) -> None:
+            demand_state(await write_barrier.read_mark(conn), None)
+            await write_barrier.write_mark(conn, mark)
+            await write_barrier.guard(conn)
+
+        await self._line.alone(begun)
+
+    async def reached(self) -> dict[str, Reached]:
+        sql = "SELECT name, after, rows, done FROM @moved_tables"
+        return {
+            name: reached_at(after, count, done)
+            for name, after, count, done in await self._line.read(lambda conn: conn.rows(sql))
+        }
+
+    async def put(self, shape: Shape, batch: Sequence[Values], was: Reached, now: Reached) -> bool:
+        async def putting(conn: Conn) -> bool:
+            demand_state(await write_barrier.read_mark(conn), "filling")
+            new = "INSERT INTO @moved_tables (name, rows, done) VALUES (?, 0, false) ON CONFLICT DO NOTHING"
+            await conn.run(new, shape.table)
+            after = None if now.after is None else msgspec.msgpack.encode(now.after)
+            if not await conn.run(_REACH, after, now.rows, now.done, shape.table, was.rows, was.done):
+                return False
+            await conn.run("UPDATE @moved SET busy = true")
+            await self._copy_in(conn, shape, batch)
+            await conn.run("UPDATE @moved SET busy = false")
+            return True
+
+        return await self._line.write(putting)
+
+    async def open_for_work(self, counters: Counters) -> None:
+        async def opened(conn: Conn) -> None:
+            # Once: whoever works there since has counted on.
+            demand_state(await write_barrier.read_mark(conn), "filling")
+            for table, name in (await _sequences(conn)).items():
+                last = counters.get(table, 0)
+                await conn.rows(_SET.format(sequence=name), last, last)
+            await write_barrier.forget(conn)
+
+        await self._line.alone(opened)
+
+    async def clear(self) -> None:
+        await self._line.alone(write_barrier.clear)
+
+    # Rows.
+
+    async def _copy_in(self, conn: Conn, shape: Shape, batch: Sequence[Values]) -> None:
+        flags = frozenset(self._flags(shape))
+        kept: list[Values] = [
+            tuple(bool(v) if i in flags else written(v) for i, v in enumerate(values)) for values in batch
+        ]
+        names = [*shape.columns]
+        if shape.table == "holds":
+            terms = names.index("terms")
+            kept = [(*values, _also_for(values[terms])) for values in kept]
+            names.append("shared")
+        if shape.table == "feed" and await self._feed_anew(conn):
+            kept = await _placed(conn, names, kept)
+        raw: Any = conn.raw
+        await raw.copy_records_to_table(shape.table, schema_name=conn.schema, columns=names, records=kept)
+
+    def _flags(self, shape: Shape) -> list[int]:
+        types = self._types[shape.table]
+        return [i for i, name in enumerate(shape.columns) if types[name] == "boolean"]
+
+    async def _feed_anew(self, conn: Conn) -> bool:
+        found = await conn.row("SELECT anew FROM @moved")
+        return found is not None and found[0]
+
+    async def _know_types(self) -> None:
+        if not self._types:
+            found = await self._line.read(lambda conn: conn.rows(_COLUMNS, conn.schema))
+            for table, column, kind in found:
+                self._types.setdefault(table, {})[column] = kind
+
+
+def _carried(values: Values, flags: Sequence[int]) -> Values:
+    row = list(values)
+    for i in flags:
+        row[i] = int(row[i])
+    return tuple(row)
+
+
+def _also_for(terms: str) -> list[str]:
+    """Who else may vote on a hold, which the terms say: lists look for it in a column of its own."""
+    if terms == "{}":
+        return []
+    found: list[str] = msgspec.json.decode(terms).get("also_for", [])
+    return [written(each) for each in found]
+
+
+async def _placed(conn: Conn, columns: Sequence[str], batch: Sequence[Values]) -> list[Values]:
+    """Positions of this transaction, in the order of the old ones (`feed` in schema/0001)."""
+    ((here,),) = await conn.rows(_HERE)
+    place = columns.index("pos")
+    return [(*row[:place], here + (i << 6), *row[place + 1 :]) for i, row in enumerate(batch, 1)]
+
+
+async def _fitting(conn: Conn, after: Values | None) -> int:
+    """How many of the next blobs are read at once."""
+    sql = "SELECT size FROM @blobs WHERE NOT condemned AND number > ? ORDER BY number LIMIT ?"
+    return fitting((size for (size,) in await conn.rows(sql, (after or (-1,))[0], BATCH)), BLOB_BYTES)
+
+
+async def _sequences(conn: Conn) -> dict[str, str]:
+    """Table -> the sequence that counts its rows."""
+    found: dict[str, str] = {}
+    for table, column in await conn.rows(_COUNTING, conn.schema):
+        sql = "SELECT pg_get_serial_sequence(?, ?)"
+        ((name,),) = await conn.rows(sql, f'"{conn.schema}"."{table}"', column)
+        found[table] = name
+    return {**found, "turns": f'"{conn.schema}".turn_numbers'}

@@ -1,0 +1,128 @@
+"""PostgreSQL's errors in the words of holdfast.errors."""
+
+from __future__ import annotations
+
+import re
+
+import asyncpg  # pyright: ignore[reportMissingTypeStubs]
+
+from holdfast.errors import (
+    CheckpointCorruptError,
+    HoldfastError,
+    NotAStoreError,
+    SettingsError,
+    StoreBusyError,
+    StoreError,
+    StoreFullError,
+    StoreUnavailableError,
+)
+from holdfast.store.copy import refusal
+
+FAULTS = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    OSError,
+    TimeoutError,
+)
+"""What the driver raises."""
+
+LOST = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.CannotConnectNowError,
+    OSError,
+)
+"""The connection is gone; whether its last statement was carried out is not known."""
+
+AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+"""The server rolled the transaction back so that another could go on."""
+
+_BUSY = (asyncpg.TooManyConnectionsError, asyncpg.LockNotAvailableError, asyncpg.QueryCanceledError, *AGAIN)
+_FULL = (asyncpg.DiskFullError, asyncpg.OutOfMemoryError)
+_DAMAGED = (asyncpg.DataCorruptedError, asyncpg.IndexCorruptedError)
+_WRITABLE = "Give the address of the primary, or all servers of the cluster: postgresql://one,two/database."
+
+
+def translated(error: BaseException, where: str) -> HoldfastError:
+    """What to raise instead of a driver's error; the caller raises it `from` the original."""
+    if isinstance(error, asyncpg.ClientConfigurationError) or type(error) is ValueError:
+        return SettingsError(
+            f"The address {where} cannot be used: {error}.",
+            hint="It reads postgresql://user:password@host:port/database?setting=value.",
+        )
+    if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
+        return StoreUnavailableError(f"The server at {where} only reads: it is a replica.", hint=_WRITABLE)
+    return _refused(error, where) or _troubled(error, where) or _unreachable(error, where)
+
+
+def _refused(error: BaseException, where: str) -> HoldfastError | None:
+    """What somebody has to mend."""
+    if isinstance(error, asyncpg.CheckViolationError):
+        return refusal(str(error), where)
+    if isinstance(error, asyncpg.InvalidCatalogNameError):
+        return StoreUnavailableError(
+            f"There is no database at {where}: {error}.", hint="Create it (createdb), or mend the address."
+        )
+    if isinstance(error, asyncpg.InvalidAuthorizationSpecificationError):
+        return StoreUnavailableError(
+            f"The server at {where} does not let us in: {error}.", hint="Check the user and the password."
+        )
+    if isinstance(error, asyncpg.InsufficientPrivilegeError):
+        return StoreUnavailableError(
+            f"This user may not do that at {where}: {error}.",
+            hint="Grant it CREATE on the database, or let an owner open the store once and grant the rest.",
+        )
+    if isinstance(error, (asyncpg.UndefinedTableError, asyncpg.UndefinedColumnError)):
+        return NotAStoreError(
+            f"What is stored at {where} is not a Holdfast store any more: {error}.",
+            hint="Restore what was dropped or changed, or give another ?schema=.",
+        )
+    return None
+
+
+def _troubled(error: BaseException, where: str) -> HoldfastError | None:
+    if isinstance(error, _FULL):
+        return StoreFullError(
+            f"There is no room left for the database {where}; nothing was written.",
+            hint="Free some space on its disk, then go on: nothing acknowledged was lost.",
+        )
+    if isinstance(error, _BUSY):
+        return StoreBusyError(f"The database {where} is busy: {error}.", hint="Try again.")
+    if isinstance(error, _DAMAGED):
+        return CheckpointCorruptError(
+            f"The database {where} is damaged: {error}.", hint="Stop its users and restore a backup."
+        )
+    return None
+
+
+def _unreachable(error: BaseException, where: str) -> HoldfastError:
+    if isinstance(error, asyncpg.exceptions.TargetServerAttributeNotMatched):
+        return StoreUnavailableError(
+            f"None of the servers at {where} takes writes: they are replicas.", hint=_WRITABLE, away=True
+        )
+    if isinstance(error, (*LOST, asyncpg.InternalClientError, TimeoutError)):
+        return StoreUnavailableError(
+            f"The database {where} cannot be reached: {_reason(error)}.",
+            hint="Check that the server runs and that its address is right; what was not acknowledged may be "
+            "called again.",
+            away=True,
+        )
+    return StoreError(f"The database {where} could not do it: {error}.")
+
+
+_GONE = re.compile(r"connection (is|was|has been) (closed|released|lost)|connection_lost\(\)")
+"""How the driver says that a connection which somebody still used is gone, with names of its own inside."""
+
+
+def _reason(error: BaseException) -> str:
+    said = str(error)
+    return "the connection was lost" if _GONE.search(said) else said.rstrip(".") or "it took too long"
+
+
+def closed(where: str) -> StoreUnavailableError:
+    return StoreUnavailableError(
+        f"The store {where} is closed.", hint="Open it again with open_store; a forked process opens its own."
+    )

@@ -1,0 +1,82 @@
+"""Opening: is it there, may we write, is it ours, is a pooler between; and the schema brought up to date."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from holdfast.errors import HoldfastError, SettingsError, StoreUnavailableError
+from holdfast.store.sql.postgres.address import Settings
+from holdfast.store.sql.postgres.clock import ServerClock
+from holdfast.store.sql.postgres.connect import Conn
+from holdfast.store.sql.postgres.errors import FAULTS, translated
+from holdfast.store.sql.postgres.failover import Arrivals
+from holdfast.store.sql.postgres.migrate import OLDEST_SERVER, bring_up
+from holdfast.store.sql.postgres.servers import Servers
+
+_FACTS = """
+SELECT pg_backend_pid(), current_setting('server_version_num')::int, pg_is_in_recovery(),
+       current_setting('transaction_read_only') = 'on',
+       (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"""
+
+
+class Found(msgspec.Struct, frozen=True):
+    pooled: bool
+
+
+async def prepare(servers: Servers, clock: ServerClock, arrivals: Arrivals) -> Found:
+    """Create or migrate the schema. Raises SettingsError, NotAStoreError, SchemaTooNewError and
+    StoreUnavailableError; the database is then as it was."""
+    settings = servers.settings
+    try:
+        raw = await servers.connect(pooled=True)
+        try:
+            found = await _prepare(settings, clock, raw)
+            await arrivals.note(Conn(raw, settings.schema))
+            return found
+        finally:
+            await raw.close(timeout=settings.timeout)
+    except HoldfastError:
+        raise
+    except (*FAULTS, ValueError) as error:
+        raise translated(error, settings.shown) from error
+
+
+async def _prepare(settings: Settings, clock: ServerClock, raw: Any) -> Found:
+    conn = Conn(raw, settings.schema)
+    heard = clock.asking()
+    facts = await conn.row(_FACTS)
+    assert facts is not None
+    pid, version, standby, read_only, now = facts
+    heard(now)
+    if version < OLDEST_SERVER:
+        raise StoreUnavailableError(
+            f"The server at {settings.shown} is PostgreSQL {version // 10000}; Holdfast needs 15 or newer.",
+            hint="Update the server.",
+        )
+    if standby or read_only:
+        raise StoreUnavailableError(
+            f"The server at {settings.shown} only reads: it is a replica, or its transactions are read-only.",
+            hint="Give the address of the primary, or all servers of the cluster.",
+        )
+    # A pooler makes up a process of its own for whoever connects.
+    between = pid != raw.get_server_pid()
+    if between:
+        await _demand_transactions(settings, raw)
+    await bring_up(settings, conn)
+    return Found(settings.pooled == "yes" or (settings.pooled is None and between))
+
+
+async def _demand_transactions(settings: Settings, raw: Any) -> None:
+    """A pooler that gives a connection for one statement only breaks every write that is several."""
+    try:
+        async with raw.transaction():
+            await raw.execute("SELECT 1")
+    except FAULTS as error:
+        if "statement pooling" not in str(error):
+            raise
+        raise SettingsError(
+            f"The pooler at {settings.shown} pools by statements, and a write of Holdfast is a transaction.",
+            hint="Set pool_mode = transaction (or session) for this database in the pooler.",
+        ) from error

@@ -1,0 +1,127 @@
+"""Settling with everything that may come along: asked, answered, written run by run, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.store.limits import lets_go
+from holdfast.store.sql.postgres.audit import Entries
+from holdfast.store.sql.postgres.connect import Conn, Row
+from holdfast.store.sql.postgres.listen import notify
+from holdfast.store.sql.postgres.run_holds import Whose
+from holdfast.store.sql.postgres.settle import INTO_JOURNAL, JOURNAL, RECORDS, record_values
+from holdfast.store.sql.postgres.side import apply_side, refused
+from holdfast.telemetry import crashpoint
+from holdfast.types.record import Lease, Park, Record, Refusal, RunBatch, SettleAnswer
+
+_STANDING = """
+SELECT key, id, term, head, event_seq, worker, status, tenant, gate FROM @runs
+WHERE key = ANY(?::bigint[]) ORDER BY key FOR UPDATE"""
+_APPEND = f"""
+{INTO_JOURNAL}
+SELECT r.run_key << 32 | r.seq, ?::bigint + r.told, {", ".join(f"r.{name}" for name in JOURNAL)}
+FROM {RECORDS}"""
+ADVANCE = """
+WITH moved AS (
+    UPDATE @runs SET head = ?, event_seq = ?, updated_at = ?,
+                     feed_pos = CASE WHEN ?::boolean THEN @place(?, feed_pos) ELSE feed_pos END
+    WHERE key = ? RETURNING key, feed_pos)
+INSERT INTO @feed (pos, run_key, first, last)
+SELECT feed_pos, key, ?::bigint, ?::bigint FROM moved WHERE ?::boolean"""
+_PARK = """
+UPDATE @runs SET status = ?, ready_at = ?, worker = NULL, lease_until = NULL, updated_at = ?
+WHERE key = ? AND id = ? AND term = ? AND worker = ? AND inbox_seq = ? RETURNING gate"""
+_EXISTING = "SELECT term, digest, event_from FROM @journal WHERE key BETWEEN ? AND ? ORDER BY key"
+
+
+async def settle(conn: Conn, now: int, batches: Sequence[RunBatch]) -> list[SettleAnswer]:
+    """Each run's range or its refusal; a refused run leaves the others alone."""
+    found = await conn.rows(_STANDING, [batch.lease.key for batch in batches])
+    standing = {(r[0], r[1]): r for r in found}
+    entries = Entries()
+    answers = [
+        await _settle_run(conn, now, nth, batch, standing.get((batch.lease.key, batch.lease.run)), entries)
+        for nth, batch in enumerate(batches)
+    ]
+    await entries.append(conn)
+    gated = {r[0] for r in found if r[8]}
+    if gated and any(batch.lease.key in gated and lets_go(batch) for batch in batches):
+        # Who waits at a gate hears of the place that came free.
+        await notify(conn)
+    crashpoint("inside_settle")
+    return answers
+
+
+async def _settle_run(
+    conn: Conn, now: int, nth: int, batch: RunBatch, standing: Row | None, entries: Entries
+) -> SettleAnswer:
+    """Everything is checked before anything is written, so that a refusal needs no rollback."""
+    lease, records = batch.lease, batch.records
+    if standing is None:
+        return SettleAnswer(lease.run, Refusal.fenced)
+    _, _, term, head, event_seq, worker, status, tenant, _ = standing
+    owned = term == lease.term and worker == lease.worker
+    answered = event_seq + 1
+    if records[0].seq <= head:
+        already = await _already_there(conn, lease.key, records, head)
+        if already is None:
+            return SettleAnswer(lease.run, Refusal.head_moved if owned else Refusal.fenced)
+        known, answered = already
+        records = records[known:]
+        if not records:
+            return SettleAnswer(lease.run, None, answered, await _parked(conn, now, batch, worker))
+    if not owned:
+        return SettleAnswer(lease.run, Refusal.fenced)
+    if records[0].seq != head + 1 or records[-1].seq != head + len(records):
+        return SettleAnswer(lease.run, Refusal.head_moved)
+    sides = [record.side for record in records if record.side is not None]
+    refusal = await refused(conn, lease.key, sides, status) if sides else None
+    if refusal is not None:
+        return SettleAnswer(lease.run, refusal)
+    await append(conn, now, nth, lease.key, records, event_seq)
+    for side in sides:
+        await apply_side(conn, now, Whose(lease.key, lease.run, tenant), side, entries)
+    parked = batch.park is not None and await park(conn, now, lease, batch.park)
+    return SettleAnswer(lease.run, None, answered, parked)
+
+
+async def park(conn: Conn, now: int, lease: Lease, how: Park) -> bool:
+    """Let go of the run, unless somebody told it something meanwhile (D-29)."""
+    place = (lease.key, lease.run, lease.term, lease.worker, how.inbox_seen)
+    parked = await conn.row(_PARK, how.status, how.ready_at, now, *place)
+    if parked is not None and parked[0]:
+        await notify(conn)
+    return parked is not None
+
+
+async def _parked(conn: Conn, now: int, batch: RunBatch, worker: str | None) -> bool:
+    """Of a range settled before: the run may have been parked with it."""
+    if batch.park is None:
+        return False
+    return worker is None or await park(conn, now, batch.lease, batch.park)
+
+
+async def append(conn: Conn, now: int, nth: int, key: int, records: Sequence[Record], last: int) -> None:
+    """Journal rows, their line in the feed, and the run's row. Events are numbered after `last`."""
+    await write_records(conn, key, records, last)
+    events = sum([r.events for r in records])
+    tells = events > 0
+    await conn.run(
+        ADVANCE, records[-1].seq, last + events, now, tells, nth, key, last + 1, last + events, tells
+    )  # fmt: skip
+
+
+async def write_records(conn: Conn, key: int, records: Sequence[Record], last: int) -> None:
+    columns = [list(column) for column in zip(*record_values(key, records), strict=True)]
+    await conn.run(_APPEND, last + 1, *columns)
+
+
+async def _already_there(conn: Conn, key: int, records: list[Record], head: int) -> tuple[int, int] | None:
+    """How many of the range were written before, and the number of its first event; None if they differ."""
+    first, last = records[0].seq, min(records[-1].seq, head)
+    base = key << 32
+    existing = await conn.rows(_EXISTING, base | first, base | last)
+    if len(existing) != last - first + 1:
+        return None
+    same = all((r.term, r.digest) == e[:2] for r, e in zip(records, existing, strict=False))
+    return (len(existing), existing[0][2]) if same else None

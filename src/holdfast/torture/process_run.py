@@ -1,0 +1,212 @@
+"""One life of a run: in a process of its own, from where the last one ended until nothing is left to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from holdfast.app.flow import Flow, advance, make_result, result_of
+from holdfast.app.holdfast import Holdfast
+from holdfast.app.result import Result
+from holdfast.checkpoint.json_view import jsonable
+from holdfast.errors import AnswerInvalidError, HoldfastError, InputError
+from holdfast.model.graph import Node
+from holdfast.runs.driver.runtime import RunSettings
+from holdfast.runs.service import RunService
+from holdfast.torture import undeclared_effects
+from holdfast.torture.answers import IN_DOUBT, Answers, Policy, Reply, doubted_call, reply_to, resolve_doubt
+from holdfast.torture.boundaries import Point, Quiet, Recording, Tripwire, Watcher
+from holdfast.torture.call_log import Calls
+from holdfast.torture.clock import TrialClock
+from holdfast.torture.trial_log import Broken, CallId, Doubt, Ending, Notebook, Passed
+from holdfast.types.hold import HoldRow
+from holdfast.types.ids import RunId
+from holdfast.types.status import HoldStatus, RunStatus
+
+LEASE = 60.0  # seconds, of the trial's own clock
+RUN = RunId("70a7c4e5-0000-4000-8000-00000000cafe")  # the same in all trials: what is derived from it agrees
+_ROUNDS = 10_000
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """What every life of every trial has to do."""
+
+    given: Any
+    answers: Answers
+    in_doubt: Policy = "truth"
+    options: dict[str, Any] = {}
+
+
+class Stage(msgspec.Struct, frozen=True, kw_only=True):
+    """Where and when a trial takes place."""
+
+    folder: Path
+    start: int  # its clock's first moment, microseconds
+    began: float  # the same moment on the machine's monotonic clock
+
+    @property
+    def notebook(self) -> Notebook:
+        return Notebook(self.folder / "notes.jsonl")
+
+    @property
+    def store(self) -> Path:
+        return self.folder / "store.db"
+
+    @property
+    def effects(self) -> Path:
+        return self.folder / "effects.jsonl"
+
+    @property
+    def work(self) -> Path:
+        return self.folder / "work"
+
+
+class Life:
+    """`kill`: where it ends. `record`: note the boundaries."""
+
+    def __init__(
+        self, flow: Flow, task: Task, stage: Stage, number: int, *, kill: Point | None, record: bool
+    ) -> None:
+        self._program = flow.program()
+        self._task = task
+        self._stage = stage
+        self._number = number
+        self._kill = kill
+        self._record = record
+        self._notebook = stage.notebook
+        self._clock = TrialClock(stage.start, stage.began, stage.folder / "clock")
+
+    async def live(self) -> None:
+        """Notes how it ended; where it is killed, it notes nothing."""
+        try:
+            await self._live()
+        except AnswerInvalidError as error:
+            self._notebook.write(Broken(str(error), given=True))
+        except HoldfastError as error:
+            self._notebook.write(
+                Broken(str(error), given=isinstance(error, InputError) and self._number == 1)
+            )
+
+    async def _live(self) -> None:
+        if self._number > 1:
+            # Whoever died had the run; nobody else may take it before that lease has lapsed.
+            self._clock.jump(int((LEASE + 1) * 1e6))
+        settings = RunSettings(lease_ttl=LEASE, poll=0.5)
+        async with Holdfast(address_of(self._stage.store), clock=self._clock, settings=settings) as house:
+            service = await house.service()
+            service.runtime.carry(self._program)
+            self._clock.busy = lambda: _works(service)
+            self._watch(service)
+            result = await self._see_through(service, await self._begin(service))
+            self._notebook.write(await self._ending(service, result))
+
+    def _watch(self, service: RunService) -> None:
+        watcher: Watcher = Quiet()
+        if self._kill is not None:
+            watcher = Tripwire(self._kill)
+        elif self._record:
+            watcher = Recording(lambda point: self._notebook.write(Passed(point)))
+            undeclared_effects.watch(self._notebook)
+        Calls(self._notebook, self._number, watcher, lambda c, n: _key(service, c, n)).watch(self._program)
+
+    async def _begin(self, service: RunService) -> Result:
+        row = await service.store.get_run(RUN)
+        if row is None:
+            started = await service.start(self._program, self._task.given, run_id=RUN, **self._task.options)
+            assert isinstance(started, tuple)
+            claim, pos = started
+            return await make_result(service, self._program, RUN, *await service.runtime.drive(claim, pos))
+        if row.status in (RunStatus.running, RunStatus.resumable, RunStatus.pending):
+            return await advance(service, self._program, RUN)
+        return await result_of(service, self._program, RUN)
+
+    async def _see_through(self, service: RunService, result: Result) -> Result:
+        for _ in range(_ROUNDS):
+            if not result.waiting or not await self._move(service, result):
+                return result
+            result = await advance(service, self._program, RUN)
+        raise InputError("the run asks and waits without end.", hint="Answer so that it comes to an end.")
+
+    async def _move(self, service: RunService, result: Result) -> bool:
+        """Let time pass, or answer what is asked. False where only somebody else could go on."""
+        row = await service.get(RUN)
+        if row.ready_at is not None:
+            return True  # somebody told it something that it has not heard yet
+        if result.status is RunStatus.waiting:
+            return await self._pass_time(service)
+        replied = [await self._reply(service, hold) for hold in await service.holds(RUN)]
+        return any(replied)
+
+    async def _pass_time(self, service: RunService) -> bool:
+        store = service.store
+        times = [due for due in (await store.next_timer(), await store.next_due_hold()) if due is not None]
+        if not times:
+            return False
+        self._clock.jump(max(0, min(times) - self._clock.now()))
+        await store.fire_timers(limit=1000)
+        await service.runtime.sweep_holds()
+        return True
+
+    async def _reply(self, service: RunService, hold: HoldRow) -> bool:
+        if hold.type == IN_DOUBT:
+            reply: Reply | None = self._settle_doubt(hold)
+        else:
+            said = reply_to(hold, self._task.answers, await _asked_before(service, hold))
+            if said == "nobody":
+                return False
+            reply = said
+        if reply is None:
+            return await self._pass_time(service)
+        await service.answer(
+            hold.id, reply.decision, data=reply.data, comment=reply.comment, by="user:torture"
+        )
+        return True
+
+    def _settle_doubt(self, hold: HoldRow) -> Reply:
+        notes = self._notebook.read()
+        call = doubted_call(hold, notes)
+        reply = resolve_doubt(call, notes, self._task.in_doubt)
+        self._notebook.write(Doubt(call, reply.decision))
+        return reply
+
+    async def _ending(self, service: RunService, result: Result) -> Ending:
+        holds = await service.holds(RUN, open_only=False)
+        error = None if result.error is None else f"{result.error.type}: {result.error.message}"
+        return Ending(
+            str(result.status),
+            jsonable(result.state),
+            jsonable(result.artifacts),
+            error,
+            sorted(_question(hold) for hold in holds if hold.type != IN_DOUBT),
+            [f"{hold.node}: {hold.prompt}" for hold in holds if hold.status is HoldStatus.pending],
+        )
+
+
+def address_of(store: Path) -> str:
+    """A killed process loses nothing that it gave to the system: no need to wait for the disk."""
+    return f"sqlite:{store}?sync=normal"
+
+
+def _works(service: RunService) -> bool:
+    drivers: Sequence[Any] = list(service.runtime.drivers.values())
+    return any(driver.inline or driver.underway.is_working() for driver in drivers)
+
+
+def _key(service: RunService, call: CallId, node: Node) -> str | None:
+    driver = service.runtime.drivers[RUN]
+    for execution in driver.pos.execs.values():
+        if execution.scope == call.scope and execution.visit == call.visit and driver.node(execution) is node:
+            return driver.clerk.idempotency_key(execution, node)
+    return None
+
+
+def _question(hold: HoldRow) -> str:
+    return f"{hold.scope}{hold.node} (visit {hold.visit})"
+
+
+async def _asked_before(service: RunService, hold: HoldRow) -> int:
+    holds = await service.holds(RUN, open_only=False)
+    return sum(1 for h in holds if h.node == hold.node and h.type != IN_DOUBT and h.seq < hold.seq)

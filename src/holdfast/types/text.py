@@ -1,0 +1,41 @@
+"""Text from outside: checked where it names something, made storable where it only tells something."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.errors import InputError
+from holdfast.types.redaction import veil
+
+MAX_TOLD = 10_000
+
+
+def demand_text(value: Any, what: str, *, hint: str | None = None) -> str:
+    """Raises InputError for what is no text, or holds half of a surrogate pair, which no store takes."""
+    if not isinstance(value, str):
+        raise InputError(f"{what} must be text, not {type(value).__name__}{_shown(value)}.", hint=hint)
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(
+                f"{what} has half of a surrogate pair at {error.start}, which is no character.",
+                hint="Decode it with errors='replace'.",
+            ) from None
+    return value
+
+
+def told(value: Any, limit: int = MAX_TOLD) -> str:
+    """What somebody's object says of itself, as text that can always be stored."""
+    try:
+        text = str(value)
+    except Exception as error:
+        text = f"(its text cannot be had: {type(error).__name__})"
+    text = veil.hide(text)
+    if len(text) > limit:
+        text = f"{text[:limit]}… ({len(text):,} characters)"
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _shown(value: Any) -> str:
+    return f" ({value!r})" if isinstance(value, (int, float)) else ""
